@@ -1,0 +1,1 @@
+"""Carrel: a private desk for every AI agent, with layered, versioned files frozen for every run."""

@@ -1,0 +1,1 @@
+"""What one can do: each action reads, decides and commits."""

@@ -1,0 +1,1 @@
+"""The world: one technology each, known to wiring alone."""

@@ -1,0 +1,1 @@
+"""Who is asking: one protocol each, none of which knows another."""

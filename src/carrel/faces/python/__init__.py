@@ -1,0 +1,1 @@
+"""The face for programs that run Carrel in their own process."""
