@@ -1,0 +1,1 @@
+"""What we ask of the world: a few protocols, each a contract."""
