@@ -1,1 +1,284 @@
-"""What we ask of the world: a few protocols, each a contract."""
+"""What we ask of the world: whatever touches a disk, a network or a clock is behind these."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from carrel.core.delivery import Attempt, Delivery, Posted
+from carrel.core.event import Event, Filter
+from carrel.core.names import Digest, Moment, Path, Scope
+from carrel.core.receipt import Claim, Receipt
+from carrel.core.record import Deed, Noun, Record
+from carrel.core.run import Layer, Run
+from carrel.core.tree import Blob, Commit, Outcome, ReceiptKey, Tree, Version
+
+
+class Corrupt(Exception):
+    """Stored bytes are gone, or are not what their digest says. Never served, never hidden."""
+
+
+class Trees(Protocol):
+    """Remembers what each scope says, and lets it change only as a whole."""
+
+    async def read(
+        self,
+        layers: Sequence[Scope | Layer],
+        paths: Collection[Path] | None = None,
+        *,
+        prefix: str = "",
+    ) -> tuple[Tree, ...]:
+        """Return one tree per layer, in order, all as of one moment; an unknown scope is empty.
+
+        A Scope is read as it is now, a Layer as it was at its revision. With ``paths`` only those
+        are looked up, tombstones included; without, every live path that starts with ``prefix``.
+        A Layer that no kept run holds may have lost versions to pruning.
+        """
+
+    async def revisions(self, scopes: Sequence[Scope]) -> tuple[int, ...]:
+        """Return each scope's revision, 0 for an unknown one."""
+
+    async def versions(self, asks: Sequence[tuple[Scope, Path, int]]) -> tuple[Version | None, ...]:
+        """Return each version by its number, None where it never was or has been pruned."""
+
+    async def history(
+        self, scope: Scope, path: Path, *, before: int | None = None, limit: int = 100
+    ) -> tuple[Version, ...]:
+        """Return the versions of a path, newest first, tombstones included."""
+
+    async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
+        """Try each commit: applied whole if all it expects still holds, else not at all.
+
+        One answer per commit, in order; one refusal does not stop the others. Once this returns,
+        what was applied survives the death of the process and of the machine. Every write adds a
+        version and an event ``workspace.updated`` in the same transaction, and prunes what
+        ``keep`` no longer covers and no kept run can see. Later commits of one call see earlier
+        ones. Raises whatever the store raises; then none of this call was applied.
+        """
+
+
+class Blobs(Protocol):
+    """Keeps bytes by their digest. Bytes never change, so putting twice is putting once."""
+
+    async def put(self, contents: Sequence[bytes]) -> tuple[Blob, ...]:
+        """Take bytes into care, in order; durable no later than a commit that refers to them."""
+
+    async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
+        """Return every one asked for, its digest checked. Raises Corrupt."""
+
+
+class Objects(Protocol):
+    """A place for large bytes outside the database, by digest."""
+
+    async def put(self, digest: Digest, content: bytes) -> None:
+        """Keep these bytes durably; putting what is there already changes nothing."""
+
+    async def get(self, digest: Digest) -> bytes | None:
+        """Return the bytes as they are stored, unchecked, or None."""
+
+    async def delete(self, digests: Collection[Digest]) -> None:
+        """Forget these; an absent one is no error."""
+
+    def each(self) -> AsyncIterator[tuple[Digest, int, Moment]]:
+        """Every object with its size and when it was last put."""
+
+
+class Records(Protocol):
+    """The facts beside the files. They change only inside Trees.commit."""
+
+    async def get(self, tenant: str, noun: Noun, ids: Sequence[str]) -> tuple[Record | None, ...]:
+        """Return each record of this tenant and noun by id."""
+
+    async def named(self, handles: Sequence[str]) -> tuple[Record | None, ...]:
+        """Return each record by one of its handles, whatever its tenant."""
+
+    async def list(
+        self, tenant: str, noun: Noun, *, link: str = "", after: str = "", limit: int = 100
+    ) -> tuple[Record, ...]:
+        """Return records in order of id, those past ``after``, with this link where one is given.
+
+        An empty tenant lists those of all tenants: for upkeep, never for a caller.
+        """
+
+    async def shelves(self, asks: Sequence[tuple[str, Noun]]) -> tuple[int, ...]:
+        """Return the revision of each (tenant, noun), 0 where nothing ever was."""
+
+    async def revision(self) -> int:
+        """A number that rises with any change of any record: what caches of records are keyed by."""
+
+    async def used(self, marks: Mapping[str, Moment]) -> None:
+        """Note when each id was last used; an earlier moment never replaces a later one."""
+
+    async def last_used(self, ids: Sequence[str]) -> tuple[Moment | None, ...]: ...
+
+    async def audit(self, tenant: str, *, before: int = 0, limit: int = 100) -> tuple[Deed, ...]:
+        """Return what was done to this tenant's records, newest first, those before a deed's id."""
+
+
+class Runs(Protocol):
+    """Runs and the snapshots they hold."""
+
+    async def start(self, runs: Sequence[tuple[Run, Sequence[Scope | Layer]]]) -> tuple[Run, ...]:
+        """Record each run with its layers frozen: a Scope at its revision of this very moment.
+
+        The cost does not depend on the number of files. An event ``run.started`` is logged.
+        """
+
+    async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Run | None, ...]: ...
+
+    async def list(
+        self, tenant: str, *, scope: Scope | None = None, before: str = "", limit: int = 100
+    ) -> tuple[Run, ...]:
+        """Return runs newest first (by id, descending), those before ``before`` where given."""
+
+    async def change(self, run: Run, was: Run) -> bool:
+        """Store status, ended and kept if the run still is as it was; False if it is not.
+
+        An event is logged when the status changes. Letting go of a run drops its snapshot.
+        """
+
+
+class Events(Protocol):
+    """The log of what happened, written in the transaction that made it happen."""
+
+    async def after(
+        self, cursor: str | None, filter: Filter | None = None, *, limit: int = 500
+    ) -> tuple[Event, ...]:
+        """Return events past a cursor (None: from the beginning), oldest first.
+
+        None is ever missed: an event that becomes visible later has a later cursor. Without a
+        filter, those of all tenants: for delivery, never for a caller. Raises Malformed for what
+        is not a cursor.
+        """
+
+    async def latest(self) -> str:
+        """A cursor past everything that can be seen now."""
+
+    async def wake(self, timeout: float) -> bool:
+        """Return soon after new events may be there (True), or when the time is over (False).
+
+        Writes of other processes wake too.
+        """
+
+
+class Receipts(Protocol):
+    """Answers given to requests that carried an Idempotency-Key."""
+
+    async def claim(self, key: ReceiptKey, fingerprint: str, now: Moment, stale: Moment) -> Claim:
+        """Take the key for this request, or say what is known of the one that has it.
+
+        A claim that was never settled and is older than ``stale`` may be taken over by the same
+        fingerprint, unless a commit has marked it.
+        """
+
+    async def settle(self, key: ReceiptKey, receipt: Receipt) -> None:
+        """Keep the answer. Settling what is settled changes nothing."""
+
+    async def drop(self, key: ReceiptKey) -> None:
+        """Give the key back, unless a commit has marked it."""
+
+
+class Deliveries(Protocol):
+    """What is to be posted to webhooks, and what became of it."""
+
+    async def mark(self) -> str | None:
+        """The cursor up to which events have been turned into deliveries."""
+
+    async def enqueue(self, was: str | None, mark: str, deliveries: Sequence[Delivery]) -> bool:
+        """Add deliveries and move the mark, if it still is as it was; else do nothing."""
+
+    async def due(self, now: Moment, lease: Moment, limit: int) -> tuple[Delivery, ...]:
+        """Take deliveries whose time has come; nobody else is given them until ``lease``."""
+
+    async def settle(self, results: Sequence[tuple[Delivery, Attempt]]) -> None:
+        """Store each delivery as it is now, and add the attempt to its log."""
+
+    async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Delivery | None, ...]: ...
+
+    async def list(
+        self, tenant: str, webhook: str, *, before: str = "", limit: int = 100
+    ) -> tuple[tuple[Delivery, tuple[Attempt, ...]], ...]:
+        """Return a webhook's deliveries, newest first, with their attempts."""
+
+    async def replay(self, delivery: Delivery) -> None:
+        """Make it due again, with its attempts so far forgiven."""
+
+
+class Post(Protocol):
+    """Sends a signed body to a webhook's address."""
+
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Posted:
+        """Post it once, never following redirects. A refused address is an answer, not an error."""
+
+    async def refuses(self, url: str) -> str | None:
+        """Why this address would be refused (private, loopback, not https …), or None."""
+
+
+class Vault(Protocol):
+    """Seals values that must not be readable at rest."""
+
+    def seal(self, value: bytes, context: str) -> str:
+        """Encrypt; only the same context opens it again."""
+
+    def open(self, sealed: str, context: str) -> bytes:
+        """Decrypt. Raises Corrupt where the key or the context is another."""
+
+
+class Clock(Protocol):
+    """The only source of time and of chance."""
+
+    def now(self) -> Moment: ...
+
+    def fresh(self, prefix: str) -> str:
+        """A new id: the prefix, ``_`` and 24 hex digits that sort by when it was made."""
+
+    def token(self, prefix: str) -> str:
+        """A new secret of 256 bits."""
+
+
+class Frozen(Protocol):
+    """The whole store as it was at one moment, table by table."""
+
+    async def count(self, table: str) -> int: ...
+
+    def rows(self, table: str, batch: int = 1000) -> AsyncIterator[Sequence[Sequence[Any]]]:
+        """Every row of a table of ``core.archive.TABLES``, columns in that order, by its key."""
+
+
+class Upkeep(Protocol):
+    """What an operator does to a store as a whole."""
+
+    async def ping(self) -> None:
+        """Return if the store answers; raise what is wrong otherwise."""
+
+    def frozen(self) -> AbstractAsyncContextManager[Frozen]:
+        """Hold still one consistent view, while others go on writing."""
+
+    async def load(self, rows: AsyncIterator[tuple[str, Sequence[Sequence[Any]]]]) -> None:
+        """Fill an empty store with rows of tables, all or nothing. Raises Taken if not empty."""
+
+    async def collect(self, now: Moment, grace: int, events_kept: int) -> Mapping[str, int]:
+        """Remove what nothing refers to or has run out, and say how much of what.
+
+        Bytes younger than ``grace`` milliseconds stay, since a commit may be on its way to them;
+        events older than ``events_kept`` milliseconds go once they have been turned into
+        deliveries.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """All the ports, as actions receive them."""
+
+    trees: Trees
+    blobs: Blobs
+    records: Records
+    runs: Runs
+    events: Events
+    receipts: Receipts
+    deliveries: Deliveries
+    vault: Vault
+    post: Post
+    clock: Clock

@@ -1,0 +1,88 @@
+"""Who is asking, and what a credential lets them do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from carrel.core.errors import Forbidden
+from carrel.core.names import Kind, Scope
+
+
+class Role(StrEnum):
+    OWNER = "owner"
+    ADMIN = "admin"
+    MEMBER = "member"
+
+
+class KeyKind(StrEnum):
+    PERSON = "person"
+    SERVICE = "service"
+    AGENT = "agent"
+
+
+class Permission(StrEnum):
+    """What a key may be narrowed to. Writing does not imply reading."""
+
+    WORKSPACE_READ = "workspace:read"
+    WORKSPACE_WRITE = "workspace:write"
+    RUNS_READ = "runs:read"
+    RUNS_WRITE = "runs:write"
+    EVENTS_READ = "events:read"
+    TENANT_READ = "tenant:read"
+    TENANT_ADMIN = "tenant:admin"
+
+
+ALL: Final = frozenset(Permission)
+DAILY: Final = ALL - {Permission.TENANT_ADMIN}
+MACHINE: Final = DAILY - {Permission.TENANT_READ}
+
+GRANTED: Final = {
+    (KeyKind.PERSON, Role.OWNER): ALL,
+    (KeyKind.PERSON, Role.ADMIN): ALL,
+    (KeyKind.PERSON, Role.MEMBER): DAILY,
+}
+DEFAULT_WORKSPACE: Final = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """One caller, as its credential shows it."""
+
+    tenant: str
+    name: str
+    """Opaque and free of personal facts: what history and events say did it."""
+    permissions: frozenset[Permission] = field(default=ALL)
+    kind: KeyKind = KeyKind.PERSON
+    role: Role | None = None
+    person: str | None = None
+    agent: str | None = None
+    workspace: str | None = None
+    platform: bool = False
+    """May create tenants, and nothing else."""
+
+    def must(self, permission: Permission) -> None:
+        if permission not in self.permissions:
+            raise Forbidden(f"this credential does not carry {permission}", scope=permission)
+
+    @property
+    def scope(self) -> Scope:
+        """The scope it works in when it names none."""
+        if self.agent is not None:
+            return Scope(self.tenant, Kind.AGENT, self.agent)
+        return Scope(self.tenant, Kind.WORKSPACE, self.workspace or DEFAULT_WORKSPACE)
+
+    @property
+    def bound(self) -> bool:
+        """Whether it is confined to one agent or workspace."""
+        return self.agent is not None or self.workspace is not None
+
+
+def granted(
+    kind: KeyKind, role: Role | None, asked: frozenset[Permission] | None
+) -> frozenset[Permission]:
+    """What a key carries: what was asked for, never more than its holder has."""
+    most = ALL if kind is KeyKind.SERVICE else GRANTED.get((kind, role or Role.MEMBER), MACHINE)
+    usual = MACHINE if kind is KeyKind.SERVICE else most
+    return usual if asked is None else asked & most

@@ -1,0 +1,86 @@
+"""Layers in, workspace out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from carrel.core.names import Path, Scope
+from carrel.core.tree import Blob, Entry, Head, Tree
+
+Layers = Sequence[Tree]
+"""Trees from nearest to farthest: agent, template, defaults; or a single one."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """What a workspace shows at one path."""
+
+    head: Head
+    entry: Entry
+    source: Scope
+    depth: int
+    etag: str
+    """Changes with every write, and with the layer that the file comes from."""
+    upstream: Blob | None = None
+    """What the layers beneath now offer, when it differs from what this file was based on."""
+
+    @property
+    def path(self) -> Path:
+        return self.head.path
+
+    @property
+    def blob(self) -> Blob:
+        return self.entry.blob
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    files: Mapping[Path, File]
+    """In order of path."""
+    etag: str
+
+
+def compose(layers: Layers) -> Workspace:
+    """Lay the trees over one another; the nearest to speak of a path decides it."""
+    paths = sorted({path for tree in layers for path in tree.heads})
+    return Workspace(dict(_found(paths, layers)), etag_of(layers))
+
+
+def _found(paths: Iterable[Path], layers: Layers) -> Iterable[tuple[Path, File]]:
+    for path in paths:
+        if file := resolve(path, layers):
+            yield path, file
+
+
+def resolve(path: Path, layers: Layers) -> File | None:
+    for depth, tree in enumerate(layers):
+        head = tree.heads.get(path)
+        if head is None or head.entry is None:
+            continue
+        beneath = offered(path, layers[depth + 1 :])
+        upstream = beneath if beneath != head.entry.base else None
+        tag = file_etag(head.version, tree.scope, alone=len(layers) == 1)
+        return File(head, head.entry, tree.scope, depth, tag, upstream)
+    return None
+
+
+def offered(path: Path, layers: Layers) -> Blob | None:
+    """The content that these layers offer for a path, if any."""
+    return next((entry.blob for tree in layers if (entry := tree.entry(path))), None)
+
+
+def file_etag(version: int, scope: Scope, *, alone: bool) -> str:
+    """The entity tag with its quotes: the version, and which layer it is a version of."""
+    return f'"v{version}"' if alone else f'"v{version}.{scope.tag}"'
+
+
+def etag_of(layers: Layers) -> str:
+    """Derived from the revisions alone: it can be compared before anything else is read."""
+    return revisions_etag((tree.scope, tree.revision) for tree in layers)
+
+
+def revisions_etag(layers: Iterable[tuple[Scope, int]], *more: str) -> str:
+    facts = [f"{scope.kind}/{scope.name}@{revision}" for scope, revision in layers]
+    return f'"{hashlib.sha256(chr(0).join([*facts, *more]).encode()).hexdigest()[:32]}"'

@@ -1,0 +1,92 @@
+"""Deciding a write: from what the caller saw and asks, to what the commit must expect and write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from carrel.core.compose import File, Layers, offered, resolve
+from carrel.core.errors import Malformed, Missing, Stale
+from carrel.core.names import Path
+from carrel.core.tree import MARKDOWN, Blob, Entry, Expect, Write
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What must be true of the file as the caller last saw it, composed, for the write to go on."""
+
+    etags: frozenset[str] | None = None
+    """One of these must be current; with ``*`` among them, any that exists will do."""
+    absent: bool = False
+
+    def check(self, path: Path, current: File | None) -> None:
+        version = current.head.version if current else 0
+        if self.absent and current:
+            raise Stale(f"{path} already exists", version)
+        if self.etags is None:
+            return
+        if current is None:
+            raise Stale(f"{path} does not exist", version)
+        if not {"*", current.etag} & self.etags:
+            raise Stale(f"{path} is not as it was read", version)
+
+
+UNCONDITIONAL = Condition()
+
+
+def parse_condition(if_match: str | None, if_none_match: str | None) -> Condition:
+    """A Condition from HTTP's two headers, as they stand on a write."""
+    if if_none_match is not None and if_none_match.strip() != "*":
+        raise Malformed("on a write, If-None-Match may only be *")
+    etags = None if if_match is None else entity_tags(if_match)
+    return Condition(etags, absent=if_none_match is not None)
+
+
+def entity_tags(header: str) -> frozenset[str]:
+    """The tags of an If-Match or If-None-Match list, quotes kept; none of ours holds a comma."""
+    return frozenset(tag.strip() for tag in header.split(",") if tag.strip())
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A decision: everything it read becomes an expectation, so a retry is the only race left."""
+
+    expects: tuple[Expect, ...]
+    write: Write
+
+
+def put(
+    layers: Layers,
+    path: Path,
+    blob: Blob,
+    condition: Condition = UNCONDITIONAL,
+    type: str | None = None,
+) -> Edit:
+    """Write content at the nearest layer, leaving those beneath untouched."""
+    current = resolve(path, layers)
+    condition.check(path, current)
+    kept = current.entry.type if current else MARKDOWN
+    entry = Entry(blob, offered(path, layers[1:]), type or kept)
+    return Edit(_seen(layers, path, condition), Write(layers[0].scope, path, entry))
+
+
+def delete(layers: Layers, path: Path, condition: Condition = UNCONDITIONAL) -> Edit:
+    """Forget what the nearest layer says, so that the file is gone, or inherited again."""
+    current = resolve(path, layers)
+    if current is None and condition == UNCONDITIONAL:
+        raise Missing(f"there is no {path}")
+    condition.check(path, current)
+    if current is None or current.depth > 0:
+        raise Missing(f"there is no {path} here to delete")
+    seen = _seen(layers, path, condition) or (Expect(layers[0].scope, path, live=True),)
+    return Edit(seen, Write(layers[0].scope, path, None))
+
+
+def _seen(layers: Layers, path: Path, condition: Condition) -> tuple[Expect, ...]:
+    """What must still hold: on one layer only what was asked for, on several all that was read."""
+    if len(layers) > 1:
+        return tuple(Expect(tree.scope, path, tree.version(path)) for tree in layers)
+    if condition.absent:
+        return (Expect(layers[0].scope, path, live=False),)
+    if condition.etags is None:
+        return ()
+    return (Expect(layers[0].scope, path, layers[0].version(path)),)

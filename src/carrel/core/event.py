@@ -1,0 +1,51 @@
+"""What happened, told without content."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from carrel.core.names import Moment, Scope
+
+UPDATED: Final = "workspace.updated"
+RUN_STARTED: Final = "run.started"
+RUN_ENDED: Final = {
+    "completed": "run.completed",
+    "failed": "run.failed",
+    "cancelled": "run.cancelled",
+}
+TYPES: Final = (UPDATED, RUN_STARTED, *RUN_ENDED.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    cursor: str
+    """Where it stands in the log: opaque, ordered by the store that gave it."""
+    id: str
+    type: str
+    tenant: str
+    at: Moment
+    payload: Mapping[str, Any]
+    scope: Scope | None = None
+    run: str | None = None
+    sequence: int | None = None
+    """Its place in its run's log, from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which events a listener wants. An empty field is open; the tenant never is."""
+
+    tenant: str
+    scopes: frozenset[Scope] = frozenset()
+    run: str | None = None
+    types: frozenset[str] = frozenset()
+
+    def admits(self, event: Event) -> bool:
+        return (
+            event.tenant == self.tenant
+            and (not self.scopes or event.scope in self.scopes)
+            and (self.run is None or event.run == self.run)
+            and (not self.types or event.type in self.types)
+        )

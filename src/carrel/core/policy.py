@@ -1,0 +1,48 @@
+"""What a tenant has decided for itself: limits, redaction, how long runs are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from carrel.core.errors import TooLarge
+from carrel.core.names import Kind, Scope
+from carrel.core.redaction import ShapeMode
+from carrel.core.tree import Quota
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    max_file_bytes: int = MIB
+    max_files: int = 10_000
+    max_versions: int = 100
+    max_bytes: int | None = None
+
+    def admit(self, size: int) -> None:
+        if size > self.max_file_bytes:
+            raise TooLarge(
+                f"the content is {size} bytes; a file may have {self.max_file_bytes}",
+                maxBytes=self.max_file_bytes,
+                providedBytes=size,
+            )
+
+    def quota(self, scope: Scope) -> Quota:
+        return Quota(scope, self.max_files, self.max_bytes)
+
+
+SHARED = Limits(100 * MIB, 20_000, 100, 1024 * MIB)
+"""Shared workspaces, whose files are tools' output rather than identity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    limits: Limits = field(default_factory=Limits)
+    shared_limits: Limits = SHARED
+    redaction: ShapeMode = ShapeMode.REDACT
+    run_retention_days: int | None = None
+    """None keeps every run, and with it all that it can see, until it is released by hand."""
+
+    def limits_of(self, scope: Scope) -> Limits:
+        shared = scope.kind is Kind.WORKSPACE and scope.name.startswith("ws_")
+        return self.shared_limits if shared else self.limits

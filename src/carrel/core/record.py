@@ -1,0 +1,91 @@
+"""Records: the facts beside the files (tenants, people, keys, secrets, webhooks, agents …).
+
+A record is a small JSON document with an id. It changes inside a Commit, in the same transaction
+as files, so that a fact and the files that follow from it never disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from carrel.core.names import Moment
+
+
+class Noun(StrEnum):
+    """What a record is about."""
+
+    TENANT = "tenant"
+    PERSON = "person"
+    KEY = "key"
+    POLICY = "policy"
+    SECRET = "secret"
+    WEBHOOK = "webhook"
+    TEMPLATE = "template"
+    AGENT = "agent"
+    CODE = "code"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    tenant: str
+    noun: Noun
+    id: str
+    revision: int
+    """From 1, rising with every change of this record."""
+    body: Mapping[str, Any]
+    created: Moment
+    changed: Moment
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One record as it should become.
+
+    ``expected`` is the revision that was seen: 0 creates, None takes whatever is there.
+    ``body`` None deletes. ``handles`` are names that only one record in the whole store may have;
+    ``links`` are names under which it can be listed within its tenant and noun. Both replace what
+    the record had.
+    """
+
+    tenant: str
+    noun: Noun
+    id: str
+    body: Mapping[str, Any] | None
+    expected: int | None = None
+    handles: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """One line of the audit: a commit that changed records. Only ever appended to."""
+
+    id: int
+    tenant: str
+    at: Moment
+    by: str
+    why: str
+    subjects: tuple[str, ...]
+    """The records that it changed, as ``noun/id``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """All records of one noun in one tenant, at the revision that rises with any change there."""
+
+    tenant: str
+    noun: Noun
+    revision: int
+
+
+def handle(tenant: str, noun: Noun, name: str, value: str) -> str:
+    """A name unique within one tenant and noun, such as a slug or an e-mail address."""
+    return f"{tenant}/{noun}/{name}:{value}"
+
+
+def global_handle(noun: Noun, name: str, value: str) -> str:
+    """A name unique in the whole store, such as the hash of a key."""
+    return f"*/{noun}/{name}:{value}"

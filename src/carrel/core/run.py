@@ -1,0 +1,67 @@
+"""Runs: what was frozen, for whom, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from carrel.core.errors import Taken
+from carrel.core.names import Moment, Scope
+
+
+class Status(StrEnum):
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Mode(StrEnum):
+    """Who is listening: one person, or several."""
+
+    MAIN = "main"
+    SHARED = "shared"
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One scope at one revision. A vector of these is a snapshot."""
+
+    scope: Scope
+    revision: int
+
+
+Snapshot = tuple[Layer, ...]
+"""Nearest first. It costs one row a layer to take, and reads the same for ever."""
+
+NOOP: Final = "conformance-noop"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    id: str
+    tenant: str
+    scope: Scope
+    """The workspace it belongs to: the nearest layer of its stack."""
+    workflow: str
+    mode: Mode
+    status: Status
+    by: str
+    started: Moment
+    ended: Moment | None = None
+    parent: str | None = None
+    replay_of: str | None = None
+    kept: bool = True
+    """A run that is let go no longer holds back the pruning of what it saw."""
+    snapshot: Snapshot = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What placeholders stood for when it was frozen."""
+
+
+def settled(run: Run, status: Status) -> Status:
+    """The status it moves to; an ended run stays as it ended."""
+    if run.status is not Status.RUNNING and status is not run.status:
+        raise Taken(f"the run has {run.status}", status=run.status)
+    return status
