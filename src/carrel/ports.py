@@ -106,7 +106,7 @@ class Records(Protocol):
         """Return the revision of each (tenant, noun), 0 where nothing ever was."""
 
     async def revision(self) -> int:
-        """A number that rises with any change of any record: what caches of records are keyed by."""
+        """A number that rises with any change of any record: what their caches are keyed by."""
 
     async def used(self, marks: Mapping[str, Moment]) -> None:
         """Note when each id was last used; an earlier moment never replaces a later one."""
@@ -156,7 +156,7 @@ class Events(Protocol):
     async def latest(self) -> str:
         """A cursor past everything that can be seen now."""
 
-    async def wake(self, timeout: float) -> bool:
+    async def wake(self, seconds: float) -> bool:
         """Return soon after new events may be there (True), or when the time is over (False).
 
         Writes of other processes wake too.

@@ -124,11 +124,11 @@ Stack = tuple[Scope, ...]
 
 def slug(text: str) -> str:
     if not _SLUG.fullmatch(text):
-        raise Malformed(f"{_shown(text)} is not a slug: 1–63 of a–z, 0–9 and inner hyphens")
+        raise Malformed(f"{_shown(text)} is not a slug: 1 to 63 of a-z, 0-9 and inner hyphens")
     return text
 
 
 def identifier(text: str) -> str:
     if not _ID.fullmatch(text):
-        raise Malformed(f"{_shown(text)} is not an id: 1–128 letters, digits, dots, hyphens and _")
+        raise Malformed(f"{_shown(text)} is not an id: 1 to 128 letters, digits, dots, hyphens and _")
     return text
