@@ -1,0 +1,82 @@
+"""What every test may ask for: a database of its own, a bucket of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import Iterator
+
+import pytest
+from tests.services import ask, databases
+from tests.services.s3 import Bucket
+
+HOLD = pytest.StashKey[ask.Hold]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    is_worker = hasattr(config, "workerinput")
+    if is_worker or ask.KEEPER in os.environ or os.environ.get("CARREL_TEST_SERVICES") == "off":
+        return
+    config.stash[HOLD] = ask.start_keeper()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    hold = config.stash.get(HOLD, None)
+    if hold is not None:
+        hold.release()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Start what the chosen tests will need while those that need nothing run."""
+    if session.config.option.collectonly or ask.KEEPER not in os.environ:
+        return
+    needed = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    for server in ("postgres", "s3"):
+        if f"{server}_server" in needed:
+            ask.warm_up(server)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> str:
+    """The URL of a PostgreSQL server's own database, as an administrator."""
+    return ask.url_of("postgres")
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: str) -> Iterator[str]:
+    """The name of the database that `databases.prepare` filled."""
+    name = asyncio.run(databases.create(postgres_server))
+    asyncio.run(databases.prepare(databases.within(postgres_server, name)))
+    yield name
+    asyncio.run(databases.drop(postgres_server, name))
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str, postgres_template: str) -> Iterator[str]:
+    """The URL of a fresh database, a copy of the template."""
+    name = asyncio.run(databases.create(postgres_server, postgres_template))
+    yield databases.within(postgres_server, name)
+    asyncio.run(databases.drop(postgres_server, name))
+
+
+@pytest.fixture
+def empty_postgres_url(postgres_server: str) -> Iterator[str]:
+    """The URL of a fresh database in which there is nothing."""
+    name = asyncio.run(databases.create(postgres_server))
+    yield databases.within(postgres_server, name)
+    asyncio.run(databases.drop(postgres_server, name))
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> str:
+    """The URL of an S3 server, its keys within."""
+    return ask.url_of("s3")
+
+
+@pytest.fixture
+def s3_bucket(s3_server: str) -> Bucket:
+    """A fresh, empty bucket: its endpoint, name, region and keys."""
+    bucket = Bucket.at(s3_server, f"test-{secrets.token_hex(8)}")
+    bucket.create()
+    return bucket

@@ -1,0 +1,53 @@
+"""A run of local ports that belongs to one pytest run alone."""
+
+from __future__ import annotations
+
+import random
+import socket
+from dataclasses import dataclass
+
+HOST = "127.0.0.1"
+SIZE = 16
+# Below the range from which systems take ports for outgoing connections.
+FIRST, LAST = 10_240, 32_000
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The guard is bound for as long as the slot is in use: it keeps other runs out of `ports`."""
+
+    guard: socket.socket
+    ports: tuple[int, ...]
+
+
+def take() -> Slot:
+    """A slot nobody has, whose ports nobody listens on."""
+    starts = list(range(FIRST, LAST, SIZE))
+    random.shuffle(starts)
+    for start in starts:
+        guard = bound(start)
+        if guard is None:
+            continue
+        ports = tuple(range(start + 1, start + SIZE))
+        if all(is_free(port) for port in ports):
+            return Slot(guard, ports)
+        guard.close()
+    raise RuntimeError("no run of free local ports")
+
+
+def bound(port: int) -> socket.socket | None:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        sock.bind((HOST, port))
+    except OSError:
+        sock.close()
+        return None
+    return sock
+
+
+def is_free(port: int) -> bool:
+    sock = bound(port)
+    if sock is None:
+        return False
+    sock.close()
+    return True

@@ -1,0 +1,159 @@
+"""The servers that other tests rely on are real, durable, separate, and never left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path as File
+from urllib.parse import urlsplit
+
+import asyncpg
+import obstore
+import pytest
+from obstore.exceptions import AlreadyExistsError, PermissionDeniedError, UnauthenticatedError
+from tests.services import ask, databases, slot
+from tests.services.postgres import Postgres, copied, open_to_all, wheel_binaries
+from tests.services.s3 import Bucket
+
+ROOT = File(__file__).parents[2]
+
+
+async def value(url: str, query: str) -> object:
+    connection = await asyncpg.connect(url)
+    try:
+        return await connection.fetchval(query)
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize("setting", ["fsync", "synchronous_commit", "full_page_writes"])
+def test_postgres_keeps_what_it_acknowledges(postgres_server: str, setting: str) -> None:
+    assert asyncio.run(value(postgres_server, f"SHOW {setting}")) == "on"
+
+
+def test_postgres_is_not_open_to_everybody(postgres_server: str) -> None:
+    stranger = postgres_server.replace(urlsplit(postgres_server).password or "", "guess")
+    with pytest.raises(asyncpg.InvalidPasswordError):
+        asyncio.run(value(stranger, "SELECT 1"))
+
+
+@pytest.mark.parametrize("turn", ["first", "second"])
+def test_each_test_has_a_database_of_its_own(postgres_url: str, turn: str) -> None:
+    made = asyncio.run(value(postgres_url, f"CREATE TABLE mine AS SELECT '{turn}' AS turn"))
+    assert made is None
+    assert asyncio.run(value(postgres_url, "SELECT turn FROM mine")) == turn
+
+
+def test_a_database_has_what_its_template_had(postgres_server: str) -> None:
+    async def story() -> object:
+        template = await databases.create(postgres_server)
+        await value(databases.within(postgres_server, template), "CREATE TABLE seed ()")
+        copy = await databases.create(postgres_server, template)
+        answer = await value(databases.within(postgres_server, copy), "SELECT count(*) FROM seed")
+        await databases.drop(postgres_server, copy)
+        await databases.drop(postgres_server, template)
+        return answer
+
+    assert asyncio.run(story()) == 0
+
+
+@pytest.mark.parametrize("place", ["in its place", "copied"])
+def test_the_wheel_s_postgres_works_where_the_system_has_none(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = ask.private_directory()
+    binaries = wheel_binaries()[0]
+    if place == "copied":
+        binaries = copied(binaries, directory / "binaries")
+    monkeypatch.setenv("CARREL_TEST_POSTGRES_BIN", str(binaries))
+
+    async def story(server: Postgres) -> object:
+        try:
+            await server.start()
+            return await value(server.url, "SHOW fsync")
+        finally:
+            await server.stop()
+
+    mine = slot.take()
+    with mine.guard:
+        answer = asyncio.run(story(Postgres(directory, mine.ports[0])))
+    shutil.rmtree(directory)
+    assert answer == "on"
+
+
+def test_what_lies_in_a_closed_directory_is_not_open_to_all(tmp_path: File) -> None:
+    inside = tmp_path / "closed" / "inside"
+    inside.mkdir(parents=True)
+    inside.parent.chmod(0o700)
+    assert not open_to_all(inside)
+    assert open_to_all(File("/"))
+
+
+def test_a_second_conditional_put_is_refused(s3_bucket: Bucket) -> None:
+    store = s3_bucket.store()
+    obstore.put(store, "key", b"first", mode="create")
+    with pytest.raises(AlreadyExistsError):
+        obstore.put(store, "key", b"second", mode="create")
+    assert obstore.get(store, "key").bytes() == b"first"
+
+
+@pytest.mark.parametrize("turn", ["first", "second"])
+def test_each_test_has_an_empty_bucket_of_its_own(s3_bucket: Bucket, turn: str) -> None:
+    store = s3_bucket.store()
+    assert list(obstore.list(store).collect()) == []
+    obstore.put(store, turn, b"")
+
+
+def test_s3_is_not_open_to_everybody(s3_server: str) -> None:
+    stranger = s3_server.replace(urlsplit(s3_server).password or "", "guess")
+    with pytest.raises((PermissionDeniedError, UnauthenticatedError)):
+        obstore.put(Bucket.at(stranger, "theirs").store(), "key", b"")
+
+
+def test_two_slots_never_share_a_port() -> None:
+    slots = [slot.take() for _ in range(20)]
+    ports = [port for taken in slots for port in taken.ports]
+    for taken in slots:
+        taken.guard.close()
+    assert len(ports) == len(set(ports))
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as caller:
+        return caller.connect_ex((slot.HOST, port)) == 0
+
+
+ASKER = """
+import os, sys
+from tests.services import ask
+hold = ask.start_keeper()
+print(ask.url_of("postgres"), ask.url_of("s3"), os.environ[ask.KEEPER], flush=True)
+sys.stdin.read()
+"""
+
+
+def test_servers_end_when_the_one_who_asked_is_killed() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    asker = subprocess.Popen(
+        [sys.executable, "-c", ASKER],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with asker:
+        assert asker.stdout is not None
+        postgres, s3, keeper = asker.stdout.readline().split()
+        ports = [urlsplit(url).port or 0 for url in (postgres, s3)]
+        assert all(listens(port) for port in ports)
+        with socket.socket(socket.AF_UNIX) as line:
+            line.connect(keeper)
+            asker.send_signal(signal.SIGKILL)
+            assert line.recv(1) == b"", "the keeper closes its lines when it ends"
+    assert not any(listens(port) for port in ports)
+    assert not File(keeper).parent.exists()
