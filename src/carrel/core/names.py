@@ -130,5 +130,5 @@ def slug(text: str) -> str:
 
 def identifier(text: str) -> str:
     if not _ID.fullmatch(text):
-        raise Malformed(f"{_shown(text)} is not an id: 1 to 128 letters, digits, dots, hyphens and _")
+        raise Malformed(f"{_shown(text)} is not an id: 1 to 128 letters, digits, . - and _")
     return text

@@ -1,0 +1,62 @@
+"""Bytes in SQLite: in rows where they are small, else in a store of objects beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+
+from carrel.adapters.sqlite.database import SQL
+from carrel.adapters.sqlite.reader import Reader
+from carrel.core.names import Digest, digest
+from carrel.core.tree import Blob
+from carrel.ports import Corrupt, Objects
+
+
+class SqliteBlobs:
+    """``Blob.ref`` is a row's id; before a commit, the bytes to put in one, or None if outside."""
+
+    def __init__(self, reader: Reader, objects: Objects | None, inline: int) -> None:
+        self._reader, self._objects, self._inline = reader, objects, inline
+
+    async def put(self, contents: Sequence[bytes]) -> tuple[Blob, ...]:
+        return tuple([await self._put(content) for content in contents])
+
+    async def _put(self, content: bytes) -> Blob:
+        name = digest(content)
+        if self._objects is None or len(content) <= self._inline:
+            return Blob(name, len(content), content)
+        await self._objects.put(name, content)
+        return Blob(name, len(content), None)
+
+    async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
+        found = {blob.digest: blob.ref for blob in blobs if isinstance(blob.ref, bytes)}
+        rows = {blob.ref: blob for blob in blobs if isinstance(blob.ref, int)}
+        outside = {blob.digest for blob in blobs if blob.ref is None}
+        for id, _, body in self._bodies(tuple(rows)):
+            blob = rows.pop(id)
+            if body is None:
+                outside.add(blob.digest)
+            else:
+                found[blob.digest] = body
+        if rows:
+            raise Corrupt(f"the bytes of {min(blob.digest for blob in rows.values())} are gone")
+        for name in outside - found.keys():
+            found[name] = await self._from_outside(name)
+        return {name: _checked(name, content) for name, content in found.items()}
+
+    def _bodies(self, ids: tuple[int, ...]) -> Sequence[tuple[int, bytes, bytes | None]]:
+        if len(ids) == 1:
+            return self._reader.db.execute(SQL["body"], ids).fetchall()
+        return self._reader.db.execute(SQL["bodies"], (json.dumps(ids),)).fetchall() if ids else ()
+
+    async def _from_outside(self, name: Digest) -> bytes:
+        content = await self._objects.get(name) if self._objects else None
+        if content is None:
+            raise Corrupt(f"the bytes of {name} are gone")
+        return content
+
+
+def _checked(name: Digest, content: bytes) -> bytes:
+    if digest(content) != name:
+        raise Corrupt(f"the bytes of {name} are not what was stored")
+    return content

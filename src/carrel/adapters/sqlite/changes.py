@@ -1,0 +1,95 @@
+"""Changing records inside a batch, together with files."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+from carrel.adapters.sqlite.database import SQL
+from carrel.adapters.sqlite.rows import record_of
+from carrel.core.names import Moment
+from carrel.core.record import Change, Noun, Record, Shelf
+from carrel.core.tree import Commit, Conflict
+
+_Key = tuple[str, Noun, str]
+
+
+class RecordChanges:
+    """The records' part of one transaction. Changes are rare, so they are written at once."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._shelves: dict[tuple[str, Noun], int] = {}
+        self._changed = False
+
+    def conflict(self, commit: Commit) -> Conflict | None:
+        for shelf in commit.shelves:
+            if self._shelf(shelf) != shelf.revision:
+                return Conflict(shelf)
+        taken: dict[str, _Key] = {}
+        for change in commit.changes:
+            found = self._find(change)
+            if change.expected is not None and change.expected != (found.revision if found else 0):
+                return Conflict(change)
+            for name in change.handles if change.body is not None else ():
+                owner = taken.setdefault(name, _key(change))
+                if owner != _key(change) or self._owner(name, commit) not in {None, owner}:
+                    return Conflict(change, handle=name)
+        return None
+
+    def apply(self, commit: Commit) -> None:
+        for change in commit.changes:
+            self._change(change, commit.at)
+        for tenant, noun in {(change.tenant, change.noun) for change in commit.changes}:
+            self._db.execute(SQL["raise_shelf"], (tenant, noun))
+            self._shelves.pop((tenant, noun), None)
+            self._changed = True
+        for tenant in sorted({change.tenant for change in commit.changes}):
+            about = [f"{c.noun}/{c.id}" for c in commit.changes if c.tenant == tenant]
+            row = (tenant, commit.at, commit.by, commit.why, json.dumps(about))
+            self._db.execute(SQL["add_audit"], row)
+
+    def flush(self) -> None:
+        if self._changed:
+            found = self._db.execute(SQL["records_revision"]).fetchone()
+            self._db.execute(SQL["set_counter"], ("records", (found[0] if found else 0) + 1))
+
+    def _shelf(self, shelf: Shelf) -> int:
+        key = (shelf.tenant, shelf.noun)
+        if key not in self._shelves:
+            found = self._db.execute(SQL["shelf"], key).fetchone()
+            self._shelves[key] = found[0] if found else 0
+        return self._shelves[key]
+
+    def _find(self, change: Change) -> Record | None:
+        row = self._db.execute(SQL["record"], (change.tenant, change.noun, change.id)).fetchone()
+        return record_of(row) if row else None
+
+    def _owner(self, name: str, commit: Commit) -> _Key | None:
+        """Who has a handle, unless this very commit takes it away from them."""
+        row = self._db.execute(SQL["handle"], (name,)).fetchone()
+        if row is None:
+            return None
+        owner = (row[0], Noun(row[1]), row[2])
+        freed = any(_key(c) == owner and name not in c.handles for c in commit.changes)
+        return None if freed else owner
+
+    def _change(self, change: Change, at: Moment) -> None:
+        found, key = self._find(change), _key(change)
+        self._db.execute(SQL["drop_handles"], key)
+        self._db.execute(SQL["drop_links"], key)
+        if change.body is None:
+            self._db.execute(SQL["drop_record"], key)
+            return
+        revision, created = (found.revision + 1, found.created) if found else (1, at)
+        body = json.dumps(change.body, ensure_ascii=False, separators=(",", ":"))
+        self._db.execute(SQL["set_record"], (*key, revision, body, created, at))
+        for name in change.handles:
+            self._db.execute(SQL["free_handle"], (name,))
+            self._db.execute(SQL["add_handle"], (name, *key))
+        for name in change.links:
+            self._db.execute(SQL["add_link"], (change.tenant, change.noun, name, change.id))
+
+
+def _key(change: Change) -> _Key:
+    return (change.tenant, change.noun, change.id)

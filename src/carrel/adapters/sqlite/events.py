@@ -1,0 +1,95 @@
+"""The log of events in SQLite: one writer at a time, so ids rise in the order they are seen."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from carrel.adapters.sqlite.database import SQL
+from carrel.adapters.sqlite.reader import Reader
+from carrel.adapters.sqlite.rows import Row, names, scope_of
+from carrel.core.errors import Malformed
+from carrel.core.event import Event, Filter
+
+_LOOK = 0.05
+"""Seconds between looks for what other processes wrote; a look costs a microsecond or two."""
+
+
+class SqliteEvents:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._bells: set[asyncio.Event] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._seen = -1
+
+    async def after(
+        self, cursor: str | None, filter: Filter | None = None, *, limit: int = 500
+    ) -> tuple[Event, ...]:
+        past = _position(cursor)
+        if filter is None:
+            rows = self._reader.db.execute(SQL["events_after"], (past, limit))
+        else:
+            types = json.dumps(sorted(filter.types)) if filter.types else None
+            scopes = names(sorted(filter.scopes)) if filter.scopes else None
+            ask = (filter.tenant, past, limit, types, scopes)
+            if filter.run is None:
+                rows = self._reader.db.execute(SQL["tenant_events_after"], ask)
+            else:
+                rows = self._reader.db.execute(SQL["run_events_after"], (*ask, filter.run))
+        return tuple(map(_event, rows.fetchall()))
+
+    async def latest(self) -> str:
+        [latest] = self._reader.db.execute(SQL["latest_event"]).fetchone()
+        return str(latest)
+
+    async def wake(self, seconds: float) -> bool:
+        if self._changed():
+            return True
+        bell = asyncio.Event()
+        self._bells.add(bell)
+        self._loop = asyncio.get_running_loop()
+        try:
+            return await self._listen(bell, seconds)
+        finally:
+            self._bells.discard(bell)
+
+    async def _listen(self, bell: asyncio.Event, seconds: float) -> bool:
+        ends = asyncio.get_running_loop().time() + seconds
+        while (left := ends - asyncio.get_running_loop().time()) > 0:
+            try:
+                await asyncio.wait_for(bell.wait(), min(left, _LOOK))
+            except TimeoutError:
+                if self._changed():
+                    return True
+            else:
+                self._changed()
+                return True
+        return False
+
+    def _changed(self) -> bool:
+        version = self._reader.version()
+        changed, self._seen = version != self._seen, version
+        return changed
+
+    def ring(self) -> None:
+        """Called from the writer's thread once something is durable."""
+        if self._bells and self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._ring)
+
+    def _ring(self) -> None:
+        for bell in self._bells:
+            bell.set()
+
+
+def _position(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 18):
+        raise Malformed("that is not an event cursor")
+    return int(cursor)
+
+
+def _event(row: Row) -> Event:
+    id, tenant, kind, name, run, sequence, type, payload, at = row
+    scope = None if kind is None else scope_of(tenant, kind, name)
+    return Event(str(id), f"ev_{id}", type, tenant, at, json.loads(payload), scope, run, sequence)

@@ -1,0 +1,70 @@
+"""Reading records in SQLite, and noting when they were last used."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from carrel.adapters.sqlite.database import SQL
+from carrel.adapters.sqlite.reader import Reader
+from carrel.adapters.sqlite.rows import Row, record_of
+from carrel.adapters.sqlite.writer import Writer
+from carrel.core.names import Moment
+from carrel.core.record import Deed, Noun, Record
+
+
+class SqliteRecords:
+    def __init__(self, reader: Reader, writer: Writer) -> None:
+        self._reader, self._writer = reader, writer
+
+    async def get(self, tenant: str, noun: Noun, ids: Sequence[str]) -> tuple[Record | None, ...]:
+        ask = (json.dumps(list(ids)), tenant, noun)
+        return _placed(self._reader.db.execute(SQL["records"], ask).fetchall(), len(ids))
+
+    async def named(self, handles: Sequence[str]) -> tuple[Record | None, ...]:
+        ask = (json.dumps(list(handles)),)
+        return _placed(self._reader.db.execute(SQL["records_named"], ask).fetchall(), len(handles))
+
+    async def list(
+        self, tenant: str, noun: Noun, *, link: str = "", after: str = "", limit: int = 100
+    ) -> tuple[Record, ...]:
+        db = self._reader.db
+        if link:
+            rows = db.execute(SQL["records_linked"], (tenant, noun, link, after, limit))
+        elif tenant:
+            rows = db.execute(SQL["records_listed"], (tenant, noun, after, limit))
+        else:
+            rows = db.execute(SQL["records_everywhere"], (noun, after, limit))
+        return tuple(map(record_of, rows.fetchall()))
+
+    async def shelves(self, asks: Sequence[tuple[str, Noun]]) -> tuple[int, ...]:
+        wanted = json.dumps([list(ask) for ask in asks])
+        rows = self._reader.db.execute(SQL["shelves"], (wanted,)).fetchall()
+        found = dict(rows)
+        return tuple(found.get(place, 0) for place in range(len(asks)))
+
+    async def revision(self) -> int:
+        return self._reader.remember(
+            "records", lambda db: next(iter(db.execute(SQL["records_revision"])), (0,))[0]
+        )
+
+    async def used(self, marks: Mapping[str, Moment]) -> None:
+        rows = list(marks.items())
+        await self._writer.do(lambda db, _: db.executemany(SQL["set_used"], rows) and None)
+
+    async def last_used(self, ids: Sequence[str]) -> tuple[Moment | None, ...]:
+        ask = (json.dumps(list(ids)),)
+        found = dict(self._reader.db.execute(SQL["used"], ask).fetchall())
+        return tuple(found.get(place) for place in range(len(ids)))
+
+    async def audit(self, tenant: str, *, before: int = 0, limit: int = 100) -> tuple[Deed, ...]:
+        rows = self._reader.db.execute(SQL["audit"], (tenant, before or 2**62, limit)).fetchall()
+        return tuple(
+            Deed(id, owner, at, by, why, tuple(json.loads(subjects)))
+            for id, owner, at, by, why, subjects in rows
+        )
+
+
+def _placed(rows: Sequence[Row], count: int) -> tuple[Record | None, ...]:
+    found = {row[0]: record_of(row[1:]) for row in rows}
+    return tuple(found.get(place) for place in range(count))

@@ -1,0 +1,49 @@
+"""Rows of SQLite as values of the core, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from carrel.core.names import Digest, Kind, Path, Scope
+from carrel.core.record import Noun, Record
+from carrel.core.tree import MARKDOWN, Blob, Entry, Head, Version
+
+Row = Sequence[Any]
+AFTER_ANY = "\U0010ffff"
+
+
+def blob_of(id: int, digest: bytes, size: int) -> Blob:
+    return Blob(Digest("sha256:" + digest.hex()), size, id)
+
+
+def digest_bytes(digest: Digest) -> bytes:
+    return bytes.fromhex(digest[7:])
+
+
+def head_of(row: Row) -> Head:
+    """From path, version, revision, at, content, digest, size, type, base, its digest and size."""
+    path, version, revision, at, content, digest, size, kind, base, base_digest, base_size = row
+    entry = None
+    if content is not None:
+        beneath = None if base is None else blob_of(base, base_digest, base_size)
+        entry = Entry(blob_of(content, digest, size), beneath, kind or MARKDOWN)
+    return Head(Path(path), version, revision, at, entry)
+
+
+def version_of(row: Row) -> Version:
+    return Version(head_of(row[:11]), row[11], row[12], row[13])
+
+
+def record_of(row: Row) -> Record:
+    tenant, noun, id, revision, body, created, changed = row
+    return Record(tenant, Noun(noun), id, revision, json.loads(body), created, changed)
+
+
+def scope_of(tenant: str, kind: str, name: str) -> Scope:
+    return Scope(tenant, Kind(kind), name)
+
+
+def names(scopes: Iterable[Scope]) -> str:
+    return json.dumps([[scope.tenant, scope.kind, scope.name] for scope in scopes])

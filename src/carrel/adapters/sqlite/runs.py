@@ -1,0 +1,105 @@
+"""Runs in SQLite."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from sqlite3 import Connection
+
+from carrel.adapters.sqlite.batch import Batch
+from carrel.adapters.sqlite.database import SQL
+from carrel.adapters.sqlite.reader import Reader
+from carrel.adapters.sqlite.rows import Row, scope_of
+from carrel.adapters.sqlite.writer import Writer
+from carrel.core.event import RUN_ENDED, RUN_STARTED
+from carrel.core.names import Scope
+from carrel.core.run import Layer, Mode, Run, Status
+
+
+class SqliteRuns:
+    def __init__(self, reader: Reader, writer: Writer) -> None:
+        self._reader, self._writer = reader, writer
+
+    async def start(self, runs: Sequence[tuple[Run, Sequence[Scope | Layer]]]) -> tuple[Run, ...]:
+        return await self._writer.do(lambda db, batch: tuple(_start(db, batch, *r) for r in runs))
+
+    async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Run | None, ...]:
+        rows = self._reader.db.execute(SQL["runs"], (json.dumps(list(ids)), tenant)).fetchall()
+        found = {run.id: run for run in self._runs(rows)}
+        return tuple(found.get(id) for id in ids)
+
+    async def list(
+        self, tenant: str, *, scope: Scope | None = None, before: str = "", limit: int = 100
+    ) -> tuple[Run, ...]:
+        within = (scope.kind, scope.name) if scope else (None, None)
+        ask = (tenant, before or "~", limit, *within)
+        return self._runs(self._reader.db.execute(SQL["runs_listed"], ask).fetchall())
+
+    async def change(self, run: Run, was: Run) -> bool:
+        return await self._writer.do(lambda db, batch: _change(db, batch, run, was))
+
+    def _runs(self, rows: Sequence[Row]) -> tuple[Run, ...]:
+        ids = json.dumps([row[0] for row in rows])
+        layers: dict[str, list[Layer]] = {}
+        for id, tenant, kind, name, revision in self._reader.db.execute(SQL["layers"], (ids,)):
+            layers.setdefault(id, []).append(Layer(scope_of(tenant, kind, name), revision))
+        return tuple(_run(row, tuple(layers.get(row[0], ()))) for row in rows)
+
+
+def _run(row: Row, layers: tuple[Layer, ...]) -> Run:
+    id, tenant, kind, name, workflow, mode, status, by, started, ended = row[:10]
+    parent, replay_of, kept, variables = row[10:]
+    return Run(
+        id=id,
+        tenant=tenant,
+        scope=scope_of(tenant, kind, name),
+        workflow=workflow,
+        mode=Mode(mode),
+        status=Status(status),
+        by=by,
+        started=started,
+        ended=ended,
+        parent=parent,
+        replay_of=replay_of,
+        kept=bool(kept),
+        snapshot=layers,
+        variables=json.loads(variables),
+    )
+
+
+def _start(db: Connection, batch: Batch, run: Run, layers: Sequence[Scope | Layer]) -> Run:
+    frozen = tuple(
+        layer if isinstance(layer, Layer) else Layer(layer, batch.place(layer).revision)
+        for layer in layers
+    )
+    own = batch.settled(run.scope).id
+    db.execute(
+        SQL["add_run"],
+        (
+            *(run.id, run.tenant, own, run.workflow, run.mode, run.status, run.by),
+            *(run.started, run.ended, run.parent, run.replay_of, json.dumps(dict(run.variables))),
+        ),
+    )
+    for place, layer in enumerate(frozen):
+        row = (run.id, place, batch.settled(layer.scope).id, layer.revision)
+        db.execute(SQL["add_layer"], row)
+    batch.tell(run.tenant, own, run.id, 1, (RUN_STARTED, _payload(run), run.started))
+    return replace(run, snapshot=frozen)
+
+
+def _change(db: Connection, batch: Batch, run: Run, was: Run) -> bool:
+    ask = (run.status, run.ended, run.kept, run.id, run.tenant, was.status, was.kept)
+    if not db.execute(SQL["change_run"], ask).rowcount:
+        return False
+    if not run.kept:
+        db.execute(SQL["drop_layers"], (run.id,))
+    if run.status is not was.status:
+        sequence = batch.next_in_run(run.id, run.tenant)
+        told = (RUN_ENDED[run.status], _payload(run), run.ended or run.started)
+        batch.tell(run.tenant, batch.settled(run.scope).id, run.id, sequence, told)
+    return True
+
+
+def _payload(run: Run) -> str:
+    return json.dumps({"runId": run.id, "workflowId": run.workflow, "status": run.status})

@@ -1,0 +1,370 @@
+-- name: counters
+SELECT name, value FROM counter;
+
+-- name: set_counter
+INSERT INTO counter (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value;
+
+-- name: records_revision
+SELECT value FROM counter WHERE name = 'records';
+
+-- name: scope
+SELECT id, revision, files, size FROM scope WHERE tenant = ? AND kind = ? AND name = ?;
+
+-- name: scopes
+SELECT w.key, s.id, s.revision, s.files
+  FROM json_each(?) AS w
+  JOIN scope AS s ON s.tenant = w.value ->> 0 AND s.kind = w.value ->> 1 AND s.name = w.value ->> 2;
+
+-- name: add_scope
+INSERT INTO scope (tenant, kind, name, revision, files, size) VALUES (?, ?, ?, 0, 0, 0) RETURNING id;
+
+-- name: move_scope
+UPDATE scope SET revision = ?, files = ?, size = ? WHERE id = ?;
+
+-- name: scope_names
+SELECT id, tenant, kind, name FROM scope WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: head
+SELECT e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
+       e.base, b.digest, b.size
+  FROM entry AS e LEFT JOIN content AS b ON b.id = e.base
+ WHERE e.scope = ? AND e.path = ?;
+
+-- name: one
+SELECT s.revision, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
+       e.base, b.digest, b.size
+  FROM scope AS s
+  LEFT JOIN entry AS e ON e.scope = s.id AND e.path = ?
+  LEFT JOIN content AS b ON b.id = e.base
+ WHERE s.tenant = ? AND s.kind = ? AND s.name = ?;
+
+-- name: some
+SELECT e.scope, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
+       e.base, b.digest, b.size
+  FROM json_each(?) AS w CROSS JOIN json_each(?) AS p
+  JOIN entry AS e ON e.scope = w.value AND e.path = p.value
+  LEFT JOIN content AS b ON b.id = e.base;
+
+-- name: all
+SELECT e.scope, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
+       e.base, b.digest, b.size
+  FROM json_each(?) AS w
+  JOIN entry AS e ON e.scope = w.value AND e.path >= ? AND e.path < ?
+  LEFT JOIN content AS b ON b.id = e.base
+ WHERE e.content IS NOT NULL;
+
+-- name: some_at
+SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
+       v.base, b.digest, b.size
+  FROM json_each(?3) AS p
+  JOIN version AS v ON v.scope = ?1 AND v.path = p.value AND v.version =
+       (SELECT n.version FROM version AS n
+         WHERE n.scope = ?1 AND n.path = p.value AND n.revision <= ?2
+         ORDER BY n.version DESC LIMIT 1)
+  LEFT JOIN content AS b ON b.id = v.base;
+
+-- name: all_at
+SELECT e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
+       e.base, b.digest, b.size
+  FROM entry AS e LEFT JOIN content AS b ON b.id = e.base
+ WHERE e.scope = ?1 AND e.revision <= ?2 AND e.content IS NOT NULL AND e.path >= ?3 AND e.path < ?4
+UNION ALL
+SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
+       v.base, b.digest, b.size
+  FROM entry AS e
+  JOIN version AS v ON v.scope = e.scope AND v.path = e.path AND v.version =
+       (SELECT n.version FROM version AS n
+         WHERE n.scope = e.scope AND n.path = e.path AND n.revision <= ?2
+         ORDER BY n.version DESC LIMIT 1)
+  LEFT JOIN content AS b ON b.id = v.base
+ WHERE e.scope = ?1 AND e.revision > ?2 AND v.content IS NOT NULL AND e.path >= ?3 AND e.path < ?4;
+
+-- name: versions
+SELECT w.key, v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
+       v.base, b.digest, b.size, v.by, v.why, v.run
+  FROM json_each(?) AS w
+  JOIN scope AS s ON s.tenant = w.value ->> 0 AND s.kind = w.value ->> 1 AND s.name = w.value ->> 2
+  JOIN version AS v ON v.scope = s.id AND v.path = w.value ->> 3 AND v.version = w.value ->> 4
+  LEFT JOIN content AS b ON b.id = v.base;
+
+-- name: history
+SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
+       v.base, b.digest, b.size, v.by, v.why, v.run
+  FROM scope AS s
+  JOIN version AS v ON v.scope = s.id AND v.path = ? AND v.version < ?
+  LEFT JOIN content AS b ON b.id = v.base
+ WHERE s.tenant = ? AND s.kind = ? AND s.name = ?
+ ORDER BY v.version DESC LIMIT ?;
+
+-- name: add_content
+INSERT INTO content (id, digest, size, at, body) VALUES (?, ?, ?, ?, ?);
+
+-- name: add_version
+INSERT INTO version (scope, path, version, revision, at, content, digest, size, base, type,
+                     by, why, run)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: set_entry
+INSERT INTO entry (scope, path, version, revision, at, content, digest, size, base, type)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET version = excluded.version, revision = excluded.revision,
+   at = excluded.at, content = excluded.content, digest = excluded.digest, size = excluded.size,
+   base = excluded.base, type = excluded.type;
+
+-- name: prune_version
+DELETE FROM version AS v
+ WHERE v.scope = ?1 AND v.path = ?2 AND v.version = ?3
+   AND NOT EXISTS (
+       SELECT 1 FROM run_layer AS l
+        WHERE l.scope = ?1 AND l.revision >= v.revision AND l.revision <
+              (SELECT n.revision FROM version AS n
+                WHERE n.scope = ?1 AND n.path = ?2 AND n.version > ?3
+                ORDER BY n.version LIMIT 1));
+
+-- name: bodies
+SELECT id, digest, body FROM content WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: body
+SELECT id, digest, body FROM content WHERE id = ?;
+
+-- name: add_event
+INSERT INTO event (id, tenant, scope, run, sequence, type, payload, at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: events_after
+SELECT e.id, e.tenant, s.kind, s.name, e.run, e.sequence, e.type, e.payload, e.at
+  FROM event AS e LEFT JOIN scope AS s ON s.id = e.scope
+ WHERE e.id > ? ORDER BY e.id LIMIT ?;
+
+-- name: tenant_events_after
+SELECT e.id, e.tenant, s.kind, s.name, e.run, e.sequence, e.type, e.payload, e.at
+  FROM event AS e LEFT JOIN scope AS s ON s.id = e.scope
+ WHERE e.tenant = ?1 AND e.id > ?2
+   AND (?4 IS NULL OR e.type IN (SELECT value FROM json_each(?4)))
+   AND (?5 IS NULL OR e.scope IN (
+        SELECT s.id FROM json_each(?5) AS w JOIN scope AS s ON s.tenant = w.value ->> 0
+           AND s.kind = w.value ->> 1 AND s.name = w.value ->> 2))
+ ORDER BY e.id LIMIT ?3;
+
+-- name: run_events_after
+SELECT e.id, e.tenant, s.kind, s.name, e.run, e.sequence, e.type, e.payload, e.at
+  FROM event AS e LEFT JOIN scope AS s ON s.id = e.scope
+ WHERE e.run = ?6 AND e.tenant = ?1 AND e.id > ?2
+   AND (?4 IS NULL OR e.type IN (SELECT value FROM json_each(?4)))
+   AND (?5 IS NULL OR e.scope IN (
+        SELECT s.id FROM json_each(?5) AS w JOIN scope AS s ON s.tenant = w.value ->> 0
+           AND s.kind = w.value ->> 1 AND s.name = w.value ->> 2))
+ ORDER BY e.id LIMIT ?3;
+
+-- name: latest_event
+SELECT coalesce((SELECT value FROM counter WHERE name = 'event'), 0);
+
+-- name: record
+SELECT tenant, noun, id, revision, body, created, changed FROM record
+ WHERE tenant = ? AND noun = ? AND id = ?;
+
+-- name: records
+SELECT w.key, r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
+  FROM json_each(?) AS w JOIN record AS r ON r.tenant = ? AND r.noun = ? AND r.id = w.value;
+
+-- name: records_named
+SELECT w.key, r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
+  FROM json_each(?) AS w
+  JOIN handle AS h ON h.name = w.value
+  JOIN record AS r ON r.tenant = h.tenant AND r.noun = h.noun AND r.id = h.id;
+
+-- name: records_listed
+SELECT tenant, noun, id, revision, body, created, changed FROM record
+ WHERE tenant = ? AND noun = ? AND id > ? ORDER BY id LIMIT ?;
+
+-- name: records_everywhere
+SELECT tenant, noun, id, revision, body, created, changed FROM record
+ WHERE noun = ? AND id > ? ORDER BY id LIMIT ?;
+
+-- name: records_linked
+SELECT r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
+  FROM link AS l JOIN record AS r ON r.tenant = l.tenant AND r.noun = l.noun AND r.id = l.id
+ WHERE l.tenant = ? AND l.noun = ? AND l.name = ? AND l.id > ? ORDER BY l.id LIMIT ?;
+
+-- name: set_record
+INSERT INTO record (tenant, noun, id, revision, body, created, changed)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET revision = excluded.revision, body = excluded.body,
+   changed = excluded.changed;
+
+-- name: drop_record
+DELETE FROM record WHERE tenant = ? AND noun = ? AND id = ?;
+
+-- name: handle
+SELECT tenant, noun, id FROM handle WHERE name = ?;
+
+-- name: drop_handles
+DELETE FROM handle WHERE tenant = ? AND noun = ? AND id = ?;
+
+-- name: free_handle
+DELETE FROM handle WHERE name = ?;
+
+-- name: add_handle
+INSERT INTO handle (name, tenant, noun, id) VALUES (?, ?, ?, ?);
+
+-- name: drop_links
+DELETE FROM link WHERE tenant = ? AND noun = ? AND id = ?;
+
+-- name: add_link
+INSERT INTO link (tenant, noun, name, id) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING;
+
+-- name: shelf
+SELECT revision FROM shelf WHERE tenant = ? AND noun = ?;
+
+-- name: shelves
+SELECT w.key, s.revision FROM json_each(?) AS w
+  JOIN shelf AS s ON s.tenant = w.value ->> 0 AND s.noun = w.value ->> 1;
+
+-- name: raise_shelf
+INSERT INTO shelf (tenant, noun, revision) VALUES (?, ?, 1)
+ON CONFLICT DO UPDATE SET revision = revision + 1;
+
+-- name: add_audit
+INSERT INTO audit (tenant, at, by, why, subjects) VALUES (?, ?, ?, ?, ?);
+
+-- name: audit
+SELECT id, tenant, at, by, why, subjects FROM audit
+ WHERE tenant = ? AND id < ? ORDER BY id DESC LIMIT ?;
+
+-- name: set_used
+INSERT INTO usage (id, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at);
+
+-- name: used
+SELECT w.key, u.at FROM json_each(?) AS w JOIN usage AS u ON u.id = w.value;
+
+-- name: add_run
+INSERT INTO run (id, tenant, scope, workflow, mode, status, by, started, ended, parent, replay_of,
+                 kept, variables, events)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, 1);
+
+-- name: add_layer
+INSERT INTO run_layer (run, place, scope, revision) VALUES (?, ?, ?, ?);
+
+-- name: runs
+SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.by, r.started, r.ended,
+       r.parent, r.replay_of, r.kept, r.variables
+  FROM json_each(?) AS w
+  JOIN run AS r ON r.id = w.value JOIN scope AS s ON s.id = r.scope
+ WHERE r.tenant = ?;
+
+-- name: runs_listed
+SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.by, r.started, r.ended,
+       r.parent, r.replay_of, r.kept, r.variables
+  FROM run AS r JOIN scope AS s ON s.id = r.scope
+ WHERE r.tenant = ?1 AND r.id < ?2 AND (?4 IS NULL OR (s.kind = ?4 AND s.name = ?5))
+ ORDER BY r.id DESC LIMIT ?3;
+
+-- name: layers
+SELECT l.run, s.tenant, s.kind, s.name, l.revision
+  FROM json_each(?) AS w
+  JOIN run_layer AS l ON l.run = w.value JOIN scope AS s ON s.id = l.scope
+ ORDER BY l.run, l.place;
+
+-- name: change_run
+UPDATE run SET status = ?, ended = ?, kept = ?
+ WHERE id = ? AND tenant = ? AND status = ? AND kept = ?;
+
+-- name: drop_layers
+DELETE FROM run_layer WHERE run = ?;
+
+-- name: next_in_run
+UPDATE run SET events = events + 1 WHERE id = ? AND tenant = ? RETURNING events;
+
+-- name: receipt
+SELECT fingerprint, claimed, versions, status, sealed FROM receipt
+ WHERE tenant = ? AND endpoint = ? AND key = ?;
+
+-- name: set_receipt
+INSERT INTO receipt (tenant, endpoint, key, fingerprint, claimed) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET fingerprint = excluded.fingerprint, claimed = excluded.claimed,
+   versions = NULL, status = NULL, sealed = NULL;
+
+-- name: mark_receipt
+UPDATE receipt SET versions = ? WHERE tenant = ? AND endpoint = ? AND key = ?;
+
+-- name: settle_receipt
+UPDATE receipt SET status = ?, sealed = ?
+ WHERE tenant = ? AND endpoint = ? AND key = ? AND status IS NULL;
+
+-- name: drop_receipt
+DELETE FROM receipt
+ WHERE tenant = ? AND endpoint = ? AND key = ? AND versions IS NULL AND status IS NULL;
+
+-- name: mark
+SELECT cursor FROM mark WHERE name = 'deliveries';
+
+-- name: set_mark
+INSERT INTO mark (name, cursor) VALUES ('deliveries', ?)
+ON CONFLICT DO UPDATE SET cursor = excluded.cursor;
+
+-- name: add_delivery
+INSERT INTO delivery (id, tenant, webhook, type, body, state, created, due, tries)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: lease
+UPDATE delivery SET due = ?2
+ WHERE id IN (SELECT id FROM delivery WHERE state = 'pending' AND due <= ?1 ORDER BY due LIMIT ?3)
+RETURNING id, tenant, webhook, type, body, state, created, due, tries;
+
+-- name: settle_delivery
+UPDATE delivery SET state = ?, due = ?, tries = ? WHERE id = ?;
+
+-- name: add_attempt
+INSERT INTO attempt (delivery, place, at, status, problem, took)
+VALUES (?1, (SELECT coalesce(max(place), 0) + 1 FROM attempt WHERE delivery = ?1), ?2, ?3, ?4, ?5);
+
+-- name: deliveries
+SELECT d.id, d.tenant, d.webhook, d.type, d.body, d.state, d.created, d.due, d.tries
+  FROM json_each(?) AS w JOIN delivery AS d ON d.id = w.value WHERE d.tenant = ?;
+
+-- name: deliveries_listed
+SELECT id, tenant, webhook, type, body, state, created, due, tries FROM delivery
+ WHERE tenant = ? AND webhook = ? AND id < ? ORDER BY id DESC LIMIT ?;
+
+-- name: attempts
+SELECT a.delivery, a.at, a.status, a.problem, a.took
+  FROM json_each(?) AS w JOIN attempt AS a ON a.delivery = w.value ORDER BY a.delivery, a.place;
+
+-- name: replay_delivery
+UPDATE delivery SET state = 'pending', due = ?, tries = 0 WHERE id = ? AND tenant = ?;
+
+-- name: collect_versions
+DELETE FROM version AS v
+ WHERE v.version <= (SELECT e.version FROM entry AS e WHERE e.scope = v.scope AND e.path = v.path)
+                    - coalesce((SELECT json_extract(r.body, '$.limits.maxVersions')
+                                  FROM scope AS s JOIN record AS r ON r.tenant = s.tenant
+                                   AND r.noun = 'policy' WHERE s.id = v.scope), 100)
+   AND NOT EXISTS (
+       SELECT 1 FROM run_layer AS l
+        WHERE l.scope = v.scope AND l.revision >= v.revision AND l.revision <
+              (SELECT n.revision FROM version AS n
+                WHERE n.scope = v.scope AND n.path = v.path AND n.version > v.version
+                ORDER BY n.version LIMIT 1));
+
+-- name: collect_contents
+DELETE FROM content
+ WHERE at < ? AND id NOT IN (SELECT content FROM version WHERE content IS NOT NULL
+                             UNION ALL SELECT base FROM version WHERE base IS NOT NULL);
+
+-- name: outside_digests
+SELECT DISTINCT digest FROM content WHERE body IS NULL;
+
+-- name: collect_receipts
+DELETE FROM receipt WHERE claimed < ?;
+
+-- name: collect_attempts
+DELETE FROM attempt WHERE delivery IN
+       (SELECT id FROM delivery WHERE state <> 'pending' AND created < ?);
+
+-- name: collect_deliveries
+DELETE FROM delivery WHERE state <> 'pending' AND created < ?;
+
+-- name: collect_events
+DELETE FROM event WHERE at < ?
+   AND id <= coalesce((SELECT CAST(cursor AS INTEGER) FROM mark WHERE name = 'deliveries'), 0)
+   AND (run IS NULL OR NOT EXISTS (SELECT 1 FROM run AS r WHERE r.id = event.run AND r.kept = 1));

@@ -1,0 +1,63 @@
+"""The store as a whole: opened, its parts by name, closed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path as File
+
+from carrel.adapters.sqlite.blobs import SqliteBlobs
+from carrel.adapters.sqlite.database import prepare
+from carrel.adapters.sqlite.deliveries import SqliteDeliveries
+from carrel.adapters.sqlite.events import SqliteEvents
+from carrel.adapters.sqlite.reader import Reader
+from carrel.adapters.sqlite.receipts import SqliteReceipts
+from carrel.adapters.sqlite.records import SqliteRecords
+from carrel.adapters.sqlite.runs import SqliteRuns
+from carrel.adapters.sqlite.trees import SqliteTrees
+from carrel.adapters.sqlite.upkeep import SqliteUpkeep
+from carrel.adapters.sqlite.writer import Writer
+from carrel.ports import Objects
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteStore:
+    trees: SqliteTrees
+    blobs: SqliteBlobs
+    records: SqliteRecords
+    runs: SqliteRuns
+    events: SqliteEvents
+    receipts: SqliteReceipts
+    deliveries: SqliteDeliveries
+    upkeep: SqliteUpkeep
+    reader: Reader
+    writer: Writer
+
+
+@asynccontextmanager
+async def open_store(
+    file: File, *, objects: Objects | None = None, inline: int = 65536
+) -> AsyncIterator[SqliteStore]:
+    """Open the file, creating it or bringing it up to date; drain the writer at the end."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    prepare(file)
+    reader = Reader(file)
+    events = SqliteEvents(reader)
+    writer = Writer(file, events.ring)
+    try:
+        yield SqliteStore(
+            trees=SqliteTrees(reader, writer),
+            blobs=SqliteBlobs(reader, objects, inline),
+            records=SqliteRecords(reader, writer),
+            runs=SqliteRuns(reader, writer),
+            events=events,
+            receipts=SqliteReceipts(writer),
+            deliveries=SqliteDeliveries(reader, writer),
+            upkeep=SqliteUpkeep(file, reader, writer, objects),
+            reader=reader,
+            writer=writer,
+        )
+    finally:
+        writer.close()
+        reader.close()

@@ -1,0 +1,154 @@
+"""Trees in SQLite."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from carrel.adapters.sqlite.batch import Batch
+from carrel.adapters.sqlite.database import SQL, transaction
+from carrel.adapters.sqlite.reader import Reader
+from carrel.adapters.sqlite.rows import AFTER_ANY, head_of, names, version_of
+from carrel.adapters.sqlite.writer import Writer
+from carrel.core.names import Path, Scope
+from carrel.core.run import Layer
+from carrel.core.tree import Applied, Commit, Head, Outcome, Tree, Version
+
+_LONG: Final = 500
+"""Files from which on a listing is read in a thread."""
+
+
+class SqliteTrees:
+    def __init__(self, reader: Reader, writer: Writer) -> None:
+        self._reader, self._writer = reader, writer
+
+    async def read(
+        self,
+        layers: Sequence[Scope | Layer],
+        paths: Collection[Path] | None = None,
+        *,
+        prefix: str = "",
+    ) -> tuple[Tree, ...]:
+        layers = tuple(layers)
+        if paths is not None and len(layers) == len(paths) == 1:
+            [scope], [path] = layers, paths
+            if isinstance(scope, Scope):
+                return self._reader.remember((scope, path), partial(_one, scope, path))
+        wanted = None if paths is None else tuple(paths)
+        if wanted is None and self._is_long(layers):
+            return await self._reader.scan(lambda db: _read(db, layers, wanted, prefix))
+        key = (layers, wanted, prefix)
+        return self._reader.remember(key, lambda db: _at_once(db, layers, wanted, prefix))
+
+    async def revisions(self, scopes: Sequence[Scope]) -> tuple[int, ...]:
+        wanted = tuple(scopes)
+        places = self._reader.remember(("revisions", wanted), lambda db: _places(db, wanted))
+        return tuple(places[n][1] if n in places else 0 for n in range(len(wanted)))
+
+    async def versions(self, asks: Sequence[tuple[Scope, Path, int]]) -> tuple[Version | None, ...]:
+        wanted = json.dumps([[s.tenant, s.kind, s.name, p.text, n] for s, p, n in asks])
+        rows = self._reader.db.execute(SQL["versions"], (wanted,)).fetchall()
+        found = {row[0]: version_of(row[1:]) for row in rows}
+        return tuple(found.get(place) for place in range(len(asks)))
+
+    async def history(
+        self, scope: Scope, path: Path, *, before: int | None = None, limit: int = 100
+    ) -> tuple[Version, ...]:
+        below = 2**62 if before is None else before
+        ask = (path.text, below, scope.tenant, scope.kind, scope.name, limit)
+        return tuple(map(version_of, self._reader.db.execute(SQL["history"], ask).fetchall()))
+
+    async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
+        if not commits:
+            return ()
+        return await self._writer.do(lambda _, batch: self._apply(batch, commits))
+
+    def _apply(self, batch: Batch, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
+        outcomes = tuple(batch.apply(commit) for commit in commits)
+        applied = sum(isinstance(outcome, Applied) for outcome in outcomes)
+        self._writer.counts.commits += applied
+        self._writer.counts.conflicts += len(outcomes) - applied
+        return outcomes
+
+    def _is_long(self, layers: tuple[Scope | Layer, ...]) -> bool:
+        scopes = tuple(_scope(layer) for layer in layers)
+        places = self._reader.remember(("revisions", scopes), lambda db: _places(db, scopes))
+        return sum(files for _, _, files in places.values()) > _LONG
+
+
+def _scope(layer: Scope | Layer) -> Scope:
+    return layer.scope if isinstance(layer, Layer) else layer
+
+
+def _one(scope: Scope, path: Path, db: sqlite3.Connection) -> tuple[Tree]:
+    ask = (path.text, scope.tenant, scope.kind, scope.name)
+    row = db.execute(SQL["one"], ask).fetchone()
+    if row is None:
+        return (Tree(scope, 0, {}),)
+    return (Tree(scope, row[0], {} if row[1] is None else {path: head_of(row[1:])}),)
+
+
+def _at_once(
+    db: sqlite3.Connection,
+    layers: Sequence[Scope | Layer],
+    paths: Sequence[Path] | None,
+    prefix: str,
+) -> tuple[Tree, ...]:
+    with transaction(db, "DEFERRED"):
+        return _read(db, layers, paths, prefix)
+
+
+def _places(db: sqlite3.Connection, scopes: Sequence[Scope]) -> Mapping[int, tuple[int, int, int]]:
+    """By place in the question: id, revision and number of files of each scope there is."""
+    rows = db.execute(SQL["scopes"], (names(scopes),)).fetchall()
+    return {place: (id, revision, files) for place, id, revision, files in rows}
+
+
+def _read(
+    db: sqlite3.Connection,
+    layers: Sequence[Scope | Layer],
+    paths: Sequence[Path] | None,
+    prefix: str,
+) -> tuple[Tree, ...]:
+    scopes = [_scope(layer) for layer in layers]
+    places = _places(db, scopes)
+    current = {places[n][0] for n, x in enumerate(layers) if n in places and isinstance(x, Scope)}
+    heads = _now(db, current, paths, prefix) if current else {}
+    trees = []
+    for n, layer in enumerate(layers):
+        id, revision, _ = places.get(n, (0, 0, 0))
+        if isinstance(layer, Layer):
+            then = _then(db, id, layer.revision, paths, prefix) if id else {}
+            trees.append(Tree(layer.scope, layer.revision, then))
+        else:
+            trees.append(Tree(layer, revision, heads.get(id, {})))
+    return tuple(trees)
+
+
+def _now(
+    db: sqlite3.Connection, ids: Collection[int], paths: Sequence[Path] | None, prefix: str
+) -> dict[int, dict[Path, Head]]:
+    wanted = json.dumps(sorted(ids))
+    if paths is None:
+        rows = db.execute(SQL["all"], (wanted, prefix, prefix + AFTER_ANY))
+    else:
+        rows = db.execute(SQL["some"], (wanted, json.dumps([path.text for path in paths])))
+    heads: dict[int, dict[Path, Head]] = {}
+    for row in rows.fetchall():
+        head = head_of(row[1:])
+        heads.setdefault(row[0], {})[head.path] = head
+    return heads
+
+
+def _then(
+    db: sqlite3.Connection, id: int, revision: int, paths: Sequence[Path] | None, prefix: str
+) -> dict[Path, Head]:
+    if paths is None:
+        rows = db.execute(SQL["all_at"], (id, revision, prefix, prefix + AFTER_ANY))
+    else:
+        rows = db.execute(SQL["some_at"], (id, revision, json.dumps([p.text for p in paths])))
+    heads = map(head_of, rows.fetchall())
+    return {head.path: head for head in heads}
