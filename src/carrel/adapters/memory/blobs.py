@@ -1,0 +1,60 @@
+"""Bytes in dictionaries: a store's own, and the large ones outside it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+
+from carrel.adapters.memory.state import MemoryState
+from carrel.core.names import Digest, Moment, digest
+from carrel.core.tree import Blob
+from carrel.ports import Corrupt
+
+
+class MemoryBlobs:
+    def __init__(self, state: MemoryState) -> None:
+        self._state = state
+
+    async def put(self, contents: Sequence[bytes]) -> tuple[Blob, ...]:
+        return tuple(self._put(content) for content in contents)
+
+    async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
+        return {blob.digest: self._checked(blob.digest) for blob in blobs}
+
+    def _put(self, content: bytes) -> Blob:
+        name = digest(content)
+        self._state.contents[name] = content
+        return Blob(name, len(content))
+
+    def _checked(self, name: Digest) -> bytes:
+        content = self._state.contents.get(name)
+        if content is None:
+            raise Corrupt(f"the bytes of {name} are gone")
+        if digest(content) != name:
+            raise Corrupt(f"the bytes stored as {name} are others")
+        return content
+
+
+def _now() -> Moment:
+    return time.time_ns() // 1_000_000
+
+
+class MemoryObjects:
+    def __init__(self, now: Callable[[], Moment] = _now) -> None:
+        self._now = now
+        self._kept: dict[Digest, tuple[bytes, Moment]] = {}
+
+    async def put(self, digest: Digest, content: bytes) -> None:
+        self._kept[digest] = (content, self._now())
+
+    async def get(self, digest: Digest) -> bytes | None:
+        content, _ = self._kept.get(digest, (None, 0))
+        return content
+
+    async def delete(self, digests: Collection[Digest]) -> None:
+        for name in digests:
+            self._kept.pop(name, None)
+
+    async def each(self) -> AsyncIterator[tuple[Digest, int, Moment]]:
+        for name, (content, at) in list(self._kept.items()):
+            yield name, len(content), at

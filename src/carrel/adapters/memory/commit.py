@@ -1,0 +1,83 @@
+"""Applying a commit that nothing speaks against: versions, events, records, deed, receipt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from carrel.adapters.memory.state import MemoryState, RecordKey, Told
+from carrel.core.event import UPDATED
+from carrel.core.names import Moment
+from carrel.core.record import Change, Deed, Record
+from carrel.core.tree import Applied, Commit, Head, Version, Write
+
+
+def storable(commit: Commit) -> None:
+    """Raise for what is not JSON, before any commit of the same call has been applied."""
+    for change in commit.changes:
+        json.dumps(change.body)
+
+
+def apply(state: MemoryState, commit: Commit) -> Applied:
+    before = {write.scope: state.told(write.scope).revision for write in commit.writes}
+    heads = tuple(_written(state, commit, write, before[write.scope]) for write in commit.writes)
+    if commit.changes:
+        _change(state, commit.changes, commit.at)
+        state.deeds.extend(_deeds(commit, len(state.deeds) + 1))
+    if commit.receipt in state.receipts:
+        state.receipts[commit.receipt].versions = tuple(head.version for head in heads)
+    return Applied(heads)
+
+
+def _written(state: MemoryState, commit: Commit, write: Write, revision: int) -> Head:
+    told = state.scopes.setdefault(write.scope, Told())
+    was = told.head(write.path)
+    if write.entry is None and (was is None or was.entry is None):
+        return was or Head(write.path, 0, revision, commit.at, None)
+    told.revision = revision + 1
+    number = was.version + 1 if was else 1
+    head = Head(write.path, number, told.revision, commit.at, write.entry)
+    told.add(Version(head, commit.by, commit.why, commit.run))
+    told.prune(write.path, commit.keep, state.held(write.scope))
+    payload = {"path": write.path.text, "version": number}
+    state.log(UPDATED, write.scope, commit.at, payload, commit.run)
+    return head
+
+
+def _change(state: MemoryState, changes: Sequence[Change], at: Moment) -> None:
+    changed = [change for change in changes if _changed(state, change, at)]
+    for shelf in dict.fromkeys((change.tenant, change.noun) for change in changed):
+        state.shelves[shelf] = state.shelves.get(shelf, 0) + 1
+    state.records_revision += bool(changed)
+
+
+def _changed(state: MemoryState, change: Change, at: Moment) -> bool:
+    key = (change.tenant, change.noun, change.id)
+    was = state.records.pop(key, None)
+    _forget_names(state, key)
+    if change.body is None:
+        return was is not None
+    state.records[key] = Record(
+        *key,
+        revision=was.revision + 1 if was else 1,
+        body=json.loads(json.dumps(change.body)),
+        created=was.created if was else at,
+        changed=at,
+    )
+    state.handles.update(dict.fromkeys(change.handles, key))
+    state.links[key] = change.links
+    return True
+
+
+def _forget_names(state: MemoryState, key: RecordKey) -> None:
+    state.links.pop(key, None)
+    for name in [name for name, owner in state.handles.items() if owner == key]:
+        del state.handles[name]
+
+
+def _deeds(commit: Commit, number: int) -> Iterable[Deed]:
+    """One deed for each tenant whose records it changed: nobody reads of another's."""
+    for place, tenant in enumerate(dict.fromkeys(change.tenant for change in commit.changes)):
+        mine = [change for change in commit.changes if change.tenant == tenant]
+        subjects = tuple(f"{change.noun}/{change.id}" for change in mine)
+        yield Deed(number + place, tenant, commit.at, commit.by, commit.why, subjects)

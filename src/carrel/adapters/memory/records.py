@@ -1,0 +1,60 @@
+"""Records in dictionaries. Trees.commit changes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from itertools import islice
+
+from carrel.adapters.memory.state import MemoryState, RecordKey
+from carrel.core.names import Moment
+from carrel.core.record import Deed, Noun, Record
+
+
+class MemoryRecords:
+    def __init__(self, state: MemoryState) -> None:
+        self._state = state
+
+    async def get(self, tenant: str, noun: Noun, ids: Sequence[str]) -> tuple[Record | None, ...]:
+        return tuple(self._record((tenant, noun, id)) for id in ids)
+
+    async def named(self, handles: Sequence[str]) -> tuple[Record | None, ...]:
+        owners = (self._state.handles.get(handle) for handle in handles)
+        return tuple(self._record(owner) if owner else None for owner in owners)
+
+    async def list(
+        self, tenant: str, noun: Noun, *, link: str = "", after: str = "", limit: int = 100
+    ) -> tuple[Record, ...]:
+        ordered = sorted(self._state.records, key=lambda key: (key[2], key[0]))
+        wanted = (
+            key
+            for key in ordered
+            if tenant in {"", key[0]}
+            and key[1] is noun
+            and key[2] > after
+            and (not link or link in self._state.links[key])
+        )
+        return tuple(filter(None, map(self._record, islice(wanted, limit))))
+
+    async def shelves(self, asks: Sequence[tuple[str, Noun]]) -> tuple[int, ...]:
+        return tuple(self._state.shelves.get(ask, 0) for ask in asks)
+
+    async def revision(self) -> int:
+        return self._state.records_revision
+
+    async def used(self, marks: Mapping[str, Moment]) -> None:
+        for id, at in marks.items():
+            self._state.used[id] = max(at, self._state.used.get(id, at))
+
+    async def last_used(self, ids: Sequence[str]) -> tuple[Moment | None, ...]:
+        return tuple(self._state.used.get(id) for id in ids)
+
+    async def audit(self, tenant: str, *, before: int = 0, limit: int = 100) -> tuple[Deed, ...]:
+        newest = (deed for deed in reversed(self._state.deeds) if deed.tenant == tenant)
+        return tuple(islice((deed for deed in newest if not before or deed.id < before), limit))
+
+    def _record(self, key: RecordKey) -> Record | None:
+        """A copy, so that nobody changes a record by changing what they read."""
+        record = self._state.records.get(key)
+        return replace(record, body=deepcopy(record.body)) if record else None

@@ -1,0 +1,26 @@
+"""A fresh store of each kind, for every test that asks for one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path as File
+
+import pytest
+from tests.contract.worlds import STORES, Place, World
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: File) -> Place:
+    """Where a store may put itself; a database is made only for those that want one."""
+    return Place(tmp_path, lambda: str(request.getfixturevalue("postgres_url")))
+
+
+@pytest.fixture(params=STORES)
+async def world(request: pytest.FixtureRequest, place: Place) -> AsyncIterator[World]:
+    async with STORES[request.param](place) as opened:
+        yield opened

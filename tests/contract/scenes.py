@@ -1,0 +1,89 @@
+"""The cast of the contract tests, and the few things they do all the time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tests.contract.worlds import World
+
+from carrel.core.event import Event, Filter
+from carrel.core.names import Kind, Path, Scope
+from carrel.core.run import Layer, Mode, Run, Status
+from carrel.core.tree import MARKDOWN, Applied, Blob, Commit, Entry, Head, Outcome, Write
+
+ACME, GLOBEX = "acme", "globex"
+AGENT = Scope(ACME, Kind.AGENT, "marco")
+TEMPLATE = Scope(ACME, Kind.TEMPLATE, "sales")
+DEFAULTS = Scope(ACME, Kind.DEFAULTS, "defaults")
+STRANGER = Scope(GLOBEX, Kind.AGENT, "marco")
+SOUL, RULES = Path("SOUL.md"), Path("GUARDRAILS.md")
+NOW = 1_800_000_000_000
+
+
+async def blob(world: World, text: str) -> Blob:
+    [kept] = await world.blobs.put([text.encode()])
+    return kept
+
+
+async def entry(world: World, text: str, *, base: str | None = None, type: str = MARKDOWN) -> Entry:
+    beneath = None if base is None else await blob(world, base)
+    return Entry(await blob(world, text), beneath, type)
+
+
+async def write(world: World, text: str | None, scope: Scope = AGENT, path: Path = SOUL) -> Write:
+    """What puts this text there; None leaves a tombstone."""
+    return Write(scope, path, None if text is None else await entry(world, text))
+
+
+def commit(*writes: Write, **more: Any) -> Commit:
+    return Commit(writes, **{"by": "ada", "why": "to see", "at": NOW, **more})
+
+
+async def attempt(
+    world: World, text: str | None, scope: Scope = AGENT, path: Path = SOUL, **more: Any
+) -> Outcome:
+    """Try one write, and say what became of it."""
+    [outcome] = await world.trees.commit([commit(await write(world, text, scope, path), **more)])
+    return outcome
+
+
+async def say(
+    world: World, text: str | None, scope: Scope = AGENT, path: Path = SOUL, **more: Any
+) -> Head:
+    """Make one write that must succeed."""
+    [head] = applied(await attempt(world, text, scope, path, **more)).heads
+    return head
+
+
+def applied(outcome: Outcome) -> Applied:
+    assert isinstance(outcome, Applied), outcome
+    return outcome
+
+
+async def texts(world: World, layer: Scope | Layer, *, prefix: str = "") -> dict[str, str]:
+    """The live files of a layer: path to content."""
+    [tree] = await world.trees.read([layer], prefix=prefix)
+    entries = {path.text: head.entry for path, head in tree.heads.items() if head.entry}
+    contents = await world.blobs.get([entry.blob for entry in entries.values()])
+    return {path: contents[entry.blob.digest].decode() for path, entry in entries.items()}
+
+
+async def numbers(world: World, scope: Scope = AGENT, path: Path = SOUL) -> list[int]:
+    """The versions of a path that are still there, newest first."""
+    history = await world.trees.history(scope, path, limit=1000)
+    return [version.head.version for version in history]
+
+
+def run(id: str, scope: Scope = AGENT, **more: Any) -> Run:
+    return Run(id, scope.tenant, scope, "noop", Mode.MAIN, Status.RUNNING, "ada", NOW, **more)
+
+
+async def start(world: World, id: str, *layers: Scope | Layer) -> Run:
+    [started] = await world.runs.start([(run(id), layers or (AGENT,))])
+    return started
+
+
+async def log(world: World, **wanted: Any) -> Sequence[Event]:
+    """Every event of the tenant so far that is wanted."""
+    return await world.events.after(None, Filter(**{"tenant": ACME, **wanted}), limit=10_000)

@@ -1,0 +1,253 @@
+"""What every Trees must show. A store is done when it passes this folder."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.contract.scenes import (
+    AGENT,
+    DEFAULTS,
+    NOW,
+    RULES,
+    SOUL,
+    STRANGER,
+    TEMPLATE,
+    commit,
+    entry,
+    numbers,
+    say,
+    texts,
+    write,
+)
+from tests.contract.worlds import World
+
+from carrel.core.names import Path
+from carrel.core.run import Layer
+from carrel.core.tree import Entry, Head, Tree, Version, Write
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_an_unknown_scope_is_empty(world: World) -> None:
+    [now, then] = await world.trees.read([AGENT, Layer(AGENT, 3)])
+
+    assert (now, then) == (Tree(AGENT, 0, {}), Tree(AGENT, 3, {}))
+    assert await world.trees.revisions([AGENT]) == (0,)
+    assert await world.trees.history(AGENT, SOUL) == ()
+    assert await world.trees.versions([(AGENT, SOUL, 1)]) == (None,)
+
+
+async def test_reading_no_layer_and_no_path_gives_nothing(world: World) -> None:
+    head = await say(world, "kind")
+
+    assert await world.trees.read([]) == ()
+    assert await world.trees.read([AGENT], []) == (Tree(AGENT, head.revision, {}),)
+    assert await world.trees.revisions([]) == ()
+    assert await world.trees.versions([]) == ()
+
+
+async def test_what_is_put_is_seen_with_all_that_was_said_of_it(world: World) -> None:
+    said = await entry(world, "kind", base="strict", type="text/plain")
+    await world.trees.commit([commit(Write(AGENT, SOUL, said), at=NOW + 5)])
+
+    [tree] = await world.trees.read([AGENT])
+
+    assert tree == Tree(AGENT, 1, {SOUL: Head(SOUL, 1, 1, NOW + 5, said)})
+    assert tree.entry(SOUL) == said
+    assert said.base
+    assert said.base == tree.heads[SOUL].entry.base  # type: ignore[union-attr]
+
+
+async def test_a_tree_comes_for_each_layer_in_the_order_asked(world: World) -> None:
+    await say(world, "mine", AGENT)
+    await say(world, "ours", TEMPLATE)
+
+    trees = await world.trees.read([TEMPLATE, DEFAULTS, AGENT, TEMPLATE, Layer(AGENT, 0)])
+
+    assert [tree.scope for tree in trees] == [TEMPLATE, DEFAULTS, AGENT, TEMPLATE, AGENT]
+    assert [len(tree.heads) for tree in trees] == [1, 0, 1, 1, 0]
+    assert await world.trees.revisions([DEFAULTS, TEMPLATE, AGENT, TEMPLATE]) == (0, 1, 1, 1)
+
+
+async def test_equal_names_in_two_tenants_are_two_scopes(world: World) -> None:
+    await say(world, "ours", AGENT)
+    await say(world, "theirs", STRANGER)
+
+    assert await texts(world, AGENT) == {"SOUL.md": "ours"}
+    assert await texts(world, STRANGER) == {"SOUL.md": "theirs"}
+    assert await numbers(world, STRANGER) == [1]
+
+
+async def test_paths_asked_for_by_name_come_with_their_tombstones(world: World) -> None:
+    await say(world, "kind", path=SOUL)
+    await say(world, "strict", path=RULES)
+    gone = await say(world, None, path=RULES)
+    await say(world, "other", path=Path("other.md"))
+
+    [tree] = await world.trees.read([AGENT], [SOUL, RULES, Path("never.md")])
+
+    assert set(tree.heads) == {SOUL, RULES}
+    assert tree.heads[RULES] == gone == Head(RULES, 2, 3, NOW, None)
+    assert (tree.version(SOUL), tree.version(RULES), tree.version(Path("never.md"))) == (1, 2, 0)
+
+
+async def test_without_paths_only_what_is_live_is_read(world: World) -> None:
+    await say(world, "kind", path=SOUL)
+    await say(world, "strict", path=RULES)
+    await say(world, None, path=RULES)
+
+    assert await texts(world, AGENT) == {"SOUL.md": "kind"}
+
+
+@pytest.mark.parametrize(
+    ("prefix", "found"),
+    [
+        ("", {"a%b", "a/one", "a/two", "ab", "a_b", "axb", "A/one", "é/é", "\U0010ffff"}),
+        ("a/", {"a/one", "a/two"}),
+        ("a/one", {"a/one"}),
+        ("a/one/", set()),
+        ("a_", {"a_b"}),
+        ("a%", {"a%b"}),
+        ("A", {"A/one"}),
+        ("é", {"é/é"}),
+        ("\U0010ffff", {"\U0010ffff"}),
+        ("b", set()),
+    ],
+)
+async def test_a_prefix_is_a_plain_starts_with(world: World, prefix: str, found: set[str]) -> None:
+    names = ["a%b", "a/one", "a/two", "ab", "a_b", "axb", "A/one", "é/é", "\U0010ffff"]
+    await world.trees.commit(
+        [commit(*[await write(world, name, path=Path(name)) for name in names])]
+    )
+
+    assert set(await texts(world, AGENT, prefix=prefix)) == found
+    assert set(await texts(world, Layer(AGENT, 1), prefix=prefix)) == found
+    await say(world, "later", path=Path("a/three"))
+    await say(world, "later", path=Path("ab"))
+    assert set(await texts(world, Layer(AGENT, 1), prefix=prefix)) == found
+
+
+async def test_a_layer_is_read_as_it_was_at_its_revision(world: World) -> None:
+    await say(world, "one")
+    await say(world, "strict", path=RULES)
+    await say(world, "two")
+    await say(world, None)
+    await say(world, "three")
+
+    read = [await texts(world, Layer(AGENT, revision)) for revision in range(6)]
+
+    strict = {"GUARDRAILS.md": "strict"}
+    assert read == [
+        {},
+        {"SOUL.md": "one"},
+        {"SOUL.md": "one"} | strict,
+        {"SOUL.md": "two"} | strict,
+        strict,
+        {"SOUL.md": "three"} | strict,
+    ]
+
+
+async def test_a_layer_says_its_own_revision_and_the_heads_of_then(world: World) -> None:
+    one = await say(world, "one")
+    gone = await say(world, None)
+    await say(world, "three")
+
+    first, second = await world.trees.read([Layer(AGENT, 1), Layer(AGENT, 2)], [SOUL, RULES])
+
+    assert first == Tree(AGENT, 1, {SOUL: one})
+    assert second == Tree(AGENT, 2, {SOUL: gone})
+
+
+async def test_one_answer_shows_one_moment(world: World) -> None:
+    async def writer() -> None:
+        for turn in range(40):
+            text = str(turn)
+            writes = [await write(world, text, scope) for scope in (AGENT, TEMPLATE, DEFAULTS)]
+            await world.trees.commit([commit(*writes)])
+
+    async def reader(writing: asyncio.Task[None]) -> list[tuple[Tree, ...]]:
+        seen = [await world.trees.read([DEFAULTS, AGENT, TEMPLATE])]
+        while not writing.done():
+            seen.append(await world.trees.read([DEFAULTS, AGENT, TEMPLATE], [SOUL]))
+            await asyncio.sleep(0)
+            seen.append(await world.trees.read([DEFAULTS, AGENT, TEMPLATE]))
+        return seen
+
+    writing = asyncio.create_task(writer())
+    seen = await reader(writing)
+    await writing
+
+    for trees in seen:
+        assert len({tree.revision for tree in trees}) == 1
+        assert len({tree.version(SOUL) for tree in trees}) == 1
+        assert all(tree.version(SOUL) == tree.revision for tree in trees)
+    assert len({trees[0].revision for trees in seen}) > 1
+
+
+async def test_what_was_read_stays_as_it_was_read(world: World) -> None:
+    await say(world, "one")
+    [before] = await world.trees.read([AGENT])
+    copy = Tree(before.scope, before.revision, dict(before.heads))
+
+    await say(world, "two")
+    await say(world, "strict", path=RULES)
+
+    assert before == copy
+
+
+async def test_a_version_is_found_by_its_number_tombstones_too(world: World) -> None:
+    one = await entry(world, "one")
+    await world.trees.commit([commit(Write(AGENT, SOUL, one), by="ada", why="first", run="run_1")])
+    await say(world, None, by="bob", why="enough", at=NOW + 1)
+
+    asks = [(AGENT, SOUL, 2), (AGENT, SOUL, 1), (AGENT, SOUL, 3), (AGENT, RULES, 1)]
+    found = await world.trees.versions([*asks, (STRANGER, SOUL, 1), (AGENT, SOUL, 0)])
+
+    assert found == (
+        Version(Head(SOUL, 2, 2, NOW + 1, None), "bob", "enough", None),
+        Version(Head(SOUL, 1, 1, NOW, one), "ada", "first", "run_1"),
+        *(None, None, None, None),
+    )
+
+
+async def test_history_is_newest_first_and_can_be_paged(world: World) -> None:
+    for text in ("one", "two", None, "four", "five"):
+        await say(world, text)
+    await say(world, "strict", path=RULES)
+
+    whole = await world.trees.history(AGENT, SOUL)
+    page = await world.trees.history(AGENT, SOUL, before=5, limit=2)
+    rest = await world.trees.history(AGENT, SOUL, before=3, limit=2)
+
+    assert [version.head.version for version in whole] == [5, 4, 3, 2, 1]
+    assert [bool(version.head.entry) for version in whole] == [True, True, False, True, True]
+    assert (page, rest) == (whole[1:3], whole[3:])
+    assert await world.trees.history(AGENT, SOUL, before=1) == ()
+
+
+async def test_an_empty_file_is_there(world: World) -> None:
+    await say(world, "")
+
+    assert await texts(world, AGENT) == {"SOUL.md": ""}
+    [tree] = await world.trees.read([AGENT], [SOUL])
+    assert tree.entry(SOUL)
+
+
+async def test_content_read_from_one_scope_can_be_laid_into_another(world: World) -> None:
+    """That is how a file is pinned: what lies beneath becomes both content and base."""
+    await say(world, "strict", TEMPLATE, RULES)
+    [template] = await world.trees.read([TEMPLATE], [RULES])
+    beneath = template.entry(RULES)
+    assert beneath
+
+    pin = Entry(beneath.blob, beneath.blob, beneath.type)
+    await world.trees.commit([commit(Write(AGENT, RULES, pin))])
+    await say(world, "lax", TEMPLATE, RULES)
+
+    [agent] = await world.trees.read([AGENT])
+    assert agent.entry(RULES) == pin
+    assert await texts(world, AGENT) == {"GUARDRAILS.md": "strict"}
+    read = agent.heads[RULES].entry
+    assert read and read.base
+    assert await world.blobs.get([read.base]) == {beneath.blob.digest: b"strict"}

@@ -1,0 +1,96 @@
+"""The stores that the contract is held against. A new one is a function and a line in STORES."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path as File
+from typing import Final, Protocol
+
+from carrel.adapters.memory import MemoryStore
+from carrel.core.names import Digest
+from carrel.ports import Blobs, Deliveries, Events, Receipts, Records, Runs, Trees, Upkeep
+
+
+class Store(Protocol):
+    """What every store offers, whatever it is made of."""
+
+    @property
+    def trees(self) -> Trees: ...
+    @property
+    def blobs(self) -> Blobs: ...
+    @property
+    def records(self) -> Records: ...
+    @property
+    def runs(self) -> Runs: ...
+    @property
+    def events(self) -> Events: ...
+    @property
+    def receipts(self) -> Receipts: ...
+    @property
+    def deliveries(self) -> Deliveries: ...
+
+
+@dataclass(frozen=True)
+class Place:
+    directory: File
+    database: Callable[[], str]
+    """Makes a fresh PostgreSQL database and says its URL."""
+
+
+@dataclass(frozen=True)
+class World:
+    """A store and its ports, with what a test does to it from outside."""
+
+    store: Store
+    tamper: Callable[[Digest], Awaitable[None]]
+    """Flips a bit of the bytes that are stored under a digest."""
+    upkeep: Upkeep | None = None
+
+    @property
+    def trees(self) -> Trees:
+        return self.store.trees
+
+    @property
+    def blobs(self) -> Blobs:
+        return self.store.blobs
+
+    @property
+    def records(self) -> Records:
+        return self.store.records
+
+    @property
+    def runs(self) -> Runs:
+        return self.store.runs
+
+    @property
+    def events(self) -> Events:
+        return self.store.events
+
+    @property
+    def receipts(self) -> Receipts:
+        return self.store.receipts
+
+    @property
+    def deliveries(self) -> Deliveries:
+        return self.store.deliveries
+
+
+def flipped(content: bytes) -> bytes:
+    return bytes([content[0] ^ 1]) + content[1:]
+
+
+@asynccontextmanager
+async def memory(place: Place) -> AsyncIterator[World]:
+    store = MemoryStore()
+
+    async def tamper(digest: Digest) -> None:
+        store.state.contents[digest] = flipped(store.state.contents[digest])
+
+    yield World(store, tamper)
+
+
+STORES: Final[Mapping[str, Callable[[Place], AbstractAsyncContextManager[World]]]] = {
+    "memory": memory,
+}
