@@ -1,0 +1,326 @@
+"""How a tree changes: whole or not at all, on what was expected, with a trace of each write."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from tests.contract.scenes import (
+    ACME,
+    AGENT,
+    DEFAULTS,
+    NOW,
+    RULES,
+    SOUL,
+    STRANGER,
+    TEMPLATE,
+    applied,
+    attempt,
+    commit,
+    log,
+    numbers,
+    say,
+    texts,
+    write,
+)
+from tests.contract.worlds import World
+
+from carrel.core.names import Path, Scope
+from carrel.core.receipt import Taken, Waiting
+from carrel.core.record import Change, Noun, Shelf
+from carrel.core.tree import (
+    Applied,
+    Commit,
+    Conflict,
+    Expect,
+    Full,
+    Head,
+    Outcome,
+    Quota,
+    ReceiptKey,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_every_commit_has_its_answer_in_order(world: World) -> None:
+    one, two = await write(world, "one"), await write(world, "two", path=RULES)
+    refused = Expect(AGENT, SOUL, version=7)
+
+    answers = await world.trees.commit(
+        [commit(one), commit(two, expects=(refused,)), commit(two), commit(one, two)]
+    )
+
+    assert [type(answer) for answer in answers] == [Applied, Conflict, Applied, Applied]
+    assert [head.path for head in applied(answers[3]).heads] == [SOUL, RULES]
+    assert [head.version for head in applied(answers[3]).heads] == [2, 2]
+    assert await world.trees.commit([]) == ()
+
+
+async def test_later_commits_of_one_call_see_earlier_ones(world: World) -> None:
+    one, two = await write(world, "one"), await write(world, "two")
+
+    answers = await world.trees.commit(
+        [
+            commit(one, expects=(Expect(AGENT, SOUL, version=0),)),
+            commit(two, expects=(Expect(AGENT, SOUL, version=0),)),
+            commit(two, expects=(Expect(AGENT, SOUL, version=1),)),
+        ]
+    )
+
+    assert [type(answer) for answer in answers] == [Applied, Conflict, Applied]
+    assert await texts(world, AGENT) == {"SOUL.md": "two"}
+
+
+async def test_a_refused_commit_leaves_no_trace_in_any_scope(world: World) -> None:
+    await say(world, "mine", AGENT)
+    key = ReceiptKey(ACME, "PUT", "k")
+    assert await world.receipts.claim(key, "f", NOW, NOW) == Taken()
+    writes = [await write(world, "new", scope) for scope in (AGENT, TEMPLATE, DEFAULTS)]
+
+    [answer] = await world.trees.commit(
+        [
+            commit(
+                *writes,
+                expects=(Expect(AGENT, SOUL, version=1), Expect(DEFAULTS, SOUL, live=True)),
+                changes=(Change(ACME, Noun.AGENT, "marco", {"name": "Marco"}),),
+                receipt=key,
+            )
+        ]
+    )
+
+    assert answer == Conflict(Expect(DEFAULTS, SOUL, live=True), None)
+    assert await world.trees.revisions([AGENT, TEMPLATE, DEFAULTS]) == (1, 0, 0)
+    assert await texts(world, AGENT) == {"SOUL.md": "mine"}
+    assert await world.records.get(ACME, Noun.AGENT, ["marco"]) == (None,)
+    assert await world.records.audit(ACME) == ()
+    assert [event.payload["version"] for event in await log(world)] == [1]
+    assert await world.receipts.claim(key, "f", NOW, NOW) == Waiting()
+
+
+async def test_a_commit_over_several_scopes_is_applied_to_all_of_them(world: World) -> None:
+    await say(world, "old", TEMPLATE)
+    scopes = (AGENT, TEMPLATE, DEFAULTS)
+
+    [answer] = await world.trees.commit(
+        [commit(*[await write(world, "new", scope) for scope in scopes])]
+    )
+
+    assert [(head.version, head.revision) for head in applied(answer).heads] == [
+        (1, 1),
+        (2, 2),
+        (1, 1),
+    ]
+    assert await world.trees.revisions(scopes) == (1, 2, 1)
+
+
+GONE = "gone"
+HOLDS = {
+    (None, 0, None): True,
+    (None, 1, None): False,
+    (None, None, False): True,
+    (None, None, True): False,
+    (None, None, None): True,
+    ("text", 0, None): False,
+    ("text", 1, None): True,
+    ("text", 2, None): False,
+    ("text", None, True): True,
+    ("text", None, False): False,
+    ("text", 1, True): True,
+    ("text", 1, False): False,
+    (GONE, 0, None): False,
+    (GONE, 1, None): False,
+    (GONE, 2, None): True,
+    (GONE, None, True): False,
+    (GONE, None, False): True,
+    (GONE, 2, True): False,
+}
+
+
+@pytest.mark.parametrize(("there", "version", "live"), HOLDS)
+async def test_a_commit_is_applied_if_what_it_expects_holds(
+    world: World, there: str | None, version: int | None, live: bool | None
+) -> None:
+    found: Head | None = None
+    if there:
+        found = await say(world, "text")
+    if there == GONE:
+        found = await say(world, None)
+    expect = Expect(AGENT, SOUL, version, live)
+
+    outcome = await attempt(world, "new", path=RULES, expects=(expect,))
+
+    if HOLDS[there, version, live]:
+        assert isinstance(outcome, Applied)
+    else:
+        assert outcome == Conflict(expect, found)
+        assert await texts(world, AGENT, prefix="GUARD") == {}
+
+
+async def test_an_expectation_may_rest_on_a_scope_that_is_not_written(world: World) -> None:
+    seen = await say(world, "beneath", TEMPLATE)
+    expect = Expect(TEMPLATE, SOUL, seen.version)
+    moved = await say(world, "moved", TEMPLATE)
+
+    assert await attempt(world, "mine", expects=(expect,)) == Conflict(expect, moved)
+
+
+async def test_a_commit_is_refused_if_records_it_rested_on_have_moved(world: World) -> None:
+    policy = Change(ACME, Noun.POLICY, "policy", {"a": 1})
+    unmoved, moved = Shelf(ACME, Noun.POLICY, 0), Shelf(ACME, Noun.POLICY, 1)
+
+    assert isinstance(await attempt(world, "one", shelves=(unmoved,)), Applied)
+    await world.trees.commit([commit(changes=(policy,))])
+
+    assert await attempt(world, "two", shelves=(unmoved,)) == Conflict(unmoved)
+    assert isinstance(await attempt(world, "two", shelves=(moved,)), Applied)
+    assert isinstance(await attempt(world, "x", shelves=(Shelf("globex", Noun.KEY, 0),)), Applied)
+    assert await numbers(world) == [3, 2, 1]
+
+
+async def test_of_many_who_saw_the_same_thing_exactly_one_wins(world: World) -> None:
+    seen = await say(world, "seen")
+    expect = Expect(AGENT, SOUL, seen.version)
+    rivals = [attempt(world, f"rival {n}", expects=(expect,)) for n in range(32)]
+
+    outcomes = await asyncio.gather(*rivals)
+
+    won = [n for n, outcome in enumerate(outcomes) if isinstance(outcome, Applied)]
+    assert len(won) == 1
+    assert await texts(world, AGENT) == {"SOUL.md": f"rival {won[0]}"}
+    lost = [outcome for outcome in outcomes if isinstance(outcome, Conflict)]
+    assert {outcome.found.version for outcome in lost if outcome.found} == {2}
+
+
+@pytest.mark.parametrize("expect", [Expect(AGENT, SOUL, 0), Expect(AGENT, SOUL, live=False)])
+async def test_of_many_who_create_the_same_path_exactly_one_wins(
+    world: World, expect: Expect
+) -> None:
+    rivals = [attempt(world, f"rival {n}", expects=(expect,)) for n in range(32)]
+
+    outcomes = await asyncio.gather(*rivals)
+
+    assert sum(isinstance(outcome, Applied) for outcome in outcomes) == 1
+    assert await numbers(world) == [1]
+
+
+async def test_many_unconditional_puts_get_consecutive_versions(world: World) -> None:
+    heads = await asyncio.gather(*[say(world, f"put {n}") for n in range(64)])
+
+    assert sorted(head.version for head in heads) == list(range(1, 65))
+    assert sorted(head.revision for head in heads) == list(range(1, 65))
+    [last] = [n for n, head in enumerate(heads) if head.version == 64]
+    assert await texts(world, AGENT) == {"SOUL.md": f"put {last}"}
+    updates = [event.payload["version"] for event in await log(world)]
+    assert updates == list(range(1, 65))
+
+
+async def test_commits_that_cross_each_other_all_end(world: World) -> None:
+    async def crossing(scopes: Sequence[Scope]) -> Outcome:
+        writes = [await write(world, "text", scope) for scope in scopes]
+        [outcome] = await world.trees.commit([commit(*writes)])
+        return outcome
+
+    there, back = (AGENT, TEMPLATE, DEFAULTS), (DEFAULTS, TEMPLATE, AGENT)
+    outcomes = await asyncio.gather(*[crossing(there if n % 2 else back) for n in range(24)])
+
+    assert all(isinstance(outcome, Applied) for outcome in outcomes)
+    assert await world.trees.revisions(there) == (24, 24, 24)
+
+
+async def test_one_commit_raises_each_written_scope_by_exactly_one(world: World) -> None:
+    paths = [Path(f"{n}.md") for n in range(5)]
+    await say(world, "before")
+
+    [answer] = await world.trees.commit(
+        [commit(*[await write(world, "text", path=path) for path in paths])]
+    )
+
+    assert {head.revision for head in applied(answer).heads} == {2}
+    assert await world.trees.revisions([AGENT, TEMPLATE]) == (2, 0)
+
+
+async def test_a_tombstone_is_a_version_and_a_path_made_anew_goes_on_counting(
+    world: World,
+) -> None:
+    heads = [await say(world, text) for text in ("one", None, "three", None, "five")]
+
+    assert [head.version for head in heads] == [1, 2, 3, 4, 5]
+    assert [head.revision for head in heads] == [1, 2, 3, 4, 5]
+    assert [bool(head.entry) for head in heads] == [True, False, True, False, True]
+
+
+async def test_deleting_what_is_not_there_changes_nothing(world: World) -> None:
+    await say(world, "strict", path=RULES)
+    gone = await say(world, None, path=RULES)
+
+    never = await say(world, None, path=SOUL, at=NOW + 9)
+    again = await say(world, None, path=RULES, at=NOW + 9)
+
+    assert never == Head(SOUL, 0, 2, NOW + 9, None)
+    assert again == gone
+    assert await world.trees.revisions([AGENT]) == (2,)
+    assert (await numbers(world, path=SOUL), await numbers(world, path=RULES)) == ([], [2, 1])
+    assert len(await log(world)) == 2
+
+
+async def test_a_scope_is_not_made_by_deleting_from_it(world: World) -> None:
+    assert await say(world, None, STRANGER) == Head(SOUL, 0, 0, NOW, None)
+    assert await world.trees.revisions([STRANGER]) == (0,)
+
+
+async def test_a_commit_of_nothing_is_applied_and_changes_nothing(world: World) -> None:
+    expect = Expect(AGENT, SOUL, 1)
+
+    answers = await world.trees.commit([commit(), commit(expects=(expect,))])
+
+    assert answers == (Applied(()), Conflict(expect))
+    assert await world.trees.revisions([AGENT]) == (0,)
+
+
+async def test_putting_the_same_again_is_a_new_version(world: World) -> None:
+    assert [(await say(world, "same")).version for _ in range(3)] == [1, 2, 3]
+
+
+async def test_a_caller_who_gives_up_does_not_hurt_the_others(world: World) -> None:
+    tasks = [asyncio.create_task(say(world, f"put {n}")) for n in range(24)]
+    await asyncio.sleep(0)
+    for task in tasks[::3]:
+        task.cancel()
+
+    await asyncio.gather(*tasks, return_exceptions=True)
+    heads = [task.result() for task in tasks if not task.cancelled()]
+
+    assert len(heads) >= 16
+    assert len({head.version for head in heads}) == len(heads)
+    await say(world, "after")
+    [newest, *_] = await numbers(world)
+    assert await numbers(world) == list(range(newest, 0, -1))
+
+
+async def test_when_the_store_raises_nothing_of_the_call_was_applied(world: World) -> None:
+    good = commit(await write(world, "good"))
+    unspeakable = Change(ACME, Noun.AGENT, "marco", {"name": object()})
+    bad = commit(await write(world, "bad"), changes=(unspeakable,))
+    others = asyncio.gather(*[attempt(world, "other", TEMPLATE) for _ in range(4)])
+
+    with pytest.raises(Exception, match=r".+"):
+        await world.trees.commit([good, bad])
+
+    assert await world.trees.revisions([AGENT]) == (0,)
+    assert [type(outcome) for outcome in await others] == [Applied] * 4
+    assert isinstance(await attempt(world, "after"), Applied)
+
+
+async def test_a_commit_can_fail_on_a_quota_after_its_expectations_held(world: World) -> None:
+    quota = Quota(AGENT, files=0)
+    crowding: Commit = commit(
+        await write(world, "text"),
+        expects=(Expect(AGENT, SOUL, 0),),
+        changes=(Change(ACME, Noun.AGENT, "marco", {}, expected=0),),
+        quotas=(quota,),
+    )
+
+    assert await world.trees.commit([crowding]) == (Full(quota, 1, 4),)
+    assert await world.records.get(ACME, Noun.AGENT, ["marco"]) == (None,)
