@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from carrel.core.delivery import Attempt, Delivery, Posted
 from carrel.core.event import Event, Filter
+from carrel.core.memo import Memo
 from carrel.core.names import Digest, Moment, Path, Scope
 from carrel.core.receipt import Claim, Receipt
 from carrel.core.record import Deed, Noun, Record
@@ -282,3 +283,7 @@ class World:
     vault: Vault
     post: Post
     clock: Clock
+    memo: Memo = field(default_factory=Memo)
+    """What was worked out from records, by their revision."""
+    marks: dict[str, Moment] = field(default_factory=dict)
+    """When each key was last used, until it is written down."""

@@ -20,7 +20,7 @@ class SqliteEvents:
         self._reader = reader
         self._bells: set[asyncio.Event] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._seen = -1
+        self._seen = b""
 
     async def after(
         self, cursor: str | None, filter: Filter | None = None, *, limit: int = 500

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import mmap
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -13,6 +14,8 @@ from carrel.adapters.sqlite.database import connect, transaction
 
 Found = TypeVar("Found")
 _MOST: Final = 20_000
+_HEADER: Final = 48
+"""Bytes of the header of SQLite's WAL-index; a second copy follows it."""
 
 
 class Reader:
@@ -25,14 +28,18 @@ class Reader:
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._memo: dict[Any, Any] = {}
-        self._seen = -1
+        self._seen = b""
+        self._header = _mapped(file, self.db)
         self.hits = 0
         self.misses = 0
 
-    def version(self) -> int:
-        """Changes when anybody, in any process, has committed anything."""
-        [version] = self.db.execute("PRAGMA data_version").fetchone()
-        return int(version)
+    def version(self) -> bytes:
+        """Changes when anybody, in any process, has committed anything.
+
+        This is the header of the log's index, which every commit rewrites before it can be seen:
+        the same that SQLite itself compares, without the locks that asking it would take.
+        """
+        return self._header[:_HEADER]
 
     def remember(self, key: Any, find: Callable[[sqlite3.Connection], Found]) -> Found:
         """What ``find`` gives, asked once for as long as nobody commits anything."""
@@ -62,5 +69,13 @@ class Reader:
             return find(db)
 
     def close(self) -> None:
+        self._header.close()
         for db in (self.db, *self._opened):
             db.close()
+
+
+def _mapped(file: File, db: sqlite3.Connection) -> mmap.mmap:
+    """The log's index, which exists for as long as a connection that has read is open."""
+    db.execute("SELECT count(*) FROM counter").fetchone()
+    with open(f"{file}-shm", "rb") as index:
+        return mmap.mmap(index.fileno(), 2 * _HEADER, prot=mmap.PROT_READ)

@@ -1,0 +1,73 @@
+"""From a token to who is asking."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Any
+
+from carrel.core.access import Actor, KeyKind, Permission, Role, granted
+from carrel.core.errors import Unauthenticated
+from carrel.core.names import Moment
+from carrel.core.record import Noun, Record, global_handle
+from carrel.ports import World
+
+UNKNOWN = "the credential is missing, unknown, revoked or expired"
+
+
+def hash_of(token: str) -> str:
+    """How a token is stored: 256 random bits need no salt and no slow hash."""
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def key_handle(hash: str) -> str:
+    return global_handle(Noun.KEY, "hash", hash)
+
+
+async def authenticate(world: World, token: str) -> Actor:
+    """Return whose token this is. Raises Unauthenticated, saying nothing of why."""
+    hashed = hash_of(token)
+    revision = await world.records.revision()
+    found: tuple[Actor, str, Moment] | None = world.memo.find(revision, ("actor", hashed))
+    if found is None:
+        found = await _find(world, hashed)
+        world.memo.keep(revision, ("actor", hashed), found)
+    actor, key, expires = found
+    now = world.clock.now()
+    if expires and now >= expires:
+        raise Unauthenticated(UNKNOWN)
+    world.marks[key] = now
+    return actor
+
+
+async def _find(world: World, hashed: str) -> tuple[Actor, str, Moment]:
+    [key] = await world.records.named([key_handle(hashed)])
+    if key is None or not hmac.compare_digest(str(key.body["hash"]), hashed):
+        raise Unauthenticated(UNKNOWN)
+    return await _actor(world, key), key.id, key.body.get("expires") or 0
+
+
+async def _actor(world: World, key: Record) -> Actor:
+    body = key.body
+    kind = KeyKind(body["kind"])
+    role = await _role(world, key.tenant, body) if kind is KeyKind.PERSON else None
+    scopes = body.get("scopes")
+    asked = None if scopes is None else frozenset(map(Permission, scopes))
+    return Actor(
+        tenant=key.tenant,
+        name=key.id,
+        permissions=granted(kind, role, asked),
+        kind=kind,
+        role=role,
+        person=body.get("personId"),
+        agent=body.get("agentId"),
+        workspace=body.get("workspace"),
+    )
+
+
+async def _role(world: World, tenant: str, body: Any) -> Role:
+    """The role that the person has now: it is never copied into a key."""
+    [person] = await world.records.get(tenant, Noun.PERSON, [body["personId"]])
+    if person is None:
+        raise Unauthenticated(UNKNOWN)
+    return Role(person.body["role"])

@@ -1,0 +1,63 @@
+"""Which scopes lie over one another for whom."""
+
+from __future__ import annotations
+
+from carrel.core.access import Actor
+from carrel.core.errors import Missing
+from carrel.core.names import Kind, Scope, Stack, identifier
+from carrel.core.record import Noun, Record, handle
+from carrel.ports import World
+
+
+async def own(world: World, actor: Actor) -> Stack:
+    """The workspace that a credential stands for when it names none."""
+    if actor.agent is not None:
+        return await agent(world, actor, actor.agent)
+    return (actor.scope,)
+
+
+async def workspace(world: World, actor: Actor, name: str) -> Stack:
+    scope = Scope(actor.tenant, Kind.WORKSPACE, identifier(name))
+    if actor.bound and actor.scope != scope:
+        raise Missing(f"there is no workspace {name}")
+    return (scope,)
+
+
+async def agent(world: World, actor: Actor, name: str) -> Stack:
+    """An agent's own files over its template's over the defaults, by id or slug."""
+    record = await _named(world, actor.tenant, Noun.AGENT, name)
+    if actor.bound and actor.agent != record.id:
+        raise Missing(f"there is no agent {name}")
+    template = record.body["templateId"]
+    layers = [Scope(actor.tenant, Kind.AGENT, record.id)]
+    if template:
+        layers.append(Scope(actor.tenant, Kind.TEMPLATE, template))
+    return (*layers, Scope(actor.tenant, Kind.DEFAULTS, ""))
+
+
+async def template(world: World, actor: Actor, name: str) -> Stack:
+    """A template's own files: what it says, not what it inherits."""
+    if actor.bound:
+        raise Missing(f"there is no template {name}")
+    record = await _named(world, actor.tenant, Noun.TEMPLATE, name)
+    return (Scope(actor.tenant, Kind.TEMPLATE, record.id),)
+
+
+async def defaults(world: World, actor: Actor) -> Stack:
+    if actor.bound:
+        raise Missing("this credential is confined to one workspace")
+    return (Scope(actor.tenant, Kind.DEFAULTS, ""),)
+
+
+async def _named(world: World, tenant: str, noun: Noun, name: str) -> Record:
+    """A record by its id, else by its slug; asked once for as long as no record changes."""
+    revision = await world.records.revision()
+    found: Record | None = world.memo.find(revision, (tenant, noun, name))
+    if found is None:
+        [found] = await world.records.get(tenant, noun, [name])
+        if found is None:
+            [found] = await world.records.named([handle(tenant, noun, "slug", name)])
+        if found is None:
+            raise Missing(f"there is no {noun} {name}")
+        world.memo.keep(revision, (tenant, noun, name), found)
+    return found
