@@ -1,0 +1,111 @@
+"""Objects in a directory: complete or absent, durable when acknowledged, private."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path as File
+
+import pytest
+
+from carrel.adapters.directory import DirectoryObjects
+from carrel.core.names import Digest, digest
+
+BODY = b"a large body"
+NAME = digest(BODY)
+HEX = NAME.removeprefix("sha256:")
+
+
+def names(objects: DirectoryObjects) -> list[Digest]:
+    async def listed() -> list[Digest]:
+        return [name async for name, _, _ in objects.each()]
+
+    return asyncio.run(listed())
+
+
+def test_a_file_stands_under_the_first_bytes_of_its_digest(tmp_path: File) -> None:
+    asyncio.run(DirectoryObjects(tmp_path).put(NAME, BODY))
+
+    assert (tmp_path / HEX[:2] / HEX[2:4] / HEX).read_bytes() == BODY
+
+
+def test_nobody_else_on_the_machine_can_read_it(tmp_path: File) -> None:
+    asyncio.run(DirectoryObjects(tmp_path).put(NAME, BODY))
+
+    assert (tmp_path / HEX[:2] / HEX[2:4] / HEX).stat().st_mode & 0o077 == 0
+
+
+def test_bytes_are_synced_before_they_get_their_name_and_the_name_after(
+    tmp_path: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    sync, rename = os.fsync, os.replace
+
+    def fsync(descriptor: int) -> None:
+        steps.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}"))[:11])
+        sync(descriptor)
+
+    def replace(source: str, target: File) -> None:
+        steps.append("named")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", replace)
+    objects = DirectoryObjects(tmp_path / "objects")
+    asyncio.run(objects.put(NAME, BODY))
+
+    directories = [HEX[2:4], HEX[:2], "objects"]
+    assert steps == ["unfinished-", "named", *directories]
+    asyncio.run(objects.put(NAME, BODY))
+    assert steps[5:] == directories
+
+
+def test_a_put_that_fails_leaves_nothing_behind(
+    tmp_path: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    objects = DirectoryObjects(tmp_path)
+
+    with pytest.raises(OSError, match="no space"):
+        asyncio.run(objects.put(NAME, BODY))
+    assert asyncio.run(objects.get(NAME)) is None
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
+
+
+def test_what_a_crash_left_unfinished_is_never_listed_and_goes_when_it_is_old(
+    tmp_path: File,
+) -> None:
+    objects = DirectoryObjects(tmp_path)
+    asyncio.run(objects.put(NAME, BODY))
+    young, old = (tmp_path / HEX[:2] / HEX[2:4] / f"unfinished-{n}" for n in "ab")
+    young.write_bytes(b"a lar")
+    old.write_bytes(b"a lar")
+    os.utime(old, (0, 0))
+
+    assert names(objects) == [NAME]
+    assert (young.exists(), old.exists()) == (True, False)
+
+
+def test_an_old_file_that_is_put_again_is_young_again(tmp_path: File) -> None:
+    objects = DirectoryObjects(tmp_path)
+    asyncio.run(objects.put(NAME, BODY))
+    file = tmp_path / HEX[:2] / HEX[2:4] / HEX
+    os.utime(file, (0, 0))
+
+    asyncio.run(objects.put(NAME, BODY))
+
+    assert file.stat().st_mtime > 0
+
+
+def test_more_files_than_one_scan_takes_are_all_listed(tmp_path: File) -> None:
+    expected = [digest(str(n).encode()) for n in range(2100)]
+    for name in expected:
+        text = name.removeprefix("sha256:")
+        file = tmp_path / text[:2] / text[2:4] / text
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+
+    assert sorted(names(DirectoryObjects(tmp_path))) == sorted(expected)

@@ -1,0 +1,127 @@
+"""What every Objects must do: a directory, an S3 bucket and a dictionary alike."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path as File
+
+import pytest
+
+from carrel.adapters.directory import DirectoryObjects
+from carrel.adapters.memory import MemoryObjects
+from carrel.adapters.s3 import S3Objects
+from carrel.core.names import Digest, digest
+from carrel.ports import Objects
+
+pytestmark = pytest.mark.anyio
+
+BODY = b"a large body " * 10_000
+NAME = digest(BODY)
+
+
+@pytest.fixture(params=["memory", "directory", "s3"])
+def objects(request: pytest.FixtureRequest, tmp_path: File) -> Objects:
+    if request.param == "memory":
+        return MemoryObjects()
+    if request.param == "directory":
+        return DirectoryObjects(tmp_path / "objects")
+    bucket = request.getfixturevalue("s3_bucket")
+    return S3Objects.open(
+        bucket.name,
+        "some/where",
+        endpoint=bucket.endpoint,
+        region=bucket.region,
+        access_key=bucket.access_key,
+        secret_key=bucket.secret_key,
+    )
+
+
+async def listed(objects: Objects) -> dict[Digest, int]:
+    found = [(name, size) async for name, size, _ in objects.each()]
+    assert len(found) == len(dict(found))
+    return dict(found)
+
+
+async def moment(objects: Objects) -> int:
+    [at] = [at async for _, _, at in objects.each()]
+    return at
+
+
+async def test_nothing_is_there_at_first(objects: Objects) -> None:
+    assert await objects.get(NAME) is None
+    assert await listed(objects) == {}
+
+
+@pytest.mark.parametrize("body", [b"", b"\x00\xff", BODY, b"x" * 6_000_000])
+async def test_what_is_put_is_got_to_the_byte(objects: Objects, body: bytes) -> None:
+    await objects.put(digest(body), body)
+
+    assert await objects.get(digest(body)) == body
+    assert await listed(objects) == {digest(body): len(body)}
+
+
+async def test_putting_twice_is_putting_once(objects: Objects) -> None:
+    await objects.put(NAME, BODY)
+    await objects.put(NAME, BODY)
+
+    assert await objects.get(NAME) == BODY
+    assert await listed(objects) == {NAME: len(BODY)}
+
+
+async def test_many_may_put_the_same_at_once(objects: Objects) -> None:
+    await asyncio.gather(*[objects.put(NAME, BODY) for _ in range(8)])
+
+    assert await objects.get(NAME) == BODY
+    assert await listed(objects) == {NAME: len(BODY)}
+
+
+async def test_bytes_are_returned_as_they_are_stored(objects: Objects) -> None:
+    await objects.put(NAME, b"not what the name says")
+
+    assert await objects.get(NAME) == b"not what the name says"
+
+
+async def test_what_is_deleted_is_gone_and_the_rest_stays(objects: Objects) -> None:
+    bodies = {digest(text): text for text in (b"one", b"two", b"three")}
+    for name, body in bodies.items():
+        await objects.put(name, body)
+
+    await objects.delete([digest(b"one"), digest(b"three")])
+
+    assert await listed(objects) == {digest(b"two"): 3}
+    assert await objects.get(digest(b"one")) is None
+    assert await objects.get(digest(b"two")) == b"two"
+
+
+async def test_deleting_what_is_absent_is_no_error_however_much_it_is(objects: Objects) -> None:
+    await objects.put(NAME, BODY)
+    absent = [digest(f"absent {n}".encode()) for n in range(1200)]
+
+    await objects.delete([])
+    await objects.delete([*absent, NAME])
+    await objects.delete([NAME])
+
+    assert await listed(objects) == {}
+
+
+async def test_what_was_deleted_can_be_put_again(objects: Objects) -> None:
+    await objects.put(NAME, BODY)
+    await objects.delete([NAME])
+    await objects.put(NAME, BODY)
+
+    assert await objects.get(NAME) == BODY
+
+
+async def test_an_object_says_when_it_was_put_last(objects: Objects) -> None:
+    """What upkeep goes by: bytes that were put again a moment ago are wanted again."""
+    before = time.time_ns() // 1_000_000
+    await objects.put(NAME, BODY)
+    first = await moment(objects)
+    assert before - 1000 <= first <= time.time_ns() // 1_000_000 + 1000
+
+    async with asyncio.timeout(20):
+        while await moment(objects) == first:
+            await objects.put(NAME, BODY)
+
+    assert await moment(objects) > first
