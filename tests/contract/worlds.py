@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Final, Protocol
 
+from carrel.adapters.directory import DirectoryObjects
 from carrel.adapters.memory import MemoryStore
+from carrel.adapters.sqlite import open_store as sqlite_store
 from carrel.core.names import Digest
-from carrel.ports import Blobs, Deliveries, Events, Receipts, Records, Runs, Trees, Upkeep
+from carrel.ports import Blobs, Deliveries, Events, Objects, Receipts, Records, Runs, Trees, Upkeep
 
 
 class Store(Protocol):
@@ -91,6 +94,34 @@ async def memory(place: Place) -> AsyncIterator[World]:
     yield World(store, tamper)
 
 
+@asynccontextmanager
+async def sqlite(place: Place) -> AsyncIterator[World]:
+    file, objects = place.directory / "carrel.db", DirectoryObjects(place.directory / "objects")
+
+    async def tamper(digest: Digest) -> None:
+        with closing(sqlite3.connect(file)) as db, db:
+            for id, body in _found(db, digest):
+                db.execute("UPDATE content SET body = ? WHERE id = ?", (flipped(body), id))
+        await _tamper_with(objects, digest)
+
+    async with sqlite_store(file, objects=objects) as store:
+        yield World(store, tamper, store.upkeep)
+
+
+def _found(db: sqlite3.Connection, digest: Digest) -> Sequence[tuple[int, bytes]]:
+    name = bytes.fromhex(digest.removeprefix("sha256:"))
+    sql = "SELECT id, body FROM content WHERE digest = ? AND body IS NOT NULL"
+    return db.execute(sql, (name,)).fetchall()
+
+
+async def _tamper_with(objects: Objects, digest: Digest) -> None:
+    content = await objects.get(digest)
+    if content is not None:
+        await objects.delete([digest])
+        await objects.put(digest, flipped(content))
+
+
 STORES: Final[Mapping[str, Callable[[Place], AbstractAsyncContextManager[World]]]] = {
     "memory": memory,
+    "sqlite": sqlite,
 }
