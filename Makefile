@@ -5,7 +5,7 @@ UV_VERSION := 0.13.7
 VENV := .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
-CODE := $(wildcard src tests bench docs)
+CODE := $(wildcard src tests bench docs/*.py)
 ARGS ?=
 
 .DEFAULT_GOAL := help
