@@ -33,7 +33,6 @@ from carrel.core.tree import (
     Head,
     ReceiptKey,
     Tree,
-    Version,
 )
 from carrel.ports import World
 
@@ -82,13 +81,13 @@ async def contents(world: World, workspace: Workspace) -> Mapping[Path, bytes]:
     return {path: blobs[file.blob.digest] for path, file in workspace.files.items()}
 
 
-async def version(world: World, stack: Stack, path: Path, number: int) -> tuple[Version, bytes]:
+async def version(world: World, stack: Stack, path: Path, number: int) -> tuple[File, bytes]:
     """One version of what the nearest layer said. Raises Missing, for a tombstone too."""
     [found] = await world.trees.versions([(stack[0], path, number)])
     if found is None or found.head.entry is None:
         raise Missing(f"there is no version {number} of {path}")
     blob = found.head.entry.blob
-    return found, (await world.blobs.get([blob]))[blob.digest]
+    return _file(stack, found.head), (await world.blobs.get([blob]))[blob.digest]
 
 
 async def etag(world: World, stack: Stack, *more: str) -> str:
@@ -142,11 +141,10 @@ async def restore(
     world: World, stack: Stack, path: Path, number: int, actor: Actor, intent: Intent = PLAIN
 ) -> Written:
     """Make an earlier version the newest again: a new version with the old content."""
-    found, content = await version(world, stack, path, number)
-    entry = found.head.entry
-    kind = entry.type if entry else None
+    file, content = await version(world, stack, path, number)
     why = intent.why or f"restore {path} to version {number}"
-    return await put(world, stack, path, content, actor, replace(intent, type=kind, why=why))
+    again = replace(intent, type=file.entry.type, why=why)
+    return await put(world, stack, path, content, actor, again)
 
 
 async def _commit(

@@ -17,6 +17,8 @@ POLICY_ID = "policy"
 GIB = 2**30
 Count = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
 Size = Annotated[int, msgspec.Meta(ge=1, le=GIB)]
+Text = Annotated[int, msgspec.Meta(ge=1, le=4 * 2**20)]
+"""A file that comes as JSON: escaped it is six times as long, and a body is held in memory."""
 
 
 class LimitsForm(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):

@@ -1,0 +1,308 @@
+"""Files over HTTP: RFC 0059's four endpoints, and the same wire for every other stack."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from carrel.actions import files, stacks
+from carrel.actions.files import Intent, Written
+from carrel.core.access import Permission
+from carrel.core.compose import File
+from carrel.core.edit import entity_tags, parse_condition
+from carrel.core.errors import Busy, Malformed, Missing, Stale, Taken, TooLarge
+from carrel.core.names import Path, Stack, wire_path
+from carrel.faces.rest.answer import JSON_TYPE, Answer
+from carrel.faces.rest.endpoint import (
+    IF_ABSENT,
+    IF_MATCH,
+    IF_NONE_MATCH,
+    Call,
+    Endpoint,
+    Header,
+    Received,
+    endpoint,
+)
+from carrel.faces.rest.wire import (
+    ENCODED,
+    FileBody,
+    Files,
+    LayeredFile,
+    LayeredFiles,
+    Number,
+    WirePath,
+    WorkspaceFile,
+    layered_file,
+    row,
+    workspace_file,
+)
+
+RUN: Final = Header("Carrel-Run", "The run that writes: the event stands in its log too.")
+REASON: Final = Header("Carrel-Reason", "Why, for the history.")
+_MAX_BODY: Final = 6 * 4 * 2**20 + 2**16
+
+Asked = Call[Any, Any]
+
+
+class FileQuery(Received, frozen=True):
+    version: Number | None = None
+
+
+class ListQuery(Received, frozen=True):
+    prefix: Annotated[str, msgspec.Meta(max_length=256)] = ""
+    content: bool = False
+
+
+class WireListQuery(Received, frozen=True):
+    prefix: Annotated[str, msgspec.Meta(max_length=256)] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One family of URLs under which files stand."""
+
+    name: str
+    root: str
+    stack: Callable[[Asked], Awaitable[Stack]]
+    wire: bool = False
+    """Speaks RFC 0059 and nothing more: its paths, its closed objects."""
+    admin: bool = False
+    """Writing here changes other people's agents, so it takes more than workspace:write."""
+
+    def path(self, call: Asked) -> Path:
+        text = call.params["path"]
+        return wire_path(text) if self.wire else Path(text)
+
+    def shown(self, file: File, content: bytes) -> WorkspaceFile | LayeredFile:
+        return workspace_file(file, content) if self.wire else layered_file(file, content)
+
+    @property
+    def writing(self) -> Permission:
+        return Permission.TENANT_ADMIN if self.admin else Permission.WORKSPACE_WRITE
+
+    def facts(self, doing: str) -> dict[str, Any]:
+        """What all endpoints of this place have in common."""
+        path = WirePath if self.wire else str
+        tag = "Workspace files" if self.wire else f"Files of {self.name}"
+        return {"id": f"{self.name}_files_{doing}", "tag": tag, "params": {"path": path}}
+
+
+async def _own(call: Asked) -> Stack:
+    return await stacks.own(call.world, call.actor)
+
+
+async def _agent(call: Asked) -> Stack:
+    return await stacks.agent(call.world, call.actor, call.params["id"])
+
+
+async def _template(call: Asked) -> Stack:
+    return await stacks.template(call.world, call.actor, call.params["id"])
+
+
+async def _defaults(call: Asked) -> Stack:
+    return await stacks.defaults(call.world, call.actor)
+
+
+async def _workspace(call: Asked) -> Stack:
+    return await stacks.workspace(call.world, call.actor, call.params["id"])
+
+
+HOST: Final = Place("host", "/v1/host/workspace/files", _own, wire=True)
+PLACES: Final = (
+    HOST,
+    Place("agents", "/v1/agents/{id}/files", _agent),
+    Place("templates", "/v1/templates/{id}/files", _template, admin=True),
+    Place("defaults", "/v1/defaults/files", _defaults, admin=True),
+    Place("workspaces", "/v1/workspaces/{id}/files", _workspace),
+)
+
+
+def intent_of(call: Asked, type: str | None = None) -> Intent:
+    return Intent(
+        condition=parse_condition(call.header("if-match"), call.header("if-none-match")),
+        type=type,
+        why=_reason(call.header("carrel-reason")),
+        run=call.header("carrel-run"),
+        receipt=call.receipt,
+    )
+
+
+def _reason(text: str | None) -> str:
+    if text is None:
+        return ""
+    try:
+        reason = text.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        raise Malformed("Carrel-Reason is not UTF-8") from None
+    if len(reason) > 500 or not reason.isprintable():
+        raise Malformed("Carrel-Reason is one line of at most 500 characters")
+    return reason
+
+
+def file_answer(body: bytes, etag: str) -> Answer:
+    return Answer(200, body, [JSON_TYPE, (b"etag", etag.encode()), _PRIVATE])
+
+
+_PRIVATE: Final = (b"cache-control", b"private, no-cache")
+
+
+def matches(call: Asked, etag: str) -> bool:
+    """Whether the caller already has what this tag names."""
+    known = call.header("if-none-match")
+    return known is not None and bool({etag, "*"} & entity_tags(known))
+
+
+def unchanged(etag: str) -> Answer:
+    return Answer(304, b"", [(b"etag", etag.encode()), _PRIVATE])
+
+
+def _listing(place: Place) -> Endpoint:
+    @endpoint(
+        "GET",
+        place.root,
+        query=WireListQuery if place.wire else ListQuery,
+        permission=Permission.WORKSPACE_READ,
+        loose_query=place.wire,
+        answers={200: Files if place.wire else LayeredFiles, 304: None},
+        refuses=() if place.wire else (Missing,),
+        headers=(IF_NONE_MATCH,),
+        gives=("ETag",),
+        **place.facts("list"),
+    )
+    async def listing(call: Asked) -> Answer:
+        """List the files, without their content unless it is asked for."""
+        stack = await place.stack(call)
+        full = not place.wire and call.query.content
+        key = (stack, await files.etag(call.world, stack, call.query.prefix, str(full)))
+        if matches(call, key[1]):
+            return unchanged(key[1])
+        body = ENCODED.find(key)
+        if body is None:
+            body = ENCODED.keep(key, await _listed(place, call, stack, full))
+        return file_answer(body, key[1])
+
+    return listing
+
+
+async def _listed(place: Place, call: Asked, stack: Stack, full: bool) -> Files | LayeredFiles:
+    workspace = await files.listing(call.world, stack, call.query.prefix)
+    found = workspace.files.values()
+    if place.wire:
+        return Files(files=[row(file) for file in found if file.path.fits_wire])
+    if not full:
+        return LayeredFiles(files=[layered_file(file) for file in found])
+    contents = await files.contents(call.world, workspace)
+    return LayeredFiles(files=[layered_file(file, contents[file.path]) for file in found])
+
+
+def _get(place: Place) -> Endpoint:
+    @endpoint(
+        "GET",
+        place.root + "/{path...}",
+        query=FileQuery,
+        permission=Permission.WORKSPACE_READ,
+        loose_query=place.wire,
+        answers={200: WorkspaceFile if place.wire else LayeredFile, 304: None},
+        refuses=(Malformed, Missing),
+        headers=(IF_NONE_MATCH,),
+        gives=("ETag",),
+        **place.facts("get"),
+    )
+    async def get(call: Asked) -> Answer:
+        """Read one file, as it is now or as it was at a version."""
+        stack, path = await place.stack(call), place.path(call)
+        if call.query.version is not None:
+            return await _version(place, call, call.query.version)
+        file = await files.look(call.world, stack, path)
+        if matches(call, file.etag):
+            return unchanged(file.etag)
+        key = (file.source, path, file.etag, place.wire, file.upstream is None)
+        body = ENCODED.find(key)
+        if body is None:
+            content = await files.content(call.world, file)
+            body = ENCODED.keep(key, place.shown(file, content))
+        return file_answer(body, file.etag)
+
+    return get
+
+
+async def _version(place: Place, call: Asked, number: int) -> Answer:
+    """One version as it was said by the nearest layer."""
+    stack = await place.stack(call)
+    file, content = await files.version(call.world, stack, place.path(call), number)
+    if matches(call, file.etag):
+        return unchanged(file.etag)
+    return Answer.json(place.shown(file, content), headers={"ETag": file.etag})
+
+
+def _put(place: Place) -> Endpoint:
+    async def rebuild(call: Asked, versions: tuple[int, ...]) -> Answer:
+        return await _version(place, call, versions[0])
+
+    @endpoint(
+        "PUT",
+        place.root + "/{path...}",
+        body=FileBody,
+        permission=place.writing,
+        answers={200: WorkspaceFile if place.wire else LayeredFile},
+        refuses=(Malformed, Missing, Stale, TooLarge, Taken, Busy),
+        headers=(IF_MATCH, IF_ABSENT, RUN, REASON),
+        gives=("ETag", "Carrel-Warning"),
+        loose_query=place.wire,
+        idempotent=True,
+        rebuild=rebuild,
+        max_body=_MAX_BODY,
+        **place.facts("put"),
+    )
+    async def put(call: Asked) -> Answer:
+        """Create or replace one file, atomically."""
+        stack, path = await place.stack(call), place.path(call)
+        try:
+            content = call.body.content.encode()
+        except UnicodeEncodeError:
+            raise Malformed("content is not valid Unicode") from None
+        intent = intent_of(call, call.body.content_type)
+        written = await files.put(call.world, stack, path, content, call.actor, intent)
+        return written_answer(place, written)
+
+    return put
+
+
+def written_answer(place: Place, written: Written) -> Answer:
+    headers = {"ETag": written.file.etag}
+    if written.redacted.warned:
+        headers["Carrel-Warning"] = "looks like a secret: " + ", ".join(written.redacted.warned)
+    return Answer.json(place.shown(written.file, written.content), headers=headers)
+
+
+def _delete(place: Place) -> Endpoint:
+    async def rebuild(call: Asked, versions: tuple[int, ...]) -> Answer:
+        return Answer.empty(204)
+
+    @endpoint(
+        "DELETE",
+        place.root + "/{path...}",
+        permission=place.writing,
+        answers={204: None},
+        refuses=(Malformed, Missing, Stale, Taken, Busy),
+        headers=(IF_MATCH, IF_ABSENT, RUN, REASON),
+        loose_query=place.wire,
+        idempotent=True,
+        rebuild=rebuild,
+        **place.facts("delete"),
+    )
+    async def delete(call: Asked) -> Answer:
+        """Remove one file; in a stack, go back to what lies beneath."""
+        stack, path = await place.stack(call), place.path(call)
+        await files.delete(call.world, stack, path, call.actor, intent_of(call))
+        return Answer.empty(204)
+
+    return delete
+
+
+ENDPOINTS: Final = tuple(
+    make(place) for place in PLACES for make in (_listing, _get, _put, _delete)
+)

@@ -1,0 +1,35 @@
+"""Whether the server lives, and whether it can serve."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from carrel.core.record import Noun
+from carrel.core.version import VERSION
+from carrel.faces.rest.answer import Answer
+from carrel.faces.rest.endpoint import Call, endpoint
+
+
+@endpoint("GET", "/healthz", public=True, answers={200: dict[str, Any]}, tag="Operations")
+async def healthz(call: Call) -> Answer:
+    """Alive: the process answers. Says nothing of the store."""
+    return Answer.json({"status": "ok"})
+
+
+@endpoint(
+    "GET",
+    "/readyz",
+    public=True,
+    answers={200: dict[str, Any], 503: dict[str, Any]},
+    tag="Operations",
+)
+async def readyz(call: Call) -> Answer:
+    """Ready: the store answers, so requests will be served."""
+    try:
+        await call.world.records.shelves([("", Noun.TENANT)])
+    except Exception:
+        return Answer.json({"status": "unavailable", "store": "unreachable"}, 503)
+    return Answer.json({"status": "ok", "store": "ok", "version": VERSION})
+
+
+ENDPOINTS: Final = (healthz, readyz)

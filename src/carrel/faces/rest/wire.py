@@ -1,0 +1,134 @@
+"""Files as they go over the wire."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from datetime import UTC, datetime
+from typing import Annotated, Final
+
+import msgspec
+
+from carrel.core.compose import File
+from carrel.core.names import Moment
+from carrel.faces.rest.answer import encode
+from carrel.faces.rest.endpoint import Received, Sent
+
+WIRE_PATTERN: Final = "^[A-Za-z0-9][A-Za-z0-9._/-]{0,255}$"
+Number = Annotated[int, msgspec.Meta(ge=1)]
+When = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
+WirePath = Annotated[str, msgspec.Meta(pattern=WIRE_PATTERN, description="Relative, no `..`.")]
+
+
+class FileRow(Sent, frozen=True):
+    """A file without its content."""
+
+    path: WirePath
+    content_type: str
+    version: Number
+    etag: str
+    updated_at: When
+
+
+class WorkspaceFile(FileRow, frozen=True):
+    """A file as RFC 0059 has it."""
+
+    content: str
+
+
+class FileBody(Received, frozen=True):
+    content: str
+    content_type: str | None = None
+
+
+class Files(Sent, frozen=True):
+    files: list[FileRow]
+
+
+class LayeredFile(Sent, frozen=True):
+    """A file of a stack: where it comes from, and whether those beneath offer something newer."""
+
+    path: str
+    content_type: str
+    version: Number
+    etag: str
+    updated_at: When
+    source: str
+    sha256: str
+    update_available: bool
+    content: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class LayeredFiles(Sent, frozen=True):
+    files: list[LayeredFile]
+
+
+def moment(at: Moment) -> str:
+    """RFC 3339 in UTC, to the millisecond."""
+    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+def row(file: File) -> FileRow:
+    return FileRow(
+        path=file.path.text,
+        content_type=file.entry.type,
+        version=file.head.version,
+        etag=file.etag,
+        updated_at=moment(file.head.at),
+    )
+
+
+def workspace_file(file: File, content: bytes) -> WorkspaceFile:
+    return WorkspaceFile(
+        path=file.path.text,
+        content=content.decode(),
+        content_type=file.entry.type,
+        version=file.head.version,
+        etag=file.etag,
+        updated_at=moment(file.head.at),
+    )
+
+
+def layered_file(file: File, content: bytes | None = None) -> LayeredFile:
+    return LayeredFile(
+        path=file.path.text,
+        content_type=file.entry.type,
+        version=file.head.version,
+        etag=file.etag,
+        updated_at=moment(file.head.at),
+        source=file.source.kind,
+        sha256=file.blob.digest.removeprefix("sha256:"),
+        update_available=file.upstream is not None,
+        content=msgspec.UNSET if content is None else content.decode(),
+    )
+
+
+class Encoded:
+    """Answers as bytes, by a key that can only ever stand for those bytes; the oldest go first."""
+
+    def __init__(self, room: int = 32 * 2**20, most: int = 256 * 2**10) -> None:
+        self._room, self._most = room, most
+        self._kept: OrderedDict[Hashable, bytes] = OrderedDict()
+        self._size = 0
+        self.hits = 0
+        self.misses = 0
+
+    def find(self, key: Hashable) -> bytes | None:
+        found = self._kept.get(key)
+        if found is None:
+            self.misses += 1
+        else:
+            self.hits += 1
+        return found
+
+    def keep(self, key: Hashable, value: object) -> bytes:
+        body = encode(value)
+        if len(body) <= self._most and key not in self._kept:
+            self._kept[key] = body
+            self._size += len(body)
+            while self._size > self._room:
+                self._size -= len(self._kept.popitem(last=False)[1])
+        return body
+
+
+ENCODED: Final = Encoded()

@@ -1,0 +1,88 @@
+"""From settings to adapters to a world."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path as File
+from typing import Any
+from urllib.parse import urlsplit
+
+from carrel.adapters.clock import SystemClock
+from carrel.adapters.directory import DirectoryObjects
+from carrel.adapters.post import HttpPost
+from carrel.adapters.sqlite import open_store as open_sqlite
+from carrel.adapters.vault import SealingVault
+from carrel.ports import Objects, Upkeep, World
+from carrel.settings import Settings, Unusable
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A world with its doors open."""
+
+    settings: Settings
+    world: World
+    upkeep: Upkeep
+    objects: Objects | None
+    store: Any
+    """The adapter behind it, for what it counts."""
+
+
+@asynccontextmanager
+async def open_world(settings: Settings) -> AsyncIterator[Opened]:
+    settings.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    objects = _objects(settings)
+    vault = _vault(settings)
+    async with _store(settings, objects) as store, HttpPost(settings.webhooks_private) as post:
+        world = World(
+            trees=store.trees,
+            blobs=store.blobs,
+            records=store.records,
+            runs=store.runs,
+            events=store.events,
+            receipts=store.receipts,
+            deliveries=store.deliveries,
+            vault=vault,
+            post=post,
+            clock=SystemClock(),
+        )
+        yield Opened(settings, world, store.upkeep, objects, store)
+
+
+def _store(settings: Settings, objects: Objects | None) -> AbstractAsyncContextManager[Any]:
+    inline = settings.inline_bytes
+    if file := settings.sqlite_file:
+        return open_sqlite(file, objects=objects, inline=inline)
+    from carrel.adapters.postgres import open_store  # noqa: PLC0415 - only where it is used
+
+    return open_store(
+        settings.database_url, objects=objects, inline=inline, pool=settings.database_pool
+    )
+
+
+def _objects(settings: Settings) -> Objects | None:
+    url = urlsplit(settings.blobs_url)
+    if not settings.blobs_url or settings.blobs_url == "database":
+        return None
+    if url.scheme == "file" and url.path:
+        return DirectoryObjects(File(url.path))
+    if url.scheme == "s3" and url.netloc:
+        from carrel.adapters.s3 import S3Objects  # noqa: PLC0415 - only where it is used
+
+        return S3Objects.open(
+            url.netloc,
+            url.path.strip("/"),
+            endpoint=settings.s3_endpoint or None,
+            region=settings.s3_region or None,
+            access_key=settings.s3_access_key or None,
+            secret_key=settings.s3_secret_key or None,
+        )
+    raise Unusable("CARREL_BLOBS_URL must be empty, file:///… or s3://bucket/prefix")
+
+
+def _vault(settings: Settings) -> SealingVault:
+    if settings.vault_key:
+        return SealingVault.of(settings.vault_key)
+    return SealingVault.at(settings.directory / "vault.key")
