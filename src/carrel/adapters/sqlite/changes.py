@@ -38,9 +38,8 @@ class RecordChanges:
         return None
 
     def apply(self, commit: Commit) -> None:
-        for change in commit.changes:
-            self._change(change, commit.at)
-        for tenant, noun in {(change.tenant, change.noun) for change in commit.changes}:
+        changed = [change for change in commit.changes if self._change(change, commit.at)]
+        for tenant, noun in {(change.tenant, change.noun) for change in changed}:
             self._db.execute(SQL["raise_shelf"], (tenant, noun))
             self._shelves.pop((tenant, noun), None)
             self._changed = True
@@ -74,13 +73,14 @@ class RecordChanges:
         freed = any(_key(c) == owner and name not in c.handles for c in commit.changes)
         return None if freed else owner
 
-    def _change(self, change: Change, at: Moment) -> None:
+    def _change(self, change: Change, at: Moment) -> bool:
+        """Make it so; False where there was nothing to delete."""
         found, key = self._find(change), _key(change)
         self._db.execute(SQL["drop_handles"], key)
         self._db.execute(SQL["drop_links"], key)
         if change.body is None:
             self._db.execute(SQL["drop_record"], key)
-            return
+            return found is not None
         revision, created = (found.revision + 1, found.created) if found else (1, at)
         body = json.dumps(change.body, ensure_ascii=False, separators=(",", ":"))
         self._db.execute(SQL["set_record"], (*key, revision, body, created, at))
@@ -89,6 +89,7 @@ class RecordChanges:
             self._db.execute(SQL["add_handle"], (name, *key))
         for name in change.links:
             self._db.execute(SQL["add_link"], (change.tenant, change.noun, name, change.id))
+        return True
 
 
 def _key(change: Change) -> _Key:

@@ -67,8 +67,11 @@ class SqliteEvents:
         return False
 
     def _changed(self) -> bool:
+        """Whether anything was written since somebody last asked; all who wait hear of it."""
         version = self._reader.version()
         changed, self._seen = version != self._seen, version
+        if changed:
+            self._ring()
         return changed
 
     def ring(self) -> None:

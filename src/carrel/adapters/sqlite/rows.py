@@ -11,7 +11,8 @@ from carrel.core.record import Noun, Record
 from carrel.core.tree import MARKDOWN, Blob, Entry, Head, Version
 
 Row = Sequence[Any]
-AFTER_ANY = "\U0010ffff"
+AFTER_ANY = "\U0010ffff" * 257
+"""Sorts after the rest of any path: no path has room for as many of these."""
 
 
 def blob_of(id: int, digest: bytes, size: int) -> Blob:

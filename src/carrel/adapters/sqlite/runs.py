@@ -25,7 +25,8 @@ class SqliteRuns:
         return await self._writer.do(lambda db, batch: tuple(_start(db, batch, *r) for r in runs))
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Run | None, ...]:
-        rows = self._reader.db.execute(SQL["runs"], (json.dumps(list(ids)), tenant)).fetchall()
+        ask = (json.dumps(list(dict.fromkeys(ids))), tenant)
+        rows = self._reader.db.execute(SQL["runs"], ask).fetchall()
         found = {run.id: run for run in self._runs(rows)}
         return tuple(found.get(id) for id in ids)
 
