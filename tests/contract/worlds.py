@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Final, Protocol
@@ -49,6 +49,8 @@ class World:
     store: Store
     tamper: Callable[[Digest], Awaitable[None]]
     """Flips a bit of the bytes that are stored under a digest."""
+    twin: Callable[[], AbstractAsyncContextManager[Store]]
+    """Opens the same store once more, as another process would."""
     upkeep: Upkeep | None = None
 
     @property
@@ -91,7 +93,7 @@ async def memory(place: Place) -> AsyncIterator[World]:
     async def tamper(digest: Digest) -> None:
         store.state.contents[digest] = flipped(store.state.contents[digest])
 
-    yield World(store, tamper)
+    yield World(store, tamper, lambda: nullcontext(store))
 
 
 @asynccontextmanager
@@ -104,8 +106,11 @@ async def sqlite(place: Place) -> AsyncIterator[World]:
                 db.execute("UPDATE content SET body = ? WHERE id = ?", (flipped(body), id))
         await _tamper_with(objects, digest)
 
+    def twin() -> AbstractAsyncContextManager[Store]:
+        return sqlite_store(file, objects=objects)
+
     async with sqlite_store(file, objects=objects) as store:
-        yield World(store, tamper, store.upkeep)
+        yield World(store, tamper, twin, store.upkeep)
 
 
 def _found(db: sqlite3.Connection, digest: Digest) -> Sequence[tuple[int, bytes]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -50,7 +50,7 @@ class MemoryRuns:
         )
         if run.status is not found.status:
             at = found.started if run.ended is None else run.ended
-            self._state.log(RUN_ENDED[run.status], found.scope, at, {}, run.id)
+            self._state.log(RUN_ENDED[run.status], found.scope, at, _told(run), run.id)
         return True
 
     def _started(self, run: Run, layers: Sequence[Scope | Layer]) -> Run:
@@ -60,13 +60,17 @@ class MemoryRuns:
             variables={**run.variables},
         )
         self._state.runs[run.id] = started
-        self._state.log(RUN_STARTED, run.scope, run.started, {}, run.id)
+        self._state.log(RUN_STARTED, run.scope, run.started, _told(run), run.id)
         return started
 
     def _frozen(self, layer: Scope | Layer) -> Layer:
         if isinstance(layer, Layer):
             return layer
         return Layer(layer, self._state.told(layer).revision)
+
+
+def _told(run: Run) -> Mapping[str, str]:
+    return {"runId": run.id, "workflowId": run.workflow, "status": str(run.status)}
 
 
 def _state(run: Run) -> tuple[object, ...]:

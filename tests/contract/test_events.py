@@ -1,0 +1,297 @@
+"""What every Events must do: tell everything once, in an order that never changes."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.contract.scenes import (
+    ACME,
+    AGENT,
+    GLOBEX,
+    NOW,
+    RULES,
+    SOUL,
+    STRANGER,
+    TEMPLATE,
+    attempt,
+    commit,
+    log,
+    run,
+    say,
+    start,
+    write,
+)
+from tests.contract.worlds import World
+
+from carrel.core.errors import Malformed
+from carrel.core.event import RUN_STARTED, UPDATED, Event, Filter
+from carrel.core.names import Kind, Path, Scope
+from carrel.core.run import Status
+from carrel.core.tree import Entry, Expect, Write
+
+pytestmark = pytest.mark.anyio
+
+
+async def pages(
+    world: World, cursor: str | None = None, wanted: Filter | None = None, limit: int = 7
+) -> list[Event]:
+    """Everything past a cursor, page by page, until there is nothing more."""
+    read: list[Event] = []
+    while page := await world.events.after(cursor, wanted, limit=limit):
+        assert len(page) <= limit
+        read.extend(page)
+        cursor = page[-1].cursor
+    return read
+
+
+async def quiet(world: World) -> None:
+    """Wait until nothing wakes any more; a store may wake somebody once too often."""
+    async with asyncio.timeout(10):
+        while await world.events.wake(0.01):
+            pass
+
+
+async def test_an_empty_log_has_an_end_and_nothing_in_it(world: World) -> None:
+    assert await world.events.after(None) == ()
+    assert await world.events.after(await world.events.latest()) == ()
+
+
+async def test_every_write_is_told_without_its_content(world: World) -> None:
+    await say(world, "kind", at=NOW)
+    await say(world, None, at=NOW + 1)
+
+    put, deleted = await world.events.after(None)
+
+    assert put == Event(
+        *(put.cursor, put.id, UPDATED, ACME, NOW),
+        {"path": "SOUL.md", "version": 1},
+        AGENT,
+    )
+    assert deleted.payload == {"path": "SOUL.md", "version": 2}
+    assert deleted.at == NOW + 1
+    assert put.id != deleted.id
+
+
+async def test_a_commit_tells_of_each_of_its_writes_in_order(world: World) -> None:
+    names = ["c.md", "a.md", "b.md"]
+    writes = [await write(world, "text", path=Path(name)) for name in names]
+    shared = await write(world, "text", TEMPLATE)
+
+    await world.trees.commit([commit(*writes, shared)])
+
+    events = await world.events.after(None)
+    assert [event.payload["path"] for event in events] == [*names, "SOUL.md"]
+    assert [event.scope for event in events] == [AGENT, AGENT, AGENT, TEMPLATE]
+
+
+async def test_what_was_refused_is_not_told(world: World) -> None:
+    await attempt(world, "kind", expects=(Expect(AGENT, SOUL, 3),))
+
+    assert await world.events.after(None) == ()
+
+
+async def test_the_log_goes_on_after_any_of_its_cursors(world: World) -> None:
+    for n in range(10):
+        await say(world, f"text {n}")
+
+    whole = await world.events.after(None)
+
+    assert [event.payload["version"] for event in whole] == list(range(1, 11))
+    for place, event in enumerate(whole, 1):
+        assert await world.events.after(event.cursor) == whole[place:]
+    assert await world.events.after(None, limit=4) == whole[:4]
+    assert tuple(await pages(world, limit=3)) == whole
+
+
+async def test_the_latest_cursor_is_past_what_is_there_and_before_what_comes(
+    world: World,
+) -> None:
+    await say(world, "before")
+    end = await world.events.latest()
+    assert await world.events.after(end) == ()
+
+    await say(world, "after")
+
+    assert [event.payload["version"] for event in await world.events.after(end)] == [2]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "-1", "1 ", " 1", "1.2.3", "٣", "1e3", "0x1", "None", "9" * 400, "1\n", "1;"]
+)
+async def test_what_is_not_a_cursor_is_refused(world: World, text: str) -> None:
+    with pytest.raises(Malformed):
+        await world.events.after(text)
+    with pytest.raises(Malformed):
+        await world.events.after(text, Filter(ACME))
+
+
+FILTERS: list[tuple[dict[str, Any], list[str]]] = [
+    ({}, ["started", "one", "two", "shared", "ended"]),
+    ({"tenant": GLOBEX}, ["foreign"]),
+    ({"tenant": "nobody"}, []),
+    ({"scopes": frozenset({AGENT})}, ["started", "one", "two", "ended"]),
+    ({"scopes": frozenset({AGENT, TEMPLATE})}, ["started", "one", "two", "shared", "ended"]),
+    ({"scopes": frozenset({Scope(ACME, Kind.AGENT, "nobody")})}, []),
+    ({"scopes": frozenset({STRANGER})}, []),
+    ({"run": "run_1"}, ["started", "two", "ended"]),
+    ({"run": "run_2"}, []),
+    ({"tenant": GLOBEX, "run": "run_1"}, []),
+    ({"types": frozenset({UPDATED})}, ["one", "two", "shared"]),
+    ({"types": frozenset({RUN_STARTED, "run.completed"})}, ["started", "ended"]),
+    ({"types": frozenset({"unheard.of"})}, []),
+    ({"types": frozenset({UPDATED}), "run": "run_1"}, ["two"]),
+    ({"types": frozenset({UPDATED}), "scopes": frozenset({TEMPLATE})}, ["shared"]),
+    (
+        {"run": "run_1", "types": frozenset({UPDATED}), "scopes": frozenset({TEMPLATE})},
+        [],
+    ),
+]
+
+
+@pytest.mark.parametrize(("wanted", "expected"), FILTERS)
+async def test_a_filter_lets_through_what_is_wanted_and_only_that(
+    world: World, wanted: dict[str, Any], expected: list[str]
+) -> None:
+    started = await start(world, "run_1")
+    await say(world, "one")
+    await say(world, "two", run="run_1")
+    await say(world, "foreign", STRANGER)
+    await say(world, "shared", TEMPLATE)
+    await world.runs.change(replace(started, status=Status.COMPLETED, ended=NOW), started)
+    whole = await world.events.after(None)
+    names = dict(
+        zip(
+            (event.cursor for event in whole),
+            ["started", "one", "two", "foreign", "shared", "ended"],
+            strict=True,
+        )
+    )
+
+    filter = Filter(**{"tenant": ACME, **wanted})
+
+    assert [names[event.cursor] for event in await log(world, **wanted)] == expected
+    assert [names[event.cursor] for event in await pages(world, None, filter, 1)] == expected
+    assert [event for event in whole if filter.admits(event)] == list(await log(world, **wanted))
+
+
+async def test_each_run_counts_its_own_events_without_a_gap(world: World) -> None:
+    await world.runs.start([(run("run_1"), [AGENT]), (run("run_2"), [AGENT])])
+
+    async def writer(name: str, path: Path) -> None:
+        for n in range(10):
+            twice = [await write(world, f"{n}", scope, path) for scope in (AGENT, TEMPLATE)]
+            await world.trees.commit([commit(*twice, run=name)])
+
+    await asyncio.gather(
+        *[writer(f"run_{1 + n % 2}", Path(f"{n}.md")) for n in range(4)],
+        *[say(world, f"by hand {n}") for n in range(10)],
+    )
+
+    for name in ("run_1", "run_2"):
+        events = await log(world, run=name)
+        assert [event.sequence for event in events] == list(range(1, 42))
+
+
+async def test_a_write_in_the_name_of_a_run_that_is_not_there_has_no_place_in_a_log(
+    world: World,
+) -> None:
+    await world.runs.start([(run("run_1", STRANGER), [STRANGER])])
+
+    await say(world, "text", run="run_1")
+    await say(world, "text", path=RULES, run="run_9")
+
+    assert [(event.run, event.sequence) for event in await log(world)] == [
+        ("run_1", None),
+        ("run_9", None),
+    ]
+    theirs = await log(world, tenant=GLOBEX)
+    assert [(event.type, event.sequence) for event in theirs] == [(RUN_STARTED, 1)]
+
+
+async def test_none_is_missed_while_many_write(world: World) -> None:
+    async def writer(n: int) -> None:
+        for turn in range(12):
+            scopes = [AGENT, TEMPLATE][: 1 + turn % 2]
+            writes = [await write(world, "text", scope, Path(f"{n}.md")) for scope in scopes]
+            await world.trees.commit([commit(*writes)])
+
+    async def reader(writing: asyncio.Future[Any]) -> list[Event]:
+        read: list[Event] = []
+        over = False
+        while not over:
+            over = writing.done()
+            read += await pages(world, read[-1].cursor if read else None)
+            await asyncio.sleep(0)
+        return read
+
+    async def listener(writing: asyncio.Future[Any]) -> list[Event]:
+        read: list[Event] = []
+        cursor = await world.events.latest()
+        while not writing.done() or await world.events.after(cursor):
+            read += await pages(world, cursor)
+            cursor = read[-1].cursor if read else cursor
+            await asyncio.sleep(0)
+        return read
+
+    writing = asyncio.ensure_future(asyncio.gather(*[writer(n) for n in range(8)]))
+    read, heard = await asyncio.gather(reader(writing), listener(writing))
+    await writing
+
+    whole = await pages(world, limit=500)
+    assert [event.cursor for event in read] == [event.cursor for event in whole]
+    assert heard == whole[len(whole) - len(heard) :]
+    told = [(event.scope, event.payload["path"], event.payload["version"]) for event in whole]
+    expected = [(AGENT, f"{n}.md", turn) for n in range(8) for turn in range(1, 13)]
+    expected += [(TEMPLATE, f"{n}.md", turn) for n in range(8) for turn in range(1, 7)]
+    assert len(told) == len(set(told))
+    assert set(told) == set(expected)
+    assert len({event.id for event in whole}) == len(whole)
+
+
+async def test_whoever_waits_is_woken_by_a_write(world: World) -> None:
+    sleepers = [asyncio.create_task(world.events.wake(60)) for _ in range(3)]
+
+    async with asyncio.timeout(30):
+        while not all(sleeper.done() for sleeper in sleepers):
+            await say(world, "wake up")
+            await asyncio.wait(sleepers, timeout=0.1)
+
+    assert [sleeper.result() for sleeper in sleepers] == [True, True, True]
+
+
+async def test_whoever_waits_is_woken_by_the_writes_of_another_process(world: World) -> None:
+    async with world.twin() as other:
+        await quiet(world)
+        sleepers = [asyncio.create_task(world.events.wake(60)) for _ in range(3)]
+        async with asyncio.timeout(30):
+            while not all(sleeper.done() for sleeper in sleepers):
+                kept = await other.blobs.put([b"wake up"])
+                await other.trees.commit([commit(Write(AGENT, SOUL, Entry(kept[0])))])
+                await asyncio.wait(sleepers, timeout=0.5)
+
+        assert [sleeper.result() for sleeper in sleepers] == [True, True, True]
+        versions = [event.payload["version"] for event in await world.events.after(None)]
+        assert versions == list(range(1, len(versions) + 1))
+
+
+async def test_whoever_waits_for_nothing_is_told_when_the_time_is_over(world: World) -> None:
+    await quiet(world)
+    assert await world.events.wake(0.01) is False
+
+
+async def test_a_waiter_who_gives_up_leaves_the_others_waiting(world: World) -> None:
+    await quiet(world)
+    gone, patient = (asyncio.create_task(world.events.wake(60)) for _ in range(2))
+    await asyncio.sleep(0)
+    gone.cancel()
+    await asyncio.wait([gone])
+
+    async with asyncio.timeout(30):
+        while not patient.done():
+            await say(world, "wake up")
+            await asyncio.wait([patient], timeout=0.1)
+
+    assert (gone.cancelled(), patient.result()) == (True, True)

@@ -1,0 +1,168 @@
+"""What every Receipts must do: one request has the key, and its answer is found again."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from tests.contract.scenes import (
+    ACME,
+    AGENT,
+    GLOBEX,
+    NOW,
+    RULES,
+    SOUL,
+    applied,
+    attempt,
+    commit,
+    say,
+    write,
+)
+from tests.contract.worlds import World
+
+from carrel.core.receipt import Claim, Marked, Mismatch, Receipt, Settled, Taken, Waiting
+from carrel.core.tree import Expect, ReceiptKey
+
+pytestmark = pytest.mark.anyio
+
+KEY = ReceiptKey(ACME, "PUT /files/SOUL.md", "key-1")
+ANSWER = Receipt(200, "sealed ✓")
+
+
+async def claim(
+    world: World, key: ReceiptKey = KEY, fingerprint: str = "f", now: int = NOW, stale: int = 0
+) -> Claim:
+    return await world.receipts.claim(key, fingerprint, now, stale)
+
+
+async def test_the_first_takes_the_key_and_the_next_waits(world: World) -> None:
+    assert await claim(world) == Taken()
+    assert await claim(world) == Waiting()
+
+
+async def test_of_many_with_the_same_key_exactly_one_takes_it(world: World) -> None:
+    claims = await asyncio.gather(*[claim(world) for _ in range(32)])
+
+    assert claims.count(Taken()) == 1
+    assert claims.count(Waiting()) == 31
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(KEY, tenant=GLOBEX),
+        replace(KEY, endpoint="DELETE /files/SOUL.md"),
+        replace(KEY, key="key-2"),
+    ],
+)
+async def test_keys_that_differ_in_anything_are_different(world: World, other: ReceiptKey) -> None:
+    assert await claim(world) == Taken()
+    assert await claim(world, other) == Taken()
+
+
+async def test_another_request_with_the_same_key_is_a_mismatch_in_any_state(world: World) -> None:
+    await claim(world)
+    assert await claim(world, fingerprint="g") == Mismatch()
+    assert await claim(world, fingerprint="g", stale=NOW + 1) == Mismatch()
+    await say(world, "kind", receipt=KEY)
+    assert await claim(world, fingerprint="g") == Mismatch()
+    await world.receipts.settle(KEY, ANSWER)
+    assert await claim(world, fingerprint="g") == Mismatch()
+
+
+async def test_a_settled_key_gives_its_answer_for_ever(world: World) -> None:
+    await claim(world)
+    await world.receipts.settle(KEY, ANSWER)
+
+    assert await claim(world) == Settled(ANSWER)
+    assert await claim(world, now=NOW + 9, stale=NOW + 5) == Settled(ANSWER)
+
+
+async def test_settling_what_is_settled_changes_nothing(world: World) -> None:
+    await claim(world)
+    await world.receipts.settle(KEY, ANSWER)
+    await world.receipts.settle(KEY, Receipt(500, "other"))
+
+    assert await claim(world) == Settled(ANSWER)
+
+
+async def test_a_claim_that_was_never_settled_can_be_taken_over_when_it_is_old(
+    world: World,
+) -> None:
+    await claim(world, now=NOW)
+
+    assert await claim(world, now=NOW + 10, stale=NOW) == Waiting()
+    assert await claim(world, now=NOW + 10, stale=NOW + 1) == Taken()
+    assert await claim(world, now=NOW + 11, stale=NOW + 10) == Waiting()
+
+
+async def test_of_many_who_take_over_an_old_claim_exactly_one_does(world: World) -> None:
+    await claim(world, now=NOW)
+
+    claims = await asyncio.gather(
+        *[claim(world, now=NOW + 100 + n, stale=NOW + 50) for n in range(16)]
+    )
+
+    assert claims.count(Taken()) == 1
+    assert claims.count(Waiting()) == 15
+
+
+async def test_a_commit_marks_the_key_with_the_versions_that_came_of_it(world: World) -> None:
+    await say(world, "before")
+    await claim(world)
+    writes = [await write(world, "kind"), await write(world, "strict", path=RULES)]
+
+    [outcome] = await world.trees.commit([commit(*writes, receipt=KEY)])
+
+    assert [head.version for head in applied(outcome).heads] == [2, 1]
+    assert await claim(world) == Marked((2, 1))
+
+
+async def test_a_commit_without_writes_marks_the_key_too(world: World) -> None:
+    await claim(world)
+    await world.trees.commit([commit(receipt=KEY)])
+
+    assert await claim(world) == Marked(())
+
+
+async def test_a_mark_survives_age_and_being_dropped(world: World) -> None:
+    await claim(world)
+    await say(world, "kind", receipt=KEY)
+
+    await world.receipts.drop(KEY)
+
+    assert await claim(world, now=NOW + 100, stale=NOW + 50) == Marked((1,))
+
+
+async def test_a_marked_key_can_be_settled(world: World) -> None:
+    await claim(world)
+    await say(world, "kind", receipt=KEY)
+    await world.receipts.settle(KEY, ANSWER)
+
+    assert await claim(world) == Settled(ANSWER)
+
+
+async def test_a_refused_commit_marks_nothing(world: World) -> None:
+    await claim(world)
+    await attempt(world, "kind", receipt=KEY, expects=(Expect(AGENT, SOUL, 5),))
+
+    assert await claim(world) == Waiting()
+
+
+async def test_a_commit_marks_no_key_but_its_own(world: World) -> None:
+    others = [replace(KEY, key="key-2"), replace(KEY, tenant=GLOBEX), replace(KEY, endpoint="E")]
+    for key in (KEY, *others):
+        await claim(world, key)
+
+    await say(world, "kind", receipt=KEY)
+
+    assert [await claim(world, key) for key in others] == [Waiting()] * 3
+
+
+async def test_a_dropped_key_can_be_taken_by_anybody(world: World) -> None:
+    await claim(world)
+    await world.receipts.drop(KEY)
+    await world.receipts.drop(replace(KEY, key="never claimed"))
+
+    assert await claim(world, fingerprint="another") == Taken()

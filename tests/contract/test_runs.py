@@ -1,0 +1,237 @@
+"""What every Runs must do: freeze layers at one moment, and let go of them once."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from tests.contract.scenes import (
+    ACME,
+    AGENT,
+    DEFAULTS,
+    GLOBEX,
+    NOW,
+    RULES,
+    SOUL,
+    STRANGER,
+    TEMPLATE,
+    commit,
+    log,
+    run,
+    say,
+    start,
+    texts,
+    write,
+)
+from tests.contract.worlds import World
+
+from carrel.core.event import RUN_ENDED, RUN_STARTED
+from carrel.core.names import Path
+from carrel.core.run import Layer, Mode, Run, Status
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_run_is_kept_with_all_that_was_said_of_it(world: World) -> None:
+    asked = Run(
+        *("run_2", ACME, AGENT, "daily", Mode.SHARED, Status.RUNNING, "ada", NOW),
+        parent="run_1",
+        replay_of="run_0",
+        variables={"HUMAN_NAME": "Ada — “x”", "empty": ""},
+    )
+    await say(world, "kind")
+
+    [started] = await world.runs.start([(asked, [AGENT, TEMPLATE, Layer(DEFAULTS, 0)])])
+
+    layers = (Layer(AGENT, 1), Layer(TEMPLATE, 0), Layer(DEFAULTS, 0))
+    assert started == replace(asked, snapshot=layers)
+    assert await world.runs.get(ACME, ["run_2"]) == (started,)
+    assert await world.runs.list(ACME) == (started,)
+
+
+async def test_runs_are_got_by_id_in_order_and_only_by_their_tenant(world: World) -> None:
+    ours = await start(world, "run_1")
+    [theirs] = await world.runs.start([(run("run_2", STRANGER), [STRANGER])])
+
+    assert await world.runs.get(ACME, ["run_3", "run_2", "run_1", "run_1"]) == (
+        *(None, None),
+        *(ours, ours),
+    )
+    assert await world.runs.get(GLOBEX, ["run_2"]) == (theirs,)
+    assert await world.runs.get(ACME, []) == ()
+    assert await world.runs.start([]) == ()
+
+
+async def test_a_scope_is_frozen_at_its_revision_and_a_layer_as_it_is(world: World) -> None:
+    for n in range(3):
+        await say(world, f"text {n}")
+    await say(world, "shared", TEMPLATE)
+
+    first = await start(world, "run_1", AGENT, TEMPLATE)
+    await say(world, "later")
+    second = await start(world, "run_2", *first.snapshot)
+    third = await start(world, "run_3", Layer(AGENT, 2), TEMPLATE)
+
+    assert first.snapshot == second.snapshot == (Layer(AGENT, 3), Layer(TEMPLATE, 1))
+    assert third.snapshot == (Layer(AGENT, 2), Layer(TEMPLATE, 1))
+    assert await texts(world, second.snapshot[0]) == {"SOUL.md": "text 2"}
+    assert await texts(world, third.snapshot[0]) == {"SOUL.md": "text 1"}
+
+
+async def test_several_runs_start_in_one_call(world: World) -> None:
+    await say(world, "kind")
+    asked = [(run(f"run_{n}"), [AGENT] if n % 2 else [TEMPLATE, AGENT]) for n in range(4)]
+
+    started = await world.runs.start(asked)
+
+    assert [one.id for one in started] == ["run_0", "run_1", "run_2", "run_3"]
+    assert [len(one.snapshot) for one in started] == [2, 1, 2, 1]
+    assert await world.runs.get(ACME, [one.id for one in started]) == started
+
+
+async def test_a_run_never_sees_half_of_a_commit(world: World) -> None:
+    async def writer() -> None:
+        for n in range(40):
+            writes = [await write(world, str(n), scope) for scope in (AGENT, TEMPLATE, DEFAULTS)]
+            await world.trees.commit([commit(*writes)])
+
+    async def starter(writing: asyncio.Task[None]) -> list[Run]:
+        started = [await start(world, "run_first", AGENT, TEMPLATE, DEFAULTS)]
+        while not writing.done():
+            await asyncio.sleep(0)
+            name = f"run_{len(started)}"
+            started.append(await start(world, name, DEFAULTS, AGENT, TEMPLATE))
+        return started
+
+    writing = asyncio.create_task(writer())
+    started = await starter(writing)
+    await writing
+
+    for one in started:
+        assert len({layer.revision for layer in one.snapshot}) == 1
+        contents = [await texts(world, layer) for layer in one.snapshot]
+        assert contents[0] == contents[1] == contents[2]
+    assert len({one.snapshot[0].revision for one in started}) > 1
+
+
+async def test_what_a_run_sees_does_not_move_with_the_workspace(world: World) -> None:
+    await say(world, "kind")
+    await say(world, "strict", path=RULES)
+    one = await start(world, "run_1")
+
+    await say(world, "unkind")
+    await say(world, None, path=RULES)
+    await say(world, "new", path=Path("new.md"))
+    two = await start(world, "run_2")
+
+    assert await texts(world, one.snapshot[0]) == {"SOUL.md": "kind", "GUARDRAILS.md": "strict"}
+    assert await texts(world, two.snapshot[0]) == {"SOUL.md": "unkind", "new.md": "new"}
+
+
+async def test_runs_are_listed_newest_first_and_can_be_paged(world: World) -> None:
+    names = [f"run_{n}" for n in "0123456789abcdef"]
+    await world.runs.start([(run(name), [AGENT, TEMPLATE]) for name in names])
+    await world.runs.start([(run("run_5x", STRANGER), [STRANGER])])
+    expected = names[::-1]
+
+    assert [one.id for one in await world.runs.list(ACME)] == expected
+    assert [one.id for one in await world.runs.list(ACME, limit=3)] == expected[:3]
+    page = await world.runs.list(ACME, before=expected[2], limit=4)
+    assert [one.id for one in page] == expected[3:7]
+    assert page[0].snapshot == (Layer(AGENT, 0), Layer(TEMPLATE, 0))
+    assert await world.runs.list(ACME, before="run_0") == ()
+
+
+async def test_runs_are_listed_by_the_workspace_they_belong_to(world: World) -> None:
+    await world.runs.start([(run("run_1"), [AGENT, TEMPLATE])])
+    await world.runs.start([(run("run_2", TEMPLATE), [TEMPLATE, AGENT])])
+    await world.runs.start([(run("run_3"), [TEMPLATE])])
+
+    assert [one.id for one in await world.runs.list(ACME, scope=AGENT)] == ["run_3", "run_1"]
+    assert [one.id for one in await world.runs.list(ACME, scope=TEMPLATE)] == ["run_2"]
+    assert await world.runs.list(ACME, scope=DEFAULTS) == ()
+
+
+async def test_a_change_is_stored_if_the_run_still_is_as_it_was(world: World) -> None:
+    was = await start(world, "run_1")
+    done = replace(was, status=Status.COMPLETED, ended=NOW + 9)
+
+    assert await world.runs.change(done, was)
+    assert await world.runs.get(ACME, ["run_1"]) == (done,)
+    assert not await world.runs.change(replace(was, status=Status.FAILED, ended=NOW), was)
+    assert await world.runs.get(ACME, ["run_1"]) == (done,)
+
+
+async def test_a_run_that_does_not_exist_here_cannot_be_changed(world: World) -> None:
+    was = await start(world, "run_1")
+    foreign = replace(was, tenant=GLOBEX, scope=STRANGER)
+
+    assert not await world.runs.change(replace(run("run_2"), kept=False), run("run_2"))
+    assert not await world.runs.change(replace(foreign, kept=False), foreign)
+    assert await world.runs.get(ACME, ["run_1"]) == (was,)
+
+
+async def test_of_many_who_end_a_run_exactly_one_does(world: World) -> None:
+    was = await start(world, "run_1")
+    ends = [Status.COMPLETED, Status.FAILED, Status.CANCELLED, Status.COMPLETED] * 8
+
+    answers = await asyncio.gather(
+        *[world.runs.change(replace(was, status=end, ended=NOW), was) for end in ends]
+    )
+
+    assert answers.count(True) == 1
+    ended = RUN_ENDED[ends[answers.index(True)]]
+    assert [event.type for event in await log(world, run="run_1")] == [RUN_STARTED, ended]
+
+
+async def test_letting_go_of_a_run_drops_its_snapshot_and_nothing_else(world: World) -> None:
+    was = await start(world, "run_1", AGENT, TEMPLATE)
+    other = await start(world, "run_2", AGENT, TEMPLATE)
+
+    assert await world.runs.change(replace(was, kept=False), was)
+
+    assert await world.runs.get(ACME, ["run_1", "run_2"]) == (
+        replace(was, kept=False, snapshot=()),
+        other,
+    )
+    assert [event.type for event in await log(world, run="run_1")] == [RUN_STARTED]
+
+
+async def test_ending_and_letting_go_can_be_one_change(world: World) -> None:
+    was = await start(world, "run_1")
+    done = replace(was, status=Status.FAILED, ended=NOW + 1, kept=False)
+
+    assert await world.runs.change(done, was)
+    assert await world.runs.get(ACME, ["run_1"]) == (replace(done, snapshot=()),)
+
+
+@pytest.mark.parametrize("status", [Status.COMPLETED, Status.FAILED, Status.CANCELLED])
+async def test_the_beginning_and_the_end_of_a_run_are_events(world: World, status: Status) -> None:
+    was = await start(world, "run_1")
+    await world.runs.change(replace(was, status=status, ended=NOW + 9), was)
+
+    started, ended = await log(world)
+
+    assert (started.type, ended.type) == (RUN_STARTED, f"run.{status}")
+    assert (started.at, ended.at) == (NOW, NOW + 9)
+    for place, event in enumerate((started, ended), 1):
+        assert (event.tenant, event.scope, event.run) == (ACME, AGENT, "run_1")
+        assert event.sequence == place
+    facts = {"runId": "run_1", "workflowId": "noop"}
+    assert started.payload == {**facts, "status": "running"}
+    assert ended.payload == {**facts, "status": str(status)}
+
+
+async def test_what_a_run_writes_says_so_in_history_and_stands_in_its_log(world: World) -> None:
+    await start(world, "run_1")
+    await say(world, "by hand")
+    await say(world, "by the run", run="run_1")
+
+    [newest, first] = await world.trees.history(AGENT, SOUL)
+    assert (newest.run, first.run) == ("run_1", None)
+    events = await log(world, run="run_1")
+    assert [(event.type, event.sequence) for event in events] == [
+        (RUN_STARTED, 1),
+        ("workspace.updated", 2),
+    ]
