@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from carrel.core.access import Actor
-from carrel.core.errors import Busy, Missing, Taken
-from carrel.core.record import Change, Noun, Record
-from carrel.core.tree import Applied, Commit, Conflict
+from carrel.core.errors import Busy, Malformed, Missing, Taken
+from carrel.core.names import Moment, identifier
+from carrel.core.record import Change, Noun, Record, Shelf, handle
+from carrel.core.tree import Applied, Commit, Conflict, ReceiptKey
 from carrel.ports import World
+
+_ATTEMPTS: Final = 10
 
 Item = TypeVar("Item")
 
@@ -23,10 +26,28 @@ class Page(Generic[Item]):
 
 
 async def find(world: World, tenant: str, noun: Noun, id: str) -> Record:
-    [record] = await world.records.get(tenant, noun, [id])
+    """Raises Missing, also for what could be no id."""
+    [record] = await world.records.get(tenant, noun, [_possible(noun, id)])
     if record is None:
         raise Missing(f"there is no {noun} {id}")
     return record
+
+
+async def find_named(world: World, tenant: str, noun: Noun, name: str) -> Record:
+    """A record by its id, else by its slug: no slug can be an id, since ids have a ``_``."""
+    [record] = await world.records.get(tenant, noun, [_possible(noun, name)])
+    if record is None:
+        [record] = await world.records.named([handle(tenant, noun, "slug", name)])
+    if record is None:
+        raise Missing(f"there is no {noun} {name}")
+    return record
+
+
+def _possible(noun: Noun, id: str) -> str:
+    try:
+        return identifier(id)
+    except Malformed:
+        raise Missing(f"there is no {noun} of that id") from None
 
 
 async def page(
@@ -46,14 +67,44 @@ async def each(world: World, tenant: str, noun: Noun, link: str = "") -> AsyncIt
         after = found[-1].id
 
 
-async def commit_changes(world: World, by: str, why: str, changes: Sequence[Change]) -> None:
-    """Apply all changes or none. Raises Taken for a name another has, Busy for a lost race."""
-    commit = Commit((), by, why, world.clock.now(), changes=tuple(changes))
+async def shelf(world: World, tenant: str, noun: Noun) -> Shelf:
+    """All records of a noun as they are now, for a commit that rests on them: ask before reading.
+
+    Every decision made from what is read afterwards is refused if any of them changes meanwhile.
+    """
+    [revision] = await world.records.shelves([(tenant, noun)])
+    return Shelf(tenant, noun, revision)
+
+
+async def insist(attempt: Callable[[], Awaitable[Item]]) -> Item:
+    """Read and decide again for as long as others change what it rests on; Busy in the end."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return await attempt()
+        except Busy:
+            continue
+    return await attempt()
+
+
+async def commit_changes(
+    world: World,
+    by: str,
+    why: str,
+    changes: Sequence[Change],
+    *,
+    shelves: Sequence[Shelf] = (),
+    receipt: ReceiptKey | None = None,
+) -> Moment:
+    """Apply all changes or none, and say when. Raises Taken for a name another has, else Busy."""
+    at = world.clock.now()
+    commit = Commit(
+        (), by, why, at, changes=tuple(changes), shelves=tuple(shelves), receipt=receipt
+    )
     [outcome] = await world.trees.commit([commit])
     if isinstance(outcome, Applied):
-        return
+        return at
     if isinstance(outcome, Conflict) and outcome.handle:
-        what, _, value = outcome.handle.rpartition("/")[2].partition(":")
+        what, _, value = outcome.handle.split("/", 2)[2].partition(":")
         raise Taken(f"another has the {what} {value}", **{what: value})
     if isinstance(outcome, Conflict) and isinstance(outcome.expected, Change):
         change = outcome.expected
@@ -61,6 +112,20 @@ async def commit_changes(world: World, by: str, why: str, changes: Sequence[Chan
             raise Taken(f"there is a {change.noun} {change.id} already")
         raise Busy(f"the {change.noun} {change.id} was changed by another at the same time")
     raise Busy("others were changing the same things at the same time")
+
+
+def became(change: Change, at: Moment, was: Record | None = None) -> Record:
+    """The record that a change made at that moment."""
+    assert change.body is not None
+    return Record(
+        change.tenant,
+        change.noun,
+        change.id,
+        revision=was.revision + 1 if was else 1,
+        body=change.body,
+        created=was.created if was else at,
+        changed=at,
+    )
 
 
 async def put_record(
