@@ -83,21 +83,21 @@ def test_a_shortened_value_is_noticed(missing: int) -> None:
 )
 def test_a_key_may_be_written_in_base64_or_hex(text: str) -> None:
     key = KEY if KEY.hex() in text.lower() else bytes([251] * 32)
-    assert SealingVault.from_text(text).fingerprint() == SealingVault(key).fingerprint()
+    assert SealingVault.of(text).fingerprint() == SealingVault(key).fingerprint()
 
 
 @pytest.mark.parametrize("text", ["", "short", "é" * 43, "00" * 31, "not base64 at all, sorry!"])
 def test_what_is_no_key_is_refused_without_being_repeated(text: str) -> None:
     with pytest.raises(VaultKeyUnusable) as refused:
-        SealingVault.from_text(text)
+        SealingVault.of(text)
     assert not text or text not in str(refused.value)
 
 
 def test_a_key_file_is_made_once_and_for_its_owner_alone(tmp_path: File) -> None:
     file = tmp_path / "data" / "vault.key"
-    made = SealingVault.from_file(file)
+    made = SealingVault.at(file)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert SealingVault.from_file(file).fingerprint() == made.fingerprint()
+    assert SealingVault.at(file).fingerprint() == made.fingerprint()
     assert os.listdir(file.parent) == ["vault.key"]
 
 
@@ -105,7 +105,7 @@ def test_of_several_that_make_the_key_file_at_once_all_have_the_same_key(tmp_pat
     for number in range(20):
         file = tmp_path / str(number) / "vault.key"
         with ThreadPoolExecutor(8) as pool:
-            vaults = list(pool.map(SealingVault.from_file, [file] * 8))
+            vaults = list(pool.map(SealingVault.at, [file] * 8))
         assert len({vault.fingerprint() for vault in vaults}) == 1
         assert os.listdir(file.parent) == ["vault.key"]
 
@@ -114,5 +114,5 @@ def test_a_key_file_that_holds_no_key_is_refused_and_left(tmp_path: File) -> Non
     file = tmp_path / "vault.key"
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(VaultKeyUnusable):
-        SealingVault.from_file(file)
+        SealingVault.at(file)
     assert file.read_bytes() == b"\xff\xfe"

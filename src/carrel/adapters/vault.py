@@ -41,12 +41,12 @@ class SealingVault:
         self._fingerprint = hmac.digest(key, b"carrel vault key", hashlib.sha256).hex()[:16]
 
     @classmethod
-    def from_text(cls, text: str) -> SealingVault:
+    def of(cls, text: str) -> SealingVault:
         """A vault whose key is written in base64 or hex. Raises VaultKeyUnusable."""
         return cls(_decoded(text))
 
     @classmethod
-    def from_file(cls, file: File) -> SealingVault:
+    def at(cls, file: File) -> SealingVault:
         """A vault whose key is in a file, which is made where there is none."""
         try:
             text = file.read_text("ascii")
@@ -55,7 +55,7 @@ class SealingVault:
             text = file.read_text("ascii")
         except UnicodeDecodeError:
             raise VaultKeyUnusable(f"{file} does not hold a key of the vault") from None
-        return cls.from_text(text)
+        return cls.of(text)
 
     def fingerprint(self) -> str:
         """What tells this key from others, and nothing else about it."""
