@@ -1,0 +1,280 @@
+"""The pipeline that every HTTP request goes through, from its first header to our last byte."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from carrel.core.access import Actor
+from carrel.core.errors import Missing, Refusal
+from carrel.core.version import VERSION
+from carrel.faces.rest.answer import EVENT_STREAM, Answer
+from carrel.faces.rest.endpoint import Call, Endpoint, Headers
+from carrel.faces.rest.exchange import Bound, Exchange
+from carrel.faces.rest.idempotency import HEADER, once
+from carrel.faces.rest.logs import REQUEST_ID, RequestLog
+from carrel.faces.rest.metrics import Metrics
+from carrel.faces.rest.pages import pages
+from carrel.faces.rest.problems import (
+    TOO_SLOW,
+    WRONG_METHOD,
+    corrupted,
+    failed,
+    problem,
+    refused,
+)
+from carrel.faces.rest.reading import Gone, Limits, Receive, TooSlow
+from carrel.faces.rest.routing import Routes
+from carrel.faces.rest.sse import HEARTBEAT, Send, Streams
+from carrel.ports import Corrupt, World
+
+Authenticate: TypeAlias = Callable[[Headers], Awaitable[Actor]]
+"""Raises Unauthenticated. What it returns alone says whose things are asked for."""
+App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
+
+_SANE_ID: Final = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
+_GUARDED: Final = b"/v1/"
+_READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_BODILESS: Final = frozenset({204, 304})
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """Another ASGI app that answers everything under a prefix, and looks at credentials itself."""
+
+    prefix: str
+    app: App
+
+
+def rest(  # noqa: PLR0913 - what wiring decides, all but the first three by name
+    world: World,
+    endpoints: Sequence[Endpoint],
+    authenticate: Authenticate,
+    *,
+    metrics: Metrics,
+    tracer: Any = None,
+    mounts: Sequence[Mount] = (),
+    limits: Limits = Limits(),
+    closing: asyncio.Event | None = None,
+) -> Rest:
+    """An ASGI app. When ``closing`` is set, streams end, so that the server can drain."""
+    told = [*endpoints, metrics.endpoint()]
+    told += pages(told, "Carrel", VERSION)
+    tracing = None
+    if tracer is not None:
+        from carrel.faces.rest.tracing import Tracing  # noqa: PLC0415 - nothing of it when off
+
+        tracing = Tracing(tracer)
+    app = Rest(world, authenticate, metrics, tracing, closing or asyncio.Event())
+    for endpoint in told:
+        app.add(endpoint, limits)
+    for mount in mounts:
+        app.mount(mount)
+    return app
+
+
+class Rest:
+    def __init__(
+        self,
+        world: World,
+        authenticate: Authenticate,
+        metrics: Metrics,
+        tracing: Any,
+        closing: asyncio.Event,
+    ) -> None:
+        self.closing = closing
+        self._world = world
+        self._authenticate = authenticate
+        self._metrics = metrics
+        self._tracing = tracing
+        self._log = RequestLog()
+        self._routes: Routes[Bound] = Routes()
+        self._mounts: list[Mount] = []
+        self._streams = Streams(closing)
+        self._unknown = metrics.meter("(unknown)", "*")
+        self._process = world.clock.fresh("req")
+        self._count = 0
+
+    def add(self, endpoint: Endpoint, limits: Limits) -> None:
+        meter = self._metrics.meter(endpoint.path, endpoint.method)
+        self._routes.add(endpoint.method, endpoint.path, Bound(endpoint, meter, limits))
+
+    def mount(self, mount: Mount) -> None:
+        self._mounts.append(mount)
+        self._mounts.sort(key=lambda known: len(known.prefix), reverse=True)
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._beside(scope["type"], receive, send)
+        x = Exchange(scope, receive, send)
+        x.request_id = self._name(x.headers.get(b"x-request-id"))
+        REQUEST_ID.set(x.request_id)
+        found = self._routes.match(x.raw)
+        if found is not None:
+            x.leaf, x.values = found
+            x.bound = x.leaf.methods.get(x.method)
+        self._metrics.in_flight += 1
+        try:
+            if found is None and (mount := self._mounted(x.raw)):
+                await self._pass_on(mount, scope, x)
+            elif self._tracing is None:
+                await self._serve(x)
+            else:
+                await self._trace(x)
+        finally:
+            self._metrics.finished()
+            self._note(x)
+
+    def _name(self, given: bytes | None) -> str:
+        if given is not None and _SANE_ID.fullmatch(given):
+            return given.decode("ascii")
+        self._count += 1
+        return f"{self._process}-{self._count:x}"
+
+    async def _serve(self, x: Exchange) -> None:
+        answer = await self._answer(x)
+        if answer is None:
+            return
+        x.status = answer.status
+        if answer.source is not None:
+            await self._stream(x, answer)
+            return
+        headers = [*answer.headers, (b"x-request-id", x.request_id.encode("ascii"))]
+        body = answer.body
+        if answer.status not in _BODILESS:
+            headers.append((b"content-length", b"%d" % len(body)))
+        if x.method == "HEAD":
+            body = b""
+        with suppress(OSError):  # The client has left.
+            await x.send({"type": "http.response.start", "status": x.status, "headers": headers})
+            await x.send({"type": "http.response.body", "body": body})
+
+    async def _answer(self, x: Exchange) -> Answer | None:
+        """What to answer, if anybody is still there to be answered."""
+        try:
+            try:
+                return await self._do(x)
+            except Refusal as refusal:
+                return refused(refusal)
+        except Gone:
+            return None
+        except TooSlow:
+            close = [(b"connection", b"close")]
+            return problem(TOO_SLOW, "the body took too long to arrive", headers=close)
+        except Corrupt as corrupt:
+            self._log.failure(x.request_id, corrupt)
+            return corrupted(str(corrupt), x.request_id)
+        except Exception as error:
+            self._log.failure(x.request_id, error)
+            return failed(x.request_id)
+
+    async def _do(self, x: Exchange) -> Answer:
+        bound = x.bound
+        if bound is None:
+            return await self._miss(x)
+        if not bound.public:
+            x.actor = await self._authenticate(x.headers)
+            bound.admit(x.actor)
+        params = x.leaf.params(x.values) if x.values and x.leaf else {}
+        call: Call[Any, Any] = Call(self._world, x.actor, x.headers, params, x.request_id)
+        call.query = bound.query.read(x.query)
+        endpoint = bound.endpoint
+        if endpoint.body is not None:
+            await bound.read(call, x)
+        if endpoint.idempotent and (key := x.headers.get(HEADER)) is not None:
+            return await once(endpoint, call, key, x.query)
+        return await bound.run(call)
+
+    async def _miss(self, x: Exchange) -> Answer:
+        """Nothing listens there, or not to that; a stranger is not told which."""
+        if x.leaf is not None and x.method == "OPTIONS":
+            return Answer.empty(204, {"Allow": x.leaf.allow})
+        if x.raw.startswith(_GUARDED):
+            x.actor = await self._authenticate(x.headers)
+        if x.leaf is None:
+            raise Missing("there is nothing at this address")
+        allow = [(b"allow", x.leaf.allow.encode("ascii"))]
+        return problem(WRONG_METHOD, f"this address knows {x.leaf.allow}", headers=allow)
+
+    async def _stream(self, x: Exchange, answer: Answer) -> None:
+        """Streams are counted apart, and timed until they begin."""
+        assert answer.source is not None
+        x.seconds = x.took()
+        headers = [*answer.headers, (b"x-request-id", x.request_id.encode("ascii"))]
+        await x.send({"type": "http.response.start", "status": x.status, "headers": headers})
+        if x.method == "HEAD":
+            await x.send({"type": "http.response.body", "body": b""})
+            return
+        kind = answer.header(b"content-type")
+        heartbeat = HEARTBEAT if kind == EVENT_STREAM.encode() else None
+        self._metrics.in_flight -= 1
+        self._metrics.open_streams += 1
+        try:
+            await self._streams.pour(answer.source, x.receive, x.send, heartbeat)
+        except Exception as error:
+            self._log.failure(x.request_id, error)
+        finally:
+            self._metrics.in_flight += 1
+            self._metrics.open_streams -= 1
+
+    async def _trace(self, x: Exchange) -> None:
+        with self._tracing.span(x.method, x.route, x.headers) as span:
+            await self._serve(x)
+            self._tracing.answered(span, x.status, x.actor.tenant if x.actor else None)
+
+    def _note(self, x: Exchange) -> None:
+        seconds = x.took()
+        (x.bound.meter if x.bound else self._unknown).observe(x.status, seconds)
+        log = self._log
+        worth = x.method not in _READS or x.status >= 400 or seconds > log.slow
+        if log.reads or (worth and log.writes):
+            log.request(
+                logging.INFO if worth else logging.DEBUG,
+                x.request_id,
+                method=x.method,
+                route=x.route,
+                status=x.status,
+                ms=round(seconds * 1000, 2),
+                tenant=x.actor.tenant if x.actor else None,
+            )
+
+    def _mounted(self, raw: bytes) -> Mount | None:
+        if raw.startswith(_GUARDED):
+            return None
+        whole = raw.decode("latin-1") + "/"
+        return next((m for m in self._mounts if whole.startswith(m.prefix.rstrip("/") + "/")), None)
+
+    async def _pass_on(self, mount: Mount, scope: Any, x: Exchange) -> None:
+        async def send(message: dict[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                x.status = message["status"]
+                name = (b"x-request-id", x.request_id.encode("ascii"))
+                message = {**message, "headers": [*message.get("headers", ()), name]}
+            await x.send(message)
+
+        root = scope.get("root_path", "") + mount.prefix.rstrip("/")
+        try:
+            await mount.app({**scope, "root_path": root}, x.receive, send)
+        except Exception as error:
+            self._log.failure(x.request_id, error)
+            if x.status == 0:
+                answer = failed(x.request_id)
+                start = {"type": "http.response.start", "status": answer.status}
+                await send({**start, "headers": answer.headers})
+                await send({"type": "http.response.body", "body": answer.body})
+
+    async def _beside(self, kind: str, receive: Receive, send: Send) -> None:
+        """A server's start and stop; and the only thing said to a websocket, which is goodbye."""
+        if kind == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+        while kind == "lifespan":
+            message = await receive()
+            if message["type"] == "lifespan.shutdown":
+                self.closing.set()
+                return await send({"type": "lifespan.shutdown.complete"})
+            await send({"type": "lifespan.startup.complete"})

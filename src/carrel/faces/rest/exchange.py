@@ -1,0 +1,99 @@
+"""One request on its way through the pipeline, and the endpoint that will answer it."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+from urllib.parse import quote
+
+from carrel.core.access import Actor
+from carrel.core.errors import Forbidden
+from carrel.faces.rest.endpoint import Call, Endpoint, Headers
+from carrel.faces.rest.metrics import Meter
+from carrel.faces.rest.reading import (
+    BodyReader,
+    Limits,
+    QueryReader,
+    Receive,
+    joined,
+    read_body,
+)
+from carrel.faces.rest.routing import Leaf, Values
+from carrel.faces.rest.sse import Send
+
+
+class Bound:
+    """An endpoint with everything that can be worked out before a request comes."""
+
+    __slots__ = ("body", "endpoint", "limits", "meter", "most", "public", "query", "run")
+
+    def __init__(self, endpoint: Endpoint, meter: Meter, limits: Limits) -> None:
+        self.endpoint = endpoint
+        self.run = endpoint.run
+        self.public = endpoint.public
+        self.meter = meter
+        self.limits = limits
+        self.query = QueryReader(endpoint.query, endpoint.loose_query)
+        self.body = None if endpoint.body in (None, bytes) else BodyReader(endpoint.body)
+        self.most = limits.body if endpoint.max_body is None else endpoint.max_body
+
+    def admit(self, actor: Actor) -> None:
+        """Raises Forbidden."""
+        if self.endpoint.permission is not None:
+            actor.must(self.endpoint.permission)
+        if actor.platform is not self.endpoint.platform:
+            raise Forbidden("this credential is for another purpose")
+
+    async def read(self, call: Call[Any, Any], exchange: Exchange) -> None:
+        """Take in the body. Raises Malformed, BodyTooLarge, TooSlow or Gone."""
+        headers = exchange.headers
+        call.raw = await read_body(exchange.receive, headers, self.most, self.limits)
+        call.body = call.raw if self.body is None else self.body.read(call.raw, headers)
+
+
+class Exchange:
+    """A request, and what has become of it so far."""
+
+    __slots__ = (
+        "actor",
+        "began",
+        "bound",
+        "headers",
+        "leaf",
+        "method",
+        "query",
+        "raw",
+        "receive",
+        "request_id",
+        "seconds",
+        "send",
+        "status",
+        "values",
+    )
+
+    def __init__(self, scope: Any, receive: Receive, send: Send) -> None:
+        self.began = perf_counter()
+        self.method: str = scope["method"]
+        self.raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode("ascii")
+        self.query: bytes = scope["query_string"]
+        pairs = scope["headers"]
+        headers: Headers = dict(pairs)
+        self.headers = headers if len(headers) == len(pairs) else joined(pairs)
+        self.receive = receive
+        self.send = send
+        self.request_id = ""
+        self.leaf: Leaf[Bound] | None = None
+        self.values: Values = ()
+        self.bound: Bound | None = None
+        self.actor: Actor | None = None
+        self.status = 0
+        """0 until there is an answer, and for good if the client left before."""
+        self.seconds: float | None = None
+        """How long it took, where that is not until now."""
+
+    @property
+    def route(self) -> str:
+        return "(unknown)" if self.leaf is None else self.leaf.template
+
+    def took(self) -> float:
+        return perf_counter() - self.began if self.seconds is None else self.seconds

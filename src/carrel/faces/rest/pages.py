@@ -1,0 +1,87 @@
+"""The description of the API, for machines and for people."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from importlib import resources
+from typing import Final
+
+from carrel.faces.rest.answer import JSON_TYPE, Answer, encode
+from carrel.faces.rest.endpoint import IF_NONE_MATCH, Call, Endpoint, endpoint
+from carrel.faces.rest.openapi import document
+
+_TAG: Final = "Operations"
+
+
+def pages(endpoints: Sequence[Endpoint], title: str, version: str) -> list[Endpoint]:
+    """``/openapi.json``, ``/v1/openapi.json`` and ``/docs``: all endpoints, themselves included.
+
+    Raises ValueError where the endpoints cannot be told apart.
+    """
+    made: list[Answer] = []
+
+    async def description(call: Call[None]) -> Answer:
+        """This description of the API, as OpenAPI 3.1."""
+        tag = (made[0].header(b"etag") or b"").decode()
+        return Answer.empty(304, {"ETag": tag}) if call.header("If-None-Match") == tag else made[0]
+
+    told = [
+        endpoint(
+            "GET",
+            path,
+            id=id,
+            public=True,
+            loose_query=True,
+            headers=(IF_NONE_MATCH,),
+            gives=("ETag",),
+            answers={200: dict, 304: None},
+            tag=_TAG,
+        )(description)
+        for path, id in (("/openapi.json", "openapi"), ("/v1/openapi.json", "openapi_v1"))
+    ]
+    told.append(_docs())
+    made.append(_tagged(encode(document([*endpoints, *told], title, version))))
+    return told
+
+
+def _tagged(body: bytes) -> Answer:
+    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    return Answer(200, body, [JSON_TYPE, (b"etag", tag.encode())])
+
+
+def _docs() -> Endpoint:
+    page = resources.files(__package__).joinpath("docs.html").read_text("utf-8")
+    headers = {"Content-Security-Policy": _policy(page), "X-Content-Type-Options": "nosniff"}
+    whole = Answer.content(page.encode(), "text/html; charset=utf-8", headers=headers)
+
+    @endpoint(
+        "GET",
+        "/docs",
+        id="docs",
+        public=True,
+        loose_query=True,
+        answers={200: "text/html"},
+        tag=_TAG,
+    )
+    async def docs(call: Call[None]) -> Answer:
+        """This description of the API, to be read in a browser."""
+        return whole
+
+    return docs
+
+
+def _policy(page: str) -> str:
+    """Nothing runs in the page but its own script and style, known by their hashes."""
+    hashes = {}
+    for tag in ("script", "style"):
+        found = re.search(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        text = found[1] if found else ""
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        hashes[tag] = f"'sha256-{digest}'"
+    return (
+        f"default-src 'none'; script-src {hashes['script']}; style-src {hashes['style']}; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )

@@ -1,0 +1,166 @@
+"""From a request's raw path to what listens there, without looking at every endpoint.
+
+Paths are matched as they came over the wire, so a slash that was percent-encoded belongs to the
+value it stands in and never separates segments.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+from urllib.parse import unquote_to_bytes
+
+from carrel.core.errors import Malformed
+
+T = TypeVar("T")
+
+_PARAMETER: Final = re.compile(r"\{([a-z][A-Za-z0-9_]*)(\.\.\.)?\}")
+_BROKEN_PERCENT: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+
+
+@dataclass(slots=True)
+class Leaf(Generic[T]):
+    """What listens at one template, by method."""
+
+    template: str
+    names: tuple[str, ...]
+    methods: dict[str, T] = field(default_factory=dict)
+    allow: str = ""
+    """What an Allow header says."""
+
+    def add(self, method: str, thing: T) -> None:
+        self.methods[method] = thing
+        if method == "GET":
+            self.methods.setdefault("HEAD", thing)
+        self.allow = ", ".join(sorted({*self.methods, "OPTIONS"}))
+
+    def params(self, values: Values) -> dict[str, str]:
+        """The parameters by name. Raises Malformed for what is not percent-encoded UTF-8."""
+        return {name: decoded(raw) for name, raw in zip(self.names, values, strict=True)}
+
+
+Values = tuple[bytes, ...]
+"""The raw text of each parameter, in the order of the template."""
+Found = tuple[Leaf[T], Values]
+
+
+@dataclass(slots=True)
+class _Rest(Generic[T]):
+    """What may follow where a template takes the rest of the path."""
+
+    leaf: Leaf[T] | None = None
+    suffixes: dict[bytes, Leaf[T]] = field(default_factory=dict)
+
+    def match(self, tail: bytes, values: Values) -> Found[T] | None:
+        before, _, last = tail.rpartition(b"/")
+        leaf = self.suffixes.get(last)
+        if leaf is not None and before:
+            return leaf, (*values, before)
+        if self.leaf is not None and tail:
+            return self.leaf, (*values, tail)
+        return None
+
+
+@dataclass(slots=True)
+class _Node(Generic[T]):
+    literals: dict[bytes, _Node[T]] = field(default_factory=dict)
+    parameter: _Node[T] | None = None
+    rest: _Rest[T] | None = None
+    leaf: Leaf[T] | None = None
+
+    def match(self, segments: list[bytes], at: int, values: Values) -> Found[T] | None:
+        """A literal beats a parameter and a parameter the rest, but only where it leads on."""
+        if at == len(segments):
+            return None if self.leaf is None else (self.leaf, values)
+        segment = segments[at]
+        child = self.literals.get(segment)
+        if child is not None and (found := child.match(segments, at + 1, values)):
+            return found
+        child = self.parameter
+        if child is not None and segment:
+            found = child.match(segments, at + 1, (*values, segment))
+            if found:
+                return found
+        return None if self.rest is None else self.rest.match(b"/".join(segments[at:]), values)
+
+
+class Routes(Generic[T]):
+    """A trie over path segments."""
+
+    def __init__(self) -> None:
+        self._root: _Node[T] = _Node()
+        self._fixed: dict[bytes, Leaf[T]] = {}
+        self._deepest = 0
+        self.leaves: list[Leaf[T]] = []
+
+    def add(self, method: str, template: str, thing: T) -> None:
+        leaf = self._leaf(template)
+        if method in leaf.methods and not (method == "HEAD" and "GET" in leaf.methods):
+            raise ValueError(f"{method} {template} is there already")
+        leaf.add(method, thing)
+
+    def match(self, raw: bytes) -> Found[T] | None:
+        fixed = self._fixed.get(raw)
+        if fixed is not None:
+            return fixed, ()
+        # Past the deepest template the path stays in one piece, so its length costs nothing.
+        return self._root.match(raw.split(b"/", self._deepest + 1), 1, ())
+
+    def _leaf(self, template: str) -> Leaf[T]:
+        segments = template.split("/")
+        if segments[0] or len(segments) < 2:
+            raise ValueError(f"{template} does not start with a slash")
+        self._deepest = max(self._deepest, len(segments))
+        node, names = self._root, []
+        for at, segment in enumerate(segments[1:], 1):
+            parameter = _PARAMETER.fullmatch(segment)
+            if parameter is None:
+                node = node.literals.setdefault(segment.encode("ascii"), _Node())
+                continue
+            names.append(parameter[1])
+            if parameter[2]:
+                return self._rest_leaf(node, template, segments[at + 1 :], tuple(names))
+            node.parameter = node = node.parameter or _Node()
+        if node.leaf is None:
+            node.leaf = self._new_leaf(template, tuple(names))
+            if not names:
+                self._fixed[template.encode("ascii")] = node.leaf
+        return _same(node.leaf, template)
+
+    def _rest_leaf(
+        self, node: _Node[T], template: str, after: list[str], names: tuple[str, ...]
+    ) -> Leaf[T]:
+        if len(after) > 1 or any(_PARAMETER.fullmatch(segment) for segment in after):
+            raise ValueError(f"{template}: only one literal may follow the rest of a path")
+        node.rest = rest = node.rest or _Rest()
+        if after:
+            leaf = rest.suffixes.get(after[0].encode("ascii"))
+            if leaf is None:
+                leaf = rest.suffixes[after[0].encode("ascii")] = self._new_leaf(template, names)
+        else:
+            leaf = rest.leaf = rest.leaf or self._new_leaf(template, names)
+        return _same(leaf, template)
+
+    def _new_leaf(self, template: str, names: tuple[str, ...]) -> Leaf[T]:
+        leaf: Leaf[T] = Leaf(template, names)
+        self.leaves.append(leaf)
+        return leaf
+
+
+def _same(leaf: Leaf[T], template: str) -> Leaf[T]:
+    if leaf.template != template:
+        raise ValueError(f"{template} and {leaf.template} name the same place differently")
+    return leaf
+
+
+def decoded(raw: bytes) -> str:
+    """The text of a percent-encoded value. Raises Malformed."""
+    try:
+        if b"%" not in raw:
+            return raw.decode()
+        if _BROKEN_PERCENT.search(raw):
+            raise Malformed("the path has a % that two hexadecimal digits do not follow")
+        return unquote_to_bytes(raw).decode()
+    except UnicodeDecodeError:
+        raise Malformed("the path is not UTF-8") from None
