@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
-from carrel.actions import credentials, upkeep
-from carrel.actions.dispatch import run_dispatch
+from carrel.actions import credentials
 from carrel.core.access import Actor
 from carrel.core.errors import Unauthenticated
 from carrel.faces.rest import (
@@ -31,14 +30,15 @@ from carrel.faces.rest import (
     tenants,
     webhooks,
 )
-from carrel.faces.rest.app import App, rest
+from carrel.faces.rest.app import App, Rest, rest
 from carrel.faces.rest.endpoint import Endpoint, Headers
 from carrel.faces.rest.logs import configure
 from carrel.faces.rest.metrics import Metrics
 from carrel.ports import World
 from carrel.settings import Settings
-from carrel.wiring.background import Background
-from carrel.wiring.world import Opened, open_world
+from carrel.wiring.background import background
+from carrel.wiring.counts import watch
+from carrel.wiring.world import open_world
 
 _NOUNS: Final = (
     files,
@@ -80,3 +80,69 @@ def authenticator(world: World, settings: Settings) -> Callable[[Headers], Any]:
         return await credentials.authenticate(world, token)
 
     return authenticate
+
+
+class Server:
+    """The ASGI app of one server process: it opens its world when it starts, closes it at the end.
+
+    ``close`` may be called from a signal: streams end, so that requests under way can drain.
+    """
+
+    def __init__(self, settings: Settings, metrics_directory: str | None = None) -> None:
+        self._settings = settings
+        self._metrics = Metrics(metrics_directory)
+        self._stack = AsyncExitStack()
+        self._app: App | None = None
+        self._closing: asyncio.Event | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif self._app is not None:
+            await self._app(scope, receive, send)
+
+    def close(self) -> None:
+        if self._closing is not None:
+            self._closing.set()
+
+    async def _live(self, receive: Any, send: Any) -> None:
+        await receive()
+        try:
+            self._app = await self._stack.enter_async_context(
+                serving(self._settings, self._metrics)
+            )
+            self._closing = self._app.closing
+        except Exception as problem:
+            await self._stack.aclose()
+            await send({"type": "lifespan.startup.failed", "message": str(problem)})
+            raise
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        self.close()
+        await self._stack.aclose()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+@asynccontextmanager
+async def serving(settings: Settings, metrics: Metrics) -> AsyncIterator[Rest]:
+    """The REST face over an open world, with its background work going on."""
+    configure(settings.log_level)
+    async with open_world(settings) as opened:
+        watch(metrics, opened)
+        app = rest(
+            opened.world,
+            endpoints(settings),
+            authenticator(opened.world, settings),
+            metrics=metrics,
+            tracer=_tracer(settings),
+        )
+        async with background(opened, app.closing):
+            yield app
+
+
+def _tracer(settings: Settings) -> Any:
+    if not settings.otel:
+        return None
+    from carrel.wiring.tracing import tracer  # noqa: PLC0415 - an extra, imported where asked for
+
+    return tracer()

@@ -17,7 +17,7 @@ from carrel.adapters.sqlite.records import SqliteRecords
 from carrel.adapters.sqlite.runs import SqliteRuns
 from carrel.adapters.sqlite.trees import SqliteTrees
 from carrel.adapters.sqlite.upkeep import SqliteUpkeep
-from carrel.adapters.sqlite.writer import Writer
+from carrel.adapters.sqlite.writer import Counts, Writer
 from carrel.ports import Objects
 
 
@@ -33,6 +33,14 @@ class SqliteStore:
     upkeep: SqliteUpkeep
     reader: Reader
     writer: Writer
+
+    @property
+    def counts(self) -> Counts:
+        return self.writer.counts
+
+    @property
+    def waiting(self) -> int:
+        return self.writer.waiting
 
 
 @asynccontextmanager

@@ -1,1 +1,0 @@
-"""From settings to adapters to a world to faces: the only module that knows all others."""

@@ -1,0 +1,69 @@
+"""What a server process does beside answering: deliver webhooks, note use, collect garbage."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+import structlog
+
+from carrel.actions import upkeep
+from carrel.actions.dispatch import run_dispatch
+from carrel.faces.rest.logs import describe
+from carrel.ports import World
+from carrel.wiring.world import Opened
+
+_NOTE_EVERY: Final = 15.0
+_log = structlog.get_logger("carrel")
+
+
+@asynccontextmanager
+async def background(opened: Opened, stop: asyncio.Event) -> AsyncIterator[None]:
+    """Go on until the end; what is half done then is finished."""
+    settings, world = opened.settings, opened.world
+    backoff = tuple(int(seconds) for seconds in settings.webhook_backoff.split(","))
+    works = [
+        run_dispatch(world, stop, backoff=backoff),
+        _every(_NOTE_EVERY, stop, lambda: note_use(world)),
+    ]
+    if settings.gc_minutes:
+        works.append(_every(settings.gc_minutes * 60.0, stop, lambda: _collect(opened)))
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        yield
+    finally:
+        stop.set()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await note_use(world)
+
+
+async def _every(seconds: float, stop: asyncio.Event, do: Callable[[], Awaitable[None]]) -> None:
+    while not stop.is_set():
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), seconds)
+            return
+        try:
+            await do()
+        except Exception as problem:
+            _log.error("background work failed", **describe(problem))
+
+
+async def note_use(world: World) -> None:
+    """Write down when keys were last used."""
+    marks = dict(world.marks)
+    world.marks.clear()
+    if marks:
+        await world.records.used(marks)
+
+
+async def _collect(opened: Opened) -> None:
+    settings = opened.settings
+    await upkeep.collect(
+        opened.upkeep,
+        opened.objects,
+        now=opened.world.clock.now(),
+        grace=settings.gc_grace_minutes * 60_000,
+        events_kept=settings.events_days * 86_400_000,
+    )
