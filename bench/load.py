@@ -1,0 +1,183 @@
+"""A load generator: many connections, one request under way on each, latencies of all kept.
+
+Run as a process of its own, so that it does not share an interpreter with what it measures:
+``python -m bench.load`` takes a plan as JSON on its input and prints what it saw as JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import msgspec
+import uvloop
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to send where. ``paths`` are taken in turn by each connection, starting apart."""
+
+    port: int
+    token: str = ""
+    method: str = "GET"
+    paths: list[str]
+    connections: int = 1
+    seconds: float = 1.0
+    body: str = ""
+    conditional: bool = False
+    """Each connection keeps to a path of its own and sends the ETag it was last given."""
+    cpu: int | None = None
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    requests: int
+    rate: float
+    p50: float
+    p99: float
+    statuses: dict[str, int]
+    bytes: int
+
+
+class Connection(asyncio.Protocol):
+    """Sends the next request as soon as the last one is answered."""
+
+    def __init__(self, plan: Plan, number: int, done: asyncio.Future[None]) -> None:
+        self._plan, self._done = plan, done
+        step = max(1, len(plan.paths) // max(1, plan.connections))
+        self._at = (number * step) % len(plan.paths)
+        self._requests = (
+            [self._request(path) for path in plan.paths] if not plan.conditional else []
+        )
+        self._etag = b""
+        self._buffer = b""
+        self._needed = 0
+        self._stopping = False
+        self._began = 0.0
+        self.latencies: list[float] = []
+        self.statuses: dict[str, int] = {}
+        self.received = 0
+
+    def _request(self, path: str, etag: bytes = b"") -> bytes:
+        plan = self._plan
+        body = plan.body.encode()
+        lines = [f"{plan.method} {path} HTTP/1.1", "Host: bench"]
+        lines += [f"Authorization: Bearer {plan.token}"] if plan.token else []
+        lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"] if body else []
+        head = "\r\n".join(lines).encode()
+        condition = b"\r\nIf-Match: " + etag if etag else b""
+        return head + condition + b"\r\n\r\n" + body
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._send()
+
+    def _send(self) -> None:
+        self._began = perf_counter()
+        if self._plan.conditional:
+            self._transport.write(self._request(self._plan.paths[self._at], self._etag))
+            return
+        self._transport.write(self._requests[self._at])
+        self._at += 1
+        if self._at == len(self._requests):
+            self._at = 0
+
+    def stop(self) -> None:
+        self._stopping = True
+
+    def data_received(self, data: bytes) -> None:
+        buffer = self._buffer + data if self._buffer else data
+        if not self._needed:
+            end = buffer.find(b"\r\n\r\n")
+            if end < 0:
+                self._buffer = buffer
+                return
+            self._needed = end + 4 + _length(buffer[:end].lower())
+        if len(buffer) < self._needed:
+            self._buffer = buffer
+            return
+        self._answered(buffer)
+
+    def _answered(self, buffer: bytes) -> None:
+        self.latencies.append(perf_counter() - self._began)
+        status = buffer[9:12].decode()
+        self.statuses[status] = self.statuses.get(status, 0) + 1
+        self.received += len(buffer)
+        if self._plan.conditional:
+            self._etag = _etag(buffer)
+        self._buffer, self._needed = b"", 0
+        if self._stopping:
+            self._transport.close()
+        else:
+            self._send()
+
+    def connection_lost(self, problem: Exception | None) -> None:
+        if not self._done.done():
+            self._done.set_result(None)
+
+
+def _length(head: bytes) -> int:
+    at = head.find(b"content-length:")
+    if at < 0:
+        return 0
+    end = head.find(b"\r\n", at)
+    return int(head[at + 15 : end if end > 0 else None])
+
+
+def _etag(buffer: bytes) -> bytes:
+    head = buffer[: buffer.find(b"\r\n\r\n")]
+    at = head.lower().find(b"\r\netag:")
+    if at < 0:
+        return b""
+    return head[at + 7 :].split(b"\r\n", 1)[0].strip()
+
+
+def _same(client: Connection) -> Connection:
+    return client
+
+
+async def load(plan: Plan) -> Seen:
+    loop = asyncio.get_running_loop()
+    endings = [loop.create_future() for _ in range(plan.connections)]
+    clients = [Connection(plan, n, ending) for n, ending in enumerate(endings)]
+    began = perf_counter()
+    for client in clients:
+        await loop.create_connection(partial(_same, client), "127.0.0.1", plan.port)
+    await asyncio.sleep(plan.seconds)
+    for client in clients:
+        client.stop()
+    took = perf_counter() - began
+    sent = sum(len(client.latencies) for client in clients)
+    await asyncio.wait(endings, timeout=30)
+    latencies = sorted(took for client in clients for took in client.latencies)
+    statuses: dict[str, int] = {}
+    for client in clients:
+        for status, count in client.statuses.items():
+            statuses[status] = statuses.get(status, 0) + count
+    return Seen(
+        requests=sent,
+        rate=sent / took,
+        p50=_at(latencies, 0.5),
+        p99=_at(latencies, 0.99),
+        statuses=statuses,
+        bytes=sum(client.received for client in clients),
+    )
+
+
+def _at(values: list[float], share: float) -> float:
+    return values[min(len(values) - 1, int(len(values) * share))] if values else 0.0
+
+
+def main() -> None:
+    plan = msgspec.json.decode(sys.stdin.buffer.read(), type=Plan)
+    if plan.cpu is not None:
+        os.sched_setaffinity(0, {plan.cpu})
+    seen: Any = uvloop.run(load(plan))
+    sys.stdout.buffer.write(msgspec.json.encode(seen) + b"\n")
+
+
+if __name__ == "__main__":
+    main()
