@@ -1,0 +1,190 @@
+"""The people of a tenant: there is always an owner among them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+from zoneinfo import available_timezones
+
+from carrel.actions.records import (
+    Page,
+    became,
+    commit_changes,
+    each,
+    find,
+    insist,
+    page,
+    shelf,
+)
+from carrel.core.access import Actor, Role
+from carrel.core.errors import Forbidden, Malformed, Missing, Taken
+from carrel.core.record import Change, Noun, Record, Shelf, handle
+from carrel.core.tree import ReceiptKey
+from carrel.core.words import email, email_key, line
+from carrel.ports import World
+
+OWNERS: Final = f"role:{Role.OWNER}"
+"""The link under which a tenant's owners are listed."""
+
+_HOLDINGS: Final = (Noun.KEY, Noun.CODE)
+"""What a person holds, and takes along on leaving."""
+
+_UNREAL: Final = {"Factory", "localtime"}
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    name: str
+    email: str
+    role: Role
+    title: str | None = None
+    timezone: str | None = None
+    pronouns: str | None = None
+
+
+FIELDS: Final = tuple(Profile.__dataclass_fields__)
+
+
+def of_person(id: str) -> str:
+    """The link under which what a person holds is listed."""
+    return f"person:{id}"
+
+
+async def get(world: World, actor: Actor, id: str) -> Record:
+    return await find(world, actor.tenant, Noun.PERSON, id)
+
+
+async def listing(
+    world: World, actor: Actor, *, cursor: str = "", limit: int = 100
+) -> Page[Record]:
+    return await page(world, actor.tenant, Noun.PERSON, cursor=cursor, limit=limit)
+
+
+async def named(world: World, actor: Actor, address: str) -> Record:
+    """The person with an e-mail address. Raises Missing."""
+    [found] = await world.records.named([_handle(actor.tenant, address)])
+    if found is None:
+        raise Missing("there is no person of that address")
+    return found
+
+
+async def create(
+    world: World, actor: Actor, profile: Profile, receipt: ReceiptKey | None = None
+) -> Record:
+    """Raises Taken where another has the address, Forbidden for an owner not made by one."""
+    body = await body_of(profile)
+    change = change_of(actor.tenant, world.clock.fresh("per"), 0, body)
+
+    async def attempt() -> Record:
+        rests = await _on_owners(world, actor, {profile.role})
+        at = await commit_changes(
+            world, actor.name, "add a person", [change], shelves=rests, receipt=receipt
+        )
+        return became(change, at)
+
+    return await insist(attempt)
+
+
+async def patch(
+    world: World,
+    actor: Actor,
+    id: str,
+    given: Mapping[str, Any],
+    receipt: ReceiptKey | None = None,
+) -> Record:
+    """Change the fields that are given; None clears one that may be absent.
+
+    Raises Taken where another has the address or the last owner would be none any more.
+    """
+
+    async def attempt() -> Record:
+        was = await get(world, actor, id)
+        body = await body_of(Profile(**{**_known(was), **given}))
+        if body == was.body:
+            return was
+        rests = await _on_owners(world, actor, {was.body["role"], body["role"]})
+        if body["role"] != Role.OWNER:
+            await _spare_the_last_owner(world, was)
+        change = change_of(was.tenant, id, was.revision, body)
+        at = await commit_changes(
+            world, actor.name, "change a person", [change], shelves=rests, receipt=receipt
+        )
+        return became(change, at, was)
+
+    return await insist(attempt)
+
+
+async def delete(world: World, actor: Actor, id: str, receipt: ReceiptKey | None = None) -> None:
+    """Remove a person and every key they hold. Raises Taken for the last owner."""
+
+    async def attempt() -> None:
+        rests = [await shelf(world, actor.tenant, noun) for noun in _HOLDINGS]
+        was = await get(world, actor, id)
+        rests += await _on_owners(world, actor, {was.body["role"]})
+        await _spare_the_last_owner(world, was)
+        gone = [was]
+        for noun in _HOLDINGS:
+            gone += [held async for held in each(world, was.tenant, noun, of_person(id))]
+        changes = [Change(one.tenant, one.noun, one.id, None, one.revision) for one in gone]
+        await commit_changes(
+            world, actor.name, "remove a person", changes, shelves=rests, receipt=receipt
+        )
+
+    await insist(attempt)
+
+
+async def body_of(profile: Profile) -> dict[str, Any]:
+    """A profile as it is stored, every part of it checked. Raises Malformed."""
+    zone = profile.timezone
+    if zone is not None and zone not in await asyncio.to_thread(_zones):
+        raise Malformed("timezone must be an IANA zone such as Europe/Paris")
+    return {
+        "name": line(profile.name, "name"),
+        "email": email(profile.email),
+        "role": Role(profile.role).value,
+        "title": None if profile.title is None else line(profile.title, "title"),
+        "timezone": zone,
+        "pronouns": None if profile.pronouns is None else line(profile.pronouns, "pronouns"),
+    }
+
+
+def change_of(tenant: str, id: str, expected: int, body: Mapping[str, Any]) -> Change:
+    links = (OWNERS,) if body["role"] == Role.OWNER else ()
+    handles = (_handle(tenant, body["email"]),)
+    return Change(tenant, Noun.PERSON, id, body, expected, handles=handles, links=links)
+
+
+async def _on_owners(world: World, actor: Actor, roles: Collection[str]) -> list[Shelf]:
+    """What a change of owners rests on: that the caller still is one, and who the others are.
+
+    The caller is looked up anew, since a rival may have demoted them after the request came in.
+    """
+    if Role.OWNER not in roles:
+        return []
+    seen = await shelf(world, actor.tenant, Noun.PERSON)
+    [caller] = await world.records.get(actor.tenant, Noun.PERSON, [actor.person or ""])
+    if actor.role is not Role.OWNER or caller is None or caller.body["role"] != Role.OWNER:
+        raise Forbidden("only an owner may make, change or remove an owner")
+    return [seen]
+
+
+async def _spare_the_last_owner(world: World, person: Record) -> None:
+    owners = await world.records.list(person.tenant, Noun.PERSON, link=OWNERS, limit=2)
+    if [owner.id for owner in owners] == [person.id]:
+        raise Taken("this is the last owner, and a tenant always has one")
+
+
+def _handle(tenant: str, address: str) -> str:
+    return handle(tenant, Noun.PERSON, "email", email_key(address))
+
+
+def _known(person: Record) -> dict[str, Any]:
+    return {name: person.body.get(name) for name in FIELDS}
+
+
+@cache
+def _zones() -> frozenset[str]:
+    return frozenset(available_timezones() - _UNREAL)
