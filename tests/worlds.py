@@ -1,0 +1,96 @@
+"""Whole worlds for tests of what stands on the ports: every port real, only the time is ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path as File
+from typing import Any, Final
+
+from carrel.adapters.clock import SystemClock
+from carrel.adapters.memory import MemoryStore
+from carrel.adapters.sqlite import open_store
+from carrel.adapters.vault import SealingVault
+from carrel.core.delivery import Posted
+from carrel.core.names import Moment
+from carrel.ports import World
+
+
+class TravelClock(SystemClock):
+    """The machine's clock, some milliseconds ahead where a test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ahead = 0
+
+    def now(self) -> Moment:
+        return super().now() + self.ahead
+
+
+class Nowhere:
+    """A Post in a world without a network."""
+
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Posted:
+        return Posted(None, "there is no network here")
+
+    async def refuses(self, url: str) -> str | None:
+        return None
+
+
+class Unhurried:
+    """A port whose every verb lets others go first, so that rivals meet in dictionaries too."""
+
+    def __init__(self, port: Any) -> None:
+        self._port = port
+
+    def __getattr__(self, name: str) -> Any:
+        verb = getattr(self._port, name)
+
+        async def later(*args: Any, **more: Any) -> Any:
+            await asyncio.sleep(0)
+            return await verb(*args, **more)
+
+        return later
+
+
+def world_of(store: Any, clock: SystemClock | None = None) -> World:
+    """A world around a store."""
+    return World(
+        trees=store.trees,
+        blobs=store.blobs,
+        records=store.records,
+        runs=store.runs,
+        events=store.events,
+        receipts=store.receipts,
+        deliveries=store.deliveries,
+        vault=SealingVault(bytes(32)),
+        post=Nowhere(),
+        clock=clock or TravelClock(),
+    )
+
+
+@asynccontextmanager
+async def memory(directory: File) -> AsyncIterator[World]:
+    store = MemoryStore()
+    ports: Any = type("Ports", (), {name: Unhurried(port) for name, port in vars(store).items()})
+    yield world_of(ports)
+
+
+@asynccontextmanager
+async def sqlite(directory: File) -> AsyncIterator[World]:
+    async with open_store(directory / "carrel.db") as store:
+        yield world_of(store)
+
+
+WORLDS: Final[Mapping[str, Callable[[File], AbstractAsyncContextManager[World]]]] = {
+    "memory": memory,
+    "sqlite": sqlite,
+}
+
+
+def travel(world: World, milliseconds: int) -> None:
+    """Let that much time pass."""
+    clock = world.clock
+    assert isinstance(clock, TravelClock)
+    clock.ahead += milliseconds
