@@ -23,7 +23,7 @@ CORE = sorted((ROOT / "core").rglob("*.py"))
 TESTS = sorted((HERE / "tests").rglob("*.py"))
 BEYOND_SETTINGS = [file for file in FILES if file != ROOT / "settings.py"]
 
-MAY_IMPORT = {"__future__", "ahocorasick_rs", "base64", "carrel.core", "collections"}
+MAY_IMPORT = {"__future__", "ahocorasick_rs", "base64", "bisect", "carrel.core", "collections"}
 MAY_IMPORT |= {"dataclasses", "datetime", "difflib", "enum", "fnmatch", "functools", "hashlib"}
 MAY_IMPORT |= {"hmac", "itertools", "json", "re", "typing", "unicodedata"}
 CLOCK = {"now", "today", "utcnow"}

@@ -1,40 +1,83 @@
-"""The store as tables of plain rows: what a backup holds and what the doctor examines."""
+"""The store as tables of plain rows: what a backup holds and what the doctor examines.
+
+Every store gives and takes these rows alike, whatever its own types are: truth is 0 or 1, JSON is
+text, and a mark is the number of the last event that was turned into deliveries.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
+
+_SAID: Final[Mapping[str, Any]] = {
+    "scope": int,
+    "path": str,
+    "version": int,
+    "revision": int,
+    "at": int,
+    "content": int | None,
+    "digest": bytes | None,
+    "size": int | None,
+    "base": int | None,
+    "type": str | None,
+}
+
+COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "counter": {"name": str, "value": int},
+    "scope": {
+        **{"id": int, "tenant": str, "kind": str, "name": str},
+        **{"revision": int, "files": int, "size": int},
+    },
+    "content": {"id": int, "digest": bytes, "size": int, "at": int, "body": bytes | None},
+    "entry": _SAID,
+    "version": {**_SAID, "by": str, "why": str, "run": str | None},
+    "run": {
+        **{"id": str, "tenant": str, "scope": int, "workflow": str, "mode": str, "status": str},
+        **{"by": str, "started": int, "ended": int | None, "parent": str | None},
+        **{"replay_of": str | None, "kept": int, "variables": str, "events": int},
+    },
+    "run_layer": {"run": str, "place": int, "scope": int, "revision": int},
+    "event": {
+        **{"id": int, "tenant": str, "scope": int | None, "run": str | None},
+        **{"sequence": int | None, "type": str, "payload": str, "at": int},
+    },
+    "record": {
+        **{"tenant": str, "noun": str, "id": str},
+        **{"revision": int, "body": str, "created": int, "changed": int},
+    },
+    "handle": {"name": str, "tenant": str, "noun": str, "id": str},
+    "link": {"tenant": str, "noun": str, "name": str, "id": str},
+    "shelf": {"tenant": str, "noun": str, "revision": int},
+    "audit": {"id": int, "tenant": str, "at": int, "by": str, "why": str, "subjects": str},
+    "usage": {"id": str, "at": int},
+    "receipt": {
+        **{"tenant": str, "endpoint": str, "key": str, "fingerprint": str, "claimed": int},
+        **{"versions": str | None, "status": int | None, "sealed": str | None},
+    },
+    "delivery": {
+        **{"id": str, "tenant": str, "webhook": str, "type": str, "body": bytes},
+        **{"state": str, "created": int, "due": int, "tries": int},
+    },
+    "attempt": {
+        **{"delivery": str, "place": int, "at": int},
+        **{"status": int | None, "problem": str, "took": int},
+    },
+    "mark": {"name": str, "cursor": str},
+}
+"""Table → its columns with their types, in an order in which what is referred to comes first."""
 
 TABLES: Final[Mapping[str, tuple[str, ...]]] = {
-    "counter": ("name", "value"),
-    "scope": ("id", "tenant", "kind", "name", "revision", "files", "size"),
-    "content": ("id", "digest", "size", "at", "body"),
-    "entry": (
-        *("scope", "path", "version", "revision", "at"),
-        *("content", "digest", "size", "base", "type"),
-    ),
-    "version": (
-        *("scope", "path", "version", "revision", "at"),
-        *("content", "digest", "size", "base", "type", "by", "why", "run"),
-    ),
-    "run": (
-        *("id", "tenant", "scope", "workflow", "mode", "status", "by", "started", "ended"),
-        *("parent", "replay_of", "kept", "variables", "events"),
-    ),
-    "run_layer": ("run", "place", "scope", "revision"),
-    "event": ("id", "tenant", "scope", "run", "sequence", "type", "payload", "at"),
-    "record": ("tenant", "noun", "id", "revision", "body", "created", "changed"),
-    "handle": ("name", "tenant", "noun", "id"),
-    "link": ("tenant", "noun", "name", "id"),
-    "shelf": ("tenant", "noun", "revision"),
-    "audit": ("id", "tenant", "at", "by", "why", "subjects"),
-    "usage": ("id", "at"),
-    "receipt": (
-        *("tenant", "endpoint", "key", "fingerprint", "claimed"),
-        *("versions", "status", "sealed"),
-    ),
-    "delivery": ("id", "tenant", "webhook", "type", "body", "state", "created", "due", "tries"),
-    "attempt": ("delivery", "place", "at", "status", "problem", "took"),
-    "mark": ("name", "cursor"),
+    table: tuple(columns) for table, columns in COLUMNS.items()
 }
-"""Table → its columns, in an order in which what is referred to comes first."""
+
+KEYS: Final[Mapping[str, int]] = {
+    **dict.fromkeys(TABLES, 1),
+    **{"entry": 2, "version": 3, "run_layer": 2, "record": 3, "link": 4, "shelf": 2},
+    **{"receipt": 3, "attempt": 2},
+}
+"""How many of a table's first columns are its key: what its rows are ordered by, and unique in."""
+
+
+def key_of(table: str) -> str:
+    """A table's key as SQL says it."""
+    return ", ".join(TABLES[table][: KEYS[table]])
