@@ -1,0 +1,303 @@
+"""Runs: freezing a workspace, reading what was frozen, and telling what became of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from carrel.actions import files, histories, stacks
+from carrel.actions.records import Page
+from carrel.core.access import Actor
+from carrel.core.compose import File, Workspace, compose, resolve
+from carrel.core.errors import Busy, Malformed, Missing, Taken
+from carrel.core.names import Kind, Path, Scope, Stack, identifier
+from carrel.core.run import NOOP, Layer, Mode, Run, Status, settled
+from carrel.ports import World
+
+_ATTEMPTS: Final = 10
+_WORKFLOW: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._:/@+-]{0,254}[A-Za-z0-9._/@+-])?")
+LET_GO: Final = "its snapshot was let go"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a caller asks for; what it leaves open follows from the parent or the original."""
+
+    workflow: str = ""
+    agent: str | None = None
+    """By id or slug; None is the caller's own workspace."""
+    parent: str | None = None
+    share_parent: bool = False
+    """See exactly what the parent sees, rather than the workspace as it is now."""
+    replay_of: str | None = None
+    mode: Mode | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    layers: Sequence[Scope | Layer]
+    scope: Scope
+    workflow: str
+    mode: Mode
+    variables: Mapping[str, str]
+    held_by: Run | None = None
+    """The run whose snapshot is taken over: until ours is recorded, only it holds the files."""
+
+
+async def start(world: World, actor: Actor, asked: Start) -> Run:
+    """Freeze a workspace, at a cost that does not depend on its files, and begin.
+
+    Raises Malformed, Missing, or Taken where a snapshot that is asked for was let go.
+    """
+    _check(asked)
+    plan = await _plan(world, actor, asked)
+    run = Run(
+        id=world.clock.fresh("run"),
+        tenant=actor.tenant,
+        scope=plan.scope,
+        workflow=plan.workflow,
+        mode=plan.mode,
+        status=Status.RUNNING,
+        by=actor.name,
+        started=world.clock.now(),
+        parent=asked.parent,
+        replay_of=asked.replay_of,
+        variables=plan.variables,
+    )
+    [started] = await world.runs.start([(run, plan.layers)])
+    if plan.held_by is not None:
+        await _taken_over(world, plan.held_by, started)
+    return await _changed(world, started, Status.COMPLETED) if run.workflow == NOOP else started
+
+
+def _check(asked: Start) -> None:
+    if not (asked.workflow or asked.agent or asked.parent or asked.replay_of):
+        raise Malformed("a run needs a workflowId or an agentId")
+    if asked.workflow and not _WORKFLOW.fullmatch(asked.workflow):
+        raise Malformed("workflowId is 1 to 256 letters, digits, spaces and . _ : / @ + -")
+    if asked.share_parent and asked.parent is None:
+        raise Malformed("shareSnapshot needs a parentRunId")
+    if asked.share_parent and asked.replay_of is not None:
+        raise Malformed("a run takes the snapshot of its parent or of what it replays, not both")
+
+
+async def _plan(world: World, actor: Actor, asked: Start) -> _Plan:
+    parent = await get(world, actor, asked.parent) if asked.parent is not None else None
+    if asked.replay_of is not None:
+        plan = _replay(await get(world, actor, asked.replay_of), asked)
+    elif parent is not None:
+        plan = await _child(world, parent, asked)
+    else:
+        plan = await _fresh(world, actor, asked)
+    if parent is not None and parent.scope != plan.scope:
+        raise Malformed("a child run works in its parent's workspace")
+    if asked.agent is not None and (await _stack(world, actor, asked))[0] != plan.scope:
+        raise Malformed("agentId names another workspace than the run that this one follows")
+    return plan
+
+
+async def _stack(world: World, actor: Actor, asked: Start) -> Stack:
+    if asked.agent is not None:
+        return await stacks.agent(world, actor, asked.agent)
+    return await stacks.own(world, actor)
+
+
+async def _fresh(world: World, actor: Actor, asked: Start) -> _Plan:
+    stack = await _stack(world, actor, asked)
+    return _Plan(stack, stack[0], asked.workflow, asked.mode or Mode.MAIN, asked.variables)
+
+
+def _replay(original: Run, asked: Start) -> _Plan:
+    """The very vector and variables of the original, so that it reads the same to the byte."""
+    if asked.mode not in {None, original.mode}:
+        raise Malformed(f"the run that is replayed has the scope {original.mode}")
+    _held(original, Taken)
+    workflow = asked.workflow or original.workflow
+    vector, variables = original.snapshot, original.variables
+    return _Plan(vector, original.scope, workflow, original.mode, variables, original)
+
+
+async def _child(world: World, parent: Run, asked: Start) -> _Plan:
+    """In its parent's workspace; what the parent must not tell others, the child must not either.
+
+    Its stack is the one that the workspace has now, unless it shares the parent's snapshot.
+    """
+    mode = Mode.SHARED if parent.mode is Mode.SHARED else asked.mode or parent.mode
+    workflow = asked.workflow or parent.workflow
+    if asked.share_parent:
+        _held(parent, Taken)
+        return _Plan(parent.snapshot, parent.scope, workflow, mode, parent.variables, parent)
+    stack = await _live(world, parent)
+    return _Plan(stack, parent.scope, workflow, mode, asked.variables)
+
+
+async def _live(world: World, run: Run) -> Stack:
+    """The stack that the run's workspace has now, for those who may know of the run."""
+    if run.scope.kind is Kind.AGENT:
+        return await stacks.agent(world, Actor(run.tenant, run.by), run.scope.name)
+    return (run.scope,)
+
+
+async def _taken_over(world: World, held_by: Run, started: Run) -> None:
+    """Let go of a run again whose files may have been pruned before it came to hold them.
+
+    A run that is let go stays so: one that is kept now has been kept all the while.
+    """
+    [found] = await world.runs.get(held_by.tenant, [held_by.id])
+    if found is None or not found.kept:
+        await _changed(world, started, Status.CANCELLED, kept=False)
+        raise Taken(f"run {held_by.id} has no files any more: {LET_GO}")
+
+
+async def get(world: World, actor: Actor, id: str) -> Run:
+    """A run that this caller may know of: one of its tenant, and of its scope where it has one."""
+    try:
+        [run] = await world.runs.get(actor.tenant, [identifier(id)])
+    except Malformed:
+        raise Missing("there is no run of that id") from None
+    if run is None or (actor.bound and run.scope != actor.scope):
+        raise Missing(f"there is no run {id}")
+    return run
+
+
+async def page(
+    world: World, actor: Actor, *, agent: str | None = None, cursor: str = "", limit: int = 100
+) -> Page[Run]:
+    """Runs newest first, of one agent where one is named."""
+    before = identifier(cursor) if cursor else ""
+    scope = actor.scope if actor.bound else None
+    if agent is not None:
+        scope = (await stacks.agent(world, actor, agent))[0]
+    found = await world.runs.list(actor.tenant, scope=scope, before=before, limit=limit + 1)
+    more = len(found) > limit
+    return Page(found[:limit], found[limit - 1].id if more else None)
+
+
+async def change(
+    world: World,
+    actor: Actor,
+    id: str,
+    *,
+    status: Status | None = None,
+    kept: bool | None = None,
+) -> Run:
+    """End a run, or let go of what it holds. Raises Taken for what cannot be undone."""
+    return await _changed(world, await get(world, actor, id), status, kept=kept)
+
+
+async def _changed(
+    world: World, run: Run, status: Status | None, *, kept: bool | None = None
+) -> Run:
+    for _ in range(_ATTEMPTS):
+        wanted = _wanted(world, run, status, kept)
+        if wanted == run or await world.runs.change(wanted, run):
+            return wanted
+        [found] = await world.runs.get(run.tenant, [run.id])
+        if found is None:
+            raise Missing(f"there is no run {run.id}")
+        run = found
+    raise Busy(f"run {run.id} is being changed by many others")
+
+
+def _wanted(world: World, run: Run, status: Status | None, kept: bool | None) -> Run:
+    becomes = settled(run, run.status if status is None else status)
+    if kept and not run.kept:
+        raise Taken(f"run {run.id} cannot be kept again: {LET_GO}")
+    stays = run.kept if kept is None else kept
+    if not stays and becomes is Status.RUNNING:
+        raise Taken("a run that has not ended needs its snapshot", status=run.status)
+    ended = run.ended if becomes is run.status else world.clock.now()
+    snapshot = run.snapshot if stays else ()
+    return replace(run, status=becomes, ended=ended, kept=stays, snapshot=snapshot)
+
+
+def _held(run: Run, refusal: type[Missing] | type[Taken] = Missing) -> None:
+    if not run.kept:
+        raise refusal(f"run {run.id} has no files any more: {LET_GO}")
+
+
+async def _still_held(world: World, run: Run) -> None:
+    """What was read of a snapshot is true only if the run held it until after the reading."""
+    [found] = await world.runs.get(run.tenant, [run.id])
+    if found is None:
+        raise Missing(f"there is no run {run.id}")
+    _held(found)
+
+
+async def manifest(world: World, run: Run) -> Workspace:
+    """What the run sees, in order of path. Raises Missing where its snapshot was let go."""
+    _held(run)
+    workspace = compose(await world.trees.read(run.snapshot))
+    await _still_held(world, run)
+    return workspace
+
+
+async def file(world: World, run: Run, path: Path) -> tuple[File, bytes]:
+    """A file as the run sees it, however it has changed since. Raises Missing."""
+    found = await _look(world, run, path)
+    if found is None:
+        raise Missing(f"run {run.id} sees no {path}")
+    content = await files.content(world, found)
+    await _still_held(world, run)
+    return found, content
+
+
+async def _look(world: World, run: Run, path: Path) -> File | None:
+    _held(run)
+    return resolve(path, await world.trees.read(run.snapshot, (path,)))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A path at which the workspace now shows something else than the run sees."""
+
+    path: Path
+    before: File | None
+    after: File | None
+
+    @property
+    def kind(self) -> str:
+        if self.before is None:
+            return "added"
+        return "removed" if self.after is None else "changed"
+
+
+async def diff(world: World, run: Run) -> tuple[Difference, ...]:
+    """What has changed since, in order of path; a file written anew with the same content has not.
+
+    Raises Missing where the run's snapshot was let go.
+    """
+    frozen = (await manifest(world, run)).files
+    live = (await files.listing(world, await _now(world, run))).files
+    pairs = ((path, frozen.get(path), live.get(path)) for path in sorted({*frozen, *live}))
+    return tuple(Difference(*pair) for pair in pairs if _shown(pair[1]) != _shown(pair[2]))
+
+
+async def difference(world: World, run: Run, path: Path) -> tuple[Difference | None, str]:
+    """What has changed at one path, with a unified diff. Raises Missing where it never was."""
+    before = await _look(world, run, path)
+    stack = await _now(world, run)
+    after = resolve(path, await world.trees.read(stack, (path,)))
+    if before is None and after is None:
+        raise Missing(f"neither run {run.id} nor its workspace has {path}")
+    if _shown(before) == _shown(after):
+        return None, ""
+    blobs = await world.blobs.get([found.blob for found in (before, after) if found])
+    await _still_held(world, run)
+    old, new = (blobs[found.blob.digest] if found else None for found in (before, after))
+    return Difference(path, before, after), await histories.compared(old, new, path)
+
+
+async def _now(world: World, run: Run) -> Stack:
+    """The run's workspace as it is now; of an agent that is gone, the layers that it had."""
+    try:
+        return await _live(world, run)
+    except Missing:
+        return tuple(layer.scope for layer in run.snapshot)
+
+
+def _shown(file: File | None) -> object:
+    return file and (file.blob.digest, file.entry.type)
