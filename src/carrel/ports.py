@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence, Set
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -71,19 +71,36 @@ class Blobs(Protocol):
 
 
 class Objects(Protocol):
-    """A place for large bytes outside the database, by digest."""
+    """A place for large bytes outside the database, by digest.
+
+    Nothing is forgotten at once: bytes that nobody seems to want go to the trash, from which they
+    can still be read and come back. So a writer that found them here a moment before still has
+    them, if it commits before the trash is emptied of what has lain there for a grace period.
+    """
 
     async def put(self, digest: Digest, content: bytes) -> None:
-        """Keep these bytes durably; putting what is there already changes nothing."""
+        """Keep these bytes durably; what is there already only becomes young again.
+
+        What is only in the trash is kept anew.
+        """
 
     async def get(self, digest: Digest) -> bytes | None:
-        """Return the bytes as they are stored, unchecked, or None."""
+        """Return the bytes as they are stored, unchecked, from the trash too, or None."""
+
+    async def discard(self, digests: Collection[Digest]) -> None:
+        """Move these to the trash; an absent one is no error."""
+
+    async def restore(self, digests: Collection[Digest]) -> None:
+        """Bring these back from the trash, which may go on holding a copy; absent is no error."""
 
     async def delete(self, digests: Collection[Digest]) -> None:
-        """Forget these; an absent one is no error."""
+        """Forget these if they are in the trash; what is not stays, and absent is no error."""
+
+    def trash(self) -> AsyncIterator[tuple[Digest, Moment]]:
+        """Everything in the trash with when it was discarded last."""
 
     def each(self) -> AsyncIterator[tuple[Digest, int, Moment]]:
-        """Every object with its size and when it was last put."""
+        """Everything else, with its size and when it was last put or brought back."""
 
 
 class Records(Protocol):
@@ -258,15 +275,24 @@ class Upkeep(Protocol):
         """Hold still one consistent view, while others go on writing."""
 
     async def load(self, rows: AsyncIterator[tuple[str, Sequence[Sequence[Any]]]]) -> None:
-        """Fill an empty store with rows of tables, all or nothing. Raises Taken if not empty."""
+        """Fill an empty store with rows of tables, all or nothing. Raises Taken if not empty.
+
+        Ids that are given out afterwards are greater than those that came.
+        """
 
     async def collect(self, now: Moment, grace: int, events_kept: int) -> Mapping[str, int]:
-        """Remove what nothing refers to or has run out, and say how much of what.
+        """Remove rows that nothing refers to or that have run out, and say how many of what.
 
         Bytes younger than ``grace`` milliseconds stay, since a commit may be on its way to them;
         events older than ``events_kept`` milliseconds go once they have been turned into
         deliveries.
         """
+
+    async def referred(self) -> Set[Digest]:
+        """The digests of all bytes that are kept outside the database."""
+
+    async def migrations(self) -> tuple[str, ...]:
+        """The names of the steps by which the store got its shape, in order."""
 
 
 @dataclass(frozen=True, slots=True)

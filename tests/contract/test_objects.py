@@ -82,35 +82,102 @@ async def test_bytes_are_returned_as_they_are_stored(objects: Objects) -> None:
     assert await objects.get(NAME) == b"not what the name says"
 
 
-async def test_what_is_deleted_is_gone_and_the_rest_stays(objects: Objects) -> None:
-    bodies = {digest(text): text for text in (b"one", b"two", b"three")}
-    for name, body in bodies.items():
-        await objects.put(name, body)
+async def test_what_is_discarded_is_listed_no_more_but_can_still_be_read(objects: Objects) -> None:
+    for body in (b"one", b"two"):
+        await objects.put(digest(body), body)
+    before = time.time_ns() // 1_000_000
 
-    await objects.delete([digest(b"one"), digest(b"three")])
+    await objects.discard([digest(b"one")])
+    await objects.discard([digest(b"one")])
 
     assert await listed(objects) == {digest(b"two"): 3}
-    assert await objects.get(digest(b"one")) is None
-    assert await objects.get(digest(b"two")) == b"two"
+    assert await objects.get(digest(b"one")) == b"one"
+    [(name, at)] = [found async for found in objects.trash()]
+    assert name == digest(b"one")
+    assert before - 1000 <= at <= time.time_ns() // 1_000_000 + 1000
 
 
-async def test_deleting_what_is_absent_is_no_error_however_much_it_is(objects: Objects) -> None:
+async def test_what_is_brought_back_is_as_if_put_again(objects: Objects) -> None:
+    await objects.put(NAME, BODY)
+    await objects.discard([NAME])
+    await objects.restore([NAME])
+
+    assert await listed(objects) == {NAME: len(BODY)}
+    await objects.delete([NAME])
+    assert await objects.get(NAME) == BODY
+
+
+async def test_what_is_deleted_from_the_trash_is_gone_and_the_rest_stays(objects: Objects) -> None:
+    for body in (b"one", b"two", b"three"):
+        await objects.put(digest(body), body)
+    await objects.discard([digest(b"one"), digest(b"three")])
+
+    await objects.delete([digest(b"one"), digest(b"two")])
+
+    assert await listed(objects) == {digest(b"two"): 3}
+    assert [await objects.get(digest(body)) for body in (b"one", b"two", b"three")] == [
+        None,
+        b"two",
+        b"three",
+    ]
+    assert [name async for name, _ in objects.trash()] == [digest(b"three")]
+
+
+async def test_what_is_only_in_the_trash_is_put_anew(objects: Objects) -> None:
+    await objects.put(NAME, BODY)
+    await objects.discard([NAME])
+
+    await objects.put(NAME, BODY)
+    await objects.delete([NAME])
+
+    assert await objects.get(NAME) == BODY
+    assert await listed(objects) == {NAME: len(BODY)}
+    assert [found async for found in objects.trash()] == []
+
+
+async def test_what_is_absent_is_no_error_however_much_it_is(objects: Objects) -> None:
     await objects.put(NAME, BODY)
     absent = [digest(f"absent {n}".encode()) for n in range(1200)]
 
+    for names in ([], [*absent[:40], NAME]):
+        await objects.discard(names)
+        await objects.restore(names)
+    await objects.discard([NAME])
     await objects.delete([])
     await objects.delete([*absent, NAME])
     await objects.delete([NAME])
+    await objects.restore([NAME])
 
     assert await listed(objects) == {}
+    assert [found async for found in objects.trash()] == []
 
 
 async def test_what_was_deleted_can_be_put_again(objects: Objects) -> None:
     await objects.put(NAME, BODY)
+    await objects.discard([NAME])
     await objects.delete([NAME])
     await objects.put(NAME, BODY)
 
     assert await objects.get(NAME) == BODY
+
+
+async def test_it_can_be_read_whatever_way_it_is_moved_meanwhile(objects: Objects) -> None:
+    await objects.put(NAME, BODY)
+    moving = True
+
+    async def move() -> None:
+        for _ in range(20):
+            await objects.discard([NAME])
+            await objects.restore([NAME])
+
+    async def read() -> None:
+        while moving:
+            assert await objects.get(NAME) == BODY
+
+    readers = [asyncio.create_task(read()) for _ in range(3)]
+    await move()
+    moving = False
+    await asyncio.gather(*readers)
 
 
 async def test_an_object_says_when_it_was_put_last(objects: Objects) -> None:

@@ -122,6 +122,7 @@ def _found(db: sqlite3.Connection, digest: Digest) -> Sequence[tuple[int, bytes]
 async def _tamper_with(objects: Objects, digest: Digest) -> None:
     content = await objects.get(digest)
     if content is not None:
+        await objects.discard([digest])
         await objects.delete([digest])
         await objects.put(digest, flipped(content))
 

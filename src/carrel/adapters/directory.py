@@ -7,6 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path as File
 from typing import Final
@@ -33,43 +34,79 @@ class DirectoryObjects:
         await asyncio.to_thread(self._put, digest, content)
 
     async def get(self, digest: Digest) -> bytes | None:
-        try:
-            return await asyncio.to_thread(self._file(digest).read_bytes)
-        except FileNotFoundError:
-            return None
+        return await asyncio.to_thread(self._get, digest)
+
+    async def discard(self, digests: Collection[Digest]) -> None:
+        """Its age in the trash counts from a moment before it gets there, never from long ago."""
+        await asyncio.to_thread(self._move, digests, self._root, self._trash)
+
+    async def restore(self, digests: Collection[Digest]) -> None:
+        await asyncio.to_thread(self._move, digests, self._trash, self._root)
 
     async def delete(self, digests: Collection[Digest]) -> None:
-        files = [self._file(digest) for digest in digests]
+        files = [_file(self._trash, digest) for digest in digests]
         await asyncio.to_thread(_remove, files)
 
-    async def each(self) -> AsyncIterator[tuple[Digest, int, Moment]]:
-        found = self._scan()
-        while batch := await asyncio.to_thread(list, islice(found, _BATCH)):
-            for one in batch:
-                yield one
+    async def trash(self) -> AsyncIterator[tuple[Digest, Moment]]:
+        async for digest, _, at in _each(self._trash):
+            yield digest, at
 
-    def _file(self, digest: Digest) -> File:
-        name = digest.removeprefix("sha256:")
-        return self._root / name[:2] / name[2:4] / name
+    async def each(self) -> AsyncIterator[tuple[Digest, int, Moment]]:
+        async for found in _each(self._root):
+            yield found
+
+    @property
+    def _trash(self) -> File:
+        return self._root / "trash"
+
+    def _get(self, digest: Digest) -> bytes | None:
+        """Looks more than once: it may be moved to where was looked a moment before."""
+        for root in (self._root, self._trash) * 3:
+            with suppress(FileNotFoundError):
+                return _file(root, digest).read_bytes()
+        return None
 
     def _put(self, digest: Digest, content: bytes) -> None:
-        file = self._file(digest)
+        file = _file(self._root, digest)
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _renewed(file):
             _write(file, content)
         for directory in (file.parent, file.parent.parent, self._root):
             _sync(directory)
 
-    def _scan(self) -> Iterator[tuple[Digest, int, Moment]]:
-        for file in self._root.glob("??/??/*"):
-            try:
-                facts = file.stat()
-            except FileNotFoundError:
+    def _move(self, digests: Collection[Digest], source: File, target: File) -> None:
+        for digest in digests:
+            file, there = _file(source, digest), _file(target, digest)
+            if not _renewed(file):
                 continue
-            if not file.name.startswith(_UNFINISHED):
-                yield Digest(f"sha256:{file.name}"), facts.st_size, facts.st_mtime_ns // 1_000_000
-            elif facts.st_mtime < time.time() - _ABANDONED:
-                file.unlink(missing_ok=True)
+            there.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with suppress(FileNotFoundError):
+                os.replace(file, there)
+                _sync(there.parent)
+
+
+def _file(root: File, digest: Digest) -> File:
+    name = digest.removeprefix("sha256:")
+    return root / name[:2] / name[2:4] / name
+
+
+async def _each(root: File) -> AsyncIterator[tuple[Digest, int, Moment]]:
+    found = _scan(root)
+    while batch := await asyncio.to_thread(list, islice(found, _BATCH)):
+        for one in batch:
+            yield one
+
+
+def _scan(root: File) -> Iterator[tuple[Digest, int, Moment]]:
+    for file in root.glob("??/??/*"):
+        try:
+            facts = file.stat()
+        except FileNotFoundError:
+            continue
+        if not file.name.startswith(_UNFINISHED):
+            yield Digest(f"sha256:{file.name}"), facts.st_size, facts.st_mtime_ns // 1_000_000
+        elif facts.st_mtime < time.time() - _ABANDONED:
+            file.unlink(missing_ok=True)
 
 
 def _renewed(file: File) -> bool:

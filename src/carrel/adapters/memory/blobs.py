@@ -43,18 +43,40 @@ class MemoryObjects:
     def __init__(self, now: Callable[[], Moment] = _now) -> None:
         self._now = now
         self._kept: dict[Digest, tuple[bytes, Moment]] = {}
+        self._trash: dict[Digest, tuple[bytes, Moment]] = {}
 
     async def put(self, digest: Digest, content: bytes) -> None:
         self._kept[digest] = (content, self._now())
 
     async def get(self, digest: Digest) -> bytes | None:
-        content, _ = self._kept.get(digest, (None, 0))
+        content, _ = self._kept.get(digest) or self._trash.get(digest) or (None, 0)
         return content
+
+    async def discard(self, digests: Collection[Digest]) -> None:
+        self._move(digests, self._kept, self._trash)
+
+    async def restore(self, digests: Collection[Digest]) -> None:
+        self._move(digests, self._trash, self._kept)
 
     async def delete(self, digests: Collection[Digest]) -> None:
         for name in digests:
-            self._kept.pop(name, None)
+            self._trash.pop(name, None)
+
+    async def trash(self) -> AsyncIterator[tuple[Digest, Moment]]:
+        for name, (_, at) in list(self._trash.items()):
+            yield name, at
 
     async def each(self) -> AsyncIterator[tuple[Digest, int, Moment]]:
         for name, (content, at) in list(self._kept.items()):
             yield name, len(content), at
+
+    def _move(
+        self,
+        digests: Collection[Digest],
+        source: dict[Digest, tuple[bytes, Moment]],
+        target: dict[Digest, tuple[bytes, Moment]],
+    ) -> None:
+        for name in digests:
+            if name in source:
+                content, _ = source.pop(name)
+                target[name] = (content, self._now())
