@@ -1,0 +1,37 @@
+"""The tenants and people that the tests of actions are about."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any
+
+from carrel.actions import credentials, keys, people, tenants
+from carrel.actions.keys import Holding
+from carrel.actions.people import Profile
+from carrel.core.access import Actor, KeyKind, Role
+from carrel.core.record import Record
+from carrel.ports import World
+
+
+async def founded(world: World, slug: str = "acme") -> tuple[tenants.Created, Actor]:
+    """A tenant, and its owner as a caller."""
+    made = await tenants.create(world, slug, slug.title(), "Ada", f"ada@{slug}.example")
+    return made, await credentials.authenticate(world, made.token)
+
+
+async def joined(
+    world: World, owner: Actor, name: str, role: Role = Role.MEMBER
+) -> tuple[Record, Actor]:
+    """A person who joins a tenant, and as a caller."""
+    profile = Profile(name.title(), f"{name}@example.org", role)
+    person = await people.create(world, owner, profile)
+    issued = await keys.create(world, owner, Holding(f"{name}'s", KeyKind.PERSON, person=person.id))
+    return person, await credentials.authenticate(world, issued.token)
+
+
+async def rivals(*attempts: Awaitable[Any]) -> tuple[list[Any], list[BaseException]]:
+    """Let them race: what came of those that succeeded, and why the others did not."""
+    outcomes = await asyncio.gather(*attempts, return_exceptions=True)
+    lost = [one for one in outcomes if isinstance(one, BaseException)]
+    return [one for one in outcomes if not isinstance(one, BaseException)], lost

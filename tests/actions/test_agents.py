@@ -1,0 +1,129 @@
+"""Agents and the templates that they follow."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from tests.actions.cast import founded, rivals
+
+from carrel.actions import agents, stacks, templates
+from carrel.actions.agents import NewAgent
+from carrel.core.access import Actor
+from carrel.core.errors import Malformed, Missing, Taken
+from carrel.core.names import Kind, Scope
+from carrel.core.record import Noun, Record
+from carrel.core.words import RESERVED
+from carrel.ports import World
+
+pytestmark = pytest.mark.anyio
+Make = Callable[[World, Actor, str, str], Awaitable[Record]]
+
+
+async def make_agent(world: World, actor: Actor, slug: str, name: str) -> Record:
+    return await agents.create(world, actor, NewAgent(slug, name))
+
+
+MAKE: dict[str, Make] = {"agent": make_agent, "template": templates.create}
+
+
+async def test_an_agent_follows_a_template_by_id_or_slug(world: World) -> None:
+    _, owner = await founded(world)
+    sales = await templates.create(world, owner, "sales", "Sales")
+    for number, name in enumerate((sales.id, "sales")):
+        agent = await agents.create(world, owner, NewAgent(f"marco-{number}", "Marco", name))
+        assert agent.body["templateId"] == sales.id
+        assert await stacks.agent(world, owner, agent.id) == (
+            Scope(owner.tenant, Kind.AGENT, agent.id),
+            Scope(owner.tenant, Kind.TEMPLATE, sales.id),
+            Scope(owner.tenant, Kind.DEFAULTS, ""),
+        )
+
+
+async def test_an_agent_needs_no_template_but_not_one_that_is_not_there(world: World) -> None:
+    _, owner = await founded(world)
+    _, other = await founded(world, "globex")
+    theirs = await templates.create(world, other, "sales", "Sales")
+    agent = await make_agent(world, owner, "marco", "Marco")
+    assert len(await stacks.agent(world, owner, "marco")) == 2
+    assert (
+        agent == await agents.get(world, owner, "marco") == await agents.get(world, owner, agent.id)
+    )
+    for name in ("sales", theirs.id, "a\x00", ""):
+        with pytest.raises(Missing):
+            await agents.create(world, owner, NewAgent("other", "Other", name))
+
+
+@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+@pytest.mark.parametrize("slug", ["", "A", "a_b", "a\n", "_catalog", *sorted(RESERVED)])
+async def test_a_slug_must_be_one_and_free(world: World, make: Make, slug: str) -> None:
+    _, owner = await founded(world)
+    with pytest.raises(Malformed):
+        await make(world, owner, slug, "Name")
+
+
+@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+async def test_of_rivals_for_one_slug_exactly_one_gets_it(world: World, make: Make) -> None:
+    _, owner = await founded(world)
+    _, other = await founded(world, "globex")
+    done, refused = await rivals(*(make(world, owner, "marco", "Marco") for _ in range(4)))
+    assert len(done) == 1
+    assert [why.details for why in refused if isinstance(why, Taken)] == [{"slug": "marco"}] * 3
+    await make(world, other, "marco", "Marco")
+
+
+async def test_a_template_that_agents_follow_stays(world: World) -> None:
+    _, owner = await founded(world)
+    await templates.create(world, owner, "sales", "Sales")
+    marco = await agents.create(world, owner, NewAgent("marco", "Marco", "sales"))
+    with pytest.raises(Taken):
+        await templates.delete(world, owner, "sales")
+    await agents.delete(world, owner, marco.id)
+    await templates.delete(world, owner, "sales")
+    with pytest.raises(Missing):
+        await templates.get(world, owner, "sales")
+
+
+async def test_no_agent_follows_a_template_that_is_deleted_meanwhile(world: World) -> None:
+    _, owner = await founded(world)
+    for number in range(5):
+        slug = f"sales-{number}"
+        template = await templates.create(world, owner, slug, "Sales")
+        new = NewAgent(f"marco-{number}", "Marco", slug)
+        done, refused = await rivals(
+            agents.create(world, owner, new), templates.delete(world, owner, slug)
+        )
+        assert len(done) == 1
+        assert type(refused[0]) in {Missing, Taken}
+        [kept] = await world.records.get(owner.tenant, Noun.TEMPLATE, [template.id])
+        link = templates.of_template(template.id)
+        followers = await world.records.list(owner.tenant, Noun.AGENT, link=link)
+        assert bool(kept) == bool(followers)
+
+
+async def test_those_of_another_tenant_are_not_there(world: World) -> None:
+    _, owner = await founded(world)
+    _, other = await founded(world, "globex")
+    agent = await make_agent(world, other, "marco", "Marco")
+    template = await templates.create(world, other, "sales", "Sales")
+    for name in ("marco", agent.id):
+        with pytest.raises(Missing):
+            await agents.get(world, owner, name)
+        with pytest.raises(Missing):
+            await agents.delete(world, owner, name)
+    for name in ("sales", template.id):
+        with pytest.raises(Missing):
+            await templates.get(world, owner, name)
+        with pytest.raises(Missing):
+            await templates.delete(world, owner, name)
+    assert (await agents.listing(world, owner)).items == ()
+    assert (await templates.listing(world, owner)).items == ()
+
+
+async def test_a_slug_is_free_again_once_its_agent_is_gone(world: World) -> None:
+    _, owner = await founded(world)
+    first = await make_agent(world, owner, "marco", "Marco")
+    await agents.delete(world, owner, "marco")
+    second = await make_agent(world, owner, "marco", "Marco")
+    assert first.id != second.id
+    assert (await agents.listing(world, owner)).items == (second,)

@@ -1,0 +1,46 @@
+"""The audit tells who changed what, newest first, and nothing of other tenants."""
+
+from __future__ import annotations
+
+import pytest
+from tests.actions.cast import founded
+
+from carrel.actions import audits, secrets, templates
+from carrel.ports import World
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_every_change_of_a_record_leaves_a_deed(world: World) -> None:
+    made, owner = await founded(world)
+    template = await templates.create(world, owner, "sales", "Sales")
+    await secrets.put(world, owner, "token", "hunter2-hunter2")
+    await templates.delete(world, owner, template.id)
+    deeds = (await audits.listing(world, owner)).items
+    assert [deed.why for deed in deeds] == [
+        "delete a template",
+        "add a secret",
+        "create a template",
+        "create the tenant",
+    ]
+    assert [deed.by for deed in deeds] == [owner.name] * 3 + ["platform"]
+    assert deeds[0].subjects == (f"template/{template.id}",)
+    assert made.tenant.id in deeds[-1].subjects[0]
+    assert "hunter2" not in str(deeds)
+
+
+async def test_pages_go_back_to_the_beginning(world: World) -> None:
+    _, owner = await founded(world)
+    _, other = await founded(world, "globex")
+    for number in range(5):
+        await templates.create(world, owner, f"ours-{number}", "Ours")
+        await templates.create(world, other, f"theirs-{number}", "Theirs")
+    seen: list[int] = []
+    before: str | None = "0"
+    while before is not None:
+        found = await audits.listing(world, owner, before=int(before), limit=2)
+        seen += [deed.id for deed in found.items]
+        assert {deed.tenant for deed in found.items} == {owner.tenant}
+        before = found.next
+    assert len(seen) == 6
+    assert seen == sorted(seen, reverse=True)
