@@ -333,23 +333,30 @@ SELECT a.delivery, a.at, a.status, a.problem, a.took
 -- name: replay_delivery
 UPDATE delivery SET state = 'pending', due = ?, tries = 0 WHERE id = ? AND tenant = ?;
 
--- name: collect_versions
-DELETE FROM version AS v
- WHERE v.version <= (SELECT e.version FROM entry AS e WHERE e.scope = v.scope AND e.path = v.path)
-                    - coalesce((SELECT json_extract(r.body, '$.limits.maxVersions')
-                                  FROM scope AS s JOIN record AS r ON r.tenant = s.tenant
-                                   AND r.noun = 'policy' WHERE s.id = v.scope), 100)
-   AND NOT EXISTS (
+-- name: old_versions
+SELECT v.scope, v.path, v.version
+  FROM scope AS s
+  LEFT JOIN record AS p ON p.tenant = s.tenant AND p.noun = 'policy' AND p.id = 'policy'
+ CROSS JOIN entry AS e ON e.scope = s.id
+ CROSS JOIN version AS v ON v.scope = e.scope AND v.path = e.path AND v.version <= e.version
+       - coalesce(json_extract(p.body, CASE WHEN s.kind = 'workspace' AND s.name LIKE 'ws\_%' ESCAPE '\'
+                                            THEN '$.sharedLimits.maxVersions'
+                                            ELSE '$.limits.maxVersions' END), 100)
+ WHERE NOT EXISTS (
        SELECT 1 FROM run_layer AS l
         WHERE l.scope = v.scope AND l.revision >= v.revision AND l.revision <
               (SELECT n.revision FROM version AS n
                 WHERE n.scope = v.scope AND n.path = v.path AND n.version > v.version
-                ORDER BY n.version LIMIT 1));
+                ORDER BY n.version LIMIT 1))
+ LIMIT 100000;
 
--- name: collect_contents
-DELETE FROM content
+-- name: old_contents
+SELECT id FROM content
  WHERE at < ? AND id NOT IN (SELECT content FROM version WHERE content IS NOT NULL
                              UNION ALL SELECT base FROM version WHERE base IS NOT NULL);
+
+-- name: drop_content
+DELETE FROM content WHERE id = ?;
 
 -- name: outside_digests
 SELECT DISTINCT digest FROM content WHERE body IS NULL;
@@ -364,7 +371,21 @@ DELETE FROM attempt WHERE delivery IN
 -- name: collect_deliveries
 DELETE FROM delivery WHERE state <> 'pending' AND created < ?;
 
--- name: collect_events
-DELETE FROM event WHERE at < ?
+-- name: old_events
+SELECT id FROM event WHERE at < ?
    AND id <= coalesce((SELECT CAST(cursor AS INTEGER) FROM mark WHERE name = 'deliveries'), 0)
    AND (run IS NULL OR NOT EXISTS (SELECT 1 FROM run AS r WHERE r.id = event.run AND r.kept = 1));
+
+-- name: drop_event
+DELETE FROM event WHERE id = ?;
+
+-- name: continue_contents
+INSERT INTO counter (name, value) SELECT 'content', max(id) FROM content HAVING max(id) IS NOT NULL
+ON CONFLICT DO UPDATE SET value = max(value, excluded.value);
+
+-- name: continue_events
+INSERT INTO counter (name, value) SELECT 'event', max(id) FROM event HAVING max(id) IS NOT NULL
+ON CONFLICT DO UPDATE SET value = max(value, excluded.value);
+
+-- name: migrations
+SELECT name FROM migration ORDER BY name;

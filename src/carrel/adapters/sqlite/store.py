@@ -62,7 +62,7 @@ async def open_store(
             events=events,
             receipts=SqliteReceipts(writer),
             deliveries=SqliteDeliveries(reader, writer),
-            upkeep=SqliteUpkeep(file, reader, writer, objects),
+            upkeep=SqliteUpkeep(file, reader, writer),
             reader=reader,
             writer=writer,
         )

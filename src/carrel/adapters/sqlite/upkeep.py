@@ -6,18 +6,23 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path as File
-from typing import Any
+from typing import Any, Final
 
+from carrel.adapters.sqlite.batch import Batch
 from carrel.adapters.sqlite.database import SQL, connect, transaction
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.writer import Writer
-from carrel.core.archive import TABLES
+from carrel.core.archive import TABLES, key_of
 from carrel.core.errors import Taken
 from carrel.core.names import Digest, Moment
-from carrel.ports import Objects
 
-_DAY = 24 * 3600 * 1000
+_DAY: Final = 24 * 3600 * 1000
+_SLICE: Final = 500
+"""Rows that are removed in one go, so that nobody waits long for the writer."""
+_HEAVY: Final = 4 * 2**20
+"""Bytes after which a batch of rows is handed over, however few they are."""
 Rows = Sequence[Sequence[Any]]
 
 
@@ -26,24 +31,21 @@ class SqliteFrozen:
         self._db = db
 
     async def count(self, table: str) -> int:
-        _known(table)
-        [count] = await asyncio.to_thread(
-            lambda: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()
-        )
+        sql = f"SELECT count(*) FROM {_known(table)}"
+        [count] = await asyncio.to_thread(lambda: self._db.execute(sql).fetchone())
         return int(count)
 
     async def rows(self, table: str, batch: int = 1000) -> AsyncIterator[Rows]:
-        columns = ", ".join(_known(table))
-        found = await asyncio.to_thread(
-            lambda: self._db.execute(f"SELECT {columns} FROM {table} ORDER BY {_order(table)}")
-        )
-        while rows := await asyncio.to_thread(found.fetchmany, batch):
+        columns = ", ".join(TABLES[_known(table)])
+        sql = f"SELECT {columns} FROM {table} ORDER BY {key_of(table)}"
+        found = await asyncio.to_thread(self._db.execute, sql)
+        while rows := await asyncio.to_thread(_some, found, batch):
             yield rows
 
 
 class SqliteUpkeep:
-    def __init__(self, file: File, reader: Reader, writer: Writer, objects: Objects | None) -> None:
-        self._file, self._reader, self._writer, self._objects = file, reader, writer, objects
+    def __init__(self, file: File, reader: Reader, writer: Writer) -> None:
+        self._file, self._reader, self._writer = file, reader, writer
 
     async def ping(self) -> None:
         self._reader.db.execute("SELECT 1").fetchone()
@@ -59,49 +61,75 @@ class SqliteUpkeep:
             if db.execute("SELECT 1 FROM scope UNION ALL SELECT 1 FROM record LIMIT 1").fetchone():
                 raise Taken("the store is not empty; restore goes into an empty one")
             async for table, some in rows:
-                columns = _known(table)
+                columns = TABLES[_known(table)]
                 marks = ", ".join("?" for _ in columns)
                 sql = f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES ({marks})"
                 await asyncio.to_thread(db.executemany, sql, some)
+            db.execute(SQL["continue_contents"])
+            db.execute(SQL["continue_events"])
 
     async def collect(self, now: Moment, grace: int, events_kept: int) -> Mapping[str, int]:
-        counts = await self._writer.do(lambda db, _: _collect(db, now, grace, events_kept))
-        return {**counts, "objects": await self._collect_objects(now - grace)}
+        """What is to go is looked for beside the writer, and then goes slice by slice.
 
-    async def _collect_objects(self, before: Moment) -> int:
-        if self._objects is None:
-            return 0
-        old = [digest async for digest, _, at in self._objects.each() if at < before]
-        kept = await self._reader.scan(_outside)
-        gone = [digest for digest in old if digest not in kept]
-        await self._objects.delete(gone)
-        return len(gone)
+        Nothing that was unreferenced when it was looked for can be referred to again: whoever
+        refers to stored bytes expects, in the same commit, that they still are what a path says.
+        """
+        return {
+            "versions": await self._collect_versions(),
+            "contents": await self._collect("old_contents", now - grace, "drop_content"),
+            "receipts": await self._remove("collect_receipts", now - _DAY),
+            "attempts": await self._remove("collect_attempts", now - 30 * _DAY),
+            "deliveries": await self._remove("collect_deliveries", now - 30 * _DAY),
+            "events": await self._collect("old_events", now - events_kept, "drop_event"),
+        }
+
+    async def referred(self) -> frozenset[Digest]:
+        rows = await self._reader.scan(lambda db: db.execute(SQL["outside_digests"]).fetchall())
+        return frozenset(Digest("sha256:" + row[0].hex()) for row in rows)
+
+    async def migrations(self) -> tuple[str, ...]:
+        return tuple(name for (name,) in self._reader.db.execute(SQL["migrations"]).fetchall())
+
+    async def _collect_versions(self) -> int:
+        """As many scans as it takes: lowering a limit may free more than fits into memory."""
+        total, gone = 0, 1
+        while gone:
+            gone = await self._drop("prune_version", await self._find("old_versions"))
+            total += gone
+        return total
+
+    async def _collect(self, find: str, before: Moment, drop: str) -> int:
+        return await self._drop(drop, await self._find(find, before))
+
+    async def _find(self, statement: str, *ask: Any) -> Rows:
+        return await self._reader.scan(lambda db: db.execute(SQL[statement], ask).fetchall())
+
+    async def _drop(self, statement: str, keys: Rows) -> int:
+        slices = (keys[start : start + _SLICE] for start in range(0, len(keys), _SLICE))
+        return sum([await self._writer.do(partial(_dropped, statement, some)) for some in slices])
+
+    async def _remove(self, statement: str, before: Moment) -> int:
+        return await self._writer.do(lambda db, _: db.execute(SQL[statement], (before,)).rowcount)
 
 
-def _known(table: str) -> Sequence[str]:
-    return TABLES[table]
+def _dropped(statement: str, keys: Rows, db: sqlite3.Connection, _: Batch) -> int:
+    return db.executemany(SQL[statement], keys).rowcount
 
 
-def _order(table: str) -> str:
-    first = TABLES[table][0]
-    keys = {"entry": "scope, path", "version": "scope, path, version", "run_layer": "run, place"}
-    return keys.get(table, first)
+def _known(table: str) -> str:
+    """Names of tables cannot be parameters; these are all that there are."""
+    if table not in TABLES:
+        raise KeyError(table)
+    return table
 
 
-def _outside(db: sqlite3.Connection) -> frozenset[Digest]:
-    rows = db.execute(SQL["outside_digests"]).fetchall()
-    return frozenset(Digest("sha256:" + row[0].hex()) for row in rows)
-
-
-def _collect(
-    db: sqlite3.Connection, now: Moment, grace: int, events_kept: int
-) -> Mapping[str, int]:
-    before = {
-        "versions": ("collect_versions", ()),
-        "contents": ("collect_contents", (now - grace,)),
-        "receipts": ("collect_receipts", (now - _DAY,)),
-        "attempts": ("collect_attempts", (now - 30 * _DAY,)),
-        "deliveries": ("collect_deliveries", (now - 30 * _DAY,)),
-        "events": ("collect_events", (now - events_kept,)),
-    }
-    return {what: db.execute(SQL[name], ask).rowcount for what, (name, ask) in before.items()}
+def _some(found: sqlite3.Cursor, most: int) -> Rows:
+    rows: list[Sequence[Any]] = []
+    weight = 0
+    while len(rows) < most and weight < _HEAVY:
+        row = found.fetchone()
+        if row is None:
+            break
+        rows.append(row)
+        weight += sum(len(value) for value in row if type(value) is bytes)
+    return rows
