@@ -146,3 +146,15 @@ UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|NotImplemented" r"Error)
 @pytest.mark.parametrize("file", [*FILES, *TESTS], ids=name_of)
 def test_nothing_is_left_for_later(file: File) -> None:
     assert not UNFINISHED.search(file.read_text("utf-8"))
+
+
+POSSESSIVE_GROUP = re.compile(r"\)[*+?]\+")
+
+
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_no_pattern_repeats_a_group_possessively(file: File) -> None:
+    """Early releases of Python 3.11 match such a group wrongly; `(?>(?:…)*)` says the same."""
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+            text = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
+            assert not POSSESSIVE_GROUP.search(text), node.lineno
