@@ -1,0 +1,121 @@
+"""Templates over HTTP."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from carrel.actions import templates
+from carrel.core.access import Permission
+from carrel.core.errors import Busy, Missing, Taken
+from carrel.core.record import Record
+from carrel.faces.rest.answer import Answer
+from carrel.faces.rest.endpoint import Call, Received, Sent, endpoint
+from carrel.faces.rest.fields import Line, PageQuery, Slug
+from carrel.faces.rest.wire import When, moment
+
+_TAG: Final = "Templates"
+
+
+class NewTemplate(Received, frozen=True):
+    slug: Slug
+    name: Line
+
+
+class Template(Sent, frozen=True):
+    id: str
+    slug: str
+    name: str
+    created_at: When
+    updated_at: When
+
+
+class Templates(Sent, frozen=True):
+    items: list[Template]
+    next: str | None
+
+
+def template_of(record: Record) -> Template:
+    return Template(
+        id=record.id,
+        slug=record.body["slug"],
+        name=record.body["name"],
+        created_at=moment(record.created),
+        updated_at=moment(record.changed),
+    )
+
+
+@endpoint(
+    "GET",
+    "/v1/templates",
+    permission=Permission.TENANT_READ,
+    query=PageQuery,
+    answers={200: Templates},
+    tag=_TAG,
+)
+async def listing(call: Call[None, PageQuery]) -> Answer:
+    """List the templates."""
+    query = call.query
+    found = await templates.listing(call.world, call.actor, cursor=query.cursor, limit=query.limit)
+    items = [template_of(one) for one in found.items]
+    return Answer.json(Templates(items=items, next=found.next))
+
+
+async def _created(call: Call[NewTemplate], versions: tuple[int, ...]) -> Answer:
+    return Answer.json(
+        template_of(await templates.get(call.world, call.actor, call.body.slug)), 201
+    )
+
+
+@endpoint(
+    "POST",
+    "/v1/templates",
+    permission=Permission.TENANT_ADMIN,
+    body=NewTemplate,
+    answers={201: Template},
+    refuses=(Missing, Taken, Busy),
+    tag=_TAG,
+    idempotent=True,
+    rebuild=_created,
+)
+async def create(call: Call[NewTemplate]) -> Answer:
+    """Create a template."""
+    body = call.body
+    made = await templates.create(call.world, call.actor, body.slug, body.name, call.receipt)
+    return Answer.json(template_of(made), 201)
+
+
+@endpoint(
+    "GET",
+    "/v1/templates/{id}",
+    permission=Permission.TENANT_READ,
+    answers={200: Template},
+    refuses=(Missing,),
+    tag=_TAG,
+)
+async def get(call: Call) -> Answer:
+    """Look at a template, by id or slug."""
+    found = await templates.get(call.world, call.actor, call.params["id"])
+    return Answer.json(template_of(found))
+
+
+async def _deleted(call: Call, versions: tuple[int, ...]) -> Answer:
+    return Answer.empty(204)
+
+
+@endpoint(
+    "DELETE",
+    "/v1/templates/{id}",
+    permission=Permission.TENANT_ADMIN,
+    answers={204: None},
+    refuses=(Missing, Taken, Busy),
+    tag=_TAG,
+    idempotent=True,
+    rebuild=_deleted,
+)
+async def delete(call: Call) -> Answer:
+    """Delete a template that no agent follows."""
+    await templates.delete(call.world, call.actor, call.params["id"], call.receipt)
+    return Answer.empty(204)
+
+
+ENDPOINTS: Final = (listing, create, get, delete)
