@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tests.contract.worlds import World
+from tests.contract.worlds import Store
 
 from carrel.core.event import Event, Filter
 from carrel.core.names import Kind, Path, Scope
@@ -21,17 +21,17 @@ SOUL, RULES = Path("SOUL.md"), Path("GUARDRAILS.md")
 NOW = 1_800_000_000_000
 
 
-async def blob(world: World, text: str) -> Blob:
+async def blob(world: Store, text: str) -> Blob:
     [kept] = await world.blobs.put([text.encode()])
     return kept
 
 
-async def entry(world: World, text: str, *, base: str | None = None, type: str = MARKDOWN) -> Entry:
+async def entry(world: Store, text: str, *, base: str | None = None, type: str = MARKDOWN) -> Entry:
     beneath = None if base is None else await blob(world, base)
     return Entry(await blob(world, text), beneath, type)
 
 
-async def write(world: World, text: str | None, scope: Scope = AGENT, path: Path = SOUL) -> Write:
+async def write(world: Store, text: str | None, scope: Scope = AGENT, path: Path = SOUL) -> Write:
     """What puts this text there; None leaves a tombstone."""
     return Write(scope, path, None if text is None else await entry(world, text))
 
@@ -41,7 +41,7 @@ def commit(*writes: Write, **more: Any) -> Commit:
 
 
 async def attempt(
-    world: World, text: str | None, scope: Scope = AGENT, path: Path = SOUL, **more: Any
+    world: Store, text: str | None, scope: Scope = AGENT, path: Path = SOUL, **more: Any
 ) -> Outcome:
     """Try one write, and say what became of it."""
     [outcome] = await world.trees.commit([commit(await write(world, text, scope, path), **more)])
@@ -49,7 +49,7 @@ async def attempt(
 
 
 async def say(
-    world: World, text: str | None, scope: Scope = AGENT, path: Path = SOUL, **more: Any
+    world: Store, text: str | None, scope: Scope = AGENT, path: Path = SOUL, **more: Any
 ) -> Head:
     """Make one write that must succeed."""
     [head] = applied(await attempt(world, text, scope, path, **more)).heads
@@ -61,7 +61,7 @@ def applied(outcome: Outcome) -> Applied:
     return outcome
 
 
-async def texts(world: World, layer: Scope | Layer, *, prefix: str = "") -> dict[str, str]:
+async def texts(world: Store, layer: Scope | Layer, *, prefix: str = "") -> dict[str, str]:
     """The live files of a layer: path to content."""
     [tree] = await world.trees.read([layer], prefix=prefix)
     entries = {path.text: head.entry for path, head in tree.heads.items() if head.entry}
@@ -69,7 +69,7 @@ async def texts(world: World, layer: Scope | Layer, *, prefix: str = "") -> dict
     return {path: contents[entry.blob.digest].decode() for path, entry in entries.items()}
 
 
-async def numbers(world: World, scope: Scope = AGENT, path: Path = SOUL) -> list[int]:
+async def numbers(world: Store, scope: Scope = AGENT, path: Path = SOUL) -> list[int]:
     """The versions of a path that are still there, newest first."""
     history = await world.trees.history(scope, path, limit=1000)
     return [version.head.version for version in history]
@@ -79,11 +79,11 @@ def run(id: str, scope: Scope = AGENT, **more: Any) -> Run:
     return Run(id, scope.tenant, scope, "noop", Mode.MAIN, Status.RUNNING, "ada", NOW, **more)
 
 
-async def start(world: World, id: str, *layers: Scope | Layer) -> Run:
+async def start(world: Store, id: str, *layers: Scope | Layer) -> Run:
     [started] = await world.runs.start([(run(id), layers or (AGENT,))])
     return started
 
 
-async def log(world: World, **wanted: Any) -> Sequence[Event]:
+async def log(world: Store, **wanted: Any) -> Sequence[Event]:
     """Every event of the tenant so far that is wanted."""
     return await world.events.after(None, Filter(**{"tenant": ACME, **wanted}), limit=10_000)

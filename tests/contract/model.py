@@ -1,0 +1,77 @@
+"""A store as naively as it can be said: dictionaries that only ever grow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from carrel.core.names import Path, Scope
+from carrel.core.run import Run
+
+Texts = Mapping[Path, str]
+
+
+@dataclass(frozen=True)
+class Said:
+    version: int
+    revision: int
+    text: str | None
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """A run, and what each of its layers showed when it began."""
+
+    run: Run
+    layers: tuple[Texts, ...]
+
+
+@dataclass
+class Model:
+    said: dict[tuple[Scope, Path], list[Said]] = field(default_factory=dict)
+    revisions: dict[Scope, int] = field(default_factory=dict)
+    told: list[tuple[Scope, Path, int]] = field(default_factory=list)
+    """Every write that had an effect, in order."""
+    runs: dict[str, Frozen] = field(default_factory=dict)
+    """Those that are kept."""
+
+    def version(self, scope: Scope, path: Path) -> int:
+        return len(self.said.get((scope, path), ()))
+
+    def text(self, scope: Scope, path: Path) -> str | None:
+        said = self.said.get((scope, path))
+        return said[-1].text if said else None
+
+    def write(self, writes: Mapping[tuple[Scope, Path], str | None]) -> list[int]:
+        """Apply one commit, and say the version that each write became."""
+        changing = {key for key, text in writes.items() if (text, self.text(*key)) != (None, None)}
+        for scope in {scope for scope, _ in changing}:
+            self.revisions[scope] = self.revisions.get(scope, 0) + 1
+        for key, text in writes.items():
+            if key in changing:
+                number = self.version(*key) + 1
+                self.said.setdefault(key, []).append(Said(number, self.revisions[key[0]], text))
+                self.told.append((*key, number))
+        return [self.version(*key) for key in writes]
+
+    def texts(self, scope: Scope) -> Texts:
+        lines = {path: said[-1].text for (owner, path), said in self.said.items() if owner == scope}
+        return {path: text for path, text in lines.items() if text is not None}
+
+    def held(self, scope: Scope, path: Path, keep: int) -> set[int]:
+        """The versions that must still be there: the newest, and what kept runs can see."""
+        said = self.said[scope, path]
+        held = {one.version for one in said[-keep:]}
+        for frozen in self.runs.values():
+            for layer in frozen.run.snapshot:
+                seen = [s for s in said if layer.scope == scope and s.revision <= layer.revision]
+                held |= {one.version for one in seen[-1:]}
+        return held
+
+
+def merged(layers: Iterable[Texts]) -> Texts:
+    """Laid over one another by copying: farthest first, so that the nearest has the last word."""
+    whole: dict[Path, str] = {}
+    for layer in reversed(list(layers)):
+        whole.update(layer)
+    return whole
