@@ -237,6 +237,9 @@ class Post(Protocol):
 class Vault(Protocol):
     """Seals values that must not be readable at rest."""
 
+    def fingerprint(self) -> str:
+        """What tells its key from others, and nothing else about it."""
+
     def seal(self, value: bytes, context: str) -> str:
         """Encrypt; only the same context opens it again."""
 

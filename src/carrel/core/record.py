@@ -26,6 +26,7 @@ class Noun(StrEnum):
     TEMPLATE = "template"
     AGENT = "agent"
     CODE = "code"
+    VAULT = "vault"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import signal
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from types import FrameType
 from typing import Any, Final
 
 from carrel.actions import credentials
@@ -30,7 +32,7 @@ from carrel.faces.rest import (
     tenants,
     webhooks,
 )
-from carrel.faces.rest.app import App, Rest, rest
+from carrel.faces.rest.app import Rest, rest
 from carrel.faces.rest.endpoint import Endpoint, Headers
 from carrel.faces.rest.logs import configure
 from carrel.faces.rest.metrics import Metrics
@@ -83,27 +85,19 @@ def authenticator(world: World, settings: Settings) -> Callable[[Headers], Any]:
 
 
 class Server:
-    """The ASGI app of one server process: it opens its world when it starts, closes it at the end.
-
-    ``close`` may be called from a signal: streams end, so that requests under way can drain.
-    """
+    """The ASGI app of one server process: it opens its world at the start, closes it at the end."""
 
     def __init__(self, settings: Settings, metrics_directory: str | None = None) -> None:
         self._settings = settings
         self._metrics = Metrics(metrics_directory)
         self._stack = AsyncExitStack()
-        self._app: App | None = None
-        self._closing: asyncio.Event | None = None
+        self._app: Rest | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif self._app is not None:
             await self._app(scope, receive, send)
-
-    def close(self) -> None:
-        if self._closing is not None:
-            self._closing.set()
 
     async def _live(self, receive: Any, send: Any) -> None:
         await receive()
@@ -118,9 +112,23 @@ class Server:
             raise
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        self.close()
         await self._stack.aclose()
         await send({"type": "lifespan.shutdown.complete"})
+
+
+def when_told_to_stop(closing: asyncio.Event) -> None:
+    """End streams as soon as a signal comes, since the server then waits for all that is open."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before = signal.getsignal(number)
+
+        def stop(got: int, frame: FrameType | None, before: Any = before) -> None:
+            loop.call_soon_threadsafe(closing.set)
+            if callable(before):
+                before(got, frame)
+
+        with suppress(ValueError):  # signals belong to the main thread; elsewhere nobody sends one
+            signal.signal(number, stop)
 
 
 @asynccontextmanager

@@ -3,45 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
 import socket
 import tempfile
-from types import FrameType
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from carrel.actions import signins, tenants
-from carrel.settings import Settings, exported, load
+from carrel.settings import Settings, export, load, pooled_metrics
 from carrel.wiring.app import Server
 from carrel.wiring.world import open_world
-
-_CURRENT: list[Server] = []
-
-
-class Process(uvicorn.Server):
-    """One server process; a signal ends its streams before it waits for what is under way."""
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        for server in _CURRENT:
-            server.close()
-        super().handle_exit(sig, frame)
 
 
 def create_app() -> Server:
     """The app of a server process, from the environment."""
-    server = Server(load(), os.environ.get("PROMETHEUS_MULTIPROC_DIR"))
-    _CURRENT.append(server)
-    return server
+    return Server(load(), pooled_metrics())
 
 
+@dataclass(frozen=True, slots=True)
 class Welcome:
     """What the operator is told when the server starts."""
 
-    def __init__(self, url: str, link: str, token: str | None) -> None:
-        self.url, self.link, self.token = url, link, token
+    url: str
+    link: str
+    token: str | None
+    """The owner's, on the day the store was made and never again."""
 
 
 async def welcome(settings: Settings, port: int) -> Welcome:
@@ -55,12 +43,12 @@ async def welcome(settings: Settings, port: int) -> Welcome:
         return Welcome(url, f"{url}/#code={code}", created.token if created else None)
 
 
-def run(settings: Settings, tell: Any) -> None:
+def run(settings: Settings, tell: Callable[[Welcome], None]) -> None:
     """Serve until told to stop. ``tell`` is given the Welcome once the socket is bound."""
     listener = _bind(settings)
     port = listener.getsockname()[1]
     tell(asyncio.run(welcome(settings, port)))
-    os.environ.update(exported(settings))
+    export(settings)
     config = uvicorn.Config(
         "carrel.wiring.server:create_app",
         factory=True,
@@ -76,16 +64,12 @@ def run(settings: Settings, tell: Any) -> None:
         timeout_keep_alive=75,
         timeout_graceful_shutdown=settings.drain_seconds,
     )
-    server = Process(config)
     if settings.workers == 1:
-        server.run(sockets=[listener])
+        uvicorn.Server(config).run(sockets=[listener])
         return
-    pooled = tempfile.mkdtemp(prefix="carrel-metrics-")
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = pooled
-    try:
-        Multiprocess(config, target=server.run, sockets=[listener]).run()
-    finally:
-        shutil.rmtree(pooled, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="carrel-metrics-") as pooled:
+        export(settings, pooled)
+        Multiprocess(config, sockets=[listener]).run()
 
 
 def _bind(settings: Settings) -> socket.socket:

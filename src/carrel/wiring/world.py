@@ -9,6 +9,7 @@ from pathlib import Path as File
 from typing import Any
 from urllib.parse import urlsplit
 
+from carrel.actions import vaults
 from carrel.adapters.clock import SystemClock
 from carrel.adapters.directory import DirectoryObjects
 from carrel.adapters.post import HttpPost
@@ -48,6 +49,8 @@ async def open_world(settings: Settings) -> AsyncIterator[Opened]:
             post=post,
             clock=SystemClock(),
         )
+        if not await vaults.agree(world):
+            raise Unusable("the vault's key is not the one that this store was sealed with")
         yield Opened(settings, world, store.upkeep, objects, store)
 
 
