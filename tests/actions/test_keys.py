@@ -92,6 +92,8 @@ async def test_an_agents_key_works_on_its_stack(world: World) -> None:
         {"kind": KeyKind.SERVICE, "workspace": "a/b"},
         {"kind": KeyKind.SERVICE, "workspace": "a\x00"},
         {"kind": KeyKind.SERVICE, "scopes": frozenset()},
+        {"kind": KeyKind.SERVICE, "expires": -1},
+        {"kind": KeyKind.SERVICE, "expires": 0},
         {"kind": KeyKind.SERVICE, "expires": 1},
         {"kind": KeyKind.SERVICE, "expires": 253_402_387_139_000},
         {"kind": KeyKind.SERVICE, "name": "a\nb"},

@@ -41,8 +41,7 @@ class Holding:
     workspace: str | None = None
     scopes: frozenset[Permission] | None = None
     """None: all that its holder may do."""
-    expires: Moment = 0
-    """0: never."""
+    expires: Moment | None = None
 
     @property
     def bound(self) -> bool:
@@ -80,7 +79,7 @@ def made(world: World, tenant: str, holding: Holding, token: str | None = None) 
         "workspace": holding.workspace,
         "scopes": scopes,
         "hash": hashed,
-        "expires": holding.expires,
+        "expires": holding.expires or 0,
         # A token that an operator chose may be short: most of it stays unknown all the same.
         "prefix": token[: min(_SHOWN, len(token) // 4)],
     }
@@ -137,7 +136,7 @@ def _checked(world: World, actor: Actor, wanted: Holding) -> Holding:
     if wanted.agent is not None and wanted.workspace is not None:
         raise Malformed("a key is bound to an agent or to a workspace, not to both")
     now = world.clock.now()
-    if wanted.expires and not now < wanted.expires <= now + LONGEST_LIFE:
+    if wanted.expires is not None and not now < wanted.expires <= now + LONGEST_LIFE:
         raise Malformed("expiresAt must be in the future, and at most a hundred years ahead")
     if wanted.workspace is not None:
         identifier(wanted.workspace)

@@ -88,7 +88,7 @@ def _holding(new: NewKey) -> Holding:
         agent=new.agent_id,
         workspace=new.workspace,
         scopes=None if new.scopes is None else frozenset(new.scopes),
-        expires=_milliseconds(new.expires_at) if new.expires_at else 0,
+        expires=None if new.expires_at is None else _milliseconds(new.expires_at),
     )
 
 
