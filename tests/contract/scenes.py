@@ -62,8 +62,9 @@ def applied(outcome: Outcome) -> Applied:
 
 
 async def texts(world: Store, layer: Scope | Layer, *, prefix: str = "") -> dict[str, str]:
-    """The live files of a layer: path to content."""
+    """The files of a layer: path to content. A listing shows what is live, and nothing else."""
     [tree] = await world.trees.read([layer], prefix=prefix)
+    assert all(head.entry for head in tree.heads.values())
     entries = {path.text: head.entry for path, head in tree.heads.items() if head.entry}
     contents = await world.blobs.get([entry.blob for entry in entries.values()])
     return {path: contents[entry.blob.digest].decode() for path, entry in entries.items()}

@@ -193,6 +193,29 @@ async def test_of_many_who_saw_the_same_thing_exactly_one_wins(world: World) -> 
     assert {outcome.found.version for outcome in lost if outcome.found} == {2}
 
 
+async def test_of_many_rivals_in_two_processes_exactly_one_wins(world: World) -> None:
+    async with world.twin() as other:
+        expect = Expect(AGENT, SOUL, (await say(other, "seen")).version)
+        assert await texts(world, AGENT) == {"SOUL.md": "seen"}
+        rivals = [attempt((world, other)[n % 2], f"{n}", expects=(expect,)) for n in range(32)]
+
+        outcomes = await asyncio.gather(*rivals)
+
+        won = [n for n, outcome in enumerate(outcomes) if isinstance(outcome, Applied)]
+        assert len(won) == 1
+        for store in (world, other):
+            assert await texts(store, AGENT) == {"SOUL.md": f"{won[0]}"}
+
+
+async def test_what_one_process_was_told_is_kept_the_next_sees_at_once(world: World) -> None:
+    async with world.twin() as other:
+        for n in range(20):
+            writer, reader = (world, other) if n % 2 else (other, world)
+            head = await say(writer, f"text {n}")
+            assert await texts(reader, AGENT) == {"SOUL.md": f"text {n}"}
+            assert await reader.trees.revisions([AGENT]) == (head.revision,)
+
+
 @pytest.mark.parametrize("expect", [Expect(AGENT, SOUL, 0), Expect(AGENT, SOUL, live=False)])
 async def test_of_many_who_create_the_same_path_exactly_one_wins(
     world: World, expect: Expect

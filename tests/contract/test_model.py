@@ -179,6 +179,7 @@ class Histories(RuleBasedStateMachine):
         self.model.runs[id] = Frozen(started, seen)
 
     def texts(self, tree: Tree) -> Texts:
+        assert all(head.entry for head in tree.heads.values())
         entries = {path: head.entry for path, head in tree.heads.items() if head.entry}
         contents = self.do(self.world.blobs.get([entry.blob for entry in entries.values()]))
         return {path: contents[entry.blob.digest].decode() for path, entry in entries.items()}
