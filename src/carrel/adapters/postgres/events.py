@@ -1,0 +1,65 @@
+"""The log of events in PostgreSQL, followed by transaction: see functions/events.sql."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from carrel.adapters.postgres.bell import Bell
+from carrel.adapters.postgres.database import Database, findable
+from carrel.adapters.postgres.rows import Row, from_json, scope_of
+from carrel.core.errors import Malformed
+from carrel.core.event import Event, Filter
+
+_CURSOR: Final = re.compile(r"(?:([0-9]{1,19})\.)?([0-9]{1,18})")
+
+
+class PostgresEvents:
+    """A cursor is ``<transaction>.<id>``; a bare id, as other stores have, came with a restore."""
+
+    def __init__(self, database: Database, bell: Bell) -> None:
+        self._database, self._bell = database, bell
+
+    async def after(
+        self, cursor: str | None, filter: Filter | None = None, *, limit: int = 500
+    ) -> tuple[Event, ...]:
+        self._bell.heed()
+        wanted: Row = (None, None, None, None, None)
+        if filter is not None:
+            scopes = sorted(scope for scope in filter.scopes if scope.tenant == filter.tenant)
+            wanted = (
+                findable(filter.tenant) or "",
+                filter.run if filter.run is None else findable(filter.run) or "",
+                sorted(filter.types) or None,
+                [scope.kind for scope in scopes] if filter.scopes else None,
+                [scope.name for scope in scopes] if filter.scopes else None,
+            )
+        rows = await self._database.rows("events_after", *_position(cursor), *wanted, limit)
+        return tuple(map(_event, rows))
+
+    async def latest(self) -> str:
+        """Whatever shows up later belongs to the transaction at the horizon or to a later one."""
+        found = await self._database.row("latest_event")
+        return f"{int(found[0]) - 1}.{found[1]}"
+
+    async def wake(self, seconds: float) -> bool:
+        """As the port says. An event can be seen once all that began before it have ended, so one
+        that is there but cannot be seen yet may wake too early: who was woken for nothing, or for
+        a second by nothing, looks again."""
+        return await self._bell.heard(seconds)
+
+
+def _position(cursor: str | None) -> tuple[str, int]:
+    if cursor is None:
+        return "0", 0
+    match = _CURSOR.fullmatch(cursor)
+    if match is None:
+        raise Malformed("that is not an event cursor")
+    return match[1] or "0", int(match[2])
+
+
+def _event(row: Row) -> Event:
+    xid, id, tenant, kind, name, run, sequence, type, payload, at = row
+    scope = None if kind is None else scope_of(tenant, kind, name)
+    told = from_json(payload)
+    return Event(f"{xid}.{id}", f"ev_{id}", type, tenant, at, told, scope, run, sequence)

@@ -1,0 +1,52 @@
+-- Looking after the store as a whole.
+
+-- Drop the versions of a scope that `keep` does not cover and no kept run can see; say how many.
+-- Its name is taken, so that no run starts to see one of them meanwhile.
+CREATE FUNCTION prune_scope(name_of text, of_scope bigint, keep bigint) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    gone bigint;
+BEGIN
+    PERFORM take_locks(ARRAY[name_of], '{}');
+    DELETE FROM version AS v USING entry AS e
+     WHERE e.scope = of_scope AND v.scope = of_scope AND v.path = e.path
+       AND v.version <= e.version - keep
+       AND NOT EXISTS (
+           SELECT FROM run_layer AS l
+            WHERE l.scope = of_scope AND l.revision >= v.revision
+              AND l.revision < (SELECT m.revision FROM version AS m
+                                 WHERE m.scope = of_scope AND m.path = v.path
+                                   AND m.version > v.version ORDER BY m.version LIMIT 1));
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    RETURN gone;
+END $$;
+
+-- Drop those of these contents that nothing refers to; say how many. A commit that is about to refer
+-- to one shares its name: that one is passed over.
+CREATE FUNCTION drop_contents(ids bigint[]) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    free bigint[];
+    gone bigint;
+BEGIN
+    PERFORM take_locks('{}', '{}');
+    free = ARRAY(SELECT w.id FROM unnest(ids) AS w (id)
+                  WHERE pg_try_advisory_xact_lock(hashtextextended('content/' || w.id, 0)));
+    DELETE FROM content AS c
+     WHERE c.id = ANY (free)
+       AND NOT EXISTS (SELECT FROM version AS v WHERE v.content = c.id)
+       AND NOT EXISTS (SELECT FROM version AS v WHERE v.base = c.id);
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    RETURN gone;
+END $$;
+
+-- Go on counting where what was loaded ends.
+CREATE FUNCTION continue_numbers() RETURNS void LANGUAGE sql AS $$
+    SELECT setval('scope_id_seq', n) FROM (SELECT max(id) AS n FROM scope) AS x WHERE n > 0;
+    SELECT setval('audit_id_seq', n) FROM (SELECT max(id) AS n FROM audit) AS x WHERE n > 0;
+    SELECT setval('content_id_seq', n)
+      FROM (SELECT greatest((SELECT max(id) FROM content),
+                            (SELECT value FROM counter WHERE name = 'content')) AS n) AS x WHERE n > 0;
+    SELECT setval('event_id_seq', n)
+      FROM (SELECT greatest((SELECT max(id) FROM event),
+                            (SELECT value FROM counter WHERE name = 'event')) AS n) AS x WHERE n > 0;
+$$;

@@ -1,0 +1,205 @@
+"""Many commits as the columns that ``apply_commits`` takes, and its answer as their outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from carrel.adapters.postgres.rows import Row, columns, digest_bytes, from_json, head_of, to_json
+from carrel.core.names import Digest, Path, Scope
+from carrel.core.record import Change, Noun
+from carrel.core.tree import (
+    Applied,
+    Blob,
+    Commit,
+    Conflict,
+    Entry,
+    Full,
+    Head,
+    Outcome,
+    Write,
+)
+
+
+class Parcel:
+    """Commits on their way to the server. A row refers to another by its place, from 1."""
+
+    def __init__(self, commits: Sequence[Commit]) -> None:
+        self._commits = commits
+        self._mine: set[str] = set()
+        self._ours: set[str] = set()
+        self._scopes: dict[Scope, int] = {}
+        self._paths: dict[tuple[Scope, Path], int] = {}
+        self._shelves: dict[tuple[str, Noun], int] = {}
+        self._blobs: dict[tuple[Digest, int | None], int] = {}
+        self._path_rows: list[Row] = []
+        self._blob_rows: list[Row] = []
+        self._commit_rows: list[Row] = []
+        self._expect_rows: list[Row] = []
+        self._shelf_rows: list[Row] = []
+        self._quota_rows: list[Row] = []
+        self._write_rows: list[Row] = []
+        self._starts: list[Row] = [(0, 0, 0, 0)]
+        for commit in commits:
+            self._add(commit)
+
+    def arguments(self) -> list[Any]:
+        scopes = [(scope.tenant, scope.kind, scope.name) for scope in self._scopes]
+        return [
+            list(self._mine),
+            list(self._ours - self._mine),
+            *columns(scopes, 3),
+            *columns(self._path_rows, 2),
+            *columns(list(self._shelves), 2),
+            *columns(self._blob_rows, 4),
+            *columns(self._commit_rows, 7),
+            *columns(self._starts, 4),
+            *columns(self._expect_rows, 3),
+            *columns(self._shelf_rows, 2),
+            *columns(self._quota_rows, 3),
+            *columns(self._write_rows, 6),
+        ]
+
+    def outcomes(self, answer: Row) -> list[Outcome]:
+        what, rows, writes, facts, *heads_and_ids = answer
+        heads = self._heads(*heads_and_ids)
+        outcomes: list[Outcome] = []
+        for n, commit in enumerate(self._commits):
+            starts = self._starts[n]
+            if what[n] == "a":
+                outcomes.append(Applied(tuple(heads[starts[3] : self._starts[n + 1][3]])))
+            elif what[n] == "e":
+                expect = commit.expects[rows[n] - starts[0] - 1]
+                found = heads[writes[n] - 1] if writes[n] else _told(expect.path, facts[n])
+                outcomes.append(Conflict(expect, found))
+            elif what[n] == "s":
+                outcomes.append(Conflict(commit.shelves[rows[n] - starts[1] - 1]))
+            elif what[n] == "c":
+                place, handle = from_json(facts[n])
+                outcomes.append(Conflict(commit.changes[place - 1], handle=handle))
+            else:
+                quota = commit.quotas[rows[n] - starts[2] - 1]
+                outcomes.append(Full(quota, *from_json(facts[n])))
+        return outcomes
+
+    def _heads(self, versions: Row, revisions: Row, moments: Row, ids: Row) -> list[Head]:
+        """What each write became; for those of refused commits, nothing that may be used."""
+        writes = (write for commit in self._commits for write in commit.writes)
+        heads = []
+        for n, write in enumerate(writes):
+            entry = write.entry
+            if entry is not None:
+                _, _, blob, base, _, _ = self._write_rows[n]
+                kept = Blob(entry.blob.digest, entry.blob.size, ids[blob - 1])
+                beneath = entry.base and Blob(entry.base.digest, entry.base.size, ids[base - 1])
+                entry = Entry(kept, beneath, entry.type)
+            heads.append(Head(write.path, versions[n], revisions[n], moments[n], entry))
+        return heads
+
+    def _add(self, commit: Commit) -> None:
+        for expect in commit.expects:
+            place = self._path(expect.scope, expect.path)
+            self._expect_rows.append((place, expect.version, expect.live))
+        for shelf in commit.shelves:
+            place = self._shelf(shelf.tenant, shelf.noun)
+            self._shelf_rows.append((place, shelf.revision))
+        for quota in commit.quotas:
+            self._quota_rows.append((self._scope(quota.scope), quota.files, quota.size))
+        self._add_writes(commit.writes)
+        rows = (self._expect_rows, self._shelf_rows, self._quota_rows, self._write_rows)
+        self._starts.append(tuple(map(len, rows)))
+        self._commit_rows.append(
+            (
+                *(commit.by, commit.why, commit.at, max(commit.keep, 1), self._run(commit)),
+                self._changes(commit.changes) if commit.changes else None,
+                self._receipt(commit),
+            )
+        )
+
+    def _add_writes(self, writes: Sequence[Write]) -> None:
+        number = len(self._commit_rows) + 1
+        places = [self._path(write.scope, write.path) for write in writes]
+        last = {place: n for n, place in enumerate(places)}
+        for n, (write, place) in enumerate(zip(writes, places, strict=True)):
+            self._mine.add(scope_name(write.scope))
+            entry = write.entry
+            said: Row = (None, None, None)
+            if entry is not None:
+                said = (self._blob(entry.blob), entry.base and self._blob(entry.base), entry.type)
+            self._write_rows.append((number, place, *said, last[place] == n))
+
+    def _scope(self, scope: Scope) -> int:
+        place = self._scopes.get(scope)
+        if place is None:
+            place = self._scopes[scope] = len(self._scopes) + 1
+            self._ours.add(scope_name(scope))
+        return place
+
+    def _path(self, scope: Scope, path: Path) -> int:
+        place = self._paths.get((scope, path))
+        if place is None:
+            self._path_rows.append((self._scope(scope), path.text))
+            place = self._paths[scope, path] = len(self._path_rows)
+        return place
+
+    def _shelf(self, tenant: str, noun: Noun) -> int:
+        place = self._shelves.get((tenant, noun))
+        if place is None:
+            place = self._shelves[tenant, noun] = len(self._shelves) + 1
+            self._ours.add(f"shelf/{tenant}/{noun}")
+        return place
+
+    def _blob(self, blob: Blob) -> int:
+        ref = blob.ref if isinstance(blob.ref, int) else None
+        place = self._blobs.get((blob.digest, ref))
+        if place is None:
+            body = blob.ref if ref is None else None
+            self._blob_rows.append((ref, digest_bytes(blob.digest), blob.size, body))
+            place = self._blobs[blob.digest, ref] = len(self._blob_rows)
+            if ref is not None:
+                self._ours.add(f"content/{ref}")
+        return place
+
+    def _run(self, commit: Commit) -> str | None:
+        if commit.run is not None:
+            self._mine.add(f"run/{commit.run}")
+        return commit.run
+
+    def _changes(self, changes: Sequence[Change]) -> str:
+        self._mine.add("records")
+        self._mine.update(f"shelf/{change.tenant}/{change.noun}" for change in changes)
+        return to_json(
+            [
+                {
+                    "tenant": change.tenant,
+                    "noun": change.noun,
+                    "id": change.id,
+                    "body": None if change.body is None else to_json(change.body),
+                    "expected": change.expected,
+                    "handles": () if change.body is None else change.handles,
+                    "links": change.links,
+                }
+                for change in changes
+            ]
+        )
+
+    def _receipt(self, commit: Commit) -> str | None:
+        key = commit.receipt
+        if key is None:
+            return None
+        self._mine.add(f"receipt/{key.tenant}/{key.endpoint}/{key.key}")
+        return to_json((key.tenant, key.endpoint, key.key))
+
+
+def scope_name(scope: Scope) -> str:
+    """What a scope is locked by."""
+    return f"scope/{scope.tenant}/{scope.kind}/{scope.name}"
+
+
+def _told(path: Path, facts: str | None) -> Head | None:
+    if facts is None:
+        return None
+    row = from_json(facts)
+    for place in (4, 8):
+        row[place] = row[place] and bytes.fromhex(row[place])
+    return head_of(path, row, 0)

@@ -1,0 +1,74 @@
+"""Records in PostgreSQL: reading them, and noting when they were last used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from carrel.adapters.postgres.batcher import Batcher
+from carrel.adapters.postgres.database import Database, findable
+from carrel.adapters.postgres.rows import Row, columns, from_json, record_of
+from carrel.core.names import Moment
+from carrel.core.record import Deed, Noun, Record
+
+
+class PostgresRecords:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._revisions: Batcher[None, int] = Batcher(self._revision, lambda _: 0)
+
+    async def close(self) -> None:
+        await self._revisions.close()
+
+    async def get(self, tenant: str, noun: Noun, ids: Sequence[str]) -> tuple[Record | None, ...]:
+        wanted = [findable(id) for id in ids]
+        rows = await self._database.rows("records", wanted, findable(tenant), noun)
+        return _placed(rows, len(ids))
+
+    async def named(self, handles: Sequence[str]) -> tuple[Record | None, ...]:
+        rows = await self._database.rows("records_named", [findable(name) for name in handles])
+        return _placed(rows, len(handles))
+
+    async def list(
+        self, tenant: str, noun: Noun, *, link: str = "", after: str = "", limit: int = 100
+    ) -> tuple[Record, ...]:
+        owner, name = findable(tenant), findable(link)
+        if tenant and link:
+            rows = await self._database.rows("records_linked", owner, noun, name, after, limit)
+        elif tenant:
+            rows = await self._database.rows("records_listed", owner, noun, after, limit)
+        elif link:
+            rows = await self._database.rows("records_linked_everywhere", noun, name, after, limit)
+        else:
+            rows = await self._database.rows("records_everywhere", noun, after, limit)
+        return tuple(map(record_of, rows))
+
+    async def shelves(self, asks: Sequence[tuple[str, Noun]]) -> tuple[int, ...]:
+        revisions = await self._database.value("shelves", *columns(asks, 2)) if asks else ()
+        return tuple(revisions)
+
+    async def revision(self) -> int:
+        return await self._revisions.ask(None)
+
+    async def used(self, marks: Mapping[str, Moment]) -> None:
+        if marks:
+            await self._database.rows("use", *columns(sorted(marks.items()), 2))
+
+    async def last_used(self, ids: Sequence[str]) -> tuple[Moment | None, ...]:
+        rows = await self._database.rows("used", [findable(id) for id in ids])
+        found = {place: at for place, at in rows}
+        return tuple(found.get(n + 1) for n in range(len(ids)))
+
+    async def audit(self, tenant: str, *, before: int = 0, limit: int = 100) -> tuple[Deed, ...]:
+        rows = await self._database.rows("audit", findable(tenant), before or 2**62, limit)
+        return tuple(
+            Deed(id, owner, at, by, why, tuple(from_json(subjects)))
+            for id, owner, at, by, why, subjects in rows
+        )
+
+    async def _revision(self, asks: Sequence[None]) -> Sequence[int]:
+        return [await self._database.value("records_revision")] * len(asks)
+
+
+def _placed(rows: Sequence[Row], count: int) -> tuple[Record | None, ...]:
+    found = {row[0]: record_of(row, 1) for row in rows}
+    return tuple(found.get(n + 1) for n in range(count))

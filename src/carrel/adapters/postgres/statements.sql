@@ -1,0 +1,325 @@
+-- name: encoding
+SELECT pg_encoding_to_char(encoding) FROM pg_database WHERE datname = current_database();
+
+-- name: migration_lock
+SELECT pg_advisory_xact_lock(hashtextextended('carrel/migration', 0));
+
+-- name: migration_table
+CREATE TABLE IF NOT EXISTS migration (
+    name     text COLLATE "C" PRIMARY KEY,
+    checksum text NOT NULL,
+    at       bigint NOT NULL
+);
+
+-- name: migrations
+SELECT name, checksum FROM migration ORDER BY name;
+
+-- name: add_migration
+INSERT INTO migration (name, checksum, at) VALUES ($1, $2, $3);
+
+-- name: events_from_elsewhere
+SELECT EXISTS (SELECT FROM event WHERE xid >= pg_snapshot_xmax(pg_current_snapshot()));
+
+-- name: take_everything
+SELECT take_everything();
+
+-- name: rebase
+SELECT take_everything(), rebase_events();
+
+-- name: apply_commits
+SELECT * FROM apply_commits($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
+                            $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30,
+                            $31, $32, $33, $34, $35, $36, $37, $38);
+
+-- name: revisions
+SELECT coalesce(s.revision, 0)
+  FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS w (tenant, kind, name, n)
+  LEFT JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
+ ORDER BY w.n;
+
+-- name: heads
+SELECT coalesce(s.revision, 0), e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
+       e.base, b.digest, b.size
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY
+    AS w (tenant, kind, name, path, n)
+  LEFT JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
+  LEFT JOIN entry AS e ON e.scope = s.id AND e.path = w.path
+  LEFT JOIN content AS b ON b.id = e.base
+ ORDER BY w.n;
+
+-- name: heads_then
+SELECT coalesce(w.revision, s.revision, 0), h.version, h.revision, h.at, h.content, h.digest, h.size,
+       h.type, h.base, b.digest, b.size
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY
+    AS w (tenant, kind, name, path, revision, n)
+  LEFT JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
+  LEFT JOIN LATERAL (
+       SELECT e.version, e.revision, e.at, e.content, e.digest, e.size, e.type, e.base
+         FROM entry AS e
+        WHERE w.revision IS NULL AND e.scope = s.id AND e.path = w.path
+       UNION ALL
+       (SELECT v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base
+          FROM version AS v
+         WHERE v.scope = s.id AND v.path = w.path AND v.revision <= w.revision
+         ORDER BY v.version DESC LIMIT 1)) AS h ON true
+  LEFT JOIN content AS b ON b.id = h.base
+ ORDER BY w.n;
+
+-- name: trees
+SELECT w.n, coalesce(w.revision, s.revision, 0), h.path, h.version, h.revision, h.at, h.content,
+       h.digest, h.size, h.type, h.base, b.digest, b.size
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY
+    AS w (tenant, kind, name, revision, n)
+  LEFT JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
+  LEFT JOIN LATERAL (
+       SELECT e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type, e.base
+         FROM entry AS e
+        WHERE e.scope = s.id AND e.path >= $5 AND ($6::text IS NULL OR e.path < $6)
+          AND e.content IS NOT NULL AND (w.revision IS NULL OR e.revision <= w.revision)
+       UNION ALL
+       SELECT e.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base
+         FROM entry AS e
+        CROSS JOIN LATERAL (
+              SELECT * FROM version AS n
+               WHERE n.scope = e.scope AND n.path = e.path AND n.revision <= w.revision
+               ORDER BY n.version DESC LIMIT 1) AS v
+        WHERE e.scope = s.id AND e.path >= $5 AND ($6::text IS NULL OR e.path < $6)
+          AND e.revision > w.revision AND v.content IS NOT NULL) AS h ON true
+  LEFT JOIN content AS b ON b.id = h.base;
+
+-- name: versions
+SELECT w.n, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest,
+       b.size, v.by, v.why, v.run
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY
+    AS w (tenant, kind, name, path, version, n)
+  JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
+  JOIN version AS v ON v.scope = s.id AND v.path = w.path AND v.version = w.version
+  LEFT JOIN content AS b ON b.id = v.base;
+
+-- name: history
+SELECT v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest, b.size,
+       v.by, v.why, v.run
+  FROM scope AS s
+  JOIN version AS v ON v.scope = s.id AND v.path = $4 AND v.version < $5
+  LEFT JOIN content AS b ON b.id = v.base
+ WHERE s.tenant = $1 AND s.kind = $2 AND s.name = $3
+ ORDER BY v.version DESC LIMIT $6;
+
+-- name: bodies
+SELECT id, body FROM content WHERE id = ANY ($1::bigint[]);
+
+-- name: records
+SELECT w.n, r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
+  FROM unnest($1::text[]) WITH ORDINALITY AS w (id, n)
+  JOIN record AS r ON r.tenant = $2 AND r.noun = $3 AND r.id = w.id;
+
+-- name: records_named
+SELECT w.n, r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
+  FROM unnest($1::text[]) WITH ORDINALITY AS w (name, n)
+  JOIN handle AS h ON h.name = w.name
+  JOIN record AS r ON r.tenant = h.tenant AND r.noun = h.noun AND r.id = h.id;
+
+-- name: records_listed
+SELECT tenant, noun, id, revision, body, created, changed FROM record
+ WHERE tenant = $1 AND noun = $2 AND id > $3 ORDER BY id LIMIT $4;
+
+-- name: records_everywhere
+SELECT tenant, noun, id, revision, body, created, changed FROM record
+ WHERE noun = $1 AND id > $2 ORDER BY id, tenant LIMIT $3;
+
+-- name: records_linked
+SELECT r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
+  FROM link AS l JOIN record AS r ON r.tenant = l.tenant AND r.noun = l.noun AND r.id = l.id
+ WHERE l.tenant = $1 AND l.noun = $2 AND l.name = $3 AND l.id > $4 ORDER BY l.id LIMIT $5;
+
+-- name: records_linked_everywhere
+SELECT r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
+  FROM record AS r
+ WHERE r.noun = $1 AND r.id > $3
+   AND EXISTS (SELECT FROM link AS l WHERE l.tenant = r.tenant AND l.noun = r.noun
+                                       AND l.name = $2 AND l.id = r.id)
+ ORDER BY r.id, r.tenant LIMIT $4;
+
+-- name: shelves
+SELECT shelf_revisions($1, $2);
+
+-- name: records_revision
+SELECT value FROM counter WHERE name = 'records';
+
+-- name: use
+INSERT INTO usage AS u (id, at) SELECT * FROM unnest($1::text[], $2::bigint[]) AS w (id, at)
+ON CONFLICT (id) DO UPDATE SET at = excluded.at WHERE u.at < excluded.at;
+
+-- name: used
+SELECT w.n, u.at FROM unnest($1::text[]) WITH ORDINALITY AS w (id, n) JOIN usage AS u ON u.id = w.id;
+
+-- name: audit
+SELECT id, tenant, at, by, why, subjects FROM audit
+ WHERE tenant = $1 AND id < $2 ORDER BY id DESC LIMIT $3;
+
+-- name: start_runs
+SELECT start_runs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+                  $19, $20, $21, $22);
+
+-- name: change_run
+SELECT change_run($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
+
+-- name: runs
+SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.by, r.started,
+       r.ended, r.parent, r.replay_of, r.kept, r.variables,
+       (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision) ORDER BY l.place)
+          FROM run_layer AS l JOIN scope AS f ON f.id = l.scope WHERE l.run = r.id)
+  FROM unnest($2::text[]) AS w (id)
+  JOIN run AS r ON r.id = w.id AND r.tenant = $1
+  JOIN scope AS s ON s.id = r.scope;
+
+-- name: runs_listed
+SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.by, r.started,
+       r.ended, r.parent, r.replay_of, r.kept, r.variables,
+       (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision) ORDER BY l.place)
+          FROM run_layer AS l JOIN scope AS f ON f.id = l.scope WHERE l.run = r.id)
+  FROM run AS r JOIN scope AS s ON s.id = r.scope
+ WHERE r.tenant = $1 AND ($2::text IS NULL OR r.id < $2)
+ ORDER BY r.id DESC LIMIT $3;
+
+-- name: runs_of_scope
+SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.by, r.started,
+       r.ended, r.parent, r.replay_of, r.kept, r.variables,
+       (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision) ORDER BY l.place)
+          FROM run_layer AS l JOIN scope AS f ON f.id = l.scope WHERE l.run = r.id)
+  FROM scope AS s JOIN run AS r ON r.scope = s.id
+ WHERE s.tenant = $4 AND s.kind = $5 AND s.name = $6 AND r.tenant = $1
+   AND ($2::text IS NULL OR r.id < $2)
+ ORDER BY r.id DESC LIMIT $3;
+
+-- name: events_after
+SELECT * FROM events_after($1::text::xid8, $2, $3, $4, $5, $6, $7, $8);
+
+-- name: latest_event
+SELECT event_horizon()::text, last_event();
+
+-- name: claim_receipt
+SELECT * FROM claim_receipt($1, $2, $3, $4, $5, $6);
+
+-- name: settle_receipt
+UPDATE receipt SET status = $4, sealed = $5
+ WHERE tenant = $1 AND endpoint = $2 AND key = $3 AND status IS NULL;
+
+-- name: drop_receipt
+DELETE FROM receipt
+ WHERE tenant = $1 AND endpoint = $2 AND key = $3 AND versions IS NULL AND status IS NULL;
+
+-- name: mark
+SELECT cursor FROM mark WHERE name = 'deliveries';
+
+-- name: enqueue_deliveries
+SELECT enqueue_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
+
+-- name: lease_deliveries
+WITH ripe AS (
+    SELECT d.id, d.due FROM delivery AS d WHERE d.state = 'pending' AND d.due <= $1
+     ORDER BY d.due, d.id LIMIT $3 FOR UPDATE SKIP LOCKED
+), leased AS (
+    UPDATE delivery AS d SET due = $2 FROM ripe WHERE d.id = ripe.id
+    RETURNING d.id, d.tenant, d.webhook, d.type, d.body, d.state, d.created, d.due, d.tries,
+              ripe.due AS was
+)
+SELECT id, tenant, webhook, type, body, state, created, due, tries FROM leased ORDER BY was, id;
+
+-- name: settle_deliveries
+SELECT settle_deliveries($1, $2, $3, $4, $5, $6, $7, $8);
+
+-- name: deliveries
+SELECT d.id, d.tenant, d.webhook, d.type, d.body, d.state, d.created, d.due, d.tries
+  FROM unnest($2::text[]) AS w (id) JOIN delivery AS d ON d.id = w.id AND d.tenant = $1;
+
+-- name: deliveries_listed
+SELECT d.id, d.tenant, d.webhook, d.type, d.body, d.state, d.created, d.due, d.tries,
+       (SELECT jsonb_agg(jsonb_build_array(a.at, a.status, a.problem, a.took) ORDER BY a.place)
+          FROM attempt AS a WHERE a.delivery = d.id)
+  FROM delivery AS d
+ WHERE d.tenant = $1 AND d.webhook = $2 AND ($3::text IS NULL OR d.id < $3)
+ ORDER BY d.id DESC LIMIT $4;
+
+-- name: replay_delivery
+UPDATE delivery SET state = 'pending', due = $3, tries = 0 WHERE id = $1 AND tenant = $2;
+
+-- name: ping
+SELECT 1;
+
+-- name: is_empty
+SELECT NOT EXISTS (SELECT FROM scope) AND NOT EXISTS (SELECT FROM record)
+   AND NOT EXISTS (SELECT FROM event) AND NOT EXISTS (SELECT FROM content);
+
+-- name: frozen_counter
+SELECT name, CASE name WHEN 'content' THEN (SELECT last_value FROM content_id_seq)
+                       WHEN 'event' THEN last_event() ELSE value END
+  FROM counter WHERE name <> 'loaded' ORDER BY name;
+
+-- name: frozen_mark
+SELECT name, portable_mark(cursor)::text FROM mark ORDER BY name;
+
+-- name: prunable_scopes
+SELECT s.id, s.tenant, s.kind, s.name, k.keep
+  FROM scope AS s
+  LEFT JOIN unnest($1::text[], $2::bigint[], $3::bigint[]) AS p (tenant, keep, shared)
+    ON p.tenant = s.tenant
+ CROSS JOIN LATERAL (
+       SELECT coalesce(CASE WHEN s.kind = 'workspace' AND starts_with(s.name, 'ws_')
+                            THEN p.shared ELSE p.keep END, 100) AS keep) AS k
+ WHERE EXISTS (SELECT FROM entry AS e JOIN version AS v ON v.scope = e.scope AND v.path = e.path
+                WHERE e.scope = s.id AND e.version > k.keep AND v.version <= e.version - k.keep);
+
+-- name: prune_scope
+SELECT prune_scope($1, $2, $3);
+
+-- name: policies
+SELECT tenant, body FROM record WHERE noun = 'policy' AND id = 'policy';
+
+-- name: unused_contents
+SELECT c.id FROM content AS c
+ WHERE c.id > $1 AND c.at < $2
+   AND NOT EXISTS (SELECT FROM version AS v WHERE v.content = c.id)
+   AND NOT EXISTS (SELECT FROM version AS v WHERE v.base = c.id)
+ ORDER BY c.id LIMIT $3;
+
+-- name: drop_contents
+SELECT drop_contents($1);
+
+-- name: drop_receipts
+DELETE FROM receipt WHERE claimed < $1;
+
+-- name: drop_attempts
+DELETE FROM attempt AS a USING delivery AS d
+ WHERE d.id = a.delivery AND d.state <> 'pending' AND d.created < $1;
+
+-- name: drop_deliveries
+DELETE FROM delivery WHERE state <> 'pending' AND created < $1;
+
+-- name: drop_events
+DELETE FROM event AS e USING mark AS m
+ WHERE m.name = 'deliveries' AND e.at < $1
+   AND (e.xid, e.id) <= (split_part(m.cursor, '.', 1)::xid8, split_part(m.cursor, '.', 2)::bigint)
+   AND NOT EXISTS (SELECT FROM run AS r WHERE r.id = e.run AND r.kept = 1);
+
+-- name: outside_digests
+SELECT DISTINCT digest FROM content WHERE body IS NULL;
+
+-- name: load_counter
+INSERT INTO counter (name, value) SELECT * FROM unnest($1::text[], $2::bigint[])
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- name: loading
+ALTER TABLE event ALTER COLUMN xid SET DEFAULT '0';
+
+-- name: loaded
+ALTER TABLE event ALTER COLUMN xid SET DEFAULT pg_current_xact_id();
+
+-- name: continue_numbers
+SELECT continue_numbers();
+
+-- name: load_marks
+UPDATE mark SET cursor = '0.' || cursor;
+
+-- name: note_loaded
+UPDATE counter SET value = last_event() WHERE name = 'loaded';

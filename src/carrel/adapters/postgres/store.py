@@ -1,0 +1,68 @@
+"""The store as a whole: opened, its parts by name, closed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from carrel.adapters.postgres.bell import Bell
+from carrel.adapters.postgres.blobs import PostgresBlobs
+from carrel.adapters.postgres.database import connected, prepare
+from carrel.adapters.postgres.deliveries import PostgresDeliveries
+from carrel.adapters.postgres.events import PostgresEvents
+from carrel.adapters.postgres.receipts import PostgresReceipts
+from carrel.adapters.postgres.records import PostgresRecords
+from carrel.adapters.postgres.runs import PostgresRuns
+from carrel.adapters.postgres.trees import Counts, PostgresTrees
+from carrel.adapters.postgres.upkeep import PostgresUpkeep
+from carrel.ports import Objects
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresStore:
+    trees: PostgresTrees
+    blobs: PostgresBlobs
+    records: PostgresRecords
+    runs: PostgresRuns
+    events: PostgresEvents
+    receipts: PostgresReceipts
+    deliveries: PostgresDeliveries
+    upkeep: PostgresUpkeep
+
+    @property
+    def counts(self) -> Counts:
+        return self.trees.counts
+
+    @property
+    def waiting(self) -> int:
+        return self.trees.waiting
+
+
+@asynccontextmanager
+async def open_store(
+    url: str, *, objects: Objects | None = None, inline: int = 65536, pool: int = 10
+) -> AsyncIterator[PostgresStore]:
+    """Open the database, bringing it up to date; finish what was asked at the end.
+
+    ``pool`` is the most connections it keeps for short questions. One more listens for events of
+    others once somebody waits for them, and upkeep makes its own.
+    """
+    await prepare(url)
+    async with connected(url, pool) as database:
+        bell = Bell(database)
+        store = PostgresStore(
+            trees=PostgresTrees(database, bell),
+            blobs=PostgresBlobs(database, objects, inline),
+            records=PostgresRecords(database),
+            runs=PostgresRuns(database, bell),
+            events=PostgresEvents(database, bell),
+            receipts=PostgresReceipts(database),
+            deliveries=PostgresDeliveries(database),
+            upkeep=PostgresUpkeep(database),
+        )
+        try:
+            yield store
+        finally:
+            for part in (store.trees, store.blobs, store.records, bell):
+                await part.close()
