@@ -5,13 +5,22 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import pytest
 from tests.services import ask, databases
 from tests.services.s3 import Bucket
 
 HOLD = pytest.StashKey[ask.Hold]()
+Result = TypeVar("Result")
+
+
+def run(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run it to its end in a thread, since a fixture may be asked for inside an event loop."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -46,26 +55,26 @@ def postgres_server() -> str:
 @pytest.fixture(scope="session")
 def postgres_template(postgres_server: str) -> Iterator[str]:
     """The name of the database that `databases.prepare` filled."""
-    name = asyncio.run(databases.create(postgres_server))
-    asyncio.run(databases.prepare(databases.within(postgres_server, name)))
+    name = run(databases.create(postgres_server))
+    run(databases.prepare(databases.within(postgres_server, name)))
     yield name
-    asyncio.run(databases.drop(postgres_server, name))
+    run(databases.drop(postgres_server, name))
 
 
 @pytest.fixture
 def postgres_url(postgres_server: str, postgres_template: str) -> Iterator[str]:
     """The URL of a fresh database, a copy of the template."""
-    name = asyncio.run(databases.create(postgres_server, postgres_template))
+    name = run(databases.create(postgres_server, postgres_template))
     yield databases.within(postgres_server, name)
-    asyncio.run(databases.drop(postgres_server, name))
+    run(databases.drop(postgres_server, name))
 
 
 @pytest.fixture
 def empty_postgres_url(postgres_server: str) -> Iterator[str]:
     """The URL of a fresh database in which there is nothing."""
-    name = asyncio.run(databases.create(postgres_server))
+    name = run(databases.create(postgres_server))
     yield databases.within(postgres_server, name)
-    asyncio.run(databases.drop(postgres_server, name))
+    run(databases.drop(postgres_server, name))
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Final, Protocol
 
+import asyncpg
+
 from carrel.adapters.directory import DirectoryObjects
 from carrel.adapters.memory import MemoryStore
+from carrel.adapters.postgres import open_store as postgres_store
 from carrel.adapters.sqlite import open_store as sqlite_store
 from carrel.core.names import Digest
 from carrel.ports import Blobs, Deliveries, Events, Objects, Receipts, Records, Runs, Trees, Upkeep
@@ -127,7 +130,31 @@ async def _tamper_with(objects: Objects, digest: Digest) -> None:
         await objects.put(digest, flipped(content))
 
 
+@asynccontextmanager
+async def postgres(place: Place) -> AsyncIterator[World]:
+    url, objects = place.database(), DirectoryObjects(place.directory / "objects")
+
+    async def tamper(digest: Digest) -> None:
+        connection = await asyncpg.connect(url)
+        try:
+            await connection.execute(
+                "UPDATE content SET body = set_byte(body, 0, get_byte(body, 0) # 1)"
+                " WHERE digest = $1 AND body IS NOT NULL",
+                bytes.fromhex(digest.removeprefix("sha256:")),
+            )
+        finally:
+            await connection.close()
+        await _tamper_with(objects, digest)
+
+    def twin() -> AbstractAsyncContextManager[Store]:
+        return postgres_store(url, objects=objects)
+
+    async with postgres_store(url, objects=objects) as store:
+        yield World(store, tamper, twin, store.upkeep)
+
+
 STORES: Final[Mapping[str, Callable[[Place], AbstractAsyncContextManager[World]]]] = {
     "memory": memory,
     "sqlite": sqlite,
+    "postgres": postgres,
 }

@@ -7,9 +7,12 @@ from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 
+from carrel.adapters import postgres
+
 
 async def prepare(url: str) -> None:
     """Fill the template, which is empty so far. What is put here is in every test's database."""
+    await postgres.prepare(url)
 
 
 async def create(admin_url: str, template: str | None = None) -> str:
