@@ -29,7 +29,6 @@ def connect(file: File) -> sqlite3.Connection:
         "busy_timeout = 30000",
         "synchronous = FULL",
         "wal_autocheckpoint = 0",
-        "journal_size_limit = 4194304",
         "cache_size = -16000",
         "temp_store = MEMORY",
     ):

@@ -68,7 +68,7 @@ class SqliteEvents:
 
     def _changed(self) -> bool:
         """Whether anything was written since somebody last asked; all who wait hear of it."""
-        version = self._reader.version()
+        version = self._reader.index.version()
         changed, self._seen = version != self._seen, version
         if changed:
             self._ring()

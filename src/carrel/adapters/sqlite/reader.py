@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import mmap
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -11,11 +10,10 @@ from pathlib import Path as File
 from typing import Any, Final, TypeVar
 
 from carrel.adapters.sqlite.database import connect, transaction
+from carrel.adapters.sqlite.index import WalIndex
 
 Found = TypeVar("Found")
 _MOST: Final = 20_000
-_HEADER: Final = 48
-"""Bytes of the header of SQLite's WAL-index; a second copy follows it."""
 
 
 class Reader:
@@ -29,21 +27,13 @@ class Reader:
         self._opened: list[sqlite3.Connection] = []
         self._memo: dict[Any, Any] = {}
         self._seen = b""
-        self._header = _mapped(file, self.db)
+        self.index = WalIndex(file, self.db)
         self.hits = 0
         self.misses = 0
 
-    def version(self) -> bytes:
-        """Changes when anybody, in any process, has committed anything.
-
-        This is the header of the log's index, which every commit rewrites before it can be seen:
-        the same that SQLite itself compares, without the locks that asking it would take.
-        """
-        return self._header[:_HEADER]
-
     def remember(self, key: Any, find: Callable[[sqlite3.Connection], Found]) -> Found:
         """What ``find`` gives, asked once for as long as nobody commits anything."""
-        version = self.version()
+        version = self.index.version()
         if version != self._seen or len(self._memo) > _MOST:
             self._memo.clear()
             self._seen = version
@@ -69,13 +59,6 @@ class Reader:
             return find(db)
 
     def close(self) -> None:
-        self._header.close()
+        self.index.close()
         for db in (self.db, *self._opened):
             db.close()
-
-
-def _mapped(file: File, db: sqlite3.Connection) -> mmap.mmap:
-    """The log's index, which exists for as long as a connection that has read is open."""
-    db.execute("SELECT count(*) FROM counter").fetchone()
-    with open(f"{file}-shm", "rb") as index:
-        return mmap.mmap(index.fileno(), 2 * _HEADER, prot=mmap.PROT_READ)

@@ -16,12 +16,14 @@ from typing import Any, Final, TypeVar
 
 from carrel.adapters.sqlite.batch import Batch
 from carrel.adapters.sqlite.database import connect, transaction
+from carrel.adapters.sqlite.index import WalIndex
 
 Answer = TypeVar("Answer")
 Work = Callable[[sqlite3.Connection, Batch], Any]
 
 _MOST: Final = 256
-_CHECKPOINT: Final = 8 * 2**20
+_CHECKPOINT: Final = 2_000
+"""Pages, 8 MB of them, after which the log is moved into the file."""
 
 
 @dataclass(slots=True)
@@ -55,7 +57,7 @@ class Writer:
     def __post_init__(self) -> None:
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._db = connect(self.file)
-        self._wal = File(f"{self.file}-wal")
+        self._index = WalIndex(self.file, self._db)
         self._noted = 0
         self._tidy = threading.Event()
         self._stopping = False
@@ -91,6 +93,7 @@ class Writer:
             thread.join()
         with suppress(sqlite3.Error):
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._index.close()
         self._db.close()
 
     def _serve(self) -> None:
@@ -102,7 +105,7 @@ class Writer:
                     self._together(jobs, lock)
                     _answer(jobs)
                     self.on_commit()
-                    self._look_at_wal()
+                    self._look_at_log()
 
     def _take(self) -> tuple[list[Job], bool]:
         """Wait for one job, then take all that have come meanwhile."""
@@ -137,13 +140,12 @@ class Writer:
         self.counts.transactions += 1
         self.counts.jobs += len(jobs)
 
-    def _look_at_wal(self) -> None:
-        try:
-            size = self._wal.stat().st_size
-        except FileNotFoundError:
-            return
-        if size > _CHECKPOINT and abs(size - self._noted) > _CHECKPOINT // 4:
-            self._noted = size
+    def _look_at_log(self) -> None:
+        frames = self._index.frames()
+        if frames < self._noted:
+            self._noted = 0
+        if frames > self._noted + _CHECKPOINT:
+            self._noted = frames
             self._tidy.set()
 
     def _checkpoint(self) -> None:
