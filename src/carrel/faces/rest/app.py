@@ -6,7 +6,6 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -38,7 +37,8 @@ Authenticate: TypeAlias = Callable[[Headers], Awaitable[Actor]]
 App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 
 _SANE_ID: Final = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
-_GUARDED: Final = b"/v1/"
+_GUARDED: Final = re.compile(rb"/v1(?:/|$)")
+"""Beneath it a stranger learns nothing, not even what is not there."""
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _BODILESS: Final = frozenset({204, 304})
 
@@ -137,9 +137,13 @@ class Rest:
         return f"{self._process}-{self._count:x}"
 
     async def _serve(self, x: Exchange) -> None:
-        answer = await self._answer(x)
-        if answer is None:
-            return
+        try:
+            answer = await self._do(x)
+        except Exception as error:
+            said = self._said(x, error)
+            if said is None:
+                return
+            answer = said
         x.status = answer.status
         if answer.source is not None:
             await self._stream(x, answer)
@@ -150,28 +154,28 @@ class Rest:
             headers.append((b"content-length", b"%d" % len(body)))
         if x.method == "HEAD":
             body = b""
-        with suppress(OSError):  # The client has left.
+        try:
             await x.send({"type": "http.response.start", "status": x.status, "headers": headers})
             await x.send({"type": "http.response.body", "body": body})
+        except OSError:
+            pass  # The client has left, and that is no error.
 
-    async def _answer(self, x: Exchange) -> Answer | None:
-        """What to answer, if anybody is still there to be answered."""
-        try:
-            try:
-                return await self._do(x)
-            except Refusal as refusal:
-                return refused(refusal)
-        except Gone:
-            return None
-        except TooSlow:
-            close = [(b"connection", b"close")]
-            return problem(TOO_SLOW, "the body took too long to arrive", headers=close)
-        except Corrupt as corrupt:
-            self._log.failure(x.request_id, corrupt)
-            return corrupted(str(corrupt), x.request_id)
-        except Exception as error:
-            self._log.failure(x.request_id, error)
-            return failed(x.request_id)
+    def _said(self, x: Exchange, error: Exception) -> Answer | None:
+        """What to answer to what was raised, if anybody is still there to be answered."""
+        match error:
+            case Refusal():
+                return refused(error)
+            case Gone():
+                return None
+            case TooSlow():
+                close = [(b"connection", b"close")]
+                return problem(TOO_SLOW, "the body took too long to arrive", headers=close)
+            case Corrupt():
+                self._log.failure(x.request_id, error)
+                return corrupted(str(error), x.request_id)
+            case _:
+                self._log.failure(x.request_id, error)
+                return failed(x.request_id)
 
     async def _do(self, x: Exchange) -> Answer:
         bound = x.bound
@@ -194,7 +198,7 @@ class Rest:
         """Nothing listens there, or not to that; a stranger is not told which."""
         if x.leaf is not None and x.method == "OPTIONS":
             return Answer.empty(204, {"Allow": x.leaf.allow})
-        if x.raw.startswith(_GUARDED):
+        if _GUARDED.match(x.raw):
             x.actor = await self._authenticate(x.headers)
         if x.leaf is None:
             raise Missing("there is nothing at this address")
@@ -244,7 +248,7 @@ class Rest:
             )
 
     def _mounted(self, raw: bytes) -> Mount | None:
-        if raw.startswith(_GUARDED):
+        if _GUARDED.match(raw):
             return None
         whole = raw.decode("latin-1") + "/"
         return next((m for m in self._mounts if whole.startswith(m.prefix.rstrip("/") + "/")), None)

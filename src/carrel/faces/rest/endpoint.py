@@ -105,11 +105,13 @@ class Header:
 
     name: str
     meaning: str
+    choices: tuple[str, ...] = ()
+    """All it may say, where that is not open."""
 
 
 IF_MATCH: Final = Header("If-Match", "Only if the current ETag is among these; `*`: if it exists.")
 IF_NONE_MATCH: Final = Header("If-None-Match", "Only if the current ETag is not among these.")
-IF_ABSENT: Final = Header("If-None-Match", "`*`: only if it does not exist yet.")
+IF_ABSENT: Final = Header("If-None-Match", "Only if it does not exist yet.", ("*",))
 LAST_EVENT_ID: Final = Header("Last-Event-ID", "Go on after this event.")
 
 

@@ -19,6 +19,7 @@ from carrel.core.errors import (
     Refusal,
     Unauthenticated,
 )
+from carrel.faces.rest.answer import EVENT_STREAM
 from carrel.faces.rest.endpoint import Endpoint
 from carrel.faces.rest.problems import BROKEN, CORRUPT, EXTRA, STATUS, TOO_SLOW, Problem
 from carrel.faces.rest.reading import BodyReader
@@ -29,9 +30,16 @@ _PARAMETER: Final = re.compile(r"\{(\w+)(\.\.\.)?\}")
 _KEY: Final = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}
 _REF: Final = "#/components/schemas/"
 _TEXT: Final = {"type": "string", "minLength": 1}
+_STRING: Final = {"type": "string"}
+_EVENT: Final = {
+    "type": "object",
+    "properties": {"id": _STRING, "event": _STRING, "data": _STRING},
+    "required": ["data"],
+}
+"""Each event of a stream, as its lines tell it."""
 _REQUEST_ID: Final = {
     "description": "The id under which this request stands in the logs.",
-    "schema": {"type": "string"},
+    "schema": _STRING,
 }
 
 
@@ -126,7 +134,8 @@ def _parameters(endpoint: Endpoint, schemas: _Schemas) -> Iterator[Json]:
     if endpoint.query is not None:
         yield from _query(schemas.query(endpoint.query))
     for header in endpoint.headers:
-        yield {**_header(header.name, {"type": "string"}), "description": header.meaning}
+        schema = {"enum": list(header.choices)} if header.choices else _STRING
+        yield {**_header(header.name, schema), "description": header.meaning}
     if endpoint.idempotent:
         once = "The same key again gives the same answer again, for a day."
         yield {**_header("Idempotency-Key", _KEY), "description": once}
@@ -149,7 +158,7 @@ def _plain(schema: Json) -> Json:
     plain = {key: value for key, value in schema.items() if key != "anyOf"}
     choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
     plain.update(choices[0] if len(choices) == 1 else {"anyOf": choices} if choices else {})
-    if plain.get("default", ...) in (None, []):
+    if "default" in plain and plain["default"] in (None, [], ()):
         del plain["default"]
     if plain.get("type") == "integer":
         plain.setdefault("maximum", 10**18 - 1)
@@ -162,7 +171,7 @@ def _responses(endpoint: Endpoint, schemas: _Schemas) -> Json:
     for status, kind in sorted(endpoint.answers.items()):
         told[str(status)] = answer = _response(HTTPStatus(status).phrase, endpoint.gives)
         if isinstance(kind, str):
-            answer["content"] = {kind: {"schema": {"type": "string"}}}
+            answer["content"] = {kind: {"schema": _EVENT if kind == EVENT_STREAM else _STRING}}
         elif kind is not None:
             answer["content"] = {"application/json": {"schema": schemas.of(kind)}}
     for status, codes, headers in _problems(endpoint):
@@ -173,7 +182,7 @@ def _responses(endpoint: Endpoint, schemas: _Schemas) -> Json:
 
 
 def _response(description: str, headers: Iterable[str]) -> Json:
-    named = {name: {"schema": {"type": "string"}} for name in headers}
+    named = {name: {"schema": _STRING} for name in headers}
     return {"description": description, "headers": {"X-Request-Id": _REQUEST_ID, **named}}
 
 

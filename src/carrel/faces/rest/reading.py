@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote_to_bytes
 
@@ -21,6 +22,7 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 _JSON: Final = re.compile(rb"application/(?:[\w.+-]+\+)?json\s*(?:;.*)?", re.IGNORECASE | re.DOTALL)
 _INT: Final = re.compile(r"-?[0-9]{1,18}")  # What every database can hold.
 _FLOAT: Final = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?")
+_FRACTION: Final = "Expected `int`, got `float`"
 
 
 class Gone(Exception):
@@ -81,6 +83,7 @@ class BodyReader:
     """Turns bytes into the Struct that an endpoint declared."""
 
     def __init__(self, kind: Any) -> None:
+        self._kind = kind
         self._decode = msgspec.json.Decoder(kind).decode
         try:
             self._decode(b"{}")
@@ -95,7 +98,7 @@ class BodyReader:
         if kind and raw and not _JSON.fullmatch(kind):
             raise Malformed("the body must be application/json")
         try:
-            return self._decode(raw if raw or self.required else b"{}")
+            return self._fitted(raw if raw or self.required else b"{}")
         except msgspec.ValidationError as wrong:
             raise Malformed(f"the body does not fit: {wrong}") from None
         except msgspec.DecodeError as wrong:
@@ -104,6 +107,24 @@ class BodyReader:
             raise Malformed("the body is not UTF-8") from None
         except RecursionError:
             raise Malformed("the body is nested too deeply") from None
+
+    def _fitted(self, raw: bytes) -> Any:
+        try:
+            return self._decode(raw)
+        except msgspec.ValidationError as wrong:
+            if _FRACTION not in str(wrong):
+                raise
+            # To JSON Schema, and so to our description, 1.0 is an integer.
+            return msgspec.convert(_whole(msgspec.json.decode(raw)), self._kind)
+
+
+def _whole(value: Any) -> Any:
+    """The same value, its numbers without a fraction as integers."""
+    if isinstance(value, dict):
+        return {key: _whole(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_whole(inner) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class QueryReader:
@@ -133,7 +154,7 @@ class QueryReader:
             parse = self._fields.get(name)
             if parse is not None:
                 self._take(found, name, parse, _plain(value))
-            elif name and not self._loose:
+            elif pair and not self._loose:
                 raise Malformed(f"there is no query parameter {_shown(name)} here")
         return self._convert(found) if self._kind is not None else None
 
@@ -217,6 +238,6 @@ def _int(text: str) -> int:
 
 
 def _float(text: str) -> float:
-    if not _FLOAT.fullmatch(text):
+    if not _FLOAT.fullmatch(text) or not isfinite(float(text)):
         raise ValueError(text)
     return float(text)

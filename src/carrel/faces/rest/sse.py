@@ -49,7 +49,7 @@ class Streams:
         """Send all the source gives; False if it was cut short by the client or by our closing."""
         stream = _Stream(send, heartbeat, self._every)
         if self._closing.is_set():
-            return await stream.finish(source)
+            return await stream.finish(source, cut=True)
         self._open.add(stream)
         if self._closer is None:
             self._closer = asyncio.create_task(self._close())
@@ -89,16 +89,16 @@ class _Stream:
         except asyncio.CancelledError:
             if not self._cut or self._task is None or self._task.uncancel() > 0:
                 raise
-        return await self.finish(source)
+        return await self.finish(source, cut=self._cut)
 
-    async def finish(self, source: AsyncIterator[bytes]) -> bool:
+    async def finish(self, source: AsyncIterator[bytes], *, cut: bool) -> bool:
         self._open = False
         close = getattr(source, "aclose", None)
         if close is not None:
             await close()
         if not self._gone:
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-        return not self._cut
+        return not cut
 
     async def watch(self, receive: Receive) -> None:
         """Notice when the client leaves; until then, do not let the line fall silent."""
