@@ -1,0 +1,74 @@
+"""A real server on a free port, and clients that no library would let one write."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+
+@contextmanager
+def serving(app: Any) -> Iterator[int]:
+    """The port of a server that runs in a thread with a loop of its own."""
+    config = uvicorn.Config(
+        app, host="127.0.0.1", port=0, log_config=None, access_log=False, lifespan="on"
+    )
+    server = uvicorn.Server(config)
+    up = threading.Event()
+    startup = server.startup
+
+    async def start(*args: Any, **kwargs: Any) -> None:
+        await startup(*args, **kwargs)
+        up.set()
+
+    server.startup = start  # type: ignore[method-assign]  # to know when it listens
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    assert up.wait(10), "the server did not start"
+    try:
+        yield server.servers[0].sockets[0].getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join(10)
+        assert not thread.is_alive(), "the server did not stop"
+
+
+class Wire:
+    """One connection, spoken to in bytes."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    @classmethod
+    async def to(cls, port: int) -> Wire:
+        return cls(*await asyncio.open_connection("127.0.0.1", port))
+
+    async def say(self, *lines: str, body: bytes = b"") -> None:
+        head = "\r\n".join([*lines, "Host: carrel", "Authorization: Bearer ada", "", ""])
+        self.writer.write(head.encode() + body)
+        await self.writer.drain()
+
+    async def send(self, raw: bytes) -> None:
+        self.writer.write(raw)
+        await self.writer.drain()
+
+    async def hear(self) -> tuple[int, dict[str, str], bytes]:
+        """One whole answer, of a declared length."""
+        status, headers = await self.head()
+        return status, headers, await self.reader.readexactly(int(headers["content-length"]))
+
+    async def head(self) -> tuple[int, dict[str, str]]:
+        head = (await self.reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
+        return int(head[0].split()[1]), headers
+
+    async def ended(self) -> bool:
+        return await self.reader.read() == b""
+
+    async def leave(self) -> None:
+        self.writer.close()
+        await self.writer.wait_closed()
