@@ -11,7 +11,7 @@ import os
 import sys
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import uvloop
@@ -71,8 +71,7 @@ class Connection(asyncio.Protocol):
         return head + condition + b"\r\n\r\n" + body
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
         self._send()
 
     def _send(self) -> None:

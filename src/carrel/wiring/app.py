@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from types import FrameType
 from typing import Any, Final
@@ -87,8 +87,14 @@ def authenticator(world: World, settings: Settings) -> Callable[[Headers], Any]:
 class Server:
     """The ASGI app of one server process: it opens its world at the start, closes it at the end."""
 
-    def __init__(self, settings: Settings, metrics_directory: str | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        metrics_directory: str | None = None,
+        more: Sequence[Endpoint] = (),
+    ) -> None:
         self._settings = settings
+        self._more = tuple(more)
         self._metrics = Metrics(metrics_directory)
         self._stack = AsyncExitStack()
         self._app: Rest | None = None
@@ -103,7 +109,7 @@ class Server:
         await receive()
         try:
             self._app = await self._stack.enter_async_context(
-                serving(self._settings, self._metrics)
+                serving(self._settings, self._metrics, self._more)
             )
             self._closing = self._app.closing
         except Exception as problem:
@@ -132,14 +138,16 @@ def when_told_to_stop(closing: asyncio.Event) -> None:
 
 
 @asynccontextmanager
-async def serving(settings: Settings, metrics: Metrics) -> AsyncIterator[Rest]:
+async def serving(
+    settings: Settings, metrics: Metrics, more: tuple[Endpoint, ...] = ()
+) -> AsyncIterator[Rest]:
     """The REST face over an open world, with its background work going on."""
     configure(settings.log_level)
     async with open_world(settings) as opened:
         watch(metrics, opened)
         app = rest(
             opened.world,
-            endpoints(settings),
+            endpoints(settings) + more,
             authenticator(opened.world, settings),
             metrics=metrics,
             tracer=_tracer(settings),

@@ -7,6 +7,7 @@ import socket
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
@@ -15,6 +16,8 @@ from carrel.actions import signins, tenants
 from carrel.settings import Settings, export, load, pooled_metrics
 from carrel.wiring.app import Server
 from carrel.wiring.world import open_world
+
+APP: Final = "carrel.wiring.server:create_app"
 
 
 def create_app() -> Server:
@@ -43,14 +46,14 @@ async def welcome(settings: Settings, port: int) -> Welcome:
         return Welcome(url, f"{url}/#code={code}", created.token if created else None)
 
 
-def run(settings: Settings, tell: Callable[[Welcome], None]) -> None:
+def run(settings: Settings, tell: Callable[[Welcome], None], app: str = APP) -> None:
     """Serve until told to stop. ``tell`` is given the Welcome once the socket is bound."""
     listener = _bind(settings)
     port = listener.getsockname()[1]
     tell(asyncio.run(welcome(settings, port)))
     export(settings)
     config = uvicorn.Config(
-        "carrel.wiring.server:create_app",
+        app,
         factory=True,
         workers=settings.workers,
         loop="uvloop",

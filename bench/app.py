@@ -1,0 +1,31 @@
+"""The server as it is, with an endpoint beside the others that returns constant bytes."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import msgspec
+
+from carrel.faces.rest.answer import JSON_TYPE, Answer
+from carrel.faces.rest.endpoint import Call, Received, endpoint
+from carrel.settings import load, pooled_metrics
+from carrel.wiring.app import Server
+
+BYTES = b"x" * 2**20
+
+
+class ConstantQuery(Received, frozen=True):
+    size: Annotated[int, msgspec.Meta(ge=0, le=2**20)] = 4096
+
+
+@endpoint("GET", "/bench/constant", public=True, query=ConstantQuery, answers={200: "text/plain"})
+async def constant(call: Call[None, ConstantQuery]) -> Answer:
+    """The same bytes to everybody: what the server can do when it has nothing to do."""
+    return Answer(200, BYTES[: call.query.size], [JSON_TYPE])
+
+
+def create_app() -> Server:
+    if cpus := os.environ.get("BENCH_CPUS"):
+        os.sched_setaffinity(0, {int(cpu) for cpu in cpus.split(",")})
+    return Server(load(), pooled_metrics(), [constant])

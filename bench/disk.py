@@ -1,0 +1,101 @@
+"""What the disk and SQLite can do with no server around them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path as File
+from time import perf_counter
+
+from carrel.adapters.sqlite import SqliteStore, open_store
+from carrel.core.names import Kind, Path, Scope
+from carrel.core.run import Mode, Run, Status
+from carrel.core.tree import Applied, Commit, Entry, Expect, Write
+
+CONTENT = os.urandom(2048).hex().encode()
+BLOCK = 8192
+
+
+def rate(seconds: float, step: Callable[[int], object]) -> float:
+    began, count = perf_counter(), 0
+    while (took := perf_counter() - began) < seconds:
+        step(count)
+        count += 1
+    return count / took
+
+
+def fdatasync_rate(folder: File, seconds: float) -> float:
+    """Blocks overwritten in place and made durable, one after the other."""
+    handle = os.open(folder / "fdatasync.bin", os.O_RDWR | os.O_CREAT)
+    try:
+        os.write(handle, b"x" * BLOCK * 64)
+        os.fsync(handle)
+
+        def step(count: int) -> None:
+            os.pwrite(handle, b"y" * BLOCK, count % 64 * BLOCK)
+            os.fdatasync(handle)
+
+        return rate(seconds, step)
+    finally:
+        os.close(handle)
+
+
+def sqlite_rate(folder: File, seconds: float) -> float:
+    """The same durable conditional commit in bare SQLite, one after the other."""
+    db = sqlite3.connect(folder / "bare.db", isolation_level=None)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute("CREATE TABLE IF NOT EXISTS v (id INTEGER PRIMARY KEY, path, n, body)")
+    db.execute("CREATE TABLE IF NOT EXISTS head (path PRIMARY KEY, n, v) WITHOUT ROWID")
+
+    def step(count: int) -> None:
+        path = f"file-{count % 100}.md"
+        db.execute("BEGIN IMMEDIATE")
+        found = db.execute("SELECT n FROM head WHERE path = ?", (path,)).fetchone()
+        number = found[0] + 1 if found else 1
+        row = db.execute("INSERT INTO v (path, n, body) VALUES (?, ?, ?)", (path, number, CONTENT))
+        db.execute("INSERT OR REPLACE INTO head VALUES (?, ?, ?)", (path, number, row.lastrowid))
+        db.execute("COMMIT")
+
+    try:
+        return rate(seconds, step)
+    finally:
+        db.close()
+
+
+SCOPE = Scope("bench", Kind.WORKSPACE, "default")
+
+
+async def commit_rate(store: SqliteStore, writers: int, seconds: float) -> float:
+    """Carrel's own conditional commits, without HTTP."""
+    ends = perf_counter() + seconds
+    counts = await asyncio.gather(*(_write(store, n, ends) for n in range(writers)))
+    return sum(counts) / seconds
+
+
+async def _write(store: SqliteStore, number: int, ends: float) -> int:
+    path, count = Path(f"writer-{number}.md"), 0
+    while perf_counter() < ends:
+        [tree] = await store.trees.read((SCOPE,), (path,))
+        [blob] = await store.blobs.put([CONTENT])
+        write, expect = Write(SCOPE, path, Entry(blob)), Expect(SCOPE, path, tree.version(path))
+        [outcome] = await store.trees.commit([Commit((write,), "bench", "put", 0, (expect,))])
+        assert isinstance(outcome, Applied)
+        count += 1
+    return count
+
+
+async def run_start_rate(store: SqliteStore, seconds: float, mark: str) -> float:
+    """Runs started one after the other: store time, without HTTP."""
+    began, count = perf_counter(), 0
+    while (took := perf_counter() - began) < seconds:
+        id = f"run_{mark}{count:020}"
+        run = Run(id, "bench", SCOPE, "bench", Mode.MAIN, Status.RUNNING, "bench", 0)
+        await store.runs.start([(run, (SCOPE,))])
+        count += 1
+    return count / took
+
+
+__all__ = ["commit_rate", "fdatasync_rate", "open_store", "run_start_rate", "sqlite_rate"]

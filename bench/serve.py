@@ -1,0 +1,14 @@
+"""Serves with the settings around it and prints only the port."""
+
+from __future__ import annotations
+
+from carrel.settings import load
+from carrel.wiring.server import Welcome, run
+
+
+def tell(welcome: Welcome) -> None:
+    print(welcome.url.rpartition(":")[2], flush=True)
+
+
+if __name__ == "__main__":
+    run(load(), tell, "bench.app:create_app")

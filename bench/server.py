@@ -1,0 +1,111 @@
+"""Starting what is measured on loopback, and talking to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from bench.load import Plan, Seen
+
+TOKEN = "carrel_benchmark_owner_token_of_no_account"
+FILES = "/v1/host/workspace/files"
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that is up."""
+
+    port: int
+    pids: tuple[int, ...]
+
+    def ask(self, method: str, path: str, body: Any = None, token: str = TOKEN) -> Any:
+        url = f"http://127.0.0.1:{self.port}{path}"
+        raw = None if body is None else json.dumps(body).encode()
+        head = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        request = urllib.request.Request(url, data=raw, method=method, headers=head)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.read()
+
+    def load(self, **plan: Any) -> Seen:
+        """What a load generator in a process of its own sees."""
+        given = Plan(port=self.port, **plan)
+        done = subprocess.run(
+            [sys.executable, "-m", "bench.load"],
+            input=msgspec.json.encode(given),
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+        seen = msgspec.json.decode(done.stdout, type=Seen)
+        if bad := {status for status in seen.statuses if status[0] != "2"}:
+            raise RuntimeError(f"{plan.get('method', 'GET')} was answered {bad}: {seen.statuses}")
+        return seen
+
+    def memory(self) -> int:
+        """Bytes that the server processes hold for themselves, shared file pages left out."""
+        return sum(_private(pid) for pid in self.pids)
+
+
+def _private(pid: int) -> int:
+    with open(f"/proc/{pid}/smaps_rollup") as rollup:
+        lines = dict(line.split(":", 1) for line in rollup.read().splitlines()[1:])
+    kept = ("Private_Clean", "Private_Dirty")
+    return sum(int(lines[name].split()[0]) * 1024 for name in kept)
+
+
+@contextmanager
+def running(data: str, *, workers: int = 1, cpus: str = "", **settings: str) -> Iterator[Running]:
+    """A server of its own process group on a free port, stopped at the end."""
+    environment = {name: value for name, value in os.environ.items() if "CARREL_" not in name}
+    environment |= {f"CARREL_{name.upper()}": value for name, value in settings.items()}
+    environment |= {
+        "CARREL_DATA": data,
+        "CARREL_PORT": "0",
+        "CARREL_WORKERS": str(workers),
+        "CARREL_OWNER_TOKEN": TOKEN,
+        "CARREL_LOG_LEVEL": "error",
+        "BENCH_CPUS": cpus,
+    }
+    server = subprocess.Popen(
+        [sys.executable, "-m", "bench.serve"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        assert server.stdout
+        port = int(server.stdout.readline())
+        yield _ready(Running(port, ()), server.pid, workers)
+    finally:
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
+
+
+def _ready(server: Running, parent: int, workers: int) -> Running:
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            server.ask("GET", "/readyz")
+            break
+        except (urllib.error.URLError, ConnectionError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+    children = _children(parent) if workers > 1 else ()
+    return Running(server.port, (parent, *children))
+
+
+def _children(pid: int) -> tuple[int, ...]:
+    with open(f"/proc/{pid}/task/{pid}/children") as children:
+        return tuple(int(child) for child in children.read().split())

@@ -1,0 +1,99 @@
+"""Measurements gathered round by round, and the ratios that are told of them."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from dataclasses import dataclass, field
+from pathlib import Path as File
+
+from rich.console import Console
+from rich.table import Table
+
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table: a ratio or a figure, and what it should be."""
+
+    what: str
+    value: float
+    low: float
+    high: float
+    unit: str = TIMES
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def met(self) -> bool | None:
+        if self.at_least is None and self.at_most is None:
+            return None
+        return not (
+            (self.at_least is not None and self.value < self.at_least)
+            or (self.at_most is not None and self.value > self.at_most)
+        )
+
+    @property
+    def goal(self) -> str:
+        if self.at_least is not None:
+            return f"≥ {self.at_least:g}"
+        return f"≤ {self.at_most:g}" if self.at_most is not None else ""
+
+
+@dataclass(slots=True)
+class Book:
+    """Every figure by name, one for each round."""
+
+    figures: dict[str, list[float]] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+
+    def note(self, name: str, value: float) -> None:
+        self.figures.setdefault(name, []).append(value)
+
+    def ratio(
+        self,
+        what: str,
+        above: str,
+        below: str,
+        *,
+        at_least: float | None = None,
+        at_most: float | None = None,
+    ) -> None:
+        """The median of the rounds' own ratios, so that a slow moment slows both of its parts."""
+        pairs = zip(self.figures[above], self.figures[below], strict=True)
+        self._row(what, [a / b for a, b in pairs], TIMES, at_least, at_most)
+
+    def figure(
+        self, what: str, name: str, unit: str, scale: float = 1.0, at_most: float | None = None
+    ) -> None:
+        self._row(what, [value * scale for value in self.figures[name]], unit, None, at_most)
+
+    def _row(
+        self,
+        what: str,
+        values: list[float],
+        unit: str,
+        at_least: float | None,
+        at_most: float | None,
+    ) -> None:
+        middle = statistics.median(values)
+        self.rows.append(Row(what, middle, min(values), max(values), unit, at_least, at_most))
+
+    def show(self, console: Console) -> None:
+        table = Table(title="Carrel, measured in one run (median of rounds, lowest to highest)")
+        for name in ("what", "median", "range", "goal", ""):
+            table.add_column(name, justify="left" if name in ("what", "") else "right")
+        for row in self.rows:
+            mark = {True: "[green]met[/]", False: "[red]missed[/]", None: ""}[row.met]
+            spread = f"{row.low:.3g} … {row.high:.3g}"
+            table.add_row(row.what, f"{row.value:.3g} {row.unit}", spread, row.goal, mark)
+        console.print(table)
+
+    def write(self, file: File) -> None:
+        rows = [
+            {"what": r.what, "value": r.value, "low": r.low, "high": r.high, "unit": r.unit}
+            | {"atLeast": r.at_least, "atMost": r.at_most, "met": r.met}
+            for r in self.rows
+        ]
+        file.write_text(json.dumps({"rows": rows, "figures": self.figures}, indent=1) + "\n")
