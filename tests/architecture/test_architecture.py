@@ -158,3 +158,11 @@ def test_no_pattern_repeats_a_group_possessively(file: File) -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
             text = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
             assert not POSSESSIVE_GROUP.search(text), node.lineno
+
+
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_no_tuple_is_the_default_of_anext(file: File) -> None:
+    """Python 3.11 raises SystemError when it comes to such a default."""
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "anext":
+            assert not any(isinstance(given, ast.Tuple) for given in node.args), node.lineno

@@ -128,8 +128,9 @@ async def weave(frozen: Frozen, tables: Sequence[str]) -> AsyncIterator[Sequence
     waiting: dict[str, Sequence[Row]] = {table: () for table in tables}
     while True:
         for table in [table for table in streams if not waiting[table]]:
-            waiting[table] = await anext(streams[table], ())
-            if not waiting[table]:
+            rows = await anext(streams[table], None)
+            waiting[table] = rows or ()
+            if not rows:
                 del streams[table]
         if not any(waiting.values()):
             return
