@@ -1,0 +1,129 @@
+"""A small store as tables of rows, to be broken and examined."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import cache
+from pathlib import Path as File
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import anyio
+
+from carrel.adapters.directory import DirectoryObjects
+from carrel.adapters.sqlite import SqliteStore, open_store
+from carrel.core.archive import KEYS, TABLES
+from carrel.core.delivery import Attempt, Delivery, Posted, State
+from carrel.core.examination import PHASES, TREES, Examination
+from carrel.core.finding import Findings
+from carrel.core.names import Kind, Path, Scope
+from carrel.core.record import Change, Noun
+from carrel.core.run import Mode, Run, Status
+from carrel.core.tree import Applied, Commit, Entry, Write
+
+Tables = dict[str, list[list[Any]]]
+
+NOW = 1_800_000_000_000
+AGENT = Scope("acme", Kind.AGENT, "marco")
+TEMPLATE = Scope("acme", Kind.TEMPLATE, "sales")
+SOUL, RULES = Path("SOUL.md"), Path("GUARDRAILS.md")
+
+
+def examined(tables: Tables, *, now: int = NOW, grace: int = 0) -> Findings:
+    """What the examination says of these rows."""
+    examination = Examination(now, grace)
+    for phase in PHASES:
+        if phase == TREES:
+            woven = [(table, row) for table in TREES for row in tables[table]]
+            woven.sort(key=lambda tagged: tuple(tagged[1][: KEYS[tagged[0]]]))
+            examination.look_at_trees(woven)
+        else:
+            examination.look(phase[0], tables[phase[0]])
+    return examination.finish()
+
+
+async def rows_of(store: SqliteStore) -> Tables:
+    async with store.upkeep.frozen() as frozen:
+        return {
+            table: [list(row) async for rows in frozen.rows(table) for row in rows]
+            for table in TABLES
+        }
+
+
+async def say(
+    store: SqliteStore, text: str | None, scope: Scope = AGENT, path: Path = SOUL, **more: Any
+) -> None:
+    """Make one write that must succeed; None leaves a tombstone."""
+    base, entry = more.pop("base", None), None
+    if text is not None:
+        [blob] = await store.blobs.put([text.encode()])
+        entry = Entry(blob, base)
+    facts = {"by": "ada", "why": "to see", "at": NOW, **more}
+    [outcome] = await store.trees.commit([Commit((Write(scope, path, entry),), **facts)])
+    assert isinstance(outcome, Applied), outcome
+
+
+async def change(store: SqliteStore, *changes: Change, at: int = NOW) -> None:
+    [outcome] = await store.trees.commit([Commit((), "ada", "to see", at, changes=changes)])
+    assert isinstance(outcome, Applied), outcome
+
+
+async def start(store: SqliteStore, id: str, *layers: Scope) -> Run:
+    run = Run(id, "acme", AGENT, "noop", Mode.MAIN, Status.RUNNING, "ada", NOW)
+    [started] = await store.runs.start([(run, layers or (AGENT,))])
+    return started
+
+
+@cache
+def _whole() -> Tables:
+    """Something in every table: histories, a tombstone, a base, a run, records, a delivery."""
+
+    async def build() -> Tables:
+        with TemporaryDirectory() as directory:
+            objects = DirectoryObjects(File(directory) / "objects")
+            async with open_store(File(directory) / "carrel.db", objects=objects) as store:
+                await _fill(store)
+                return await rows_of(store)
+
+    return anyio.run(build)
+
+
+async def _fill(store: SqliteStore) -> None:
+    await say(store, "beneath", TEMPLATE)
+    [tree] = await store.trees.read([TEMPLATE])
+    entry = tree.entry(SOUL)
+    assert entry
+    for text in ("one", "two", "three"):
+        await say(store, text, base=entry.blob)
+    await start(store, "run_1", AGENT, TEMPLATE)
+    await say(store, "x" * 100_000, path=Path("large.txt"), run="run_1")
+    await say(store, "rules", path=RULES)
+    await say(store, None, path=RULES)
+    body = {"name": "Ada"}
+    await change(
+        store,
+        Change("acme", Noun.PERSON, "per_1", body, 0, ("acme/person/email:ada@acme",), ("all",)),
+        Change("acme", Noun.POLICY, "policy", {"limits": {"maxVersions": 3}}, 0),
+        at=NOW - 1_000_000,
+    )
+    await store.records.used({"key_1": NOW})
+    delivery = Delivery("del_1", "acme", "wh_1", "t", b"{}", State.PENDING, NOW, NOW)
+    assert await store.deliveries.enqueue(None, "2", [delivery])
+    await store.deliveries.settle([(delivery, Attempt(NOW, Posted(None, "no", 3)))])
+
+
+def whole() -> Tables:
+    """A copy to break."""
+    return copy.deepcopy(_whole())
+
+
+async def each(rows: Sequence[Any]) -> AsyncIterator[Any]:
+    for row in rows:
+        yield row
+
+
+def find(tables: Tables, table: str, where: Callable[[list[Any]], bool]) -> list[Any]:
+    """The one row of a table that is meant."""
+    [row] = [row for row in tables[table] if where(row)]
+    return row
