@@ -1,0 +1,1 @@
+"""The whole product from outside: real processes, real sockets, real deaths."""
