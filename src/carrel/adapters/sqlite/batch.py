@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from carrel.adapters.sqlite.changes import RecordChanges
@@ -35,6 +35,8 @@ class Place:
     revision: int
     files: int
     size: int
+    heads: dict[str, Head | None] = field(default_factory=dict)
+    """What it says now of the paths that were looked at."""
 
 
 class Batch:
@@ -44,7 +46,6 @@ class Batch:
         self._db = db
         self.records = RecordChanges(db)
         self._places: dict[Scope, Place] = {}
-        self._heads: dict[tuple[Scope, Path], Head | None] = {}
         self._moved: set[Scope] = set()
         counters = dict(db.execute(SQL["counters"]).fetchall())
         self._content, self._event = counters.get("content", 0), counters.get("event", 0)
@@ -125,12 +126,11 @@ class Batch:
         return self.records.conflict(commit)
 
     def _head(self, scope: Scope, path: Path) -> Head | None:
-        key = (scope, path)
-        if key not in self._heads:
-            place = self.place(scope)
-            row = place.id and self._db.execute(SQL["head"], (place.id, path.text)).fetchone()
-            self._heads[key] = head_of(row) if row else None
-        return self._heads[key]
+        place, text = self.place(scope), path.text
+        if text not in place.heads:
+            row = place.id and self._db.execute(SQL["head"], (place.id, text)).fetchone()
+            place.heads[text] = head_of(row) if row else None
+        return place.heads[text]
 
     def _lives(self, scope: Scope, path: Path) -> bool:
         head = self._head(scope, path)
@@ -157,13 +157,13 @@ class Batch:
 
     def _write(self, write: Write, revision: int, commit: Commit) -> Head:
         place, path = self._places[write.scope], write.path
-        was = self._head(write.scope, path)
+        was = place.heads[path.text] if path.text in place.heads else self._head(write.scope, path)
         version = (was.version if was else 0) + 1
         entry = write.entry and self._stored(write.entry, commit.at)
         place.files += _count(entry) - _count(_said(was))
         place.size += _size(entry) - _size(_said(was))
         head = Head(path, version, revision, commit.at, entry)
-        self._heads[write.scope, path] = head
+        place.heads[path.text] = head
         row = (place.id, path.text, version, revision, commit.at, *_columns(entry))
         self._entries[place.id, path.text] = row
         self._versions.append((*row, commit.by, commit.why, commit.run))
@@ -178,7 +178,7 @@ class Batch:
     def _stored(self, entry: Entry, at: Moment) -> Entry:
         blob = self._kept(entry.blob, at)
         base = blob if entry.base is entry.blob else entry.base and self._kept(entry.base, at)
-        return replace(entry, blob=blob, base=base)
+        return Entry(blob, base, entry.type)
 
     def _kept(self, blob: Blob, at: Moment) -> Blob:
         """The blob with a row: its own where it has one, else a new one."""
