@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import struct
 import zipfile
 import zlib
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import IO, Any, Final
 
 import msgspec
@@ -29,6 +30,7 @@ VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
 OBJECTS: Final = "objects/"
 
+_OBJECT: Final = re.compile("objects/[0-9a-f]{64}").fullmatch
 _CHUNK: Final = 2**20
 _LEVEL: Final = 1
 """Of compression: the lowest, since a higher one costs several times more than it saves."""
@@ -66,14 +68,16 @@ class Packing:
         self._tables: dict[str, Table] = {}
         self._objects = 0
 
-    async def add_table(self, table: str, batches: AsyncIterator[Rows]) -> AsyncIterator[int]:
-        """Write the rows of a table, and say after each batch how many they are by now."""
+    async def add_table(
+        self, table: str, batches: AsyncIterator[Rows], note: Callable[[int], None]
+    ) -> None:
+        """Write the rows of a table, noting after each batch how many they are by now."""
         count, sha = 0, hashlib.sha256()
         with self._member(f"{table}.jsonl") as member:
             async for rows in batches:
                 await asyncio.to_thread(self._add_rows, member, sha, rows)
                 count += len(rows)
-                yield count
+                note(count)
         self._tables[table] = Table(TABLES[table], count, sha.hexdigest())
 
     async def add_object(self, digest: Digest, content: bytes) -> None:
@@ -90,6 +94,11 @@ class Packing:
             member.write(msgspec.json.format(self._encoder.encode(manifest)))
         self._zip.close()
         return manifest
+
+    def close(self) -> None:
+        """Let go of the file, whole or not."""
+        with suppress(OSError):
+            self._zip.close()
 
     def _member(self, name: str) -> IO[bytes]:
         return self._zip.open(name, "w", force_zip64=True)
@@ -115,12 +124,10 @@ class Archive:
         names = self._zip.namelist()
         wanted = [MANIFEST, *(f"{table}.jsonl" for table in TABLES)]
         self.objects: Collection[Digest] = [
-            Digest("sha256:" + name.removeprefix(OBJECTS))
-            for name in names
-            if name.startswith(OBJECTS)
+            Digest("sha256:" + name.removeprefix(OBJECTS)) for name in names if _OBJECT(name)
         ]
-        whole = len(names) == len(set(names)) == len(wanted) + self.manifest.objects
-        if not whole or not set(wanted) <= set(names):
+        found = (sorted(set(names) - set(map(_object_name, self.objects))), len(self.objects))
+        if found != (sorted(wanted), self.manifest.objects) or len(names) > len(set(names)):
             raise Corrupt("the backup is damaged: it does not hold what its manifest lists")
 
     async def count(self, table: str) -> int:

@@ -10,8 +10,9 @@ import asyncio
 import os
 import secrets
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path as File
 from typing import IO, Any, Final
 
@@ -52,8 +53,7 @@ async def take(
     Raises Taken if there is such a file, Corrupt if the store or what was written is damaged.
     """
     _must_be_new(file)
-    with _aside(file) as (aside, opened):
-        packing = Packing(opened)
+    with _aside(file) as (aside, opened), closing(Packing(opened)) as packing:
         async with upkeep.frozen() as frozen:
             outside = await _pack_tables(packing, frozen, watch)
         await _pack_objects(packing, outside, objects, watch)
@@ -129,9 +129,13 @@ async def _pack_tables(packing: Packing, frozen: Frozen, watch: Watch) -> dict[D
     for table in TABLES:
         total, rows = await frozen.count(table), frozen.rows(table)
         watch(table, 0, total)
-        async for done in packing.add_table(table, noted(rows) if table == "content" else rows):
-            watch(table, done, total)
+        batches = noted(rows) if table == "content" else rows
+        await packing.add_table(table, batches, partial(_note, watch, table, total))
     return outside
+
+
+def _note(watch: Watch, table: str, total: int, done: int) -> None:
+    watch(table, done, total)
 
 
 async def _pack_objects(
