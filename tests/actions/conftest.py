@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path as File
 
 import pytest
+from tests.actions.stores import Stores
+from tests.services import databases
 from tests.worlds import WORLDS
 
 from carrel.ports import World
@@ -20,3 +23,25 @@ def anyio_backend() -> str:
 async def world(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[World]:
     async with WORLDS[request.param](tmp_path) as opened:
         yield opened
+
+
+@pytest.fixture
+def stores(request: pytest.FixtureRequest, tmp_path: File) -> Iterator[Stores]:
+    """Empty stores for the asking; a database is made only for those that want one."""
+    made: list[str] = []
+
+    def database() -> str:
+        server = request.getfixturevalue("postgres_server")
+        name = asyncio.run(databases.create(server, request.getfixturevalue("postgres_template")))
+        made.append(name)
+        return databases.within(server, name)
+
+    yield Stores(tmp_path, database)
+    for name in made:
+        asyncio.run(databases.drop(request.getfixturevalue("postgres_server"), name))
+
+
+@pytest.fixture
+def file(tmp_path: File) -> File:
+    """Where a backup goes."""
+    return tmp_path / "backup.zip"

@@ -3,13 +3,15 @@
 It is a zip: members can be written as a stream of unknown length and read each on its own, and its
 directory stands at the end, so that a file which was cut short cannot be mistaken for a whole one.
 Inside are ``manifest.json``, ``<table>.jsonl`` for each table (a row a line, as an array of its
-columns; bytes in base64) and ``objects/<hex>`` for large bytes, each named by its own SHA-256.
+columns; bytes in base64) and ``objects/<hex>`` for large bytes, each named by its own SHA-256. The
+zip's comment, which is the end of the file, is the SHA-256 of all that stands before it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import re
 import struct
 import zipfile
@@ -31,6 +33,7 @@ MANIFEST: Final = "manifest.json"
 OBJECTS: Final = "objects/"
 
 _OBJECT: Final = re.compile("objects/[0-9a-f]{64}").fullmatch
+_SEAL: Final = 64
 _CHUNK: Final = 2**20
 _LEVEL: Final = 1
 """Of compression: the lowest, since a higher one costs several times more than it saves."""
@@ -62,8 +65,9 @@ class Packing:
     """An archive being written, member by member; whole once ``finish`` has been called."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        kind = zipfile.ZIP_DEFLATED
-        self._zip = zipfile.ZipFile(file, "w", kind, allowZip64=True, compresslevel=_LEVEL)
+        self._file = file
+        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL)
+        self._zip.comment = b"0" * _SEAL
         self._encoder = msgspec.json.Encoder()
         self._tables: dict[str, Table] = {}
         self._objects = 0
@@ -93,6 +97,9 @@ class Packing:
         with self._member(MANIFEST) as member:
             member.write(msgspec.json.format(self._encoder.encode(manifest)))
         self._zip.close()
+        seal, _ = _sealed(self._file)
+        self._file.seek(-_SEAL, os.SEEK_END)
+        self._file.write(seal)
         return manifest
 
     def close(self) -> None:
@@ -118,6 +125,7 @@ class Archive:
     """
 
     def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
         with _named("the file"):
             self._zip = zipfile.ZipFile(file)
         self.manifest = self._read_manifest()
@@ -158,6 +166,12 @@ class Archive:
             raise Corrupt(f"the backup is damaged: {found.filename} is not what its name says")
         return content
 
+    async def check(self) -> None:
+        """Raise Corrupt if a single byte is not as it was written, whether it matters or not."""
+        should, found = await asyncio.to_thread(_sealed, self._file)
+        if should != found:
+            raise Corrupt("the backup is damaged: its bytes are not those that were written")
+
     def _read_manifest(self) -> Manifest:
         if MANIFEST not in self._zip.namelist():
             raise Malformed("this is not a backup of Carrel")
@@ -191,6 +205,17 @@ class Archive:
 
 def _columns(manifest: Manifest) -> Mapping[str, tuple[str, ...]]:
     return {name: table.columns for name, table in manifest.tables.items()}
+
+
+def _sealed(file: IO[bytes]) -> tuple[bytes, bytes]:
+    """What should stand at the end of the file, and what does."""
+    left = file.seek(0, os.SEEK_END) - _SEAL
+    file.seek(0)
+    sha = hashlib.sha256()
+    while chunk := file.read(max(0, min(left, _CHUNK))):
+        sha.update(chunk)
+        left -= len(chunk)
+    return sha.hexdigest().encode(), file.read(_SEAL)
 
 
 def _object_name(digest: Digest) -> str:

@@ -110,6 +110,7 @@ async def inspect(archive: Archive, *, watch: Watch = quiet) -> Findings:
     for digest in archive.objects:
         if bytes.fromhex(digest.removeprefix("sha256:")) not in examination.outside:
             findings.error(f"object {digest}", "nothing in the backup refers to it")
+    await archive.check()
     return findings
 
 
@@ -199,7 +200,7 @@ def _aside(file: File) -> Iterator[tuple[File, IO[bytes]]]:
     aside = file.with_name(f".{file.name}.{secrets.token_hex(8)}.unfinished")
     descriptor = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        with os.fdopen(descriptor, "wb") as opened:
+        with os.fdopen(descriptor, "w+b") as opened:
             yield aside, opened
     finally:
         aside.unlink(missing_ok=True)

@@ -1,0 +1,177 @@
+"""Whole stores of either kind, filled with something of everything, for tests of upkeep."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path as File
+from typing import Any, Final
+
+from carrel.actions import backups
+from carrel.actions.upkeep import examine
+from carrel.adapters import postgres, sqlite
+from carrel.adapters.directory import DirectoryObjects
+from carrel.core.archive import TABLES
+from carrel.core.delivery import Attempt, Delivery, Posted, State
+from carrel.core.names import Kind, Path, Scope
+from carrel.core.receipt import Receipt
+from carrel.core.record import Change, Noun
+from carrel.core.run import Mode, Run, Status
+from carrel.core.tree import Applied, Commit, Entry, Head, ReceiptKey, Write
+from carrel.ports import Objects
+
+NOW: Final = 1_800_000_000_000
+HOUR: Final = 3_600_000
+AGENT: Final = Scope("acme", Kind.AGENT, "marco")
+TEMPLATE: Final = Scope("acme", Kind.TEMPLATE, "sales")
+SOUL: Final = Path("SOUL.md")
+LARGE: Final = Path("large.txt")
+
+
+@dataclass(frozen=True)
+class Shelter:
+    """A store, and where it keeps large bytes."""
+
+    store: Any
+    objects: Objects | None
+
+
+class Stores:
+    """Makes as many empty stores as a test wants, each in a place of its own."""
+
+    def __init__(self, directory: File, database: Callable[[], str]) -> None:
+        self._directory, self._database = directory, database
+        self._made = 0
+
+    @asynccontextmanager
+    async def open(self, kind: str, objects: bool | Objects = True) -> AsyncIterator[Shelter]:
+        self._made += 1
+        directory = self._directory / f"store-{self._made}"
+        place = DirectoryObjects(directory / "objects") if objects is True else objects or None
+        if kind == "sqlite":
+            async with sqlite.open_store(directory / "carrel.db", objects=place) as store:
+                yield Shelter(store, place)
+        else:
+            url = await asyncio.to_thread(self._database)
+            async with postgres.open_store(url, objects=place) as pooled:
+                yield Shelter(pooled, place)
+
+
+async def say(
+    shelter: Shelter, text: str | None, path: Path = SOUL, scope: Scope = AGENT, **more: Any
+) -> Head:
+    """Make one write that must succeed; None leaves a tombstone."""
+    entry = None
+    if text is not None:
+        [blob] = await shelter.store.blobs.put([text.encode()])
+        entry = Entry(blob)
+    return await commit(shelter, Write(scope, path, entry), **more)
+
+
+async def commit(shelter: Shelter, write: Write, **more: Any) -> Head:
+    facts = {"by": "ada", "why": "to see", "at": NOW, **more}
+    [outcome] = await shelter.store.trees.commit([Commit((write,), **facts)])
+    assert isinstance(outcome, Applied), outcome
+    return outcome.heads[0]
+
+
+async def keep_only(shelter: Shelter, versions: int) -> None:
+    """The tenant's policy, long before anything else."""
+    body = {"limits": {"maxVersions": versions}}
+    changes = (Change("acme", Noun.POLICY, "policy", body),)
+    policy = Commit((), "ada", "policy", NOW - 9 * HOUR, changes=changes)
+    [outcome] = await shelter.store.trees.commit([policy])
+    assert isinstance(outcome, Applied)
+
+
+async def fill(shelter: Shelter) -> None:
+    """Histories, a tombstone, large bytes, runs, facts, a receipt, deliveries, events."""
+    store = shelter.store
+    for n in range(3):
+        await say(shelter, f"shared {n} é\n", scope=TEMPLATE)
+    for n in range(4):
+        await say(shelter, f"own {n}")
+    run = Run("run_1", "acme", AGENT, "noop", Mode.MAIN, Status.RUNNING, "ada", NOW)
+    other = replace(run, id="run_2", variables={"NAME": "Ada"})
+    [started, ended] = await store.runs.start([(run, (AGENT, TEMPLATE)), (other, (AGENT,))])
+    done = replace(ended, status=Status.COMPLETED, ended=NOW, kept=False)
+    assert await store.runs.change(done, ended)
+    await say(shelter, "later", run=started.id)
+    await say(shelter, None, path=Path("gone.md"))
+    await say(shelter, "x", path=Path("gone.md"))
+    await say(shelter, None, path=Path("gone.md"))
+    for n in range(3):
+        await say(shelter, f"{n}" * 100_000, path=LARGE)
+    changes = (
+        Change("acme", Noun.PERSON, "per_1", {"name": "Adä"}, 0, ("acme/person/email:a",), ("x",)),
+        Change("acme", Noun.SECRET, "sec_1", {"sealed": "v1.sealed"}, 0),
+    )
+    [changed] = await store.trees.commit([Commit((), "ada", "facts", NOW, changes=changes)])
+    assert isinstance(changed, Applied)
+    await store.records.used({"key_1": NOW})
+    key = ReceiptKey("acme", "PUT /x", "k")
+    await store.receipts.claim(key, "print", NOW, 0)
+    await store.receipts.settle(key, Receipt(200, "sealed"))
+    delivery = Delivery("del_1", "acme", "wh_1", "t", b"\x00\xff", State.PENDING, NOW, NOW)
+    events = await store.events.after(None, limit=4)
+    assert await store.deliveries.enqueue(None, events[-1].cursor, [delivery])
+    await store.deliveries.settle([(delivery, Attempt(NOW, Posted(None, "no", 3)))])
+
+
+async def rows_of(shelter: Shelter) -> Mapping[str, Sequence[Sequence[Any]]]:
+    async with shelter.store.upkeep.frozen() as frozen:
+        return {
+            table: [tuple(row) async for rows in frozen.rows(table) for row in rows]
+            for table in TABLES
+        }
+
+
+async def told(shelter: Shelter, *, now: int = NOW, grace: int = HOUR) -> list[str]:
+    """What the doctor says."""
+    findings = await examine(shelter.store.upkeep, shelter.objects, now=now, grace=grace)
+    return [f"{each.level}: {each.subject}: {each.text}" for each in findings.items]
+
+
+async def shown(shelter: Shelter) -> Mapping[str, Any]:
+    """What readers see: files now and frozen, history, facts, runs, what is to be delivered."""
+    store = shelter.store
+    [run, released] = await store.runs.get("acme", ["run_1", "run_2"])
+    trees = await store.trees.read([AGENT, TEMPLATE, *run.snapshot])
+    entries = [head.entry for tree in trees for head in tree.heads.values() if head.entry]
+    contents = await store.blobs.get([entry.blob for entry in entries])
+    due = await store.events.after(await store.deliveries.mark())
+    return {
+        "trees": trees,
+        "contents": contents,
+        "history": [await store.trees.history(AGENT, path) for path in (SOUL, LARGE)],
+        "runs": (run, released),
+        "person": await store.records.named(["acme/person/email:a"]),
+        "linked": await store.records.list("acme", Noun.PERSON, link="x"),
+        "audit": await store.records.audit("acme"),
+        "shelves": await store.records.shelves([("acme", Noun.PERSON), ("acme", Noun.SECRET)]),
+        "used": await store.records.last_used(["key_1"]),
+        "deliveries": await store.deliveries.list("acme", "wh_1"),
+        "events": [(e.type, e.payload, e.run, e.sequence) for e in await store.events.after(None)],
+        "due": [(e.type, e.payload, e.run, e.sequence) for e in due],
+    }
+
+
+async def take(shelter: Shelter, file: File, **more: Any) -> backups.Backup:
+    return await backups.take(shelter.store.upkeep, shelter.objects, file, now=NOW, **more)
+
+
+async def restore(shelter: Shelter, file: File) -> list[str]:
+    """Restore, and return what the doctor said then."""
+    store = shelter.store
+    _, findings = await backups.restore(file, store.upkeep, shelter.objects, now=NOW)
+    return [f"{each.subject}: {each.text}" for each in findings.items]
+
+
+def content(file: File) -> bytes:
+    return file.read_bytes()
+
+
+def fill_file(file: File, content: bytes) -> None:
+    file.write_bytes(content)
