@@ -281,12 +281,12 @@ async def difference(world: World, run: Run, path: Path) -> tuple[Difference | N
     before = await _look(world, run, path)
     stack = await _now(world, run)
     after = resolve(path, await world.trees.read(stack, (path,)))
+    await _still_held(world, run)
     if before is None and after is None:
         raise Missing(f"neither run {run.id} nor its workspace has {path}")
     if _shown(before) == _shown(after):
         return None, ""
     blobs = await world.blobs.get([found.blob for found in (before, after) if found])
-    await _still_held(world, run)
     old, new = (blobs[found.blob.digest] if found else None for found in (before, after))
     return Difference(path, before, after), await histories.compared(old, new, path)
 

@@ -79,6 +79,7 @@ class Hub:
         self._reading = asyncio.Lock()
         self._bell = asyncio.Event()
         self._tail: asyncio.Task[None] | None = None
+        self._open = True
 
     async def start(self) -> None:
         async with self._reading:
@@ -87,6 +88,8 @@ class Hub:
                 self._tail = asyncio.create_task(self._follow())
 
     async def stop(self) -> None:
+        """Also where the waiting returns at the very moment at which it is called off."""
+        self._open = False
         if self._tail is not None:
             self._tail.cancel()
             await asyncio.wait({self._tail})
@@ -118,7 +121,7 @@ class Hub:
 
     async def _follow(self) -> None:
         """Nothing else runs between the last look and the waiting, so no news is slept over."""
-        while True:
+        while self._open:
             try:
                 async with self._reading:
                     await self._read()

@@ -1,0 +1,359 @@
+"""A run sees what was there when it began, for ever, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.worlds import travel
+
+from carrel.actions import agents, files, policies, runs, templates
+from carrel.actions.agents import NewAgent
+from carrel.actions.files import Intent
+from carrel.actions.policies import LimitsForm, PolicyForm
+from carrel.actions.runs import Start
+from carrel.core.access import Actor
+from carrel.core.errors import Malformed, Missing, Taken
+from carrel.core.event import Filter
+from carrel.core.names import Kind, Path, Scope, Stack
+from carrel.core.run import NOOP, Layer, Mode, Run, Status
+from carrel.ports import World
+
+pytestmark = pytest.mark.anyio
+
+ADA, STRANGER = Actor("acme", "ada"), Actor("globex", "gus")
+OTHER = Actor("acme", "ada", workspace="attic")
+OWN: Stack = (ADA.scope,)
+SOUL, NOTES = Path("SOUL.md"), Path("notes/today.md")
+WORK = Start("work")
+
+
+async def say(world: World, text: str, path: Path = SOUL, stack: Stack = OWN) -> None:
+    await files.put(world, stack, path, text.encode(), ADA)
+
+
+async def seen(world: World, run: Run) -> dict[str, tuple[int, bytes]]:
+    """Everything that a run sees: path to version and bytes."""
+    manifest = await runs.manifest(world, run)
+    contents = {path: await runs.file(world, run, path) for path in manifest.files}
+    return {path.text: (file.head.version, text) for path, (file, text) in contents.items()}
+
+
+async def log_of(world: World, run: Run) -> list[str]:
+    found = await world.events.after(None, Filter(run.tenant, run=run.id))
+    assert [event.sequence for event in found] == list(range(1, len(found) + 1))
+    return [event.type for event in found]
+
+
+async def keep_only(world: World, versions: int) -> None:
+    limits = LimitsForm(max_versions=versions)
+    await policies.put(world, ADA, PolicyForm(limits=limits))
+
+
+async def test_a_run_is_recorded_as_it_was_asked_for(world: World) -> None:
+    await say(world, "kind")
+    run = await runs.start(world, ADA, Start("a workflow", mode=Mode.SHARED))
+    assert await runs.get(world, ADA, run.id) == run
+    assert (run.scope, run.by, run.workflow) == (ADA.scope, "ada", "a workflow")
+    assert (run.mode, run.status, run.kept) == (Mode.SHARED, Status.RUNNING, True)
+    assert (run.ended, run.parent, run.replay_of) == (None, None, None)
+    assert await log_of(world, run) == ["run.started"]
+    assert (await runs.start(world, ADA, WORK)).mode is Mode.MAIN
+
+
+async def test_a_write_in_a_run_is_invisible_to_it_and_seen_by_the_next(world: World) -> None:
+    await say(world, "before")
+    run = await runs.start(world, ADA, WORK)
+    await files.put(world, OWN, SOUL, b"during", ADA, Intent(run=run.id))
+    await files.put(world, OWN, NOTES, b"new", ADA, Intent(run=run.id))
+    after = await runs.start(world, ADA, WORK)
+    assert await seen(world, run) == {"SOUL.md": (1, b"before")}
+    assert await seen(world, after) == {"SOUL.md": (2, b"during"), "notes/today.md": (1, b"new")}
+    assert await log_of(world, run) == ["run.started", "workspace.updated", "workspace.updated"]
+    with pytest.raises(Missing):
+        await runs.file(world, run, NOTES)
+
+
+async def test_frozen_bytes_survive_edits_deletes_recreates_and_pruning(world: World) -> None:
+    await keep_only(world, 2)
+    await say(world, "first")
+    await say(world, "kept", NOTES)
+    run = await runs.start(world, ADA, WORK)
+    frozen = await seen(world, run)
+    for number in range(5):
+        await say(world, f"edit {number}")
+        await files.delete(world, OWN, SOUL, ADA)
+        await say(world, f"again {number}")
+        assert await seen(world, run) == frozen
+    await files.delete(world, OWN, NOTES, ADA)
+    assert (
+        await seen(world, run)
+        == frozen
+        == {
+            "SOUL.md": (1, b"first"),
+            "notes/today.md": (1, b"kept"),
+        }
+    )
+    with pytest.raises(Missing):
+        await files.version(world, OWN, SOUL, 2)
+
+
+async def test_an_agent_s_run_freezes_every_layer(world: World) -> None:
+    template = await templates.create(world, ADA, "sales", "Sales")
+    agent = await agents.create(world, ADA, NewAgent("marco", "Marco", "sales"))
+    above = (Scope("acme", Kind.TEMPLATE, template.id),)
+    own = (Scope("acme", Kind.AGENT, agent.id),)
+    await say(world, "of the template", stack=above)
+    run = await runs.start(world, ADA, Start(agent="marco"))
+    await say(world, "newer", stack=above)
+    await say(world, "its own", stack=own)
+    assert await seen(world, run) == {"SOUL.md": (1, b"of the template")}
+    assert run.scope == own[0]
+    assert [layer.scope.kind for layer in run.snapshot] == ["agent", "template", "defaults"]
+    itself = Actor("acme", "key_1", agent=agent.id)
+    assert (await runs.start(world, itself, WORK)).scope == own[0]
+    with pytest.raises(Missing):
+        await runs.start(world, OTHER, Start(agent="marco"))
+    with pytest.raises(Missing):
+        await runs.start(world, ADA, Start(agent="nobody"))
+
+
+async def test_the_noop_workflow_has_completed_by_the_time_it_is_seen(world: World) -> None:
+    run = await runs.start(world, ADA, Start(NOOP))
+    assert run.status is Status.COMPLETED
+    assert run.ended is not None
+    assert await runs.get(world, ADA, run.id) == run
+    assert await log_of(world, run) == ["run.started", "run.completed"]
+
+
+async def test_a_child_is_of_its_parent_s_workspace_with_a_snapshot_of_its_own(
+    world: World,
+) -> None:
+    await say(world, "old", stack=(OTHER.scope,))
+    parent = await runs.start(world, OTHER, Start("parent", mode=Mode.SHARED))
+    await say(world, "new", stack=(OTHER.scope,))
+    child = await runs.start(world, ADA, Start("child", parent=parent.id, mode=Mode.MAIN))
+    assert (child.parent, child.scope) == (parent.id, OTHER.scope)
+    assert await seen(world, child) == {"SOUL.md": (2, b"new")}
+    assert await seen(world, parent) == {"SOUL.md": (1, b"old")}
+    assert child.mode is Mode.SHARED, "a child may not hear what its parent must not"
+
+
+async def test_a_child_may_share_its_parent_s_snapshot(world: World) -> None:
+    await say(world, "old")
+    parent = await runs.start(world, ADA, Start("parent", variables={"AGENT_NAME": "Marco"}))
+    await say(world, "new")
+    child = await runs.start(world, ADA, Start(parent=parent.id, share_parent=True))
+    assert await seen(world, child) == await seen(world, parent) == {"SOUL.md": (1, b"old")}
+    assert (child.snapshot, child.variables) == (parent.snapshot, parent.variables)
+    assert child.workflow == "parent"
+
+
+async def test_a_replay_sees_what_the_original_saw_to_the_byte(world: World) -> None:
+    await keep_only(world, 1)
+    await say(world, "as it was")
+    variables = {"HUMAN_NAME": "Zoë"}
+    original = await runs.start(world, ADA, Start("w", mode=Mode.SHARED, variables=variables))
+    await say(world, "edited")
+    await files.delete(world, OWN, SOUL, ADA)
+    again = await runs.start(world, ADA, Start(replay_of=original.id))
+    assert await seen(world, again) == {"SOUL.md": (1, b"as it was")}
+    assert (again.workflow, again.mode, again.variables) == ("w", Mode.SHARED, variables)
+    assert again.replay_of == original.id
+    await runs.change(world, ADA, original.id, status=Status.COMPLETED, kept=False)
+    await say(world, "pruning what only the replay still holds")
+    assert await seen(world, again) == {"SOUL.md": (1, b"as it was")}
+
+
+async def test_a_run_that_was_let_go_has_nothing_to_show_or_to_share(world: World) -> None:
+    await say(world, "x")
+    run = await runs.start(world, ADA, Start(NOOP))
+    gone = await runs.change(world, ADA, run.id, kept=False)
+    assert gone == await runs.get(world, ADA, run.id)
+    for stale in (run, gone):
+        for reading in (
+            runs.manifest(world, stale),
+            runs.file(world, stale, SOUL),
+            runs.diff(world, stale),
+            runs.difference(world, stale, SOUL),
+        ):
+            with pytest.raises(Missing, match="let go"):
+                await reading
+    for asked in (Start(replay_of=run.id), Start(parent=run.id, share_parent=True)):
+        with pytest.raises(Taken, match="let go"):
+            await runs.start(world, ADA, asked)
+    with pytest.raises(Taken, match="kept again"):
+        await runs.change(world, ADA, run.id, kept=True)
+    child = await runs.start(world, ADA, Start(parent=run.id))
+    assert await seen(world, child) == {"SOUL.md": (1, b"x")}
+
+
+class LetsGo:
+    """Runs among which another caller lets go of one just before the next is started."""
+
+    def __init__(self, world: World, victim: str) -> None:
+        self._world, self._victim = world, victim
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._world.runs, name)
+
+    async def start(self, started: Sequence[tuple[Run, Sequence[Scope | Layer]]]) -> Any:
+        await runs.change(self._world, ADA, self._victim, kept=False)
+        return await self._world.runs.start(started)
+
+
+async def test_a_snapshot_that_is_let_go_while_it_is_taken_over_is_not_taken(
+    world: World,
+) -> None:
+    await say(world, "x")
+    original = await runs.start(world, ADA, Start(NOOP))
+    torn = replace(world, runs=LetsGo(world, original.id))
+    with pytest.raises(Taken, match="let go"):
+        await runs.start(torn, ADA, Start(replay_of=original.id))
+    [replay, _] = (await runs.page(world, ADA)).items
+    assert (replay.kept, replay.status) == (False, Status.CANCELLED)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Start(),
+        Start(mode=Mode.MAIN),
+        Start("x" * 257),
+        Start("a\n"),
+        Start("a\x00b"),
+        Start("é"),
+        Start(" a"),
+        Start("a", share_parent=True),
+        Start("a", parent="p", replay_of="o", share_parent=True),
+    ],
+    ids=str,
+)
+async def test_what_makes_no_sense_is_refused(world: World, asked: Start) -> None:
+    with pytest.raises(Malformed):
+        await runs.start(world, ADA, asked)
+    assert not (await runs.page(world, ADA)).items
+
+
+async def test_a_run_cannot_follow_one_and_belong_to_another(world: World) -> None:
+    await agents.create(world, ADA, NewAgent("marco", "Marco"))
+    run = await runs.start(world, ADA, WORK)
+    attic = await runs.start(world, OTHER, Start("w", mode=Mode.SHARED))
+    for asked in (
+        Start(parent=run.id, agent="marco"),
+        Start(replay_of=run.id, agent="marco"),
+        Start(parent=run.id, replay_of=attic.id),
+        Start(replay_of=attic.id, mode=Mode.MAIN),
+    ):
+        with pytest.raises(Malformed):
+            await runs.start(world, ADA, asked)
+
+
+@pytest.mark.parametrize("status", [Status.COMPLETED, Status.FAILED, Status.CANCELLED])
+async def test_a_run_ends_once_and_stays_as_it_ended(world: World, status: Status) -> None:
+    run = await runs.start(world, ADA, WORK)
+    assert await runs.change(world, ADA, run.id, status=Status.RUNNING) == run
+    ended = await runs.change(world, ADA, run.id, status=status)
+    assert (ended.status, ended.ended is not None) == (status, True)
+    travel(world, 1000)
+    assert await runs.change(world, ADA, run.id, status=status) == ended
+    for other in {*Status} - {status}:
+        with pytest.raises(Taken):
+            await runs.change(world, ADA, run.id, status=other)
+    assert await runs.get(world, ADA, run.id) == ended
+    assert await log_of(world, run) == ["run.started", f"run.{status}"]
+
+
+async def test_of_rivals_that_end_a_run_one_wins_and_the_others_are_told(world: World) -> None:
+    run = await runs.start(world, ADA, WORK)
+    wanted = [Status.COMPLETED, Status.FAILED, Status.CANCELLED] * 4
+    outcomes = await asyncio.gather(
+        *(runs.change(world, ADA, run.id, status=status) for status in wanted),
+        return_exceptions=True,
+    )
+    final = await runs.get(world, ADA, run.id)
+    for status, outcome in zip(wanted, outcomes, strict=True):
+        assert outcome == final if status is final.status else isinstance(outcome, Taken)
+    assert len(await log_of(world, run)) == 2
+
+
+async def test_a_run_under_way_cannot_be_let_go_but_can_be_ended_so(world: World) -> None:
+    run = await runs.start(world, ADA, WORK)
+    with pytest.raises(Taken):
+        await runs.change(world, ADA, run.id, kept=False)
+    ended = await runs.change(world, ADA, run.id, status=Status.FAILED, kept=False)
+    assert (ended.kept, ended.snapshot) == (False, ())
+
+
+async def test_nobody_knows_of_a_run_in_another_tenant_or_beyond_their_own_scope(
+    world: World,
+) -> None:
+    run = await runs.start(world, ADA, WORK)
+    attic = await runs.start(world, OTHER, WORK)
+    for actor, hidden in ((STRANGER, run), (OTHER, run), (Actor("acme", "k", agent="x"), attic)):
+        with pytest.raises(Missing):
+            await runs.get(world, actor, hidden.id)
+        with pytest.raises(Missing):
+            await runs.change(world, actor, hidden.id, status=Status.CANCELLED)
+        for asked in (Start(parent=hidden.id), Start(replay_of=hidden.id)):
+            with pytest.raises(Missing):
+                await runs.start(world, actor, asked)
+        assert hidden.id not in {each.id for each in (await runs.page(world, actor)).items}
+    for nonsense in ("", "run\x00", "\ud800", "../x", "r" * 200):
+        with pytest.raises(Missing):
+            await runs.get(world, ADA, nonsense)
+
+
+async def test_runs_are_listed_newest_first_page_by_page(world: World) -> None:
+    agent = await agents.create(world, ADA, NewAgent("marco", "Marco"))
+    started = [await runs.start(world, ADA, WORK) for _ in range(5)]
+    mine = await runs.start(world, ADA, Start(agent="marco"))
+    first = await runs.page(world, ADA, limit=4)
+    rest = await runs.page(world, ADA, limit=4, cursor=first.next or "")
+    assert [*first.items, *rest.items] == [mine, *reversed(started)]
+    assert rest.next is None
+    assert (await runs.page(world, ADA, agent=agent.id)).items == (mine,)
+    with pytest.raises(Malformed):
+        await runs.page(world, ADA, cursor="\x00")
+
+
+async def test_a_diff_tells_what_changed_since_and_how(world: World) -> None:
+    for path, text in {"a.md": "1\n2\n", "b.md": "b", "c.md": "c", "d.md": "d"}.items():
+        await say(world, text, Path(path))
+    run = await runs.start(world, ADA, WORK)
+    assert await runs.diff(world, run) == ()
+    await say(world, "1\nTWO\n", Path("a.md"))
+    await files.delete(world, OWN, Path("b.md"), ADA)
+    await say(world, "c", Path("c.md"))
+    await say(world, "e", Path("e.md"))
+    found = await runs.diff(world, run)
+    assert [(each.path.text, each.kind) for each in found] == [
+        ("a.md", "changed"),
+        ("b.md", "removed"),
+        ("e.md", "added"),
+    ]
+    versions = [tuple(f and f.head.version for f in (d.before, d.after)) for d in found]
+    assert versions == [(1, 2), (1, None), (None, 1)]
+    difference, text = await runs.difference(world, run, Path("a.md"))
+    assert difference == found[0]
+    assert text == "--- a/a.md\n+++ b/a.md\n@@ -1,2 +1,2 @@\n 1\n-2\n+TWO\n"
+    assert await runs.difference(world, run, Path("c.md")) == (None, "")
+    _, removed = await runs.difference(world, run, Path("b.md"))
+    assert "-b" in removed
+    with pytest.raises(Missing):
+        await runs.difference(world, run, Path("never.md"))
+
+
+async def test_the_diff_of_an_agent_that_is_gone_is_against_the_layers_it_had(
+    world: World,
+) -> None:
+    agent = await agents.create(world, ADA, NewAgent("marco", "Marco"))
+    own = (Scope("acme", Kind.AGENT, agent.id),)
+    await say(world, "x", stack=own)
+    run = await runs.start(world, ADA, Start(agent="marco"))
+    await agents.delete(world, ADA, "marco")
+    assert await runs.diff(world, run) == ()
+    assert await seen(world, run) == {"SOUL.md": (1, b"x")}

@@ -1,0 +1,319 @@
+"""Who follows the log misses nothing and hears nothing twice, however many listen."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from carrel.actions import files, runs, streams
+from carrel.actions.files import Intent
+from carrel.actions.runs import Start
+from carrel.actions.streams import Batches, Listener, Ring, hub_of, listen, listen_to_run
+from carrel.core.access import Actor
+from carrel.core.errors import Malformed
+from carrel.core.event import TYPES, UPDATED, Event, Filter
+from carrel.core.names import Path, Scope
+from carrel.core.run import NOOP, Run, Status
+from carrel.ports import World
+
+pytestmark = pytest.mark.anyio
+
+ADA, STRANGER = Actor("acme", "ada"), Actor("globex", "gus")
+ATTIC = Actor("acme", "ada", workspace="attic")
+EVERYTHING = Filter("acme")
+
+
+async def write(world: World, actor: Actor = ADA, path: str = "a.md", **more: Any) -> None:
+    await files.put(world, (actor.scope,), Path(path), b"x", actor, Intent(**more))
+
+
+async def heard(batches: Batches, count: int) -> list[Event]:
+    """The next so many events, or all where the stream ends before."""
+    found: list[Event] = []
+    async with asyncio.timeout(20), aclosing(batches):
+        async for batch in batches:
+            found += batch
+            if len(found) >= count:
+                break
+    return found
+
+
+async def logged(world: World, cursor: str | None = None) -> list[Event]:
+    return list(await world.events.after(cursor, EVERYTHING, limit=100_000))
+
+
+async def test_a_stream_begins_with_what_happens_next(world: World) -> None:
+    await write(world)
+    start, batches = await listen(world, EVERYTHING)
+    await write(world, path="b.md")
+    await write(world, path="c.md")
+    found = await heard(batches, 2)
+    assert [event.payload["path"] for event in found] == ["b.md", "c.md"]
+    assert found == await logged(world, start)
+
+
+async def test_a_stream_goes_on_where_another_left_off(world: World) -> None:
+    for _ in range(5):
+        await write(world)
+    _, batches = await listen(world, EVERYTHING, "0")
+    everything = await heard(batches, 5)
+    assert everything == await logged(world)
+    for place, event in enumerate(everything[:-1], 1):
+        _, batches = await listen(world, EVERYTHING, event.cursor)
+        assert await heard(batches, 5 - place) == everything[place:]
+
+
+async def test_a_listener_hears_only_what_it_asked_for(world: World) -> None:
+    wanted = {
+        "tenant": Filter("acme"),
+        "scope": Filter("acme", scopes=frozenset({ATTIC.scope})),
+        "types": Filter("acme", types=frozenset({"run.started"})),
+    }
+    streams_of = {name: (await listen(world, one))[1] for name, one in wanted.items()}
+    later = {name: asyncio.create_task(heard(one, 2)) for name, one in streams_of.items()}
+    for _ in range(2):
+        await write(world, STRANGER)
+        await write(world, ATTIC)
+        await runs.start(world, ADA, Start("w"))
+    found = {name: await task for name, task in later.items()}
+    assert [event.type for event in found["tenant"]] == [UPDATED, "run.started"]
+    assert {event.scope for event in found["scope"]} == {ATTIC.scope}
+    assert [event.type for event in found["types"]] == ["run.started"] * 2
+    assert {event.tenant for events in found.values() for event in events} == {"acme"}
+
+
+@pytest.mark.parametrize("nonsense", ["x", "", "-1", "1 ", "9" * 40, "1;2", "\x00"])
+async def test_what_is_no_cursor_is_refused_before_anything_is_streamed(
+    world: World, nonsense: str
+) -> None:
+    run = await runs.start(world, ADA, Start("w"))
+    for asked in (listen(world, EVERYTHING, nonsense), listen_to_run(world, run, nonsense)):
+        with pytest.raises(Malformed):
+            await asked
+    with pytest.raises(Malformed):
+        await streams.page(world, EVERYTHING, nonsense)
+
+
+@pytest.mark.parametrize("room", [4, 64, 4096])
+async def test_none_is_missed_or_doubled_while_many_write_and_listeners_come_and_go(
+    world: World, room: int
+) -> None:
+    """Rings of several sizes, so that listeners read from the table, the ring, and both."""
+    chance = random.Random(room)
+    writers, each, listeners = 4, 40, 12
+    total = writers * each
+
+    async def author(number: int) -> None:
+        for _ in range(each):
+            await write(world, path=f"{number}.md")
+
+    async def follower() -> list[Event]:
+        found: list[Event] = []
+        since = "0"
+        while len(found) < total:
+            _, batches = await listen(world, EVERYTHING, since)
+            found += await heard(batches, min(chance.randint(1, 60), total - len(found)))
+            since = found[-1].cursor
+        return found
+
+    async with asyncio.timeout(60), hub_of(world.events, room):
+        following = [asyncio.create_task(follower()) for _ in range(listeners)]
+        await asyncio.gather(*map(author, range(writers)))
+        stories = await asyncio.gather(*following)
+    truth = await logged(world)
+    assert len(truth) == total
+    for story in stories:
+        assert [event.cursor for event in story] == [event.cursor for event in truth]
+
+
+async def test_a_slow_listener_that_falls_behind_the_ring_goes_back_to_the_table(
+    world: World,
+) -> None:
+    async with hub_of(world.events, 4) as hub:
+        slow = Listener(hub, EVERYTHING, await world.events.latest())
+        found: list[Event] = []
+        for burst in (1, 1, 50, 1):
+            for _ in range(burst):
+                await write(world)
+                await hub.catch_up()
+            expected = len(found) + burst
+            while len(found) < expected:
+                found += await slow.next()
+        assert found == await logged(world)
+
+
+class Counting:
+    """A log that counts how often it is asked."""
+
+    def __init__(self, events: Any) -> None:
+        self._events = events
+        self.asked: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        async def asked(*args: Any, **more: Any) -> Any:
+            self.asked[name] += 1
+            await asyncio.sleep(0)
+            return await getattr(self._events, name)(*args, **more)
+
+        return asked
+
+
+async def test_a_thousand_listeners_cost_the_log_no_more_than_one(world: World) -> None:
+    counting = Counting(world.events)
+    crowded = replace(world, events=counting)
+    async with hub_of(counting) as hub:
+        start = await world.events.latest()
+        await write(world)
+        await hub.catch_up()
+        [event] = await logged(world, start)
+        crowd = [Listener(hub, EVERYTHING, event.cursor) for _ in range(1000)]
+        waiting = [asyncio.create_task(listener.next()) for listener in crowd]
+        await asyncio.sleep(0)
+        counting.asked.clear()
+        await write(crowded, path="news.md")
+        async with asyncio.timeout(20):
+            batches = await asyncio.gather(*waiting)
+    assert {batch[0].payload["path"] for batch in batches} == {"news.md"}
+    assert counting.asked["after"] < 10
+
+
+async def test_those_who_arrive_together_share_one_reading(world: World) -> None:
+    counting = Counting(world.events)
+    async with hub_of(counting) as hub:
+        counting.asked.clear()
+        await asyncio.gather(*(hub.catch_up() for _ in range(1000)))
+    assert counting.asked["after"] < 10
+
+
+async def test_the_last_listener_switches_off_the_light(world: World) -> None:
+    before = asyncio.all_tasks()
+    opened = [(await listen(world, EVERYTHING))[1] for _ in range(3)]
+    waiting = [asyncio.create_task(heard(batches, 1)) for batches in opened]
+    await write(world)
+    await asyncio.gather(*waiting)
+    assert asyncio.all_tasks() == before
+    assert world.events not in streams._HUBS
+    listening = asyncio.Event()
+
+    async def one() -> None:
+        async with hub_of(world.events) as hub:
+            listening.set()
+            await Listener(hub, EVERYTHING, await world.events.latest()).next()
+
+    task = asyncio.create_task(one())
+    await listening.wait()
+    task.cancel()
+    await asyncio.wait({task})
+    assert asyncio.all_tasks() == before
+    assert world.events not in streams._HUBS
+
+
+class Flaky:
+    """A log whose store is away for a while."""
+
+    def __init__(self, events: Any) -> None:
+        self._events = events
+        self.away = False
+        self.failed = asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        if self.away and name in {"after", "wake"}:
+            self.failed.set()
+            raise OSError("the store is away")
+        return getattr(self._events, name)
+
+
+async def test_listeners_outlive_an_outage_of_the_store(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "_PAUSE", 0.01)
+    flaky = Flaky(world.events)
+    async with asyncio.timeout(20), hub_of(flaky) as hub:
+        listener = Listener(hub, EVERYTHING, await world.events.latest())
+        await write(world, path="before.md")
+        assert [event.payload["path"] for event in await listener.next()] == ["before.md"]
+        flaky.away = True
+        next_one = asyncio.create_task(listener.next())
+        await flaky.failed.wait()
+        await write(world, path="during.md")
+        flaky.away = False
+        assert [event.payload["path"] for event in await next_one] == ["during.md"]
+
+
+async def test_a_ring_knows_what_it_holds_and_forgets_the_oldest() -> None:
+    ring = Ring(3)
+    scope = Scope("acme", ADA.scope.kind, "x")
+    told = [Event(f"c{n}", f"ev_{n}", UPDATED, "acme", n, {}, scope) for n in range(5)]
+    ring.add(told[:2])
+    assert ring.since(0) == tuple(told[:2])
+    assert (ring.holds(0), ring.after("c1"), ring.after("c4"), ring.after(None)) == (
+        *(True, 2),
+        *(None, None),
+    )
+    ring.add(told[2:])
+    assert [ring.holds(place) for place in range(6)] == [False, False, True, True, True, True]
+    assert (ring.after("c1"), ring.after("c2"), ring.after("c4")) == (None, 3, 5)
+    assert ring.since(3) == tuple(told[3:])
+
+
+async def kinds(world: World, run: Run, since: str | None = None) -> list[str]:
+    _, batches = await listen_to_run(world, run, since)
+    return [event.type for event in await heard(batches, 1000)]
+
+
+async def test_the_stream_of_a_run_is_its_whole_log_and_ends_with_it(world: World) -> None:
+    run = await runs.start(world, ADA, Start("w"))
+    await runs.start(world, ADA, Start("another"))
+    following = asyncio.create_task(kinds(world, run))
+    await write(world, run=run.id)
+    await write(world)
+    await runs.change(world, ADA, run.id, status=Status.FAILED)
+    assert await following == ["run.started", UPDATED, "run.failed"]
+    ended = await runs.get(world, ADA, run.id)
+    assert await kinds(world, ended) == ["run.started", UPDATED, "run.failed"]
+    assert world.events not in streams._HUBS
+
+
+async def test_the_stream_of_an_ended_run_ends_wherever_it_is_taken_up(world: World) -> None:
+    run = await runs.start(world, ADA, Start(NOOP))
+    started, completed = await world.events.after(None, Filter("acme", run=run.id))
+    assert await kinds(world, run, started.cursor) == ["run.completed"]
+    assert await kinds(world, run, completed.cursor) == []
+    await write(world)
+    assert await kinds(world, run, await world.events.latest()) == []
+
+
+class Forgetful:
+    """A log that has outlived its events."""
+
+    def __init__(self, events: Any) -> None:
+        self._events = events
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._events, name)
+
+    async def after(self, *args: Any, **more: Any) -> tuple[Event, ...]:
+        return ()
+
+
+async def test_the_stream_of_a_run_that_is_forgotten_ends_too(world: World) -> None:
+    run = await runs.start(world, ADA, Start(NOOP))
+    gone = await runs.change(world, ADA, run.id, kept=False)
+    assert await kinds(replace(world, events=Forgetful(world.events)), gone) == []
+
+
+async def test_a_page_says_where_to_go_on(world: World) -> None:
+    for _ in range(5):
+        await write(world)
+    everything = await logged(world)
+    first, cursor = await streams.page(world, EVERYTHING, limit=3)
+    rest, last = await streams.page(world, EVERYTHING, cursor, limit=3)
+    assert [*first, *rest] == everything
+    assert await streams.page(world, EVERYTHING, last) == ((), last)
+    assert {event.type for event in everything} <= {*TYPES}
