@@ -16,7 +16,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, Any, Final
 
@@ -72,16 +72,12 @@ class Packing:
         self._tables: dict[str, Table] = {}
         self._objects = 0
 
-    async def add_table(
-        self, table: str, batches: AsyncIterator[Rows], note: Callable[[int], None]
-    ) -> None:
-        """Write the rows of a table, noting after each batch how many they are by now."""
+    async def add_table(self, table: str, batches: AsyncIterator[Rows]) -> None:
         count, sha = 0, hashlib.sha256()
         with self._member(f"{table}.jsonl") as member:
             async for rows in batches:
                 await asyncio.to_thread(self._add_rows, member, sha, rows)
                 count += len(rows)
-                note(count)
         self._tables[table] = Table(TABLES[table], count, sha.hexdigest())
 
     async def add_object(self, digest: Digest, content: bytes) -> None:

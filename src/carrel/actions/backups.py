@@ -12,12 +12,12 @@ import secrets
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path as File
 from typing import IO, Any, Final
 
 from carrel.actions.archives import Archive, Manifest, Packing
-from carrel.actions.upkeep import Watch, examine, look, look_outside, quiet
+from carrel.actions.upkeep import examine, look, look_outside
+from carrel.actions.watching import Tally, Watch, quiet
 from carrel.core.archive import TABLES
 from carrel.core.errors import Missing, Taken
 from carrel.core.finding import Findings, Level
@@ -55,8 +55,8 @@ async def take(
     _must_be_new(file)
     with _aside(file) as (aside, opened), closing(Packing(opened)) as packing:
         async with upkeep.frozen() as frozen:
-            outside = await _pack_tables(packing, frozen, watch)
-        await _pack_objects(packing, outside, objects, watch)
+            outside = await _pack_tables(packing, frozen, Tally(watch, "writing rows"))
+        await _pack_objects(packing, outside, objects, Tally(watch, "writing objects"))
         manifest = packing.finish(VERSION, now, await upkeep.migrations(), vault_key)
         opened.flush()
         os.fsync(opened.fileno())
@@ -98,15 +98,17 @@ async def restore(
         if archive.manifest != manifest:
             raise Corrupt("the backup changed while it was being read")
         if objects is not None:
-            await _unpack_objects(archive, objects, watch)
-        await upkeep.load(_unpacked(archive, objects is None, watch))
+            await _unpack_objects(archive, objects, Tally(watch, "restoring objects"))
+        rows = _unpacked(archive, objects is None, Tally(watch, "restoring rows"))
+        await upkeep.load(rows)
     return manifest, await examine(upkeep, objects, now=now, grace=_ANY_AGE, watch=watch)
 
 
 async def inspect(archive: Archive, *, watch: Watch = quiet) -> Findings:
-    examination = await look(archive, archive.manifest.created, _ANY_AGE, watch)
+    rows, objects = Tally(watch, "verifying rows"), Tally(watch, "verifying objects")
+    examination = await look(archive, archive.manifest.created, _ANY_AGE, rows)
     findings = examination.finish()
-    await look_outside(findings, examination.outside, archive.object, watch)
+    await look_outside(findings, examination.outside, archive.object, objects)
     for digest in archive.objects:
         if bytes.fromhex(digest.removeprefix("sha256:")) not in examination.outside:
             findings.error(f"object {digest}", "nothing in the backup refers to it")
@@ -114,68 +116,63 @@ async def inspect(archive: Archive, *, watch: Watch = quiet) -> Findings:
     return findings
 
 
-async def _pack_tables(packing: Packing, frozen: Frozen, watch: Watch) -> dict[Digest, None]:
+async def _pack_tables(packing: Packing, frozen: Frozen, tally: Tally) -> dict[Digest, None]:
     """The digests of bytes that are kept outside, in the order in which they were met."""
     outside: dict[Digest, None] = {}
 
-    async def noted(batches: AsyncIterator[Rows]) -> AsyncIterator[Rows]:
-        async for rows in batches:
-            outside.update(
-                (Digest("sha256:" + digest.hex()), None)
-                for _, digest, _, _, body in rows
-                if body is None
-            )
+    async def noted(table: str) -> AsyncIterator[Rows]:
+        async for rows in frozen.rows(table):
+            if table == "content":
+                outside.update((_digest(row), None) for row in rows if row[4] is None)
             yield rows
+            tally.add(len(rows))
 
+    tally.expect(sum([await frozen.count(table) for table in TABLES]))
     for table in TABLES:
-        total, rows = await frozen.count(table), frozen.rows(table)
-        watch(table, 0, total)
-        batches = noted(rows) if table == "content" else rows
-        await packing.add_table(table, batches, partial(_note, watch, table, total))
+        await packing.add_table(table, noted(table))
     return outside
 
 
-def _note(watch: Watch, table: str, total: int, done: int) -> None:
-    watch(table, done, total)
-
-
 async def _pack_objects(
-    packing: Packing, outside: dict[Digest, None], objects: Objects | None, watch: Watch
+    packing: Packing, outside: dict[Digest, None], objects: Objects | None, tally: Tally
 ) -> None:
-    for done, digest in enumerate(outside, 1):
+    tally.expect(len(outside))
+    for digest in outside:
         content = await objects.get(digest) if objects else None
         if content is None or await asyncio.to_thread(digest_of, content) != digest:
             raise Corrupt(f"the bytes of {digest} are gone or damaged; see carrel doctor")
         await packing.add_object(digest, content)
-        watch("objects", done, len(outside))
+        tally.add(1)
 
 
-async def _unpack_objects(archive: Archive, objects: Objects, watch: Watch) -> None:
-    for done, digest in enumerate(archive.objects, 1):
+async def _unpack_objects(archive: Archive, objects: Objects, tally: Tally) -> None:
+    tally.expect(len(archive.objects))
+    for digest in archive.objects:
         content = await archive.object(digest)
         assert content is not None
         await objects.put(digest, content)
-        watch("putting objects", done, len(archive.objects))
+        tally.add(1)
 
 
 async def _unpacked(
-    archive: Archive, inline: bool, watch: Watch
+    archive: Archive, inline: bool, tally: Tally
 ) -> AsyncIterator[tuple[str, Rows]]:
+    tally.expect(sum([await archive.count(table) for table in TABLES]))
     for table in TABLES:
-        done, total = 0, await archive.count(table)
         async for rows in archive.rows(table):
             fill = inline and table == "content"
             yield table, [await _filled(archive, row) for row in rows] if fill else rows
-            done += len(rows)
-            watch(f"restoring {table}", done, total)
+            tally.add(len(rows))
 
 
 async def _filled(archive: Archive, row: Sequence[Any]) -> Sequence[Any]:
     """A content row with its bytes in it."""
-    id, digest, size, at, body = row
-    if body is None:
-        body = await archive.object(Digest("sha256:" + digest.hex()))
-    return id, digest, size, at, body
+    return row if row[4] is not None else (*row[:4], await archive.object(_digest(row)))
+
+
+def _digest(row: Sequence[Any]) -> Digest:
+    """That of a content row."""
+    return Digest("sha256:" + row[1].hex())
 
 
 async def _must_be_empty(upkeep: Upkeep) -> None:

@@ -8,23 +8,21 @@ from bisect import bisect_right
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
+from carrel.actions.records import each
+from carrel.actions.rules import secret_context
+from carrel.actions.watching import Tally, Watch, quiet
 from carrel.core.archive import KEYS
 from carrel.core.examination import PHASES, TREES, Examination
 from carrel.core.finding import Findings
 from carrel.core.names import Digest, Moment
-from carrel.ports import Frozen, Objects, Upkeep
+from carrel.core.record import Noun
+from carrel.ports import Corrupt, Frozen, Objects, Upkeep, World
 
 Row = Sequence[Any]
-Watch = Callable[[str, int, int], None]
-"""Is told how far a long work has come: with what, how much of it is done, and of how much."""
 Get = Callable[[Digest], Awaitable[bytes | None]]
 
 _TOGETHER: Final = 4
 """Large bytes that are held in memory at once."""
-
-
-def quiet(what: str, done: int, total: int) -> None:
-    """A Watch that tells nobody."""
 
 
 async def examine(
@@ -35,30 +33,37 @@ async def examine(
     What is younger than ``grace`` milliseconds may be on its way, and is nothing to wonder about.
     """
     async with upkeep.frozen() as frozen:
-        examination = await look(frozen, now, grace, watch)
+        examination = await look(frozen, now, grace, Tally(watch, "examining rows"))
     findings = examination.finish()
-    await look_outside(findings, examination.outside, objects.get if objects else _nowhere, watch)
+    get = objects.get if objects else _nowhere
+    await look_outside(findings, examination.outside, get, Tally(watch, "examining objects"))
     if objects is not None:
         await _look_for_strays(findings, objects, examination.outside, now - grace)
     return findings
 
 
-async def look(frozen: Frozen, now: Moment, grace: int, watch: Watch = quiet) -> Examination:
+async def look(frozen: Frozen, now: Moment, grace: int, tally: Tally) -> Examination:
     """An examination that has seen every row."""
     examination = Examination(now, grace)
+    tally.expect(sum([await frozen.count(table) for phase in PHASES for table in phase]))
     for tables in PHASES:
         if tables == TREES:
-            await _look_at_trees(frozen, examination, watch)
+            async for woven in weave(frozen, TREES):
+                await asyncio.to_thread(examination.look_at_trees, woven)
+                tally.add(len(woven))
         else:
-            await _look_at_table(frozen, tables[0], examination, watch)
+            async for rows in frozen.rows(tables[0]):
+                await asyncio.to_thread(examination.look, tables[0], rows)
+                tally.add(len(rows))
     return examination
 
 
 async def look_outside(
-    findings: Findings, outside: Mapping[bytes, int], get: Get, watch: Watch = quiet
+    findings: Findings, outside: Mapping[bytes, int], get: Get, tally: Tally
 ) -> None:
     """Check that all bytes that are kept outside are there, and are what their digest says."""
     wanted = sorted(outside)
+    tally.expect(len(wanted))
     for start in range(0, len(wanted), _TOGETHER):
         some = wanted[start : start + _TOGETHER]
         problems = await asyncio.gather(
@@ -67,7 +72,17 @@ async def look_outside(
         for digest, problem in zip(some, problems, strict=True):
             if problem:
                 findings.error(f"object {_name(digest)}", problem)
-        watch("objects", start + len(some), len(wanted))
+        tally.add(len(some))
+
+
+async def look_at_secrets(world: World, findings: Findings) -> None:
+    """Check that the key of the vault opens every secret."""
+    async for record in each(world, "", Noun.SECRET):
+        try:
+            world.vault.open(record.body["sealed"], secret_context(record.tenant, record.id))
+        except Corrupt:
+            text = "the key of the vault does not open it"
+            findings.error(f"secret {record.id} of {record.tenant}", text)
 
 
 async def collect(
@@ -101,25 +116,6 @@ async def _collect_objects(upkeep: Upkeep, objects: Objects, before: Moment) -> 
     await objects.discard(discarded)
     deleted = sum(digest not in kept for digest in gone)
     return {"discarded": len(discarded), "restored": len(back), "objects": deleted}
-
-
-async def _look_at_table(
-    frozen: Frozen, table: str, examination: Examination, watch: Watch
-) -> None:
-    done, total = 0, await frozen.count(table)
-    watch(table, done, total)
-    async for rows in frozen.rows(table):
-        await asyncio.to_thread(examination.look, table, rows)
-        done += len(rows)
-        watch(table, done, total)
-
-
-async def _look_at_trees(frozen: Frozen, examination: Examination, watch: Watch) -> None:
-    done, total = 0, sum([await frozen.count(table) for table in TREES])
-    async for woven in weave(frozen, TREES):
-        await asyncio.to_thread(examination.look_at_trees, woven)
-        done += len(woven)
-        watch("history", done, total)
 
 
 async def weave(frozen: Frozen, tables: Sequence[str]) -> AsyncIterator[Sequence[tuple[str, Row]]]:
