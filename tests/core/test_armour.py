@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from textwrap import indent
 
 import pytest
@@ -133,3 +134,13 @@ BODIES += ["[REDACTED:a]\n", "/" + "0f" * 32, '"', "=", "AAAA "]
 )
 def test_no_block_makes_the_search_slower_than_linear(start: str, unit: str) -> None:
     assert takes_linear_time(find_shapes, start, unit)
+
+
+@pytest.mark.parametrize("unit", BODIES)
+def test_a_long_block_is_read_in_little_memory(unit: str) -> None:
+    content = (f"{OPENING}\n" + unit * ((1 << 20) // len(unit))).encode()
+    tracemalloc.start()
+    find_shapes(content)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * len(content)

@@ -2,7 +2,8 @@
 
 Nothing here gives back what it has taken (`++`, `*+`), and what may hold a dash is bounded: a
 block is never read into the next one, so that reading all of them takes linear time. Groups say
-so by `(?>…)`: early releases of Python 3.11 lose their place after a group with `++` or `*+`.
+so by `(?>…)`: early releases of Python 3.11 lose their place after a group with `++` or `*+`. They
+are bounded too, as `re` keeps a record of each repetition of a group.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ _END_OF_LINE = rb"(?:\\*+(?:\r\n|\r|\n)|\\++r\\++n|\\++[nr])"
 """A line end, be it escaped as in JSON or continued by a backslash."""
 
 _NEXT_LINE = _EDGE + _END_OF_LINE + _EDGE
-_NEXT_LINES = rb"(?>(?:" + _EDGE + _END_OF_LINE + rb")+)" + _EDGE
+_NEXT_LINES = rb"(?>(?:" + _EDGE + _END_OF_LINE + rb"){1,16})" + _EDGE
 _ENDS_HERE = rb"(?=[\"'`]|" + _EDGE + rb"(?:" + _END_OF_LINE + rb"|-----|\Z))"
 
 _BASE64 = rb"[0-9A-Za-z+/=]"
 _MARKER = rb"\[REDACTED(?::[0-9A-Za-z._-]{1,128}+)?\]"
-_RUN = rb"(?>(?:" + _BASE64 + rb"++|" + _MARKER + rb")+)"
+_RUN = rb"(?>(?:" + _BASE64 + rb"++|" + _MARKER + rb"){1,64})"
 """What a line holds, also where an exact value inside it has been replaced before."""
 
 _OPENING = re.compile(
@@ -31,19 +32,24 @@ _OPENING = re.compile(
 _CLOSING = rb"-----END [0-9A-Z ]{0,64}+-----"
 
 _BLOCK = re.compile(
-    rb"(?P<body>(?>(?:" + _NEXT_LINES + _RUN + _ENDS_HERE + rb")+))"
+    rb"(?P<body>(?>(?:" + _NEXT_LINES + _RUN + _ENDS_HERE + rb"){1,4096}))"
     rb"(?:" + _NEXT_LINES + rb"|" + _EDGE + rb")" + _CLOSING
 )
 _ON_ONE_LINE = re.compile(
-    rb"(?P<body>[ \t]*+" + _BASE64 + rb"{40,}+(?>(?:[ \t]++" + _RUN + rb")*))[ \t]*+" + _CLOSING
+    rb"(?P<body>[ \t]*+"
+    + _BASE64
+    + rb"{40,}+(?>(?:[ \t]++"
+    + _RUN
+    + rb"){0,4096}))[ \t]*+"
+    + _CLOSING
 )
 
 _NO_DIGEST = rb"(?![0-9A-Za-z+/=]*?(?<![0-9A-Za-z])[0-9a-fA-F]{32,128}+(?![0-9A-Za-z]))"
 _LONG = _NO_DIGEST + rb"(?:" + _BASE64 + rb"{40,}+|" + _BASE64 + rb"{16,39}+" + _ENDS_HERE + rb")"
-_LONG += rb"(?>(?:" + _MARKER + _BASE64 + rb"*+)*)"
+_LONG += rb"(?>(?:" + _MARKER + _BASE64 + rb"*+){0,64})"
 _SHORT = _BASE64 + rb"{1,15}+" + _ENDS_HERE
 _FIRST = rb"(?:" + _NEXT_LINES + rb"|[ \t]*+(?=" + _BASE64 + rb"{40}))" + _LONG
-_FURTHER = rb"(?>(?:" + _NEXT_LINE + _LONG + rb")*)"
+_FURTHER = rb"(?>(?:" + _NEXT_LINE + _LONG + rb"){0,4096})"
 _LAST = rb"(?:" + _NEXT_LINE + _SHORT + rb")?"
 _CUT_SHORT = re.compile(_FIRST + _FURTHER + _LAST)
 _NO_KEY = re.compile(_MARKER + rb"|" + _END_OF_LINE + rb"|[^0-9A-Za-z+/]")
