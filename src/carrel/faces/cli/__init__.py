@@ -1,1 +1,31 @@
-"""The face for people at a terminal."""
+"""The face for people at a terminal: ``carrel`` and its commands, each imported when it is run."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Final
+
+import click
+
+from carrel.core.version import VERSION
+
+COMMANDS: Final = ("serve", "doctor", "backup", "restore", "gc", "version")
+"""Each is a module here with a click command of its name. None may import much at its top."""
+
+
+class Lazy(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.command(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, prog_name="carrel", message="%(prog)s %(version)s")
+def main() -> None:
+    """A private desk for every AI agent: layered, versioned files, frozen for every run."""

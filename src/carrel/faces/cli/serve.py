@@ -15,7 +15,7 @@ import click
 @click.option("--workers", type=int, help="Server processes.")
 def serve(**given: Any) -> None:
     """Serve this store over HTTP until told to stop."""
-    from carrel.settings import Unusable, load  # noqa: PLC0415 - so that --help stays quick
+    from carrel.wiring.commands import Unopenable, settings_by  # noqa: PLC0415 - keeps --help quick
     from carrel.wiring.server import Welcome, run  # noqa: PLC0415 - so that --help stays quick
 
     def tell(welcome: Welcome) -> None:
@@ -26,6 +26,6 @@ def serve(**given: Any) -> None:
         sys.stdout.flush()
 
     try:
-        run(load(given), tell)
-    except (Unusable, OSError) as problem:
+        run(settings_by(given), tell)
+    except (Unopenable, OSError) as problem:
         raise click.ClickException(str(problem)) from None

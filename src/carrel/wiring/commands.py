@@ -1,0 +1,71 @@
+"""What commands are given: a world by the settings around them, or a reason why there is none."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path as File
+from typing import Any
+
+from carrel.adapters.sqlite.database import Incompatible
+from carrel.adapters.vault import SealingVault, VaultKeyUnusable
+from carrel.settings import Settings, Unusable, load
+from carrel.wiring.world import Opened, open_world
+
+__all__ = ["Opened", "Unopenable", "opened", "settings_by", "vault_key"]
+
+
+class Unopenable(Exception):
+    """There is no store to be had by these settings; the message says why."""
+
+
+def settings_by(given: Mapping[str, Any]) -> Settings:
+    """What is given, over the settings around. Raises Unopenable."""
+    try:
+        return load(given)
+    except Unusable as problem:
+        raise Unopenable(str(problem)) from problem
+
+
+@asynccontextmanager
+async def opened(given: Mapping[str, Any], *, new: bool = False) -> AsyncIterator[Opened]:
+    """A world by what is given, over the settings around. Raises Unopenable.
+
+    A command that looks after a store makes none where there is none, unless it may be ``new``.
+    """
+    settings = settings_by(given)
+    async with AsyncExitStack() as stack:
+        try:
+            if not new:
+                _must_exist(settings.sqlite_file)
+            world = await stack.enter_async_context(open_world(settings))
+        except (Unusable, VaultKeyUnusable, Incompatible, sqlite3.Error, OSError) as problem:
+            raise Unopenable(str(problem)) from problem
+        except Exception as problem:
+            if _of_postgres(problem, settings):
+                raise Unopenable(f"the database cannot be opened: {problem}") from problem
+            raise
+        yield world
+
+
+def _must_exist(file: File | None) -> None:
+    if file is not None and not file.exists():
+        raise Unusable(f"there is no store at {file}")
+
+
+def vault_key(opened: Opened) -> str:
+    """What tells the key of the vault from others, and nothing else about it."""
+    vault = opened.world.vault
+    assert isinstance(vault, SealingVault)
+    return vault.fingerprint()
+
+
+def _of_postgres(problem: Exception, settings: Settings) -> bool:
+    if settings.sqlite_file is not None:
+        return False
+    import asyncpg  # noqa: PLC0415 - only where it is used
+
+    from carrel.adapters.postgres.database import Incompatible  # noqa: PLC0415 - as above
+
+    return isinstance(problem, (asyncpg.PostgresError, asyncpg.InterfaceError, Incompatible))
