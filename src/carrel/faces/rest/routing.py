@@ -72,10 +72,8 @@ class _Node(Generic[T]):
     rest: _Rest[T] | None = None
     leaf: Leaf[T] | None = None
 
-    def catches(self, last: bytes) -> Leaf[T] | None:
-        """Where one segment more, and no other, leads for certain."""
-        if last in self.literals:
-            return None
+    def catches(self) -> Leaf[T] | None:
+        """Where one segment more leads that is no literal with a leaf of its own."""
         if self.parameter is not None:
             return self.parameter.leaf
         return None if self.rest is None else self.rest.leaf
@@ -120,7 +118,7 @@ class Routes(Generic[T]):
             return fixed, ()
         head, _, last = raw.rpartition(b"/")
         node = self._heads.get(head)
-        if node is not None and last and (leaf := node.catches(last)):
+        if node is not None and last and (leaf := node.catches()):
             return leaf, (last,)
         # Past the deepest template the path stays in one piece, so its length costs nothing.
         segments = raw.split(b"/", self._deepest + 1)

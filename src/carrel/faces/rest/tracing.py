@@ -28,6 +28,7 @@ class Tracing:
             kind=SpanKind.SERVER,
             attributes={"http.request.method": method, "http.route": route},
             record_exception=False,
+            set_status_on_exception=False,
         ) as span:
             yield span
 
