@@ -239,6 +239,8 @@ async def test_an_answer_lost_after_the_commit_is_made_anew_from_what_was_commit
         assert answer.json() == {"path": "a.md", "version": 1, "etag": '"v1"'}
         assert answer.headers[REPLAY] == "true"
         assert answer.headers["etag"] == '"v1"'
+    async with client(dying(world)) as http:
+        assert (await send(http)).content == first.content
     assert await version(world) == 1
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carrel.core.errors import Malformed
@@ -21,6 +21,9 @@ TEMPLATES = (
     "/v1/agents/{id}/files/{path...}/history",
     "/v1/agents/me/pins/{path...}/accept",
     "/v1/files/{path...}",
+    "/v1/pins/{one}",
+    "/v1/pins/{all...}",
+    "/v1/pins/me/{one}/x",
     "/v1/runs/{id}",
     "/v1/runs/{id}/diff",
     "/{page}",
@@ -42,6 +45,8 @@ def where(path: str, *templates: str) -> tuple[str, dict[str, str]] | None:
 def test_a_literal_beats_a_parameter() -> None:
     assert where("/v1/agents/me") == ("/v1/agents/me", {})
     assert where("/v1/agents/ada") == ("/v1/agents/{id}", {"id": "ada"})
+    assert where("/v1/pins/a") == ("/v1/pins/{one}", {"one": "a"})
+    assert where("/v1/pins/a/b") == ("/v1/pins/{all...}", {"all": "a/b"})
 
 
 def test_a_literal_that_leads_nowhere_gives_way() -> None:
@@ -101,6 +106,7 @@ def test_what_is_not_percent_encoded_utf8_is_malformed(place: str, value: str) -
         where(place + value)
 
 
+@settings(deadline=None)
 @given(st.text(min_size=1))
 def test_any_text_comes_back_from_one_encoded_segment(text: str) -> None:
     raw = quote(text.encode("utf-8", "surrogatepass"), safe="")
@@ -117,6 +123,7 @@ def test_any_text_comes_back_from_one_encoded_segment(text: str) -> None:
     )
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text != "/"))
 def test_any_text_comes_back_with_its_slashes_raw(text: str) -> None:
     raw = quote(text, safe="/")
@@ -149,9 +156,21 @@ def _rank(template: str) -> list[int]:
 SEGMENTS = st.sampled_from(["v1", "agents", "me", "files", "history", "pins", "accept", "", "x"])
 
 
-@given(st.lists(SEGMENTS, min_size=1, max_size=7))
-def test_the_trie_finds_what_looking_at_every_template_finds(segments: list[str]) -> None:
-    path = "/" + "/".join(segments)
+@st.composite
+def near_a_template(draw: st.DrawFn) -> str:
+    """A path that fits one of the templates, or nearly."""
+    parts: list[str] = []
+    for part in draw(st.sampled_from(TEMPLATES)).split("/")[1:]:
+        if part.startswith("{"):
+            parts += draw(st.lists(SEGMENTS, min_size=1, max_size=3 if "..." in part else 1))
+        else:
+            parts.append(part)
+    return "/" + "/".join([*parts, *draw(st.lists(SEGMENTS, max_size=1))])
+
+
+@settings(deadline=None, max_examples=500)
+@given(near_a_template())
+def test_the_trie_finds_what_looking_at_every_template_finds(path: str) -> None:
     found = where(path)
     assert (found and found[0]) == naive(path, TEMPLATES)
 
@@ -161,6 +180,13 @@ def test_a_long_path_is_looked_at_once() -> None:
     found = where("/v1/files/" + "a/" * 100_000 + "b")
     assert found is not None
     assert len(found[1]["path"]) == 200_001
+
+
+def test_a_path_past_the_deepest_template_is_no_part_of_it() -> None:
+    assert where("/a/x/y", "/a/{b}/{c}") == ("/a/{b}/{c}", {"b": "x", "c": "y"})
+    assert where("/a/x/y/z", "/a/{b}/{c}") is None
+    assert where("/a/x/y/", "/a/{b}/{c}") is None
+    assert where("/a/x/y%2Fz", "/a/{b}/{c}") == ("/a/{b}/{c}", {"b": "x", "c": "y/z"})
 
 
 def test_one_place_has_one_spelling() -> None:

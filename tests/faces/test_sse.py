@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 from tests.faces.toys import client, toy_app
@@ -56,6 +56,7 @@ class Listener:
                 await self.news.wait()
 
 
+@settings(deadline=None)
 @given(st.recursive(st.none() | st.booleans() | st.text(), st.lists))
 def test_an_event_is_its_lines_and_a_blank_one(value: Any) -> None:
     text = event(value, id="7", type="workspace.updated").decode()
@@ -114,6 +115,40 @@ async def test_what_is_no_event_stream_gets_nothing_it_did_not_say() -> None:
     assert await streams.pour(source(), listener.receive, listener.send, None)
     assert listener.heard == [b"x", b"x", b"x", b""]
     assert listener.over
+
+
+async def test_a_stream_that_speaks_is_not_spoken_over() -> None:
+    streams, listener = Streams(asyncio.Event(), every=0.5), Listener()
+
+    async def source() -> AsyncIterator[bytes]:
+        for _ in range(5):
+            yield b"x"
+            await asyncio.sleep(0.2)
+
+    assert await streams.pour(source(), listener.receive, listener.send, HEARTBEAT)
+    assert listener.heard == [b"x"] * 5 + [b""]
+
+
+async def test_nothing_is_left_of_a_stream_that_ended() -> None:
+    class Source:
+        closed = False
+
+        def __aiter__(self) -> Source:
+            return self
+
+        async def __anext__(self) -> bytes:
+            raise StopAsyncIteration
+
+        async def aclose(self) -> None:
+            self.closed = True
+
+    before = asyncio.all_tasks()
+    streams, listener, source = Streams(asyncio.Event()), Listener(), Source()
+    assert await streams.pour(source, listener.receive, listener.send, HEARTBEAT)
+    assert source.closed
+    left = asyncio.all_tasks() - before
+    async with asyncio.timeout(5):
+        await asyncio.gather(*left, return_exceptions=True)
 
 
 async def test_closing_ends_every_stream_cleanly_and_admits_no_other() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
@@ -40,6 +41,28 @@ async def test_a_request_is_a_span_that_goes_on_with_the_callers_trace() -> None
     assert not broken.events
     assert nothing.name == "GET (unknown)"
     assert nothing.parent is None
+
+
+async def test_what_goes_wrong_with_the_connection_is_not_told_in_a_span() -> None:
+    provider, kept = TracerProvider(), InMemorySpanExporter()
+    provider.add_span_processor(SimpleSpanProcessor(kept))
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "raw_path": b"/alive",
+        "query_string": b"",
+        "headers": [],
+    }
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request"}
+
+    async def send(message: dict[str, Any]) -> None:
+        raise RuntimeError("some content")
+
+    with pytest.raises(RuntimeError):
+        await toy_app(tracer=provider.get_tracer("carrel"))(scope, receive, send)
+    assert "content" not in kept.get_finished_spans()[0].to_json()
 
 
 def test_nothing_of_it_is_imported_where_it_is_off() -> None:
