@@ -64,7 +64,7 @@ class SqliteUpkeep:
                 columns = TABLES[_known(table)]
                 marks = ", ".join("?" for _ in columns)
                 sql = f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES ({marks})"
-                await asyncio.to_thread(db.executemany, sql, some)
+                await asyncio.to_thread(_insert, db, sql, some)
             db.execute(SQL["continue_contents"])
             db.execute(SQL["continue_events"])
 
@@ -114,6 +114,11 @@ class SqliteUpkeep:
 
 def _dropped(statement: str, keys: Rows, db: sqlite3.Connection, _: Batch) -> int:
     return db.executemany(SQL[statement], keys).rowcount
+
+
+def _insert(db: sqlite3.Connection, sql: str, rows: Rows) -> None:
+    """The cursor ends here: ending later, elsewhere, it would reset the next call's statement."""
+    db.executemany(sql, rows)
 
 
 def _known(table: str) -> str:
