@@ -59,6 +59,6 @@ class Reader:
             return find(db)
 
     def close(self) -> None:
-        self.index.close()
         for db in (self.db, *self._opened):
             db.close()
+        self.index.close()

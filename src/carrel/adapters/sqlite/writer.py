@@ -93,8 +93,8 @@ class Writer:
             thread.join()
         with suppress(sqlite3.Error):
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        self._index.close()
         self._db.close()
+        self._index.close()
 
     def _serve(self) -> None:
         with _lock_of(self.file) as lock:
