@@ -87,6 +87,8 @@ async def check(live: Live, ledger: Ledger) -> None:
                 assert found.json()["content"] == text(writer, told[version])
 
 
+# Connections of a server that was killed are never closed properly.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(
     tmp_path: File, workers: int

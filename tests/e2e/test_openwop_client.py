@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path as File
 
 import pytest
-from openwop_client import CreateRunRequest, OpenwopClient, PutWorkspaceFileRequest, WopError  # type: ignore[import-untyped] - it ships no types
+from openwop_client import (  # type: ignore[import-untyped]  # it ships no types
+    CreateRunRequest,
+    OpenwopClient,
+    PutWorkspaceFileRequest,
+    WopError,
+)
 from tests.e2e.servers import TOKEN, serving
 
 

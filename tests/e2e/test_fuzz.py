@@ -1,0 +1,45 @@
+"""A fuzzer that reads our own description of the API finds nothing that it does not say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path as File
+
+from tests.e2e.servers import TOKEN, serving
+
+CHECKS = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_schema_conformance",
+)
+EXAMPLES = 12
+STREAMS = r"^/v1/(events|host/workspace/events)$"
+"""They have no end to wait for; test_rest_events.py listens to them."""
+SUICIDE = r"^(DELETE|PATCH) /v1/(keys|people)/\{id\}$"
+"""With its own key gone, the fuzzer would learn nothing more."""
+
+
+def test_the_fuzzer_finds_no_crash_and_nothing_undocumented(tmp_path: File) -> None:
+    with serving(tmp_path, test_seam="1") as live:
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "schemathesis.cli", "run", f"{live.url}/openapi.json"),
+                *("--header", f"Authorization: Bearer {TOKEN}"),
+                *(
+                    "--exclude-path-regex",
+                    STREAMS,
+                    "--exclude-operation-id-regex",
+                    "^(keys|people)_(revoke|delete|patch)",
+                ),
+                *("--checks", ",".join(CHECKS), "--max-examples", str(EXAMPLES)),
+                *("--seed", "1", "--workers", "2", "--continue-on-failure", "--no-color"),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=400,
+            check=False,
+        )
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    assert "Authentication failed" not in done.stdout
