@@ -2,24 +2,87 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import importlib
+from typing import TYPE_CHECKING, Any, Final
 
+from carrel.core.errors import (
+    BodyTooLarge,
+    Busy,
+    Forbidden,
+    InFlight,
+    KeyReused,
+    Malformed,
+    Missing,
+    NotProvided,
+    Refusal,
+    Stale,
+    Taken,
+    TooLarge,
+    Unauthenticated,
+)
 from carrel.core.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
+    from os import PathLike
 
-    from carrel.faces.python import Carrel
+    from carrel.faces.python import Carrel, Event, Feed, File, FileRow, Files, Run, Workspace
+    from carrel.ports import Corrupt
+    from carrel.settings import Unusable
 
-__all__ = ["__version__", "open"]
+__all__ = [
+    "BodyTooLarge",
+    "Busy",
+    "Carrel",
+    "Corrupt",
+    "Event",
+    "Feed",
+    "File",
+    "FileRow",
+    "Files",
+    "Forbidden",
+    "InFlight",
+    "KeyReused",
+    "Malformed",
+    "Missing",
+    "NotProvided",
+    "Refusal",
+    "Run",
+    "Stale",
+    "Taken",
+    "TooLarge",
+    "Unauthenticated",
+    "Unusable",
+    "Workspace",
+    "__version__",
+    "open",
+]
+
+_LATER: Final = {
+    **dict.fromkeys(
+        ("Carrel", "Event", "Feed", "File", "FileRow", "Files", "Run", "Workspace"),
+        "carrel.faces.python",
+    ),
+    "Corrupt": "carrel.ports",
+    "Unusable": "carrel.settings",
+}
+"""What is imported when it is first asked for, so that importing carrel stays cheap."""
 
 
-def open(where: str = "carrel-data", **settings: Any) -> AbstractAsyncContextManager[Carrel]:
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_LATER[name]), name)
+
+
+def open(
+    where: str | PathLike[str] = "carrel-data", **settings: Any
+) -> AbstractAsyncContextManager[Carrel]:
     """Open a store in this process: a directory, or the URL of a database.
 
     Use it as ``async with carrel.open("my-data") as desk``. Settings are those of the server, by
-    the same names; the environment is not read.
+    the same names; the environment is not read. Raises Unusable for settings that are none.
     """
-    from carrel.wiring import open_carrel  # noqa: PLC0415 - so that importing carrel stays cheap
+    from carrel.wiring.inprocess import open_carrel  # noqa: PLC0415 - only where it is used
 
     return open_carrel(where, settings)

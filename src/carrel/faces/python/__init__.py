@@ -1,1 +1,50 @@
-"""The face for programs that run Carrel in their own process."""
+"""The face for programs that hold the store themselves: `carrel.open(…)`."""
+
+from __future__ import annotations
+
+from carrel.faces.python.agents import Agent, Agents, Template, Templates
+from carrel.faces.python.desk import Carrel
+from carrel.faces.python.feed import Event, Feed
+from carrel.faces.python.files import File, FileRow, Files, Version
+from carrel.faces.python.keys import Key, Keys, NewKey
+from carrel.faces.python.people import People, Person
+from carrel.faces.python.policy import Limits, Policies, Policy
+from carrel.faces.python.runs import Difference, Frozen, Run
+from carrel.faces.python.secrets import Secret, Secrets
+from carrel.faces.python.tenants import NewTenant, Tenant, Tenants
+from carrel.faces.python.webhooks import NewWebhook, Webhook, Webhooks
+from carrel.faces.python.workspaces import Workspace
+
+__all__ = [
+    "Agent",
+    "Agents",
+    "Carrel",
+    "Difference",
+    "Event",
+    "Feed",
+    "File",
+    "FileRow",
+    "Files",
+    "Frozen",
+    "Key",
+    "Keys",
+    "Limits",
+    "NewKey",
+    "NewTenant",
+    "NewWebhook",
+    "People",
+    "Person",
+    "Policies",
+    "Policy",
+    "Run",
+    "Secret",
+    "Secrets",
+    "Template",
+    "Templates",
+    "Tenant",
+    "Tenants",
+    "Version",
+    "Webhook",
+    "Webhooks",
+    "Workspace",
+]
