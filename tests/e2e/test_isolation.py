@@ -1,0 +1,168 @@
+"""What one tenant plants, another never finds: not through any endpoint, with any id of the first.
+
+Canaries stand in everything of the first tenant that has words in it. The second tenant then calls
+every operation that our own description names, with the first one's ids in every place that takes
+one, and with whatever else Hypothesis thinks of.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path as File
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.e2e.servers import TOKEN, Live, serving
+
+CANARY = "canary7d1f"
+PLATFORM = "carrel_platform_of_the_isolation_tests"
+STREAMS = {"/v1/events", "/v1/host/workspace/events"}
+"""Streams have no end; the events of a run are asked for as JSON."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Two tenants: the planted one's ids by kind, and a client of the other."""
+
+    operations: list[tuple[str, str]]
+    ids: list[str]
+    planted: httpx.Client
+    other: httpx.Client
+    before: dict[str, Any]
+
+
+def plant(client: httpx.Client) -> list[str]:
+    def made(method: str, path: str, body: Any) -> dict[str, Any]:
+        answer = client.request(method, path, json=body)
+        assert answer.status_code in (200, 201), (path, answer.text)
+        found: dict[str, Any] = answer.json()
+        return found
+
+    file = f"{CANARY}.md"
+    made("PUT", f"/v1/host/workspace/files/{file}", {"content": f"{CANARY} one"})
+    made("PUT", f"/v1/workspaces/{CANARY}/files/{file}", {"content": f"{CANARY} two"})
+    made("PUT", f"/v1/defaults/files/{file}", {"content": f"{CANARY} three"})
+    template = made("POST", "/v1/templates", {"slug": CANARY, "name": CANARY})["id"]
+    made("PUT", f"/v1/templates/{template}/files/{file}", {"content": f"{CANARY} four"})
+    body = {"slug": CANARY, "name": CANARY, "templateId": template}
+    agent = made("POST", "/v1/agents", body)["id"]
+    made("PUT", f"/v1/agents/{agent}/files/{file}", {"content": f"{CANARY} five"})
+    person = {"name": CANARY, "email": f"{CANARY}@example.com", "role": "member", "title": CANARY}
+    who = made("POST", "/v1/people", person)["id"]
+    key = made("POST", "/v1/keys", {"name": CANARY, "kind": "service", "workspace": CANARY})["id"]
+    made("PUT", f"/v1/secrets/{CANARY}", {"value": f"{CANARY} is a secret"})
+    hook = {"url": f"https://example.com/{CANARY}", "events": ["*"]}
+    webhook = made("POST", "/v1/webhooks", hook)["id"]
+    run = made("POST", "/v1/runs", {"workflowId": CANARY})["runId"]
+    return [file, CANARY, template, agent, who, key, webhook, run]
+
+
+def everything(client: httpx.Client, ids: list[str]) -> dict[str, Any]:
+    """All that the planted tenant can see of itself, to notice if somebody changed it."""
+    pages = ("host/workspace/files", "people", "templates", "agents", "secrets", "webhooks", "runs")
+    seen = {page: client.get(f"/v1/{page}").json() for page in pages}
+    seen["run"] = client.get(f"/v1/runs/{ids[-1]}").json()
+    seen["keys"] = [key["id"] for key in client.get("/v1/keys").json()["items"]]
+    return seen
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    data: File = tmp_path_factory.mktemp("isolation")
+    with serving(data, platform_token=PLATFORM, webhooks_private="1") as live:
+        yield live
+
+
+@pytest.fixture(scope="module")
+def scene(live: Live) -> Iterator[Scene]:
+    body = {"slug": "other", "name": "Other", "owner": {"name": "Eve", "email": "eve@example.com"}}
+    head = {"Authorization": f"Bearer {PLATFORM}"}
+    made = httpx.post(f"{live.url}/v1/tenants", json=body, headers=head)
+    assert made.status_code == 201, made.text
+    description = httpx.get(f"{live.url}/openapi.json").json()
+    operations = [
+        (method.upper(), path)
+        for path, methods in description["paths"].items()
+        for method in methods
+        if path not in STREAMS and method in {"get", "put", "post", "patch", "delete"}
+    ]
+    tokens = (TOKEN, made.json()["ownerToken"])
+    heads = [{"Authorization": f"Bearer {token}", "Accept": "application/json"} for token in tokens]
+    with (
+        httpx.Client(base_url=live.url, headers=heads[0], timeout=30) as planted,
+        httpx.Client(base_url=live.url, headers=heads[1], timeout=30) as other,
+    ):
+        ids = plant(planted)
+        yield Scene(operations, ids, planted, other, everything(planted, ids))
+
+
+BODIES: list[Any] = [
+    None,
+    {},
+    {"content": "mine"},
+    {"version": 1},
+    {"status": "cancelled"},
+    {"kept": False},
+    {"name": "mine"},
+    {"value": "a secret of mine"},
+    {"workflowId": "mine"},
+    {"approved": True},
+]
+
+
+def asked(scene: Scene, method: str, path: str, ids: list[str], body: Any) -> httpx.Response:
+    chosen = iter(ids)
+    url = re.sub(r"\{[^}]+\}", lambda _: next(chosen), path)
+    linked = {"parentRunId": ids[-1], "replayOf": ids[-1], "agentId": ids[0], "templateId": ids[0]}
+    if method in {"POST", "PATCH"} and isinstance(body, dict) and "workflowId" in body:
+        body = {**body, **linked}
+    return scene.other.request(method, url, json=body)
+
+
+def check(scene: Scene, answer: httpx.Response) -> None:
+    text = answer.text
+    for given in scene.ids:  # what was asked for may be said back; what it stands for may not
+        text = text.replace(given, "")
+    assert CANARY not in text, (answer.request.method, str(answer.request.url))
+    assert answer.status_code < 500, (answer.request.url, answer.text)
+
+
+def test_every_operation_with_every_id_of_another_tenant_shows_nothing(scene: Scene) -> None:
+    for method, path in scene.operations:
+        for given in scene.ids:
+            check(scene, asked(scene, method, path, [given] * 3, {"content": "mine"}))
+    assert everything(scene.planted, scene.ids) == scene.before
+
+
+@settings(
+    max_examples=150,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(choices=st.data())
+def test_no_mixture_of_ids_and_bodies_shows_or_changes_anything(
+    scene: Scene, choices: st.DataObject
+) -> None:
+    method, path = choices.draw(st.sampled_from(scene.operations))
+    ids = choices.draw(st.lists(st.sampled_from(scene.ids), min_size=3, max_size=3))
+    check(scene, asked(scene, method, path, ids, choices.draw(st.sampled_from(BODIES))))
+
+
+def test_after_all_that_nothing_of_the_first_tenant_has_changed(scene: Scene) -> None:
+    assert json.dumps(everything(scene.planted, scene.ids)) == json.dumps(scene.before)
+
+
+def test_hints_in_query_and_body_widen_nothing(scene: Scene) -> None:
+    tenant = scene.planted.get("/v1/tenants/me").json()
+    for hint in ("tenant", "tenantId", "tenantSlug", "workspace", "workspaceId", "instanceId"):
+        for value in (tenant["id"], tenant["slug"], CANARY):
+            query = {hint: value}
+            check(scene, scene.other.get("/v1/host/workspace/files", params=query))
+            check(scene, scene.other.post("/v1/runs", json={"workflowId": "mine", **query}))
