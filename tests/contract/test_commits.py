@@ -26,7 +26,7 @@ from tests.contract.scenes import (
 )
 from tests.contract.worlds import World
 
-from carrel.core.names import Path, Scope
+from carrel.core.names import Kind, Path, Scope
 from carrel.core.receipt import Taken, Waiting
 from carrel.core.record import Change, Noun, Shelf
 from carrel.core.tree import (
@@ -138,24 +138,20 @@ HOLDS = {
 }
 
 
-@pytest.mark.parametrize(("there", "version", "live"), HOLDS)
-async def test_a_commit_is_applied_if_what_it_expects_holds(
-    world: World, there: str | None, version: int | None, live: bool | None
-) -> None:
-    found: Head | None = None
-    if there:
-        found = await say(world, "text")
-    if there == GONE:
-        found = await say(world, None)
-    expect = Expect(AGENT, SOUL, version, live)
+async def test_a_commit_is_applied_if_what_it_expects_holds(world: World) -> None:
+    for n, ((there, version, live), holds) in enumerate(HOLDS.items()):
+        scope = Scope(ACME, Kind.AGENT, f"agent-{n}")
+        found = await say(world, "text", scope) if there else None
+        found = await say(world, None, scope) if there == GONE else found
+        expect = Expect(scope, SOUL, version, live)
 
-    outcome = await attempt(world, "new", path=RULES, expects=(expect,))
+        outcome = await attempt(world, "new", scope, RULES, expects=(expect,))
 
-    if HOLDS[there, version, live]:
-        assert isinstance(outcome, Applied)
-    else:
-        assert outcome == Conflict(expect, found)
-        assert await texts(world, AGENT, prefix="GUARD") == {}
+        if holds:
+            assert isinstance(outcome, Applied), (there, expect)
+        else:
+            assert outcome == Conflict(expect, found)
+            assert await texts(world, scope, prefix="GUARD") == {}
 
 
 async def test_an_expectation_may_rest_on_a_scope_that_is_not_written(world: World) -> None:

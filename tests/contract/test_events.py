@@ -118,14 +118,13 @@ async def test_the_latest_cursor_is_past_what_is_there_and_before_what_comes(
     assert [event.payload["version"] for event in await world.events.after(end)] == [2]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "x", "-1", "1 ", " 1", "1.2.3", "٣", "1e3", "0x1", "None", "9" * 400, "1\n", "1;"]
-)
-async def test_what_is_not_a_cursor_is_refused(world: World, text: str) -> None:
-    with pytest.raises(Malformed):
-        await world.events.after(text)
-    with pytest.raises(Malformed):
-        await world.events.after(text, Filter(ACME))
+async def test_what_is_not_a_cursor_is_refused(world: World) -> None:
+    await say(world, "text")
+
+    for text in ("", "x", "-1", "1 ", " 1", "1.2.3", "٣", "1e3", "0x1", "None", "9" * 400, "1\n"):
+        for wanted in (None, Filter(ACME)):
+            with pytest.raises(Malformed):
+                await world.events.after(text, wanted)
 
 
 FILTERS: list[tuple[dict[str, Any], list[str]]] = [
@@ -151,10 +150,7 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "expected"), FILTERS)
-async def test_a_filter_lets_through_what_is_wanted_and_only_that(
-    world: World, wanted: dict[str, Any], expected: list[str]
-) -> None:
+async def test_a_filter_lets_through_what_is_wanted_and_only_that(world: World) -> None:
     started = await start(world, "run_1")
     await say(world, "one")
     await say(world, "two", run="run_1")
@@ -162,19 +158,14 @@ async def test_a_filter_lets_through_what_is_wanted_and_only_that(
     await say(world, "shared", TEMPLATE)
     await world.runs.change(replace(started, status=Status.COMPLETED, ended=NOW), started)
     whole = await world.events.after(None)
-    names = dict(
-        zip(
-            (event.cursor for event in whole),
-            ["started", "one", "two", "foreign", "shared", "ended"],
-            strict=True,
-        )
-    )
+    told = ["started", "one", "two", "foreign", "shared", "ended"]
+    names = {event.cursor: name for event, name in zip(whole, told, strict=True)}
 
-    filter = Filter(**{"tenant": ACME, **wanted})
-
-    assert [names[event.cursor] for event in await log(world, **wanted)] == expected
-    assert [names[event.cursor] for event in await pages(world, None, filter, 1)] == expected
-    assert [event for event in whole if filter.admits(event)] == list(await log(world, **wanted))
+    for wanted, expected in FILTERS:
+        filter = Filter(**{"tenant": ACME, **wanted})
+        assert [names[event.cursor] for event in await log(world, **wanted)] == expected
+        assert [names[event.cursor] for event in await pages(world, None, filter, 1)] == expected
+        assert [names[event.cursor] for event in whole if filter.admits(event)] == expected
 
 
 async def test_each_run_counts_its_own_events_without_a_gap(world: World) -> None:
