@@ -5,7 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
+
+import asyncpg
+
+_UNCLEAR: Final = (
+    OSError,
+    asyncpg.InterfaceError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.PostgresConnectionError,
+)
+"""Errors after which what was sent may have been done all the same."""
 
 Ask = TypeVar("Ask")
 Answer = TypeVar("Answer")
@@ -14,14 +24,15 @@ Answer = TypeVar("Answer")
 class Batcher(Generic[Ask, Answer]):
     """Answers each ask from a batch that was sent after the ask was made, so never with the past.
 
-    ``send`` gives one answer per ask, an exception being one too. ``weigh`` says which part of a
-    batch an ask takes up: a batch is full when its asks add up to 1. A caller that gives up before
-    its ask is sent takes it back; later, it is only no longer told.
+    ``send`` gives one answer per ask, all or none. If it raises and the connection is still there,
+    nothing was done and one of them is to blame: they are sent one by one, and only that one fails.
+    ``weigh`` says which part of a batch an ask takes up: a batch is full when its asks add up to 1.
+    A caller that gives up before its ask is sent takes it back; later, it is only no longer told.
     """
 
     def __init__(
         self,
-        send: Callable[[Sequence[Ask]], Awaitable[Sequence[Answer | BaseException]]],
+        send: Callable[[Sequence[Ask]], Awaitable[Sequence[Answer]]],
         weigh: Callable[[Ask], float],
     ) -> None:
         self._send, self._weigh = send, weigh
@@ -55,7 +66,8 @@ class Batcher(Generic[Ask, Answer]):
             self._sender = None
 
     def _take(self) -> list[tuple[Ask, asyncio.Future[Answer]]]:
-        batch, weight = [], 0.0
+        batch: list[tuple[Ask, asyncio.Future[Answer]]] = []
+        weight = 0.0
         while self._waiting and weight < 1:
             ask, future = self._waiting.popleft()
             if not future.done():
@@ -64,19 +76,21 @@ class Batcher(Generic[Ask, Answer]):
         return batch
 
     async def _answer(self, batch: Sequence[tuple[Ask, asyncio.Future[Answer]]]) -> None:
-        answers: Sequence[Answer | BaseException]
         try:
             answers = await self._send([ask for ask, _ in batch])
         except Exception as problem:
-            answers = [problem] * len(batch)
-        except BaseException:
-            for _, future in batch:
-                future.cancel()
-            raise
+            await self._failed(batch, problem)
+            return
         for (_, future), answer in zip(batch, answers, strict=True):
-            if future.done():
-                continue
-            if isinstance(answer, BaseException):
-                future.set_exception(answer)
-            else:
+            if not future.done():
                 future.set_result(answer)
+
+    async def _failed(
+        self, batch: Sequence[tuple[Ask, asyncio.Future[Answer]]], problem: Exception
+    ) -> None:
+        alone = len(batch) == 1 or isinstance(problem, _UNCLEAR)
+        for one in batch:
+            if not alone:
+                await self._answer([one])
+            elif not one[1].done():
+                one[1].set_exception(problem)

@@ -34,7 +34,7 @@ class Collector:
         }
 
     async def _drop(self, name: str, before: Moment) -> int:
-        return int((await self._connection.execute(SQL[name], before)).split()[-1])
+        return int(await self._connection.fetchval(SQL[name], before))
 
     async def _versions(self) -> int:
         policies = [

@@ -30,9 +30,15 @@ _ALWAYS: Final = {
     "synchronous_commit": "on",
     "jit": "off",
 }
-# Every question asked here is answered from an index. A plan is made once per connection, perhaps
-# while a table is still so small that reading all of it looks cheaper: that must not last.
-_SHORT: Final = {"enable_seqscan": "off", "plan_cache_mode": "force_generic_plan"}
+# Every question asked here is answered row by row from an index. A plan is made once a connection,
+# perhaps while a table is still so small that reading all of it looks cheaper: that must not last.
+_SHORT: Final = {
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_memoize": "off",
+    "plan_cache_mode": "force_generic_plan",
+}
 
 
 class Incompatible(Exception):

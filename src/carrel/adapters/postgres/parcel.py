@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from carrel.adapters.postgres.rows import Row, columns, digest_bytes, from_json, head_of, to_json
+from carrel.adapters.postgres.rows import (
+    Row,
+    columns,
+    digest_bytes,
+    from_json,
+    head_of,
+    numbers,
+    to_json,
+)
 from carrel.core.names import Digest, Path, Scope
 from carrel.core.record import Change, Noun
 from carrel.core.tree import (
@@ -33,12 +41,16 @@ class Parcel:
         self._shelves: dict[tuple[str, Noun], int] = {}
         self._blobs: dict[tuple[Digest, int | None], int] = {}
         self._path_rows: list[Row] = []
+        self._path_numbers: list[Row] = []
         self._blob_rows: list[Row] = []
+        self._blob_numbers: list[Row] = []
         self._commit_rows: list[Row] = []
-        self._expect_rows: list[Row] = []
-        self._shelf_rows: list[Row] = []
-        self._quota_rows: list[Row] = []
+        self._commit_numbers: list[Row] = []
+        self._expect_numbers: list[Row] = []
+        self._shelf_numbers: list[Row] = []
+        self._quota_numbers: list[Row] = []
         self._write_rows: list[Row] = []
+        self._write_numbers: list[Row] = []
         self._starts: list[Row] = [(0, 0, 0, 0)]
         for commit in commits:
             self._add(commit)
@@ -49,15 +61,19 @@ class Parcel:
             list(self._mine),
             list(self._ours - self._mine),
             *columns(scopes, 3),
-            *columns(self._path_rows, 2),
+            *columns(self._path_rows, 1),
             *columns(list(self._shelves), 2),
-            *columns(self._blob_rows, 4),
-            *columns(self._commit_rows, 7),
-            *columns(self._starts, 4),
-            *columns(self._expect_rows, 3),
-            *columns(self._shelf_rows, 2),
-            *columns(self._quota_rows, 3),
-            *columns(self._write_rows, 6),
+            *columns(self._blob_rows, 2),
+            *columns(self._commit_rows, 5),
+            *columns(self._write_rows, 1),
+            *numbers(self._path_numbers, 1),
+            *numbers(self._blob_numbers, 2),
+            *numbers(self._commit_numbers, 2),
+            *numbers(self._starts, 4),
+            *numbers(self._expect_numbers, 3),
+            *numbers(self._shelf_numbers, 2),
+            *numbers(self._quota_numbers, 3),
+            *numbers(self._write_numbers, 5),
         ]
 
     def outcomes(self, answer: Row) -> list[Outcome]:
@@ -89,7 +105,7 @@ class Parcel:
         for n, write in enumerate(writes):
             entry = write.entry
             if entry is not None:
-                _, _, blob, base, _, _ = self._write_rows[n]
+                _, _, blob, base, _ = self._write_numbers[n]
                 kept = Blob(entry.blob.digest, entry.blob.size, ids[blob - 1])
                 beneath = entry.base and Blob(entry.base.digest, entry.base.size, ids[base - 1])
                 entry = Entry(kept, beneath, entry.type)
@@ -99,22 +115,23 @@ class Parcel:
     def _add(self, commit: Commit) -> None:
         for expect in commit.expects:
             place = self._path(expect.scope, expect.path)
-            self._expect_rows.append((place, expect.version, expect.live))
+            self._expect_numbers.append((place, expect.version, expect.live))
         for shelf in commit.shelves:
             place = self._shelf(shelf.tenant, shelf.noun)
-            self._shelf_rows.append((place, shelf.revision))
+            self._shelf_numbers.append((place, shelf.revision))
         for quota in commit.quotas:
-            self._quota_rows.append((self._scope(quota.scope), quota.files, quota.size))
+            self._quota_numbers.append((self._scope(quota.scope), quota.files, quota.size))
         self._add_writes(commit.writes)
-        rows = (self._expect_rows, self._shelf_rows, self._quota_rows, self._write_rows)
-        self._starts.append(tuple(map(len, rows)))
-        self._commit_rows.append(
+        self._starts.append(
             (
-                *(commit.by, commit.why, commit.at, max(commit.keep, 1), self._run(commit)),
-                self._changes(commit.changes) if commit.changes else None,
-                self._receipt(commit),
+                *(len(self._expect_numbers), len(self._shelf_numbers)),
+                *(len(self._quota_numbers), len(self._write_numbers)),
             )
         )
+        changes = self._changes(commit.changes) if commit.changes else None
+        said = (commit.by, commit.why, self._run(commit), changes, self._receipt(commit))
+        self._commit_rows.append(said)
+        self._commit_numbers.append((commit.at, max(commit.keep, 1)))
 
     def _add_writes(self, writes: Sequence[Write]) -> None:
         number = len(self._commit_rows) + 1
@@ -123,10 +140,10 @@ class Parcel:
         for n, (write, place) in enumerate(zip(writes, places, strict=True)):
             self._mine.add(scope_name(write.scope))
             entry = write.entry
-            said: Row = (None, None, None)
-            if entry is not None:
-                said = (self._blob(entry.blob), entry.base and self._blob(entry.base), entry.type)
-            self._write_rows.append((number, place, *said, last[place] == n))
+            blob = entry and self._blob(entry.blob)
+            base = entry and entry.base and self._blob(entry.base)
+            self._write_rows.append((entry and entry.type,))
+            self._write_numbers.append((number, place, blob, base, last[place] == n))
 
     def _scope(self, scope: Scope) -> int:
         place = self._scopes.get(scope)
@@ -138,7 +155,8 @@ class Parcel:
     def _path(self, scope: Scope, path: Path) -> int:
         place = self._paths.get((scope, path))
         if place is None:
-            self._path_rows.append((self._scope(scope), path.text))
+            self._path_rows.append((path.text,))
+            self._path_numbers.append((self._scope(scope),))
             place = self._paths[scope, path] = len(self._path_rows)
         return place
 
@@ -154,7 +172,8 @@ class Parcel:
         place = self._blobs.get((blob.digest, ref))
         if place is None:
             body = blob.ref if ref is None else None
-            self._blob_rows.append((ref, digest_bytes(blob.digest), blob.size, body))
+            self._blob_rows.append((digest_bytes(blob.digest), body))
+            self._blob_numbers.append((ref, blob.size))
             place = self._blobs[blob.digest, ref] = len(self._blob_rows)
             if ref is not None:
                 self._ours.add(f"content/{ref}")

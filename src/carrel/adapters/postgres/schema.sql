@@ -6,7 +6,7 @@
 -- rows of `content` only where no version refers to them (functions/upkeep.sql).
 
 -- Numbers: 'records' rises with any change of any record; 'loaded' is the last event that came with
--- a restore. Ids are given out by sequences; the rows 'content' and 'event' stand for them in backups.
+-- a restore. Ids are given out by sequences; 'content' and 'event' are the greatest that are gone.
 CREATE TABLE counter (
     name  text COLLATE "C" PRIMARY KEY,
     value bigint NOT NULL

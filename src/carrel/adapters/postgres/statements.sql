@@ -1,3 +1,6 @@
+-- Every statement by its name. Where a key is put together from two tables, OFFSET 0 keeps the
+-- planner from looking up only a part of it and going through all the rest.
+
 -- name: encoding
 SELECT pg_encoding_to_char(encoding) FROM pg_database WHERE datname = current_database();
 
@@ -27,9 +30,14 @@ SELECT take_everything();
 SELECT take_everything(), rebase_events();
 
 -- name: apply_commits
-SELECT * FROM apply_commits($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
-                            $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30,
-                            $31, $32, $33, $34, $35, $36, $37, $38);
+SELECT * FROM apply_commits(
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17::text::integer[],
+    $18::text::bigint[], $19::text::bigint[], $20::text::bigint[], $21::text::bigint[],
+    $22::text::integer[], $23::text::integer[], $24::text::integer[], $25::text::integer[],
+    $26::text::integer[], $27::text::bigint[], $28::text::boolean[], $29::text::integer[],
+    $30::text::bigint[], $31::text::integer[], $32::text::bigint[], $33::text::bigint[],
+    $34::text::integer[], $35::text::integer[], $36::text::integer[], $37::text::integer[],
+    $38::text::boolean[]);
 
 -- name: revisions
 SELECT coalesce(s.revision, 0)
@@ -43,7 +51,8 @@ SELECT coalesce(s.revision, 0), e.version, e.revision, e.at, e.content, e.digest
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY
     AS w (tenant, kind, name, path, n)
   LEFT JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
-  LEFT JOIN entry AS e ON e.scope = s.id AND e.path = w.path
+  LEFT JOIN LATERAL (
+       SELECT * FROM entry AS h WHERE h.scope = s.id AND h.path = w.path OFFSET 0) AS e ON true
   LEFT JOIN content AS b ON b.id = e.base
  ORDER BY w.n;
 
@@ -93,7 +102,9 @@ SELECT w.n, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY
     AS w (tenant, kind, name, path, version, n)
   JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
-  JOIN version AS v ON v.scope = s.id AND v.path = w.path AND v.version = w.version
+ CROSS JOIN LATERAL (
+       SELECT * FROM version AS h
+        WHERE h.scope = s.id AND h.path = w.path AND h.version = w.version OFFSET 0) AS v
   LEFT JOIN content AS b ON b.id = v.base;
 
 -- name: history
@@ -196,7 +207,7 @@ SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r
 SELECT * FROM events_after($1::text::xid8, $2, $3, $4, $5, $6, $7, $8);
 
 -- name: latest_event
-SELECT event_horizon()::text, last_event();
+SELECT event_horizon()::text, (SELECT last_value FROM event_id_seq);
 
 -- name: claim_receipt
 SELECT * FROM claim_receipt($1, $2, $3, $4, $5, $6);
@@ -252,8 +263,8 @@ SELECT NOT EXISTS (SELECT FROM scope) AND NOT EXISTS (SELECT FROM record)
    AND NOT EXISTS (SELECT FROM event) AND NOT EXISTS (SELECT FROM content);
 
 -- name: frozen_counter
-SELECT name, CASE name WHEN 'content' THEN (SELECT last_value FROM content_id_seq)
-                       WHEN 'event' THEN last_event() ELSE value END
+SELECT name, CASE name WHEN 'content' THEN greatest(value, (SELECT max(id) FROM content))
+                       WHEN 'event' THEN greatest_event() ELSE value END
   FROM counter WHERE name <> 'loaded' ORDER BY name;
 
 -- name: frozen_mark
@@ -287,20 +298,32 @@ SELECT c.id FROM content AS c
 SELECT drop_contents($1);
 
 -- name: drop_receipts
-DELETE FROM receipt WHERE claimed < $1;
+WITH gone AS (DELETE FROM receipt WHERE claimed < $1 RETURNING 1) SELECT count(*) FROM gone;
 
 -- name: drop_attempts
-DELETE FROM attempt AS a USING delivery AS d
- WHERE d.id = a.delivery AND d.state <> 'pending' AND d.created < $1;
+WITH gone AS (
+    DELETE FROM attempt AS a USING delivery AS d
+     WHERE d.id = a.delivery AND d.state <> 'pending' AND d.created < $1 RETURNING 1
+)
+SELECT count(*) FROM gone;
 
 -- name: drop_deliveries
-DELETE FROM delivery WHERE state <> 'pending' AND created < $1;
+WITH gone AS (
+    DELETE FROM delivery WHERE state <> 'pending' AND created < $1 RETURNING 1
+)
+SELECT count(*) FROM gone;
 
 -- name: drop_events
-DELETE FROM event AS e USING mark AS m
- WHERE m.name = 'deliveries' AND e.at < $1
-   AND (e.xid, e.id) <= (split_part(m.cursor, '.', 1)::xid8, split_part(m.cursor, '.', 2)::bigint)
-   AND NOT EXISTS (SELECT FROM run AS r WHERE r.id = e.run AND r.kept = 1);
+WITH gone AS (
+    DELETE FROM event AS e USING mark AS m
+     WHERE m.name = 'deliveries' AND e.at < $1
+       AND (e.xid, e.id) <= (split_part(m.cursor, '.', 1)::xid8, split_part(m.cursor, '.', 2)::bigint)
+       AND NOT EXISTS (SELECT FROM run AS r WHERE r.id = e.run AND r.kept = 1)
+    RETURNING e.id
+), noted AS (
+    UPDATE counter SET value = greatest(value, (SELECT max(id) FROM gone)) WHERE name = 'event'
+)
+SELECT count(*) FROM gone;
 
 -- name: outside_digests
 SELECT DISTINCT digest FROM content WHERE body IS NULL;
@@ -322,4 +345,4 @@ SELECT continue_numbers();
 UPDATE mark SET cursor = '0.' || cursor;
 
 -- name: note_loaded
-UPDATE counter SET value = last_event() WHERE name = 'loaded';
+UPDATE counter SET value = greatest_event() WHERE name = 'loaded';

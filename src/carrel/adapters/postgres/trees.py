@@ -28,14 +28,6 @@ _BREATH: Final = 1000
 
 _Asked = tuple[Sequence[Scope | Layer], Sequence[Path]]
 
-# Errors after which the transaction may have been committed all the same.
-_UNCLEAR: Final = (
-    OSError,
-    asyncpg.InterfaceError,
-    asyncpg.OperatorInterventionError,
-    asyncpg.PostgresConnectionError,
-)
-
 
 @dataclass(slots=True)
 class Counts:
@@ -133,18 +125,7 @@ class PostgresTrees:
 
     async def _commit_together(
         self, calls: Sequence[tuple[Commit, ...]]
-    ) -> Sequence[tuple[Outcome, ...] | BaseException]:
-        try:
-            return await self._apply(calls)
-        except _UNCLEAR:
-            raise
-        except Exception as problem:
-            if len(calls) == 1:
-                return [problem]
-        # One of them is to blame, and nothing was applied; alone, only that one fails.
-        return [(await self._commit_together([call]))[0] for call in calls]
-
-    async def _apply(self, calls: Sequence[tuple[Commit, ...]]) -> Sequence[tuple[Outcome, ...]]:
+    ) -> Sequence[tuple[Outcome, ...]]:
         parcel = Parcel([commit for call in calls for commit in call])
         outcomes = iter(parcel.outcomes(await self._sent(parcel)))
         answers = [tuple(next(outcomes) for _ in call) for call in calls]

@@ -86,9 +86,9 @@ BEGIN
     END IF;
 END $$;
 
--- The last id that was given to an event.
-CREATE FUNCTION last_event() RETURNS bigint LANGUAGE sql AS $$
-    SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM event_id_seq
+-- The greatest id that an event has, or had before it was collected.
+CREATE FUNCTION greatest_event() RETURNS bigint LANGUAGE sql AS $$
+    SELECT greatest((SELECT max(id) FROM event), (SELECT value FROM counter WHERE name = 'event'))
 $$;
 
 -- A mark as the id up to which every event has been turned into deliveries: good in any store.
@@ -96,7 +96,7 @@ CREATE FUNCTION portable_mark(cursor text) RETURNS bigint LANGUAGE sql AS $$
     SELECT coalesce(
         (SELECT min(e.id) - 1 FROM event AS e
           WHERE (e.xid, e.id) > (split_part(cursor, '.', 1)::xid8, split_part(cursor, '.', 2)::bigint)),
-        last_event())
+        greatest_event())
 $$;
 
 -- Take the events there are as having come from elsewhere, as they have after a restore, or when the
@@ -104,5 +104,5 @@ $$;
 CREATE FUNCTION rebase_events() RETURNS void LANGUAGE sql AS $$
     UPDATE mark SET cursor = '0.' || portable_mark(cursor);
     UPDATE event SET xid = '0' WHERE xid <> '0';
-    UPDATE counter SET value = last_event() WHERE name = 'loaded';
+    UPDATE counter SET value = greatest_event() WHERE name = 'loaded';
 $$;

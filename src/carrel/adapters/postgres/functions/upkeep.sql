@@ -36,6 +36,8 @@ BEGIN
        AND NOT EXISTS (SELECT FROM version AS v WHERE v.content = c.id)
        AND NOT EXISTS (SELECT FROM version AS v WHERE v.base = c.id);
     GET DIAGNOSTICS gone = ROW_COUNT;
+    UPDATE counter SET value = greatest(value, (SELECT max(w.id) FROM unnest(free) AS w (id)))
+     WHERE name = 'content';
     RETURN gone;
 END $$;
 
@@ -47,6 +49,5 @@ CREATE FUNCTION continue_numbers() RETURNS void LANGUAGE sql AS $$
       FROM (SELECT greatest((SELECT max(id) FROM content),
                             (SELECT value FROM counter WHERE name = 'content')) AS n) AS x WHERE n > 0;
     SELECT setval('event_id_seq', n)
-      FROM (SELECT greatest((SELECT max(id) FROM event),
-                            (SELECT value FROM counter WHERE name = 'event')) AS n) AS x WHERE n > 0;
+      FROM (SELECT greatest_event() AS n) AS x WHERE n > 0;
 $$;

@@ -131,17 +131,19 @@ END $$;
 CREATE FUNCTION apply_commits(
     mine text[], ours text[],
     s_tenant text[], s_kind text[], s_name text[],
-    p_scope integer[], p_path text[],
+    p_path text[],
     h_tenant text[], h_noun text[],
-    b_id bigint[], b_digest bytea[], b_size bigint[], b_body bytea[],
-    c_by text[], c_why text[], c_at bigint[], c_keep bigint[], c_run text[],
-    c_changes jsonb[], c_receipt jsonb[],
+    b_digest bytea[], b_body bytea[],
+    c_by text[], c_why text[], c_run text[], c_changes jsonb[], c_receipt jsonb[],
+    w_type text[],
+    p_scope integer[],
+    b_id bigint[], b_size bigint[],
+    c_at bigint[], c_keep bigint[],
     c_e integer[], c_x integer[], c_q integer[], c_w integer[],
     e_path integer[], e_version bigint[], e_live boolean[],
     x_shelf integer[], x_revision bigint[],
     q_scope integer[], q_files bigint[], q_size bigint[],
-    w_commit integer[], w_path integer[], w_blob integer[], w_base integer[], w_type text[],
-    w_last boolean[],
+    w_commit integer[], w_path integer[], w_blob integer[], w_base integer[], w_last boolean[],
     -- Per commit: 'a'pplied, or what was against it: an 'e'xpectation, a 's'helf, a 'c'hange, or the
     -- scope is 'f'ull; the row of that; and what was found: a write of this batch, or facts.
     OUT o_what text[], OUT o_row integer[], OUT o_write integer[], OUT o_facts jsonb[],
@@ -559,9 +561,9 @@ BEGIN
     END IF;
 END $$;
 
--- The last id that was given to an event.
-CREATE FUNCTION last_event() RETURNS bigint LANGUAGE sql AS $$
-    SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM event_id_seq
+-- The greatest id that an event has, or had before it was collected.
+CREATE FUNCTION greatest_event() RETURNS bigint LANGUAGE sql AS $$
+    SELECT greatest((SELECT max(id) FROM event), (SELECT value FROM counter WHERE name = 'event'))
 $$;
 
 -- A mark as the id up to which every event has been turned into deliveries: good in any store.
@@ -569,7 +571,7 @@ CREATE FUNCTION portable_mark(cursor text) RETURNS bigint LANGUAGE sql AS $$
     SELECT coalesce(
         (SELECT min(e.id) - 1 FROM event AS e
           WHERE (e.xid, e.id) > (split_part(cursor, '.', 1)::xid8, split_part(cursor, '.', 2)::bigint)),
-        last_event())
+        greatest_event())
 $$;
 
 -- Take the events there are as having come from elsewhere, as they have after a restore, or when the
@@ -577,7 +579,7 @@ $$;
 CREATE FUNCTION rebase_events() RETURNS void LANGUAGE sql AS $$
     UPDATE mark SET cursor = '0.' || portable_mark(cursor);
     UPDATE event SET xid = '0' WHERE xid <> '0';
-    UPDATE counter SET value = last_event() WHERE name = 'loaded';
+    UPDATE counter SET value = greatest_event() WHERE name = 'loaded';
 $$;
 
 -- Requests that must not be done twice.
@@ -684,6 +686,8 @@ BEGIN
        AND NOT EXISTS (SELECT FROM version AS v WHERE v.content = c.id)
        AND NOT EXISTS (SELECT FROM version AS v WHERE v.base = c.id);
     GET DIAGNOSTICS gone = ROW_COUNT;
+    UPDATE counter SET value = greatest(value, (SELECT max(w.id) FROM unnest(free) AS w (id)))
+     WHERE name = 'content';
     RETURN gone;
 END $$;
 
@@ -695,6 +699,5 @@ CREATE FUNCTION continue_numbers() RETURNS void LANGUAGE sql AS $$
       FROM (SELECT greatest((SELECT max(id) FROM content),
                             (SELECT value FROM counter WHERE name = 'content')) AS n) AS x WHERE n > 0;
     SELECT setval('event_id_seq', n)
-      FROM (SELECT greatest((SELECT max(id) FROM event),
-                            (SELECT value FROM counter WHERE name = 'event')) AS n) AS x WHERE n > 0;
+      FROM (SELECT greatest_event() AS n) AS x WHERE n > 0;
 $$;
