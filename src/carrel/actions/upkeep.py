@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
+from carrel.actions import vaults
 from carrel.actions.records import each
 from carrel.actions.rules import secret_context
 from carrel.actions.watching import Tally, Watch, quiet
@@ -76,7 +77,10 @@ async def look_outside(
 
 
 async def look_at_secrets(world: World, findings: Findings) -> None:
-    """Check that the key of the vault opens every secret."""
+    """Check that the vault's key is the store's, and opens every secret."""
+    if await vaults.known(world) not in {None, world.vault.fingerprint()}:
+        findings.error("vault", "its key is not the one that this store was sealed with")
+        return
     async for record in each(world, "", Noun.SECRET):
         try:
             world.vault.open(record.body["sealed"], secret_context(record.tenant, record.id))

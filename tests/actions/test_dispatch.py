@@ -1,0 +1,421 @@
+"""Every event reaches every webhook that wants it: signed, once where all goes well, retried."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from tests.worlds import travel
+
+from carrel.actions import dispatch, files, runs, webhooks
+from carrel.actions.dispatch import AT_ONCE, LEASE, fan_out, run_dispatch
+from carrel.actions.files import Intent
+from carrel.actions.runs import Start
+from carrel.actions.webhooks import Made, Patch
+from carrel.adapters.vault import SealingVault
+from carrel.core.access import Actor
+from carrel.core.delivery import Delivery, Posted, State
+from carrel.core.names import Path
+from carrel.ports import World
+
+pytestmark = pytest.mark.anyio
+
+ADA, STRANGER = Actor("acme", "ada"), Actor("globex", "gus")
+URL = "https://receiver.example/hook"
+OK, BROKEN = Posted(200, "", 1), Posted(503, "", 1)
+
+
+@dataclass(frozen=True)
+class Letter:
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def told(self) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(self.body)
+        return told
+
+    @property
+    def id(self) -> str:
+        return self.headers["webhook-id"]
+
+
+class Mailbox:
+    """A Post that hands every letter to the test, and answers as the test says."""
+
+    def __init__(self, answer: Callable[[Letter], Awaitable[Posted]] | None = None) -> None:
+        self._answer = answer
+        self.letters: asyncio.Queue[Letter] = asyncio.Queue()
+
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Posted:
+        letter = Letter(url, headers, body)
+        self.letters.put_nowait(letter)
+        return await self._answer(letter) if self._answer else OK
+
+    async def refuses(self, url: str) -> str | None:
+        return None
+
+    async def next(self) -> Letter:
+        async with asyncio.timeout(20):
+            return await self.letters.get()
+
+
+@asynccontextmanager
+async def dispatching(
+    world: World, *, backoff: tuple[int, ...] = (0,) * 5, processes: int = 1
+) -> AsyncIterator[None]:
+    """As many processes as asked for do their background work, from now on."""
+    await fan_out(world)
+    stop = asyncio.Event()
+    works = [
+        asyncio.create_task(run_dispatch(world, stop, backoff=backoff)) for _ in range(processes)
+    ]
+    try:
+        yield
+    finally:
+        stop.set()
+        async with asyncio.timeout(10):
+            await asyncio.gather(*works)
+
+
+async def write(world: World, path: str = "a.md", actor: Actor = ADA, **more: Any) -> None:
+    await files.put(world, (actor.scope,), Path(path), b"a secret text", actor, Intent(**more))
+
+
+async def settled(world: World, made: Made, count: int) -> list[tuple[Delivery, list[Posted]]]:
+    """The webhook's deliveries, oldest first, once that many are no longer pending."""
+    async with asyncio.timeout(20):
+        while True:
+            page = await webhooks.deliveries(world, ADA, made.webhook.id, limit=10_000)
+            done = [(d, [a.posted for a in tried]) for d, tried in page.items]
+            done = [each for each in done if each[0].state is not State.PENDING]
+            if len(done) >= count:
+                return done[::-1]
+            await world.events.wake(0.01)
+
+
+def verify(secret: str, letter: Letter) -> None:
+    """As a receiver does by the Standard Webhooks convention."""
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    stamp = letter.headers["webhook-timestamp"]
+    signed = f"{letter.id}.{stamp}.".encode() + letter.body
+    mac = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+    assert hmac.compare_digest(letter.headers["webhook-signature"], f"v1,{mac}")
+
+
+async def test_a_webhook_is_told_of_what_it_wants_signed_and_without_content(
+    world: World,
+) -> None:
+    box = Mailbox()
+    world = replace(world, post=box)
+    made = await webhooks.create(world, ADA, URL, ["workspace.updated", "run.completed"])
+    async with dispatching(world):
+        run = await runs.start(world, ADA, Start("w"))
+        await write(world, run=run.id)
+        letter = await box.next()
+    verify(made.secret, letter)
+    assert letter.url == URL
+    assert letter.headers["content-type"] == "application/json"
+    assert letter.told["type"] == "workspace.updated"
+    assert letter.told["data"] == {
+        "path": "a.md",
+        "version": 1,
+        "eventId": letter.told["data"]["eventId"],
+        "workspace": {"kind": "workspace", "name": "default"},
+        "runId": run.id,
+    }
+    assert letter.told["timestamp"].endswith("Z")
+    assert b"secret text" not in letter.body
+    assert box.letters.empty()
+    [(delivery, attempts)] = await settled(world, made, 1)
+    assert (delivery.state, delivery.tries, attempts) == (State.DELIVERED, 1, [OK])
+
+
+async def test_everyone_hears_of_their_own_tenant_only(world: World) -> None:
+    box = Mailbox()
+    world = replace(world, post=box)
+    for actor in (ADA, STRANGER):
+        await webhooks.create(world, actor, f"https://{actor.tenant}.example", ["*"])
+    async with dispatching(world):
+        await write(world, "acme.md")
+        await write(world, "globex.md", STRANGER)
+        letters = [await box.next(), await box.next()]
+    told = {(letter.url, letter.told["data"]["path"]) for letter in letters}
+    assert told == {("https://acme.example", "acme.md"), ("https://globex.example", "globex.md")}
+
+
+async def test_nobody_is_flooded_with_history_when_it_starts_for_the_first_time(
+    world: World,
+) -> None:
+    box = Mailbox()
+    world = replace(world, post=box)
+    await webhooks.create(world, ADA, URL, ["*"])
+    for _ in range(5):
+        await write(world, "old.md")
+    async with dispatching(world):
+        await write(world, "new.md")
+        assert (await box.next()).told["data"]["path"] == "new.md"
+    assert box.letters.empty()
+
+
+async def test_what_happened_while_nobody_dispatched_is_told_later(world: World) -> None:
+    box = Mailbox()
+    world = replace(world, post=box)
+    made = await webhooks.create(world, ADA, URL, ["*"])
+    await fan_out(world)
+    for number in range(600):
+        await write(world, f"{number}.md")
+    async with dispatching(world):
+        await settled(world, made, 600)
+    told = {(await box.next()).told["data"]["path"] for _ in range(600)}
+    assert len(told) == 600
+    assert box.letters.empty()
+
+
+async def test_several_processes_tell_nothing_twice(world: World) -> None:
+    box = Mailbox()
+    world = replace(world, post=box)
+    made = await webhooks.create(world, ADA, URL, ["*"])
+    async with dispatching(world, processes=4):
+        await asyncio.gather(*(write(world, f"{number}.md") for number in range(100)))
+        await settled(world, made, 100)
+    letters = [box.letters.get_nowait() for _ in range(box.letters.qsize())]
+    assert len(letters) == 100
+    assert {letter.told["data"]["path"] for letter in letters} == {f"{n}.md" for n in range(100)}
+    assert len({letter.told["data"]["eventId"] for letter in letters}) == 100
+
+
+async def test_a_webhook_hears_of_everything_from_the_moment_it_is_there(world: World) -> None:
+    box = Mailbox()
+    world = replace(world, post=box)
+    async with dispatching(world):
+        for number in range(5):
+            made = await webhooks.create(world, ADA, f"https://{number}.example", ["*"])
+            await write(world, f"{number}.md")
+            letter = await box.next()
+            assert (letter.url, letter.told["data"]["path"]) == (
+                f"https://{number}.example",
+                f"{number}.md",
+            )
+            await settled(world, made, 1)
+            await webhooks.delete(world, ADA, made.webhook.id)
+
+
+async def test_a_receiver_that_fails_is_tried_again_with_the_same_letter(world: World) -> None:
+    answers = iter([BROKEN, Posted(None, "no connection could be made"), Posted(302), OK])
+
+    async def answer(letter: Letter) -> Posted:
+        travel(world, 2000)
+        return next(answers)
+
+    box = Mailbox(answer)
+    world = replace(world, post=box)
+    made = await webhooks.create(world, ADA, URL, ["*"])
+    async with dispatching(world):
+        await write(world)
+        [(delivery, attempts)] = await settled(world, made, 1)
+    letters = [await box.next() for _ in range(4)]
+    assert len({(letter.id, letter.body) for letter in letters}) == 1
+    assert len({letter.headers["webhook-timestamp"] for letter in letters}) == 4
+    for letter in letters:
+        verify(made.secret, letter)
+    assert [posted.status for posted in attempts] == [503, None, 302, 200]
+    assert (delivery.state, delivery.tries) == (State.DELIVERED, 4)
+
+
+async def test_a_receiver_that_never_recovers_is_given_up_and_can_be_replayed(
+    world: World,
+) -> None:
+    works = asyncio.Event()
+
+    async def answer(letter: Letter) -> Posted:
+        return OK if works.is_set() else BROKEN
+
+    world = replace(world, post=Mailbox(answer))
+    made = await webhooks.create(world, ADA, URL, ["*"])
+    async with dispatching(world, backoff=(0, 0)):
+        await write(world)
+        [(failed, attempts)] = await settled(world, made, 1)
+        assert (failed.state, failed.tries, attempts) == (State.FAILED, 3, [BROKEN] * 3)
+        works.set()
+        await webhooks.replay(world, ADA, made.webhook.id, failed.id)
+        [(delivered, attempts)] = await settled(world, made, 1)
+    assert (delivered.state, delivered.tries) == (State.DELIVERED, 1)
+    assert attempts == [BROKEN, BROKEN, BROKEN, OK]
+
+
+async def test_a_failed_attempt_waits_as_long_as_the_backoff_says(world: World) -> None:
+    async def answer(letter: Letter) -> Posted:
+        return BROKEN
+
+    box = Mailbox(answer)
+    world = replace(world, post=box)
+    made = await webhooks.create(world, ADA, URL, ["*"])
+    async with dispatching(world, backoff=(3600,)):
+        await write(world)
+        await box.next()
+        async with asyncio.timeout(20):
+            while True:
+                [(waiting, tried)] = (await webhooks.deliveries(world, ADA, made.webhook.id)).items
+                if tried:
+                    break
+                await world.events.wake(0.01)
+        assert waiting.state is State.PENDING
+        assert waiting.due == pytest.approx(world.clock.now() + 3_600_000, abs=10_000)
+        assert box.letters.empty()
+        travel(world, 3_601_000)
+        await box.next()
+
+
+@pytest.mark.parametrize("way", ["removed", "switched off"])
+async def test_what_was_meant_for_a_webhook_that_is_gone_fails_and_says_why(
+    world: World, way: str
+) -> None:
+    box = Mailbox()
+    world = replace(world, post=box)
+    made = await webhooks.create(world, ADA, URL, ["*"])
+    await fan_out(world)
+    await write(world)
+    await fan_out(world)
+    id = made.webhook.id
+    [(waiting, _)] = (await webhooks.deliveries(world, ADA, id)).items
+    if way == "removed":
+        await webhooks.delete(world, ADA, id)
+    else:
+        await webhooks.change(world, ADA, id, Patch(active=False))
+        await write(world, "not even written down.md")
+    async with dispatching(world):
+        async with asyncio.timeout(20):
+            while True:
+                found = await world.deliveries.list("acme", id)
+                if found[0][1]:
+                    break
+                await world.events.wake(0.01)
+    [(failed, [attempt])] = found
+    assert failed == replace(waiting, state=State.FAILED, tries=1, due=failed.due)
+    assert attempt.posted == Posted(None, f"the webhook was {way}")
+    assert box.letters.empty()
+
+
+async def test_a_secret_that_cannot_be_opened_is_a_failure_like_others(world: World) -> None:
+    box = Mailbox()
+    made = await webhooks.create(world, ADA, URL, ["*"])
+    locked = replace(world, post=box, vault=SealingVault(b"another key of thirty-two bytes!"))
+    async with dispatching(locked, backoff=()):
+        await write(world)
+        [(failed, [posted])] = await settled(world, made, 1)
+    assert failed.state is State.FAILED
+    assert "cannot be opened" in posted.problem
+    assert box.letters.empty()
+
+
+async def test_no_more_than_so_many_are_posted_at_once_and_a_slow_one_holds_up_no_other(
+    world: World,
+) -> None:
+    slow, gate, out = asyncio.Event(), asyncio.Event(), 0
+    most = 0
+
+    async def answer(letter: Letter) -> Posted:
+        nonlocal out, most
+        out += 1
+        most = max(most, out)
+        await (slow if letter.told["data"]["path"] == "0.md" else gate).wait()
+        out -= 1
+        return OK
+
+    box = Mailbox(answer)
+    world = replace(world, post=box)
+    made = await webhooks.create(world, ADA, URL, ["*"])
+    async with dispatching(world):
+        for number in range(3 * AT_ONCE):
+            await write(world, f"{number}.md")
+        for _ in range(AT_ONCE):
+            await box.next()
+        gate.set()
+        await settled(world, made, 3 * AT_ONCE - 1)
+        slow.set()
+        await settled(world, made, 3 * AT_ONCE)
+    assert most == AT_ONCE
+
+
+async def test_stopping_does_not_wait_for_a_receiver_that_hangs_and_another_takes_over(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "_GRACE", 0.01)
+    hangs = True
+
+    async def answer(letter: Letter) -> Posted:
+        if hangs:
+            await asyncio.Event().wait()
+        return OK
+
+    box = Mailbox(answer)
+    world = replace(world, post=box)
+    made = await webhooks.create(world, ADA, URL, ["*"])
+    async with dispatching(world):
+        await write(world)
+        first = await box.next()
+    hangs = False
+    async with dispatching(world):
+        await write(world, "meanwhile.md")
+        assert (await box.next()).told["data"]["path"] == "meanwhile.md"
+        travel(world, LEASE + 1000)
+        again = await box.next()
+        await settled(world, made, 2)
+    assert (again.id, again.body) == (first.id, first.body)
+
+
+class Flaky:
+    """A port whose store is away for a while."""
+
+    def __init__(self, port: Any) -> None:
+        self._port = port
+        self.away = True
+        self.failed = asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        if self.away:
+            self.failed.set()
+            raise OSError("the store is away")
+        return getattr(self._port, name)
+
+
+@pytest.mark.parametrize("port", ["deliveries", "events", "records"])
+async def test_an_outage_of_the_store_delays_and_loses_nothing(
+    world: World, port: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "_PAUSE", 0.01)
+    box = Mailbox()
+    made = await webhooks.create(world, ADA, URL, ["*"])
+    await fan_out(world)
+    flaky = Flaky(getattr(world, port))
+    ports: dict[str, Any] = {"post": box, port: flaky}
+    torn = replace(world, **ports)
+    stop = asyncio.Event()
+    work = asyncio.create_task(run_dispatch(torn, stop))
+    await write(world)
+    await flaky.failed.wait()
+    flaky.away = False
+    assert (await box.next()).told["data"]["path"] == "a.md"
+    await settled(world, made, 1)
+    stop.set()
+    async with asyncio.timeout(10):
+        await work
+
+
+async def test_it_stops_promptly_when_there_is_nothing_to_do(world: World) -> None:
+    before = asyncio.all_tasks()
+    loop = asyncio.get_running_loop()
+    async with dispatching(world, processes=3):
+        began = loop.time()
+    assert loop.time() - began < 0.5
+    assert asyncio.all_tasks() == before

@@ -1,0 +1,189 @@
+"""A webhook is an address, what it wants to hear, and a secret that is shown once."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from carrel.actions import audits, files, webhooks
+from carrel.actions.dispatch import fan_out
+from carrel.actions.webhooks import Patch
+from carrel.core.access import Actor
+from carrel.core.delivery import Attempt, Posted, State
+from carrel.core.errors import Forbidden, Malformed, Missing
+from carrel.core.names import Path
+from carrel.ports import World
+
+pytestmark = pytest.mark.anyio
+
+ADA, STRANGER = Actor("acme", "ada"), Actor("globex", "gus")
+URL = "https://receiver.example/hook?x=1"
+EVENTS = ["workspace.updated"]
+
+
+async def test_a_webhook_is_kept_and_its_secret_shown_once(world: World) -> None:
+    made = await webhooks.create(world, ADA, URL, EVENTS)
+    assert made.secret.startswith("whsec_")
+    assert len(base64.b64decode(made.secret.removeprefix("whsec_"))) == 32
+    found = await webhooks.get(world, ADA, made.webhook.id)
+    assert found == made.webhook
+    assert (found.body["url"], found.body["events"], found.body["active"]) == (URL, EVENTS, True)
+    key = made.secret.removeprefix("whsec_")
+    assert key not in str(found.body)
+    assert webhooks.secret_of(world, found) == base64.b64decode(key)
+    other = await webhooks.create(world, ADA, URL, EVENTS)
+    assert other.secret != made.secret
+
+
+async def test_a_secret_may_be_brought_along(world: World) -> None:
+    for size in (24, 64):
+        secret = "whsec_" + base64.b64encode(bytes(range(size))).decode()
+        made = await webhooks.create(world, ADA, URL, ["*"], secret=secret)
+        assert made.secret == secret
+        assert webhooks.secret_of(world, made.webhook) == bytes(range(size))
+
+
+SHORT, LONG = (base64.b64encode(bytes(size)).decode() for size in (23, 65))
+
+
+@pytest.mark.parametrize(
+    "secret",
+    ["x", "whsec_", "whsec_!!!!", f"whsec_{SHORT}", f"whsec_{LONG}", LONG, "whsec_é", "\x00" * 40],
+)
+async def test_a_bad_secret_is_refused_and_not_repeated(world: World, secret: str) -> None:
+    with pytest.raises(Malformed) as refused:
+        await webhooks.create(world, ADA, URL, EVENTS, secret=secret)
+    assert secret not in str(refused.value) or len(secret) < 8
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "receiver.example", "ftp://receiver.example", "file:///etc/passwd"),
+        *("javascript:alert(1)", "https://", "https://a b", "https://a\nb", "https://a\x00"),
+        *("https://é.example", "https://x/\ud800", "https://x/" + "y" * 2048),
+    ],
+    ids=ascii,
+)
+async def test_only_http_addresses_are_taken(world: World, url: str) -> None:
+    with pytest.raises(Malformed):
+        await webhooks.create(world, ADA, url, EVENTS)
+    made = await webhooks.create(world, ADA, URL, EVENTS)
+    with pytest.raises(Malformed):
+        await webhooks.change(world, ADA, made.webhook.id, Patch(url=url))
+
+
+@pytest.mark.parametrize("events", [[], ["workspace"], ["workspace.updated", "x"], ["run.*"]])
+async def test_only_events_that_there_are_can_be_wanted(world: World, events: list[str]) -> None:
+    with pytest.raises(Malformed):
+        await webhooks.create(world, ADA, URL, events)
+
+
+class Choosy:
+    """A Post that refuses some addresses."""
+
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Posted:
+        return Posted(None, "refused")
+
+    async def refuses(self, url: str) -> str | None:
+        return "it is private" if "private" in url else None
+
+
+async def test_an_address_that_would_not_be_posted_to_is_refused_with_the_reason(
+    world: World,
+) -> None:
+    choosy = replace(world, post=Choosy())
+    with pytest.raises(Malformed, match="it is private"):
+        await webhooks.create(choosy, ADA, "http://private.example", EVENTS)
+    made = await webhooks.create(choosy, ADA, URL, EVENTS)
+    with pytest.raises(Malformed, match="it is private"):
+        await webhooks.change(choosy, ADA, made.webhook.id, Patch("http://private.example"))
+
+
+async def test_a_webhook_changes_in_what_is_given_only(world: World) -> None:
+    made = await webhooks.create(world, ADA, URL, EVENTS)
+    id = made.webhook.id
+    await webhooks.change(world, ADA, id, Patch(active=False))
+    await webhooks.change(world, ADA, id, Patch(events=["*", "*"]))
+    changed = await webhooks.change(world, ADA, id, Patch(url="http://other.example"))
+    assert changed == await webhooks.get(world, ADA, id)
+    assert changed.body == {
+        **made.webhook.body,
+        "url": "http://other.example",
+        "events": ["*"],
+        "active": False,
+    }
+    await webhooks.delete(world, ADA, id)
+    for gone in (webhooks.get(world, ADA, id), webhooks.delete(world, ADA, id)):
+        with pytest.raises(Missing):
+            await gone
+    deeds = [deed.why for deed in (await audits.listing(world, ADA)).items]
+    assert deeds == ["remove a webhook", *["change a webhook"] * 3, "add a webhook"]
+
+
+async def test_webhooks_are_listed_page_by_page_and_only_to_their_tenant(world: World) -> None:
+    made = [(await webhooks.create(world, ADA, URL, EVENTS)).webhook for _ in range(3)]
+    first = await webhooks.listing(world, ADA, limit=2)
+    rest = await webhooks.listing(world, ADA, limit=2, cursor=first.next or "")
+    assert [*first.items, *rest.items] == made
+    assert rest.next is None
+    assert (await webhooks.listing(world, STRANGER)).items == ()
+    id = made[0].id
+    for attempt in (
+        webhooks.get(world, STRANGER, id),
+        webhooks.change(world, STRANGER, id, Patch(active=False)),
+        webhooks.delete(world, STRANGER, id),
+        webhooks.deliveries(world, STRANGER, id),
+        webhooks.replay(world, STRANGER, id, "msg_1"),
+        webhooks.get(world, ADA, "\x00"),
+    ):
+        with pytest.raises(Missing):
+            await attempt
+
+
+async def test_who_is_confined_to_one_workspace_has_no_webhooks(world: World) -> None:
+    id = (await webhooks.create(world, ADA, URL, EVENTS)).webhook.id
+    confined = Actor("acme", "key_1", workspace="default")
+    for attempt in (
+        webhooks.create(world, confined, URL, EVENTS),
+        webhooks.get(world, confined, id),
+        webhooks.listing(world, confined),
+        webhooks.change(world, confined, id, Patch(active=False)),
+        webhooks.delete(world, confined, id),
+        webhooks.deliveries(world, confined, id),
+        webhooks.replay(world, confined, id, "msg_1"),
+    ):
+        with pytest.raises(Forbidden):
+            await attempt
+
+
+async def test_deliveries_are_listed_with_their_attempts_and_can_be_replayed(
+    world: World,
+) -> None:
+    await fan_out(world)
+    id = (await webhooks.create(world, ADA, URL, EVENTS)).webhook.id
+    other = (await webhooks.create(world, ADA, URL, ["run.started"])).webhook.id
+    for number in range(3):
+        await files.put(world, (ADA.scope,), Path(f"{number}.md"), b"x", ADA)
+    await fan_out(world)
+    first = await webhooks.deliveries(world, ADA, id, limit=2)
+    rest = await webhooks.deliveries(world, ADA, id, limit=2, cursor=first.next or "")
+    found = [delivery for delivery, _ in (*first.items, *rest.items)]
+    assert len(found) == 3
+    assert [delivery.id for delivery in found] == sorted((d.id for d in found), reverse=True)
+    assert (await webhooks.deliveries(world, ADA, other)).items == ()
+
+    failed = replace(found[0], state=State.FAILED, tries=8)
+    attempt = Attempt(world.clock.now(), Posted(500, "", 7))
+    await world.deliveries.settle([(failed, attempt)])
+    again = await webhooks.replay(world, ADA, id, failed.id)
+    assert (again.state, again.tries, again.body) == (State.PENDING, 0, failed.body)
+    assert again.due <= world.clock.now()
+    [(shown, attempts), _, _] = (await webhooks.deliveries(world, ADA, id)).items
+    assert (shown, attempts) == (again, (attempt,))
+    for webhook, delivery in ((other, failed.id), (id, "msg_none"), (id, "\x00")):
+        with pytest.raises(Missing):
+            await webhooks.replay(world, ADA, webhook, delivery)
