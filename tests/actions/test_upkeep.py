@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path as File
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.actions.cast import founded
 from tests.actions.stores import (
     AGENT,
     HOUR,
@@ -27,13 +29,16 @@ from tests.actions.stores import (
     told,
 )
 
-from carrel.actions.upkeep import collect, weave
+from carrel.actions import secrets, vaults
+from carrel.actions.upkeep import collect, look_at_secrets, weave
 from carrel.adapters.memory import MemoryObjects
 from carrel.adapters.sqlite import open_store
+from carrel.adapters.vault import SealingVault
 from carrel.core.archive import KEYS
+from carrel.core.finding import Findings
 from carrel.core.names import Path, digest
 from carrel.core.tree import Entry, Write
-from carrel.ports import Frozen
+from carrel.ports import Frozen, World
 
 pytestmark = pytest.mark.anyio
 
@@ -171,6 +176,25 @@ async def test_what_is_held_by_a_frozen_view_can_be_read_after_a_collection(
         assert await gc(shelter, clock.time) == {"contents": 1, "discarded": 1}
 
         assert await objects.get(NAME) == BODY
+
+
+async def test_a_secret_that_the_key_of_the_vault_does_not_open_is_found(world: World) -> None:
+    async def problems(key: bytes) -> list[str]:
+        findings = Findings()
+        await look_at_secrets(replace(world, vault=SealingVault(key)), findings)
+        return [f"{each.subject}: {each.text}" for each in findings.items]
+
+    _, owner = await founded(world)
+    await secrets.put(world, owner, "sec_1", "open sesame")
+    assert await problems(bytes(32)) == []
+    assert await problems(b"x" * 32) == [
+        f"secret sec_1 of {owner.tenant}: the key of the vault does not open it"
+    ]
+
+    assert await vaults.agree(world)
+    assert await problems(b"x" * 32) == [
+        "vault: its key is not the one that this store was sealed with"
+    ]
 
 
 async def test_rows_are_woven_by_their_keys_however_they_are_batched() -> None:

@@ -83,7 +83,9 @@ async def look_at_secrets(world: World, findings: Findings) -> None:
         return
     async for record in each(world, "", Noun.SECRET):
         try:
-            world.vault.open(record.body["sealed"], secret_context(record.tenant, record.id))
+            world.vault.open(
+                str(record.body.get("sealed")), secret_context(record.tenant, record.id)
+            )
         except Corrupt:
             text = "the key of the vault does not open it"
             findings.error(f"secret {record.id} of {record.tenant}", text)

@@ -9,11 +9,11 @@ from pathlib import Path as File
 from typing import Any
 
 from carrel.adapters.sqlite.database import Incompatible
-from carrel.adapters.vault import SealingVault, VaultKeyUnusable
+from carrel.adapters.vault import VaultKeyUnusable
 from carrel.settings import Settings, Unusable, load
 from carrel.wiring.world import Opened, open_world
 
-__all__ = ["Opened", "Unopenable", "opened", "settings_by", "vault_key"]
+__all__ = ["Opened", "Unopenable", "opened", "settings_by"]
 
 
 class Unopenable(Exception):
@@ -30,16 +30,17 @@ def settings_by(given: Mapping[str, Any]) -> Settings:
 
 @asynccontextmanager
 async def opened(given: Mapping[str, Any], *, new: bool = False) -> AsyncIterator[Opened]:
-    """A world by what is given, over the settings around. Raises Unopenable.
+    """A world by what is given, over the settings around, for looking after. Raises Unopenable.
 
-    A command that looks after a store makes none where there is none, unless it may be ``new``.
+    A store that is not there is not made, unless it may be ``new``. Nothing is written to it, and
+    its vault's key need not be at hand.
     """
     settings = settings_by(given)
     async with AsyncExitStack() as stack:
         try:
             if not new:
                 _must_exist(settings.sqlite_file)
-            world = await stack.enter_async_context(open_world(settings))
+            world = await stack.enter_async_context(open_world(settings, insist=False))
         except (Unusable, VaultKeyUnusable, Incompatible, sqlite3.Error, OSError) as problem:
             raise Unopenable(str(problem)) from problem
         except Exception as problem:
@@ -52,13 +53,6 @@ async def opened(given: Mapping[str, Any], *, new: bool = False) -> AsyncIterato
 def _must_exist(file: File | None) -> None:
     if file is not None and not file.exists():
         raise Unusable(f"there is no store at {file}")
-
-
-def vault_key(opened: Opened) -> str:
-    """What tells the key of the vault from others, and nothing else about it."""
-    vault = opened.world.vault
-    assert isinstance(vault, SealingVault)
-    return vault.fingerprint()
 
 
 def _of_postgres(problem: Exception, settings: Settings) -> bool:

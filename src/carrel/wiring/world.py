@@ -32,7 +32,8 @@ class Opened:
 
 
 @asynccontextmanager
-async def open_world(settings: Settings) -> AsyncIterator[Opened]:
+async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterator[Opened]:
+    """Open it; whoever looks after the store as a whole need not insist on its vault's key."""
     settings.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     objects = _objects(settings)
     vault = _vault(settings)
@@ -49,7 +50,7 @@ async def open_world(settings: Settings) -> AsyncIterator[Opened]:
             post=post,
             clock=SystemClock(),
         )
-        if not await vaults.agree(world):
+        if insist and not await vaults.agree(world):
             raise Unusable("the vault's key is not the one that this store was sealed with")
         yield Opened(settings, world, store.upkeep, objects, store)
 

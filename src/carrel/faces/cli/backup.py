@@ -40,16 +40,18 @@ def backup(file: File, as_json: bool, **given: Any) -> None:
 
 
 async def _take(file: File, given: dict[str, Any]) -> Backup:
-    from carrel.actions.backups import take  # noqa: PLC0415 - so that --help stays quick
-    from carrel.wiring.commands import opened, vault_key  # noqa: PLC0415 - as above
+    from carrel.actions import vaults  # noqa: PLC0415 - so that --help stays quick
+    from carrel.actions.backups import take  # noqa: PLC0415 - as above
+    from carrel.wiring.commands import opened  # noqa: PLC0415 - as above
 
     async with opened(given) as store:
+        key = await vaults.known(store.world) or store.world.vault.fingerprint()
         with watching() as watch:
             return await take(
                 store.upkeep,
                 store.objects,
                 file,
                 now=store.world.clock.now(),
-                vault_key=vault_key(store),
+                vault_key=key,
                 watch=watch,
             )

@@ -39,8 +39,8 @@ def restore(file: File, as_json: bool, **given: Any) -> None:
             click.echo(f"{each.level}: {each.subject}: {each.text}")
     if other:
         click.echo(
-            f"The secrets in it were sealed under the vault key {manifest.vault_key}; this store"
-            f" has {key}. Set CARREL_VAULT_KEY, or put the old vault.key into the data directory.",
+            f"It was sealed under the vault key {manifest.vault_key}, and cannot be served with"
+            f" {key}: set CARREL_VAULT_KEY, or put the old vault.key into the data directory.",
             err=True,
         )
     if findings.errors:
@@ -49,11 +49,11 @@ def restore(file: File, as_json: bool, **given: Any) -> None:
 
 async def _restore(file: File, given: dict[str, Any]) -> tuple[Manifest, Findings, str]:
     from carrel.actions import backups  # noqa: PLC0415 - so that --help stays quick
-    from carrel.wiring.commands import opened, vault_key  # noqa: PLC0415 - as above
+    from carrel.wiring.commands import opened  # noqa: PLC0415 - as above
 
     async with opened(given, new=True) as store:
         with watching() as watch:
             manifest, findings = await backups.restore(
                 file, store.upkeep, store.objects, now=store.world.clock.now(), watch=watch
             )
-        return manifest, findings, vault_key(store)
+        return manifest, findings, store.world.vault.fingerprint()
