@@ -173,6 +173,8 @@ def _parsed(url: str) -> httpx.URL:
         raise _Refused("it is not a URL") from None
     if parsed.scheme not in {"http", "https"} or not parsed.raw_host:
         raise _Refused("it is not an http or https URL")
+    if parsed.port is not None and not 0 < parsed.port < 65536:
+        raise _Refused("it has no possible port")
     if parsed.userinfo:
         raise _Refused("it holds a user name or a password")
     return parsed
