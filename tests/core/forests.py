@@ -1,0 +1,58 @@
+"""Trees of all kinds, for properties that hold of every one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from carrel.core.names import Kind, Path, Scope, digest
+from carrel.core.tree import Blob, Entry, Head, Tree, Write
+
+PATHS = [Path(text) for text in ("a", "a/b", "b", "Z", "é")]
+SCOPES = [Scope("acme", kind, "x") for kind in (Kind.AGENT, Kind.TEMPLATE, Kind.DEFAULTS)]
+TEXTS = ["", "one", "two", "three"]
+TYPES = ["text/markdown", "text/plain"]
+
+
+def blob(text: str) -> Blob:
+    return Blob(digest(text.encode()), len(text.encode()))
+
+
+BLOBS = [blob(text) for text in TEXTS]
+ENTRIES = [Entry(b, base, kind) for b in BLOBS for base in (None, *BLOBS) for kind in TYPES]
+
+paths = st.sampled_from(PATHS)
+blobs = st.sampled_from(BLOBS)
+entries = st.sampled_from(ENTRIES)
+said = st.dictionaries(paths, st.tuples(st.integers(1, 9), st.none() | entries))
+
+
+def trees(scope: Scope) -> st.SearchStrategy[Tree]:
+    """Trees as one reads them by paths: tombstones are among the heads."""
+    return said.map(lambda found: _tree(scope, found))
+
+
+def _tree(scope: Scope, found: Mapping[Path, tuple[int, Entry | None]]) -> Tree:
+    revision = sum(version for version, _ in found.values())
+    heads = {
+        path: Head(path, version, revision, 0, entry) for path, (version, entry) in found.items()
+    }
+    return Tree(scope, revision, heads)
+
+
+def stacks(least: int = 1) -> st.SearchStrategy[tuple[Tree, ...]]:
+    layers = st.lists(said, min_size=least, max_size=len(SCOPES))
+    return layers.map(lambda some: tuple(map(_tree, SCOPES, some)))
+
+
+def written(tree: Tree, write: Write) -> Tree:
+    """The tree once this write has been applied to it."""
+    assert write.scope == tree.scope
+    head = Head(write.path, tree.version(write.path) + 1, tree.revision + 1, 0, write.entry)
+    return replace(tree, revision=tree.revision + 1, heads={**tree.heads, write.path: head})
+
+
+def live(tree: Tree) -> Mapping[Path, Entry]:
+    return {path: head.entry for path, head in tree.heads.items() if head.entry}

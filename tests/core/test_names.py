@@ -1,0 +1,161 @@
+"""Paths, slugs and ids: what cannot be said well cannot be held at all."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from carrel.core.errors import Malformed
+from carrel.core.names import Kind, Path, Scope, digest, identifier, slug, wire_path
+
+plain = st.text(st.characters(codec="utf-8", exclude_characters="/\\", exclude_categories=["Cc"]))
+segments = plain.filter(lambda part: part not in {"", ".", ".."})
+good = st.lists(segments, min_size=1, max_size=6).map("/".join)
+
+HOSTILE = [
+    *(
+        "",
+        "/",
+        "/a",
+        "a/",
+        "a//b",
+        "//a",
+        ".",
+        "..",
+        "./a",
+        "a/.",
+        "a/./b",
+        "../a",
+        "a/..",
+        "a/../b",
+    ),
+    *("a\\b", "..\\a", "C:\\a", "a\0", "a\nb", "a\rb", "a\tb", "\x7f", "a\x85b", "\x1b[0m"),
+    *("a/\0/b", "\ud800", "a/\udfff.md", "é\ud800"),
+    *("a" * 256, "é" * 128, "a/" + "b" * 256, "/".join(["abcd"] * 206)),
+]
+FINE = [
+    *("a", "a/b.md", ".hidden", "...", "a/..b", "a..", "a b", "é/ü.md", "日本語.md", "a:b", "-"),
+    *("SOUL.md", "memory/2026-11-15.md", "a" * 255, "é" * 127, "/".join(["abc"] * 256)),
+]
+
+
+@given(good)
+def test_parsing_a_path_twice_is_parsing_it_once(text: str) -> None:
+    assume(len(unicodedata.normalize("NFC", text).encode()) <= 1024)
+    assume(all(len(part.encode()) <= 255 for part in unicodedata.normalize("NFC", text).split("/")))
+    path = Path(text)
+
+    assert Path(path.text) == path
+    assert path.text == unicodedata.normalize("NFC", text)
+    assert str(path) == path.text
+    assert path.name == path.text.split("/")[-1]
+
+
+@given(st.text())
+@example("a/b")
+@example("..")
+def test_whatever_becomes_a_path_has_no_way_out(text: str) -> None:
+    try:
+        path = Path(text)
+    except Malformed:
+        return
+    parts = path.text.split("/")
+    assert not {"", ".", ".."} & set(parts)
+    assert len(path.text.encode()) <= 1024
+    assert max(len(part.encode()) for part in parts) <= 255
+    assert unicodedata.is_normalized("NFC", path.text)
+    assert not any(unicodedata.category(c) == "Cc" or c == "\\" for c in path.text)
+
+
+@given(good, st.sampled_from(["/", "\\", "\0", "\n", "\x7f", "\x80"]), st.data())
+def test_one_bad_character_spoils_a_path(text: str, bad: str, data: st.DataObject) -> None:
+    parts = text.split("/")
+    spoiled = f"{text}{bad}" if data.draw(st.booleans()) else f"{bad}{text}"
+    if bad != "/":
+        place = data.draw(st.integers(0, len(parts[0])))
+        spoiled = f"{parts[0][:place]}{bad}{parts[0][place:]}"
+
+    with pytest.raises(Malformed):
+        Path(spoiled)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+def test_hostile_spellings_are_refused(text: str) -> None:
+    with pytest.raises(Malformed) as refused:
+        Path(text)
+    assert str(refused.value).isascii() or "…" in str(refused.value)
+    assert len(str(refused.value)) < 1000
+
+
+@pytest.mark.parametrize("text", FINE, ids=lambda text: ascii(text)[:20])
+def test_ordinary_names_are_fine(text: str) -> None:
+    assert Path(text).text == text
+
+
+def test_two_spellings_of_one_letter_are_one_path() -> None:
+    assert Path("cafe\u0301.md") == Path("caf\u00e9.md")
+    assert Path("\u212b") == Path("\u00c5")
+
+
+@given(st.lists(good, min_size=2, max_size=5, unique=True))
+def test_paths_are_in_the_order_of_their_text(texts: list[str]) -> None:
+    assume(all(len(text.encode()) <= 200 for text in texts))
+    found = sorted(Path(text) for text in texts)
+
+    assert [path.text for path in found] == sorted(path.text for path in found)
+
+
+@pytest.mark.parametrize("text", ["a", "A.md", "memory/x_y-z.md", "9", "a" * 255])
+def test_what_the_protocol_admits_is_a_path_on_its_wire(text: str) -> None:
+    assert wire_path(text) == Path(text)
+    assert Path(text).fits_wire
+
+
+@pytest.mark.parametrize(
+    "text", [".hidden", "_a", "-a", "é", "a b", "a:b", "a%2Fb", "a/../b", "/a", "a//b", "a\n", ""]
+)
+def test_what_the_protocol_does_not_admit_is_refused_on_its_wire(text: str) -> None:
+    with pytest.raises(Malformed):
+        wire_path(text)
+
+
+@given(st.binary(), st.binary())
+def test_a_digest_names_content(one: bytes, other: bytes) -> None:
+    assert (digest(one) == digest(other)) == (one == other)
+    assert len(digest(one)) == len("sha256:") + 64
+
+
+def test_a_digest_is_the_one_everybody_computes() -> None:
+    assert digest(b"") == "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+@given(st.from_regex(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True))
+def test_a_slug_is_kept_as_it_is(text: str) -> None:
+    assert slug(text) == text
+
+
+@pytest.mark.parametrize("text", ["", "-a", "a-", "A", "a_b", "a.b", "é", "a" * 64, "a\n", "a b"])
+def test_what_is_no_slug_is_refused(text: str) -> None:
+    with pytest.raises(Malformed):
+        slug(text)
+
+
+@given(st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", fullmatch=True))
+def test_an_id_is_kept_as_it_is(text: str) -> None:
+    assert identifier(text) == text
+
+
+@pytest.mark.parametrize("text", ["", ".", "..", "-a", "_a", "a/b", "a b", "é", "a" * 129, "a\n"])
+def test_what_is_no_id_is_refused(text: str) -> None:
+    with pytest.raises(Malformed):
+        identifier(text)
+
+
+def test_scopes_of_one_stack_have_different_tags_whatever_their_tenant() -> None:
+    scopes = [Scope("acme", kind, name) for kind in Kind for name in ("x", "y")]
+
+    assert len({scope.tag for scope in scopes}) == len(scopes)
+    assert Scope("globex", Kind.AGENT, "x").tag == Scope("acme", Kind.AGENT, "x").tag
