@@ -127,16 +127,16 @@ def asked(scene: Scene, method: str, path: str, ids: list[str], body: Any) -> ht
 
 def check(scene: Scene, answer: httpx.Response) -> None:
     text = answer.text
-    for given in scene.ids:  # what was asked for may be said back; what it stands for may not
-        text = text.replace(given, "")
+    for id in scene.ids:  # what was asked for may be said back; what it stands for may not
+        text = text.replace(id, "")
     assert CANARY not in text, (answer.request.method, str(answer.request.url))
     assert answer.status_code < 500, (answer.request.url, answer.text)
 
 
 def test_every_operation_with_every_id_of_another_tenant_shows_nothing(scene: Scene) -> None:
     for method, path in scene.operations:
-        for given in scene.ids:
-            check(scene, asked(scene, method, path, [given] * 3, {"content": "mine"}))
+        for id in scene.ids:
+            check(scene, asked(scene, method, path, [id] * 3, {"content": "mine"}))
     assert everything(scene.planted, scene.ids) == scene.before
 
 
