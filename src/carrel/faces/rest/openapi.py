@@ -171,7 +171,7 @@ def _responses(endpoint: Endpoint, schemas: _Schemas) -> Json:
     for status, kind in sorted(endpoint.answers.items()):
         told[str(status)] = answer = _response(HTTPStatus(status).phrase, endpoint.gives)
         if isinstance(kind, str):
-            answer["content"] = {kind: {"schema": _EVENT if kind == EVENT_STREAM else _STRING}}
+            answer["content"] = {kind: {"schema": _schema_of(kind)}}
         elif kind is not None:
             answer["content"] = {"application/json": {"schema": schemas.of(kind)}}
     for status, codes, headers in _problems(endpoint):
@@ -179,6 +179,12 @@ def _responses(endpoint: Endpoint, schemas: _Schemas) -> Json:
         problem["content"] = {"application/json": {"schema": schemas.of(Problem)}}
         told[str(status)] = problem
     return told
+
+
+def _schema_of(media_type: str) -> Json:
+    if media_type == EVENT_STREAM:
+        return _EVENT
+    return {} if media_type.endswith("json") else _STRING
 
 
 def _response(description: str, headers: Iterable[str]) -> Json:
