@@ -35,3 +35,10 @@ async def rivals(*attempts: Awaitable[Any]) -> tuple[list[Any], list[BaseExcepti
     outcomes = await asyncio.gather(*attempts, return_exceptions=True)
     lost = [one for one in outcomes if isinstance(one, BaseException)]
     return [one for one in outcomes if not isinstance(one, BaseException)], lost
+
+
+async def later(turns: int, attempt: Awaitable[Any]) -> Any:
+    """Begin after others have had so many turns: over all numbers, rivals meet at every point."""
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    return await attempt

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import pytest
-from tests.actions.cast import founded, rivals
+from tests.actions.cast import founded, later, rivals
 
 from carrel.actions import agents, stacks, templates
 from carrel.actions.agents import NewAgent
@@ -86,12 +86,13 @@ async def test_a_template_that_agents_follow_stays(world: World) -> None:
 
 async def test_no_agent_follows_a_template_that_is_deleted_meanwhile(world: World) -> None:
     _, owner = await founded(world)
-    for number in range(5):
-        slug = f"sales-{number}"
+    for turns in range(-8, 8):
+        slug = f"sales-{turns % 16}"
         template = await templates.create(world, owner, slug, "Sales")
-        new = NewAgent(f"marco-{number}", "Marco", slug)
+        new = NewAgent(f"marco-{turns % 16}", "Marco", slug)
         done, refused = await rivals(
-            agents.create(world, owner, new), templates.delete(world, owner, slug)
+            later(turns, agents.create(world, owner, new)),
+            later(-turns, templates.delete(world, owner, slug)),
         )
         assert len(done) == 1
         assert type(refused[0]) in {Missing, Taken}

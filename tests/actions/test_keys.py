@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.actions.cast import founded, joined, rivals
+from tests.actions.cast import founded, joined, later, rivals
 from tests.worlds import travel
 
 from carrel.actions import agents, credentials, keys, people, stacks
@@ -261,15 +261,17 @@ async def test_when_a_key_was_last_used_is_the_later_of_noted_and_written(world:
 
 async def test_an_agents_keys_go_with_it_even_one_that_is_just_being_made(world: World) -> None:
     _, owner = await founded(world)
-    marco = await agents.create(world, owner, NewAgent("marco", "Marco"))
-    issued = await keys.create(world, owner, Holding("x", KeyKind.AGENT, agent="marco"))
-    await rivals(
-        keys.create(world, owner, Holding("late", KeyKind.AGENT, agent=marco.id)),
-        agents.delete(world, owner, marco.id),
-    )
-    with pytest.raises(Unauthenticated):
-        await credentials.authenticate(world, issued.token)
-    assert not await world.records.list(owner.tenant, Noun.KEY, link=keys.of_agent(marco.id))
+    for turns in range(10):
+        marco = await agents.create(world, owner, NewAgent("marco", "Marco"))
+        issued = await keys.create(world, owner, Holding("x", KeyKind.AGENT, agent="marco"))
+        late = Holding("late", KeyKind.AGENT, agent=marco.id)
+        await rivals(
+            agents.delete(world, owner, marco.id),
+            later(turns, keys.create(world, owner, late)),
+        )
+        with pytest.raises(Unauthenticated):
+            await credentials.authenticate(world, issued.token)
+        assert not await world.records.list(owner.tenant, Noun.KEY, link=keys.of_agent(marco.id))
 
 
 async def test_a_key_is_not_worth_a_role_that_was_lost_while_it_was_made(world: World) -> None:

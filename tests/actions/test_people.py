@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.actions.cast import founded, joined, rivals
+from tests.actions.cast import founded, joined, later, rivals
 
 from carrel.actions import audits, credentials, keys, people, signins
 from carrel.actions.keys import Holding
@@ -260,13 +260,13 @@ async def test_a_person_who_leaves_takes_their_keys_and_codes_along(world: World
 
 async def test_no_key_outlives_a_person_who_leaves_while_it_is_made(world: World) -> None:
     _, ada = await founded(world)
-    for number in range(5):
-        bob, _ = await joined(world, ada, f"bob{number}")
+    for turns in range(12):
+        bob, _ = await joined(world, ada, f"bob{turns}")
         holding = Holding("late", KeyKind.PERSON, person=bob.id)
         await rivals(
-            keys.create(world, ada, holding),
-            signins.issue(world, ada.tenant, bob.id),
             people.delete(world, ada, bob.id),
+            later(turns, keys.create(world, ada, holding)),
+            later(turns, signins.issue(world, ada.tenant, bob.id)),
         )
         for noun in (Noun.KEY, Noun.CODE):
             assert not await world.records.list(ada.tenant, noun, link=people.of_person(bob.id))
