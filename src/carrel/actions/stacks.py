@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from carrel.actions.records import find_named
 from carrel.core.access import Actor
 from carrel.core.errors import Missing
 from carrel.core.names import Kind, Scope, Stack, identifier
-from carrel.core.record import Noun, Record, handle
+from carrel.core.record import Noun, Record
 from carrel.ports import World
 
 
@@ -54,10 +55,6 @@ async def _named(world: World, tenant: str, noun: Noun, name: str) -> Record:
     revision = await world.records.revision()
     found: Record | None = world.memo.find(revision, (tenant, noun, name))
     if found is None:
-        [found] = await world.records.get(tenant, noun, [name])
-        if found is None:
-            [found] = await world.records.named([handle(tenant, noun, "slug", name)])
-        if found is None:
-            raise Missing(f"there is no {noun} {name}")
+        found = await find_named(world, tenant, noun, name)
         world.memo.keep(revision, (tenant, noun, name), found)
     return found

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing, suppress
 from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
 from carrel.actions import stacks, streams
+from carrel.actions.streams import Batches
 from carrel.core.access import Permission
 from carrel.core.errors import Forbidden, Malformed
 from carrel.core.event import TYPES, UPDATED, Event, Filter
@@ -17,6 +20,8 @@ from carrel.faces.rest.endpoint import LAST_EVENT_ID, Call, Received, Sent, endp
 from carrel.faces.rest.wire import Number, When, moment
 
 _TAG: Final = "Events"
+_LONGEST: Final = 3600.0
+"""Seconds after which a stream ends, so that its reader comes back and shows its credential."""
 Cursor = Annotated[
     str, Meta(pattern="^[0-9.]{0,64}$", description="As Last-Event-ID; 0 is the beginning.")
 ]
@@ -81,14 +86,24 @@ def since(call: Call[Any, Any]) -> str | None:
     return call.header("last-event-id") or getattr(call.query, "since", None)
 
 
-async def poured(
-    start: str, batches: AsyncIterator[tuple[Event, ...]], of_run: bool = False
-) -> AsyncIterator[bytes]:
+async def poured(start: str, batches: Batches, of_run: bool = False) -> AsyncIterator[bytes]:
     """Events as bytes, as many at once as there are; first, where the stream stands."""
     shown = run_event if of_run else told
-    yield sse.RETRY + f"id: {start}\n\n".encode()
-    async for batch in batches:
-        yield b"".join(sse.event(shown(each), id=each.cursor, type=each.type) for each in batch)
+    ends = asyncio.get_running_loop().time() + _LONGEST
+    async with aclosing(batches):
+        yield sse.RETRY + f"id: {start}\n\n".encode()
+        with suppress(TimeoutError):
+            while batch := await _next(batches, ends):
+                chunks = (sse.event(shown(each), id=each.cursor, type=each.type) for each in batch)
+                yield b"".join(chunks)
+
+
+async def _next(batches: Batches, ends: float) -> tuple[Event, ...]:
+    """The events that come next, none where the stream is over. Raises TimeoutError."""
+    async with asyncio.timeout_at(ends):
+        async for batch in batches:
+            return batch
+    return ()
 
 
 @endpoint(

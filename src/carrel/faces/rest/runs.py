@@ -1,4 +1,4 @@
-"""Runs over HTTP: starting, ending and reading what they saw."""
+"""Runs over HTTP: starting them, looking at them, ending them."""
 
 from __future__ import annotations
 
@@ -7,42 +7,26 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from carrel.actions import runs, streams
-from carrel.actions.runs import Difference, Start
+from carrel.actions import runs
+from carrel.actions.runs import Start
 from carrel.core.access import Permission
 from carrel.core.errors import Busy, Malformed, Missing, Taken
-from carrel.core.event import Filter
-from carrel.core.names import Kind, Path
+from carrel.core.names import Kind
+from carrel.core.record import Noun
 from carrel.core.run import Mode, Run, Status
-from carrel.faces.rest.answer import EVENT_STREAM, Answer
-from carrel.faces.rest.endpoint import (
-    IF_NONE_MATCH,
-    LAST_EVENT_ID,
-    Call,
-    Received,
-    Sent,
-    endpoint,
-)
-from carrel.faces.rest.events import Cursor, RunEvent, poured, run_event, since
+from carrel.faces.rest import frozen
+from carrel.faces.rest.answer import Answer
+from carrel.faces.rest.endpoint import Call, Received, Sent, endpoint
 from carrel.faces.rest.fields import PageQuery
-from carrel.faces.rest.files import matches, unchanged
-from carrel.faces.rest.wire import (
-    LayeredFile,
-    LayeredFiles,
-    Number,
-    When,
-    layered_file,
-    moment,
-)
+from carrel.faces.rest.wire import Number, When, moment
 
 _TAG: Final = "Runs"
-_FROZEN: Final = "private, max-age=31536000, immutable"
 Asked = Call[Any, Any]
 Text = Annotated[str, Meta(max_length=256)]
 
 
-class NewRun(Received, frozen=True):
-    """What openwop's clients may say beside it is taken and left aside."""
+class NewRun(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+    """What may be asked for. Whatever else openwop's clients say is taken and left aside."""
 
     workflow_id: Text = ""
     agent_id: Text | None = None
@@ -52,13 +36,14 @@ class NewRun(Received, frozen=True):
     scope: (
         Annotated[str, Meta(max_length=64, description="main, or anything else: shared.")] | None
     ) = None
-    inputs: Any = None
-    configurable: Any = None
-    metadata: Any = None
-    tags: Any = None
-    callback_url: Any = None
-    scope_id: Any = None
-    tenant_id: Any = None
+
+
+_, _KNOWN = msgspec.json.schema_components([NewRun])
+OpenRun: Any = Annotated[
+    dict[str, Any],
+    Meta(extra_json_schema={**_KNOWN["NewRun"], "additionalProperties": True}),
+]
+"""A NewRun, and perhaps more: `inputs`, `configurable`, `metadata`, `tags`, `tenantId` …"""
 
 
 class Started(Sent, frozen=True):
@@ -106,34 +91,17 @@ class RunsQuery(PageQuery, frozen=True):
     agent_id: Text | None = None
 
 
-class DiffQuery(Received, frozen=True):
-    path: Annotated[str, Meta(max_length=1024)] | None = None
+async def _tenant(call: Asked) -> str:
+    """The tenant's slug, as people know it."""
+    id = call.actor.tenant
+    [record] = await call.world.records.get(id, Noun.TENANT, [id])
+    return str(record.body["slug"]) if record else id
 
 
-class Changed(Sent, frozen=True):
-    path: str
-    change: str
-    before_version: Number | None
-    after_version: Number | None
-    diff: str | msgspec.UnsetType = msgspec.UNSET
-
-
-class RunDiff(Sent, frozen=True):
-    run_id: str
-    changes: list[Changed]
-
-
-class LogQuery(Received, frozen=True):
-    since: Cursor | None = None
-
-
-class RunEvents(Sent, frozen=True):
-    events: list[RunEvent]
-    is_complete: bool
-
-
-def row(run: Run) -> RunRow:
-    owner = {"tenant": run.tenant, "workspace": run.scope.name, "principal": run.by}
+def row(run: Run, tenant: str) -> RunRow:
+    owner = {"tenant": tenant, "principal": run.by}
+    if run.scope.kind is Kind.WORKSPACE:
+        owner["workspace"] = run.scope.name
     ended = moment(run.ended) if run.ended else None
     return RunRow(
         run_id=run.id,
@@ -154,7 +122,7 @@ def row(run: Run) -> RunRow:
 @endpoint(
     "POST",
     "/v1/runs",
-    body=NewRun,
+    body=OpenRun,
     permission=Permission.RUNS_WRITE,
     answers={201: Started},
     refuses=(Malformed, Missing, Taken, Busy),
@@ -163,9 +131,16 @@ def row(run: Run) -> RunRow:
     id="runs_start",
     tag=_TAG,
 )
-async def start(call: Call[NewRun]) -> Answer:
-    """Start a run: the workspace is frozen for it at this moment."""
-    asked = call.body
+async def start(call: Asked) -> Answer:
+    """Start a run: the workspace is frozen for it at this moment.
+
+    It needs a `workflowId` or an `agentId`, unless it follows another run. Unknown fields are
+    ignored.
+    """
+    try:
+        asked = msgspec.convert(call.body, NewRun)
+    except msgspec.ValidationError as wrong:
+        raise Malformed(f"the body does not fit: {wrong}") from None
     mode = None if asked.scope is None else Mode.MAIN if asked.scope == "main" else Mode.SHARED
     run = await runs.start(
         call.world,
@@ -200,13 +175,18 @@ async def listing(call: Call[None, RunsQuery]) -> Answer:
     found = await runs.page(
         call.world, call.actor, agent=query.agent_id, cursor=query.cursor, limit=query.limit
     )
-    return Answer.json(RunPage(items=[row(run) for run in found.items], next=found.next))
+    tenant = await _tenant(call)
+    return Answer.json(RunPage(items=[row(run, tenant) for run in found.items], next=found.next))
 
 
 async def _shown(call: Asked, run: Run) -> Answer:
-    seen = (await runs.manifest(call.world, run)).files.values() if run.kept else ()
+    try:
+        seen = (await runs.manifest(call.world, run)).files.values()
+    except Missing:  # Its snapshot was let go, perhaps just now.
+        run, seen = await runs.get(call.world, call.actor, run.id), {}.values()
     workspace = [Seen(path=file.path.text, version=file.head.version) for file in seen]
-    return Answer.json(RunShown(**msgspec.structs.asdict(row(run)), workspace=workspace))
+    shown = row(run, await _tenant(call))
+    return Answer.json(RunShown(**msgspec.structs.asdict(shown), workspace=workspace))
 
 
 @endpoint(
@@ -242,105 +222,4 @@ async def patch(call: Call[RunPatch]) -> Answer:
     return await _shown(call, run)
 
 
-@endpoint(
-    "GET",
-    "/v1/runs/{id}/files",
-    permission=Permission.WORKSPACE_READ,
-    answers={200: LayeredFiles},
-    refuses=(Missing,),
-    id="runs_files",
-    tag=_TAG,
-)
-async def frozen_files(call: Call) -> Answer:
-    """List the files that a run sees."""
-    run = await runs.get(call.world, call.actor, call.params["id"])
-    seen = await runs.manifest(call.world, run)
-    return Answer.json(LayeredFiles(files=[layered_file(file) for file in seen.files.values()]))
-
-
-@endpoint(
-    "GET",
-    "/v1/runs/{id}/files/{path...}",
-    permission=Permission.WORKSPACE_READ,
-    answers={200: LayeredFile, 304: None},
-    refuses=(Malformed, Missing),
-    headers=(IF_NONE_MATCH,),
-    gives=("ETag", "Cache-Control"),
-    id="runs_file",
-    tag=_TAG,
-)
-async def frozen_file(call: Call) -> Answer:
-    """Read a file as a run sees it: the same bytes for ever."""
-    run = await runs.get(call.world, call.actor, call.params["id"])
-    file, content = await runs.file(call.world, run, Path(call.params["path"]))
-    if matches(call, file.etag):
-        return unchanged(file.etag)
-    headers = {"ETag": file.etag, "Cache-Control": _FROZEN}
-    return Answer.json(layered_file(file, content), headers=headers)
-
-
-@endpoint(
-    "GET",
-    "/v1/runs/{id}/diff",
-    query=DiffQuery,
-    permission=Permission.WORKSPACE_READ,
-    answers={200: RunDiff},
-    refuses=(Malformed, Missing),
-    id="runs_diff",
-    tag=_TAG,
-)
-async def diff(call: Call[None, DiffQuery]) -> Answer:
-    """Show what has changed in the workspace since; with a path, the text that changed there."""
-    run = await runs.get(call.world, call.actor, call.params["id"])
-    if call.query.path is None:
-        found = await runs.diff(call.world, run)
-        return Answer.json(RunDiff(run_id=run.id, changes=[_changed(each) for each in found]))
-    one, text = await runs.difference(call.world, run, Path(call.query.path))
-    return Answer.json(RunDiff(run_id=run.id, changes=[_changed(one, text)] if one else []))
-
-
-def _changed(difference: Difference, text: str | None = None) -> Changed:
-    before, after = difference.before, difference.after
-    return Changed(
-        path=difference.path.text,
-        change=difference.kind,
-        before_version=before.head.version if before else None,
-        after_version=after.head.version if after else None,
-        diff=msgspec.UNSET if text is None else text,
-    )
-
-
-@endpoint(
-    "GET",
-    "/v1/runs/{id}/events",
-    query=LogQuery,
-    permission=Permission.RUNS_READ,
-    loose_query=True,
-    answers={200: RunEvents},
-    refuses=(Malformed, Missing),
-    headers=(LAST_EVENT_ID,),
-    id="runs_events",
-    tag=_TAG,
-)
-async def log(call: Call[None, LogQuery]) -> Answer:
-    """Show a run's log as JSON, or follow it where text/event-stream is accepted."""
-    run = await runs.get(call.world, call.actor, call.params["id"])
-    if EVENT_STREAM in (call.header("accept") or ""):
-        stream = await streams.listen_to_run(call.world, run, since(call))
-        return Answer.stream(poured(*stream, of_run=True))
-    wanted = Filter(run.tenant, run=run.id)
-    found, _ = await streams.page(call.world, wanted, since(call) or streams.BEGINNING)
-    complete = run.status is not Status.RUNNING
-    return Answer.json(RunEvents(events=[run_event(each) for each in found], is_complete=complete))
-
-
-ENDPOINTS: Final = (
-    start,
-    listing,
-    get,
-    patch,
-    frozen_files,
-    frozen_file,
-    diff,
-    log,
-)
+ENDPOINTS: Final = (start, listing, get, patch, *frozen.ENDPOINTS)

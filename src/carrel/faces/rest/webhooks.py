@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
@@ -65,6 +65,8 @@ class Delivered(Sent, frozen=True):
     created_at: When
     due_at: When
     tries: int
+    payload: dict[str, Any]
+    """What is posted."""
     attempts: list[Tried]
 
 
@@ -93,6 +95,7 @@ def delivered(delivery: Delivery, attempts: tuple[Attempt, ...] = ()) -> Deliver
         created_at=moment(delivery.created),
         due_at=moment(delivery.due),
         tries=delivery.tries,
+        payload=msgspec.json.decode(delivery.body),
         attempts=[_tried(attempt) for attempt in attempts],
     )
 
@@ -155,6 +158,10 @@ async def get(call: Call) -> Answer:
     return Answer.json(shown(await webhooks.get(call.world, call.actor, call.params["id"])))
 
 
+async def _changed(call: Call[WebhookPatch], versions: tuple[int, ...]) -> Answer:
+    return Answer.json(shown(await webhooks.get(call.world, call.actor, call.params["id"])))
+
+
 @endpoint(
     "PATCH",
     "/v1/webhooks/{id}",
@@ -163,6 +170,7 @@ async def get(call: Call) -> Answer:
     answers={200: Webhook},
     refuses=(Malformed, Missing, Forbidden, Busy),
     idempotent=True,
+    rebuild=_changed,
     tag=_TAG,
 )
 async def patch(call: Call[WebhookPatch]) -> Answer:
@@ -172,6 +180,10 @@ async def patch(call: Call[WebhookPatch]) -> Answer:
     return Answer.json(shown(found))
 
 
+async def _deleted(call: Call, versions: tuple[int, ...]) -> Answer:
+    return Answer.empty(204)
+
+
 @endpoint(
     "DELETE",
     "/v1/webhooks/{id}",
@@ -179,6 +191,7 @@ async def patch(call: Call[WebhookPatch]) -> Answer:
     answers={204: None},
     refuses=(Missing, Forbidden, Busy),
     idempotent=True,
+    rebuild=_deleted,
     tag=_TAG,
 )
 async def delete(call: Call) -> Answer:

@@ -1,0 +1,77 @@
+"""Reading server-sent events as a browser does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+
+@dataclass(frozen=True)
+class Sent:
+    id: str
+    type: str
+    told: dict[str, Any]
+
+
+class Stream:
+    def __init__(self, response: httpx.Response) -> None:
+        self.status = response.status_code
+        self.headers = response.headers
+        self.last = ""
+        """What a browser would say as Last-Event-ID when it came back now."""
+        self._lines = response.aiter_lines()
+
+    async def next(self) -> Sent | None:
+        """The next event, None where the stream has ended."""
+        fields: dict[str, str] = {}
+        async with asyncio.timeout(20):
+            async for line in self._lines:
+                name, _, value = line.partition(":")
+                if line:
+                    fields[name] = value.removeprefix(" ")
+                    continue
+                self.last = fields.get("id", self.last)
+                if "data" in fields:
+                    return Sent(self.last, fields.get("event", ""), json.loads(fields["data"]))
+                fields = {}
+        return None
+
+    async def position(self) -> str:
+        """Where the stream stands before anything happens."""
+        async with asyncio.timeout(20):
+            async for line in self._lines:
+                if line.startswith("id: "):
+                    self.last = line.removeprefix("id: ")
+                    return self.last
+        raise AssertionError("the stream ended without saying where it stands")
+
+    async def take(self, count: int) -> list[Sent]:
+        found = [await self.next() for _ in range(count)]
+        assert all(found), "the stream ended too soon"
+        return [sent for sent in found if sent]
+
+    async def rest(self) -> list[Sent]:
+        """All events until the stream ends by itself."""
+        found = []
+        while sent := await self.next():
+            found.append(sent)
+        return found
+
+
+@asynccontextmanager
+async def listening(
+    client: httpx.AsyncClient, path: str, last: str | None = None
+) -> AsyncIterator[Stream]:
+    headers = {"Accept": "text/event-stream"}
+    if last is not None:
+        headers["Last-Event-ID"] = last
+    async with client.stream("GET", path, headers=headers) as response:
+        if response.status_code != 200:
+            await response.aread()
+        yield Stream(response)
