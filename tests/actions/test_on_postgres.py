@@ -1,0 +1,102 @@
+"""Tenants and what belongs to them in PostgreSQL: rivals in several processes, odd characters."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+from tests.actions.cast import founded, joined, rivals
+from tests.worlds import world_of
+
+from carrel.actions import agents, credentials, keys, people, secrets, signins, templates, tenants
+from carrel.actions.agents import NewAgent
+from carrel.actions.keys import Holding
+from carrel.actions.people import Profile
+from carrel.adapters.postgres import open_store
+from carrel.core.access import KeyKind, Role
+from carrel.core.errors import Forbidden, Malformed, Missing, Taken, Unauthenticated
+from carrel.core.record import Noun
+from carrel.ports import World
+
+pytestmark = pytest.mark.anyio
+ODD = ("\x00", "a\x00b", "\ud800", "\udcff", "é", "a/b", "a\n", "", "x" * 3000)
+
+
+@pytest.fixture
+async def worlds(postgres_url: str) -> AsyncIterator[list[World]]:
+    """Two servers on one database."""
+    async with AsyncExitStack() as stack:
+        yield [world_of(await stack.enter_async_context(open_store(postgres_url))) for _ in "12"]
+
+
+async def test_of_rivals_in_two_processes_exactly_one_wins(worlds: list[World]) -> None:
+    one, other = worlds
+    begun, failed = await rivals(*(tenants.bootstrap(world, "chosen") for world in worlds * 2))
+    assert not failed
+    assert len([created for created in begun if created]) == 1
+    owner = await credentials.authenticate(other, "chosen")
+
+    ask = ("acme", "Acme", "Ada", "ada@example.org")
+    made, refused = await rivals(*(tenants.create(world, *ask) for world in worlds * 2))
+    assert (len(made), {type(why) for why in refused}) == (1, {Taken})
+
+    code = await signins.for_owner(one, tenants.FIRST)
+    signed_in, refused = await rivals(*(signins.redeem(world, code) for world in worlds * 2))
+    assert (len(signed_in), {type(why) for why in refused}) == (1, {Unauthenticated})
+
+    bob = Profile("Bob", "bob@example.org", Role.MEMBER)
+    made, refused = await rivals(*(people.create(world, owner, bob) for world in worlds * 2))
+    assert (len(made), {type(why) for why in refused}) == (1, {Taken})
+
+
+async def test_of_two_owners_who_demote_each_other_one_stays(worlds: list[World]) -> None:
+    one, other = worlds
+    made, ada = await founded(one)
+    bob, bobs = await joined(one, ada, "bob", Role.OWNER)
+    done, refused = await rivals(
+        people.patch(one, ada, bob.id, {"role": Role.MEMBER}),
+        people.patch(other, bobs, made.owner.id, {"role": Role.MEMBER}),
+    )
+    assert len(done) == 1
+    assert [type(why) for why in refused] == [Forbidden]
+    owners = await one.records.list(ada.tenant, Noun.PERSON, link=people.OWNERS)
+    assert len(owners) == 1
+
+
+async def test_a_revoked_key_opens_nothing_in_any_process(worlds: list[World]) -> None:
+    one, other = worlds
+    _, owner = await founded(one)
+    issued = await keys.create(one, owner, Holding("robot", KeyKind.SERVICE))
+    await credentials.authenticate(other, issued.token)
+    await keys.revoke(one, owner, issued.key.id)
+    with pytest.raises(Unauthenticated):
+        await credentials.authenticate(other, issued.token)
+
+
+async def test_characters_that_postgresql_cannot_store_are_refused_before(
+    worlds: list[World],
+) -> None:
+    world = worlds[0]
+    _, owner = await founded(world)
+    for odd in ODD:
+        for asked in (
+            people.get(world, owner, odd),
+            keys.get(world, owner, odd),
+            secrets.get(world, owner, odd),
+            agents.get(world, owner, odd),
+            templates.delete(world, owner, odd),
+            agents.create(world, owner, NewAgent("marco", "Marco", odd)),
+        ):
+            with pytest.raises(Missing):
+                await asked
+    for odd in set(ODD) - {"é", "a/b"}:
+        for told in (
+            people.create(world, owner, Profile(odd, "bob@example.org", Role.MEMBER)),
+            tenants.rename(world, owner, odd),
+            templates.create(world, owner, "sales", odd),
+            keys.create(world, owner, Holding(odd, KeyKind.SERVICE)),
+        ):
+            with pytest.raises(Malformed):
+                await told
+    await secrets.put(world, owner, "token", "hunter2\x00hunter2")
