@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from carrel.adapters.postgres import PostgresStore, open_store
+from carrel.adapters.postgres.locks import content_name, lock_of
 from carrel.core.errors import Malformed
 from carrel.core.names import Kind, Path, Scope
 from carrel.core.record import Change, Noun
@@ -240,8 +241,8 @@ async def test_content_that_a_commit_is_about_to_refer_to_is_not_collected(
     await connection.execute("DELETE FROM version")
 
     async with connection.transaction():
-        shared = [f"content/{entry.blob.ref}"]
-        await connection.execute("SELECT take_locks('{}', $1)", shared)
+        shared = lock_of(content_name(entry.blob.ref))
+        await connection.execute("SELECT take_locks(ARRAY[$1::bigint], '{f}')", shared)
         assert (await store.upkeep.collect(NOW + 1, 0, 0))["contents"] == 0
     assert (await store.upkeep.collect(NOW + 1, 0, 0))["contents"] == 1
     await connection.close()

@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 
 from carrel.adapters.postgres import PostgresStore, open_store
+from carrel.adapters.postgres.locks import lock_of, scope_name
 from carrel.core.names import Kind, Path, Scope
 from carrel.core.run import Mode, Run, Status
 from carrel.core.tree import Applied, Commit, Entry, Write
@@ -76,8 +77,8 @@ async def test_a_run_waits_for_a_commit_that_may_prune_what_it_would_see(
     await write(stores[0], "first")
     connection = await asyncpg.connect(postgres_url)
     async with connection.transaction():
-        name = f"scope/acme/{TEMPLATE.kind}/{TEMPLATE.name}"
-        await connection.execute("SELECT take_locks($1, '{}')", [name])
+        lock = lock_of(scope_name(TEMPLATE))
+        await connection.execute("SELECT take_locks(ARRAY[$1::bigint], '{t}')", lock)
         starting = asyncio.create_task(start(stores[1], "run_1"))
         done, _ = await asyncio.wait([starting], timeout=0.2)
         assert not done

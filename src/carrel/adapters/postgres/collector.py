@@ -8,7 +8,7 @@ from typing import Any, Final
 import asyncpg
 
 from carrel.adapters.postgres.database import SQL
-from carrel.adapters.postgres.parcel import scope_name
+from carrel.adapters.postgres.locks import content_name, lock_of, scope_name
 from carrel.adapters.postgres.rows import columns, from_json, scope_of
 from carrel.core.names import Moment
 from carrel.core.policy import Limits
@@ -44,8 +44,8 @@ class Collector:
         rows = await self._connection.fetch(SQL["prunable_scopes"], *columns(policies, 3))
         gone = 0
         for id, tenant, kind, name, keep in rows:
-            locked = scope_name(scope_of(tenant, kind, name))
-            gone += await self._connection.fetchval(SQL["prune_scope"], locked, id, keep)
+            lock = lock_of(scope_name(scope_of(tenant, kind, name)))
+            gone += await self._connection.fetchval(SQL["prune_scope"], lock, id, keep)
         return gone
 
     async def _contents(self, before: Moment) -> int:
@@ -54,7 +54,9 @@ class Collector:
             ids = [row[0] for row in found]
             past = ids[-1]
             for n in range(0, len(ids), _STEP):
-                gone += await self._connection.fetchval(SQL["drop_contents"], ids[n : n + _STEP])
+                some = ids[n : n + _STEP]
+                locks = [lock_of(content_name(id)) for id in some]
+                gone += await self._connection.fetchval(SQL["drop_contents"], some, locks)
         return gone
 
 

@@ -5,6 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from carrel.adapters.postgres.locks import (
+    RECORDS,
+    content_name,
+    in_order,
+    run_name,
+    scope_name,
+    shelf_name,
+)
 from carrel.adapters.postgres.rows import (
     Row,
     columns,
@@ -58,14 +66,13 @@ class Parcel:
     def arguments(self) -> list[Any]:
         scopes = [(scope.tenant, scope.kind, scope.name) for scope in self._scopes]
         return [
-            list(self._mine),
-            list(self._ours - self._mine),
             *columns(scopes, 3),
             *columns(self._path_rows, 1),
             *columns(list(self._shelves), 2),
             *columns(self._blob_rows, 2),
             *columns(self._commit_rows, 5),
             *columns(self._write_rows, 1),
+            *numbers(in_order(self._mine, self._ours), 2),
             *numbers(self._path_numbers, 1),
             *numbers(self._blob_numbers, 2),
             *numbers(self._commit_numbers, 2),
@@ -164,7 +171,7 @@ class Parcel:
         place = self._shelves.get((tenant, noun))
         if place is None:
             place = self._shelves[tenant, noun] = len(self._shelves) + 1
-            self._ours.add(f"shelf/{tenant}/{noun}")
+            self._ours.add(shelf_name(tenant, noun))
         return place
 
     def _blob(self, blob: Blob) -> int:
@@ -176,17 +183,17 @@ class Parcel:
             self._blob_numbers.append((ref, blob.size))
             place = self._blobs[blob.digest, ref] = len(self._blob_rows)
             if ref is not None:
-                self._ours.add(f"content/{ref}")
+                self._ours.add(content_name(ref))
         return place
 
     def _run(self, commit: Commit) -> str | None:
         if commit.run is not None:
-            self._mine.add(f"run/{commit.run}")
+            self._mine.add(run_name(commit.run))
         return commit.run
 
     def _changes(self, changes: Sequence[Change]) -> str:
-        self._mine.add("records")
-        self._mine.update(f"shelf/{change.tenant}/{change.noun}" for change in changes)
+        self._mine.add(RECORDS)
+        self._mine.update(shelf_name(change.tenant, change.noun) for change in changes)
         return to_json(
             [
                 {
@@ -208,11 +215,6 @@ class Parcel:
             return None
         self._mine.add(f"receipt/{key.tenant}/{key.endpoint}/{key.key}")
         return to_json((key.tenant, key.endpoint, key.key))
-
-
-def scope_name(scope: Scope) -> str:
-    """What a scope is locked by."""
-    return f"scope/{scope.tenant}/{scope.kind}/{scope.name}"
 
 
 def _told(path: Path, facts: str | None) -> Head | None:

@@ -9,7 +9,7 @@ import asyncpg
 
 from carrel.adapters.postgres.bell import Bell
 from carrel.adapters.postgres.database import Database, findable
-from carrel.adapters.postgres.parcel import scope_name
+from carrel.adapters.postgres.locks import in_order, lock_of, run_name, scope_name
 from carrel.adapters.postgres.rows import Row, columns, from_json, scope_of, to_json
 from carrel.core.errors import Taken
 from carrel.core.event import RUN_ENDED
@@ -28,11 +28,10 @@ class PostgresRuns:
         scopes = [(scope.tenant, scope.kind, scope.name) for scope in places]
         layers = [_layer(run, n, layer, places) for run, own in runs for n, layer in enumerate(own)]
         rows = [_row(run, places) for run, _ in runs]
+        locks = [lock for lock, _ in in_order((), list(map(scope_name, places)))]
         ask = (*columns(scopes, 3), *columns(rows, 14), *columns(layers, 4))
         try:
-            revisions = await self._database.value(
-                "start_runs", [scope_name(scope) for scope in places], *ask
-            )
+            revisions = await self._database.value("start_runs", locks, *ask)
         except asyncpg.UniqueViolationError as error:
             raise Taken("there already is a run of that id") from error
         self._bell.ring()
@@ -62,6 +61,7 @@ class PostgresRuns:
         told = None if run.status is was.status else RUN_ENDED[run.status]
         changed: bool = await self._database.value(
             "change_run",
+            lock_of(run_name(run.id)),
             *(run.id, run.tenant, was.status, was.ended, int(was.kept)),
             *(run.status, run.ended, int(run.kept)),
             *(told, _payload(run), run.started if run.ended is None else run.ended),

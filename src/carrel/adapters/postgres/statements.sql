@@ -31,13 +31,13 @@ SELECT take_everything(), rebase_events();
 
 -- name: apply_commits
 SELECT * FROM apply_commits(
-    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17::text::integer[],
-    $18::text::bigint[], $19::text::bigint[], $20::text::bigint[], $21::text::bigint[],
-    $22::text::integer[], $23::text::integer[], $24::text::integer[], $25::text::integer[],
-    $26::text::integer[], $27::text::bigint[], $28::text::boolean[], $29::text::integer[],
-    $30::text::bigint[], $31::text::integer[], $32::text::bigint[], $33::text::bigint[],
-    $34::text::integer[], $35::text::integer[], $36::text::integer[], $37::text::integer[],
-    $38::text::boolean[]);
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15::text::bigint[],
+    $16::text::boolean[], $17::text::integer[], $18::text::bigint[], $19::text::bigint[],
+    $20::text::bigint[], $21::text::bigint[], $22::text::integer[], $23::text::integer[],
+    $24::text::integer[], $25::text::integer[], $26::text::integer[], $27::text::bigint[],
+    $28::text::boolean[], $29::text::integer[], $30::text::bigint[], $31::text::integer[],
+    $32::text::bigint[], $33::text::bigint[], $34::text::integer[], $35::text::integer[],
+    $36::text::integer[], $37::text::integer[], $38::text::boolean[]);
 
 -- name: revisions
 SELECT coalesce(s.revision, 0)
@@ -173,7 +173,7 @@ SELECT start_runs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $
                   $19, $20, $21, $22);
 
 -- name: change_run
-SELECT change_run($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
+SELECT change_run($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 
 -- name: runs
 SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.by, r.started,
@@ -295,7 +295,7 @@ SELECT c.id FROM content AS c
  ORDER BY c.id LIMIT $3;
 
 -- name: drop_contents
-SELECT drop_contents($1);
+SELECT drop_contents($1, $2);
 
 -- name: drop_receipts
 WITH gone AS (DELETE FROM receipt WHERE claimed < $1 RETURNING 1) SELECT count(*) FROM gone;

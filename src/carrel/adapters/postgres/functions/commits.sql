@@ -9,16 +9,16 @@
 --
 -- First all that is spoken of is read once. Then each commit is checked and, if nothing speaks
 -- against it, noted in the same arrays, where the next one finds it. At last all is written, table by
--- table. The names in `mine` cover every scope, run, receipt and record that is written here, so
--- nobody else writes them meanwhile; those in `ours` cover what is only rested upon.
+-- table. The locks cover every scope, run, receipt and record that is written here, so that nobody
+-- else writes them meanwhile; and, shared, what is only rested upon.
 CREATE FUNCTION apply_commits(
-    mine text[], ours text[],
     s_tenant text[], s_kind text[], s_name text[],
     p_path text[],
     h_tenant text[], h_noun text[],
     b_digest bytea[], b_body bytea[],
     c_by text[], c_why text[], c_run text[], c_changes jsonb[], c_receipt jsonb[],
     w_type text[],
+    locks bigint[], alone boolean[],
     p_scope integer[],
     b_id bigint[], b_size bigint[],
     c_at bigint[], c_keep bigint[],
@@ -60,25 +60,30 @@ DECLARE
     k integer;
     s integer;
 BEGIN
-    PERFORM take_locks(mine, ours);
+    PERFORM take_locks(locks, alone);
     -- Before an id is given to this transaction, so that event_horizon() knows of it in time.
     LOCK TABLE event IN ROW EXCLUSIVE MODE;
 
-    SELECT array_agg(f.id ORDER BY a.n), array_agg(coalesce(f.revision, 0) ORDER BY a.n),
-           array_agg(coalesce(f.files, 0) ORDER BY a.n), array_agg(coalesce(f.size, 0) ORDER BY a.n)
+    SELECT array_agg(r.id), array_agg(r.revision), array_agg(r.files), array_agg(r.size)
       INTO s_id, s_revision, s_files, s_bytes
-      FROM unnest(s_tenant, s_kind, s_name) WITH ORDINALITY AS a (tenant, kind, name, n)
-      LEFT JOIN scope AS f ON f.tenant = a.tenant AND f.kind = a.kind AND f.name = a.name;
-    SELECT array_agg(coalesce(f.version, 0) ORDER BY a.n), array_agg(f.revision ORDER BY a.n),
-           array_agg(f.at ORDER BY a.n), array_agg(f.content ORDER BY a.n),
-           array_agg(f.size ORDER BY a.n)
+      FROM (SELECT f.id, coalesce(f.revision, 0) AS revision, coalesce(f.files, 0) AS files,
+                   coalesce(f.size, 0) AS size
+              FROM unnest(s_tenant, s_kind, s_name) WITH ORDINALITY AS a (tenant, kind, name, n)
+              LEFT JOIN scope AS f ON f.tenant = a.tenant AND f.kind = a.kind AND f.name = a.name
+             ORDER BY a.n) AS r;
+    SELECT array_agg(r.version), array_agg(r.revision), array_agg(r.at), array_agg(r.content),
+           array_agg(r.size)
       INTO p_version, p_revision, p_at, p_content, p_size
-      FROM unnest(p_scope, p_path) WITH ORDINALITY AS a (scope, path, n)
-      LEFT JOIN entry AS f ON f.scope = s_id[a.scope] AND f.path = a.path;
+      FROM (SELECT coalesce(f.version, 0) AS version, f.revision, f.at, f.content, f.size
+              FROM unnest(p_scope, p_path) WITH ORDINALITY AS a (scope, path, n)
+              LEFT JOIN entry AS f ON f.scope = s_id[a.scope] AND f.path = a.path
+             ORDER BY a.n) AS r;
     IF cardinality(h_tenant) > 0 THEN
         h_revision = shelf_revisions(h_tenant, h_noun);
     END IF;
-    PERFORM check_contents(b_id);
+    IF cardinality(array_remove(b_id, NULL)) > 0 THEN
+        PERFORM check_contents(b_id);
+    END IF;
     o_row = array_fill(NULL::integer, ARRAY[cardinality(c_by)]);
     o_write = o_row;
     o_facts = array_fill(NULL::jsonb, ARRAY[cardinality(c_by)]);
@@ -243,7 +248,7 @@ BEGIN
     IF any_prunes THEN
         -- Of a path that now has version n, version n - keep goes, unless a kept run stands at a
         -- revision from which it is the newest to be seen. A run that is being started meanwhile
-        -- is waiting for this scope's name, and will freeze what it is once this is committed.
+        -- is waiting for this scope's lock, and will freeze what it is once this is committed.
         DELETE FROM version AS v
          USING unnest(w_path, w_commit, r_moved, r_version) AS n (path, commit, moved, version)
          WHERE n.moved AND v.scope = s_id[p_scope[n.path]] AND v.path = p_path[n.path]
@@ -257,7 +262,7 @@ BEGIN
     END IF;
 END $$;
 
--- Raise if one of these contents is gone. Whoever calls this shares their names, so they stay.
+-- Raise if one of these contents is gone. Whoever calls this shares their locks, so they stay.
 CREATE FUNCTION check_contents(ids bigint[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     gone bigint;

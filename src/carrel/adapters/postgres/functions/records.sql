@@ -2,7 +2,7 @@
 
 -- Apply the record changes of one commit in their order, with their audit. NULL if they were
 -- applied; else [place of the change that cannot be, the handle that another has], and none was.
--- With `undo` they are only tried. Whoever calls this holds the name 'records', so that no handle
+-- With `undo` they are only tried. Whoever calls this has the lock of all records, so that no handle
 -- can be taken by two at a time.
 CREATE FUNCTION apply_changes(
     changes jsonb, said_by text, said_why text, said_at bigint, undo boolean

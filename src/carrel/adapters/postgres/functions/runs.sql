@@ -2,10 +2,10 @@
 
 -- Record runs (r) with their layers (l), those without a revision frozen at the one their scope (s)
 -- has now, and say those revisions. They are read by one statement, so the vector shows one moment:
--- never half of a commit. The scopes' names are shared while this lasts: between reading a revision
+-- never half of a commit. The scopes are locked, shared, while this lasts: between reading a revision
 -- and holding it no commit may prune what is seen from there.
 CREATE FUNCTION start_runs(
-    ours text[],
+    locks bigint[],
     s_tenant text[], s_kind text[], s_name text[],
     r_id text[], r_tenant text[], r_scope integer[], r_workflow text[], r_mode text[],
     r_status text[], r_by text[], r_started bigint[], r_ended bigint[], r_parent text[],
@@ -16,7 +16,7 @@ DECLARE
     s_id bigint[];
     s_revision bigint[];
 BEGIN
-    PERFORM take_locks('{}', ours);
+    PERFORM take_locks(locks, array_fill(false, ARRAY[cardinality(locks)]));
     LOCK TABLE event IN ROW EXCLUSIVE MODE;
     INSERT INTO scope (tenant, kind, name, revision, files, size)
     SELECT a.tenant, a.kind, a.name, 0, 0, 0 FROM unnest(s_tenant, s_kind, s_name)
@@ -48,7 +48,7 @@ END $$;
 
 -- Change a run that still is as it was, and log it if `told` names an event. False if it is not.
 CREATE FUNCTION change_run(
-    of_id text, of_tenant text,
+    lock bigint, of_id text, of_tenant text,
     was_status text, was_ended bigint, was_kept integer,
     new_status text, new_ended bigint, new_kept integer,
     told text, told_payload text, told_at bigint
@@ -56,7 +56,7 @@ CREATE FUNCTION change_run(
 DECLARE
     changed record;
 BEGIN
-    PERFORM take_locks(ARRAY['run/' || of_id], '{}');
+    PERFORM take_locks(ARRAY[lock], ARRAY[true]);
     LOCK TABLE event IN ROW EXCLUSIVE MODE;
     UPDATE run SET status = new_status, ended = new_ended, kept = new_kept,
                    events = events + (told IS NOT NULL)::integer

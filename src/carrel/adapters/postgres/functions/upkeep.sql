@@ -1,13 +1,13 @@
 -- Looking after the store as a whole.
 
 -- Drop the versions of a scope that `keep` does not cover and no kept run can see; say how many.
--- Its name is taken, so that no run starts to see one of them meanwhile.
-CREATE FUNCTION prune_scope(name_of text, of_scope bigint, keep bigint) RETURNS bigint
+-- It is locked, so that no run starts to see one of them meanwhile.
+CREATE FUNCTION prune_scope(lock bigint, of_scope bigint, keep bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     gone bigint;
 BEGIN
-    PERFORM take_locks(ARRAY[name_of], '{}');
+    PERFORM take_locks(ARRAY[lock], ARRAY[true]);
     DELETE FROM version AS v USING entry AS e
      WHERE e.scope = of_scope AND v.scope = of_scope AND v.path = e.path
        AND v.version <= e.version - keep
@@ -22,15 +22,15 @@ BEGIN
 END $$;
 
 -- Drop those of these contents that nothing refers to; say how many. A commit that is about to refer
--- to one shares its name: that one is passed over.
-CREATE FUNCTION drop_contents(ids bigint[]) RETURNS bigint LANGUAGE plpgsql AS $$
+-- to one shares its lock: that one is passed over.
+CREATE FUNCTION drop_contents(ids bigint[], locks bigint[]) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     free bigint[];
     gone bigint;
 BEGIN
     PERFORM take_locks('{}', '{}');
-    free = ARRAY(SELECT w.id FROM unnest(ids) AS w (id)
-                  WHERE pg_try_advisory_xact_lock(hashtextextended('content/' || w.id, 0)));
+    free = ARRAY(SELECT w.id FROM unnest(ids, locks) AS w (id, lock)
+                  WHERE pg_try_advisory_xact_lock(w.lock));
     DELETE FROM content AS c
      WHERE c.id = ANY (free)
        AND NOT EXISTS (SELECT FROM version AS v WHERE v.content = c.id)

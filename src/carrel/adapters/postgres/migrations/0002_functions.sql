@@ -1,27 +1,33 @@
 -- What the store does in one round trip.
 
--- Waiting for others. Everything that writes runs as READ COMMITTED and takes its names first: a
+-- Waiting for others. Everything that writes runs as READ COMMITTED and takes its locks first: a
 -- statement sees what was committed before it began, so whatever is read after take_locks() is up to
--- date, and stays so for the names that were taken.
+-- date, and stays so for what was locked.
 
--- Wait for names: `mine` for oneself, `ours` shared with others. Every writer takes all its names in
--- one call and in one order, so no two can wait for each other. No transaction id is given out while
+-- Take locks in the order given, each for oneself or shared. Every writer takes all of its locks in
+-- one call, by rising number, so no two can wait for each other. No transaction id is given out while
 -- waiting; hence the events of one scope, or of one run, are ordered as they were made.
--- Names are hashed: where two collide, somebody waits who had not to. PostgreSQL has room for some
--- thousands of locks, so whoever wants very many takes everything instead.
-CREATE FUNCTION take_locks(mine text[], ours text[]) RETURNS void LANGUAGE plpgsql AS $$
+-- Numbers are hashes of names: where two collide, somebody waits who had not to. PostgreSQL has room
+-- for some thousands of locks, so whoever wants very many takes everything instead.
+CREATE FUNCTION take_locks(locks bigint[], alone boolean[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    IF cardinality(mine) + cardinality(ours) > 1000 THEN
+    IF cardinality(locks) > 1000 THEN
         PERFORM pg_advisory_xact_lock(0);
         RETURN;
     END IF;
-    PERFORM pg_advisory_xact_lock_shared(0);
-    PERFORM CASE WHEN l.alone THEN pg_advisory_xact_lock(l.key)
-                 ELSE pg_advisory_xact_lock_shared(l.key) END
-       FROM (SELECT hashtextextended(n.name, 0) AS key, bool_or(n.alone) AS alone
-               FROM (SELECT unnest(mine) AS name, true AS alone
-                     UNION ALL SELECT unnest(ours), false) AS n
-              GROUP BY 1 ORDER BY 1) AS l;
+    -- Trying costs a tenth of a statement that waits, and fails if somebody is waiting already.
+    IF NOT pg_try_advisory_xact_lock_shared(0) THEN
+        PERFORM pg_advisory_xact_lock_shared(0);
+    END IF;
+    FOR i IN 1 .. cardinality(locks) LOOP
+        IF alone[i] THEN
+            IF NOT pg_try_advisory_xact_lock(locks[i]) THEN
+                PERFORM pg_advisory_xact_lock(locks[i]);
+            END IF;
+        ELSIF NOT pg_try_advisory_xact_lock_shared(locks[i]) THEN
+            PERFORM pg_advisory_xact_lock_shared(locks[i]);
+        END IF;
+    END LOOP;
 END $$;
 
 -- Wait for everybody, and keep everybody waiting.
@@ -33,7 +39,7 @@ $$;
 
 -- Apply the record changes of one commit in their order, with their audit. NULL if they were
 -- applied; else [place of the change that cannot be, the handle that another has], and none was.
--- With `undo` they are only tried. Whoever calls this holds the name 'records', so that no handle
+-- With `undo` they are only tried. Whoever calls this has the lock of all records, so that no handle
 -- can be taken by two at a time.
 CREATE FUNCTION apply_changes(
     changes jsonb, said_by text, said_why text, said_at bigint, undo boolean
@@ -126,16 +132,16 @@ END $$;
 --
 -- First all that is spoken of is read once. Then each commit is checked and, if nothing speaks
 -- against it, noted in the same arrays, where the next one finds it. At last all is written, table by
--- table. The names in `mine` cover every scope, run, receipt and record that is written here, so
--- nobody else writes them meanwhile; those in `ours` cover what is only rested upon.
+-- table. The locks cover every scope, run, receipt and record that is written here, so that nobody
+-- else writes them meanwhile; and, shared, what is only rested upon.
 CREATE FUNCTION apply_commits(
-    mine text[], ours text[],
     s_tenant text[], s_kind text[], s_name text[],
     p_path text[],
     h_tenant text[], h_noun text[],
     b_digest bytea[], b_body bytea[],
     c_by text[], c_why text[], c_run text[], c_changes jsonb[], c_receipt jsonb[],
     w_type text[],
+    locks bigint[], alone boolean[],
     p_scope integer[],
     b_id bigint[], b_size bigint[],
     c_at bigint[], c_keep bigint[],
@@ -177,25 +183,30 @@ DECLARE
     k integer;
     s integer;
 BEGIN
-    PERFORM take_locks(mine, ours);
+    PERFORM take_locks(locks, alone);
     -- Before an id is given to this transaction, so that event_horizon() knows of it in time.
     LOCK TABLE event IN ROW EXCLUSIVE MODE;
 
-    SELECT array_agg(f.id ORDER BY a.n), array_agg(coalesce(f.revision, 0) ORDER BY a.n),
-           array_agg(coalesce(f.files, 0) ORDER BY a.n), array_agg(coalesce(f.size, 0) ORDER BY a.n)
+    SELECT array_agg(r.id), array_agg(r.revision), array_agg(r.files), array_agg(r.size)
       INTO s_id, s_revision, s_files, s_bytes
-      FROM unnest(s_tenant, s_kind, s_name) WITH ORDINALITY AS a (tenant, kind, name, n)
-      LEFT JOIN scope AS f ON f.tenant = a.tenant AND f.kind = a.kind AND f.name = a.name;
-    SELECT array_agg(coalesce(f.version, 0) ORDER BY a.n), array_agg(f.revision ORDER BY a.n),
-           array_agg(f.at ORDER BY a.n), array_agg(f.content ORDER BY a.n),
-           array_agg(f.size ORDER BY a.n)
+      FROM (SELECT f.id, coalesce(f.revision, 0) AS revision, coalesce(f.files, 0) AS files,
+                   coalesce(f.size, 0) AS size
+              FROM unnest(s_tenant, s_kind, s_name) WITH ORDINALITY AS a (tenant, kind, name, n)
+              LEFT JOIN scope AS f ON f.tenant = a.tenant AND f.kind = a.kind AND f.name = a.name
+             ORDER BY a.n) AS r;
+    SELECT array_agg(r.version), array_agg(r.revision), array_agg(r.at), array_agg(r.content),
+           array_agg(r.size)
       INTO p_version, p_revision, p_at, p_content, p_size
-      FROM unnest(p_scope, p_path) WITH ORDINALITY AS a (scope, path, n)
-      LEFT JOIN entry AS f ON f.scope = s_id[a.scope] AND f.path = a.path;
+      FROM (SELECT coalesce(f.version, 0) AS version, f.revision, f.at, f.content, f.size
+              FROM unnest(p_scope, p_path) WITH ORDINALITY AS a (scope, path, n)
+              LEFT JOIN entry AS f ON f.scope = s_id[a.scope] AND f.path = a.path
+             ORDER BY a.n) AS r;
     IF cardinality(h_tenant) > 0 THEN
         h_revision = shelf_revisions(h_tenant, h_noun);
     END IF;
-    PERFORM check_contents(b_id);
+    IF cardinality(array_remove(b_id, NULL)) > 0 THEN
+        PERFORM check_contents(b_id);
+    END IF;
     o_row = array_fill(NULL::integer, ARRAY[cardinality(c_by)]);
     o_write = o_row;
     o_facts = array_fill(NULL::jsonb, ARRAY[cardinality(c_by)]);
@@ -360,7 +371,7 @@ BEGIN
     IF any_prunes THEN
         -- Of a path that now has version n, version n - keep goes, unless a kept run stands at a
         -- revision from which it is the newest to be seen. A run that is being started meanwhile
-        -- is waiting for this scope's name, and will freeze what it is once this is committed.
+        -- is waiting for this scope's lock, and will freeze what it is once this is committed.
         DELETE FROM version AS v
          USING unnest(w_path, w_commit, r_moved, r_version) AS n (path, commit, moved, version)
          WHERE n.moved AND v.scope = s_id[p_scope[n.path]] AND v.path = p_path[n.path]
@@ -374,7 +385,7 @@ BEGIN
     END IF;
 END $$;
 
--- Raise if one of these contents is gone. Whoever calls this shares their names, so they stay.
+-- Raise if one of these contents is gone. Whoever calls this shares their locks, so they stay.
 CREATE FUNCTION check_contents(ids bigint[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     gone bigint;
@@ -399,10 +410,10 @@ $$;
 
 -- Record runs (r) with their layers (l), those without a revision frozen at the one their scope (s)
 -- has now, and say those revisions. They are read by one statement, so the vector shows one moment:
--- never half of a commit. The scopes' names are shared while this lasts: between reading a revision
+-- never half of a commit. The scopes are locked, shared, while this lasts: between reading a revision
 -- and holding it no commit may prune what is seen from there.
 CREATE FUNCTION start_runs(
-    ours text[],
+    locks bigint[],
     s_tenant text[], s_kind text[], s_name text[],
     r_id text[], r_tenant text[], r_scope integer[], r_workflow text[], r_mode text[],
     r_status text[], r_by text[], r_started bigint[], r_ended bigint[], r_parent text[],
@@ -413,7 +424,7 @@ DECLARE
     s_id bigint[];
     s_revision bigint[];
 BEGIN
-    PERFORM take_locks('{}', ours);
+    PERFORM take_locks(locks, array_fill(false, ARRAY[cardinality(locks)]));
     LOCK TABLE event IN ROW EXCLUSIVE MODE;
     INSERT INTO scope (tenant, kind, name, revision, files, size)
     SELECT a.tenant, a.kind, a.name, 0, 0, 0 FROM unnest(s_tenant, s_kind, s_name)
@@ -445,7 +456,7 @@ END $$;
 
 -- Change a run that still is as it was, and log it if `told` names an event. False if it is not.
 CREATE FUNCTION change_run(
-    of_id text, of_tenant text,
+    lock bigint, of_id text, of_tenant text,
     was_status text, was_ended bigint, was_kept integer,
     new_status text, new_ended bigint, new_kept integer,
     told text, told_payload text, told_at bigint
@@ -453,7 +464,7 @@ CREATE FUNCTION change_run(
 DECLARE
     changed record;
 BEGIN
-    PERFORM take_locks(ARRAY['run/' || of_id], '{}');
+    PERFORM take_locks(ARRAY[lock], ARRAY[true]);
     LOCK TABLE event IN ROW EXCLUSIVE MODE;
     UPDATE run SET status = new_status, ended = new_ended, kept = new_kept,
                    events = events + (told IS NOT NULL)::integer
@@ -651,13 +662,13 @@ END $$;
 -- Looking after the store as a whole.
 
 -- Drop the versions of a scope that `keep` does not cover and no kept run can see; say how many.
--- Its name is taken, so that no run starts to see one of them meanwhile.
-CREATE FUNCTION prune_scope(name_of text, of_scope bigint, keep bigint) RETURNS bigint
+-- It is locked, so that no run starts to see one of them meanwhile.
+CREATE FUNCTION prune_scope(lock bigint, of_scope bigint, keep bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     gone bigint;
 BEGIN
-    PERFORM take_locks(ARRAY[name_of], '{}');
+    PERFORM take_locks(ARRAY[lock], ARRAY[true]);
     DELETE FROM version AS v USING entry AS e
      WHERE e.scope = of_scope AND v.scope = of_scope AND v.path = e.path
        AND v.version <= e.version - keep
@@ -672,15 +683,15 @@ BEGIN
 END $$;
 
 -- Drop those of these contents that nothing refers to; say how many. A commit that is about to refer
--- to one shares its name: that one is passed over.
-CREATE FUNCTION drop_contents(ids bigint[]) RETURNS bigint LANGUAGE plpgsql AS $$
+-- to one shares its lock: that one is passed over.
+CREATE FUNCTION drop_contents(ids bigint[], locks bigint[]) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     free bigint[];
     gone bigint;
 BEGIN
     PERFORM take_locks('{}', '{}');
-    free = ARRAY(SELECT w.id FROM unnest(ids) AS w (id)
-                  WHERE pg_try_advisory_xact_lock(hashtextextended('content/' || w.id, 0)));
+    free = ARRAY(SELECT w.id FROM unnest(ids, locks) AS w (id, lock)
+                  WHERE pg_try_advisory_xact_lock(w.lock));
     DELETE FROM content AS c
      WHERE c.id = ANY (free)
        AND NOT EXISTS (SELECT FROM version AS v WHERE v.content = c.id)
