@@ -89,8 +89,11 @@ async def check(live: Live, ledger: Ledger) -> None:
                 assert found.json()["content"] == text(writer, told[version])
 
 
-# Connections of a server that was killed are never closed properly.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+# Connections to a server that has gone are never closed properly.
+gone = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@gone
 @pytest.mark.parametrize("workers", [1, 2])
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(
     tmp_path: File, workers: int
@@ -107,6 +110,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(
     assert report.returncode == 0, report.stdout + report.stderr
 
 
+@gone
 def test_a_server_told_to_stop_finishes_what_it_began(tmp_path: File) -> None:
     async def story(live: Live) -> None:
         async with live.http() as client:
