@@ -29,6 +29,7 @@ from tests.actions.stores import (
 
 from carrel.actions import backups
 from carrel.adapters.directory import DirectoryObjects
+from carrel.core.archive import TABLES
 from carrel.core.errors import Taken
 from carrel.core.names import Digest, Path
 from carrel.core.version import VERSION
@@ -180,11 +181,43 @@ async def test_a_backup_is_for_its_owner_alone_and_leaves_nothing_beside_it(
 
 async def test_a_file_that_is_there_is_never_written_over(stores: Stores, file: File) -> None:
     fill_file(file, b"mine")
+    started: list[str] = []
     async with stores.open("sqlite") as first:
+        await fill(first)
         with pytest.raises(Taken, match=r"backup\.zip"):
-            await take(first, file)
+            await take(first, file, watch=lambda what, *_: started.append(what))
 
     assert content(file) == b"mine"
+    assert started == []
+
+
+async def test_a_file_that_comes_meanwhile_is_not_written_over_either(
+    stores: Stores, file: File
+) -> None:
+    async with stores.open("sqlite") as first:
+        await fill(first)
+        with pytest.raises(Taken, match=r"backup\.zip"):
+            await take(first, file, watch=lambda *_: fill_file(file, b"mine"))
+
+    assert content(file) == b"mine"
+
+
+@pytest.mark.parametrize("target", KINDS)
+async def test_ids_go_on_though_no_counter_came_along(stores: Stores, target: str) -> None:
+    async with stores.open("sqlite") as first:
+        await fill(first)
+        rows = await rows_of(first)
+
+    async def uncounted() -> Any:
+        for table in TABLES:
+            if table != "counter":
+                yield table, rows[table]
+
+    async with stores.open(target, first.objects or False) as second:
+        await second.store.upkeep.load(uncounted())
+        await say(second, "after")
+
+        assert not [text for text in await told(second) if "counter records" not in text]
 
 
 @pytest.mark.parametrize("target", KINDS)

@@ -45,6 +45,7 @@ def rewrite(file: File, change: Change, *, honest: bool = False) -> None:
             text = members[f"{table}.jsonl"]
             manifest["tables"][table]["rows"] = text.count(b"\n")
             manifest["tables"][table]["sha256"] = hashlib.sha256(text).hexdigest()
+        manifest["objects"] = sum(name.startswith("objects/") for name in members)
         members["manifest.json"] = json.dumps(manifest).encode()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as opened:
         opened.comment = b"0" * 64
@@ -129,24 +130,36 @@ async def test_a_damaged_backup_is_refused_by_name(stores: Stores, file: File, d
         assert not any((await rows_of(second)).values())
 
 
+def lose_a_version(members: dict[str, bytes]) -> None:
+    lines = members["version.jsonl"].splitlines(keepends=True)
+    del lines[1]
+    members["version.jsonl"] = b"".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lose_a_version, "of its versions, 2 is missing"),
+        (lambda members: members.pop(first_object(members)), "its bytes are gone"),
+        (
+            lambda members: members.update({"objects/" + digest(b"strange")[7:]: b"strange"}),
+            "nothing in the backup refers to it",
+        ),
+    ],
+    ids=["a version", "an object", "a stranger"],
+)
 async def test_a_backup_that_contradicts_itself_is_refused_though_every_hash_is_right(
-    stores: Stores, file: File
+    stores: Stores, file: File, change: Change, text: str
 ) -> None:
     async with stores.open("sqlite") as first:
         await fill(first)
         await take(first, file)
+    rewrite(file, change, honest=True)
 
-    def lose_a_version(members: dict[str, bytes]) -> None:
-        lines = members["version.jsonl"].splitlines(keepends=True)
-        del lines[1]
-        members["version.jsonl"] = b"".join(lines)
-
-    rewrite(file, lose_a_version, honest=True)
-
-    with pytest.raises(Corrupt, match=r"does not agree with itself.*missing"):
+    with pytest.raises(Corrupt, match=f"does not agree with itself: .*{text}"):
         await backups.verify(file)
     findings = await backups.examine_backup(file)
-    assert [each.text for each in findings.items] == ["of its versions, 2 is missing"]
+    assert [each.text for each in findings.items] == [text]
 
 
 async def test_a_backup_that_was_cut_anywhere_is_refused(stores: Stores, file: File) -> None:

@@ -100,6 +100,17 @@ def test_an_old_file_that_is_put_again_is_young_again(tmp_path: File) -> None:
     assert file.stat().st_mtime > 0
 
 
+def test_an_old_file_that_is_discarded_is_young_in_the_trash(tmp_path: File) -> None:
+    """Its grace begins when it is discarded, and not when it was put."""
+    objects = DirectoryObjects(tmp_path)
+    asyncio.run(objects.put(NAME, BODY))
+    os.utime(tmp_path / HEX[:2] / HEX[2:4] / HEX, (0, 0))
+
+    asyncio.run(objects.discard([NAME]))
+
+    assert (tmp_path / "trash" / HEX[:2] / HEX[2:4] / HEX).stat().st_mtime > 0
+
+
 def test_more_files_than_one_scan_takes_are_all_listed(tmp_path: File) -> None:
     expected = [digest(str(n).encode()) for n in range(2100)]
     for name in expected:

@@ -22,7 +22,8 @@ _DAY: Final = 24 * 3600 * 1000
 _SLICE: Final = 500
 """Rows that are removed in one go, so that nobody waits long for the writer."""
 _HEAVY: Final = 4 * 2**20
-"""Bytes after which a batch of rows is handed over, however few they are."""
+"""Bytes after which a batch of long rows is handed over, however few they are."""
+_LONG: Final = frozenset({"content", "delivery"})
 Rows = Sequence[Sequence[Any]]
 
 
@@ -39,7 +40,8 @@ class SqliteFrozen:
         columns = ", ".join(TABLES[_known(table)])
         sql = f"SELECT {columns} FROM {table} ORDER BY {key_of(table)}"
         found = await asyncio.to_thread(self._db.execute, sql)
-        while rows := await asyncio.to_thread(_some, found, batch):
+        take = _some if table in _LONG else sqlite3.Cursor.fetchmany
+        while rows := await asyncio.to_thread(take, found, batch):
             yield rows
 
 
