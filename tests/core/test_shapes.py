@@ -88,6 +88,7 @@ def test_a_token_is_found_across_the_edge_of_a_window(shift: int) -> None:
         "xoxo-20261115-party-for-everybody",
         "xoxb-" + DIGEST[:32],
         "xoxb-" + UUID,
+        f"xoxb-{UUID}-AKIA{UUID}",
         "xoxz-123456789012-1234567890123-" + some(24),
         "sk-",
         "sk-learn",
@@ -157,6 +158,8 @@ def test_digests_and_uuids_are_never_touched(parts: list[tuple[str, str, str]]) 
 def test_a_digest_joined_to_a_key_outlives_it(ones: list[str]) -> None:
     rest = "-" + "-".join(ones)
     assert redacted(f"sk-proj-{some(48)}{rest}") == f"<openai-key>{rest}"
+    assert redacted(f"sk-ant-api03-{some(93)}{rest}") == f"<anthropic-key>{rest}"
+    assert redacted(f"xoxb-1234567890-{some(24)}{rest}") == f"<slack-token>{rest}"
 
 
 @given(st.binary())

@@ -93,6 +93,7 @@ _UPPER = re.compile(rb"[A-Z]")
 _PAST_HEX = re.compile(rb"[G-Zg-z]")
 _OF_OPENAI = b"T3BlbkFJ"  # base64 of "OpenAI", in the middle of every newer key
 _OF_ANTHROPIC = re.compile(rb"(?:api|admin|oat|ort|sid)[0-9]{2}-(?=.*[0-9A-Z])[0-9A-Za-z_-]{20,}")
+_NUMBERS = re.compile(rb"(?:[0-9]++-)+")
 _FINE_GRAINED = re.compile(rb"[0-9A-Za-z]{22,}")
 
 
@@ -131,9 +132,14 @@ def _github_fine_grained(tail: bytes) -> int:
 
 
 def _slack(tail: bytes) -> int:
-    """Some tokens end in what could be a digest, so that digests are kept but do not count."""
-    runs = _TEN.findall(_UNTOUCHABLE.sub(b"-", tail))
-    return len(tail.rstrip(b"-")) if any(_DIGIT.search(run) for run in runs) else 0
+    """Some tokens are numbers and then what could be a digest, which there belongs to them."""
+    found = _UNTOUCHABLE.search(tail)
+    head = tail[: found.start()] if found else tail
+    if not any(_DIGIT.search(run) for run in _TEN.findall(head)):
+        return 0
+    if found and _NUMBERS.fullmatch(head) and b"-" not in found[0]:
+        return found.end()
+    return len(head.rstrip(b"-"))
 
 
 def _token(
