@@ -26,12 +26,11 @@ def key_handle(hash: str) -> str:
 
 async def authenticate(world: World, token: str) -> Actor:
     """Return whose token this is. Raises Unauthenticated, saying nothing of why."""
-    hashed = hash_of(token)
     revision = await world.records.revision()
-    found: tuple[Actor, str, Moment] | None = world.memo.find(revision, ("actor", hashed))
+    found: tuple[Actor, str, Moment] | None = world.memo.find(revision, token)
     if found is None:
-        found = await _find(world, hashed)
-        world.memo.keep(revision, ("actor", hashed), found)
+        found = await _find(world, hash_of(token))
+        world.memo.keep(revision, token, found)
     actor, key, expires = found
     now = world.clock.now()
     if expires and now >= expires:

@@ -61,17 +61,18 @@ class Actor:
     workspace: str | None = None
     platform: bool = False
     """May create tenants, and nothing else."""
+    scope: Scope = field(init=False, compare=False)
+    """The scope it works in when it names none."""
+
+    def __post_init__(self) -> None:
+        kind, name = Kind.WORKSPACE, self.workspace or DEFAULT_WORKSPACE
+        if self.agent is not None:
+            kind, name = Kind.AGENT, self.agent
+        object.__setattr__(self, "scope", Scope(self.tenant, kind, name))
 
     def must(self, permission: Permission) -> None:
         if permission not in self.permissions:
             raise Forbidden(f"this credential does not carry {permission}", scope=permission)
-
-    @property
-    def scope(self) -> Scope:
-        """The scope it works in when it names none."""
-        if self.agent is not None:
-            return Scope(self.tenant, Kind.AGENT, self.agent)
-        return Scope(self.tenant, Kind.WORKSPACE, self.workspace or DEFAULT_WORKSPACE)
 
     @property
     def bound(self) -> bool:

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final, NewType
 
 from carrel.core.errors import Malformed
@@ -59,6 +60,7 @@ class Path:
         return _WIRE.fullmatch(self.text) is not None
 
 
+@lru_cache(maxsize=4096)
 def wire_path(text: str) -> Path:
     """A path as RFC 0059's endpoints accept it."""
     path = Path(text)

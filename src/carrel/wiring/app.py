@@ -75,10 +75,10 @@ def authenticator(world: World, settings: Settings) -> Callable[[Headers], Any]:
     platform = credentials.hash_of(settings.platform_token) if settings.platform_token else ""
 
     async def authenticate(headers: Headers) -> Actor:
-        kind, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-        if kind.lower() != "bearer" or not token.strip():
+        given = headers.get(b"authorization", b"").decode("latin-1")
+        token = given[7:].strip()
+        if given[:7].lower() != "bearer " or not token:
             raise Unauthenticated(credentials.UNKNOWN)
-        token = token.strip()
         if platform and hmac.compare_digest(credentials.hash_of(token), platform):
             return PLATFORM
         return await credentials.authenticate(world, token)

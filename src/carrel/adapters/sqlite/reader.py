@@ -31,18 +31,18 @@ class Reader:
         self.hits = 0
         self.misses = 0
 
-    def remember(self, key: Any, find: Callable[[sqlite3.Connection], Found]) -> Found:
+    def remember(self, key: Any, find: Callable[..., Found], *about: Any) -> Found:
         """What ``find`` gives, asked once for as long as nobody commits anything."""
         version = self.index.version()
         if version != self._seen or len(self._memo) > _MOST:
             self._memo.clear()
             self._seen = version
-        elif key in self._memo:
+        found: Found | None = self._memo.get(key)
+        if found is None:
+            self.misses += 1
+            found = self._memo[key] = find(self.db, *about)
+        else:
             self.hits += 1
-            found: Found = self._memo[key]
-            return found
-        self.misses += 1
-        found = self._memo[key] = find(self.db)
         return found
 
     async def scan(self, find: Callable[[sqlite3.Connection], Found]) -> Found:

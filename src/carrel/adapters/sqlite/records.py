@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from sqlite3 import Connection
 
 from carrel.adapters.sqlite.database import SQL
 from carrel.adapters.sqlite.reader import Reader
@@ -44,9 +45,7 @@ class SqliteRecords:
         return tuple(found.get(place, 0) for place in range(len(asks)))
 
     async def revision(self) -> int:
-        return self._reader.remember(
-            "records", lambda db: next(iter(db.execute(SQL["records_revision"])), (0,))[0]
-        )
+        return self._reader.remember("records", _revision)
 
     async def used(self, marks: Mapping[str, Moment]) -> None:
         rows = list(marks.items())
@@ -63,6 +62,11 @@ class SqliteRecords:
             Deed(id, owner, at, by, why, tuple(json.loads(subjects)))
             for id, owner, at, by, why, subjects in rows
         )
+
+
+def _revision(db: Connection) -> int:
+    found = db.execute(SQL["records_revision"]).fetchone()
+    return int(found[0]) if found else 0
 
 
 def _placed(rows: Sequence[Row], count: int) -> tuple[Record | None, ...]:

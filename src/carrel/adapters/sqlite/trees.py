@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from typing import Final
 
 from carrel.adapters.sqlite.batch import Batch
@@ -36,7 +35,8 @@ class SqliteTrees:
         if paths is not None and len(layers) == len(paths) == 1:
             [scope], [path] = layers, paths
             if isinstance(scope, Scope):
-                return self._reader.remember((scope, path), partial(_one, scope, path))
+                name = (scope.tenant, scope.kind, scope.name, path.text)
+                return self._reader.remember(name, _one, scope, path)
         wanted = None if paths is None else tuple(paths)
         if wanted is None and self._is_long(layers):
             return await self._reader.scan(lambda db: _read(db, layers, wanted, prefix))
@@ -83,7 +83,7 @@ def _scope(layer: Scope | Layer) -> Scope:
     return layer.scope if isinstance(layer, Layer) else layer
 
 
-def _one(scope: Scope, path: Path, db: sqlite3.Connection) -> tuple[Tree]:
+def _one(db: sqlite3.Connection, scope: Scope, path: Path) -> tuple[Tree, ...]:
     ask = (path.text, scope.tenant, scope.kind, scope.name)
     row = db.execute(SQL["one"], ask).fetchone()
     if row is None:

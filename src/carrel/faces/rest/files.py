@@ -14,7 +14,7 @@ from carrel.core.access import Permission
 from carrel.core.compose import File
 from carrel.core.edit import entity_tags, parse_condition
 from carrel.core.errors import Busy, Malformed, Missing, Stale, Taken, TooLarge
-from carrel.core.names import Path, Stack, wire_path
+from carrel.core.names import Path, Scope, Stack, wire_path
 from carrel.faces.rest.answer import JSON_TYPE, Answer
 from carrel.faces.rest.endpoint import (
     IF_ABSENT,
@@ -176,7 +176,10 @@ def _listing(place: Place) -> Endpoint:
         """List the files, without their content unless it is asked for."""
         stack = await place.stack(call)
         full = not place.wire and call.query.content
-        key = (stack, await files.etag(call.world, stack, call.query.prefix, str(full)))
+        key = (
+            tuple(map(_named, stack)),
+            await files.etag(call.world, stack, call.query.prefix, str(full)),
+        )
         if matches(call, key[1]):
             return unchanged(key[1])
         body = ENCODED.find(key)
@@ -219,7 +222,7 @@ def _get(place: Place) -> Endpoint:
         file = await files.look(call.world, stack, path)
         if matches(call, file.etag):
             return unchanged(file.etag)
-        key = (file.source, path, file.etag, place.wire, file.upstream is None)
+        key = (*_named(file.source), path.text, file.etag, place.wire, file.upstream is None)
         body = ENCODED.find(key)
         if body is None:
             content = await files.content(call.world, file)
@@ -227,6 +230,11 @@ def _get(place: Place) -> Endpoint:
         return file_answer(body, file.etag)
 
     return get
+
+
+def _named(scope: Scope) -> tuple[str, str, str]:
+    """A scope as words, which are quicker to look up by."""
+    return (scope.tenant, scope.kind, scope.name)
 
 
 async def _version(place: Place, call: Asked, number: int) -> Answer:
