@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 import pytest
 from tests.contract.scenes import (
@@ -36,7 +35,6 @@ from carrel.core.tree import (
     Expect,
     Full,
     Head,
-    Outcome,
     Quota,
     ReceiptKey,
 )
@@ -175,79 +173,6 @@ async def test_a_commit_is_refused_if_records_it_rested_on_have_moved(world: Wor
     assert await numbers(world) == [3, 2, 1]
 
 
-async def test_of_many_who_saw_the_same_thing_exactly_one_wins(world: World) -> None:
-    seen = await say(world, "seen")
-    expect = Expect(AGENT, SOUL, seen.version)
-    rivals = [attempt(world, f"rival {n}", expects=(expect,)) for n in range(32)]
-
-    outcomes = await asyncio.gather(*rivals)
-
-    won = [n for n, outcome in enumerate(outcomes) if isinstance(outcome, Applied)]
-    assert len(won) == 1
-    assert await texts(world, AGENT) == {"SOUL.md": f"rival {won[0]}"}
-    lost = [outcome for outcome in outcomes if isinstance(outcome, Conflict)]
-    assert {outcome.found.version for outcome in lost if outcome.found} == {2}
-
-
-async def test_of_many_rivals_in_two_processes_exactly_one_wins(world: World) -> None:
-    async with world.twin() as other:
-        expect = Expect(AGENT, SOUL, (await say(other, "seen")).version)
-        assert await texts(world, AGENT) == {"SOUL.md": "seen"}
-        rivals = [attempt((world, other)[n % 2], f"{n}", expects=(expect,)) for n in range(32)]
-
-        outcomes = await asyncio.gather(*rivals)
-
-        won = [n for n, outcome in enumerate(outcomes) if isinstance(outcome, Applied)]
-        assert len(won) == 1
-        for store in (world, other):
-            assert await texts(store, AGENT) == {"SOUL.md": f"{won[0]}"}
-
-
-async def test_what_one_process_was_told_is_kept_the_next_sees_at_once(world: World) -> None:
-    async with world.twin() as other:
-        for n in range(20):
-            writer, reader = (world, other) if n % 2 else (other, world)
-            head = await say(writer, f"text {n}")
-            assert await texts(reader, AGENT) == {"SOUL.md": f"text {n}"}
-            assert await reader.trees.revisions([AGENT]) == (head.revision,)
-
-
-@pytest.mark.parametrize("expect", [Expect(AGENT, SOUL, 0), Expect(AGENT, SOUL, live=False)])
-async def test_of_many_who_create_the_same_path_exactly_one_wins(
-    world: World, expect: Expect
-) -> None:
-    rivals = [attempt(world, f"rival {n}", expects=(expect,)) for n in range(32)]
-
-    outcomes = await asyncio.gather(*rivals)
-
-    assert sum(isinstance(outcome, Applied) for outcome in outcomes) == 1
-    assert await numbers(world) == [1]
-
-
-async def test_many_unconditional_puts_get_consecutive_versions(world: World) -> None:
-    heads = await asyncio.gather(*[say(world, f"put {n}") for n in range(64)])
-
-    assert sorted(head.version for head in heads) == list(range(1, 65))
-    assert sorted(head.revision for head in heads) == list(range(1, 65))
-    [last] = [n for n, head in enumerate(heads) if head.version == 64]
-    assert await texts(world, AGENT) == {"SOUL.md": f"put {last}"}
-    updates = [event.payload["version"] for event in await log(world)]
-    assert updates == list(range(1, 65))
-
-
-async def test_commits_that_cross_each_other_all_end(world: World) -> None:
-    async def crossing(scopes: Sequence[Scope]) -> Outcome:
-        writes = [await write(world, "text", scope) for scope in scopes]
-        [outcome] = await world.trees.commit([commit(*writes)])
-        return outcome
-
-    there, back = (AGENT, TEMPLATE, DEFAULTS), (DEFAULTS, TEMPLATE, AGENT)
-    outcomes = await asyncio.gather(*[crossing(there if n % 2 else back) for n in range(24)])
-
-    assert all(isinstance(outcome, Applied) for outcome in outcomes)
-    assert await world.trees.revisions(there) == (24, 24, 24)
-
-
 async def test_one_commit_raises_each_written_scope_by_exactly_one(world: World) -> None:
     paths = [Path(f"{n}.md") for n in range(5)]
     await say(world, "before")
@@ -300,22 +225,6 @@ async def test_a_commit_of_nothing_is_applied_and_changes_nothing(world: World) 
 
 async def test_putting_the_same_again_is_a_new_version(world: World) -> None:
     assert [(await say(world, "same")).version for _ in range(3)] == [1, 2, 3]
-
-
-async def test_a_caller_who_gives_up_does_not_hurt_the_others(world: World) -> None:
-    tasks = [asyncio.create_task(say(world, f"put {n}")) for n in range(24)]
-    await asyncio.sleep(0)
-    for task in tasks[::3]:
-        task.cancel()
-
-    await asyncio.gather(*tasks, return_exceptions=True)
-    heads = [task.result() for task in tasks if not task.cancelled()]
-
-    assert len(heads) >= 16
-    assert len({head.version for head in heads}) == len(heads)
-    await say(world, "after")
-    [newest, *_] = await numbers(world)
-    assert await numbers(world) == list(range(newest, 0, -1))
 
 
 async def test_when_the_store_raises_nothing_of_the_call_was_applied(world: World) -> None:

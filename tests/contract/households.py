@@ -1,0 +1,103 @@
+"""A store in which somebody lives: something in every table, and a portrait of all of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tests.contract.scenes import (
+    ACME,
+    AGENT,
+    SOUL,
+    TEMPLATE,
+    commit,
+    say,
+    start,
+    texts,
+)
+from tests.contract.worlds import STORES, World
+
+from carrel.core.archive import TABLES
+from carrel.core.delivery import Attempt, Delivery, Posted, State
+from carrel.core.names import Path, Scope
+from carrel.core.receipt import Receipt, Taken
+from carrel.core.record import Change, Noun
+from carrel.core.run import Layer
+from carrel.core.tree import Entry, ReceiptKey, Write
+from carrel.ports import Upkeep
+
+NOW = time.time_ns() // 1_000_000
+SECOND, HOUR = 1000, 3600 * 1000
+DAY = 24 * HOUR
+LARGE = "large " * 20_000
+ANSWER = Receipt(200, "sealed")
+REQUESTS = [ReceiptKey(ACME, "PUT", f"key-{n}") for n in range(3)]
+Rows = Sequence[Sequence[Any]]
+
+KEPT = [name for name in STORES if name != "memory"]
+"""The stores that outlive their process, and so are looked after."""
+
+
+def upkeep(world: World) -> Upkeep:
+    assert world.upkeep
+    return world.upkeep
+
+
+async def tidy(world: World, now: int = NOW, grace: int = 0, events_kept: int = DAY) -> int:
+    """Collect, and say how much went in all."""
+    gone = await upkeep(world).collect(now, grace, events_kept)
+    return sum(gone.values())
+
+
+async def rows(world: World) -> dict[str, Rows]:
+    async with upkeep(world).frozen() as view:
+        return {table: [r async for some in view.rows(table) for r in some] for table in TABLES}
+
+
+async def live_in(world: World) -> None:
+    """Leave something in every table."""
+    for n, key in enumerate(REQUESTS):
+        assert await world.receipts.claim(key, f"f{n}", NOW, 0) == Taken()
+    await world.receipts.settle(REQUESTS[0], ANSWER)
+    for n in range(4):
+        await say(world, f"text {n}", at=NOW, receipt=REQUESTS[1] if n == 2 else None)
+    run = await start(world, "run_1", AGENT, TEMPLATE)
+    await say(world, LARGE, path=Path("large.md"), at=NOW, run=run.id)
+    [tree] = await world.trees.read([AGENT], [SOUL])
+    beneath = tree.entry(SOUL)
+    assert beneath
+    pin = Write(TEMPLATE, SOUL, Entry(beneath.blob, beneath.blob, "text/plain"))
+    person = Change(ACME, Noun.PERSON, "ada", {"name": "Ada ✓"}, handles=("h",), links=("l",))
+    await world.trees.commit([commit(pin, at=NOW, changes=(person,), by="ada", why="é")])
+    await say(world, None, at=NOW)
+    await world.records.used({"k1": NOW})
+    [_, second, *_] = await world.events.after(None)
+    posted = Delivery("dl_1", ACME, "wh_1", "t", b"\x00body", State.PENDING, NOW, NOW)
+    assert await world.deliveries.enqueue(None, second.cursor, [posted])
+    await world.deliveries.settle([(replace(posted, tries=1), Attempt(NOW, Posted(500, "x", 3)))])
+
+
+async def portrait(world: World) -> list[Any]:
+    """All that can be asked of a store, in one value."""
+    [run] = await world.runs.get(ACME, ["run_1"])
+    assert run
+    events = await world.events.after(None)
+    layers: list[Scope | Layer] = [AGENT, TEMPLATE, *run.snapshot]
+    return [
+        await world.trees.read(layers),
+        [await texts(world, layer) for layer in layers],
+        [await world.trees.history(scope, SOUL) for scope in (AGENT, TEMPLATE)],
+        run,
+        [replace(event, cursor="") for event in events],
+        len(await world.events.after(await world.deliveries.mark())),
+        await world.records.list(ACME, Noun.PERSON, link="l"),
+        await world.records.named(["h"]),
+        await world.records.shelves([(ACME, Noun.PERSON)]),
+        await world.records.revision(),
+        await world.records.audit(ACME),
+        await world.records.last_used(["k1"]),
+        [await world.receipts.claim(key, f"f{n}", NOW, 0) for n, key in enumerate(REQUESTS)],
+        await world.deliveries.list(ACME, "wh_1"),
+    ]
