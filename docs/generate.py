@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import asyncio
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as File
-from typing import Final
+from typing import Any, Final
 
+import click
+import msgspec
+
+from carrel.faces.cli import main as command_line
+from carrel.faces.rest.endpoint import Endpoint
+from carrel.faces.rest.metrics import Metrics
+from carrel.faces.rest.openapi import document
+from carrel.faces.rest.pages import pages
 from carrel.faces.rest.problems import STATUS
+from carrel.settings import PREFIX, Settings
+from carrel.wiring.app import endpoints
+from carrel.wiring.counts import watch
+from carrel.wiring.world import open_world
 
 REFERENCE: Final = File(__file__).parent / "reference"
+Json = dict[str, Any]
 
 
 def page(title: str, about: str, *parts: str) -> str:
@@ -37,8 +53,146 @@ def refusals() -> str:
     return page("Refusals", about, table(["status", "code", "meaning"], rows))
 
 
+def settings() -> str:
+    """Every setting, in the order in which they are declared."""
+    about = (
+        "Each setting comes from the environment (`CARREL_…`), else from a file `carrel.toml` in "
+        "the directory where Carrel is started (the name in lower case, without the prefix; "
+        "`CARREL_CONFIG` names another file), else it is as here. Options of a command go before "
+        "all of them. [In a Python program](../guide/python.md) they are arguments of "
+        "`carrel.open`."
+    )
+    _, known = msgspec.json.schema_components([Settings])
+    rows = [
+        (f"`{PREFIX}{name.upper()}`", _kind(field), _default(field), field["description"])
+        for name, field in known["Settings"]["properties"].items()
+    ]
+    return page("Settings", about, table(["variable", "type", "default", "meaning"], rows))
+
+
+def _kind(field: Json) -> str:
+    lowest, highest = field.get("minimum"), field.get("maximum")
+    if highest is not None:
+        return f"{field['type']}, {lowest} to {highest}"
+    return field["type"] if lowest is None else f"{field['type']}, at least {lowest}"
+
+
+def _default(field: Json) -> str:
+    value = field["default"]
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`" if value != "" else ""
+
+
+def rest() -> str:
+    """Every endpoint, by what it is about."""
+    about = (
+        "Every address that a server answers to; the same, with every field, is at `/docs` and "
+        "`/openapi.json` of a running one. Beside the statuses that are told here, any may be "
+        "answered with 500, and one that takes a body with 408. What is refused comes as "
+        "[a refusal](refusals.md). A path of a file may have its slashes percent-encoded or not. "
+        "The addresses under *Conformance* are there only with `CARREL_TEST_SEAM`."
+    )
+    needs = (
+        "**What a credential needs.** A key may be narrowed to some of these permissions "
+        "(`scopes`). Without, it carries all that its holder may do: owners and admins "
+        "everything, members everything but `tenant:admin`, agents neither of those that begin "
+        "with `tenant`; a service has them only if they are named. Writing does not imply reading."
+    )
+    told = list(endpoints(Settings(test_seam=True)))
+    told.append(Metrics().endpoint())
+    told += pages(told, "Carrel", "")
+    paths = document(told, "Carrel", "")["paths"]
+    by_tag: dict[str, list[Endpoint]] = {}
+    for endpoint in told:
+        by_tag.setdefault(endpoint.tag, []).append(endpoint)
+    return page("REST", about, needs, *(_family(tag, some, paths) for tag, some in by_tag.items()))
+
+
+def _family(tag: str, some: Iterable[Endpoint], paths: Json) -> str:
+    rows = [
+        (
+            f"`{one.method} {one.path.replace('...', '')}`",
+            one.summary,
+            _needs(one),
+            _statuses(paths[one.path.replace("...", "")][one.method.lower()]),
+        )
+        for one in some
+    ]
+    return f"## {tag}\n\n" + table(["endpoint", "what it does", "needs", "statuses"], rows)
+
+
+def _needs(endpoint: Endpoint) -> str:
+    if endpoint.public:
+        return "nothing"
+    if endpoint.platform:
+        return "the platform's token"
+    return f"`{endpoint.permission}`" if endpoint.permission else "a credential"
+
+
+def _statuses(operation: Json) -> str:
+    return " ".join(status for status in operation["responses"] if status not in {"408", "500"})
+
+
+def commands() -> str:
+    """Every command with its options."""
+    about = (
+        "What `carrel` can be told at a terminal. Exit codes: 0, all is well; 1, something is "
+        "wrong or could not be done; 2, it was called in a way that it does not know."
+    )
+    context = click.Context(command_line, info_name="carrel")
+    found = {
+        name: command_line.get_command(context, name)
+        for name in command_line.list_commands(context)
+    }
+    return page("Commands", about, *(_command(name, each) for name, each in found.items() if each))
+
+
+def _command(name: str, command: click.Command) -> str:
+    context = click.Context(command, info_name=f"carrel {name}")
+    usage = command.get_usage(context).removeprefix("Usage: ")
+    said = [" ".join(each.split()) for each in (command.help or "").split("\n\n")]
+    parts = [f"## carrel {name}", f"```\n{usage}\n```", *said]
+    options = [each for each in command.params if isinstance(each, click.Option)]
+    rows = [(_option(each), each.help or "") for each in options]
+    return "\n\n".join([*parts, table(["option", "meaning"], rows)] if rows else parts)
+
+
+def _option(option: click.Option) -> str:
+    value = "" if option.is_flag else f" {option.make_metavar(click.Context(command_line))}"
+    return f"`{', '.join(option.opts)}{value}`"
+
+
+def metrics() -> str:
+    """Every metric that a server of its own has."""
+    about = (
+        "What `GET /metrics` tells Prometheus; with several workers the numbers are those of all "
+        "together. The usual `process_…` metrics come with a single worker."
+    )
+    rows = [(f"`{name}`", kind, said) for name, kind, said in _told(asyncio.run(_rendered()))]
+    return page("Metrics", about, table(["metric", "type", "meaning"], rows))
+
+
+async def _rendered() -> str:
+    numbers = Metrics()
+    with tempfile.TemporaryDirectory() as directory:
+        async with open_world(Settings(data=directory)) as opened:
+            watch(numbers, opened)
+            numbers.meter("/", "GET").observe(200, 0.001)
+            return numbers.render().decode()
+
+
+def _told(text: str) -> Iterator[tuple[str, str, str]]:
+    kinds = dict(re.findall(r"^# TYPE (carrel_\w+) (\w+)$", text, re.MULTILINE))
+    for name, said in re.findall(r"^# HELP (carrel_\w+) (.*)$", text, re.MULTILINE):
+        if not name.endswith("_created"):
+            yield name, kinds[name], said
+
+
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "commands.md": commands,
+    "metrics.md": metrics,
     "refusals.md": refusals,
+    "rest.md": rest,
+    "settings.md": settings,
 }
 
 

@@ -1,0 +1,47 @@
+"""As much of curl as the guides use, so that their commands run where there is none."""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import sys
+import time
+from urllib.parse import urlsplit
+
+TIMED_OUT = 28
+
+
+def asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser("curl", allow_abbrev=False)
+    for flag in "sSN":
+        parser.add_argument(f"-{flag}", action="store_true")
+    parser.add_argument("-X", dest="method")
+    parser.add_argument("-H", dest="headers", action="append", default=[])
+    parser.add_argument("-d", dest="body")
+    parser.add_argument("--max-time", type=float, default=60)
+    parser.add_argument("url")
+    return parser.parse_args()
+
+
+def main() -> int:
+    ask = asked()
+    url, ends = urlsplit(ask.url), time.monotonic() + ask.max_time
+    target = url.path + (f"?{url.query}" if url.query else "")
+    headers = dict(each.split(": ", 1) for each in ask.headers)
+    connection = http.client.HTTPConnection(url.netloc, timeout=ask.max_time)
+    method = ask.method or ("POST" if ask.body else "GET")
+    connection.request(method, target, ask.body and ask.body.encode(), headers)
+    answer = connection.getresponse()
+    try:
+        while chunk := answer.read1():
+            sys.stdout.buffer.write(chunk)
+            sys.stdout.flush()
+            if connection.sock is not None:
+                connection.sock.settimeout(max(0.01, ends - time.monotonic()))
+    except TimeoutError:
+        return TIMED_OUT
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""The guides are true: each is followed, command by command, on a server of its own."""
+
+from __future__ import annotations
+
+import base64
+import time
+from pathlib import Path as File
+from typing import Any
+
+import pytest
+from tests.docs.shell import BLOCK, compare, fits, said, steps
+from tests.e2e.servers import TOKEN, environment, serving
+
+from carrel.core.delivery import signed
+
+GUIDES = File(__file__).parents[2] / "docs/guide"
+FOLLOWED = sorted(file.name for file in GUIDES.glob("*.md") if steps(file.read_text("utf-8")))
+THERE, THEIRS = "http://127.0.0.1:8787", "a-token-of-your-own-choosing"
+RECEIVER, REACHED = "https://example.com/", "https://93.184.216.34/"
+"""The receiver of webhooks that a guide names may have no address where there is no network."""
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_a_guide_says_what_happens(name: str, tmp_path: File) -> None:
+    text = (GUIDES / name).read_text("utf-8").replace(THEIRS, TOKEN).replace(RECEIVER, REACHED)
+    with serving(tmp_path / "store") as live:
+        found = steps(text.replace(THERE, live.url))
+        commands = [each.commands for each in found]
+        answers = said(commands, tmp_path, environment(tmp_path / "store"))
+    for step, answer in zip(found, answers, strict=True):
+        compare(step, answer)
+
+
+def test_most_guides_are_followed() -> None:
+    assert {"first-steps.md", "operate.md", "runs-and-replay.md"} <= set(FOLLOWED)
+
+
+def test_what_the_page_leaves_open_fits_anything_that_is_there() -> None:
+    assert fits({"a": "…", "b": [1]}, {"a": 5, "b": [1]})
+    assert not fits({"a": "…"}, {"a": None})
+    assert not fits({"a": 1}, {"a": 1, "b": 2})
+    assert not fits([1], [1, 2])
+
+
+def test_the_guide_tells_genuine_webhooks_from_others() -> None:
+    text = (GUIDES / "webhooks-and-events.md").read_text("utf-8")
+    [example] = [body for kind, body in BLOCK.findall(text) if kind == "python"]
+    names: dict[str, Any] = {}
+    exec(example, names)
+    key, body = bytes(range(32)), b'{"type":"workspace.updated"}'
+    secret = "whsec_" + base64.b64encode(key).decode()
+    headers = signed(key, "msg_1", int(time.time() * 1000), body)
+    assert names["genuine"](secret, headers, body)
+    assert not names["genuine"](secret, headers, body + b" ")
+    assert not names["genuine"](secret, signed(bytes(32), "msg_1", 0, body), body)
+    old = signed(key, "msg_1", int(time.time() - 3600) * 1000, body)
+    assert not names["genuine"](secret, old, body)
