@@ -198,6 +198,17 @@ async def test_letting_go_of_a_run_drops_its_snapshot_and_nothing_else(world: Wo
     assert [event.type for event in await log(world, run="run_1")] == [RUN_STARTED]
 
 
+async def test_letting_go_of_a_run_that_has_ended_does_not_end_it_again(world: World) -> None:
+    was = await start(world, "run_1")
+    done = replace(was, status=Status.COMPLETED, ended=NOW + 1)
+    assert await world.runs.change(done, was)
+
+    assert await world.runs.change(replace(done, kept=False), done)
+
+    told = [event.type for event in await log(world, run="run_1")]
+    assert told == [RUN_STARTED, "run.completed"]
+
+
 async def test_ending_and_letting_go_can_be_one_change(world: World) -> None:
     was = await start(world, "run_1")
     done = replace(was, status=Status.FAILED, ended=NOW + 1, kept=False)
