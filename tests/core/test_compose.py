@@ -37,7 +37,7 @@ def test_a_path_nobody_speaks_of_is_not_there(layers: tuple[Tree, ...], path: Pa
 
 
 @given(stacks(least=2), paths)
-def test_upstream_is_what_lies_beneath_when_it_is_no_longer_the_base(
+def test_upstream_is_what_lies_beneath_when_the_nearest_layer_had_another_base(
     layers: tuple[Tree, ...], path: Path
 ) -> None:
     file = resolve(path, layers)
@@ -45,7 +45,8 @@ def test_upstream_is_what_lies_beneath_when_it_is_no_longer_the_base(
         return
     beneath = offered(path, layers[file.depth + 1 :])
 
-    assert file.upstream == (None if beneath == file.entry.base else beneath)
+    moved_on = file.depth == 0 and beneath != file.entry.base
+    assert file.upstream == (beneath if moved_on else None)
 
 
 @given(trees(SCOPES[0]), paths, entries)

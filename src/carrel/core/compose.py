@@ -24,7 +24,7 @@ class File:
     etag: str
     """Changes with every write, and with the layer that the file comes from."""
     upstream: Blob | None = None
-    """What the layers beneath now offer, when it differs from what this file was based on."""
+    """What the layers beneath now offer, where the nearest layer was based on something else."""
 
     @property
     def path(self) -> Path:
@@ -59,8 +59,8 @@ def resolve(path: Path, layers: Layers) -> File | None:
         head = tree.heads.get(path)
         if head is None or head.entry is None:
             continue
-        beneath = offered(path, layers[depth + 1 :])
-        upstream = beneath if beneath != head.entry.base else None
+        beneath = None if depth else offered(path, layers[1:])
+        upstream = None if depth or beneath == head.entry.base else beneath
         tag = file_etag(head.version, tree.scope, alone=len(layers) == 1)
         return File(head, head.entry, tree.scope, depth, tag, upstream)
     return None

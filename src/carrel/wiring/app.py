@@ -39,6 +39,7 @@ from carrel.faces.rest.logs import configure
 from carrel.faces.rest.metrics import Metrics
 from carrel.ports import World
 from carrel.settings import Settings
+from carrel.wiring import web
 from carrel.wiring.background import background
 from carrel.wiring.counts import watch
 from carrel.wiring.world import open_world
@@ -61,6 +62,7 @@ _NOUNS: Final = (
     agents,
     audit,
     signin,
+    web,
 )
 PLATFORM: Final = Actor("", "platform", frozenset(), platform=True)
 

@@ -57,7 +57,8 @@ class SqliteEvents:
         ends = asyncio.get_running_loop().time() + seconds
         while (left := ends - asyncio.get_running_loop().time()) > 0:
             try:
-                await asyncio.wait_for(bell.wait(), min(left, _LOOK))
+                async with asyncio.timeout(min(left, _LOOK)):
+                    await bell.wait()
             except TimeoutError:
                 if self._changed():
                     return True

@@ -176,16 +176,15 @@ def _listing(place: Place) -> Endpoint:
         """List the files, without their content unless it is asked for."""
         stack = await place.stack(call)
         full = not place.wire and call.query.content
-        key = (
-            tuple(map(_named, stack)),
-            await files.etag(call.world, stack, call.query.prefix, str(full)),
-        )
-        if matches(call, key[1]):
-            return unchanged(key[1])
+        form = "wire" if place.wire else f"content: {full}"
+        tag = await files.etag(call.world, stack, call.query.prefix, form)
+        if matches(call, tag):
+            return unchanged(tag)
+        key = (tuple(map(_named, stack)), tag)
         body = ENCODED.find(key)
         if body is None:
             body = ENCODED.keep(key, await _listed(place, call, stack, full))
-        return file_answer(body, key[1])
+        return file_answer(body, tag)
 
     return listing
 
@@ -198,7 +197,15 @@ async def _listed(place: Place, call: Asked, stack: Stack, full: bool) -> Files 
     if not full:
         return LayeredFiles(files=[layered_file(file) for file in found])
     contents = await files.contents(call.world, workspace)
-    return LayeredFiles(files=[layered_file(file, contents[file.path]) for file in found])
+    return LayeredFiles(files=[_with_text(file, contents[file.path]) for file in found])
+
+
+def _with_text(file: File, content: bytes) -> LayeredFile:
+    """With its content, if that is text."""
+    try:
+        return layered_file(file, content)
+    except Taken:
+        return layered_file(file)
 
 
 def _get(place: Place) -> Endpoint:
@@ -209,7 +216,7 @@ def _get(place: Place) -> Endpoint:
         permission=Permission.WORKSPACE_READ,
         loose_query=place.wire,
         answers={200: WorkspaceFile if place.wire else LayeredFile, 304: None},
-        refuses=(Malformed, Missing),
+        refuses=(Malformed, Missing, Taken),
         headers=(IF_NONE_MATCH,),
         gives=("ETag",),
         **place.facts("get"),

@@ -10,7 +10,7 @@ from msgspec import Meta
 from carrel.actions import runs, streams
 from carrel.actions.runs import Difference
 from carrel.core.access import Permission
-from carrel.core.errors import Malformed, Missing
+from carrel.core.errors import Malformed, Missing, Taken
 from carrel.core.event import Filter
 from carrel.core.names import Path
 from carrel.core.run import Status
@@ -81,7 +81,7 @@ async def frozen_files(call: Call) -> Answer:
     "/v1/runs/{id}/files/{path...}",
     permission=Permission.WORKSPACE_READ,
     answers={200: LayeredFile, 304: None},
-    refuses=(Malformed, Missing),
+    refuses=(Malformed, Missing, Taken),
     headers=(IF_NONE_MATCH,),
     gives=("ETag", "Cache-Control"),
     id="runs_file",

@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import msgspec
 
 from carrel.core.compose import File
+from carrel.core.errors import Taken
 from carrel.core.names import Moment
 from carrel.faces.rest.answer import encode
 from carrel.faces.rest.endpoint import Received, Sent
@@ -68,6 +69,14 @@ def moment(at: Moment) -> str:
     return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
+def text_of(file: File, content: bytes) -> str:
+    """The content as JSON can carry it. Raises Taken for one that is not text."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise Taken(f"{file.path} is not text, and this answer carries only text") from None
+
+
 def row(file: File) -> FileRow:
     return FileRow(
         path=file.path.text,
@@ -81,7 +90,7 @@ def row(file: File) -> FileRow:
 def workspace_file(file: File, content: bytes) -> WorkspaceFile:
     return WorkspaceFile(
         path=file.path.text,
-        content=content.decode(),
+        content=text_of(file, content),
         content_type=file.entry.type,
         version=file.head.version,
         etag=file.etag,
@@ -99,7 +108,7 @@ def layered_file(file: File, content: bytes | None = None) -> LayeredFile:
         source=file.source.kind,
         sha256=file.blob.digest.removeprefix("sha256:"),
         update_available=file.upstream is not None,
-        content=msgspec.UNSET if content is None else content.decode(),
+        content=msgspec.UNSET if content is None else text_of(file, content),
     )
 
 
