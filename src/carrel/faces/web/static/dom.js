@@ -48,6 +48,7 @@ export function diff(text) {
 
 // A word in the corner, gone by itself.
 export function toast(text, kind = "") {
+  for (const before of document.querySelectorAll(".toast")) before.remove();
   const note = h("div", { className: `toast ${kind}`, role: "status" }, text);
   document.body.append(note);
   setTimeout(() => note.classList.add("leaving"), 3200);
