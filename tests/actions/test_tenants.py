@@ -29,7 +29,9 @@ async def test_a_tenant_is_made_in_one_commit(world: World) -> None:
     assert [subject.split("/")[0] for subject in deed.subjects] == ["tenant", "person", "key"]
 
 
-@pytest.mark.parametrize("slug", ["", "Acme", "a b", "-a", "a\n", "é", "_catalog", *RESERVED])
+@pytest.mark.parametrize(
+    "slug", ["", "Acme", "a b", "-a", "a\n", "é", "_catalog", *sorted(RESERVED)]
+)
 async def test_a_slug_must_be_one_and_free(world: World, slug: str) -> None:
     with pytest.raises(Malformed):
         await tenants.create(world, slug, "Acme", "Ada", "ada@example.org")
