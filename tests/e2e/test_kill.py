@@ -132,3 +132,14 @@ def test_a_server_told_to_stop_finishes_what_it_began(tmp_path: File) -> None:
         asyncio.run(story(live))
         assert live.process.returncode in (0, -15)
     assert carrel(tmp_path, "doctor").returncode == 0
+
+
+def test_a_server_that_cannot_open_its_store_says_why_in_one_line(tmp_path: File) -> None:
+    with serving(tmp_path):
+        pass
+    for key in ("too short", "a" * 64):
+        refused = carrel(tmp_path, "serve", vault_key=key, port="0")
+        assert refused.returncode == 1
+        assert refused.stderr.startswith("Error: ")
+        assert "key" in refused.stderr
+        assert refused.stderr.count("\n") == 1

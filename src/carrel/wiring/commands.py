@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path as File
 from typing import Any
 
@@ -13,7 +13,7 @@ from carrel.adapters.vault import VaultKeyUnusable
 from carrel.settings import Settings, Unusable, load
 from carrel.wiring.world import Opened, open_world
 
-__all__ = ["Opened", "Unopenable", "opened", "settings_by"]
+__all__ = ["Opened", "Unopenable", "explained", "opened", "settings_by"]
 
 
 class Unopenable(Exception):
@@ -37,17 +37,24 @@ async def opened(given: Mapping[str, Any], *, new: bool = False) -> AsyncIterato
     """
     settings = settings_by(given)
     async with AsyncExitStack() as stack:
-        try:
+        with explained(settings):
             if not new:
                 _must_exist(settings.sqlite_file)
             world = await stack.enter_async_context(open_world(settings, insist=False))
-        except (Unusable, VaultKeyUnusable, Incompatible, sqlite3.Error, OSError) as problem:
-            raise Unopenable(str(problem)) from problem
-        except Exception as problem:
-            if _of_postgres(problem, settings):
-                raise Unopenable(f"the database cannot be opened: {problem}") from problem
-            raise
         yield world
+
+
+@contextmanager
+def explained(settings: Settings) -> Iterator[None]:
+    """Turn whatever keeps a store from being opened into Unopenable, with the reason."""
+    try:
+        yield
+    except (Unusable, VaultKeyUnusable, Incompatible, sqlite3.Error, OSError) as problem:
+        raise Unopenable(str(problem)) from problem
+    except Exception as problem:
+        if _of_postgres(problem, settings):
+            raise Unopenable(f"the database cannot be opened: {problem}") from problem
+        raise
 
 
 def _must_exist(file: File | None) -> None:

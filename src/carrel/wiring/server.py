@@ -15,6 +15,7 @@ from uvicorn.supervisors import Multiprocess
 from carrel.actions import signins, tenants
 from carrel.settings import Settings, export, load, pooled_metrics
 from carrel.wiring.app import Server
+from carrel.wiring.commands import explained
 from carrel.wiring.world import open_world
 
 APP: Final = "carrel.wiring.server:create_app"
@@ -47,10 +48,15 @@ async def welcome(settings: Settings, port: int) -> Welcome:
 
 
 def run(settings: Settings, tell: Callable[[Welcome], None], app: str = APP) -> None:
-    """Serve until told to stop. ``tell`` is given the Welcome once the socket is bound."""
+    """Serve until told to stop. ``tell`` is given the Welcome once the socket is bound.
+
+    Raises Unopenable where there is no store to be had by these settings.
+    """
     listener = _bind(settings)
     port = listener.getsockname()[1]
-    tell(asyncio.run(welcome(settings, port)))
+    with explained(settings):
+        greeting = asyncio.run(welcome(settings, port))
+    tell(greeting)
     export(settings)
     config = uvicorn.Config(
         app,
