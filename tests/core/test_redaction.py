@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 
 import pytest
 from hypothesis import assume, given
@@ -95,6 +96,12 @@ def test_long_values_that_begin_alike_are_told_apart() -> None:
     text = f"{start}1 {start}22 {start}2 {start}".encode()
     expected = f"[REDACTED:one] [REDACTED:two] [REDACTED:start] {start}"
     assert redactor.redact(text).content == expected.encode()
+
+
+def test_the_mere_beginning_of_a_value_hides_no_shape() -> None:
+    redactor = Redactor({"long": "x" * 50})
+    result = redactor.redact(b"x" * 49 + b" " + AWS.encode())
+    assert result.content == b"x" * 49 + b" [REDACTED:aws-access-key]"
 
 
 @pytest.mark.parametrize("shift", range(-12, 3))
@@ -274,3 +281,13 @@ def test_no_marker_of_a_shape_looks_like_a_shape() -> None:
 )
 def test_no_vault_makes_it_slower_than_linear(vault: dict[str, str], unit: str) -> None:
     assert takes_linear_time(Redactor(vault).redact, "", unit)
+
+
+def test_values_that_begin_with_each_other_take_little_memory() -> None:
+    redactor = Redactor({str(n): "a" * n for n in range(8, 40)})
+    content = b"a" * (1 << 20)
+    tracemalloc.start()
+    redactor.redact(content)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40 * len(content)

@@ -12,11 +12,12 @@ import typing
 import uuid
 
 import pytest
+from ahocorasick_rs import BytesAhoCorasick
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.texts import LETTERS, redacted, some, takes_linear_time
 
-from carrel.core.shapes import WINDOW, find_shapes
+from carrel.core.shapes import WINDOW, find_shapes, scan
 
 DIGEST = hashlib.sha256(b"carrel").hexdigest()
 UUID = "550e8400-e29b-41d4-a716-446655440000"
@@ -160,6 +161,23 @@ def test_a_digest_joined_to_a_key_outlives_it(ones: list[str]) -> None:
     assert redacted(f"sk-proj-{some(48)}{rest}") == f"<openai-key>{rest}"
     assert redacted(f"sk-ant-api03-{some(93)}{rest}") == f"<anthropic-key>{rest}"
     assert redacted(f"xoxb-1234567890-{some(24)}{rest}") == f"<slack-token>{rest}"
+
+
+def test_a_digest_belongs_to_a_slack_token_of_numbers_and_a_uuid_does_not() -> None:
+    assert redacted(f"xoxs-1234567890-{DIGEST}-x") == "<slack-token>-x"
+    assert redacted(f"xoxb-1234567890-{UUID}") == f"<slack-token>-{UUID}"
+
+
+def test_a_shape_inside_another_goes_with_it() -> None:
+    inside = f"{some(20)}/AKIAIOSFODNN7EXAMPLE/{some(20)}"
+    block = f"-----BEGIN PRIVATE KEY-----\n{inside}\n-----END PRIVATE KEY-----"
+    assert redacted(f"a {block} b") == "a <private-key> b"
+
+
+def test_a_match_beyond_the_edge_of_a_window_is_given_once() -> None:
+    automaton = BytesAhoCorasick([b"ab", b"abcdefgh"])
+    found = list(scan(automaton, b"." * WINDOW + b"ab", reach=8))
+    assert found == [(0, WINDOW, WINDOW + 2)]
 
 
 @given(st.binary())
