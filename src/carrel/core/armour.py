@@ -1,7 +1,7 @@
 """Private keys in armour: `-----BEGIN … PRIVATE KEY-----`, as files, JSON and code hold them.
 
-Nothing here gives back what it has taken (`++`, `*+`), and what may hold a dash is bounded: a
-block is never read into the next one, so that reading all of them takes linear time. Groups say
+Nothing here gives back what it has taken (`++`, `*+`), and what may hold a dash is at most a few
+lines: a block is not read into the next one, so that reading all of them takes linear time. Groups say
 so by `(?>…)`: early releases of Python 3.11 lose their place after a group with `++` or `*+`. They
 are bounded too, as `re` keeps a record of each repetition of a group.
 """
@@ -27,12 +27,12 @@ _RUN = rb"(?>(?:" + _BASE64 + rb"++|" + _MARKER + rb"){1,64})"
 
 _OPENING = re.compile(
     rb"(?<=-----)BEGIN (?:[0-9A-Z]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
-    rb"(?>(?:" + _NEXT_LINES + rb"[A-Za-z][0-9A-Za-z-]{0,30}+: [^\r\n\\\"]{0,200}+){0,8})"
+    rb"(?>(?:" + _NEXT_LINES + rb"[A-Za-z][0-9A-Za-z-]{0,30}+: [^\r\n\\\"]*+){0,8})"
 )
 _CLOSING = rb"-----END [0-9A-Z ]{0,64}+-----"
 
 _BLOCK = re.compile(
-    rb"(?P<body>(?>(?:" + _NEXT_LINES + _RUN + _ENDS_HERE + rb"){1,4096}))"
+    rb"(?P<body>(?>(?:" + _NEXT_LINES + _RUN + rb"){1,4096}))"
     rb"(?:" + _NEXT_LINES + rb"|" + _EDGE + rb")" + _CLOSING
 )
 _ON_ONE_LINE = re.compile(

@@ -211,7 +211,7 @@ _RULES = (
         _token(rb"xapp-", rb"[0-9]-A[0-9A-Z]{6,20}-[0-9]{6,20}-[0-9a-f]{64}", len),
     ),
     Rule("anthropic-key", (b"sk-ant-",), _token(rb"sk-ant-", _WORD, _anthropic)),
-    Rule("openai-key", (b"sk-",), _token(rb"sk-(?!ant-)", _WORD, _openai)),
+    Rule("openai-key", (b"sk-",), _token(rb"sk-", _WORD, _openai)),
     Rule("jwt", (b"eyJ",), _jwt),
 )
 
@@ -222,6 +222,7 @@ _REACH = max(len(anchor) for rule in _RULES for anchor in rule.anchors)
 _ANCHORS = BytesAhoCorasick(
     [anchor for rule in _RULES for anchor in rule.anchors],
     # Leftmost matching is vectorised for this few patterns: 4 KB take half a microsecond. It finds
-    # no overlaps, and needs none: where two anchors overlap, the second is inside a word.
+    # no overlaps, and needs none: where two anchors overlap, the second is inside a word. Where two
+    # begin together the first of them is found, and so `sk-ant-` stands before `sk-`.
     matchkind=MatchKind.LeftmostFirst,
 )

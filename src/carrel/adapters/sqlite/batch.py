@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from carrel.adapters.sqlite.changes import RecordChanges
 from carrel.adapters.sqlite.database import SQL
-from carrel.adapters.sqlite.rows import Row, digest_bytes, head_of
+from carrel.adapters.sqlite.rows import RECORDS, Row, digest_bytes, head_of, key_of
 from carrel.core.event import UPDATED
 from carrel.core.names import Moment, Path, Scope
 from carrel.core.tree import (
@@ -23,6 +23,7 @@ from carrel.core.tree import (
     Head,
     Outcome,
     Quota,
+    Tree,
     Write,
 )
 
@@ -42,11 +43,14 @@ class Place:
 class Batch:
     """One transaction being built. Nothing it has accepted is visible before ``flush``."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, known: Mapping[Any, Any]) -> None:
+        """``known`` is what the reader remembers and what cannot have changed meanwhile."""
         self._db = db
+        self._known = known
         self.records = RecordChanges(db)
         self._places: dict[Scope, Place] = {}
         self._moved: set[Scope] = set()
+        self._written: dict[int, set[str]] = {}
         counters = dict(db.execute(SQL["counters"]).fetchall())
         self._content, self._event = counters.get("content", 0), counters.get("event", 0)
         self._started = self._content, self._event
@@ -104,6 +108,20 @@ class Batch:
         found = self._db.execute(SQL["next_in_run"], (run, tenant)).fetchone()
         return found[0] if found else None
 
+    def learnt(self) -> Mapping[Any, Any]:
+        """What is true once this is committed, as the reader would remember it."""
+        told: dict[Any, Any] = {}
+        for scope in self._moved:
+            place = self._places[scope]
+            for text in self._written.get(place.id, ()):
+                head = place.heads[text]
+                assert head
+                tree = Tree(scope, place.revision, {head.path: head})
+                told[key_of(scope, head.path)] = (tree,)
+        if RECORDS in self._known and not self.records.changed:
+            told[RECORDS] = self._known[RECORDS]
+        return told
+
     def flush(self) -> None:
         many = self._db.executemany
         many(SQL["add_content"], self._contents)
@@ -128,9 +146,16 @@ class Batch:
     def _head(self, scope: Scope, path: Path) -> Head | None:
         place, text = self.place(scope), path.text
         if text not in place.heads:
-            row = place.id and self._db.execute(SQL["head"], (place.id, text)).fetchone()
-            place.heads[text] = head_of(row) if row else None
+            place.heads[text] = self._found(scope, path, place.id)
         return place.heads[text]
+
+    def _found(self, scope: Scope, path: Path, id: int) -> Head | None:
+        if known := self._known.get(key_of(scope, path)):
+            [tree] = known
+            found: Head | None = tree.heads.get(path)
+            return found
+        row = id and self._db.execute(SQL["head"], (id, path.text)).fetchone()
+        return head_of(row) if row else None
 
     def _lives(self, scope: Scope, path: Path) -> bool:
         head = self._head(scope, path)
@@ -166,6 +191,7 @@ class Batch:
         place.heads[path.text] = head
         row = (place.id, path.text, version, revision, commit.at, *_columns(entry))
         self._entries[place.id, path.text] = row
+        self._written.setdefault(place.id, set()).add(path.text)
         self._versions.append((*row, commit.by, commit.why, commit.run))
         if version > commit.keep:
             self._prunes.append((place.id, path.text, version - commit.keep))

@@ -20,7 +20,7 @@ class RecordChanges:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
         self._shelves: dict[tuple[str, Noun], int] = {}
-        self._changed = False
+        self.changed = False
 
     def conflict(self, commit: Commit) -> Conflict | None:
         for shelf in commit.shelves:
@@ -42,14 +42,14 @@ class RecordChanges:
         for tenant, noun in {(change.tenant, change.noun) for change in changed}:
             self._db.execute(SQL["raise_shelf"], (tenant, noun))
             self._shelves.pop((tenant, noun), None)
-            self._changed = True
+            self.changed = True
         for tenant in sorted({change.tenant for change in commit.changes}):
             about = [f"{c.noun}/{c.id}" for c in commit.changes if c.tenant == tenant]
             row = (tenant, commit.at, commit.by, commit.why, json.dumps(about))
             self._db.execute(SQL["add_audit"], row)
 
     def flush(self) -> None:
-        if self._changed:
+        if self.changed:
             found = self._db.execute(SQL["records_revision"]).fetchone()
             self._db.execute(SQL["set_counter"], ("records", (found[0] if found else 0) + 1))
 

@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path as File
 
+from carrel.adapters.sqlite.lock import Lock
 from carrel.core import queries
 
 HERE = files("carrel.adapters.sqlite")
@@ -49,7 +50,7 @@ def transaction(db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[sql
 
 def prepare(file: File) -> None:
     """Create the file or bring it up to date; whoever comes first does it, the others wait."""
-    with closing(connect(file)) as db:
+    with closing(Lock(file)) as lock, lock.held(), closing(connect(file)) as db:
         db.execute("PRAGMA journal_mode = WAL")
         with transaction(db, "EXCLUSIVE"):
             _migrate(db)

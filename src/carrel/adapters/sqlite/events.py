@@ -19,7 +19,6 @@ class SqliteEvents:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._bells: set[asyncio.Event] = set()
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._seen = b""
 
     async def after(
@@ -47,7 +46,6 @@ class SqliteEvents:
             return True
         bell = asyncio.Event()
         self._bells.add(bell)
-        self._loop = asyncio.get_running_loop()
         try:
             return await self._listen(bell, seconds)
         finally:
@@ -72,15 +70,11 @@ class SqliteEvents:
         version = self._reader.index.version()
         changed, self._seen = version != self._seen, version
         if changed:
-            self._ring()
+            self.ring()
         return changed
 
     def ring(self) -> None:
-        """Called from the writer's thread once something is durable."""
-        if self._bells and self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._ring)
-
-    def _ring(self) -> None:
+        """Called by the writer once something is durable."""
         for bell in self._bells:
             bell.set()
 

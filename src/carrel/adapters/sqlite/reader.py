@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path as File
 from typing import Any, Final, TypeVar
 
@@ -44,6 +44,18 @@ class Reader:
         else:
             self.hits += 1
         return found
+
+    def current(self) -> Mapping[Any, Any]:
+        """All that is remembered, if it still holds: for a writer, whom nobody can overtake."""
+        return self._memo if self.index.version() == self._seen else {}
+
+    def adopt(self, before: bytes, after: bytes, learnt: Mapping[Any, Any]) -> None:
+        """Remember what a commit of ours has made true, unless another has come since."""
+        if self._seen == before:
+            self._memo.clear()
+            self._seen = after
+        if self._seen == after:
+            self._memo.update(learnt)
 
     async def scan(self, find: Callable[[sqlite3.Connection], Found]) -> Found:
         """Run a long read in a thread, on one consistent view."""

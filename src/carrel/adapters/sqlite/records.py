@@ -8,7 +8,7 @@ from sqlite3 import Connection
 
 from carrel.adapters.sqlite.database import SQL
 from carrel.adapters.sqlite.reader import Reader
-from carrel.adapters.sqlite.rows import Row, record_of
+from carrel.adapters.sqlite.rows import RECORDS, Row, record_of
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.names import Moment
 from carrel.core.record import Deed, Noun, Record
@@ -45,7 +45,7 @@ class SqliteRecords:
         return tuple(found.get(place, 0) for place in range(len(asks)))
 
     async def revision(self) -> int:
-        return self._reader.remember("records", _revision)
+        return self._reader.remember(RECORDS, _revision)
 
     async def used(self, marks: Mapping[str, Moment]) -> None:
         rows = list(marks.items())

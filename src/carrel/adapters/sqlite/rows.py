@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from carrel.core.names import Digest, Kind, Path, Scope
 from carrel.core.record import Noun, Record
@@ -13,6 +13,15 @@ from carrel.core.tree import MARKDOWN, Blob, Entry, Head, Version
 Row = Sequence[Any]
 AFTER_ANY = "\U0010ffff" * 257
 """Sorts after the rest of any path: no path has room for as many of these."""
+
+
+RECORDS: Final = "records"
+"""Under which the reader remembers the revision of all records."""
+
+
+def key_of(scope: Scope, path: Path) -> tuple[str, str, str, str]:
+    """Under which the reader remembers what one scope says of one path; words are quick to hash."""
+    return (scope.tenant, scope.kind, scope.name, path.text)
 
 
 def blob_of(id: int, digest: bytes, size: int) -> Blob:

@@ -52,7 +52,7 @@ async def open_store(
     prepare(file)
     reader = Reader(file)
     events = SqliteEvents(reader)
-    writer = Writer(file, events.ring)
+    writer = Writer(file, reader, events.ring)
     try:
         yield SqliteStore(
             trees=SqliteTrees(reader, writer),
@@ -67,5 +67,5 @@ async def open_store(
             writer=writer,
         )
     finally:
-        writer.close()
+        await writer.close()
         reader.close()

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from carrel.adapters.sqlite.batch import Batch
 from carrel.adapters.sqlite.database import SQL, transaction
 from carrel.adapters.sqlite.reader import Reader
-from carrel.adapters.sqlite.rows import AFTER_ANY, head_of, names, version_of
+from carrel.adapters.sqlite.rows import AFTER_ANY, head_of, key_of, names, version_of
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.names import Path, Scope
 from carrel.core.run import Layer
 from carrel.core.tree import Applied, Commit, Head, Outcome, Tree, Version
 
+_MANY: Final = 32
+"""Writes in one call from which on they are done in a thread."""
 _LONG: Final = 500
 """Files from which on a listing is read in a thread."""
 
@@ -35,8 +38,7 @@ class SqliteTrees:
         if paths is not None and len(layers) == len(paths) == 1:
             [scope], [path] = layers, paths
             if isinstance(scope, Scope):
-                name = (scope.tenant, scope.kind, scope.name, path.text)
-                return self._reader.remember(name, _one, scope, path)
+                return self._reader.remember(key_of(scope, path), _one, scope, path)
         wanted = None if paths is None else tuple(paths)
         if wanted is None and self._is_long(layers):
             return await self._reader.scan(lambda db: _read(db, layers, wanted, prefix))
@@ -64,9 +66,13 @@ class SqliteTrees:
     async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
         if not commits:
             return ()
-        return await self._writer.do(lambda _, batch: self._apply(batch, commits))
+        writes = sum(len(commit.writes) + len(commit.changes) for commit in commits)
+        work = partial(self._apply, commits)
+        return await self._writer.do(work, long=writes > _MANY)
 
-    def _apply(self, batch: Batch, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
+    def _apply(
+        self, commits: Sequence[Commit], _: sqlite3.Connection, batch: Batch
+    ) -> tuple[Outcome, ...]:
         outcomes = tuple(batch.apply(commit) for commit in commits)
         applied = sum(isinstance(outcome, Applied) for outcome in outcomes)
         self._writer.counts.commits += applied

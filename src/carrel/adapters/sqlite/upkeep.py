@@ -108,10 +108,17 @@ class SqliteUpkeep:
 
     async def _drop(self, statement: str, keys: Rows) -> int:
         slices = (keys[start : start + _SLICE] for start in range(0, len(keys), _SLICE))
-        return sum([await self._writer.do(partial(_dropped, statement, some)) for some in slices])
+        return sum(
+            [
+                await self._writer.do(partial(_dropped, statement, some), long=True)
+                for some in slices
+            ]
+        )
 
     async def _remove(self, statement: str, before: Moment) -> int:
-        return await self._writer.do(lambda db, _: db.execute(SQL[statement], (before,)).rowcount)
+        return await self._writer.do(
+            lambda db, _: db.execute(SQL[statement], (before,)).rowcount, long=True
+        )
 
 
 def _dropped(statement: str, keys: Rows, db: sqlite3.Connection, _: Batch) -> int:

@@ -1,36 +1,42 @@
-"""The one writer: a thread that groups what is waiting into one transaction and one fsync."""
+"""The one writer: it groups what is waiting into one transaction and one fsync.
+
+The statements of a group run on the event loop, where they take microseconds; only the commit,
+which waits for the disk, runs in a thread, while the loop goes on reading and gathers the next
+group. In a thread of their own each statement would have to win the interpreter back from the
+loop, which under load takes far longer than the statement.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import Any, Final, TypeVar
 
 from carrel.adapters.sqlite.batch import Batch
-from carrel.adapters.sqlite.database import connect, transaction
-from carrel.adapters.sqlite.index import WalIndex
+from carrel.adapters.sqlite.checkpoint import Checkpoints
+from carrel.adapters.sqlite.database import connect
+from carrel.adapters.sqlite.lock import Lock
+from carrel.adapters.sqlite.reader import Reader
 
 Answer = TypeVar("Answer")
 Work = Callable[[sqlite3.Connection, Batch], Any]
 
-_MOST: Final = 256
-_CHECKPOINT: Final = 2_000
-"""Pages, 8 MB of them, after which the log is moved into the file."""
+_MOST: Final = 64
+"""Jobs a group, so that the loop is never held for long."""
 
 
 @dataclass(slots=True)
 class Job:
     work: Work
-    loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
+    long: bool
     answer: Any = None
     problem: BaseException | None = None
 
@@ -48,159 +54,157 @@ class Counts:
 
 @dataclass
 class Writer:
-    """Runs work given from any event loop; what it has answered is durable."""
+    """Belongs to the event loop in which it was made; what it has answered is durable."""
 
     file: File
+    reader: Reader
     on_commit: Callable[[], None] = lambda: None
     counts: Counts = field(default_factory=Counts)
 
     def __post_init__(self) -> None:
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._loop = asyncio.get_running_loop()
         self._db = connect(self.file)
-        self._index = WalIndex(self.file, self._db)
-        self._noted = 0
-        self._tidy = threading.Event()
-        self._stopping = False
-        self._threads = [
-            threading.Thread(target=self._serve, name="carrel-writer", daemon=True),
-            threading.Thread(target=self._checkpoint, name="carrel-checkpoint", daemon=True),
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._lock = Lock(self.file)
+        self._waiting: deque[Job] = deque()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._closed = False
+        self._before = b""
+        self._alone = 0
+        """How many jobs are still to be tried one by one, after a group of them has failed."""
+        self._errands: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="carrel-writer", daemon=True)
+        self._thread.start()
+        self._checkpoints = Checkpoints(self.file, self.counts)
 
     @property
     def waiting(self) -> int:
-        return self._jobs.qsize()
+        return len(self._waiting)
 
-    async def do(self, work: Callable[[sqlite3.Connection, Batch], Answer]) -> Answer:
+    async def do(
+        self, work: Callable[[sqlite3.Connection, Batch], Answer], *, long: bool = False
+    ) -> Answer:
         """Run work inside a transaction shared with others, and return once it is durable.
 
-        A caller that is cancelled stops waiting; its work may still be done.
+        Long work runs in the thread. A caller that is cancelled stops waiting; its work may
+        still be done.
         """
-        if self._stopping:
+        if self._closed:
             raise RuntimeError("the store is closed")
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Answer] = loop.create_future()
-        self._jobs.put(Job(work, loop, future))
+        future: asyncio.Future[Answer] = self._loop.create_future()
+        self._waiting.append(Job(work, future, long))
+        if self._idle.is_set():
+            self._idle.clear()
+            self._loop.call_soon(self._begin)
         return await future
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Finish everything that was given, then stop."""
-        self._stopping = True
-        self._jobs.put(None)
-        self._tidy.set()
-        for thread in self._threads:
-            thread.join()
+        self._closed = True
+        await self._idle.wait()
+        self._errands.put(None)
+        await asyncio.to_thread(self._thread.join)
+        await asyncio.to_thread(self._checkpoints.close)
         with suppress(sqlite3.Error):
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._db.close()
-        self._index.close()
+        self._checkpoints.release()
+        self._lock.close()
 
-    def _serve(self) -> None:
-        with _lock_of(self.file) as lock:
-            running = True
-            while running:
-                jobs, running = self._take()
-                if jobs:
-                    self._together(jobs, lock)
-                    _answer(jobs)
-                    self.on_commit()
-                    self._look_at_log()
+    def _run(self) -> None:
+        while errand := self._errands.get():
+            errand()
 
-    def _take(self) -> tuple[list[Job], bool]:
-        """Wait for one job, then take all that have come meanwhile."""
-        first = self._jobs.get()
-        jobs = [] if first is None else [first]
-        while first is not None and len(jobs) < _MOST:
-            try:
-                job = self._jobs.get_nowait()
-            except queue.Empty:
-                return jobs, True
-            if job is None:
-                return jobs, False
-            jobs.append(job)
-        return jobs, first is not None
+    def _begin(self) -> None:
+        """Take a group, unless nothing waits; go on once no other process is writing."""
+        if not self._waiting:
+            self._idle.set()
+            return
+        most = 1 if self._alone else _MOST
+        jobs = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
+        self._alone = max(0, self._alone - len(jobs))
+        if any(job.long for job in jobs):
+            self._errands.put(lambda: self._work_aside(jobs))
+        elif self._lock.take_if_free():
+            self._work(jobs)
+        else:
+            self._errands.put(lambda: self._queue(jobs))
 
-    def _together(self, jobs: Sequence[Job], lock: int) -> None:
+    def _queue(self, jobs: Sequence[Job]) -> None:
+        """In the thread: wait for our turn among the processes."""
+        self._lock.take()
+        self._loop.call_soon_threadsafe(self._work, jobs)
+
+    def _work(self, jobs: Sequence[Job]) -> None:
+        """On the loop: everything but the wait for the disk."""
+        done = self._transact(jobs, self.reader.current())
+        if isinstance(done, Batch):
+            self._errands.put(lambda: self._commit(jobs, done))
+        else:
+            self._lock.leave()
+            self._settle(jobs, done)
+
+    def _work_aside(self, jobs: Sequence[Job]) -> None:
+        """In the thread: all of it, where there is much to do."""
+        self._lock.take()
+        done = self._transact(jobs, {})
+        if isinstance(done, Batch):
+            self._commit(jobs, done)
+        else:
+            self._lock.leave()
+            self._loop.call_soon_threadsafe(self._settle, jobs, done)
+
+    def _transact(self, jobs: Sequence[Job], known: Mapping[Any, Any]) -> Batch | BaseException:
+        """Run the jobs up to their commit; or what went wrong, with nothing done."""
         try:
-            self._transact(jobs, lock)
-        except BaseException as problem:  # whatever it is, it is its sender's answer
-            if len(jobs) == 1:
-                jobs[0].problem = problem
-                return
-            for job in jobs:  # one of them is to blame; alone, only that one fails
-                self._together([job], lock)
-
-    def _transact(self, jobs: Sequence[Job], lock: int) -> None:
-        with _alone(lock), transaction(self._db):
-            batch = Batch(self._db)
+            self._db.execute("BEGIN IMMEDIATE")
+            self._before = self.reader.index.version()
+            batch = Batch(self._db, known)
             for job in jobs:
                 job.answer = job.work(self._db, batch)
             batch.flush()
-        self.counts.transactions += 1
-        self.counts.jobs += len(jobs)
+        except BaseException as problem:  # whatever it is, it is its sender's answer
+            with suppress(sqlite3.Error):
+                self._db.execute("ROLLBACK")
+            return problem
+        return batch
 
-    def _look_at_log(self) -> None:
-        frames = self._index.frames()
-        if frames < self._noted:
-            self._noted = 0
-        if frames > self._noted + _CHECKPOINT:
-            self._noted = frames
-            self._tidy.set()
+    def _commit(self, jobs: Sequence[Job], batch: Batch) -> None:
+        """In the thread: make it durable."""
+        problem = None
+        try:
+            self._db.execute("COMMIT")
+        except BaseException as failed:  # a full disk, say: nothing of the group was done
+            problem = failed
+            with suppress(sqlite3.Error):
+                self._db.execute("ROLLBACK")
+        after = self.reader.index.version()
+        self._lock.leave()
+        self._loop.call_soon_threadsafe(self._settle, jobs, problem, batch, after)
 
-    def _checkpoint(self) -> None:
-        """Move the log into the file, so that no request has to.
-
-        Two passes run beside the writer. The third makes it wait for the little that came
-        meanwhile, since the log starts over only when all of it has been moved.
-        """
-        with closing(connect(self.file)) as db, _lock_of(self.file) as lock:
-            while not self._stopping:
-                self._tidy.wait()
-                self._tidy.clear()
-                with suppress(sqlite3.OperationalError):
-                    db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-                    db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-                    with _alone(lock):
-                        db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-                    self.counts.checkpoints += 1
-
-
-@contextmanager
-def _lock_of(file: File) -> Iterator[int]:
-    """A handle of its own on the lock file: two threads with one handle would not exclude."""
-    lock = os.open(f"{file}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        yield lock
-    finally:
-        os.close(lock)
-
-
-@contextmanager
-def _alone(lock: int) -> Iterator[None]:
-    """Queue behind the writers of other processes, instead of polling for SQLite's own lock."""
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        fcntl.flock(lock, fcntl.LOCK_UN)
-
-
-def _answer(jobs: Sequence[Job]) -> None:
-    """Hand all answers over in one step per loop."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
-    for job in jobs:
-        by_loop.setdefault(job.loop, []).append(job)
-    for loop, group in by_loop.items():
-        with suppress(RuntimeError):  # the loop has closed: nobody is waiting any more
-            loop.call_soon_threadsafe(_resolve, group)
-
-
-def _resolve(jobs: Sequence[Job]) -> None:
-    for job in jobs:
-        if job.future.done():
-            continue
-        if job.problem is not None:
-            job.future.set_exception(job.problem)
-        else:
-            job.future.set_result(job.answer)
+    def _settle(
+        self,
+        jobs: Sequence[Job],
+        problem: BaseException | None,
+        batch: Batch | None = None,
+        after: bytes = b"",
+    ) -> None:
+        """On the loop: answer everybody, or, where one of many is to blame, try one by one."""
+        if problem is None and batch is not None:
+            self.reader.adopt(self._before, after, batch.learnt())
+            self.counts.transactions += 1
+            self.counts.jobs += len(jobs)
+            self.on_commit()
+            self._checkpoints.look()
+        elif len(jobs) > 1:
+            self._waiting.extendleft(reversed(jobs))
+            self._alone = len(jobs)
+            self._begin()
+            return
+        for job in jobs:
+            if not job.future.done():
+                if problem is None:
+                    job.future.set_result(job.answer)
+                else:
+                    job.future.set_exception(problem)
+        self._loop.call_soon(self._begin)

@@ -1,0 +1,69 @@
+"""Moving the log into the file, in a thread, so that no request has to."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import closing, suppress
+from pathlib import Path as File
+from typing import Final, Protocol
+
+from carrel.adapters.sqlite.database import connect
+from carrel.adapters.sqlite.index import WalIndex
+from carrel.adapters.sqlite.lock import Lock
+
+_PAGES: Final = 2_000
+"""8 MB of them, after which the log is moved."""
+
+
+class Counted(Protocol):
+    checkpoints: int
+
+
+class Checkpoints:
+    def __init__(self, file: File, counts: Counted) -> None:
+        self._file, self._counts = file, counts
+        self._db = connect(file)
+        self._index = WalIndex(file, self._db)
+        self._noted = 0
+        self._due = threading.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="carrel-checkpoint", daemon=True)
+        self._thread.start()
+
+    def look(self) -> None:
+        """Called after every commit: see whether it is time."""
+        frames = self._index.frames()
+        if frames < self._noted:
+            self._noted = 0
+        if frames > self._noted + _PAGES:
+            self._noted = frames
+            self._due.set()
+
+    def close(self) -> None:
+        self._stopping = True
+        self._due.set()
+        self._thread.join()
+        self._db.close()
+
+    def release(self) -> None:
+        """Let go of the index, once every connection of this store's writer is closed."""
+        self._index.close()
+
+    def _run(self) -> None:
+        """Two passes run beside the writer. The third makes it wait for the little that came
+        meanwhile, since the log starts over only when all of it has been moved."""
+        lock = Lock(self._file)
+        with closing(lock):
+            while not self._stopping:
+                self._due.wait()
+                self._due.clear()
+                with suppress(sqlite3.OperationalError):
+                    self._pass()
+                    self._pass()
+                    with lock.held():
+                        self._pass()
+                    self._counts.checkpoints += 1
+
+    def _pass(self) -> None:
+        self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
