@@ -42,7 +42,7 @@ PGP = "\n".join(
     [
         "-----BEGIN PGP PRIVATE KEY BLOCK-----",
         "Version: GnuPG v2",
-        "Comment: of no concern",
+        f"Comment: of no concern {'and long ' * 40}",
         "",
         *(some(64), some(63) + "=", "=a1B2"),
         "-----END PGP PRIVATE KEY BLOCK-----",
@@ -76,7 +76,7 @@ def test_a_short_key_counts_where_nothing_else_is_between_its_lines() -> None:
     assert redacted(f"{OPENING}\nMIIB\n{CLOSING}") == "<private-key>"
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\\n", "\\\\n"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\\n", "\\r\\n", "\\\\n"])
 def test_a_key_that_never_ends_goes_as_far_as_its_lines(end: str) -> None:
     lines = end.join([OPENING, some(64), some(64)[::-1], some(15)])
     assert redacted(lines) == "<private-key>"

@@ -126,6 +126,7 @@ def test_a_token_is_found_across_the_edge_of_a_window(shift: int) -> None:
         "-----BEGIN PRIVATE KEY-----\n\n-----END PRIVATE KEY-----",
         "-----BEGIN PRIVATE KEY-----\n[REDACTED:door]\n-----END PRIVATE KEY-----",
         "-----BEGIN PRIVATE KEY-----\nThanks\nand so on",
+        "they BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----",
         "-----BEGIN PRIVATE KEY-----\n" + DIGEST + "\n" + DIGEST,
         'START = b"-----BEGIN PRIVATE KEY-----"\nEND = b"-----END PRIVATE KEY-----"',
     ],

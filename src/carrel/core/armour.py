@@ -1,9 +1,9 @@
 """Private keys in armour: `-----BEGIN … PRIVATE KEY-----`, as files, JSON and code hold them.
 
 Nothing here gives back what it has taken (`++`, `*+`), and what may hold a dash is at most a few
-lines: a block is not read into the next one, so that reading all of them takes linear time. Groups say
-so by `(?>…)`: early releases of Python 3.11 lose their place after a group with `++` or `*+`. They
-are bounded too, as `re` keeps a record of each repetition of a group.
+lines: a block is not read into the next one, so that reading all of them takes linear time. Groups
+say so by `(?>…)`, since early releases of Python 3.11 lose their place after a group with `++` or
+`*+`; they are bounded too, as `re` keeps a record of each repetition of a group.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ _UPPER = re.compile(rb"[A-Z]")
 _PAST_HEX = re.compile(rb"[G-Zg-z]")
 _OF_OPENAI = b"T3BlbkFJ"  # base64 of "OpenAI", in the middle of every newer key
 _OF_ANTHROPIC = re.compile(rb"(?:api|admin|oat|ort|sid)[0-9]{2}-(?=.*[0-9A-Z])[0-9A-Za-z_-]{20,}")
-_NUMBERS = re.compile(rb"(?:[0-9]++-)+")
+_NUMBERS = re.compile(rb"[0-9-]+")
 _FINE_GRAINED = re.compile(rb"[0-9A-Za-z]{22,}")
 
 
