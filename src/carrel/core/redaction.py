@@ -17,6 +17,9 @@ MOST_BYTES = 64 * 1024
 _NEEDLE = 32
 """How much of a value is searched for at first: enough to be rare, and the automaton is small."""
 
+_MOST_LOOKED_AT = 4096
+"""Short texts whose answer is kept: the same paths are written again and again."""
+
 _NAMED_ROUNDS = 8
 """Rounds in which a marker is put in a value's place; ordinary vaults need one or two."""
 
@@ -41,10 +44,11 @@ class Redacted:
 class Redactor:
     """Replaces the secrets of one vault. Made once for a vault's state, used for many contents."""
 
-    __slots__ = ("_every", "_families", "_gate", "_names", "_shapes")
+    __slots__ = ("_every", "_families", "_gate", "_looked_at", "_names", "_shapes")
 
     def __init__(self, secrets: Mapping[str, str], shapes: ShapeMode = ShapeMode.REDACT) -> None:
         self._shapes = shapes
+        self._looked_at: dict[str, tuple[str, ...]] = {}
         self._names: dict[bytes, str] = {}
         for secret_id in sorted(secrets):
             if len(secrets[secret_id]) >= LEAST_CHARACTERS:
@@ -77,7 +81,12 @@ class Redactor:
 
     def finds_in(self, text: str) -> tuple[str, ...]:
         """The names of what would be replaced in a short text, such as a path."""
-        return self.redact(_encoded(text)).replaced
+        found = self._looked_at.get(text)
+        if found is None:
+            if len(self._looked_at) >= _MOST_LOOKED_AT:
+                self._looked_at.clear()
+            found = self._looked_at[text] = self.redact(_encoded(text)).replaced
+        return found
 
     def _spans(self, content: bytes) -> list[Span]:
         """What is to be replaced first: exact values, and shapes where no value is left."""

@@ -69,6 +69,7 @@ def run(settings: Settings, tell: Callable[[Welcome], None], app: str = APP) -> 
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         backlog=2048,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=settings.drain_seconds,

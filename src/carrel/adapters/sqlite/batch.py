@@ -163,6 +163,8 @@ class Batch:
 
     def _full(self, quotas: Iterable[Quota], writes: Sequence[Write]) -> Full | None:
         for quota in quotas:
+            if quota.size is None and all(self._lives(w.scope, w.path) for w in writes):
+                continue  # nothing is added, so nothing can be too many
             final = {w.path: w.entry for w in writes if w.scope == quota.scope}
             before = {path: self._head(quota.scope, path) for path in final}
             files = sum(_count(final[p]) - _count(_said(h)) for p, h in before.items())
