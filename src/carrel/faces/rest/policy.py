@@ -7,7 +7,7 @@ from typing import Final
 from carrel.actions import policies
 from carrel.actions.policies import PolicyForm
 from carrel.core.access import Permission
-from carrel.core.errors import Busy
+from carrel.core.errors import Busy, Malformed
 from carrel.faces.rest.answer import Answer
 from carrel.faces.rest.endpoint import Call, endpoint
 
@@ -28,12 +28,14 @@ async def get(call: Call) -> Answer:
     permission=Permission.TENANT_ADMIN,
     body=PolicyForm,
     answers={200: PolicyForm},
-    refuses=(Busy,),
+    refuses=(Malformed, Busy),
     tag=_TAG,
     idempotent=True,
 )
 async def put(call: Call[PolicyForm]) -> Answer:
     """Replace the policy. What is left out is as it is by default."""
+    if not call.raw:
+        raise Malformed("a policy is needed; an empty one is {}")
     return Answer.json(await policies.put(call.world, call.actor, call.body))
 
 
