@@ -10,7 +10,8 @@ from typing import Any
 
 from carrel.adapters.sqlite.changes import RecordChanges
 from carrel.adapters.sqlite.database import SQL
-from carrel.adapters.sqlite.rows import RECORDS, Row, digest_bytes, head_of, key_of
+from carrel.adapters.sqlite.reader import Learnt
+from carrel.adapters.sqlite.rows import Key, Row, digest_bytes, head_of, key_of, place_of
 from carrel.core.event import UPDATED
 from carrel.core.names import Moment, Path, Scope
 from carrel.core.tree import (
@@ -23,7 +24,6 @@ from carrel.core.tree import (
     Head,
     Outcome,
     Quota,
-    Tree,
     Write,
 )
 
@@ -43,14 +43,14 @@ class Place:
 class Batch:
     """One transaction being built. Nothing it has accepted is visible before ``flush``."""
 
-    def __init__(self, db: sqlite3.Connection, known: Mapping[Any, Any]) -> None:
+    def __init__(self, db: sqlite3.Connection, known: Mapping[Key, Head | None]) -> None:
         """``known`` is what the reader remembers and what cannot have changed meanwhile."""
         self._db = db
         self._known = known
         self.records = RecordChanges(db)
         self._places: dict[Scope, Place] = {}
         self._moved: set[Scope] = set()
-        self._written: dict[int, set[str]] = {}
+        self._written: dict[Key, Head] = {}
         counters = dict(db.execute(SQL["counters"]).fetchall())
         self._content, self._event = counters.get("content", 0), counters.get("event", 0)
         self._started = self._content, self._event
@@ -108,19 +108,14 @@ class Batch:
         found = self._db.execute(SQL["next_in_run"], (run, tenant)).fetchone()
         return found[0] if found else None
 
-    def learnt(self) -> Mapping[Any, Any]:
-        """What is true once this is committed, as the reader would remember it."""
-        told: dict[Any, Any] = {}
-        for scope in self._moved:
-            place = self._places[scope]
-            for text in self._written.get(place.id, ()):
-                head = place.heads[text]
-                assert head
-                tree = Tree(scope, place.revision, {head.path: head})
-                told[key_of(scope, head.path)] = (tree,)
-        if RECORDS in self._known and not self.records.changed:
-            told[RECORDS] = self._known[RECORDS]
-        return told
+    def learnt(self) -> Learnt:
+        """What is true once this is committed."""
+        moved = {scope: self._places[scope] for scope in self._moved}
+        return Learnt(
+            heads=self._written,
+            revisions={place_of(scope): place.revision for scope, place in moved.items()},
+            records_changed=self.records.changed,
+        )
 
     def flush(self) -> None:
         many = self._db.executemany
@@ -150,10 +145,9 @@ class Batch:
         return place.heads[text]
 
     def _found(self, scope: Scope, path: Path, id: int) -> Head | None:
-        if known := self._known.get(key_of(scope, path)):
-            [tree] = known
-            found: Head | None = tree.heads.get(path)
-            return found
+        key = key_of(scope, path)
+        if key in self._known:
+            return self._known[key]
         row = id and self._db.execute(SQL["head"], (id, path.text)).fetchone()
         return head_of(row) if row else None
 
@@ -193,7 +187,7 @@ class Batch:
         place.heads[path.text] = head
         row = (place.id, path.text, version, revision, commit.at, *_columns(entry))
         self._entries[place.id, path.text] = row
-        self._written.setdefault(place.id, set()).add(path.text)
+        self._written[key_of(write.scope, path)] = head
         self._versions.append((*row, commit.by, commit.why, commit.run))
         if version > commit.keep:
             self._prunes.append((place.id, path.text, version - commit.keep))

@@ -6,14 +6,27 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Any, Final, TypeVar
 
-from carrel.adapters.sqlite.database import connect, transaction
+from carrel.adapters.sqlite.database import SQL, connect, transaction
 from carrel.adapters.sqlite.index import WalIndex
+from carrel.adapters.sqlite.rows import RECORDS, Key, head_of, key_of, place_of
+from carrel.core.names import Path, Scope
+from carrel.core.tree import Head, Tree
 
 Found = TypeVar("Found")
 _MOST: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """What a commit has made true: heads by their keys, revisions by their scopes."""
+
+    heads: Mapping[Key, Head]
+    revisions: Mapping[tuple[str, str, str], int]
+    records_changed: bool
 
 
 class Reader:
@@ -26,6 +39,8 @@ class Reader:
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._memo: dict[Any, Any] = {}
+        self._heads: dict[Key, Head | None] = {}
+        self._revisions: dict[tuple[str, str, str], int] = {}
         self._seen = b""
         self.index = WalIndex(file, self.db)
         self.hits = 0
@@ -33,10 +48,7 @@ class Reader:
 
     def remember(self, key: Any, find: Callable[..., Found], *about: Any) -> Found:
         """What ``find`` gives, asked once for as long as nobody commits anything."""
-        version = self.index.version()
-        if version != self._seen or len(self._memo) > _MOST:
-            self._memo.clear()
-            self._seen = version
+        self._refresh()
         found: Found | None = self._memo.get(key)
         if found is None:
             self.misses += 1
@@ -45,17 +57,43 @@ class Reader:
             self.hits += 1
         return found
 
-    def current(self) -> Mapping[Any, Any]:
-        """All that is remembered, if it still holds: for a writer, whom nobody can overtake."""
-        return self._memo if self.index.version() == self._seen else {}
+    def look(self, scope: Scope, path: Path) -> Tree:
+        """What one scope says of one path, known for as long as we see all that is committed."""
+        self._refresh()
+        place, key = place_of(scope), key_of(scope, path)
+        revision = self._revisions.get(place)
+        if revision is None or key not in self._heads:
+            self.misses += 1
+            revision, head = _looked_up(self.db, scope, path)
+            self._revisions[place], self._heads[key] = revision, head
+        else:
+            self.hits += 1
+            head = self._heads[key]
+        return Tree(scope, revision, {path: head} if head else {})
 
-    def adopt(self, before: bytes, after: bytes, learnt: Mapping[Any, Any]) -> None:
-        """Remember what a commit of ours has made true, unless another has come since."""
+    def known_heads(self) -> Mapping[Key, Head | None]:
+        """Heads that are sure to be current: for a writer, whom nobody can overtake."""
+        return self._heads if self.index.version() == self._seen else {}
+
+    def adopt(self, before: bytes, after: bytes, learnt: Learnt) -> None:
+        """Go on from what a commit of ours has made true, unless another has come since."""
         if self._seen == before:
+            records = None if learnt.records_changed else self._memo.get(RECORDS)
             self._memo.clear()
+            if records is not None:
+                self._memo[RECORDS] = records
             self._seen = after
         if self._seen == after:
-            self._memo.update(learnt)
+            self._heads.update(learnt.heads)
+            self._revisions.update(learnt.revisions)
+
+    def _refresh(self) -> None:
+        version = self.index.version()
+        if version != self._seen or len(self._memo) + len(self._heads) > _MOST:
+            self._memo.clear()
+            self._heads.clear()
+            self._revisions.clear()
+            self._seen = version
 
     async def scan(self, find: Callable[[sqlite3.Connection], Found]) -> Found:
         """Run a long read in a thread, on one consistent view."""
@@ -74,3 +112,12 @@ class Reader:
         for db in (self.db, *self._opened):
             db.close()
         self.index.close()
+
+
+def _looked_up(db: sqlite3.Connection, scope: Scope, path: Path) -> tuple[int, Head | None]:
+    """The scope's revision, 0 for one that is not there, and what it says of the path."""
+    ask = (path.text, scope.tenant, scope.kind, scope.name)
+    row = db.execute(SQL["one"], ask).fetchone()
+    if row is None:
+        return 0, None
+    return row[0], None if row[1] is None else head_of(row[1:])

@@ -11,7 +11,7 @@ from typing import Final
 from carrel.adapters.sqlite.batch import Batch
 from carrel.adapters.sqlite.database import SQL, transaction
 from carrel.adapters.sqlite.reader import Reader
-from carrel.adapters.sqlite.rows import AFTER_ANY, head_of, key_of, names, version_of
+from carrel.adapters.sqlite.rows import AFTER_ANY, head_of, names, version_of
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.names import Path, Scope
 from carrel.core.run import Layer
@@ -38,7 +38,7 @@ class SqliteTrees:
         if paths is not None and len(layers) == len(paths) == 1:
             [scope], [path] = layers, paths
             if isinstance(scope, Scope):
-                return self._reader.remember(key_of(scope, path), _one, scope, path)
+                return (self._reader.look(scope, path),)
         wanted = None if paths is None else tuple(paths)
         if wanted is None and self._is_long(layers):
             return await self._reader.scan(lambda db: _read(db, layers, wanted, prefix))
@@ -87,14 +87,6 @@ class SqliteTrees:
 
 def _scope(layer: Scope | Layer) -> Scope:
     return layer.scope if isinstance(layer, Layer) else layer
-
-
-def _one(db: sqlite3.Connection, scope: Scope, path: Path) -> tuple[Tree, ...]:
-    ask = (path.text, scope.tenant, scope.kind, scope.name)
-    row = db.execute(SQL["one"], ask).fetchone()
-    if row is None:
-        return (Tree(scope, 0, {}),)
-    return (Tree(scope, row[0], {} if row[1] is None else {path: head_of(row[1:])}),)
 
 
 def _at_once(

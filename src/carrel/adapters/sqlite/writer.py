@@ -24,6 +24,8 @@ from carrel.adapters.sqlite.checkpoint import Checkpoints
 from carrel.adapters.sqlite.database import connect
 from carrel.adapters.sqlite.lock import Lock
 from carrel.adapters.sqlite.reader import Reader
+from carrel.adapters.sqlite.rows import Key
+from carrel.core.tree import Head
 
 Answer = TypeVar("Answer")
 Work = Callable[[sqlite3.Connection, Batch], Any]
@@ -137,7 +139,7 @@ class Writer:
 
     def _work(self, jobs: Sequence[Job]) -> None:
         """On the loop: everything but the wait for the disk."""
-        done = self._transact(jobs, self.reader.current())
+        done = self._transact(jobs, self.reader.known_heads())
         if isinstance(done, Batch):
             self._errands.put(lambda: self._commit(jobs, done))
         else:
@@ -154,7 +156,9 @@ class Writer:
             self._lock.leave()
             self._loop.call_soon_threadsafe(self._settle, jobs, done)
 
-    def _transact(self, jobs: Sequence[Job], known: Mapping[Any, Any]) -> Batch | BaseException:
+    def _transact(
+        self, jobs: Sequence[Job], known: Mapping[Key, Head | None]
+    ) -> Batch | BaseException:
         """Run the jobs up to their commit; or what went wrong, with nothing done."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
