@@ -72,7 +72,7 @@ async def _first(seconds: float, *waits: Coroutine[Any, Any, Any]) -> None:
 
 async def _tell(world: World, stop: asyncio.Event, courier: Courier) -> None:
     while not stop.is_set():
-        if await nobody_listens(world):
+        if await webhooks.nobody_listens(world):
             await _first(_IDLE, stop.wait())
             continue
         told = await fan_out(world)
@@ -105,19 +105,6 @@ async def fan_out(world: World) -> int:
         ]
         await world.deliveries.enqueue(mark, events[-1].cursor, deliveries)
     return len(events)
-
-
-async def nobody_listens(world: World) -> bool:
-    """Whether there is no webhook at all; then the mark moves past what nobody will be told.
-
-    How far is asked first: a webhook that comes meanwhile hears of all that happens after it.
-    """
-    mark, latest = await world.deliveries.mark(), await world.events.latest()
-    if await world.records.list("", Noun.WEBHOOK, limit=1):
-        return False
-    if latest != mark:
-        await world.deliveries.enqueue(mark, latest, ())
-    return True
 
 
 def _delivery(world: World, event: Event, webhook: Record) -> Delivery:
