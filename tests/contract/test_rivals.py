@@ -69,6 +69,23 @@ async def test_what_one_process_was_told_is_kept_the_next_sees_at_once(world: Wo
             assert await reader.trees.revisions([AGENT]) == (head.revision,)
 
 
+async def test_writing_does_not_hide_what_another_process_wrote_meanwhile(world: World) -> None:
+    """Who knows a file, misses its change and writes elsewhere must not go on as if it knew."""
+    async with world.twin() as other:
+        for n in range(3):
+            await say(world, f"known {n}")
+            [known] = await world.trees.read([AGENT], [SOUL])
+            changed = await say(other, f"changed {n}")
+            await say(world, f"elsewhere {n}", scope=TEMPLATE)
+
+            [seen] = await world.trees.read([AGENT], [SOUL])
+            assert seen.heads[SOUL] == changed != known.heads[SOUL]
+            refused = await attempt(
+                world, "stale", expects=(Expect(AGENT, SOUL, known.version(SOUL)),)
+            )
+            assert isinstance(refused, Conflict)
+
+
 @pytest.mark.parametrize("expect", [Expect(AGENT, SOUL, 0), Expect(AGENT, SOUL, live=False)])
 async def test_of_many_who_create_the_same_path_exactly_one_wins(
     world: World, expect: Expect

@@ -169,6 +169,14 @@ async def test_limits_are_inclusive_and_speak_in_our_own_words(ada: httpx.AsyncC
     assert shown["workspace"]["maxFileBytes"] == 10
 
 
+async def test_a_policy_is_never_reset_by_saying_nothing(ada: httpx.AsyncClient) -> None:
+    await ada.put("/v1/policy", json={"limits": {"maxFiles": 2}})
+    refused = await ada.put("/v1/policy")
+
+    assert (refused.status_code, refused.json()["error"]) == (400, "validation_error")
+    assert (await ada.get("/v1/policy")).json()["limits"]["maxFiles"] == 2
+
+
 async def test_the_largest_file_of_the_worst_characters_fits_into_a_request(
     ada: httpx.AsyncClient,
 ) -> None:
