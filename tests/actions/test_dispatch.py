@@ -75,6 +75,7 @@ async def test_everyone_hears_of_their_own_tenant_only(world: World) -> None:
 async def test_the_first_webhook_hears_nothing_of_what_came_before_it(world: World) -> None:
     box = Mailbox()
     world = replace(world, post=box)
+    assert await webhooks.nobody_listens(world)
     for _ in range(5):
         await write(world, "old.md")
     await webhooks.create(world, ADA, URL, ["*"])
