@@ -20,6 +20,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from msgspec import structs
 from tests.contract.model import Frozen, Model, Texts, merged
 from tests.contract.scenes import NOW, applied, commit, log, run, write
 from tests.contract.worlds import STORES, Place, World
@@ -77,7 +78,7 @@ class Histories(RuleBasedStateMachine):
     def commit_on_what_was_seen(self, writes: Mapping[Key, str | None], wrong: bool) -> None:
         seen = [Expect(s, p, self.model.version(s, p)) for s, p in map(self.place, writes)]
         if wrong:
-            seen[-1] = replace(seen[-1], version=(seen[-1].version or 0) + 1)
+            seen[-1] = structs.replace(seen[-1], version=(seen[-1].version or 0) + 1)
         [outcome] = self.do(self.world.trees.commit([self.asked(writes, expects=tuple(seen))]))
         if wrong:
             assert isinstance(outcome, Conflict)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 from pathlib import Path as File
 
 import pytest
+from msgspec.structs import replace
 from tests.contract.households import (
     KEPT,
     LARGE,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from carrel.core.names import Kind, Path, Scope, digest
 from carrel.core.tree import Blob, Entry, Head, Tree, Write

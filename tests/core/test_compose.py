@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.core.forests import SCOPES, blob, entries, live, paths, stacks, trees, written
 
 from carrel.core.compose import compose, etag_of, offered, resolve, revisions_etag

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.core.forests import PATHS, SCOPES, blob, blobs, paths, stacks, trees, written
 
 from carrel.core import edit

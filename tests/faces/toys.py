@@ -91,7 +91,7 @@ async def echo(call: Call[None, Look]) -> Answer:
 
     And nothing else.
     """
-    heard = {"params": call.params, "query": call.query, "word": call.header("X-Word")}
+    heard = {"params": call.params, "query": call.query, "word": call.header(b"x-word")}
     return Answer.json(heard, headers={"ETag": '"e"'})
 
 
@@ -127,7 +127,7 @@ async def again(call: Call[Note], versions: tuple[int, ...]) -> Answer:
 async def put(call: Call[Note]) -> Answer:
     """Keep a note."""
     world, path, scope = call.world, Path(call.params["path"]), call.actor.scope
-    condition = parse_condition(call.header("If-Match"), call.header("If-None-Match"))
+    condition = parse_condition(call.header(b"if-match"), call.header(b"if-none-match"))
     layers = await world.trees.read([scope], [path])
     [blob] = await world.blobs.put([call.body.text.encode()])
     decided = edit.put(layers, path, blob, condition)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from carrel.actions.rules import Rules, rules_of
 from carrel.core import edit
@@ -40,8 +42,7 @@ _ATTEMPTS: Final = 10
 _TYPE: Final = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,64}/[A-Za-z0-9!#$&^_.+-]{1,64}(;[ -~]{0,96})?")
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True, gc=False):
     """A file as it was stored, which is what its sender is shown."""
 
     file: File
@@ -49,8 +50,7 @@ class Written:
     redacted: Redacted
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
+class Intent(Struct, frozen=True, gc=False):
     """What a writer may say beside the content."""
 
     condition: Condition = UNCONDITIONAL
@@ -108,7 +108,8 @@ async def put(
         raise Malformed("contentType is not a media type")
     await _in_run(world, stack, actor, intent)
     rules = await rules_of(world, actor.tenant)
-    rules.policy.limits_of(stack[0]).admit(len(content))
+    limits = rules.policy.limits_of(stack[0])
+    limits.admit(len(content))
     for _ in range(_ATTEMPTS):
         redacted = _redacted(rules, path, content)
         [blob] = await world.blobs.put([redacted.content])

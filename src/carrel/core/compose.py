@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from carrel.core.names import Path, Scope
 from carrel.core.tree import Blob, Entry, Head, Tree
@@ -13,8 +14,7 @@ Layers = Sequence[Tree]
 """Trees from nearest to farthest: agent, template, defaults; or a single one."""
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True, gc=False):
     """What a workspace shows at one path."""
 
     head: Head
@@ -35,8 +35,7 @@ class File:
         return self.entry.blob
 
 
-@dataclass(frozen=True, slots=True)
-class Workspace:
+class Workspace(Struct, frozen=True, gc=False):
     files: Mapping[Path, File]
     """In order of path."""
     etag: str
@@ -68,7 +67,10 @@ def resolve(path: Path, layers: Layers) -> File | None:
 
 def offered(path: Path, layers: Layers) -> Blob | None:
     """The content that these layers offer for a path, if any."""
-    return next((entry.blob for tree in layers if (entry := tree.entry(path))), None)
+    for tree in layers:
+        if entry := tree.entry(path):
+            return entry.blob
+    return None
 
 
 def file_etag(version: int, scope: Scope, *, alone: bool) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from carrel.core.compose import File, Layers, offered, resolve
 from carrel.core.errors import Malformed, Missing, Stale
@@ -10,8 +10,7 @@ from carrel.core.names import Path
 from carrel.core.tree import MARKDOWN, Blob, Entry, Expect, Write
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True, gc=False):
     """What must be true of the file as the caller last saw it, composed, for the write to go on."""
 
     etags: frozenset[str] | None = None
@@ -43,11 +42,10 @@ def parse_condition(if_match: str | None, if_none_match: str | None) -> Conditio
 
 def entity_tags(header: str) -> frozenset[str]:
     """The tags of an If-Match or If-None-Match list, quotes kept; none of ours holds a comma."""
-    return frozenset(tag.strip() for tag in header.split(",") if tag.strip())
+    return frozenset([tag.strip() for tag in header.split(",") if tag.strip()])
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True, gc=False):
     """A decision: everything it read becomes an expectation, so a retry is the only race left."""
 
     expects: tuple[Expect, ...]

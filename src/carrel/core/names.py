@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final, NewType
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from carrel.core.errors import Malformed
 
@@ -33,8 +35,7 @@ def digest(content: bytes) -> Digest:
     return Digest("sha256:" + hashlib.sha256(content).hexdigest())
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Path:
+class Path(Struct, frozen=True, order=True, gc=False, cache_hash=True):
     """Where a file lives in a workspace: relative, forward-slashed, in NFC, with no way out."""
 
     text: str
@@ -45,7 +46,7 @@ class Path:
         text = unicodedata.normalize("NFC", self.text)
         if problem := _problem(text):
             raise Malformed(f"{_shown(self.text)} is not a workspace path: {problem}")
-        object.__setattr__(self, "text", text)
+        force_setattr(self, "text", text)
 
     def __str__(self) -> str:
         return self.text
@@ -106,8 +107,7 @@ class Kind(StrEnum):
     ITEMS = "items"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Scope:
+class Scope(Struct, frozen=True, order=True, gc=False, cache_hash=True):
     """The owner of one tree. The tenant comes from the credential, never from the request."""
 
     tenant: str

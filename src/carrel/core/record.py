@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from msgspec import Struct
+
 from carrel.core.names import Moment
 
 
@@ -73,8 +75,7 @@ class Deed:
     """The records that it changed, as ``noun/id``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shelf:
+class Shelf(Struct, frozen=True, gc=False):
     """All records of one noun in one tenant, at the revision that rises with any change there."""
 
     tenant: str

@@ -7,8 +7,10 @@ says what it saw (expects) and what it wants (writes, changes); a store applies 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from carrel.core.names import Digest, Moment, Path, Scope
 from carrel.core.record import Change, Shelf
@@ -16,17 +18,24 @@ from carrel.core.record import Change, Shelf
 MARKDOWN = "text/markdown"
 
 
-@dataclass(frozen=True, slots=True)
-class Blob:
+class Blob(Struct, frozen=True, eq=False, gc=False):
     """Content by name. ``ref`` says where a store keeps it, and only that store reads it."""
 
     digest: Digest
     size: int
-    ref: Any = field(default=None, compare=False, repr=False)
+    ref: Any = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Blob) and (self.digest, self.size) == (other.digest, other.size)
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"Blob({self.digest!r}, {self.size})"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True, gc=False):
     """What one scope says about one path.
 
     ``base`` is what lay beneath when this was written or last reviewed. Hence a pin is simply an
@@ -38,8 +47,7 @@ class Entry:
     type: str = MARKDOWN
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True, gc=False):
     """The latest that a scope said about a path; ``entry`` None is a tombstone."""
 
     path: Path
@@ -51,8 +59,7 @@ class Head:
     entry: Entry | None
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True, gc=False):
     """One line of a path's history: what was said, and by whom, why and in which run."""
 
     head: Head
@@ -61,8 +68,7 @@ class Version:
     run: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(Struct, frozen=True, gc=False):
     scope: Scope
     revision: int
     """Rises with every commit to this scope, so equal revisions mean equal trees."""
@@ -79,8 +85,7 @@ class Tree:
         return head.version if head else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Expect:
+class Expect(Struct, frozen=True, gc=False):
     """What a decision saw of one path: its version (0 = never was), or only whether it lives."""
 
     scope: Scope
@@ -94,16 +99,14 @@ class Expect:
         return self.live is None or self.live == bool(found and found.entry)
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(Struct, frozen=True, gc=False):
     scope: Scope
     path: Path
     entry: Entry | None
     """None leaves a tombstone, so that the path is absent here, or inherited again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quota:
+class Quota(Struct, frozen=True, gc=False):
     """How much one scope may hold once a commit has been applied to it."""
 
     scope: Scope
@@ -122,8 +125,7 @@ class ReceiptKey:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Struct, frozen=True, gc=False):
     """What was seen and what is wanted, applied whole or not at all in one transaction."""
 
     writes: tuple[Write, ...]
@@ -143,14 +145,12 @@ class Commit:
     """Marked with the outcome in the same transaction, so a repeated request finds it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True, gc=False):
     heads: tuple[Head, ...]
     """What each write became, in order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Struct, frozen=True, gc=False):
     """Not applied: this expectation no longer held."""
 
     expected: Expect | Shelf | Change
@@ -160,8 +160,7 @@ class Conflict:
     """For a Change, the name that another record already has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Full:
+class Full(Struct, frozen=True, gc=False):
     """Not applied: it would have taken a scope over its quota."""
 
     quota: Quota

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
 from carrel.adapters.sqlite.changes import RecordChanges
 from carrel.adapters.sqlite.database import SQL
-from carrel.adapters.sqlite.reader import Learnt
-from carrel.adapters.sqlite.rows import Key, Row, digest_bytes, head_of, key_of, place_of
+from carrel.adapters.sqlite.known import Known, Place
+from carrel.adapters.sqlite.rows import Key, Row, digest_bytes, head_of
 from carrel.core.event import UPDATED
 from carrel.core.names import Moment, Path, Scope
 from carrel.core.tree import (
@@ -28,32 +28,21 @@ from carrel.core.tree import (
 )
 
 
-@dataclass(slots=True)
-class Place:
-    """A scope as this transaction has it so far; ``id`` 0 means that it has no row yet."""
-
-    id: int
-    revision: int
-    files: int
-    size: int
-    heads: dict[str, Head | None] = field(default_factory=dict)
-    """What it says now of the paths that were looked at."""
-
-
 class Batch:
     """One transaction being built. Nothing it has accepted is visible before ``flush``."""
 
-    def __init__(self, db: sqlite3.Connection, known: Mapping[Key, Head | None]) -> None:
-        """``known`` is what the reader remembers and what cannot have changed meanwhile."""
+    def __init__(
+        self, db: sqlite3.Connection, known: Known, heads: Mapping[Key, Head | None]
+    ) -> None:
+        """``heads`` is what the reader remembers and what cannot have changed meanwhile."""
         self._db = db
         self._known = known
-        self.records = RecordChanges(db)
-        self._places: dict[Scope, Place] = {}
-        self._moved: set[Scope] = set()
-        self._written: dict[Key, Head] = {}
-        counters = dict(db.execute(SQL["counters"]).fetchall())
-        self._content, self._event = counters.get("content", 0), counters.get("event", 0)
-        self._started = self._content, self._event
+        self._remembered = heads
+        self._heads: dict[Key, Head | None] = {}
+        self.records = RecordChanges(db, known.shelves)
+        self.written: dict[Key, Head] = {}
+        self.moved: dict[Scope, Place] = {}
+        self._started = known.content, known.event
         self._contents: list[Row] = []
         self._versions: list[Row] = []
         self._entries: dict[tuple[int, str], Row] = {}
@@ -64,24 +53,27 @@ class Batch:
         """Check everything before keeping anything, so that a refusal leaves no trace."""
         if refused := self._conflict(commit):
             return refused
-        writes = [w for w in commit.writes if w.entry or self._lives(w.scope, w.path)]
+        asked = commit.writes
+        writes = [w for w in asked if w.entry is not None or self._lives(w.scope, w.path)]
         if full := self._full(commit.quotas, writes):
             return full
-        self.records.apply(commit)
-        revisions = {scope: self._advance(scope) for scope in {w.scope for w in writes}}
-        written = {id(w): self._write(w, revisions[w.scope], commit) for w in writes}
-        heads = tuple(written.get(id(w)) or self._untouched(w, commit) for w in commit.writes)
+        if commit.changes:
+            self.records.apply(commit)
+        places = {scope: self._advance(scope) for scope in {w.scope for w in writes}}
+        heads = [self._write(w, places[w.scope], commit) for w in writes]
+        if len(writes) < len(asked):
+            written = {id(w): head for w, head in zip(writes, heads, strict=True)}
+            heads = [written.get(id(w)) or self._untouched(w, commit) for w in asked]
         if commit.receipt:
             self._mark(commit, heads)
-        return Applied(heads)
+        return Applied(tuple(heads))
 
     def place(self, scope: Scope) -> Place:
-        place = self._places.get(scope)
+        place = self._known.places.get(scope)
         if place is None:
-            found = self._db.execute(
-                SQL["scope"], (scope.tenant, scope.kind, scope.name)
-            ).fetchone()
-            place = self._places[scope] = Place(*(found or (0, 0, 0, 0)))
+            ask = (scope.tenant, scope.kind, scope.name)
+            found = self._db.execute(SQL["scope"], ask).fetchone()
+            place = self._known.places[scope] = Place(*(found or (0, 0, 0, 0)))
         return place
 
     def settled(self, scope: Scope) -> Place:
@@ -101,34 +93,30 @@ class Batch:
         told: tuple[str, str, Moment],
     ) -> None:
         """Log an event, told as its type, its payload in JSON and its moment."""
-        self._event += 1
-        self._events.append((self._event, tenant, scope, run, sequence, *told))
+        self._known.event += 1
+        self._events.append((self._known.event, tenant, scope, run, sequence, *told))
 
     def next_in_run(self, run: str, tenant: str) -> int | None:
         found = self._db.execute(SQL["next_in_run"], (run, tenant)).fetchone()
         return found[0] if found else None
 
-    def learnt(self) -> Learnt:
-        """What is true once this is committed."""
-        moved = {scope: self._places[scope] for scope in self._moved}
-        return Learnt(
-            heads=self._written,
-            revisions={place_of(scope): place.revision for scope, place in moved.items()},
-            records_changed=self.records.changed,
-        )
-
     def flush(self) -> None:
-        many = self._db.executemany
-        many(SQL["add_content"], self._contents)
-        many(SQL["add_version"], self._versions)
-        many(SQL["set_entry"], self._entries.values())
-        many(SQL["add_event"], self._events)
-        many(SQL["prune_version"], self._prunes)
-        moved = (self._places[scope] for scope in self._moved)
-        many(SQL["move_scope"], [(p.revision, p.files, p.size, p.id) for p in moved])
-        if (self._content, self._event) != self._started:
-            values = [("content", self._content), ("event", self._event)]
-            many(SQL["set_counter"], values)
+        moved = [(p.revision, p.files, p.size, p.id) for p in self.moved.values()]
+        known = self._known
+        counters: Sequence[Row] = ()
+        if (known.content, known.event) != self._started:
+            counters = (("content", known.content), ("event", known.event))
+        for statement, rows in (
+            ("add_content", self._contents),
+            ("add_version", self._versions),
+            ("set_entry", self._entries.values()),
+            ("add_event", self._events),
+            ("prune_version", self._prunes),
+            ("move_scope", moved),
+            ("set_counter", counters),
+        ):
+            if rows:
+                self._db.executemany(SQL[statement], rows)
         self.records.flush()
 
     def _conflict(self, commit: Commit) -> Conflict | None:
@@ -139,17 +127,15 @@ class Batch:
         return self.records.conflict(commit)
 
     def _head(self, scope: Scope, path: Path) -> Head | None:
-        place, text = self.place(scope), path.text
-        if text not in place.heads:
-            place.heads[text] = self._found(scope, path, place.id)
-        return place.heads[text]
-
-    def _found(self, scope: Scope, path: Path, id: int) -> Head | None:
-        key = key_of(scope, path)
-        if key in self._known:
-            return self._known[key]
+        key = (scope, path)
+        if key in self._heads:
+            return self._heads[key]
+        if key in self._remembered:
+            return self._remembered[key]
+        id = self.place(scope).id
         row = id and self._db.execute(SQL["head"], (id, path.text)).fetchone()
-        return head_of(row) if row else None
+        head = self._heads[key] = head_of(row) if row else None
+        return head
 
     def _lives(self, scope: Scope, path: Path) -> bool:
         head = self._head(scope, path)
@@ -157,7 +143,7 @@ class Batch:
 
     def _full(self, quotas: Iterable[Quota], writes: Sequence[Write]) -> Full | None:
         for quota in quotas:
-            if quota.size is None and all(self._lives(w.scope, w.path) for w in writes):
+            if quota.size is None and all([self._lives(w.scope, w.path) for w in writes]):
                 continue  # nothing is added, so nothing can be too many
             final = {w.path: w.entry for w in writes if w.scope == quota.scope}
             before = {path: self._head(quota.scope, path) for path in final}
@@ -170,31 +156,31 @@ class Batch:
                 return Full(quota, place.files + files, place.size + size)
         return None
 
-    def _advance(self, scope: Scope) -> int:
-        place = self.settled(scope)
+    def _advance(self, scope: Scope) -> Place:
+        place = self.moved[scope] = self.settled(scope)
         place.revision += 1
-        self._moved.add(scope)
-        return place.revision
+        return place
 
-    def _write(self, write: Write, revision: int, commit: Commit) -> Head:
-        place, path = self._places[write.scope], write.path
-        was = place.heads[path.text] if path.text in place.heads else self._head(write.scope, path)
-        version = (was.version if was else 0) + 1
-        entry = write.entry and self._stored(write.entry, commit.at)
-        place.files += _count(entry) - _count(_said(was))
-        place.size += _size(entry) - _size(_said(was))
-        head = Head(path, version, revision, commit.at, entry)
-        place.heads[path.text] = head
-        row = (place.id, path.text, version, revision, commit.at, *_columns(entry))
-        self._entries[place.id, path.text] = row
-        self._written[key_of(write.scope, path)] = head
+    def _write(self, write: Write, place: Place, commit: Commit) -> Head:
+        path, at, text = write.path, commit.at, write.path.text
+        was = self._head(write.scope, path)
+        version = was.version + 1 if was else 1
+        before = was.entry if was else None
+        entry = write.entry and self._stored(write.entry, at)
+        if entry is None or before is None:
+            place.files += _count(entry) - _count(before)
+        place.size += _size(entry) - _size(before)
+        head = Head(path, version, place.revision, at, entry)
+        key = (write.scope, path)
+        self._heads[key] = self.written[key] = head
+        row = (place.id, text, version, place.revision, at, *_columns(entry))
+        self._entries[place.id, text] = row
         self._versions.append((*row, commit.by, commit.why, commit.run))
         if version > commit.keep:
-            self._prunes.append((place.id, path.text, version - commit.keep))
-        payload = f'{{"path":{json.dumps(path.text)},"version":{version}}}'
+            self._prunes.append((place.id, text, version - commit.keep))
+        payload = f'{{"path":{quoted(text)},"version":{version}}}'
         sequence = self.next_in_run(commit.run, write.scope.tenant) if commit.run else None
-        told = (UPDATED, payload, commit.at)
-        self.tell(write.scope.tenant, place.id, commit.run, sequence, told)
+        self.tell(write.scope.tenant, place.id, commit.run, sequence, (UPDATED, payload, at))
         return head
 
     def _stored(self, entry: Entry, at: Moment) -> Entry:
@@ -206,9 +192,10 @@ class Batch:
         """The blob with a row: its own where it has one, else a new one."""
         if isinstance(blob.ref, int):
             return blob
-        self._content += 1
-        self._contents.append((self._content, digest_bytes(blob.digest), blob.size, at, blob.ref))
-        return Blob(blob.digest, blob.size, self._content)
+        self._known.content += 1
+        id = self._known.content
+        self._contents.append((id, digest_bytes(blob.digest), blob.size, at, blob.ref))
+        return Blob(blob.digest, blob.size, id)
 
     def _untouched(self, write: Write, commit: Commit) -> Head:
         absent = Head(write.path, 0, self.place(write.scope).revision, commit.at, None)

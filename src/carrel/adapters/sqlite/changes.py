@@ -17,9 +17,9 @@ _Key = tuple[str, Noun, str]
 class RecordChanges:
     """The records' part of one transaction. Changes are rare, so they are written at once."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, shelves: dict[tuple[str, Noun], int]) -> None:
         self._db = db
-        self._shelves: dict[tuple[str, Noun], int] = {}
+        self._shelves = shelves
         self.changed = False
 
     def conflict(self, commit: Commit) -> Conflict | None:
@@ -55,10 +55,11 @@ class RecordChanges:
 
     def _shelf(self, shelf: Shelf) -> int:
         key = (shelf.tenant, shelf.noun)
-        if key not in self._shelves:
+        known = self._shelves.get(key)
+        if known is None:
             found = self._db.execute(SQL["shelf"], key).fetchone()
-            self._shelves[key] = found[0] if found else 0
-        return self._shelves[key]
+            known = self._shelves[key] = found[0] if found else 0
+        return known
 
     def _find(self, change: Change) -> Record | None:
         row = self._db.execute(SQL["record"], (change.tenant, change.noun, change.id)).fetchone()

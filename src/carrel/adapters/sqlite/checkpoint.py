@@ -26,6 +26,7 @@ class Checkpoints:
         self._db = connect(file)
         self._index = WalIndex(file, self._db)
         self._noted = 0
+        self.running = False
         self._due = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="carrel-checkpoint", daemon=True)
@@ -38,6 +39,7 @@ class Checkpoints:
             self._noted = 0
         if frames > self._noted + _PAGES:
             self._noted = frames
+            self.running = True
             self._due.set()
 
     def close(self) -> None:
@@ -64,6 +66,7 @@ class Checkpoints:
                     with lock.held():
                         self._pass()
                     self._counts.checkpoints += 1
+                self.running = False
 
     def _pass(self) -> None:
         self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()

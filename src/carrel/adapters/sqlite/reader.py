@@ -6,27 +6,17 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Any, Final, TypeVar
 
 from carrel.adapters.sqlite.database import SQL, connect, transaction
 from carrel.adapters.sqlite.index import WalIndex
-from carrel.adapters.sqlite.rows import RECORDS, Key, head_of, key_of, place_of
+from carrel.adapters.sqlite.rows import RECORDS, Key, head_of
 from carrel.core.names import Path, Scope
 from carrel.core.tree import Head, Tree
 
 Found = TypeVar("Found")
 _MOST: Final = 20_000
-
-
-@dataclass(frozen=True, slots=True)
-class Learnt:
-    """What a commit has made true: heads by their keys, revisions by their scopes."""
-
-    heads: Mapping[Key, Head]
-    revisions: Mapping[tuple[str, str, str], int]
-    records_changed: bool
 
 
 class Reader:
@@ -40,7 +30,7 @@ class Reader:
         self._opened: list[sqlite3.Connection] = []
         self._memo: dict[Any, Any] = {}
         self._heads: dict[Key, Head | None] = {}
-        self._revisions: dict[tuple[str, str, str], int] = {}
+        self._revisions: dict[Scope, int] = {}
         self._seen = b""
         self.index = WalIndex(file, self.db)
         self.hits = 0
@@ -60,12 +50,12 @@ class Reader:
     def look(self, scope: Scope, path: Path) -> Tree:
         """What one scope says of one path, known for as long as we see all that is committed."""
         self._refresh()
-        place, key = place_of(scope), key_of(scope, path)
-        revision = self._revisions.get(place)
+        key = (scope, path)
+        revision = self._revisions.get(scope)
         if revision is None or key not in self._heads:
             self.misses += 1
             revision, head = _looked_up(self.db, scope, path)
-            self._revisions[place], self._heads[key] = revision, head
+            self._revisions[scope], self._heads[key] = revision, head
         else:
             self.hits += 1
             head = self._heads[key]
@@ -75,17 +65,25 @@ class Reader:
         """Heads that are sure to be current: for a writer, whom nobody can overtake."""
         return self._heads if self.index.version() == self._seen else {}
 
-    def adopt(self, before: bytes, after: bytes, learnt: Learnt) -> None:
+    def adopt(
+        self,
+        before: bytes,
+        after: bytes,
+        heads: Mapping[Key, Head],
+        revisions: Mapping[Scope, int],
+        *,
+        records_changed: bool,
+    ) -> None:
         """Go on from what a commit of ours has made true, unless another has come since."""
         if self._seen == before:
-            records = None if learnt.records_changed else self._memo.get(RECORDS)
+            records = None if records_changed else self._memo.get(RECORDS)
             self._memo.clear()
             if records is not None:
                 self._memo[RECORDS] = records
             self._seen = after
         if self._seen == after:
-            self._heads.update(learnt.heads)
-            self._revisions.update(learnt.revisions)
+            self._heads.update(heads)
+            self._revisions.update(revisions)
 
     def _refresh(self) -> None:
         version = self.index.version()

@@ -19,16 +19,8 @@ RECORDS: Final = "records"
 """Under which the reader remembers the revision of all records."""
 
 
-Key = tuple[str, str, str, str]
-"""Under which the reader remembers what one scope says of one path; words are quick to hash."""
-
-
-def key_of(scope: Scope, path: Path) -> Key:
-    return (scope.tenant, scope.kind, scope.name, path.text)
-
-
-def place_of(scope: Scope) -> tuple[str, str, str]:
-    return (scope.tenant, scope.kind, scope.name)
+Key = tuple[Scope, Path]
+"""Under which is remembered what one scope says of one path."""
 
 
 def blob_of(id: int, digest: bytes, size: int) -> Blob:

@@ -66,15 +66,15 @@ class SqliteTrees:
     async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
         if not commits:
             return ()
-        writes = sum(len(commit.writes) + len(commit.changes) for commit in commits)
+        writes = sum([len(commit.writes) + len(commit.changes) for commit in commits])
         work = partial(self._apply, commits)
         return await self._writer.do(work, long=writes > _MANY)
 
     def _apply(
         self, commits: Sequence[Commit], _: sqlite3.Connection, batch: Batch
     ) -> tuple[Outcome, ...]:
-        outcomes = tuple(batch.apply(commit) for commit in commits)
-        applied = sum(isinstance(outcome, Applied) for outcome in outcomes)
+        outcomes = tuple([batch.apply(commit) for commit in commits])
+        applied = sum([isinstance(outcome, Applied) for outcome in outcomes])
         self._writer.counts.commits += applied
         self._writer.counts.conflicts += len(outcomes) - applied
         return outcomes

@@ -17,11 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path as File
+from time import perf_counter
 from typing import Any, Final, TypeVar
 
 from carrel.adapters.sqlite.batch import Batch
 from carrel.adapters.sqlite.checkpoint import Checkpoints
 from carrel.adapters.sqlite.database import connect
+from carrel.adapters.sqlite.known import Known
 from carrel.adapters.sqlite.lock import Lock
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Key
@@ -32,6 +34,9 @@ Work = Callable[[sqlite3.Connection, Batch], Any]
 
 _MOST: Final = 64
 """Jobs a group, so that the loop is never held for long."""
+
+_QUICK: Final = 0.002
+_STREAK: Final = 16
 
 
 @dataclass(slots=True)
@@ -71,7 +76,12 @@ class Writer:
         self._idle = asyncio.Event()
         self._idle.set()
         self._closed = False
+        self._known: Known | None = None
         self._before = b""
+        """The index as the transaction under way found it."""
+        self._left = b""
+        """And as our last one left it."""
+        self._streak = 0
         self._alone = 0
         """How many jobs are still to be tried one by one, after a group of them has failed."""
         self._errands: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -141,7 +151,10 @@ class Writer:
         """On the loop: everything but the wait for the disk."""
         done = self._transact(jobs, self.reader.known_heads())
         if isinstance(done, Batch):
-            self._errands.put(lambda: self._commit(jobs, done))
+            if self._streak >= _STREAK and not self._checkpoints.running:
+                self._settle(jobs, *self._committed(done))
+            else:
+                self._errands.put(lambda: self._commit(jobs, done))
         else:
             self._lock.leave()
             self._settle(jobs, done)
@@ -157,34 +170,48 @@ class Writer:
             self._loop.call_soon_threadsafe(self._settle, jobs, done)
 
     def _transact(
-        self, jobs: Sequence[Job], known: Mapping[Key, Head | None]
+        self, jobs: Sequence[Job], heads: Mapping[Key, Head | None]
     ) -> Batch | BaseException:
         """Run the jobs up to their commit; or what went wrong, with nothing done."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
             self._before = self.reader.index.version()
-            batch = Batch(self._db, known)
+            batch = Batch(self._db, self._sure(), heads)
             for job in jobs:
                 job.answer = job.work(self._db, batch)
             batch.flush()
         except BaseException as problem:  # whatever it is, it is its sender's answer
-            with suppress(sqlite3.Error):
-                self._db.execute("ROLLBACK")
+            self._undo()
             return problem
         return batch
 
+    def _sure(self) -> Known:
+        """What we know, if nobody has committed since we did; asked while nobody can."""
+        if self._known is None or self._before != self._left or self._known.crowded:
+            self._known = Known(self._db)
+        return self._known
+
+    def _undo(self) -> None:
+        self._known = None
+        with suppress(sqlite3.Error):
+            self._db.execute("ROLLBACK")
+
     def _commit(self, jobs: Sequence[Job], batch: Batch) -> None:
-        """In the thread: make it durable."""
-        problem = None
+        """In the thread."""
+        self._loop.call_soon_threadsafe(self._settle, jobs, *self._committed(batch))
+
+    def _committed(self, batch: Batch) -> tuple[BaseException | None, Batch, bytes]:
+        """Make it durable."""
+        problem, began = None, perf_counter()
         try:
             self._db.execute("COMMIT")
         except BaseException as failed:  # a full disk, say: nothing of the group was done
             problem = failed
-            with suppress(sqlite3.Error):
-                self._db.execute("ROLLBACK")
-        after = self.reader.index.version()
+            self._undo()
+        after = self._left = self.reader.index.version()
         self._lock.leave()
-        self._loop.call_soon_threadsafe(self._settle, jobs, problem, batch, after)
+        self._streak = self._streak + 1 if perf_counter() - began < _QUICK else 0
+        return problem, batch, after
 
     def _settle(
         self,
@@ -195,7 +222,11 @@ class Writer:
     ) -> None:
         """On the loop: answer everybody, or, where one of many is to blame, try one by one."""
         if problem is None and batch is not None:
-            self.reader.adopt(self._before, after, batch.learnt())
+            revisions = {scope: place.revision for scope, place in batch.moved.items()}
+            changed = batch.records.changed
+            self.reader.adopt(
+                self._before, after, batch.written, revisions, records_changed=changed
+            )
             self.counts.transactions += 1
             self.counts.jobs += len(jobs)
             self.on_commit()

@@ -19,6 +19,7 @@ from carrel.faces.rest.idempotency import HEADER, once
 from carrel.faces.rest.logs import REQUEST_ID, RequestLog
 from carrel.faces.rest.metrics import Metrics
 from carrel.faces.rest.pages import pages
+from carrel.faces.rest.patience import Patience
 from carrel.faces.rest.problems import (
     TOO_SLOW,
     WRONG_METHOD,
@@ -96,13 +97,16 @@ class Rest:
         self._routes: Routes[Bound] = Routes()
         self._mounts: list[Mount] = []
         self._streams = Streams(closing)
+        self._patience = Patience()
         self._unknown = metrics.meter("(unknown)", "*")
         self._process = world.clock.fresh("req")
         self._count = 0
 
     def add(self, endpoint: Endpoint, limits: Limits) -> None:
         meter = self._metrics.meter(endpoint.path, endpoint.method)
-        self._routes.add(endpoint.method, endpoint.path, Bound(endpoint, meter, limits))
+        self._routes.add(
+            endpoint.method, endpoint.path, Bound(endpoint, meter, limits, self._patience)
+        )
 
     def mount(self, mount: Mount) -> None:
         self._mounts.append(mount)

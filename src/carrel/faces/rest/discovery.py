@@ -61,7 +61,7 @@ async def discovery(call: Call) -> Answer:
 
 
 async def _limits(call: Call) -> Limits:
-    given = call.header("authorization") or ""
+    given = call.header(b"authorization") or ""
     if not given.lower().startswith("bearer "):
         return Limits()
     try:

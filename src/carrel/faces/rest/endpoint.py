@@ -90,8 +90,9 @@ class Call(Generic[B, Q]):
             raise Unauthenticated("a credential is needed")
         return self._actor
 
-    def header(self, name: str) -> str | None:
-        value = self._headers.get(name.lower().encode("latin-1"))
+    def header(self, name: bytes) -> str | None:
+        """What a header says; its name is in lower case."""
+        value = self._headers.get(name)
         return None if value is None else value.decode("latin-1")
 
 

@@ -83,7 +83,7 @@ def run_event(event: Event) -> RunEvent:
 
 def since(call: Call[Any, Any]) -> str | None:
     """Where the caller left off."""
-    return call.header("last-event-id") or getattr(call.query, "since", None)
+    return call.header(b"last-event-id") or getattr(call.query, "since", None)
 
 
 async def poured(start: str, batches: Batches, of_run: bool = False) -> AsyncIterator[bytes]:

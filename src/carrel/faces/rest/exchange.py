@@ -10,6 +10,7 @@ from carrel.core.access import Actor
 from carrel.core.errors import Forbidden
 from carrel.faces.rest.endpoint import Call, Endpoint, Headers
 from carrel.faces.rest.metrics import Meter
+from carrel.faces.rest.patience import Patience
 from carrel.faces.rest.reading import (
     BodyReader,
     Limits,
@@ -25,14 +26,27 @@ from carrel.faces.rest.sse import Send
 class Bound:
     """An endpoint with everything that can be worked out before a request comes."""
 
-    __slots__ = ("body", "endpoint", "limits", "meter", "most", "public", "query", "run")
+    __slots__ = (
+        "body",
+        "endpoint",
+        "limits",
+        "meter",
+        "most",
+        "patience",
+        "public",
+        "query",
+        "run",
+    )
 
-    def __init__(self, endpoint: Endpoint, meter: Meter, limits: Limits) -> None:
+    def __init__(
+        self, endpoint: Endpoint, meter: Meter, limits: Limits, patience: Patience
+    ) -> None:
         self.endpoint = endpoint
         self.run = endpoint.run
         self.public = endpoint.public
         self.meter = meter
         self.limits = limits
+        self.patience = patience
         self.query = QueryReader(endpoint.query, endpoint.loose_query)
         self.body = None if endpoint.body in (None, bytes) else BodyReader(endpoint.body)
         self.most = limits.body if endpoint.max_body is None else endpoint.max_body
@@ -47,7 +61,7 @@ class Bound:
     async def read(self, call: Call[Any, Any], exchange: Exchange) -> None:
         """Take in the body. Raises Malformed, BodyTooLarge, TooSlow or Gone."""
         headers = exchange.headers
-        call.raw = await read_body(exchange.receive, headers, self.most, self.limits)
+        call.raw = await read_body(exchange.receive, headers, self.most, self.limits, self.patience)
         call.body = call.raw if self.body is None else self.body.read(call.raw, headers)
 
 

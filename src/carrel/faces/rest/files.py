@@ -15,7 +15,7 @@ from carrel.core.compose import File
 from carrel.core.edit import entity_tags, parse_condition
 from carrel.core.errors import Busy, Malformed, Missing, Stale, Taken, TooLarge
 from carrel.core.names import Path, Scope, Stack, wire_path
-from carrel.faces.rest.answer import JSON_TYPE, Answer
+from carrel.faces.rest.answer import JSON_TYPE, Answer, encode
 from carrel.faces.rest.endpoint import (
     IF_ABSENT,
     IF_MATCH,
@@ -122,10 +122,10 @@ PLACES: Final = (
 
 def intent_of(call: Asked, type: str | None = None) -> Intent:
     return Intent(
-        condition=parse_condition(call.header("if-match"), call.header("if-none-match")),
+        condition=parse_condition(call.header(b"if-match"), call.header(b"if-none-match")),
         type=type,
-        why=_reason(call.header("carrel-reason")),
-        run=call.header("carrel-run"),
+        why=_reason(call.header(b"carrel-reason")),
+        run=call.header(b"carrel-run"),
         receipt=call.receipt,
     )
 
@@ -151,7 +151,7 @@ _PRIVATE: Final = (b"cache-control", b"private, no-cache")
 
 def matches(call: Asked, etag: str) -> bool:
     """Whether the caller already has what this tag names."""
-    known = call.header("if-none-match")
+    known = call.header(b"if-none-match")
     return known is not None and bool({etag, "*"} & entity_tags(known))
 
 
@@ -287,10 +287,11 @@ def _put(place: Place) -> Endpoint:
 
 
 def written_answer(place: Place, written: Written) -> Answer:
-    headers = {"ETag": written.file.etag}
+    headers = [JSON_TYPE, (b"etag", written.file.etag.encode())]
     if written.redacted.warned:
-        headers["Carrel-Warning"] = "looks like a secret: " + ", ".join(written.redacted.warned)
-    return Answer.json(place.shown(written.file, written.content), headers=headers)
+        warning = "looks like a secret: " + ", ".join(written.redacted.warned)
+        headers.append((b"carrel-warning", warning.encode("latin-1")))
+    return Answer(200, encode(place.shown(written.file, written.content)), headers)
 
 
 def _delete(place: Place) -> Endpoint:

@@ -143,7 +143,7 @@ def _changed(difference: Difference, text: str | None = None) -> Changed:
 async def log(call: Call[None, LogQuery]) -> Answer:
     """Show a run's log as JSON, or follow it where text/event-stream is accepted."""
     run = await runs.get(call.world, call.actor, call.params["id"])
-    if EVENT_STREAM in (call.header("accept") or ""):
+    if EVENT_STREAM in (call.header(b"accept") or ""):
         stream = await streams.listen_to_run(call.world, run, since(call))
         return Answer.stream(poured(*stream, of_run=True))
     wanted = Filter(run.tenant, run=run.id)

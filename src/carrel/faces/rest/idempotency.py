@@ -26,7 +26,7 @@ _KEY: Final = re.compile(rb"[\x21-\x7e]{1,255}")
 _CONTEXT: Final = "receipt"
 _KEPT: Final = (b"content-type", b"etag", b"location")
 _PASSING: Final = frozenset({400, 401, 403, 408, 429})
-_CONDITIONS: Final = ("If-Match", "If-None-Match")
+_CONDITIONS: Final = (b"if-match", b"if-none-match")
 _WAITS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 0.64)
 
 

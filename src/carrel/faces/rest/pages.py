@@ -26,7 +26,7 @@ def pages(endpoints: Sequence[Endpoint], title: str, version: str) -> list[Endpo
     async def description(call: Call[None]) -> Answer:
         """This description of the API, as OpenAPI 3.1."""
         tag = (made[0].header(b"etag") or b"").decode()
-        return Answer.empty(304, {"ETag": tag}) if call.header("If-None-Match") == tag else made[0]
+        return Answer.empty(304, {"ETag": tag}) if call.header(b"if-none-match") == tag else made[0]
 
     told = [
         endpoint(

@@ -15,6 +15,7 @@ from msgspec import inspect
 
 from carrel.core.errors import BodyTooLarge, Malformed
 from carrel.faces.rest.endpoint import Headers
+from carrel.faces.rest.patience import Patience
 
 Message: TypeAlias = Mapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -50,29 +51,29 @@ def joined(pairs: Iterable[tuple[bytes, bytes]]) -> Headers:
     return headers
 
 
-async def read_body(receive: Receive, headers: Headers, most: int, limits: Limits) -> bytes:
+async def read_body(
+    receive: Receive, headers: Headers, most: int, limits: Limits, patience: Patience
+) -> bytes:
     """The whole body. Raises BodyTooLarge, TooSlow or Gone."""
     declared = headers.get(b"content-length", b"")
     if declared.isdigit() and (len(declared) > 15 or int(declared) > most):
         raise _too_large(most)
     began = asyncio.get_running_loop().time() + limits.patience
-    body = b""
-    try:
-        async with asyncio.timeout_at(began) as deadline:
-            buffer = bytearray()
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise Gone
-                body = message.get("body", b"")
-                if len(buffer) + len(body) > most:
-                    raise _too_large(most)
-                if not message.get("more_body", False):
-                    return bytes(buffer + body) if buffer else body
-                buffer += body
-                deadline.reschedule(began + len(buffer) / limits.slowest)
-    except TimeoutError:
-        raise TooSlow from None
+    buffer = bytearray()
+    while True:
+        until = began + len(buffer) / limits.slowest
+        try:
+            message = await patience.hear(receive(), until, limits.patience)
+        except TimeoutError:
+            raise TooSlow from None
+        if message["type"] == "http.disconnect":
+            raise Gone
+        body = message.get("body", b"")
+        if len(buffer) + len(body) > most:
+            raise _too_large(most)
+        if not message.get("more_body", False):
+            return bytes(buffer + body) if buffer else body
+        buffer += body
 
 
 def _too_large(most: int) -> BodyTooLarge:

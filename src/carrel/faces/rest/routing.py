@@ -46,6 +46,8 @@ Values = tuple[bytes, ...]
 """The raw text of each parameter, in the order of the template."""
 Found = tuple[Leaf[T], Values]
 _NONE: Final[Values] = ()
+_SHORT: Final = 256
+_MOST_KNOWN: Final = 4096
 
 
 @dataclass(slots=True)
@@ -103,10 +105,13 @@ class Routes(Generic[T]):
         """The leaves of templates without parameters, by the whole path."""
         self._heads: dict[bytes, _Node[T]] = {}
         """The nodes beneath nothing but literals, by the path so far."""
+        self._known: dict[bytes, Found[T]] = {}
+        """Paths that were asked for lately, and where they lead."""
         self._deepest = 0
         self.leaves: list[Leaf[T]] = []
 
     def add(self, method: str, template: str, thing: T) -> None:
+        self._known.clear()
         leaf = self._leaf(template)
         if method in leaf.methods and not (method == "HEAD" and "GET" in leaf.methods):
             raise ValueError(f"{method} {template} is there already")
@@ -116,6 +121,16 @@ class Routes(Generic[T]):
         fixed = self._fixed.get(raw)
         if fixed is not None:
             return fixed, ()
+        found = self._known.get(raw)
+        if found is None:
+            found = self._search(raw)
+            if found is not None and len(raw) <= _SHORT:
+                if len(self._known) >= _MOST_KNOWN:
+                    self._known.clear()
+                self._known[raw] = found
+        return found
+
+    def _search(self, raw: bytes) -> Found[T] | None:
         head, _, last = raw.rpartition(b"/")
         node = self._heads.get(head)
         if node is not None and last and (leaf := node.catches()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Annotated, Final
 
 import msgspec
@@ -66,7 +67,12 @@ class LayeredFiles(Sent, frozen=True):
 
 def moment(at: Moment) -> str:
     """RFC 3339 in UTC, to the millisecond."""
-    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+    return f"{_second(at // 1000)}.{at % 1000:03}Z"
+
+
+@lru_cache(maxsize=64)
+def _second(at: int) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat()[:-6]
 
 
 def text_of(file: File, content: bytes) -> str:
