@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 from functools import partial
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any, cast
 
 import msgspec
 import uvloop
+
+
+_LENGTH = re.compile(rb"(?i)\r\ncontent-length: *([0-9]+)")
+_ETAG = re.compile(rb"(?i)\r\netag: *([^\r\n]+)")
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +44,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     p99: float
     statuses: dict[str, int]
     bytes: int
+    cpu: float
+    """Seconds of processor time that the load itself took."""
 
 
 class Connection(asyncio.Protocol):
@@ -48,9 +55,14 @@ class Connection(asyncio.Protocol):
         self._plan, self._done = plan, done
         step = max(1, len(plan.paths) // max(1, plan.connections))
         self._at = (number * step) % len(plan.paths)
+        head, rest = self._parts(plan.paths[self._at])
+        self._head, self._rest = head + b"\r\nIf-Match: ", rest
         self._requests = (
-            [self._request(path) for path in plan.paths] if not plan.conditional else []
+            [head + rest]
+            if plan.conditional
+            else [b"".join(self._parts(path)) for path in plan.paths]
         )
+        self._at = 0 if plan.conditional else self._at
         self._etag = b""
         self._buffer = b""
         self._needed = 0
@@ -60,15 +72,14 @@ class Connection(asyncio.Protocol):
         self.statuses: dict[str, int] = {}
         self.received = 0
 
-    def _request(self, path: str, etag: bytes = b"") -> bytes:
+    def _parts(self, path: str) -> tuple[bytes, bytes]:
+        """A request up to where a condition may stand, and from there on."""
         plan = self._plan
         body = plan.body.encode()
         lines = [f"{plan.method} {path} HTTP/1.1", "Host: bench"]
         lines += [f"Authorization: Bearer {plan.token}"] if plan.token else []
         lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"] if body else []
-        head = "\r\n".join(lines).encode()
-        condition = b"\r\nIf-Match: " + etag if etag else b""
-        return head + condition + b"\r\n\r\n" + body
+        return "\r\n".join(lines).encode(), b"\r\n\r\n" + body
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -76,8 +87,8 @@ class Connection(asyncio.Protocol):
 
     def _send(self) -> None:
         self._began = perf_counter()
-        if self._plan.conditional:
-            self._transport.write(self._request(self._plan.paths[self._at], self._etag))
+        if self._etag:
+            self._transport.write(self._head + self._etag + self._rest)
             return
         self._transport.write(self._requests[self._at])
         self._at += 1
@@ -94,7 +105,7 @@ class Connection(asyncio.Protocol):
             if end < 0:
                 self._buffer = buffer
                 return
-            self._needed = end + 4 + _length(buffer[:end].lower())
+            self._needed = end + 4 + _length(buffer)
         if len(buffer) < self._needed:
             self._buffer = buffer
             return
@@ -119,19 +130,13 @@ class Connection(asyncio.Protocol):
 
 
 def _length(head: bytes) -> int:
-    at = head.find(b"content-length:")
-    if at < 0:
-        return 0
-    end = head.find(b"\r\n", at)
-    return int(head[at + 15 : end if end > 0 else None])
+    found = _LENGTH.search(head)
+    return int(found[1]) if found else 0
 
 
 def _etag(buffer: bytes) -> bytes:
-    head = buffer[: buffer.find(b"\r\n\r\n")]
-    at = head.lower().find(b"\r\netag:")
-    if at < 0:
-        return b""
-    return head[at + 7 :].split(b"\r\n", 1)[0].strip()
+    found = _ETAG.search(buffer)
+    return found[1] if found else b""
 
 
 def _same(client: Connection) -> Connection:
@@ -142,7 +147,7 @@ async def load(plan: Plan) -> Seen:
     loop = asyncio.get_running_loop()
     endings = [loop.create_future() for _ in range(plan.connections)]
     clients = [Connection(plan, n, ending) for n, ending in enumerate(endings)]
-    began = perf_counter()
+    began, spent = perf_counter(), process_time()
     for client in clients:
         await loop.create_connection(partial(_same, client), "127.0.0.1", plan.port)
     await asyncio.sleep(plan.seconds)
@@ -163,6 +168,7 @@ async def load(plan: Plan) -> Seen:
         p99=_at(latencies, 0.99),
         statuses=statuses,
         bytes=sum(client.received for client in clients),
+        cpu=process_time() - spent,
     )
 
 

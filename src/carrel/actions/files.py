@@ -14,7 +14,6 @@ from carrel.core import edit
 from carrel.core.access import Actor
 from carrel.core.compose import (
     File,
-    Layers,
     Workspace,
     compose,
     file_etag,
@@ -34,7 +33,6 @@ from carrel.core.tree import (
     Full,
     Head,
     ReceiptKey,
-    Tree,
 )
 from carrel.ports import World
 
@@ -110,13 +108,17 @@ async def put(
     rules = await rules_of(world, actor.tenant)
     limits = rules.policy.limits_of(stack[0])
     limits.admit(len(content))
-    for _ in range(_ATTEMPTS):
+    type = intent.type or MARKDOWN
+    for attempt in range(_ATTEMPTS):
         redacted = _redacted(rules, path, content)
         [blob] = await world.blobs.put([redacted.content])
-        needed = len(stack) > 1 or intent.condition != UNCONDITIONAL
-        layers = await world.trees.read(stack, (path,)) if needed else _unread(stack)
-        decided = edit.put(layers, path, blob, intent.condition, intent.type or MARKDOWN)
-        head = await _commit(world, rules, decided, actor, intent, f"put {path}")
+        decided = None
+        if len(stack) == 1 and not attempt:
+            decided = edit.put_unseen(stack[0], path, blob, intent.condition, type)
+        if decided is None:
+            layers = await world.trees.read(stack, (path,))
+            decided = edit.put(layers, path, blob, intent.condition, type)
+        head = await _commit(world, rules, decided, actor, intent, f"put {path.text}")
         if head is not None:
             return Written(_file(stack, head), redacted.content, redacted)
         rules = await rules_of(world, actor.tenant)
@@ -206,8 +208,3 @@ def _file(stack: Stack, head: Head) -> File:
     assert head.entry
     tag = file_etag(head.version, stack[0], alone=len(stack) == 1)
     return File(head, head.entry, stack[0], 0, tag)
-
-
-def _unread(stack: Stack) -> Layers:
-    """A single layer of which nothing needs to be known."""
-    return [Tree(scope, 0, {}) for scope in stack]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from msgspec import Struct
 
 from carrel.core.compose import File, Layers, offered, resolve
 from carrel.core.errors import Malformed, Missing, Stale
-from carrel.core.names import Path
+from carrel.core.names import Path, Scope
 from carrel.core.tree import MARKDOWN, Blob, Entry, Expect, Write
+
+_ALONE: Final = re.compile(r'"v([1-9][0-9]{0,17})"')
+"""The tag of a file in a stack of one: see compose.file_etag."""
 
 
 class Condition(Struct, frozen=True, gc=False):
@@ -27,6 +33,16 @@ class Condition(Struct, frozen=True, gc=False):
             raise Stale(f"{path} does not exist", version)
         if not {"*", current.etag} & self.etags:
             raise Stale(f"{path} is not as it was read", version)
+
+    def alone(self, scope: Scope, path: Path) -> tuple[Expect, ...] | None:
+        """What it comes to where a file has no other layers; None if only reading can tell."""
+        if self.etags is None:
+            return (Expect(scope, path, live=False),) if self.absent else ()
+        if self.absent or len(self.etags) > 1:
+            return None
+        [tag] = self.etags
+        version = _ALONE.fullmatch(tag)
+        return (Expect(scope, path, int(version[1]), live=True),) if version else None
 
 
 UNCONDITIONAL = Condition()
@@ -65,6 +81,17 @@ def put(
     kept = current.entry.type if current else MARKDOWN
     entry = Entry(blob, offered(path, layers[1:]), type or kept)
     return Edit(_seen(layers, path, condition), Write(layers[0].scope, path, entry))
+
+
+def put_unseen(
+    scope: Scope, path: Path, blob: Blob, condition: Condition, type: str = MARKDOWN
+) -> Edit | None:
+    """The same where there is one layer, without looking at it first: the commit does.
+
+    None where the condition cannot be told by a version alone.
+    """
+    expect = condition.alone(scope, path)
+    return None if expect is None else Edit(expect, Write(scope, path, Entry(blob, None, type)))
 
 
 def delete(layers: Layers, path: Path, condition: Condition = UNCONDITIONAL) -> Edit:
