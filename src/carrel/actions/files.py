@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.actions.rules import Rules, rules_of
+from carrel.actions.rules import Rules, rules_lately, rules_of
 from carrel.core import edit
 from carrel.core.access import Actor
 from carrel.core.compose import (
@@ -21,7 +21,7 @@ from carrel.core.compose import (
     revisions_etag,
 )
 from carrel.core.edit import UNCONDITIONAL, Condition, Edit
-from carrel.core.errors import Busy, Malformed, Missing, Taken, TooLarge
+from carrel.core.errors import Busy, Malformed, Missing, Refusal, Taken, TooLarge
 from carrel.core.names import Path, Stack
 from carrel.core.redaction import Redacted
 from carrel.core.run import Status
@@ -105,12 +105,14 @@ async def put(
     if intent.type is not None and not _TYPE.fullmatch(intent.type):
         raise Malformed("contentType is not a media type")
     await _in_run(world, stack, actor, intent)
-    rules = await rules_of(world, actor.tenant)
-    limits = rules.policy.limits_of(stack[0])
-    limits.admit(len(content))
     type = intent.type or MARKDOWN
+    rules = await rules_lately(world, actor.tenant)
     for attempt in range(_ATTEMPTS):
-        redacted = _redacted(rules, path, content)
+        try:
+            redacted = _admitted(rules, stack, path, content)
+        except Refusal:
+            rules = await rules_of(world, actor.tenant)
+            redacted = _admitted(rules, stack, path, content)
         [blob] = await world.blobs.put([redacted.content])
         decided = None
         if len(stack) == 1 and not attempt:
@@ -187,7 +189,9 @@ def _too_full(full: Full) -> TooLarge:
     return TooLarge(f"the workspace may have {limit} bytes", maxBytes=limit)
 
 
-def _redacted(rules: Rules, path: Path, content: bytes) -> Redacted:
+def _admitted(rules: Rules, stack: Stack, path: Path, content: bytes) -> Redacted:
+    """What may be stored of it. Raises TooLarge or Malformed."""
+    rules.policy.limits_of(stack[0]).admit(len(content))
     if rules.redactor.finds_in(path.text):
         raise Malformed("the path holds a secret")
     return rules.redactor.redact(content)

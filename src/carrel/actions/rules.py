@@ -29,6 +29,12 @@ async def rules_of(world: World, tenant: str) -> Rules:
     return found
 
 
+async def rules_lately(world: World, tenant: str) -> Rules:
+    """The rules as they were when somebody last asked: for a commit that expects them unchanged."""
+    found: Rules | None = world.memo.latest(("rules", tenant))
+    return found or await rules_of(world, tenant)
+
+
 def secret_context(tenant: str, id: str) -> str:
     """What a sealed secret is bound to: it opens nowhere else."""
     return f"secret/{tenant}/{id}"

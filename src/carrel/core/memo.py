@@ -25,6 +25,10 @@ class Memo:
             self.hits += 1
         return found
 
+    def latest(self, key: Hashable) -> Any:
+        """What was kept last, whether it still holds or not; None if nothing was."""
+        return self._values.get(key)
+
     def keep(self, revision: int, key: Hashable, value: Any) -> None:
         """Keep a value that was worked out from records no older than this revision."""
         if revision < self._revision:
