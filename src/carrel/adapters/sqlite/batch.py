@@ -42,7 +42,6 @@ class Batch:
         self.records = RecordChanges(db, known.shelves)
         self.written: dict[Key, Head] = {}
         self.moved: dict[Scope, Place] = {}
-        self._started = known.content, known.event
         self._contents: list[Row] = []
         self._versions: list[Row] = []
         self._entries: dict[tuple[int, str], Row] = {}
@@ -102,10 +101,6 @@ class Batch:
 
     def flush(self) -> None:
         moved = [(p.revision, p.files, p.size, p.id) for p in self.moved.values()]
-        known = self._known
-        counters: Sequence[Row] = ()
-        if (known.content, known.event) != self._started:
-            counters = (("content", known.content), ("event", known.event))
         for statement, rows in (
             ("add_content", self._contents),
             ("add_version", self._versions),
@@ -113,7 +108,6 @@ class Batch:
             ("add_event", self._events),
             ("prune_version", self._prunes),
             ("move_scope", moved),
-            ("set_counter", counters),
         ):
             if rows:
                 self._db.executemany(SQL[statement], rows)

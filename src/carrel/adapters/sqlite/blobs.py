@@ -32,7 +32,7 @@ class SqliteBlobs:
         found = {blob.digest: blob.ref for blob in blobs if isinstance(blob.ref, bytes)}
         rows = {blob.ref: blob for blob in blobs if isinstance(blob.ref, int)}
         outside = {blob.digest for blob in blobs if blob.ref is None}
-        for id, _, body in self._bodies(tuple(rows)):
+        for id, body in self._bodies(tuple(rows)):
             blob = rows.pop(id)
             if body is None:
                 outside.add(blob.digest)
@@ -44,9 +44,10 @@ class SqliteBlobs:
             found[name] = await self._from_outside(name)
         return {name: _checked(name, content) for name, content in found.items()}
 
-    def _bodies(self, ids: tuple[int, ...]) -> Sequence[tuple[int, bytes, bytes | None]]:
+    def _bodies(self, ids: tuple[int, ...]) -> Sequence[tuple[int, bytes | None]]:
         if len(ids) == 1:
-            return self._reader.db.execute(SQL["body"], ids).fetchall()
+            found = self._reader.body(ids[0])
+            return () if found is None else (found,)
         return self._reader.db.execute(SQL["bodies"], (json.dumps(ids),)).fetchall() if ids else ()
 
     async def _from_outside(self, name: Digest) -> bytes:

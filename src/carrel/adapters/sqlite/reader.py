@@ -17,6 +17,7 @@ from carrel.core.tree import Head, Tree
 
 Found = TypeVar("Found")
 _MOST: Final = 20_000
+_BODIES: Final = 32
 
 
 class Reader:
@@ -30,6 +31,8 @@ class Reader:
         self._opened: list[sqlite3.Connection] = []
         self._memo: dict[Any, Any] = {}
         self._heads: dict[Key, Head | None] = {}
+        self._bodies: dict[int, bytes | None] = {}
+        """What looks have brought along: whoever looks at a file mostly wants its bytes next."""
         self._revisions: dict[Scope, int] = {}
         self._seen = b""
         self.index = WalIndex(file, self.db)
@@ -54,12 +57,33 @@ class Reader:
         revision = self._revisions.get(scope)
         if revision is None or key not in self._heads:
             self.misses += 1
-            revision, head = _looked_up(self.db, scope, path)
+            revision, head = self._looked_up(scope, path)
             self._revisions[scope], self._heads[key] = revision, head
         else:
             self.hits += 1
             head = self._heads[key]
         return Tree(scope, revision, {path: head} if head else {})
+
+    def body(self, id: int) -> tuple[int, bytes | None] | None:
+        """The bytes of one row, with its id: those that came with a look, or asked for now."""
+        self._refresh()
+        if id in self._bodies:
+            return id, self._bodies.pop(id)
+        found: tuple[int, bytes | None] | None = self.db.execute(SQL["body"], (id,)).fetchone()
+        return found
+
+    def _looked_up(self, scope: Scope, path: Path) -> tuple[int, Head | None]:
+        """The scope's revision, 0 for one that is not there, and what it says of the path."""
+        ask = (path.text, scope.tenant, scope.kind, scope.name)
+        row = self.db.execute(SQL["one"], ask).fetchone()
+        if row is None:
+            return 0, None
+        if row[1] is None:
+            return row[0], None
+        if len(self._bodies) >= _BODIES:
+            self._bodies.clear()
+        self._bodies[row[5]] = row[12]
+        return row[0], head_of(row[1:12])
 
     def known_heads(self) -> Mapping[Key, Head | None]:
         """Heads that are sure to be current: for a writer, whom nobody can overtake."""
@@ -91,6 +115,7 @@ class Reader:
             self._memo.clear()
             self._heads.clear()
             self._revisions.clear()
+            self._bodies.clear()
             self._seen = version
 
     async def scan(self, find: Callable[[sqlite3.Connection], Found]) -> Found:
@@ -110,12 +135,3 @@ class Reader:
         for db in (self.db, *self._opened):
             db.close()
         self.index.close()
-
-
-def _looked_up(db: sqlite3.Connection, scope: Scope, path: Path) -> tuple[int, Head | None]:
-    """The scope's revision, 0 for one that is not there, and what it says of the path."""
-    ask = (path.text, scope.tenant, scope.kind, scope.name)
-    row = db.execute(SQL["one"], ask).fetchone()
-    if row is None:
-        return 0, None
-    return row[0], None if row[1] is None else head_of(row[1:])

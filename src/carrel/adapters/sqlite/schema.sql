@@ -1,7 +1,8 @@
 -- The truth about what is stored. Migrations must arrive exactly here.
 
--- Numbers that are given out once: 'content' and 'event' ids, and 'records', which rises with any
--- change of any record.
+-- Numbers that are given out once. 'records' rises with any change of any record. 'content' and
+-- 'event' say how far ids had come when rows were last removed: the next one is above both this and
+-- all that are there.
 CREATE TABLE counter (
     name  TEXT    PRIMARY KEY,
     value INTEGER NOT NULL
@@ -63,8 +64,8 @@ CREATE TABLE version (
 
 -- Runs, and the revisions at which they hold their layers. A run that is let go has no layers.
 CREATE TABLE run (
-    id        TEXT    PRIMARY KEY,
     tenant    TEXT    NOT NULL,
+    id        TEXT    NOT NULL,
     scope     INTEGER NOT NULL REFERENCES scope,
     workflow  TEXT    NOT NULL,
     mode      TEXT    NOT NULL,
@@ -76,12 +77,12 @@ CREATE TABLE run (
     replay_of TEXT,
     kept      INTEGER NOT NULL,
     variables TEXT    NOT NULL,
-    events    INTEGER NOT NULL
+    events    INTEGER NOT NULL,
+    PRIMARY KEY (tenant, id)
 ) WITHOUT ROWID;
-CREATE INDEX run_by_tenant ON run (tenant, id);
 
 CREATE TABLE run_layer (
-    run      TEXT    NOT NULL REFERENCES run,
+    run      TEXT    NOT NULL,
     place    INTEGER NOT NULL,
     scope    INTEGER NOT NULL REFERENCES scope,
     revision INTEGER NOT NULL,
@@ -100,7 +101,6 @@ CREATE TABLE event (
     payload  TEXT    NOT NULL,
     at       INTEGER NOT NULL
 );
-CREATE INDEX event_by_tenant ON event (tenant, id);
 CREATE INDEX event_by_run ON event (run, id) WHERE run IS NOT NULL;
 
 -- The facts beside the files, as JSON; the names only one may have, and those to list them by.

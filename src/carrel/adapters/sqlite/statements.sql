@@ -1,5 +1,13 @@
 -- name: counters
-SELECT name, value FROM counter;
+SELECT 'content' AS name,
+       max(coalesce((SELECT max(id) FROM content), 0),
+           coalesce((SELECT value FROM counter WHERE name = 'content'), 0)) AS value
+UNION ALL
+SELECT 'event',
+       max(coalesce((SELECT max(id) FROM event), 0),
+           coalesce((SELECT value FROM counter WHERE name = 'event'), 0))
+UNION ALL
+SELECT name, value FROM counter WHERE name = 'records';
 
 -- name: set_counter
 INSERT INTO counter (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value;
@@ -32,9 +40,10 @@ SELECT e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
 
 -- name: one
 SELECT s.revision, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size
+       e.base, b.digest, b.size, c.body
   FROM scope AS s
   LEFT JOIN entry AS e ON e.scope = s.id AND e.path = ?
+  LEFT JOIN content AS c ON c.id = e.content
   LEFT JOIN content AS b ON b.id = e.base
  WHERE s.tenant = ? AND s.kind = ? AND s.name = ?;
 
@@ -122,10 +131,10 @@ DELETE FROM version AS v
                 ORDER BY n.version LIMIT 1));
 
 -- name: bodies
-SELECT id, digest, body FROM content WHERE id IN (SELECT value FROM json_each(?));
+SELECT id, body FROM content WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: body
-SELECT id, digest, body FROM content WHERE id = ?;
+SELECT id, body FROM content WHERE id = ?;
 
 -- name: add_event
 INSERT INTO event (id, tenant, scope, run, sequence, type, payload, at)
@@ -157,7 +166,8 @@ SELECT e.id, e.tenant, s.kind, s.name, e.run, e.sequence, e.type, e.payload, e.a
  ORDER BY e.id LIMIT ?3;
 
 -- name: latest_event
-SELECT coalesce((SELECT value FROM counter WHERE name = 'event'), 0);
+SELECT max(coalesce((SELECT max(id) FROM event), 0),
+           coalesce((SELECT value FROM counter WHERE name = 'event'), 0));
 
 -- name: record
 SELECT tenant, noun, id, revision, body, created, changed FROM record
@@ -249,8 +259,7 @@ INSERT INTO run_layer (run, place, scope, revision) VALUES (?, ?, ?, ?);
 SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.by, r.started, r.ended,
        r.parent, r.replay_of, r.kept, r.variables
   FROM json_each(?) AS w
-  JOIN run AS r ON r.id = w.value JOIN scope AS s ON s.id = r.scope
- WHERE r.tenant = ?;
+  JOIN run AS r ON r.tenant = ? AND r.id = w.value JOIN scope AS s ON s.id = r.scope;
 
 -- name: runs_listed
 SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.by, r.started, r.ended,
@@ -374,7 +383,8 @@ DELETE FROM delivery WHERE state <> 'pending' AND created < ?;
 -- name: old_events
 SELECT id FROM event WHERE at < ?
    AND id <= coalesce((SELECT CAST(cursor AS INTEGER) FROM mark WHERE name = 'deliveries'), 0)
-   AND (run IS NULL OR NOT EXISTS (SELECT 1 FROM run AS r WHERE r.id = event.run AND r.kept = 1));
+   AND (run IS NULL OR NOT EXISTS (
+        SELECT 1 FROM run AS r WHERE r.tenant = event.tenant AND r.id = event.run AND r.kept = 1));
 
 -- name: drop_event
 DELETE FROM event WHERE id = ?;

@@ -23,6 +23,7 @@ _SLICE: Final = 500
 """Rows that are removed in one go, so that nobody waits long for the writer."""
 _HEAVY: Final = 4 * 2**20
 """Bytes after which a batch of long rows is handed over, however few they are."""
+_COUNTED: Final = {"drop_content": "continue_contents", "drop_event": "continue_events"}
 _LONG: Final = frozenset({"content", "delivery"})
 Rows = Sequence[Sequence[Any]]
 
@@ -32,13 +33,13 @@ class SqliteFrozen:
         self._db = db
 
     async def count(self, table: str) -> int:
-        sql = f"SELECT count(*) FROM {_known(table)}"
+        sql = f"SELECT count(*) FROM {_source(table)}"
         [count] = await asyncio.to_thread(lambda: self._db.execute(sql).fetchone())
         return int(count)
 
     async def rows(self, table: str, batch: int = 1000) -> AsyncIterator[Rows]:
         columns = ", ".join(TABLES[_known(table)])
-        sql = f"SELECT {columns} FROM {table} ORDER BY {key_of(table)}"
+        sql = f"SELECT {columns} FROM {_source(table)} ORDER BY {key_of(table)}"
         found = await asyncio.to_thread(self._db.execute, sql)
         take = _some if table in _LONG else sqlite3.Cursor.fetchmany
         while rows := await asyncio.to_thread(take, found, batch):
@@ -122,6 +123,8 @@ class SqliteUpkeep:
 
 
 def _dropped(statement: str, keys: Rows, db: sqlite3.Connection, _: Batch) -> int:
+    if statement in _COUNTED:  # the newest may be among them, and its id is never given out again
+        db.execute(SQL[_COUNTED[statement]])
     return db.executemany(SQL[statement], keys).rowcount
 
 
@@ -135,6 +138,13 @@ def _known(table: str) -> str:
     if table not in TABLES:
         raise KeyError(table)
     return table
+
+
+def _source(table: str) -> str:
+    """Where a table's rows come from: for the counters, from what they count as well."""
+    if _known(table) != "counter":
+        return table
+    return f"(SELECT name, value FROM ({SQL['counters'].rstrip().rstrip(';')}) WHERE value > 0)"
 
 
 def _some(found: sqlite3.Cursor, most: int) -> Rows:
