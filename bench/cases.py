@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import random
@@ -11,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path as File
+
+import uvloop
 
 from bench import disk
 from bench.server import FILES, TOKEN, Running, running
@@ -97,7 +98,7 @@ def store_round(book: Book, folder: File, mark: str) -> None:
     """The disk, SQLite by itself, and Carrel's store with no HTTP around it."""
     book.note("fdatasync", disk.fdatasync_rate(folder, SECOND))
     book.note("bare SQLite", disk.sqlite_rate(folder, SECOND))
-    asyncio.run(_store(book, folder, mark))
+    uvloop.run(_store(book, folder, mark))
 
 
 async def _store(book: Book, folder: File, mark: str) -> None:

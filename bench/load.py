@@ -17,7 +17,6 @@ from typing import Any, cast
 import msgspec
 import uvloop
 
-
 _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *([0-9]+)")
 _ETAG = re.compile(rb"(?i)\r\netag: *([^\r\n]+)")
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Any, Final
+
+from msgspec import structs
 
 from carrel.actions import backups
 from carrel.actions.upkeep import examine
@@ -94,9 +96,9 @@ async def fill(shelter: Shelter) -> None:
     for n in range(4):
         await say(shelter, f"own {n}")
     run = Run("run_1", "acme", AGENT, "noop", Mode.MAIN, Status.RUNNING, "ada", NOW)
-    other = replace(run, id="run_2", variables={"NAME": "Ada"})
+    other = structs.replace(run, id="run_2", variables={"NAME": "Ada"})
     [started, ended] = await store.runs.start([(run, (AGENT, TEMPLATE)), (other, (AGENT,))])
-    done = replace(ended, status=Status.COMPLETED, ended=NOW, kept=False)
+    done = structs.replace(ended, status=Status.COMPLETED, ended=NOW, kept=False)
     assert await store.runs.change(done, ended)
     await say(shelter, "later", run=started.id)
     await say(shelter, None, path=Path("gone.md"))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.actions.mailbox import ADA, BROKEN, OK, Letter, Mailbox, dispatching, settled, verify
 from tests.worlds import travel
 
@@ -219,7 +220,7 @@ async def test_what_was_meant_for_a_webhook_that_is_gone_fails_and_says_why(
                     break
                 await world.events.wake(0.01)
     [(failed, [attempt])] = found
-    assert failed == replace(waiting, state=State.FAILED, tries=1, due=failed.due)
+    assert failed == structs.replace(waiting, state=State.FAILED, tries=1, due=failed.due)
     assert attempt.posted == Posted(None, f"the webhook was {way}")
     assert box.letters.empty()
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from carrel.actions import audits, files, webhooks
 from carrel.actions.dispatch import fan_out
@@ -176,7 +177,7 @@ async def test_deliveries_are_listed_with_their_attempts_and_can_be_replayed(
     assert [delivery.id for delivery in found] == sorted((d.id for d in found), reverse=True)
     assert (await webhooks.deliveries(world, ADA, other)).items == ()
 
-    failed = replace(found[0], state=State.FAILED, tries=8)
+    failed = structs.replace(found[0], state=State.FAILED, tries=8)
     attempt = Attempt(world.clock.now(), Posted(500, "", 7))
     await world.deliveries.settle([(failed, attempt)])
     again = await webhooks.replay(world, ADA, id, failed.id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import Any, TypeVar
@@ -120,7 +120,7 @@ class Histories(RuleBasedStateMachine):
     @rule(choice=st.randoms(use_true_random=False))
     def let_go(self, choice: Any) -> None:
         frozen = self.model.runs.pop(choice.choice(sorted(self.model.runs)))
-        assert self.do(self.world.runs.change(replace(frozen.run, kept=False), frozen.run))
+        assert self.do(self.world.runs.change(structs.replace(frozen.run, kept=False), frozen.run))
 
     @rule()
     def tidy_up(self) -> None:

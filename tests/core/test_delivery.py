@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from carrel.core.delivery import BACKOFF, Delivery, Posted, State, after, signed
 

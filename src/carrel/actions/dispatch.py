@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from carrel.actions import webhooks
 from carrel.core.delivery import BACKOFF, Attempt, Delivery, Posted, State, after, signed

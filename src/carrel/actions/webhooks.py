@@ -7,8 +7,10 @@ import binascii
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
+
+from msgspec.structs import replace
 
 from carrel.actions.records import Page, became, commit_changes, each, find, insist
 from carrel.actions.records import page as records_page

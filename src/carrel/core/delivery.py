@@ -6,9 +6,11 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from carrel.core.names import Moment
 
@@ -22,8 +24,7 @@ class State(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(Struct, frozen=True):
     id: str
     """Also the ``webhook-id`` that the receiver sees: the same for every attempt."""
     tenant: str
@@ -36,8 +37,7 @@ class Delivery:
     tries: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Posted:
+class Posted(Struct, frozen=True):
     """What came of one post: a status, or why there was none."""
 
     status: int | None
@@ -50,8 +50,7 @@ class Posted:
         return self.status is not None and 200 <= self.status < 300
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     at: Moment
     posted: Posted
 

@@ -38,7 +38,7 @@ class Condition(Struct, frozen=True, gc=False):
         """What it comes to where a file has no other layers; None if only reading can tell."""
         if self.etags is None:
             return (Expect(scope, path, live=False),) if self.absent else ()
-        if self.absent or len(self.etags) > 1:
+        if self.absent or len(self.etags) != 1:
             return None
         [tag] = self.etags
         version = _ALONE.fullmatch(tag)

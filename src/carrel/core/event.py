@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from carrel.core.names import Moment, Scope
 
@@ -18,8 +19,7 @@ RUN_ENDED: Final = {
 TYPES: Final = (UPDATED, RUN_STARTED, *RUN_ENDED.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     cursor: str
     """Where it stands in the log: opaque, ordered by the store that gave it."""
     id: str
@@ -33,8 +33,7 @@ class Event:
     """Its place in its run's log, from 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Struct, frozen=True):
     """Which events a listener wants. An empty field is open; the tenant never is."""
 
     tenant: str

@@ -7,7 +7,6 @@ as files, so that a fact and the files that follow from it never disagree.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -31,8 +30,7 @@ class Noun(StrEnum):
     VAULT = "vault"
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     tenant: str
     noun: Noun
     id: str
@@ -43,8 +41,7 @@ class Record:
     changed: Moment
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One record as it should become.
 
     ``expected`` is the revision that was seen: 0 creates, None takes whatever is there.
@@ -62,8 +59,7 @@ class Change:
     links: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Deed:
+class Deed(Struct, frozen=True):
     """One line of the audit: a commit that changed records. Only ever appended to."""
 
     id: int

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct, field
 
 from carrel.core.errors import Taken
 from carrel.core.names import Moment, Scope
@@ -25,8 +26,7 @@ class Mode(StrEnum):
     SHARED = "shared"
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Struct, frozen=True, gc=False):
     """One scope at one revision. A vector of these is a snapshot."""
 
     scope: Scope
@@ -39,8 +39,7 @@ Snapshot = tuple[Layer, ...]
 NOOP: Final = "conformance-noop"
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     id: str
     tenant: str
     scope: Scope

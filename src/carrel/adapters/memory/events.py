@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import replace
 from itertools import islice
 from typing import Final
+
+from msgspec.structs import replace
 
 from carrel.adapters.memory.state import MemoryState
 from carrel.core.errors import Malformed

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from itertools import islice
+
+from msgspec.structs import replace
 
 from carrel.adapters.memory.state import MemoryState, RecordKey
 from carrel.core.names import Moment

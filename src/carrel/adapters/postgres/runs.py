@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import asyncpg
+from msgspec.structs import replace
 
 from carrel.adapters.postgres.bell import Bell
 from carrel.adapters.postgres.database import Database, findable

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from json.encoder import encode_basestring_ascii as quoted
 from sqlite3 import Connection
+
+from msgspec.structs import replace
 
 from carrel.adapters.sqlite.batch import Batch
 from carrel.adapters.sqlite.database import SQL
@@ -79,7 +81,7 @@ def _start(db: Connection, batch: Batch, run: Run, layers: Sequence[Scope | Laye
         SQL["add_run"],
         (
             *(run.id, run.tenant, own, run.workflow, run.mode, run.status, run.by),
-            *(run.started, run.ended, run.parent, run.replay_of, json.dumps(dict(run.variables))),
+            *(run.started, run.ended, run.parent, run.replay_of, _variables(run)),
         ),
     )
     for place, layer in enumerate(frozen):
@@ -102,5 +104,10 @@ def _change(db: Connection, batch: Batch, run: Run, was: Run) -> bool:
     return True
 
 
+def _variables(run: Run) -> str:
+    return json.dumps(dict(run.variables)) if run.variables else "{}"
+
+
 def _payload(run: Run) -> str:
-    return json.dumps({"runId": run.id, "workflowId": run.workflow, "status": run.status})
+    named = f'"runId":{quoted(run.id)},"workflowId":{quoted(run.workflow)}'
+    return f'{{{named},"status":"{run.status}"}}'

@@ -1,9 +1,9 @@
 """The one writer: it groups what is waiting into one transaction and one fsync.
 
 The statements of a group run on the event loop, where they take microseconds; only the commit,
-which waits for the disk, runs in a thread, while the loop goes on reading and gathers the next
-group. In a thread of their own each statement would have to win the interpreter back from the
-loop, which under load takes far longer than the statement.
+which waits for the disk, runs in a thread where the disk is slow, while the loop goes on reading
+and gathers the next group. In a thread of their own each statement would have to win the
+interpreter back from the loop, which under load takes far longer than the statement.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ _MOST: Final = 64
 
 _QUICK: Final = 0.002
 _STREAK: Final = 16
+"""A commit runs on the loop, which saves two hops between threads, for as long as the disk is that
+quick: this many commits in a row within so many seconds. The first slow one is the last."""
 
 
 @dataclass(slots=True)
@@ -82,6 +84,10 @@ class Writer:
         self._left = b""
         """And as our last one left it."""
         self._streak = 0
+        """How many commits in a row were quick."""
+        self._gathered = 0
+        self._sociable = False
+        """Whether the last group was of several."""
         self._alone = 0
         """How many jobs are still to be tried one by one, after a group of them has failed."""
         self._errands: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -128,24 +134,39 @@ class Writer:
             errand()
 
     def _begin(self) -> None:
-        """Take a group, unless nothing waits; go on once no other process is writing."""
+        """Start on a group, unless nothing waits; go on once no other process is writing."""
         if not self._waiting:
             self._idle.set()
-            return
-        most = 1 if self._alone else _MOST
-        jobs = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
-        self._alone = max(0, self._alone - len(jobs))
-        if any(job.long for job in jobs):
-            self._errands.put(lambda: self._work_aside(jobs))
+        elif self._others_come():
+            self._loop.call_soon(self._begin)
+        elif self._waiting[0].long:
+            job = self._waiting.popleft()
+            self._errands.put(lambda: self._work_aside([job]))
         elif self._lock.take_if_free():
-            self._work(jobs)
+            self._work(self._group())
         else:
-            self._errands.put(lambda: self._queue(jobs))
+            self._errands.put(self._queue)
 
-    def _queue(self, jobs: Sequence[Job]) -> None:
+    def _others_come(self) -> bool:
+        """Where many write, a group is gathered until a turn of the loop has added nobody."""
+        before, self._gathered = self._gathered, len(self._waiting)
+        return self._sociable and before < self._gathered < _MOST
+
+    def _queue(self) -> None:
         """In the thread: wait for our turn among the processes."""
         self._lock.take()
-        self._loop.call_soon_threadsafe(self._work, jobs)
+        self._loop.call_soon_threadsafe(lambda: self._work(self._group()))
+
+    def _group(self) -> Sequence[Job]:
+        """Those who wait, up to the first with long work."""
+        most = 1 if self._alone else _MOST
+        jobs: list[Job] = []
+        while self._waiting and len(jobs) < most and not self._waiting[0].long:
+            jobs.append(self._waiting.popleft())
+        self._alone = max(0, self._alone - len(jobs))
+        self._gathered = 0
+        self._sociable = len(jobs) > 1
+        return jobs
 
     def _work(self, jobs: Sequence[Job]) -> None:
         """On the loop: everything but the wait for the disk."""
@@ -242,4 +263,7 @@ class Writer:
                     job.future.set_result(job.answer)
                 else:
                     job.future.set_exception(problem)
-        self._loop.call_soon(self._begin)
+        if self._waiting:
+            self._loop.call_soon(self._begin)
+        else:
+            self._idle.set()
