@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path as File
@@ -14,6 +13,7 @@ from pathlib import Path as File
 import uvloop
 
 from bench import disk
+from bench.load import Seen
 from bench.server import FILES, TOKEN, Running, running
 from bench.table import Book
 from carrel.adapters.sqlite import open_store
@@ -70,7 +70,7 @@ def serve_round(book: Book, server: Running, workers: int, folder: File) -> None
 def serve_rows(book: Book, workers: int) -> None:
     for load in LOADS:
         case = f"{workers} worker{'s' * (workers > 1)}, {load} connections"
-        goal = {1: 0.3, 64: 1.0}.get(load) if workers == 1 else None
+        goal = {1: 0.3, 64: 1.0}.get(load)
         book.ratio(
             f"GET 4 KB / constant, {case}",
             f"GET 4 KB, {case}",
@@ -89,7 +89,7 @@ def serve_rows(book: Book, workers: int) -> None:
             f"fdatasync, {case}",
             at_least=goal,
         )
-        most = 10 if load == 16 and workers == 1 else None
+        most = 10 if load == 16 else None
         book.figure(f"PUT 4 KB p99, {case}", f"PUT 4 KB p99, {case}", "ms", 1000, at_most=most)
         book.ratio(f"run start / fdatasync, {case}", f"run start, {case}", f"fdatasync, {case}")
 
@@ -157,13 +157,25 @@ def _name(number: int) -> str:
     return f"notes/file-{number}.md"
 
 
-def scale_round(book: Book, server: Running, files: int) -> None:
-    """Reads of files chosen at random among all, far more than any cache holds."""
-    chosen = random.Random(uuid.uuid4().int).choices(range(files), k=5_000)
-    paths = [f"/v1/workspaces/shelf-{n // PAGE}/files/{_name(n % PAGE)}" for n in chosen]
-    seen = server.load(token=TOKEN, paths=paths, connections=16, seconds=SECOND * 2, cpu=1)
-    book.note(f"seconds a read, {files} files", 1 / seen.rate)
+def desk(files: int, wanted: int) -> list[str]:
+    """Files of a store that somebody works with: as many in a large store as in a small one."""
+    return _shelved(random.sample(range(files), wanted))
+
+
+def scale_round(book: Book, server: Running, files: int, desk: list[str]) -> None:
+    """Reads of the files on the desk again and again, and of any files of the store."""
+    book.note(f"seconds a read, {files} files", 1 / _read(server, desk).rate)
     book.note(f"memory, {files} files", server.memory())
+    strange = _shelved(random.choices(range(files), k=5_000))
+    book.note(f"seconds a read of any file, {files} files", 1 / _read(server, strange).rate)
+
+
+def _read(server: Running, paths: list[str]) -> Seen:
+    return server.load(token=TOKEN, paths=paths, connections=16, seconds=SECOND, cpu=1)
+
+
+def _shelved(numbers: Iterable[int]) -> list[str]:
+    return [f"/v1/workspaces/shelf-{n // PAGE}/files/{_name(n % PAGE)}" for n in numbers]
 
 
 def run_round(book: Book, server: Running, keys: dict[int, str]) -> None:
