@@ -62,6 +62,9 @@ def serve_round(book: Book, server: Running, workers: int, folder: File) -> None
         )
         book.note(f"PUT 4 KB, {case}", put.rate)
         book.note(f"PUT 4 KB p99, {case}", put.p99)
+        if load == 1:
+            bare = disk.sqlite_rate(folder, SECOND / 2)
+            book.note(f"bare, {case}", 1 / (1 / bare + 1 / constant.rate))
         body = json.dumps({"workflowId": "bench"})
         start = server.load(token=TOKEN, method="POST", paths=["/v1/runs"], body=body, **about)
         book.note(f"run start, {case}", start.rate)
@@ -89,6 +92,9 @@ def serve_rows(book: Book, workers: int) -> None:
             f"fdatasync, {case}",
             at_least=goal,
         )
+        if load == 1:
+            what = f"bare SQLite commit, then a constant answer / fdatasync, {case}"
+            book.ratio(what, f"bare, {case}", f"fdatasync, {case}")
         most = 10 if load == 16 else None
         book.figure(f"PUT 4 KB p99, {case}", f"PUT 4 KB p99, {case}", "ms", 1000, at_most=most)
         book.ratio(f"run start / fdatasync, {case}", f"run start, {case}", f"fdatasync, {case}")
