@@ -1,0 +1,200 @@
+"""An agent's files over its template's over the defaults: what is shown, and how it may change.
+
+An entry says it all: a pin is one whose blob equals its base, an override one whose blob differs,
+and an update is offered where the base differs from what lies beneath now.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from carrel.core.classes import FileClass
+from carrel.core.compose import File, Layers, file_etag, offered, resolve
+from carrel.core.edit import Condition, Edit
+from carrel.core.errors import Forbidden, Missing, Stale
+from carrel.core.names import Digest, Kind, Path
+from carrel.core.tree import MARKDOWN, Blob, Entry, Expect, Head, Write
+
+
+class Source(StrEnum):
+    """Where what is shown comes from."""
+
+    OVERRIDE = "agent-override"
+    PINNED_OVERRIDE = "agent-override-pinned"
+    TEMPLATE = "template"
+    PIN = "template-pinned"
+    DEFAULTS = "defaults"
+
+
+class Shown(Struct, frozen=True):
+    """A file as an agent has it."""
+
+    file: File
+    file_class: FileClass
+    source: Source
+    verbatim: bool
+    """Served as it is stored; else its placeholders are filled in."""
+
+
+class Pin(Struct, frozen=True):
+    """Where an agent stands with one pinned file."""
+
+    path: Path
+    pinned: Blob | None
+    """What was reviewed; None where nothing was yet."""
+    latest: Blob | None
+    """What the layers beneath offer now."""
+    overridden: bool
+    version: int
+
+    @property
+    def update_available(self) -> bool:
+        return self.latest is not None and self.latest != self.pinned
+
+
+def shown(path: Path, layers: Layers, file_class: FileClass) -> Shown | None:
+    """What an agent has at a path. A pinned file that was never reviewed is not there."""
+    if file_class is FileClass.PINNED:
+        return _pinned(path, layers)
+    file = resolve(path, layers)
+    if file is None:
+        return None
+    own = file.source.kind is Kind.AGENT
+    source = Source.OVERRIDE if own else Source(file.source.kind)
+    return Shown(file, file_class, source, verbatim=own and file_class is FileClass.MANAGED)
+
+
+def _pinned(path: Path, layers: Layers) -> Shown | None:
+    own = layers[0]
+    head = own.heads.get(path)
+    if head is None or head.entry is None:
+        return None
+    entry = head.entry
+    latest = offered(path, layers[1:])
+    upstream = latest if latest is not None and latest != entry.base else None
+    tag = file_etag(head.version, own.scope, alone=len(layers) == 1)
+    file = File(head, entry, own.scope, 0, tag, upstream)
+    source = Source.PIN if entry.blob == entry.base else Source.PINNED_OVERRIDE
+    return Shown(file, FileClass.PINNED, source, verbatim=True)
+
+
+def pin_of(path: Path, layers: Layers) -> Pin:
+    head = layers[0].heads.get(path)
+    entry = head.entry if head else None
+    return Pin(
+        path,
+        pinned=entry.base if entry else None,
+        latest=offered(path, layers[1:]),
+        overridden=entry is not None and entry.blob != entry.base,
+        version=head.version if head else 0,
+    )
+
+
+class Wanted(Struct, frozen=True):
+    """What somebody wants to write."""
+
+    blob: Blob
+    type: str = MARKDOWN
+    accepted: bool = False
+    """They know that the file is pinned."""
+
+
+def put(
+    layers: Layers, path: Path, wanted: Wanted, file_class: FileClass, condition: Condition
+) -> Edit | None:
+    """Write an agent's own file; None where that is what it has already, inherited.
+
+    Raises Stale, or Forbidden for a managed file and, unless accepted, for a pinned one.
+    """
+    now = shown(path, layers, file_class)
+    condition.check(path, now.file if now else None)
+    if file_class is FileClass.MANAGED:
+        raise Forbidden(f"{path} is managed: it is written from the profile of the paired human")
+    if file_class is FileClass.PINNED:
+        if not wanted.accepted:
+            raise Forbidden(f"{path} is pinned: changing it here needs acceptTemplateUpdate: true")
+        return _edit(layers, path, Entry(wanted.blob, _own_base(layers, path), wanted.type))
+    beneath = offered(path, layers[1:])
+    if wanted.blob == beneath:
+        own = layers[0].entry(path)
+        return None if own is None else _edit(layers, path, None)
+    return _edit(layers, path, Entry(wanted.blob, beneath, wanted.type))
+
+
+def delete(layers: Layers, path: Path, file_class: FileClass, condition: Condition) -> Edit:
+    """Go back to what is inherited; for a pinned file, to what was reviewed last.
+
+    Raises Stale, Missing where there is nothing of the agent's own, Forbidden for a managed file.
+    """
+    now = shown(path, layers, file_class)
+    condition.check(path, now.file if now else None)
+    if file_class is FileClass.MANAGED:
+        raise Forbidden(f"{path} is managed: it is written from the profile of the paired human")
+    entry = layers[0].entry(path)
+    if entry is None:
+        raise Missing(f"there is no {path} here to delete")
+    if file_class is not FileClass.PINNED or entry.base is None:
+        return _edit(layers, path, None)
+    if entry.blob == entry.base:
+        raise Missing(f"{path} is as it was reviewed: there is nothing to take back")
+    return _edit(layers, path, Entry(entry.base, entry.base, entry.type))
+
+
+def accept(layers: Layers, path: Path, reviewed: Digest) -> Edit | None:
+    """Take what lies beneath as reviewed, and drop what the agent had instead.
+
+    None where that is so already. Raises Missing where there is nothing to take, and Stale where it
+    is no longer what was reviewed.
+    """
+    latest = offered(path, layers[1:])
+    if latest is None:
+        raise Missing(f"there is no {path} to accept")
+    if latest.digest != reviewed:
+        version = layers[0].version(path)
+        raise Stale(f"{path} has changed since it was reviewed: review it again", version)
+    entry = layers[0].entry(path)
+    if entry is not None and entry.blob == entry.base == latest:
+        return None
+    return _edit(layers, path, Entry(latest, latest, _type_beneath(layers, path)))
+
+
+def pin(layers: Layers, path: Path) -> Edit | None:
+    """Hold an agent at what it has now, as its file becomes pinned; None if there is nothing."""
+    latest = offered(path, layers[1:])
+    entry = layers[0].entry(path)
+    if entry is not None:
+        return None if entry.base == latest else _edit(layers, path, _rebased(entry, latest))
+    if latest is None:
+        return None
+    return _edit(layers, path, Entry(latest, latest, _type_beneath(layers, path)))
+
+
+def roll_back(layers: Layers, path: Path, earlier: Head) -> Edit:
+    """Go back to what an earlier version of the agent's entry was reviewed to be."""
+    base = earlier.entry.base if earlier.entry else None
+    if base is None:
+        raise Missing(f"version {earlier.version} of {path} was never reviewed")
+    assert earlier.entry
+    return _edit(layers, path, Entry(base, base, earlier.entry.type))
+
+
+def _rebased(entry: Entry, base: Blob | None) -> Entry:
+    return Entry(entry.blob, base, entry.type)
+
+
+def _own_base(layers: Layers, path: Path) -> Blob | None:
+    entry = layers[0].entry(path)
+    return entry.base if entry else None
+
+
+def _type_beneath(layers: Layers, path: Path) -> str:
+    entries = (tree.entry(path) for tree in layers[1:])
+    return next((entry.type for entry in entries if entry), MARKDOWN)
+
+
+def _edit(layers: Layers, path: Path, entry: Entry | None) -> Edit:
+    """Everything that was read becomes an expectation."""
+    seen = tuple(Expect(tree.scope, path, tree.version(path)) for tree in layers)
+    return Edit(seen, Write(layers[0].scope, path, entry))
