@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.core.forests import PATHS, SCOPES, blob, blobs, paths, stacks, trees, written
+from tests.core.forests import (
+    PATHS,
+    SCOPES,
+    TYPES,
+    blob,
+    blobs,
+    paths,
+    stacks,
+    trees,
+    written,
+)
 
 from carrel.core import edit
 from carrel.core.compose import offered, resolve
@@ -18,6 +28,16 @@ from carrel.core.names import Path
 from carrel.core.tree import Blob, Head, Tree
 
 Layers = tuple[Tree, ...]
+
+TAGS = [
+    *(f'"v{number}"' for number in range(11)),
+    *("*", "v1", 'W/"v1"', '"V1"', '"v01"', '"v1.abc"', '"v-1"', '"v1"x', '"v\u0661"', '"v"', '""'),
+    f'"v{10**17}"',
+    f'"v{10**30}"',
+]
+conditions = st.builds(
+    Condition, st.none() | st.frozensets(st.sampled_from(TAGS), max_size=2), st.booleans()
+)
 
 
 def holds(decided: Edit, layers: Layers) -> bool:
@@ -124,6 +144,45 @@ def test_on_one_layer_an_unconditional_put_rests_on_nothing(
 
     assert decided.expects == ()
     assert holds(decided, done(edit.put((tree,), other, content), (tree,)))
+
+
+@given(trees(SCOPES[0]), paths, blobs, conditions, st.sampled_from(TYPES))
+def test_a_put_that_has_not_looked_ends_like_one_that_has(
+    tree: Tree, path: Path, content: Blob, condition: Condition, type: str
+) -> None:
+    unseen = edit.put_unseen(tree.scope, path, content, condition, type)
+    if unseen is None:
+        return
+    try:
+        seen = edit.put((tree,), path, content, condition, type)
+    except Stale:
+        assert not holds(unseen, (tree,))
+    else:
+        assert holds(unseen, (tree,))
+        assert unseen.write == seen.write
+
+
+@given(trees(SCOPES[0]), paths, blobs)
+def test_what_most_writers_ask_for_needs_no_look(tree: Tree, path: Path, content: Blob) -> None:
+    seen = resolve(path, [tree])
+    usual = [UNCONDITIONAL, Condition(absent=True)]
+    for condition in [*usual, Condition(frozenset({seen.etag}))] if seen else usual:
+        assert edit.put_unseen(tree.scope, path, content, condition) is not None
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        Condition(frozenset()),
+        Condition(frozenset({"*"})),
+        Condition(frozenset({'"v1"', '"v2"'})),
+        Condition(frozenset({'"v0"'})),
+        Condition(frozenset({'"v1.abc"'})),
+        Condition(frozenset({'"v1"'}), absent=True),
+    ],
+)
+def test_what_no_version_alone_can_tell_is_looked_for(condition: Condition) -> None:
+    assert edit.put_unseen(SCOPES[0], PATHS[0], blob("x"), condition) is None
 
 
 @given(trees(SCOPES[0]), paths, blobs)

@@ -1,0 +1,192 @@
+"""A write obeys the rules of the moment, whoever changed them, also where it knew older ones."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path as File
+
+import pytest
+from tests.actions.cast import founded
+from tests.worlds import sqlite
+
+from carrel.actions import files, policies, secrets
+from carrel.actions.policies import LimitsForm, PolicyForm
+from carrel.core.access import Actor
+from carrel.core.edit import Condition
+from carrel.core.errors import Malformed, Stale, TooLarge
+from carrel.core.names import Kind, Path, Scope, Stack
+from carrel.core.redaction import ShapeMode
+from carrel.core.tree import MARKDOWN
+from carrel.ports import World
+
+pytestmark = pytest.mark.anyio
+
+VALUE = "hunter2-hunter2"
+SHAPE = "AKIA" + "Q3EGRIDJ7XNPT5WM"
+OTHER, SOUL = Path("other.md"), Path("SOUL.md")
+CONDITIONS = {
+    "any": Condition(),
+    "none there": Condition(absent=True),
+    "as it was": Condition(frozenset({'"v1"'})),
+}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two processes with one store."""
+
+    mine: World
+    theirs: World
+    owner: Actor
+    stack: Stack
+
+    async def say(self, text: str, path: Path = SOUL, condition: Condition = Condition()) -> bytes:
+        """A write of mine: what was stored of it, which is what a reader finds."""
+        intent = files.Intent(condition=condition)
+        written = await files.put(self.mine, self.stack, path, text.encode(), self.owner, intent)
+        found = await files.look(self.theirs, self.stack, path)
+        assert await files.content(self.theirs, found) == written.content
+        return written.content
+
+    async def allow(self, **limits: int) -> None:
+        await policies.put(self.theirs, self.owner, PolicyForm(limits=LimitsForm(**limits)))
+
+
+@pytest.fixture(params=[1, 2])
+async def pair(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Pair]:
+    """With a stack of one layer, which is written without a look, and with a stack of two."""
+    async with sqlite(tmp_path) as mine, sqlite(tmp_path) as theirs:
+        _, owner = await founded(mine)
+        layers = (owner.scope, Scope(owner.tenant, Kind.DEFAULTS, ""))
+        made = Pair(mine, theirs, owner, layers[: request.param])
+        await made.say("known", OTHER)
+        yield made
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+async def test_a_secret_that_another_process_adds_is_redacted_from_my_next_write(
+    pair: Pair, condition: str
+) -> None:
+    if condition == "as it was" and len(pair.stack) > 1:
+        found = await files.look(pair.mine, pair.stack, OTHER)
+        wanted = Condition(frozenset({found.etag}))
+    else:
+        wanted = CONDITIONS[condition]
+    path = OTHER if condition == "as it was" else SOUL
+    await secrets.put(pair.theirs, pair.owner, "db", VALUE)
+
+    assert await pair.say(f"it is {VALUE}", path, wanted) == b"it is [REDACTED:db]"
+
+
+async def test_a_secret_that_another_process_deletes_is_stored_by_my_next_write(pair: Pair) -> None:
+    await secrets.put(pair.theirs, pair.owner, "db", VALUE)
+    assert await pair.say(VALUE) == b"[REDACTED:db]"
+    await secrets.delete(pair.theirs, pair.owner, "db")
+
+    assert await pair.say(VALUE) == VALUE.encode()
+
+
+async def test_a_path_that_holds_a_new_secret_is_refused_and_one_with_an_old_one_is_not(
+    pair: Pair,
+) -> None:
+    path = Path(f"{VALUE}.md")
+    await secrets.put(pair.theirs, pair.owner, "db", VALUE)
+    with pytest.raises(Malformed):
+        await pair.say("x", path)
+    await secrets.delete(pair.theirs, pair.owner, "db")
+
+    assert await pair.say("x", path) == b"x"
+
+
+async def test_a_larger_file_is_admitted_once_another_process_allows_it(pair: Pair) -> None:
+    await pair.allow(max_file_bytes=10)
+    with pytest.raises(TooLarge):
+        await pair.say("x" * 11)
+    await pair.allow(max_file_bytes=11)
+
+    assert await pair.say("x" * 11) == b"x" * 11
+
+
+async def test_a_larger_file_is_refused_once_another_process_forbids_it(pair: Pair) -> None:
+    assert await pair.say("x" * 11)
+    await pair.allow(max_file_bytes=10)
+
+    with pytest.raises(TooLarge) as refused:
+        await pair.say("y" * 11)
+    assert refused.value.details == {"maxBytes": 10, "providedBytes": 11}
+
+
+async def test_how_many_files_there_may_be_is_what_another_process_said_last(pair: Pair) -> None:
+    await pair.allow(max_files=1)
+    with pytest.raises(TooLarge):
+        await pair.say("one too many")
+    await pair.allow(max_files=2)
+    assert await pair.say("the second") == b"the second"
+    await pair.allow(max_files=1)
+
+    with pytest.raises(TooLarge):
+        await pair.say("the third", Path("third.md"))
+
+
+async def test_how_many_versions_are_kept_is_what_another_process_said_last(pair: Pair) -> None:
+    for number in range(4):
+        await pair.say(f"{number}")
+    await pair.allow(max_versions=2)
+    await pair.say("4")
+
+    history = await pair.mine.trees.history(pair.stack[0], SOUL)
+    assert 3 not in {version.head.version for version in history}
+
+
+@pytest.mark.parametrize(
+    ("mode", "stored"),
+    [(ShapeMode.WARN, SHAPE.encode()), (ShapeMode.REDACT, b"[REDACTED:aws-access-key]")],
+)
+async def test_shapes_are_treated_as_another_process_said_last(
+    pair: Pair, mode: ShapeMode, stored: bytes
+) -> None:
+    before = ShapeMode.REDACT if mode is ShapeMode.WARN else ShapeMode.WARN
+    await policies.put(pair.theirs, pair.owner, PolicyForm(redaction=before))
+    assert await pair.say(SHAPE) != stored
+    await policies.put(pair.theirs, pair.owner, PolicyForm(redaction=mode))
+
+    assert await pair.say(SHAPE) == stored
+
+
+async def test_a_reason_is_redacted_by_the_rules_of_the_moment(pair: Pair) -> None:
+    await secrets.put(pair.theirs, pair.owner, "db", VALUE)
+    intent = files.Intent(why=f"it was {VALUE}")
+    await files.put(pair.mine, pair.stack, SOUL, b"x", pair.owner, intent)
+
+    [version] = await pair.theirs.trees.history(pair.stack[0], SOUL)
+    assert version.why == "it was [REDACTED:db]"
+
+
+async def test_who_is_stale_is_told_so_and_not_that_the_rules_have_changed(pair: Pair) -> None:
+    await pair.say("mine")
+    await files.put(pair.theirs, pair.stack, SOUL, b"theirs", pair.owner)
+    await secrets.put(pair.theirs, pair.owner, "db", VALUE)
+
+    for condition in (Condition(frozenset({'"v1"'})), Condition(absent=True)):
+        with pytest.raises(Stale) as stale:
+            await pair.say("again", condition=condition)
+        assert stale.value.current_version == 2
+    assert (await files.look(pair.mine, pair.stack, SOUL)).head.version == 2
+
+
+async def test_rules_that_change_all_the_time_never_let_a_secret_through(pair: Pair) -> None:
+    for number in range(12):
+        value = f"secret-value-{number}"
+        await secrets.put(pair.theirs, pair.owner, "db", value)
+        assert await pair.say(f"{value} {number}") == f"[REDACTED:db] {number}".encode()
+
+
+async def test_the_first_write_of_a_process_knows_no_older_rules(tmp_path: File) -> None:
+    async with sqlite(tmp_path) as world:
+        _, owner = await founded(world)
+        await secrets.put(world, owner, "db", VALUE)
+    async with sqlite(tmp_path) as world:
+        written = await files.put(world, (owner.scope,), SOUL, VALUE.encode(), owner)
+        assert written.content == b"[REDACTED:db]"
+        assert written.file.entry.type == MARKDOWN
