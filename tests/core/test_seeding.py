@@ -1,0 +1,200 @@
+"""Seeding: what the operator wrote is hers, what she left alone follows, and it settles at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carrel.core.names import Digest, Path, digest
+from carrel.core.seeding import (
+    Current,
+    Follow,
+    Gone,
+    Kept,
+    Packaged,
+    Plan,
+    Retired,
+    Seeded,
+    plan,
+    reviewed,
+)
+
+Held = Mapping[Path, Digest | None]
+
+SOUL, USER, ROUTER = Path("SOUL.md"), Path("USER.md"), Path("ROUTER.md")
+FIRST, SECOND, THIRD, OWN = (digest(text) for text in (b"one", b"two", b"three", b"own"))
+
+paths = st.sampled_from([SOUL, USER, ROUTER, Path("memory/lessons.md")])
+digests = st.sampled_from([FIRST, SECOND, THIRD, OWN])
+helds = st.dictionaries(paths, st.none() | digests)
+packages = st.builds(Packaged, st.integers(1, 3), st.dictionaries(paths, digests))
+memories = st.builds(Seeded, st.integers(0, 3), st.dictionaries(paths, st.none() | digests))
+
+
+def is_newer(packaged: Packaged, seeded: Seeded) -> bool:
+    return packaged.version >= seeded.version
+
+
+def applied(planned: Plan, held: Held) -> Held:
+    return {**held, **planned.writes}
+
+
+def left_alone(path: Path, seeded: Seeded, held: Held) -> bool:
+    """It is what we wrote, or nothing where we never came."""
+    return held.get(path) == seeded.files.get(path) and (
+        path not in seeded.files or held.get(path) is not None
+    )
+
+
+@given(packages, memories, helds)
+def test_a_text_of_the_operators_is_never_overwritten_or_removed(
+    packaged: Packaged, seeded: Seeded, held: Held
+) -> None:
+    after = applied(plan(packaged, seeded, held), held)
+
+    for path, text in held.items():
+        if text is not None and text != seeded.files.get(path):
+            assert after[path] == text
+
+
+@given(packages, memories, helds)
+def test_what_was_left_alone_ends_at_the_packaged_bytes(
+    packaged: Packaged, seeded: Seeded, held: Held
+) -> None:
+    after = applied(plan(packaged, seeded, held), held)
+
+    for path in {*packaged.files, *seeded.files}:
+        if is_newer(packaged, seeded) and left_alone(path, seeded, held):
+            assert after.get(path) == packaged.files.get(path)
+
+
+@given(packages, memories, helds)
+def test_what_the_operator_deleted_stays_deleted(
+    packaged: Packaged, seeded: Seeded, held: Held
+) -> None:
+    planned = plan(packaged, seeded, held)
+
+    for path in seeded.files:
+        if held.get(path) is None:
+            assert path not in planned.writes
+            if is_newer(packaged, seeded):
+                assert planned.offers.get(path) == packaged.files.get(path)
+
+
+@given(packages, memories, helds)
+def test_planning_again_gives_nothing_to_do_and_the_same_offers(
+    packaged: Packaged, seeded: Seeded, held: Held
+) -> None:
+    once = plan(packaged, seeded, held)
+    again = plan(packaged, once.seeded, applied(once, held))
+
+    assert not again.writes
+    assert again.offers == once.offers
+    assert again.seeded == once.seeded
+
+
+@given(packages, memories, helds)
+def test_an_older_package_changes_nothing_and_forgets_nothing(
+    packaged: Packaged, seeded: Seeded, held: Held
+) -> None:
+    planned = plan(packaged, seeded, held)
+
+    if not is_newer(packaged, seeded):
+        assert planned == Plan((), seeded)
+        assert not planned.writes
+
+
+@given(packages, memories, helds)
+def test_every_path_that_is_or_was_packaged_has_one_outcome_in_order(
+    packaged: Packaged, seeded: Seeded, held: Held
+) -> None:
+    planned = plan(packaged, seeded, held)
+
+    if is_newer(packaged, seeded):
+        told = [outcome.path for outcome in planned.outcomes]
+        assert told == sorted({*packaged.files, *seeded.files})
+        assert planned.seeded.version == packaged.version
+
+
+@given(packages, memories, helds)
+def test_whatever_is_not_taken_over_although_it_is_new_is_offered(
+    packaged: Packaged, seeded: Seeded, held: Held
+) -> None:
+    planned = plan(packaged, seeded, held)
+    after = applied(planned, held)
+
+    for path, ours in packaged.files.items():
+        if is_newer(packaged, seeded) and ours != seeded.files.get(path):
+            assert after.get(path) == ours or planned.offers[path] == ours
+
+
+@given(packages)
+def test_a_fresh_tenant_gets_everything_just_as_it_is_packaged(packaged: Packaged) -> None:
+    planned = plan(packaged, Seeded(), {})
+
+    assert planned.writes == packaged.files
+    assert planned.seeded == Seeded(packaged.version, packaged.files)
+    assert not planned.offers
+
+
+def outcome(
+    ours: Digest | None, seeded: Mapping[Path, Digest | None], held: Digest | None
+) -> object:
+    packaged = Packaged(2, {SOUL: ours} if ours else {})
+    (only,) = plan(packaged, Seeded(1, seeded), {SOUL: held}).outcomes
+    return only
+
+
+def test_each_situation_has_its_outcome() -> None:
+    assert outcome(SECOND, {SOUL: FIRST}, FIRST) == Follow(SOUL, SECOND)
+    assert outcome(SECOND, {}, None) == Follow(SOUL, SECOND)
+    assert outcome(SECOND, {SOUL: FIRST}, OWN) == Kept(SOUL, SECOND)
+    assert outcome(FIRST, {SOUL: FIRST}, OWN) == Kept(SOUL, None)
+    assert outcome(SECOND, {}, OWN) == Kept(SOUL, SECOND)
+    assert outcome(FIRST, {SOUL: FIRST}, FIRST) == Current(SOUL)
+    assert outcome(SECOND, {SOUL: FIRST}, SECOND) == Current(SOUL)
+    assert outcome(SECOND, {SOUL: FIRST}, None) == Gone(SOUL, SECOND)
+    assert outcome(None, {SOUL: FIRST}, None) == Gone(SOUL, None)
+    assert outcome(None, {SOUL: FIRST}, FIRST) == Retired(SOUL, removed=True)
+    assert outcome(None, {SOUL: FIRST}, OWN) == Retired(SOUL, removed=False)
+
+
+def test_an_offer_stands_until_it_is_taken_or_reviewed() -> None:
+    held = {SOUL: OWN}
+    offered = plan(Packaged(2, {SOUL: SECOND}), Seeded(1, {SOUL: FIRST}), held)
+    assert offered.offers == {SOUL: SECOND}
+
+    taken = plan(Packaged(2, {SOUL: SECOND}), offered.seeded, {SOUL: SECOND})
+    assert taken.outcomes == (Current(SOUL),)
+    assert plan(Packaged(3, {SOUL: THIRD}), taken.seeded, {SOUL: SECOND}).writes == {SOUL: THIRD}
+
+    quiet = reviewed(offered.seeded, SOUL, SECOND)
+    assert not plan(Packaged(2, {SOUL: SECOND}), quiet, held).offers
+    assert plan(Packaged(3, {SOUL: THIRD}), quiet, held).outcomes == (Kept(SOUL, THIRD),)
+
+
+def test_taking_back_an_update_is_an_edit_like_any_other() -> None:
+    followed = plan(Packaged(2, {SOUL: SECOND}), Seeded(1, {SOUL: FIRST}), {SOUL: FIRST})
+
+    later = plan(Packaged(3, {SOUL: THIRD}), followed.seeded, {SOUL: FIRST})
+
+    assert later.outcomes == (Kept(SOUL, THIRD),)
+
+
+def test_a_file_that_was_the_operators_before_ours_stays_deleted_once_she_deletes_it() -> None:
+    first = plan(Packaged(1, {SOUL: FIRST}), Seeded(), {SOUL: OWN})
+    assert first.outcomes == (Kept(SOUL, FIRST),)
+
+    assert plan(Packaged(1, {SOUL: FIRST}), first.seeded, {}).outcomes == (Gone(SOUL, FIRST),)
+
+
+def test_what_we_retired_ourselves_may_come_back_and_what_she_deleted_may_not() -> None:
+    seeded = Seeded(1, {SOUL: FIRST, USER: FIRST})
+    retired = plan(Packaged(2, {}), seeded, {SOUL: FIRST, USER: None})
+    assert retired.writes == {SOUL: None}
+
+    back = plan(Packaged(3, {SOUL: SECOND, USER: SECOND}), retired.seeded, {SOUL: None, USER: None})
+
+    assert back.outcomes == (Follow(SOUL, SECOND), Gone(USER, SECOND))
