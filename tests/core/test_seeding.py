@@ -191,9 +191,10 @@ def test_a_file_that_was_the_operators_before_ours_stays_deleted_once_she_delete
 
 
 def test_what_we_retired_ourselves_may_come_back_and_what_she_deleted_may_not() -> None:
-    seeded = Seeded(1, {SOUL: FIRST, USER: FIRST})
-    retired = plan(Packaged(2, {}), seeded, {SOUL: FIRST, USER: None})
+    seeded = Seeded(1, {SOUL: FIRST, USER: FIRST, ROUTER: FIRST})
+    retired = plan(Packaged(2, {}), seeded, {SOUL: FIRST, USER: None, ROUTER: OWN})
     assert retired.writes == {SOUL: None}
+    assert retired.seeded == Seeded(2, {USER: FIRST})
 
     back = plan(Packaged(3, {SOUL: SECOND, USER: SECOND}), retired.seeded, {SOUL: None, USER: None})
 
