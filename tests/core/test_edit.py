@@ -178,6 +178,8 @@ def test_what_most_writers_ask_for_needs_no_look(tree: Tree, path: Path, content
         Condition(frozenset({'"v1"', '"v2"'})),
         Condition(frozenset({'"v0"'})),
         Condition(frozenset({'"v1.abc"'})),
+        Condition(frozenset({'"v1"x'})),
+        Condition(frozenset({f'"v{10**30}"'})),
         Condition(frozenset({'"v1"'}), absent=True),
     ],
 )

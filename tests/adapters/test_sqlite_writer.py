@@ -1,0 +1,374 @@
+"""The one writer of SQLite: what it knows without asking is right, whatever has happened."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path as File
+from typing import Any
+
+import pytest
+from tests.actions.stores import Shelter, keep_only, told
+from tests.contract.scenes import (
+    ACME,
+    AGENT,
+    NOW,
+    SOUL,
+    STRANGER,
+    TEMPLATE,
+    applied,
+    attempt,
+    commit,
+    numbers,
+    say,
+    texts,
+    write,
+)
+
+from carrel.adapters.sqlite import SqliteStore, open_store, writer
+from carrel.adapters.sqlite.batch import Batch
+from carrel.core.names import Path, Scope
+from carrel.core.record import Change, Noun, Shelf
+from carrel.core.tree import Applied, Commit, Head
+
+pytestmark = pytest.mark.anyio
+
+POLICY = Change(ACME, Noun.POLICY, "policy", {})
+LATER = NOW + 10**10
+
+DYING = """
+import asyncio, os, sys
+from pathlib import Path as File
+from carrel.adapters.sqlite import open_store
+from carrel.core.names import Kind, Path, Scope
+from carrel.core.tree import Commit, Entry, Write
+
+async def main():
+    async with open_store(File(sys.argv[1])) as store:
+        [blob] = await store.blobs.put([b"never"])
+        scopes = [Scope("acme", Kind.AGENT, name) for name in ("marco", "new")]
+        writes = [Write(scope, Path("x"), Entry(blob)) for scope in scopes]
+        def work(db, batch):
+            batch.apply(Commit(tuple(writes), "ada", "to see", 1))
+            batch.flush()
+            os._exit(9)
+        await store.writer.do(work)
+
+asyncio.run(main())
+"""
+
+
+class Spoilt(Exception):
+    """What a job raises that fails."""
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def file(tmp_path: File) -> File:
+    return tmp_path / "carrel.db"
+
+
+@pytest.fixture
+async def store(file: File) -> AsyncIterator[SqliteStore]:
+    async with open_store(file) as opened:
+        yield opened
+
+
+async def ids(store: SqliteStore) -> tuple[Sequence[int], Sequence[int]]:
+    """Of all contents and of all events."""
+    contents = store.reader.db.execute("SELECT id FROM content ORDER BY id").fetchall()
+    events = await store.events.after(None, limit=10_000)
+    return [id for (id,) in contents], [int(event.cursor) for event in events]
+
+
+async def amiss(store: SqliteStore) -> list[str]:
+    return await told(Shelter(store, None))
+
+
+async def spoil(store: SqliteStore, *commits: Commit) -> None:
+    """Have these applied, then fail."""
+
+    def work(_: sqlite3.Connection, batch: Batch) -> None:
+        for each in commits:
+            batch.apply(each)
+            batch.apply(Commit((), "ada", "look", NOW, shelves=(Shelf(ACME, Noun.POLICY, 99),)))
+        raise Spoilt
+
+    with pytest.raises(Spoilt):
+        await store.writer.do(work)
+
+
+async def test_two_processes_that_take_turns_give_every_number_once(
+    store: SqliteStore, file: File
+) -> None:
+    async with open_store(file) as other:
+        heads = [await say((store, other)[n // 2 % 2], f"text {n}") for n in range(12)]
+        new = [await say(each, "x", STRANGER) for each in (other, store)]
+
+        assert [head.version for head in heads] == list(range(1, 13))
+        assert [head.revision for head in heads] == list(range(1, 13))
+        assert [head.revision for head in new] == [1, 2]
+        for each in (store, other):
+            assert await ids(each) == (list(range(1, 15)), list(range(1, 15)))
+            assert await amiss(each) == []
+
+
+async def test_two_processes_that_write_at_once_give_every_number_once(
+    store: SqliteStore, file: File
+) -> None:
+    async with open_store(file) as other:
+        rivals = [say((store, other)[n % 2], f"text {n}") for n in range(60)]
+        heads = await asyncio.gather(*rivals)
+
+        assert sorted(head.version for head in heads) == list(range(1, 61))
+        assert sorted(head.revision for head in heads) == list(range(1, 61))
+        assert await ids(store) == (list(range(1, 61)), list(range(1, 61)))
+        assert await amiss(other) == []
+
+
+async def test_a_shelf_is_what_this_or_another_process_made_of_it(
+    store: SqliteStore, file: File
+) -> None:
+    async def holds(revision: int) -> bool:
+        [outcome] = await store.trees.commit(
+            [commit(shelves=(Shelf(ACME, Noun.POLICY, revision),))]
+        )
+        return isinstance(outcome, Applied)
+
+    assert await holds(0)
+    async with open_store(file) as other:
+        await other.trees.commit([commit(changes=(POLICY,))])
+    assert not await holds(0)
+    assert await holds(1)
+    await store.trees.commit([commit(changes=(POLICY,))])
+    assert not await holds(1)
+    assert await holds(2)
+
+
+async def test_a_quota_counts_what_another_process_wrote(store: SqliteStore, file: File) -> None:
+    await say(store, "12345")
+    async with open_store(file) as other:
+        await say(other, "1234567890")
+        await say(other, "x", path=Path("another"))
+    await say(store, "123", path=Path("third"))
+
+    [counted] = store.reader.db.execute("SELECT files, size FROM scope").fetchall()
+    assert counted == (3, 14)
+
+
+async def test_of_a_group_with_one_that_fails_all_others_are_done(store: SqliteStore) -> None:
+    await say(store, "before")
+    failing = spoil(store, commit(await write(store, "never"), await write(store, "no", STRANGER)))
+    sent = [asyncio.create_task(say(store, f"text {n}")) for n in range(9)]
+    await failing
+    heads = await asyncio.gather(*sent)
+
+    assert sorted(head.version for head in heads) == list(range(2, 11))
+    assert sorted(head.revision for head in heads) == list(range(2, 11))
+    assert await ids(store) == (list(range(1, 11)), list(range(1, 11)))
+    assert await texts(store, STRANGER) == {}
+    assert await amiss(store) == []
+
+
+async def test_nothing_is_known_from_a_transaction_that_failed(store: SqliteStore) -> None:
+    await say(store, "before")
+    spoilt = [await write(store, "never"), await write(store, "never", TEMPLATE)]
+    await spoil(store, commit(*spoilt, changes=(POLICY,)))
+
+    assert await store.trees.revisions([AGENT, TEMPLATE]) == (1, 0)
+    assert await store.records.revision() == 0
+    outcome = await attempt(store, "after", shelves=(Shelf(ACME, Noun.POLICY, 0),))
+    [head] = applied(outcome).heads
+    assert (head.version, head.revision) == (2, 2)
+    first = await say(store, "first", TEMPLATE)
+    assert (first.version, first.revision) == (1, 1)
+    assert await texts(store, TEMPLATE) == {"SOUL.md": "first"}
+    assert await ids(store) == ([1, 2, 3], [1, 2, 3])
+    assert await amiss(store) == []
+
+
+async def collected(store: SqliteStore) -> tuple[int, int]:
+    """Leave neither a content nor an event, and say how far their ids had come."""
+    await say(store, "gone")
+    await say(store, None, keep=1)
+    contents, events = await ids(store)
+    mark = await store.deliveries.mark()
+    assert await store.deliveries.enqueue(mark, str(events[-1]), [])
+    await store.upkeep.collect(LATER, 0, 0)
+    assert await ids(store) == ([], [])
+    return contents[-1], events[-1]
+
+
+@pytest.mark.parametrize("where", ["the same", "another", "a later"])
+async def test_an_id_is_not_given_again_once_the_newest_is_gone(
+    store: SqliteStore, file: File, where: str
+) -> None:
+    await keep_only(Shelter(store, None), 1)
+    async with open_store(file) as other:
+        await say(other, "known")
+        await say(other, None, keep=1)
+        content, event = await collected(store)
+        if where == "a later":
+            async with open_store(file) as later:
+                await say(later, "again")
+        else:
+            await say(store if where == "the same" else other, "again")
+
+        assert await ids(other) == ([content + 1], [event + 1])
+        assert await other.events.latest() == str(event + 1)
+        assert await amiss(store) == []
+
+
+async def test_the_end_of_the_log_stays_where_it_is_when_its_events_are_gone(
+    store: SqliteStore, file: File
+) -> None:
+    _, event = await collected(store)
+
+    assert await store.events.latest() == str(event)
+    async with open_store(file) as later:
+        assert await later.events.latest() == str(event)
+
+
+async def test_a_process_that_dies_in_its_transaction_has_used_up_nothing(
+    store: SqliteStore, file: File
+) -> None:
+    await say(store, "before")
+    died = await asyncio.to_thread(
+        subprocess.run, [sys.executable, "-c", DYING, str(file)], check=False
+    )
+    assert died.returncode == 9
+
+    assert (await say(store, "after")).revision == 2
+    new = Scope(ACME, AGENT.kind, "new")
+    assert (await say(store, "first", new)).revision == 1
+    assert await ids(store) == ([1, 2, 3], [1, 2, 3])
+    assert await texts(store, AGENT) == {"SOUL.md": "after"}
+    assert await amiss(store) == []
+
+
+class Watched:
+    """The writer's connection: in which threads it committed, and how long each commit took."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self.time = 0.0
+        self.takes = 0.0
+        self.on_loop: list[bool] = []
+
+    def execute(self, sql: str, *about: Any) -> sqlite3.Cursor:
+        if sql == "COMMIT":
+            self.on_loop.append(threading.current_thread() is threading.main_thread())
+            self.time += self.takes
+        return self._db.execute(sql, *about)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._db, name)
+
+
+@pytest.fixture
+def watched(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> Watched:
+    db = Watched(store.writer._db)
+    monkeypatch.setattr(store.writer, "_db", db)
+    monkeypatch.setattr(writer, "perf_counter", lambda: db.time)
+    return db
+
+
+async def test_commits_run_on_the_loop_once_many_were_quick_until_one_is_slow(
+    store: SqliteStore, watched: Watched
+) -> None:
+    for n in range(18):
+        await say(store, f"quick {n}")
+    assert watched.on_loop == [False] * 16 + [True] * 2
+
+    watched.takes = 0.003
+    await say(store, "the first slow one")
+    await say(store, "the second")
+    watched.takes = 0.001
+    await say(store, "quick again")
+    assert watched.on_loop[18:] == [True, False, False]
+
+    for n in range(17):
+        await say(store, f"quick again {n}")
+    assert watched.on_loop[21:] == [False] * 15 + [True] * 2
+    assert await numbers(store) == list(range(38, 0, -1))
+
+
+async def test_no_commit_runs_on_the_loop_while_the_log_is_being_moved(
+    store: SqliteStore, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(17):
+        await say(store, f"quick {n}")
+    monkeypatch.setattr(store.writer._checkpoints, "running", True)
+    await say(store, "meanwhile")
+    monkeypatch.setattr(store.writer._checkpoints, "running", False)
+    await say(store, "afterwards")
+
+    assert watched.on_loop[16:] == [True, False, True]
+
+
+@contextmanager
+def full_disk(file: File) -> Iterator[None]:
+    """No file of this process may grow beyond what the log is now."""
+    most = File(f"{file}-wal").stat().st_size
+    was = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, was[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, was)
+
+
+@pytest.mark.parametrize("streak", [0, 16])
+@pytest.mark.parametrize("writers", [1, 8])
+async def test_a_commit_that_fails_is_its_senders_answer_and_nothing_is_lost(
+    store: SqliteStore, file: File, monkeypatch: pytest.MonkeyPatch, streak: int, writers: int
+) -> None:
+    for n in range(20):
+        await say(store, "x" * 10_000, path=Path(f"{n}"))
+    kept = await say(store, "kept")
+    before = await ids(store)
+    monkeypatch.setattr(writer, "_STREAK", 0 if streak else 10**9)
+
+    with full_disk(file):
+        rivals = [say(store, f"{n}" * 9000, STRANGER) for n in range(writers)]
+        failed = await asyncio.gather(*rivals, return_exceptions=True)
+        assert {type(each) for each in failed} == {sqlite3.OperationalError}
+        assert await texts(store, STRANGER) == {}
+        assert (await store.trees.read([AGENT], [SOUL]))[0].heads == {SOUL: kept}
+
+    assert await ids(store) == before
+    assert [(await say(store, f"after {n}", STRANGER)).version for n in range(3)] == [1, 2, 3]
+    assert await ids(store) == ([*before[0], 22, 23, 24], [*before[1], 22, 23, 24])
+    assert await amiss(store) == []
+    async with open_store(file) as later:
+        assert await texts(later, STRANGER) == {"SOUL.md": "after 2"}
+
+
+async def test_a_file_that_may_not_grow_fails_those_who_need_room_and_no_others(
+    store: SqliteStore, file: File
+) -> None:
+    await say(store, "kept")
+    db = store.writer._db
+    [pages] = db.execute("PRAGMA page_count").fetchone()
+    db.execute(f"PRAGMA max_page_count = {pages}")
+    small = [say(store, f"small {n}", path=Path(f"{n}")) for n in range(3)]
+    failed, *heads = await asyncio.gather(
+        say(store, "large" * 10_000), *small, return_exceptions=True
+    )
+    db.execute("PRAGMA max_page_count = 1000000")
+
+    assert isinstance(failed, sqlite3.OperationalError)
+    assert [head.revision for head in heads if isinstance(head, Head)] == [2, 3, 4]
+    assert (await say(store, "large" * 10_000)).version == 2
+    assert await ids(store) == ([1, 2, 3, 4, 5], [1, 2, 3, 4, 5])
+    assert await amiss(store) == []
