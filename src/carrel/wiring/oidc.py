@@ -1,0 +1,52 @@
+"""From settings to the issuer whose tokens people may come with."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from carrel.actions.oidc import Issuer
+from carrel.settings import Settings, Unusable
+
+_HERE = {"localhost", "127.0.0.1", "::1"}
+
+
+def issuer_of(settings: Settings) -> Issuer | None:
+    """The issuer that the settings name, or None where they name none. Raises Unusable."""
+    if not settings.oidc_issuer:
+        if settings.oidc_audience or settings.oidc_jwks_url:
+            raise Unusable("CARREL_OIDC_AUDIENCE and CARREL_OIDC_JWKS_URL need CARREL_OIDC_ISSUER")
+        return None
+    audiences = _listed(settings.oidc_audience)
+    if not audiences:
+        raise Unusable("CARREL_OIDC_ISSUER needs CARREL_OIDC_AUDIENCE: whom its tokens are for")
+    _insist_on_secure("CARREL_OIDC_ISSUER", settings.oidc_issuer)
+    if settings.oidc_jwks_url:
+        _insist_on_secure("CARREL_OIDC_JWKS_URL", settings.oidc_jwks_url)
+    from carrel.adapters.oidc import OidcIssuer, Trust  # noqa: PLC0415 - only where it is used
+
+    try:
+        trust = Trust(
+            issuer=settings.oidc_issuer,
+            audiences=audiences,
+            algorithms=_listed(settings.oidc_algorithms),
+            jwks_url=settings.oidc_jwks_url,
+            skew=settings.oidc_skew_seconds,
+        )
+    except ValueError as wrong:
+        raise Unusable(f"CARREL_OIDC_ALGORITHMS: {wrong}") from None
+    return OidcIssuer(trust)
+
+
+def _listed(text: str) -> frozenset[str]:
+    return frozenset(filter(None, map(str.strip, text.split(","))))
+
+
+def _insist_on_secure(name: str, url: str) -> None:
+    """Keys that came over an open wire could be anybody's."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        raise Unusable(f"{name} must be a URL") from None
+    if not host or (parts.scheme != "https" and not (parts.scheme == "http" and host in _HERE)):
+        raise Unusable(f"{name} must be https://… (http:// only on this machine)")
