@@ -28,6 +28,9 @@ class Blob(Struct, frozen=True, eq=False, gc=False):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Blob) and (self.digest, self.size) == (other.digest, other.size)
 
+    def __ne__(self, other: object) -> bool:  # else the Struct's own, which knows only identity
+        return not self == other
+
     def __hash__(self) -> int:
         return hash(self.digest)
 
