@@ -38,8 +38,7 @@ def routes(*templates: str) -> Routes[str]:
 
 
 def where(path: str, *templates: str) -> tuple[str, dict[str, str]] | None:
-    found = routes(*templates).match(path.encode())
-    return None if found is None else (found[0].template, found[0].params(found[1]))
+    return shown(routes(*templates), path)
 
 
 def test_a_literal_beats_a_parameter() -> None:
@@ -171,8 +170,10 @@ def near_a_template(draw: st.DrawFn) -> str:
 @settings(deadline=None, max_examples=500)
 @given(near_a_template())
 def test_the_trie_finds_what_looking_at_every_template_finds(path: str) -> None:
-    found = where(path)
-    assert (found and found[0]) == naive(path, TEMPLATES)
+    made = routes()
+    for _ in range(2):
+        found = shown(made, path)
+        assert (found and found[0]) == naive(path, TEMPLATES)
 
 
 def test_a_long_path_is_looked_at_once() -> None:
@@ -187,6 +188,71 @@ def test_a_path_past_the_deepest_template_is_no_part_of_it() -> None:
     assert where("/a/x/y/z", "/a/{b}/{c}") is None
     assert where("/a/x/y/", "/a/{b}/{c}") is None
     assert where("/a/x/y%2Fz", "/a/{b}/{c}") == ("/a/{b}/{c}", {"b": "x", "c": "y/z"})
+
+
+def test_what_is_added_later_is_found_where_something_else_was_found_before() -> None:
+    made = routes("/v1/{rest...}")
+    assert shown(made, "/v1/agents/me") == ("/v1/{rest...}", {"rest": "agents/me"})
+    assert shown(made, "/v1/agents/ada") == ("/v1/{rest...}", {"rest": "agents/ada"})
+    assert shown(made, "/v2/x") is None
+
+    for template in ("/v1/agents/{id}", "/v1/agents/me", "/v2/{x}"):
+        made.add("GET", template, template)
+
+    assert shown(made, "/v1/agents/me") == ("/v1/agents/me", {})
+    assert shown(made, "/v1/agents/ada") == ("/v1/agents/{id}", {"id": "ada"})
+    assert shown(made, "/v2/x") == ("/v2/{x}", {"x": "x"})
+
+
+def test_a_method_added_later_is_heard_where_the_path_is_known() -> None:
+    made = routes("/v1/agents/{id}")
+    assert methods(made, "/v1/agents/ada") == ({"GET", "HEAD"}, "GET, HEAD, OPTIONS")
+
+    made.add("PUT", "/v1/agents/{id}", "put")
+
+    assert methods(made, "/v1/agents/ada") == ({"GET", "HEAD", "PUT"}, "GET, HEAD, OPTIONS, PUT")
+    assert methods(made, "/v1/agents/bob") == methods(made, "/v1/agents/ada")
+
+
+def test_paths_that_differ_only_in_their_encoding_are_told_apart_each_time() -> None:
+    made = routes()
+    spellings = {
+        "/v1/runs/a/diff": ("/v1/runs/{id}/diff", {"id": "a"}),
+        "/v1/runs/a%2Fdiff": ("/v1/runs/{id}", {"id": "a/diff"}),
+        "/v1/runs/%61/diff": ("/v1/runs/{id}/diff", {"id": "a"}),
+        "/v1/runs/A/diff": ("/v1/runs/{id}/diff", {"id": "A"}),
+        "/v1/agents/m%65": ("/v1/agents/{id}", {"id": "me"}),
+        "/v1/agents/me": ("/v1/agents/me", {}),
+    }
+    for _ in range(2):
+        assert {path: shown(made, path) for path in spellings} == spellings
+        with pytest.raises(Malformed):
+            shown(made, "/v1/agents/%ff")
+
+
+def test_only_short_paths_are_kept_and_only_so_many() -> None:
+    made = routes("/v1/agents/{id}")
+    for size in (200, 256, 257, 10_000):
+        path = "/v1/agents/".ljust(size, "x")
+        assert shown(made, path) == shown(made, path) == ("/v1/agents/{id}", {"id": path[11:]})
+    assert {len(path) for path in made._known} == {200, 256}
+
+    for number in range(10_000):
+        assert shown(made, f"/v1/agents/{number}") == ("/v1/agents/{id}", {"id": str(number)})
+        assert shown(made, f"/nowhere/{number}") is None
+    assert 0 < len(made._known) <= 4096
+    assert all(path.startswith(b"/v1/agents/") for path in made._known)
+
+
+def shown(made: Routes[str], path: str) -> tuple[str, dict[str, str]] | None:
+    found = made.match(path.encode())
+    return None if found is None else (found[0].template, found[0].params(found[1]))
+
+
+def methods(made: Routes[str], path: str) -> tuple[set[str], str]:
+    found = made.match(path.encode())
+    assert found
+    return set(found[0].methods), found[0].allow
 
 
 def test_one_place_has_one_spelling() -> None:
