@@ -16,6 +16,7 @@ from carrel.actions.people import Profile
 from carrel.core.access import DAILY, KeyKind, Role
 from carrel.core.errors import Unauthenticated
 from carrel.core.names import Path
+from carrel.core.record import Noun
 from carrel.ports import World
 from carrel.settings import Unusable, load
 from carrel.wiring.oidc import issuer_of
@@ -107,6 +108,8 @@ async def test_the_link_is_made_once_and_leaves_the_person_as_they_were(world: W
     [deed, *_] = (await audits.listing(world, owner)).items
     assert (deed.by, deed.why) == (made.owner.id, "link a sign-in")
     assert ADA.sub not in str(deed)
+    owners = await world.records.list(owner.tenant, Noun.PERSON, link=people.OWNERS)
+    assert owners == (linked,)
     await people.patch(world, owner, made.owner.id, {"title": "Countess"})
     assert (await person_of(world, of(ADA), ADA.sub)).person == made.owner.id
 
@@ -130,6 +133,15 @@ async def test_all_who_come_first_at_once_are_let_in(world: World) -> None:
     assert {actor.person for actor in done} == {made.owner.id}
     linked = await people.get(world, owner, made.owner.id)
     assert linked.revision == made.owner.revision + 1
+
+
+async def test_one_subject_is_one_person_though_it_comes_with_two_addresses(world: World) -> None:
+    _, owner = await founded(world)
+    await joined(world, owner, "bob")
+    both = (ADA, other(ADA, email="bob@example.org"))
+    done, lost = await rivals(*(person_of(world, of(bearer), bearer.sub) for bearer in both))
+    assert not lost
+    assert len({actor.person for actor in done}) == 1
 
 
 @pytest.mark.parametrize(
@@ -246,5 +258,6 @@ def test_there_is_no_issuer_unless_one_is_set() -> None:
 def test_settings_that_would_let_strangers_in_are_not_used(wrong: dict[str, Any]) -> None:
     good = {"oidc_issuer": ISSUER, "oidc_audience": "web", "oidc_algorithms": "RS256, ES384"}
     assert issuer_of(set_to(**good, oidc_jwks_url="http://127.0.0.1:9/keys"))
-    with pytest.raises(Unusable):
+    [name] = wrong
+    with pytest.raises(Unusable, match=f"(?i){name}"):
         issuer_of(set_to(**good | wrong))
