@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from carrel.core.classes import fits
 from carrel.core.errors import Forbidden
-from carrel.core.names import Kind, Scope
+from carrel.core.names import Kind, Path, Scope
 
 
 class Role(StrEnum):
@@ -78,6 +80,20 @@ class Actor:
     def bound(self) -> bool:
         """Whether it is confined to one agent or workspace."""
         return self.agent is not None or self.workspace is not None
+
+
+def may_write(actor: Actor, scope: Scope, path: Path, writable: Iterable[str]) -> None:
+    """Whether a caller may change an agent's file. Raises Forbidden.
+
+    Owners and admins may, and services; an agent only what its policy lets agents write.
+    """
+    if scope.kind is not Kind.AGENT:
+        return
+    if actor.kind is KeyKind.AGENT and not fits(path, writable):
+        raise Forbidden(f"an agent may not write {path}: its policy names what agents write")
+    leads = actor.role in {Role.OWNER, Role.ADMIN} or Permission.TENANT_ADMIN in actor.permissions
+    if actor.kind is KeyKind.PERSON and not leads:
+        raise Forbidden("only an owner or admin may change an agent's files")
 
 
 def granted(

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from carrel.core.classes import FileClass
 from carrel.core.names import Path, Scope
+from carrel.core.placeholders import Variables
 from carrel.core.tree import Blob, Entry, Head, Tree
 
 Layers = Sequence[Tree]
@@ -25,6 +27,11 @@ class File(Struct, frozen=True, gc=False):
     """Changes with every write, and with the layer that the file comes from."""
     upstream: Blob | None = None
     """What the layers beneath now offer, where the nearest layer was based on something else."""
+    file_class: FileClass = FileClass.LIVE
+    origin: str = ""
+    """What its source is called, where that says more than the kind of scope."""
+    variables: Variables | None = None
+    """What its placeholders are filled with; None where it is served as it is stored."""
 
     @property
     def path(self) -> Path:

@@ -6,16 +6,22 @@ and an update is offered where the base differs from what lies beneath now.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import asdict, replace
 
-from carrel.core.classes import FileClass
-from carrel.core.compose import File, Layers, file_etag, offered, resolve
+from carrel.core.classes import Classes, ClassRule, FileClass
+from carrel.core.compose import File, Layers, Workspace, etag_of, file_etag, offered, resolve
 from carrel.core.edit import Condition, Edit
 from carrel.core.errors import Forbidden, Missing, Stale
 from carrel.core.names import Digest, Kind, Path
+from carrel.core.placeholders import Variables
 from carrel.core.tree import MARKDOWN, Blob, Entry, Expect, Head, Write
+
+_RULE: Final = "class:"
 
 
 class Source(StrEnum):
@@ -26,16 +32,6 @@ class Source(StrEnum):
     TEMPLATE = "template"
     PIN = "template-pinned"
     DEFAULTS = "defaults"
-
-
-class Shown(Struct, frozen=True):
-    """A file as an agent has it."""
-
-    file: File
-    file_class: FileClass
-    source: Source
-    verbatim: bool
-    """Served as it is stored; else its placeholders are filled in."""
 
 
 class Pin(Struct, frozen=True):
@@ -54,19 +50,59 @@ class Pin(Struct, frozen=True):
         return self.latest is not None and self.latest != self.pinned
 
 
-def shown(path: Path, layers: Layers, file_class: FileClass) -> Shown | None:
-    """What an agent has at a path. A pinned file that was never reviewed is not there."""
-    if file_class is FileClass.PINNED:
-        return _pinned(path, layers)
-    file = resolve(path, layers)
-    if file is None:
-        return None
-    own = file.source.kind is Kind.AGENT
-    source = Source.OVERRIDE if own else Source(file.source.kind)
-    return Shown(file, file_class, source, verbatim=own and file_class is FileClass.MANAGED)
+class Eye(Struct, frozen=True):
+    """With whose eyes an agent's workspace is seen: its tenant's classes, its own variables."""
+
+    classes: Classes = Classes()
+    variables: Variables = Variables()
+
+    @property
+    def key(self) -> str:
+        """Changes when anything does that is seen differently through it."""
+        rules = [f"{rule.file_class}:{rule.pattern}" for rule in self.classes.rules]
+        return "\n".join((self.variables.key, *rules))
+
+    def words(self) -> Mapping[str, str]:
+        """All of it as a run keeps it."""
+        said = {name: value for name, value in asdict(self.variables).items() if value is not None}
+        rules = enumerate(self.classes.rules)
+        said |= {f"{_RULE}{at:03}": f"{rule.file_class} {rule.pattern}" for at, rule in rules}
+        return said
+
+    @classmethod
+    def of(cls, words: Mapping[str, str]) -> Eye:
+        """The same again, from what a run has kept."""
+        known = Variables.__struct_fields__
+        rules = [words[name].partition(" ") for name in sorted(words) if name.startswith(_RULE)]
+        classes = tuple(ClassRule(pattern, FileClass(kind)) for kind, _, pattern in rules)
+        said = {name: words[name] for name in known if name in words}
+        return cls(Classes(classes), Variables(**said))
+
+    def shown(self, path: Path, layers: Layers) -> File | None:
+        """What an agent has at a path. A pinned file that was never reviewed is not there."""
+        file_class = self.classes.of(path)
+        if file_class is FileClass.PINNED:
+            return _pinned(path, layers)
+        file = resolve(path, layers)
+        if file is None:
+            return None
+        own = file.source.kind is Kind.AGENT
+        origin = Source.OVERRIDE if own else Source(file.source.kind)
+        if own and file_class is FileClass.MANAGED:
+            return replace(file, file_class=file_class, origin=origin)
+        etag = f'{file.etag[:-1]}.{self.variables.key}"'
+        return replace(
+            file, etag=etag, file_class=file_class, origin=origin, variables=self.variables
+        )
+
+    def compose(self, layers: Layers) -> Workspace:
+        """Everything that an agent has, in order of path."""
+        paths = sorted({path for tree in layers for path in tree.heads})
+        found = {path: file for path in paths if (file := self.shown(path, layers))}
+        return Workspace(found, etag_of(layers))
 
 
-def _pinned(path: Path, layers: Layers) -> Shown | None:
+def _pinned(path: Path, layers: Layers) -> File | None:
     own = layers[0]
     head = own.heads.get(path)
     if head is None or head.entry is None:
@@ -75,9 +111,8 @@ def _pinned(path: Path, layers: Layers) -> Shown | None:
     latest = offered(path, layers[1:])
     upstream = latest if latest is not None and latest != entry.base else None
     tag = file_etag(head.version, own.scope, alone=len(layers) == 1)
-    file = File(head, entry, own.scope, 0, tag, upstream)
-    source = Source.PIN if entry.blob == entry.base else Source.PINNED_OVERRIDE
-    return Shown(file, FileClass.PINNED, source, verbatim=True)
+    origin = Source.PIN if entry.blob == entry.base else Source.PINNED_OVERRIDE
+    return File(head, entry, own.scope, 0, tag, upstream, FileClass.PINNED, origin)
 
 
 def pin_of(path: Path, layers: Layers) -> Pin:
@@ -101,15 +136,13 @@ class Wanted(Struct, frozen=True):
     """They know that the file is pinned."""
 
 
-def put(
-    layers: Layers, path: Path, wanted: Wanted, file_class: FileClass, condition: Condition
-) -> Edit | None:
+def put(layers: Layers, path: Path, wanted: Wanted, eye: Eye, condition: Condition) -> Edit | None:
     """Write an agent's own file; None where that is what it has already, inherited.
 
     Raises Stale, or Forbidden for a managed file and, unless accepted, for a pinned one.
     """
-    now = shown(path, layers, file_class)
-    condition.check(path, now.file if now else None)
+    file_class = eye.classes.admit(path)
+    condition.check(path, eye.shown(path, layers))
     if file_class is FileClass.MANAGED:
         raise Forbidden(f"{path} is managed: it is written from the profile of the paired human")
     if file_class is FileClass.PINNED:
@@ -123,13 +156,13 @@ def put(
     return _edit(layers, path, Entry(wanted.blob, beneath, wanted.type))
 
 
-def delete(layers: Layers, path: Path, file_class: FileClass, condition: Condition) -> Edit:
+def delete(layers: Layers, path: Path, eye: Eye, condition: Condition) -> Edit:
     """Go back to what is inherited; for a pinned file, to what was reviewed last.
 
     Raises Stale, Missing where there is nothing of the agent's own, Forbidden for a managed file.
     """
-    now = shown(path, layers, file_class)
-    condition.check(path, now.file if now else None)
+    file_class = eye.classes.admit(path)
+    condition.check(path, eye.shown(path, layers))
     if file_class is FileClass.MANAGED:
         raise Forbidden(f"{path} is managed: it is written from the profile of the paired human")
     entry = layers[0].entry(path)

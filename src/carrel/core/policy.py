@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from carrel.core.classes import Classes
 from carrel.core.errors import TooLarge
 from carrel.core.names import Kind, Scope
 from carrel.core.redaction import ShapeMode
@@ -31,6 +32,7 @@ class Limits:
         return Quota(scope, self.max_files, self.max_bytes)
 
 
+AGENT_WRITABLE = ("memory/**", "notes/**", "MEMORY.md", "IDENTITY.md")
 SHARED = Limits(100 * MIB, 20_000, 100, 1024 * MIB)
 """Shared workspaces, whose files are tools' output rather than identity."""
 
@@ -40,6 +42,9 @@ class Policy:
     limits: Limits = field(default_factory=Limits)
     shared_limits: Limits = SHARED
     redaction: ShapeMode = ShapeMode.REDACT
+    classes: Classes = Classes()
+    agent_writable: tuple[str, ...] = AGENT_WRITABLE
+    """Patterns of the paths that an agent may write with a key of its own."""
     run_retention_days: int | None = None
     """None keeps every run, and with it all that it can see, until it is released by hand."""
 

@@ -1,0 +1,68 @@
+"""Which files are live, pinned and managed, and that no spelling gets round it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carrel.core.classes import FLOOR, Classes, ClassRule, FileClass, checked_pattern, fits
+from carrel.core.errors import Malformed
+from carrel.core.names import Path
+
+LIVE, PINNED, MANAGED = FileClass.LIVE, FileClass.PINNED, FileClass.MANAGED
+POLICIES = Classes((ClassRule("policies/keep.md", LIVE), ClassRule("policies/**", PINNED)))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "yes", "no"),
+    [
+        ("a.md", ["a.md"], ["b/a.md", "a.mdx", "axmd"]),
+        ("*.md", ["a.md", ".md"], ["b/a.md", "a.txt"]),
+        ("**/a.md", ["a.md", "b/a.md", "b/c/a.md"], ["ba.md"]),
+        ("memory/**", ["memory/a", "memory/b/c.md"], ["memory", "xmemory/a"]),
+        ("n?tes/*", ["notes/a", "nites/b.md"], ["n/tes/a", "notes/a/b"]),
+        ("a[b].md", ["a[b].md"], ["ab.md"]),
+    ],
+)
+def test_a_star_stops_at_a_slash_and_two_do_not(
+    pattern: str, yes: list[str], no: list[str]
+) -> None:
+    assert [text for text in yes + no if fits(Path(text), [pattern])] == yes
+
+
+def test_the_floor_cannot_be_taken_away() -> None:
+    freed = Classes((ClassRule("**", LIVE), ClassRule("GUARDRAILS.md", LIVE)))
+    for rule in FLOOR:
+        assert freed.of(Path(rule.pattern)) is rule.file_class
+
+
+def test_the_first_rule_that_fits_decides() -> None:
+    assert POLICIES.of(Path("policies/keep.md")) is LIVE
+    assert POLICIES.of(Path("policies/a/b.md")) is PINNED
+    assert POLICIES.of(Path("SOUL.md")) is LIVE
+    assert POLICIES.of(Path("USER.md")) is MANAGED
+    assert POLICIES.admit(Path("policies/keep.md")) is LIVE
+
+
+@given(st.data())
+def test_a_path_that_differs_in_letter_case_alone_is_refused(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from([rule.pattern for rule in FLOOR] + ["policies/x.md"]))
+    flips = data.draw(st.lists(st.booleans(), min_size=len(name), max_size=len(name)))
+    text = "".join(c.swapcase() if flip else c for c, flip in zip(name, flips, strict=True))
+    if POLICIES.of(Path(text)) is LIVE:
+        with pytest.raises(Malformed, match="letter case"):
+            POLICIES.admit(Path(text))
+    else:
+        assert POLICIES.admit(Path(text)) is POLICIES.of(Path(text))
+
+
+@pytest.mark.parametrize("text", ["", "/a", "a//b", "../a", "a\\b", "x" * 300, "*" * 9])
+def test_a_pattern_that_no_path_could_fit_is_refused(text: str) -> None:
+    with pytest.raises(Malformed):
+        checked_pattern(text)
+
+
+def test_tightening_names_what_is_pinned_from_now_on() -> None:
+    paths = [Path("policies/a.md"), Path("GUARDRAILS.md"), Path("SOUL.md")]
+    assert Classes().tightened(POLICIES, paths) == [Path("policies/a.md")]

@@ -1,0 +1,98 @@
+"""Renaming: one line changes, and nothing else ever does."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from carrel.core.identity import name_in, names_by_token, renamed
+from carrel.core.placeholders import sanitised
+
+NEW = "Marco"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("# I\n\n- **Name:** Old\n- **Vibe:** x\n", "# I\n\n- **Name:** Marco\n- **Vibe:** x\n"),
+        ("- **Name:** Old\r\n- x\r\n", "- **Name:** Marco\r\n- x\r\n"),
+        ("- **Name:** Old\r- x\r", "- **Name:** Marco\r- x\r"),
+        ("- **Name:**\n", "- **Name:** Marco\n"),
+        ("- **Name:**Old", "- **Name:** Marco"),
+        ("- **Name:** A\n- **Name:** B\n", "- **Name:** Marco\n- **Name:** B\n"),
+        ("  - **Name:** A", "  - **Name:** Marco"),
+        ("* **Name:** A", "* **Name:** Marco"),
+        ("+ **Name**: A", "+ **Name**: Marco"),
+        ("**Name:** A", "**Name:** Marco"),
+        ("- **name:** A", "- **name:** Marco"),
+        ("Name: A", "Name: Marco"),
+        ("> - **Name:** A", "> - **Name:** Marco"),
+        ("\ufeff- **Name:** A", "\ufeff- **Name:** Marco"),
+        ("- **Name:** Old <!-- note -->", "- **Name:** Marco <!-- note -->"),
+        ("- **Name:** {{AGENT_NAME}}", "- **Name:** Marco"),
+        ("```\n- **Name:** A\n```\n- **Name:** B", "```\n- **Name:** A\n```\n- **Name:** Marco"),
+        ("~~~\n```\n- **Name:** A\n~~~\nName: B", "~~~\n```\n- **Name:** A\n~~~\nName: Marco"),
+        ("# Me\nprose", "# Me\n\n- **Name:** Marco\nprose"),
+        ("# Me", "# Me\n\n- **Name:** Marco\n"),
+        ("# Me\r\nprose\r\n", "# Me\r\n\r\n- **Name:** Marco\r\nprose\r\n"),
+        ("prose", "- **Name:** Marco\nprose"),
+        ("", "- **Name:** Marco\n"),
+        ("My name: is nobody's", "- **Name:** Marco\nMy name: is nobody's"),
+    ],
+)
+def test_the_first_name_line_outside_code_is_rewritten_or_put_in(before: str, after: str) -> None:
+    assert renamed(before.encode(), NEW) == after.encode()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["{{HUMAN_NAME}}", "A\n- **Creature:** evil", "A\u2028B", r"\1 $& \g<0>", "**b** [l](u) <i>"],
+)
+def test_a_name_is_never_a_token_or_markdown_or_a_second_line(name: str) -> None:
+    text = renamed(b"- **Name:** Old\n- **Vibe:** x\n", name).decode()
+    first, second, rest = text.split("\n")
+    assert first == f"- **Name:** {sanitised(name)}"
+    assert (second, rest) == ("- **Vibe:** x", "")
+    assert "{{" not in text
+
+
+names = st.text(min_size=1, max_size=40)
+lines = st.sampled_from(
+    ["# Me", "- **Name:** Old", "* **Name**: x <!-- y -->", "```", "~~~", "prose", "", "> Name: z"]
+)
+texts = st.lists(lines, max_size=8).flatmap(
+    lambda some: st.sampled_from(["\n", "\r\n", "\r"]).map(lambda turn: turn.join(some))
+)
+
+
+@given(text=texts, name=names)
+@example(text="```\n- **Name:** Old", name="x")
+def test_renaming_changes_or_adds_one_line_and_reads_back(text: str, name: str) -> None:
+    before = text.encode()
+    after = renamed(before, name)
+    assert name_in(after) == sanitised(name).strip()
+    assert renamed(after, name) == after
+    had, has = before.splitlines(), after.splitlines()
+    if name_in(before) is None:
+        assert [line for line in has if line not in had and line.strip()] in (
+            [b"- **Name:** " + sanitised(name).encode()],
+            [],
+        )
+    else:
+        changed = [pair for pair in zip(had, has, strict=True) if pair[0] != pair[1]]
+        assert len(changed) <= 1
+
+
+def test_what_is_no_text_is_left_alone() -> None:
+    assert renamed(b"\xff- **Name:** A", NEW) == b"\xff- **Name:** A"
+
+
+def test_a_token_in_the_name_line_shows_any_name() -> None:
+    assert names_by_token(b"# I\n- **Name:** {{AGENT_NAME}}\n")
+    for text in (
+        b"- **Name:** Old {{AGENT_NAME}}",
+        b"{{AGENT_NAME}}",
+        b"```\nName: {{AGENT_NAME}}",
+    ):
+        assert not names_by_token(text)

@@ -1,0 +1,208 @@
+"""What an agent is shown, and how its files may change: facts about one entry."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carrel.core import overlay
+from carrel.core.classes import Classes, ClassRule, FileClass
+from carrel.core.edit import UNCONDITIONAL, Condition, Edit
+from carrel.core.errors import Forbidden, Missing, Stale
+from carrel.core.names import Digest, Kind, Path, Scope
+from carrel.core.overlay import Eye, Source, Wanted
+from carrel.core.placeholders import Variables
+from carrel.core.tree import Blob, Entry, Head, Tree
+
+SCOPES = tuple(
+    Scope("acme", kind, name)
+    for kind, name in ((Kind.AGENT, "marco"), (Kind.TEMPLATE, "sales"), (Kind.DEFAULTS, ""))
+)
+RULES, SOUL, USER = Path("GUARDRAILS.md"), Path("SOUL.md"), Path("USER.md")
+EYE = Eye(Classes(), Variables(agent_name="Marco"))
+OWN = "own"
+
+
+def blob(text: str) -> Blob:
+    return Blob(Digest("sha256:" + hashlib.sha256(text.encode()).hexdigest()), len(text))
+
+
+def tree(depth: int, says: Mapping[Path, Entry | None], version: int = 1) -> Tree:
+    heads = {path: Head(path, version, version, 0, entry) for path, entry in says.items()}
+    return Tree(SCOPES[depth], version, heads)
+
+
+def layers(
+    path: Path, own: Entry | None = None, template: str | None = None, defaults: str | None = None
+) -> tuple[Tree, ...]:
+    said = [own, template and Entry(blob(template)), defaults and Entry(blob(defaults))]
+    return tuple(tree(n, {path: entry} if entry else {}) for n, entry in enumerate(said))
+
+
+def applied(stack: tuple[Tree, ...], edit: Edit | None) -> tuple[Tree, ...]:
+    """The layers once the edit is committed, having checked that what it saw is still so."""
+    if edit is None:
+        return stack
+    path = edit.write.path
+    for expect in edit.expects:
+        [seen] = [tree for tree in stack if tree.scope == expect.scope]
+        assert expect.version == seen.version(path)
+    head = Head(path, stack[0].version(path) + 1, stack[0].revision + 1, 0, edit.write.entry)
+    return (Tree(stack[0].scope, head.revision, {**stack[0].heads, path: head}), *stack[1:])
+
+
+def edited(stack: tuple[Tree, ...], depth: int, path: Path, text: str) -> tuple[Tree, ...]:
+    """The layers once somebody has edited one beneath."""
+    other = tree(depth, {path: Entry(blob(text))}, stack[depth].version(path) + 1)
+    return (*stack[:depth], other, *stack[depth + 1 :])
+
+
+def shown(stack: tuple[Tree, ...], path: Path) -> tuple[Digest, str] | None:
+    file = EYE.shown(path, stack)
+    return None if file is None else (file.blob.digest, file.origin)
+
+
+def test_a_live_file_comes_from_the_nearest_layer_that_has_it() -> None:
+    below = layers(SOUL, None, None, "kind")
+    assert shown(below, SOUL) == (blob("kind").digest, Source.DEFAULTS)
+    assert shown(layers(SOUL, None, "", "kind"), SOUL) == (blob("kind").digest, Source.DEFAULTS)
+    assert shown(edited(below, 1, SOUL, ""), SOUL) == (blob("").digest, Source.TEMPLATE)
+    own = applied(below, overlay.put(below, SOUL, Wanted(blob("mine")), EYE, UNCONDITIONAL))
+    assert shown(own, SOUL) == (blob("mine").digest, Source.OVERRIDE)
+
+
+def test_live_files_are_rendered_and_pinned_and_managed_ones_of_its_own_are_not() -> None:
+    pin = Entry(blob("be safe"), blob("be safe"))
+    rendered = [
+        (SOUL, layers(SOUL, Entry(blob("mine")))),
+        (SOUL, layers(SOUL, None, "brisk")),
+        (USER, layers(USER, None, "about {{HUMAN_NAME}}")),
+    ]
+    verbatim = [(RULES, layers(RULES, pin)), (USER, layers(USER, Entry(blob("about Ada"))))]
+    for path, stack in rendered:
+        file = EYE.shown(path, stack)
+        assert file is not None
+        assert file.variables == EYE.variables
+        assert EYE.variables.key in file.etag
+    for path, stack in verbatim:
+        file = EYE.shown(path, stack)
+        assert file is not None
+        assert file.variables is None
+
+
+def test_a_pinned_file_that_was_never_reviewed_is_not_there() -> None:
+    assert shown(layers(RULES, None, "new rules", "rules"), RULES) is None
+
+
+texts = st.sampled_from(["a", "b", "c"])
+steps = st.lists(st.tuples(st.sampled_from(["template", "defaults", "override", "revert"]), texts))
+
+
+@given(first=texts, history=steps)
+def test_no_edit_beneath_moves_a_pinned_file(first: str, history: list[tuple[str, str]]) -> None:
+    stack = layers(RULES, None, first)
+    stack = applied(stack, overlay.pin(stack, RULES))
+    pin, shown_text = blob(first), blob(first)
+    for what, text in history:
+        if what == "override":
+            wanted = Wanted(blob(text), accepted=True)
+            stack = applied(stack, overlay.put(stack, RULES, wanted, EYE, UNCONDITIONAL))
+            shown_text = blob(text)
+        elif what == "revert":
+            if shown_text == pin:
+                with pytest.raises(Missing):
+                    overlay.delete(stack, RULES, EYE, UNCONDITIONAL)
+                continue
+            stack = applied(stack, overlay.delete(stack, RULES, EYE, UNCONDITIONAL))
+            shown_text = pin
+        else:
+            stack = edited(stack, 1 if what == "template" else 2, RULES, text)
+        found = EYE.shown(RULES, stack)
+        assert found is not None
+        assert found.blob == shown_text
+        assert found.origin == (Source.PIN if shown_text == pin else Source.PINNED_OVERRIDE)
+        status = overlay.pin_of(RULES, stack)
+        assert status.pinned == pin
+        assert status.update_available == (status.latest != pin)
+
+
+@given(first=texts, later=texts, mine=texts, seen=texts)
+def test_accepting_takes_exactly_what_was_reviewed(
+    first: str, later: str, mine: str, seen: str
+) -> None:
+    stack = layers(RULES, Entry(blob(mine), blob(first)), later)
+    if seen != later:
+        with pytest.raises(Stale, match="review it again"):
+            overlay.accept(stack, RULES, blob(seen).digest)
+        return
+    after = applied(stack, overlay.accept(stack, RULES, blob(seen).digest))
+    assert shown(after, RULES) == (blob(later).digest, Source.PIN)
+    assert not overlay.pin_of(RULES, after).update_available
+    assert overlay.accept(after, RULES, blob(seen).digest) is None
+
+
+def test_what_appears_beneath_later_is_offered_and_comes_with_an_accept() -> None:
+    stack = layers(RULES, None, "new rules")
+    assert overlay.pin_of(RULES, stack).update_available
+    after = applied(stack, overlay.accept(stack, RULES, blob("new rules").digest))
+    assert shown(after, RULES) == (blob("new rules").digest, Source.PIN)
+    with pytest.raises(Missing):
+        overlay.accept(layers(RULES), RULES, blob("x").digest)
+
+
+def test_an_override_of_a_pinned_file_is_meant_and_a_managed_file_is_never_written() -> None:
+    stack = layers(RULES, Entry(blob("a"), blob("a")), "a")
+    with pytest.raises(Forbidden, match="pinned"):
+        overlay.put(stack, RULES, Wanted(blob("b")), EYE, UNCONDITIONAL)
+    for accepted in (False, True):
+        wanted = Wanted(blob("b"), accepted=accepted)
+        with pytest.raises(Forbidden, match="managed"):
+            overlay.put(layers(USER, None, "x"), USER, wanted, EYE, UNCONDITIONAL)
+    with pytest.raises(Forbidden, match="managed"):
+        overlay.delete(layers(USER, Entry(blob("b"))), USER, EYE, UNCONDITIONAL)
+
+
+def test_bytes_that_are_inherited_make_no_override() -> None:
+    stack = layers(SOUL, None, "brisk")
+    assert overlay.put(stack, SOUL, Wanted(blob("brisk")), EYE, UNCONDITIONAL) is None
+    own = layers(SOUL, Entry(blob("mine"), blob("brisk")), "brisk")
+    back = applied(own, overlay.put(own, SOUL, Wanted(blob("brisk")), EYE, UNCONDITIONAL))
+    assert shown(back, SOUL) == (blob("brisk").digest, Source.TEMPLATE)
+
+
+def test_a_stale_tag_never_passes_whatever_has_moved() -> None:
+    stack = layers(SOUL, None, "brisk")
+    file = EYE.shown(SOUL, stack)
+    assert file is not None
+    seen = Condition(frozenset({file.etag}))
+    renamed = Eye(EYE.classes, Variables(agent_name="Polo"))
+    wanted = Wanted(blob("mine"))
+    assert overlay.put(stack, SOUL, wanted, EYE, seen) is not None
+    for eye, now in ((renamed, stack), (EYE, edited(stack, 1, SOUL, "brisker"))):
+        with pytest.raises(Stale):
+            overlay.put(now, SOUL, wanted, eye, seen)
+
+
+def test_becoming_pinned_makes_nothing_jump() -> None:
+    for own in (None, Entry(blob("mine"), blob("older"))):
+        stack = layers(SOUL, own, "brisk")
+        before = EYE.shown(SOUL, stack)
+        tight = Eye(Classes((ClassRule("SOUL.md", FileClass.PINNED),)), EYE.variables)
+        after = applied(stack, overlay.pin(stack, SOUL))
+        found = tight.shown(SOUL, after)
+        assert before is not None
+        assert found is not None
+        assert found.blob == before.blob
+        assert not overlay.pin_of(SOUL, after).update_available
+        assert overlay.pin(after, SOUL) is None
+
+
+def test_what_a_run_keeps_of_the_eye_gives_the_same_eye_again() -> None:
+    rules = tuple(ClassRule(f"r{n}/**", FileClass.PINNED) for n in range(12))
+    eye = Eye(Classes(rules), Variables(agent_name="Marco", human_email="ada@example.org"))
+    assert Eye.of(eye.words()) == eye
+    assert Eye.of({**eye.words(), "NAME": "a caller's own"}) == eye
