@@ -46,6 +46,8 @@ class Unhurried:
 
     def __getattr__(self, name: str) -> Any:
         verb = getattr(self._port, name)
+        if not callable(verb):
+            return verb
 
         async def later(*args: Any, **more: Any) -> Any:
             await asyncio.sleep(0)

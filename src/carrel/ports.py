@@ -63,6 +63,10 @@ class Trees(Protocol):
 class Blobs(Protocol):
     """Keeps bytes by their digest. Bytes never change, so putting twice is putting once."""
 
+    @property
+    def inline(self) -> int:
+        """Bytes up to which a content is stored by the commit that refers to it and not before."""
+
     async def put(self, contents: Sequence[bytes]) -> tuple[Blob, ...]:
         """Take bytes into care, in order; durable no later than a commit that refers to them."""
 

@@ -8,10 +8,12 @@ from pathlib import Path as File
 
 import pytest
 from tests.actions.cast import founded
-from tests.worlds import sqlite
+from tests.worlds import sqlite, world_of
 
 from carrel.actions import files, policies, secrets
 from carrel.actions.policies import LimitsForm, PolicyForm
+from carrel.adapters.directory import DirectoryObjects
+from carrel.adapters.sqlite import open_store
 from carrel.core.access import Actor
 from carrel.core.edit import Condition
 from carrel.core.errors import Malformed, Stale, TooLarge
@@ -190,3 +192,22 @@ async def test_the_first_write_of_a_process_knows_no_older_rules(tmp_path: File)
         written = await files.put(world, (owner.scope,), SOUL, VALUE.encode(), owner)
         assert written.content == b"[REDACTED:db]"
         assert written.file.entry.type == MARKDOWN
+
+
+async def test_bytes_that_go_out_before_the_commit_go_without_what_has_become_a_secret(
+    tmp_path: File,
+) -> None:
+    outside = tmp_path / "objects"
+    objects = DirectoryObjects(outside)
+    async with (
+        open_store(tmp_path / "carrel.db", objects=objects, inline=64) as mine,
+        open_store(tmp_path / "carrel.db", objects=objects, inline=64) as theirs,
+    ):
+        here, there = world_of(mine), world_of(theirs)
+        _, owner = await founded(here)
+        await files.put(here, (owner.scope,), SOUL, b"known", owner)
+        await secrets.put(there, owner, "door", VALUE)
+        await files.put(here, (owner.scope,), SOUL, VALUE.encode() * 10, owner)
+    kept = [file.read_bytes() for file in outside.rglob("*") if file.is_file()]
+    assert kept
+    assert not [content for content in kept if VALUE.encode() in content]

@@ -294,7 +294,10 @@ async def test_layers_decide_from_the_nearest_and_their_etags_tell_them_apart(
     assert (seen["source"], seen["version"], seen["updateAvailable"]) == ("template", 1, False)
     inherited = {"If-Match": seen["etag"]}
     mine = await ada.put(f"{agent}/SOUL.md", json={"content": "mine"}, headers=inherited)
-    assert (mine.status_code, mine.json()["source"], mine.json()["version"]) == (200, "agent", 1)
+    assert (mine.status_code, mine.json()["source"], mine.json()["version"]) == (
+        *(200, "agent-override"),
+        1,
+    )
     assert mine.json()["etag"] != seen["etag"]
     again = await ada.put(f"{agent}/SOUL.md", json={"content": "again"}, headers=inherited)
     assert again.status_code == 409

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from carrel.actions.keys import of_agent
+from carrel.actions.lineages import variables_of
+from carrel.actions.managed import Kin, identity_file, user_files
+from carrel.actions.pairs import agent_change, facts
 from carrel.actions.records import (
+    Drafts,
     Page,
     became,
     commit_changes,
@@ -15,10 +21,14 @@ from carrel.actions.records import (
     page,
     shelf,
 )
-from carrel.actions.templates import of_template
+from carrel.actions.rules import Rules, rules_of
+from carrel.core import overlay
 from carrel.core.access import Actor
-from carrel.core.record import Change, Noun, Record, handle
-from carrel.core.tree import ReceiptKey
+from carrel.core.classes import FileClass
+from carrel.core.errors import Missing
+from carrel.core.lineage import stack_of
+from carrel.core.record import Change, Noun, Record, Shelf
+from carrel.core.tree import ReceiptKey, Tree
 from carrel.core.words import free_slug, line
 from carrel.ports import World
 
@@ -29,6 +39,11 @@ class NewAgent:
     name: str
     template: str | None = None
     """By id or slug."""
+    human: str | None = None
+    """The id of the person whom it works for."""
+    is_shared: bool = False
+    owner: str | None = None
+    config: Mapping[str, Any] | None = None
 
 
 async def get(world: World, actor: Actor, name: str) -> Record:
@@ -45,28 +60,76 @@ async def listing(
 async def create(
     world: World, actor: Actor, new: NewAgent, receipt: ReceiptKey | None = None
 ) -> Record:
-    """Raises Taken where another has the slug, Missing where there is no such template."""
+    """With every pinned file as it is at this moment, and its human's USER.md, all in one.
+
+    Raises Taken where another has the slug, Missing where there is no such template or person.
+    """
     slug, name = free_slug(new.slug), line(new.name, "name")
     id = world.clock.fresh("agt")
 
     async def attempt() -> Record:
-        rests, template = [], None
-        if new.template is not None:
-            rests = [await shelf(world, actor.tenant, Noun.TEMPLATE)]
-            template = (await find_named(world, actor.tenant, Noun.TEMPLATE, new.template)).id
-        change = Change(
-            actor.tenant,
-            Noun.AGENT,
-            id,
-            {"slug": slug, "name": name, "templateId": template},
-            expected=0,
-            handles=(handle(actor.tenant, Noun.AGENT, "slug", slug),),
-            links=(of_template(template),) if template else (),
-        )
+        rests = await _rests(world, actor.tenant)
+        rules = await rules_of(world, actor.tenant)
+        body = {
+            "slug": slug,
+            "name": name,
+            "templateId": await _template(world, actor, new.template),
+            "humanPairId": await _person(world, actor, new.human),
+            "isShared": new.is_shared,
+            "ownerId": await _person(world, actor, new.owner),
+            "config": dict(new.config or {}),
+            "userFile": new.human is not None,
+        }
+        change = agent_change(actor.tenant, id, body, 0)
+        agent = became(change, 0)
+        drafts = await _pins(world, rules, agent)
+        if new.human is not None:
+            drafts += await _user_file(world, rules, agent)
         at = await commit_changes(
-            world, actor.name, "create an agent", [change], shelves=rests, receipt=receipt
+            world,
+            actor.name,
+            "create an agent",
+            [change],
+            shelves=[*rests, *rules.shelves],
+            receipt=receipt,
+            drafts=drafts,
         )
         return became(change, at)
+
+    return await insist(attempt)
+
+
+async def patch(
+    world: World,
+    actor: Actor,
+    name: str,
+    given: Mapping[str, Any],
+    receipt: ReceiptKey | None = None,
+) -> Record:
+    """Change what is given, and in the same commit the files that follow from it.
+
+    A name is written into IDENTITY.md; a name, a human or a template into USER.md. Pins stay.
+    """
+
+    async def attempt() -> Record:
+        rests = await _rests(world, actor.tenant)
+        rules = await rules_of(world, actor.tenant)
+        was = await get(world, actor, name)
+        body = await _patched(world, actor, was, given)
+        if body == facts(was):
+            return was
+        change = agent_change(was.tenant, was.id, body, was.revision)
+        drafts = await _following(world, rules, was, became(change, 0, was))
+        at = await commit_changes(
+            world,
+            actor.name,
+            "change an agent",
+            [change],
+            shelves=[*rests, *rules.shelves],
+            receipt=receipt,
+            drafts=drafts,
+        )
+        return became(change, at, was)
 
     return await insist(attempt)
 
@@ -85,3 +148,69 @@ async def delete(world: World, actor: Actor, name: str, receipt: ReceiptKey | No
         )
 
     await insist(attempt)
+
+
+async def _rests(world: World, tenant: str) -> list[Shelf]:
+    """What names, people and templates a decision is made from."""
+    return [await shelf(world, tenant, noun) for noun in (Noun.TEMPLATE, Noun.PERSON, Noun.TENANT)]
+
+
+async def _template(world: World, actor: Actor, name: str | None) -> str | None:
+    if name is None:
+        return None
+    return (await find_named(world, actor.tenant, Noun.TEMPLATE, name)).id
+
+
+async def _person(world: World, actor: Actor, id: str | None) -> str | None:
+    """A person of the same tenant. Raises Missing."""
+    if id is None:
+        return None
+    [person] = await world.records.get(actor.tenant, Noun.PERSON, [id])
+    if person is None:
+        raise Missing(f"there is no person {id}")
+    return person.id
+
+
+async def _patched(
+    world: World, actor: Actor, was: Record, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    body = {**facts(was), **given}
+    if "slug" in given:
+        body["slug"] = free_slug(given["slug"])
+    if "name" in given:
+        body["name"] = line(given["name"], "name")
+    if given.get("templateId") is not None:
+        body["templateId"] = await _template(world, actor, given["templateId"])
+    for field in ("humanPairId", "ownerId"):
+        if given.get(field) is not None:
+            body[field] = await _person(world, actor, given[field])
+    body["userFile"] = body["userFile"] or body["humanPairId"] is not None
+    return body
+
+
+async def _pins(world: World, rules: Rules, agent: Record) -> Drafts:
+    """Every pinned file beneath, as it is now."""
+    stack = stack_of(agent)
+    beneath = await world.trees.read(stack[1:])
+    layers = (Tree(stack[0], 0, {}), *beneath)
+    paths = sorted({path for tree in beneath for path in tree.heads})
+    pinned = [path for path in paths if rules.policy.classes.of(path) is FileClass.PINNED]
+    edits = [edit for path in pinned if (edit := overlay.pin(layers, path))]
+    expects = tuple(expect for edit in edits for expect in edit.expects)
+    return Drafts(tuple(edit.write for edit in edits), expects)
+
+
+async def _following(world: World, rules: Rules, was: Record, agent: Record) -> Drafts:
+    """The files that change with an agent's facts."""
+    drafts = Drafts()
+    before, now = facts(was), agent.body
+    if before["name"] != now["name"]:
+        drafts += await identity_file(world, rules, agent, now["name"])
+    told = ("name", "humanPairId", "templateId")
+    if now["userFile"] and any(before[fact] != now[fact] for fact in told):
+        drafts += await _user_file(world, rules, agent)
+    return drafts
+
+
+async def _user_file(world: World, rules: Rules, agent: Record) -> Drafts:
+    return await user_files(world, rules, [Kin(agent, await variables_of(world, agent))])

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, Final
 from zoneinfo import available_timezones
 
+from carrel.actions.pairs import person_changed, person_left
 from carrel.actions.records import (
     Page,
     became,
@@ -19,6 +20,7 @@ from carrel.actions.records import (
     page,
     shelf,
 )
+from carrel.actions.rules import rules_of
 from carrel.core.access import Actor, Role
 from carrel.core.errors import Forbidden, Malformed, Missing, Taken
 from carrel.core.record import Change, Noun, Record, Shelf, handle
@@ -109,8 +111,17 @@ async def patch(
         if body["role"] != Role.OWNER:
             await _spare_the_last_owner(world, was)
         change = change_of(was.tenant, id, was.revision, body)
+        rests.append(await shelf(world, actor.tenant, Noun.AGENT))
+        rules = await rules_of(world, actor.tenant)
+        drafts = await person_changed(world, rules, became(change, 0, was))
         at = await commit_changes(
-            world, actor.name, "change a person", [change], shelves=rests, receipt=receipt
+            world,
+            actor.name,
+            "change a person",
+            [change],
+            shelves=[*rests, *rules.shelves],
+            receipt=receipt,
+            drafts=drafts,
         )
         return became(change, at, was)
 
@@ -129,8 +140,17 @@ async def delete(world: World, actor: Actor, id: str, receipt: ReceiptKey | None
         for noun in _HOLDINGS:
             gone += [held async for held in each(world, was.tenant, noun, of_person(id))]
         changes = [Change(one.tenant, one.noun, one.id, None, one.revision) for one in gone]
+        rests.append(await shelf(world, actor.tenant, Noun.AGENT))
+        rules = await rules_of(world, actor.tenant)
+        unpaired, drafts = await person_left(world, rules, was)
         await commit_changes(
-            world, actor.name, "remove a person", changes, shelves=rests, receipt=receipt
+            world,
+            actor.name,
+            "remove a person",
+            [*changes, *unpaired],
+            shelves=[*rests, *rules.shelves],
+            receipt=receipt,
+            drafts=drafts,
         )
 
     await insist(attempt)

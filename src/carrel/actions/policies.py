@@ -6,11 +6,24 @@ from typing import Annotated
 
 import msgspec
 
-from carrel.actions.records import put_record
+from carrel.actions.records import Drafts, commit_changes, each, insist, shelf
+from carrel.core import overlay
 from carrel.core.access import Actor
-from carrel.core.policy import SHARED, Limits, Policy
-from carrel.core.record import Noun, Record
+from carrel.core.classes import (
+    LONGEST_PATTERN,
+    MOST_RULES,
+    Classes,
+    ClassRule,
+    FileClass,
+    checked_pattern,
+)
+from carrel.core.errors import Malformed
+from carrel.core.lineage import stack_of
+from carrel.core.names import Kind, Scope
+from carrel.core.policy import AGENT_WRITABLE, SHARED, Limits, Policy
+from carrel.core.record import Change, Noun, Record
 from carrel.core.redaction import ShapeMode
+from carrel.core.words import line
 from carrel.ports import World
 
 POLICY_ID = "policy"
@@ -19,6 +32,9 @@ Count = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
 Size = Annotated[int, msgspec.Meta(ge=1, le=GIB)]
 Text = Annotated[int, msgspec.Meta(ge=1, le=4 * 2**20)]
 """A file that comes as JSON: escaped it is six times as long, and a body is held in memory."""
+
+
+Pattern = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_PATTERN)]
 
 
 class LimitsForm(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
@@ -31,11 +47,22 @@ class LimitsForm(msgspec.Struct, rename="camel", forbid_unknown_fields=True, fro
 _SHARED = LimitsForm(SHARED.max_file_bytes, SHARED.max_files, SHARED.max_versions, SHARED.max_bytes)
 
 
+class RuleForm(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
+    """Paths that fit a pattern are of a class; the first rule that fits decides."""
+
+    pattern: Pattern
+    file_class: FileClass = msgspec.field(name="class")
+
+
 class PolicyForm(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
     limits: LimitsForm = LimitsForm()
     shared_limits: LimitsForm = _SHARED
     redaction: ShapeMode = ShapeMode.REDACT
     run_retention_days: Annotated[int, msgspec.Meta(ge=1, le=36_500)] | None = None
+    classes: Annotated[tuple[RuleForm, ...], msgspec.Meta(max_length=MOST_RULES)] = ()
+    agent_writable: Annotated[tuple[Pattern, ...], msgspec.Meta(max_length=MOST_RULES)] = (
+        AGENT_WRITABLE
+    )
 
 
 def form_of(record: Record | None) -> PolicyForm:
@@ -49,7 +76,13 @@ def policy_of(record: Record | None) -> Policy:
         shared_limits=_limits(form.shared_limits),
         redaction=form.redaction,
         run_retention_days=form.run_retention_days,
+        classes=_classes(form),
+        agent_writable=form.agent_writable,
     )
+
+
+def _classes(form: PolicyForm) -> Classes:
+    return Classes(tuple(ClassRule(rule.pattern, rule.file_class) for rule in form.classes))
 
 
 def _limits(form: LimitsForm) -> Limits:
@@ -61,7 +94,56 @@ async def get(world: World, actor: Actor) -> PolicyForm:
     return form_of(record)
 
 
-async def put(world: World, actor: Actor, form: PolicyForm) -> PolicyForm:
-    body = msgspec.to_builtins(form)
-    await put_record(world, actor, Noun.POLICY, POLICY_ID, body, why="change the policy")
-    return form
+async def put(world: World, actor: Actor, form: PolicyForm, why: str = "") -> PolicyForm:
+    """Replace the policy. What becomes pinned by it is held for every agent in the same commit.
+
+    Raises Malformed, for a loosening without a reason too.
+    """
+    for pattern in (*form.agent_writable, *(rule.pattern for rule in form.classes)):
+        checked_pattern(pattern)
+
+    async def attempt() -> PolicyForm:
+        rests = [
+            await shelf(world, actor.tenant, noun)
+            for noun in (Noun.AGENT, Noun.TEMPLATE, Noun.POLICY)
+        ]
+        [was] = await world.records.get(actor.tenant, Noun.POLICY, [POLICY_ID])
+        before, after = policy_of(was).classes, _classes(form)
+        drafts = await _pinned(world, actor.tenant, before, after)
+        if not why and await _loosens(world, actor.tenant, before, after):
+            raise Malformed("making a pinned file live needs a reason")
+        change = Change(actor.tenant, Noun.POLICY, POLICY_ID, msgspec.to_builtins(form))
+        reason = f"change the policy: {line(why, 'reason')}" if why else "change the policy"
+        await commit_changes(world, actor.name, reason, [change], shelves=rests, drafts=drafts)
+        return form
+
+    return await insist(attempt)
+
+
+async def _pinned(world: World, tenant: str, before: Classes, after: Classes) -> Drafts:
+    """A pin for every agent of every file that was free and is pinned from now on."""
+    if before == after:
+        return Drafts()
+    agents = [agent async for agent in each(world, tenant, Noun.AGENT)]
+    stacks = [stack_of(agent) for agent in agents]
+    scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
+    trees = dict(zip(scopes, await world.trees.read(scopes), strict=True)) if scopes else {}
+    edits = []
+    for stack in stacks:
+        layers = [trees[scope] for scope in stack]
+        paths = sorted({path for tree in layers for path in tree.heads})
+        decided = [overlay.pin(layers, path) for path in before.tightened(after, paths)]
+        edits += [edit for edit in decided if edit]
+    expects = tuple(dict.fromkeys(expect for edit in edits for expect in edit.expects))
+    return Drafts(tuple(edit.write for edit in edits), expects)
+
+
+async def _loosens(world: World, tenant: str, before: Classes, after: Classes) -> bool:
+    """Whether a file that is pinned somewhere would be so no longer."""
+    if before == after:
+        return False
+    templates = [one async for one in each(world, tenant, Noun.TEMPLATE)]
+    scopes = [Scope(tenant, Kind.TEMPLATE, one.id) for one in templates]
+    trees = await world.trees.read((*scopes, Scope(tenant, Kind.DEFAULTS, "")))
+    paths = {path for tree in trees for path in tree.heads}
+    return bool(after.tightened(before, paths))

@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
-from carrel.core.access import Actor
+from msgspec import Struct
+
 from carrel.core.errors import Busy, Malformed, Missing, Taken
 from carrel.core.names import Moment, identifier
 from carrel.core.record import Change, Noun, Record, Shelf, handle
-from carrel.core.tree import Applied, Commit, Conflict, ReceiptKey
+from carrel.core.tree import Applied, Commit, Conflict, Expect, ReceiptKey, Write
 from carrel.ports import World
 
 _ATTEMPTS: Final = 10
 
 Item = TypeVar("Item")
+
+
+class Drafts(Struct, frozen=True):
+    """Files to be written with a change, and what they were written from."""
+
+    writes: tuple[Write, ...] = ()
+    expects: tuple[Expect, ...] = ()
+
+    def __add__(self, other: Drafts) -> Drafts:
+        return Drafts(self.writes + other.writes, self.expects + other.expects)
+
+
+NO_DRAFTS: Final = Drafts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +100,7 @@ async def insist(attempt: Callable[[], Awaitable[Item]]) -> Item:
     return await attempt()
 
 
-async def commit_changes(
+async def commit_changes(  # noqa: PLR0913 - a change and all that goes with it, by name
     world: World,
     by: str,
     why: str,
@@ -94,11 +108,22 @@ async def commit_changes(
     *,
     shelves: Sequence[Shelf] = (),
     receipt: ReceiptKey | None = None,
+    drafts: Drafts = NO_DRAFTS,
 ) -> Moment:
-    """Apply all changes or none, and say when. Raises Taken for a name another has, else Busy."""
+    """Apply all changes or none, with the files that follow from them, and say when.
+
+    Raises Taken for a name another has, else Busy.
+    """
     at = world.clock.now()
     commit = Commit(
-        (), by, why, at, changes=tuple(changes), shelves=tuple(shelves), receipt=receipt
+        drafts.writes,
+        by,
+        why,
+        at,
+        expects=drafts.expects,
+        changes=tuple(changes),
+        shelves=tuple(shelves),
+        receipt=receipt,
     )
     [outcome] = await world.trees.commit([commit])
     if isinstance(outcome, Applied):
@@ -126,11 +151,3 @@ def became(change: Change, at: Moment, was: Record | None = None) -> Record:
         created=was.created if was else at,
         changed=at,
     )
-
-
-async def put_record(
-    world: World, actor: Actor, noun: Noun, id: str, body: dict[str, Any], *, why: str
-) -> None:
-    """Create or replace one record that has no other names."""
-    change = Change(actor.tenant, noun, id, body)
-    await commit_changes(world, actor.name, why, [change])

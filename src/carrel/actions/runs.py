@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final
 
 from msgspec.structs import replace
 
 from carrel.actions import files, histories, stacks
+from carrel.actions.lineages import eye_of
 from carrel.actions.records import Page
 from carrel.core.access import Actor
 from carrel.core.compose import File, Workspace, compose, resolve
 from carrel.core.errors import Busy, Malformed, Missing, Taken
 from carrel.core.names import Kind, Path, Scope, Stack, identifier
+from carrel.core.overlay import Eye
 from carrel.core.run import NOOP, Layer, Mode, Run, Status, settled
 from carrel.ports import World
 
@@ -36,6 +38,7 @@ class Start:
     replay_of: str | None = None
     mode: Mode | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
+    """What the caller wants to remember with it; none of these fills in a placeholder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,14 @@ async def _stack(world: World, actor: Actor, asked: Start) -> Stack:
 
 async def _fresh(world: World, actor: Actor, asked: Start) -> _Plan:
     stack = await _stack(world, actor, asked)
-    return _Plan(stack, stack[0], asked.workflow, asked.mode or Mode.MAIN, asked.variables)
+    words = await _words(world, stack, asked)
+    return _Plan(stack, stack[0], asked.workflow, asked.mode or Mode.MAIN, words)
+
+
+async def _words(world: World, stack: Stack, asked: Start) -> Mapping[str, str]:
+    """What an agent's files are rendered with, and which of them are pinned: frozen with them."""
+    eye = await eye_of(world, stack)
+    return asked.variables if eye is None else {**asked.variables, **eye.words()}
 
 
 def _replay(original: Run, asked: Start) -> _Plan:
@@ -133,7 +143,7 @@ async def _child(world: World, parent: Run, asked: Start) -> _Plan:
         _held(parent, Taken)
         return _Plan(parent.snapshot, parent.scope, workflow, mode, parent.variables, parent)
     stack = await _live(world, parent)
-    return _Plan(stack, parent.scope, workflow, mode, asked.variables)
+    return _Plan(stack, parent.scope, workflow, mode, await _words(world, stack, asked))
 
 
 async def _live(world: World, run: Run) -> Stack:
@@ -232,7 +242,8 @@ async def _still_held(world: World, run: Run) -> None:
 async def manifest(world: World, run: Run) -> Workspace:
     """What the run sees, in order of path. Raises Missing where its snapshot was let go."""
     _held(run)
-    workspace = compose(await world.trees.read(run.snapshot))
+    layers, eye = await world.trees.read(run.snapshot), _eye(run)
+    workspace = compose(layers) if eye is None else eye.compose(layers)
     await _still_held(world, run)
     return workspace
 
@@ -249,7 +260,13 @@ async def file(world: World, run: Run, path: Path) -> tuple[File, bytes]:
 
 async def _look(world: World, run: Run, path: Path) -> File | None:
     _held(run)
-    return resolve(path, await world.trees.read(run.snapshot, (path,)))
+    layers, eye = await world.trees.read(run.snapshot, (path,)), _eye(run)
+    return resolve(path, layers) if eye is None else eye.shown(path, layers)
+
+
+def _eye(run: Run) -> Eye | None:
+    """The eyes with which the run sees an agent's workspace, as they were when it started."""
+    return Eye.of(run.variables) if run.scope.kind is Kind.AGENT else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,33 +290,59 @@ async def diff(world: World, run: Run) -> tuple[Difference, ...]:
     Raises Missing where the run's snapshot was let go.
     """
     frozen = (await manifest(world, run)).files
-    live = (await files.listing(world, await _now(world, run))).files
-    pairs = ((path, frozen.get(path), live.get(path)) for path in sorted({*frozen, *live}))
-    return tuple(Difference(*pair) for pair in pairs if _shown(pair[1]) != _shown(pair[2]))
+    stack, eye = await _now(world, run)
+    live = (await files.listing(world, stack, eye=eye)).files
+    paths = sorted({*frozen, *live})
+    pairs = [Difference(path, frozen.get(path), live.get(path)) for path in paths]
+    same = await _reading_the_same(world, pairs)
+    return tuple(pair for pair in pairs if pair.path not in same)
+
+
+async def _reading_the_same(world: World, pairs: Sequence[Difference]) -> Set[Path]:
+    """The paths at which both show the same; those of one text and other words are read to tell."""
+    alike = [pair for pair in pairs if _stored(pair.before) == _stored(pair.after)]
+    same = {pair.path for pair in alike if _words_of(pair.before) == _words_of(pair.after)}
+    doubtful = [pair for pair in alike if pair.path not in same]
+    blobs = await world.blobs.get([pair.before.blob for pair in doubtful if pair.before])
+    for pair in doubtful:
+        if pair.before and pair.after:
+            stored = blobs[pair.before.blob.digest]
+            if files.served(pair.before, stored) == files.served(pair.after, stored):
+                same.add(pair.path)
+    return same
 
 
 async def difference(world: World, run: Run, path: Path) -> tuple[Difference | None, str]:
     """What has changed at one path, with a unified diff. Raises Missing where it never was."""
     before = await _look(world, run, path)
-    stack = await _now(world, run)
-    after = resolve(path, await world.trees.read(stack, (path,)))
+    stack, eye = await _now(world, run)
+    layers = await world.trees.read(stack, (path,))
+    after = resolve(path, layers) if eye is None else eye.shown(path, layers)
     await _still_held(world, run)
     if before is None and after is None:
         raise Missing(f"neither run {run.id} nor its workspace has {path}")
-    if _shown(before) == _shown(after):
+    if await _reading_the_same(world, [Difference(path, before, after)]):
         return None, ""
     blobs = await world.blobs.get([found.blob for found in (before, after) if found])
-    old, new = (blobs[found.blob.digest] if found else None for found in (before, after))
+    old, new = (
+        files.served(found, blobs[found.blob.digest]) if found else None
+        for found in (before, after)
+    )
     return Difference(path, before, after), await histories.compared(old, new, path)
 
 
-async def _now(world: World, run: Run) -> Stack:
+async def _now(world: World, run: Run) -> tuple[Stack, Eye | None]:
     """The run's workspace as it is now; of an agent that is gone, the layers that it had."""
     try:
-        return await _live(world, run)
+        stack = await _live(world, run)
+        return stack, await eye_of(world, stack)
     except Missing:
-        return tuple(layer.scope for layer in run.snapshot)
+        return tuple(layer.scope for layer in run.snapshot), _eye(run)
 
 
-def _shown(file: File | None) -> object:
+def _stored(file: File | None) -> object:
     return file and (file.blob.digest, file.entry.type)
+
+
+def _words_of(file: File | None) -> object:
+    return file and file.variables

@@ -5,6 +5,7 @@ from __future__ import annotations
 from carrel.actions.records import find_named
 from carrel.core.access import Actor
 from carrel.core.errors import Missing
+from carrel.core.lineage import stack_of
 from carrel.core.names import Kind, Scope, Stack, identifier
 from carrel.core.record import Noun, Record
 from carrel.ports import World
@@ -29,11 +30,7 @@ async def agent(world: World, actor: Actor, name: str) -> Stack:
     record = await _named(world, actor.tenant, Noun.AGENT, name)
     if actor.bound and actor.agent != record.id:
         raise Missing(f"there is no agent {name}")
-    template = record.body["templateId"]
-    layers = [Scope(actor.tenant, Kind.AGENT, record.id)]
-    if template:
-        layers.append(Scope(actor.tenant, Kind.TEMPLATE, template))
-    return (*layers, Scope(actor.tenant, Kind.DEFAULTS, ""))
+    return stack_of(record)
 
 
 async def template(world: World, actor: Actor, name: str) -> Stack:

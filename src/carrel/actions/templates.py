@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from carrel.actions.records import (
     Page,
     became,
@@ -49,6 +51,32 @@ async def create(
     )
     at = await commit_changes(world, actor.name, "create a template", [change], receipt=receipt)
     return became(change, at)
+
+
+async def patch(
+    world: World,
+    actor: Actor,
+    name: str,
+    given: Mapping[str, str],
+    receipt: ReceiptKey | None = None,
+) -> Record:
+    """Give a template another slug or name; agents go on following it.
+
+    Raises Taken where another has the slug.
+    """
+
+    async def attempt() -> Record:
+        was = await get(world, actor, name)
+        body = {**was.body, **given}
+        slug, body["name"] = free_slug(body["slug"]), line(body["name"], "name")
+        if body == was.body:
+            return was
+        handles = (handle(was.tenant, Noun.TEMPLATE, "slug", slug),)
+        change = Change(was.tenant, Noun.TEMPLATE, was.id, body, was.revision, handles=handles)
+        at = await commit_changes(world, actor.name, "change a template", [change], receipt=receipt)
+        return became(change, at, was)
+
+    return await insist(attempt)
 
 
 async def delete(world: World, actor: Actor, name: str, receipt: ReceiptKey | None = None) -> None:

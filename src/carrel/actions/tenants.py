@@ -7,8 +7,10 @@ from typing import Final
 
 from carrel.actions import keys, people
 from carrel.actions.credentials import hash_of, key_handle
+from carrel.actions.pairs import tenant_renamed
 from carrel.actions.people import Profile
-from carrel.actions.records import became, commit_changes, find, insist
+from carrel.actions.records import became, commit_changes, find, insist, shelf
+from carrel.actions.rules import rules_of
 from carrel.core.access import Actor, KeyKind, Role
 from carrel.core.errors import Missing, Taken
 from carrel.core.record import Change, Noun, Record, global_handle
@@ -113,7 +115,17 @@ async def rename(
         if was.body["name"] == name:
             return was
         change = _change(was.id, was.revision, was.body["slug"], name)
-        at = await commit_changes(world, actor.name, "rename the tenant", [change], receipt=receipt)
+        rests = [await shelf(world, was.id, noun) for noun in (Noun.AGENT, Noun.PERSON)]
+        rules = await rules_of(world, was.id)
+        at = await commit_changes(
+            world,
+            actor.name,
+            "rename the tenant",
+            [change],
+            shelves=[*rests, *rules.shelves],
+            receipt=receipt,
+            drafts=await tenant_renamed(world, rules, became(change, 0, was)),
+        )
         return became(change, at, was)
 
     return await insist(attempt)

@@ -23,6 +23,7 @@ from carrel.faces.rest import (
     files,
     keys,
     people,
+    pins,
     policy,
     secrets,
     signin,
@@ -36,6 +37,7 @@ from carrel.ports import Receipts, World
 
 NOUNS: tuple[ModuleType, ...] = (
     agents,
+    pins,
     audit,
     files,
     keys,

@@ -110,3 +110,23 @@ async def test_what_is_sent_twice_with_one_key_is_done_once(
     assert made[0].content == made[1].content
     for _ in range(2):
         assert (await owner.delete(f"/v1/{noun}/marco", headers=once)).status_code == 204
+
+
+@BOTH
+async def test_a_slug_and_a_name_can_change_and_nobody_elses_slug_be_taken(
+    owner: httpx.AsyncClient, noun: str
+) -> None:
+    await owner.post(f"/v1/{noun}", json=MARCO)
+    await owner.post(f"/v1/{noun}", json={"slug": "polo", "name": "Polo"})
+    changed = await owner.patch(f"/v1/{noun}/marco", json={"slug": "mark", "name": "Mark"})
+    assert (changed.status_code, changed.json()["slug"], changed.json()["name"]) == (
+        *(200, "mark"),
+        "Mark",
+    )
+    assert (await owner.get(f"/v1/{noun}/marco")).status_code == 404
+    assert (await owner.get(f"/v1/{noun}/mark")).json() == changed.json()
+    assert (await owner.patch(f"/v1/{noun}/mark", json={"slug": "polo"})).status_code == 409
+    for wrong in ({"slug": "me"}, {"name": ""}, {"slug": None}, {"id": "x"}):
+        assert (await owner.patch(f"/v1/{noun}/mark", json=wrong)).status_code == 400
+    unchanged = await owner.patch(f"/v1/{noun}/mark", json={})
+    assert unchanged.json() == changed.json()

@@ -12,6 +12,8 @@ from carrel.ports import Corrupt
 
 
 class MemoryBlobs:
+    inline = 0
+
     def __init__(self, state: MemoryState) -> None:
         self._state = state
 

@@ -13,6 +13,7 @@ from carrel.core.tree import Blob
 from carrel.ports import Corrupt, Objects
 
 _MOST: Final = 64
+_ENDLESS: Final = 2**62
 _LONG: Final = 2**18
 """Bytes from which on a digest is made in a thread."""
 
@@ -28,6 +29,10 @@ class PostgresBlobs:
 
     async def close(self) -> None:
         await self._gets.close()
+
+    @property
+    def inline(self) -> int:
+        return self._inline if self._objects else _ENDLESS
 
     async def put(self, contents: Sequence[bytes]) -> tuple[Blob, ...]:
         return tuple([await self._put(content) for content in contents])

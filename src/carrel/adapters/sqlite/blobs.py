@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 from carrel.adapters.sqlite.database import SQL
 from carrel.adapters.sqlite.reader import Reader
@@ -11,12 +12,18 @@ from carrel.core.names import Digest, digest
 from carrel.core.tree import Blob
 from carrel.ports import Corrupt, Objects
 
+_ENDLESS: Final = 2**62
+
 
 class SqliteBlobs:
     """``Blob.ref`` is a row's id; before a commit, the bytes to put in one, or None if outside."""
 
     def __init__(self, reader: Reader, objects: Objects | None, inline: int) -> None:
         self._reader, self._objects, self._inline = reader, objects, inline
+
+    @property
+    def inline(self) -> int:
+        return self._inline if self._objects else _ENDLESS
 
     async def put(self, contents: Sequence[bytes]) -> tuple[Blob, ...]:
         return tuple([await self._put(content) for content in contents])

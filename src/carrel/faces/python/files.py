@@ -17,6 +17,7 @@ from carrel.core.names import Path, Stack
 from carrel.core.words import line
 from carrel.faces.python.feed import Feed
 from carrel.faces.python.seat import Noun, Seat, when
+from carrel.ports import Corrupt
 
 Stacked = Callable[[], Awaitable[Stack]]
 
@@ -33,7 +34,7 @@ class FileRow:
     size: int
     sha256: str
     source: str
-    """The kind of layer that it comes from: workspace, agent, template or defaults."""
+    """Where it comes from: workspace, template, defaults, agent-override and so on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,7 @@ def row_of(file: compose.File) -> FileRow:
         updated_at=when(file.head.at),
         size=file.blob.size,
         sha256=_hex(file.blob),
-        source=file.source.kind,
+        source=file.origin or file.source.kind,
     )
 
 
@@ -133,7 +134,9 @@ class Files(Noun):
         """The content of all files whose path starts so, in one go."""
         workspace = await files.listing(self._world, await self._stack(), prefix)
         contents = await files.contents(self._world, workspace)
-        return {path.text: content.decode() for path, content in contents.items()}
+        if contents.failed:
+            raise Corrupt("; ".join(f"{path}: {contents.failed[path]}" for path in contents.failed))
+        return {path.text: content.decode() for path, content in contents.found.items()}
 
     async def put(  # noqa: PLR0913 - what a writer may say beside the content, by name
         self,

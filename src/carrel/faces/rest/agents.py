@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
-from msgspec import Meta
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions import agents
+from carrel.actions.pairs import facts
 from carrel.core.access import Permission
-from carrel.core.errors import Busy, Missing, Taken
+from carrel.core.errors import Busy, Malformed, Missing, Taken
 from carrel.core.record import Record
 from carrel.faces.rest.answer import Answer
 from carrel.faces.rest.endpoint import Call, Received, Sent, endpoint
@@ -16,12 +18,28 @@ from carrel.faces.rest.fields import Id, Line, PageQuery, Slug
 from carrel.faces.rest.wire import When, moment
 
 _TAG: Final = "Agents"
+TemplateName = Annotated[Id, Meta(description="An id or a slug.")]
+Config = Annotated[dict[str, Any], Meta(max_length=64)]
 
 
 class NewAgent(Received, frozen=True):
     slug: Slug
     name: Line
-    template_id: Annotated[Id, Meta(description="An id or a slug.")] | None = None
+    template_id: TemplateName | None = None
+    human_pair_id: Annotated[Id, Meta(description="The person whom it works for.")] | None = None
+    is_shared: bool = False
+    owner_id: Id | None = None
+    config: Config = msgspec.field(default_factory=dict)
+
+
+class AgentPatch(Received, frozen=True):
+    slug: Slug | UnsetType = UNSET
+    name: Line | UnsetType = UNSET
+    template_id: TemplateName | UnsetType | None = UNSET
+    human_pair_id: Id | UnsetType | None = UNSET
+    is_shared: bool | UnsetType = UNSET
+    owner_id: Id | UnsetType | None = UNSET
+    config: Config | UnsetType = UNSET
 
 
 class Agent(Sent, frozen=True):
@@ -29,6 +47,10 @@ class Agent(Sent, frozen=True):
     slug: str
     name: str
     template_id: str | None
+    human_pair_id: str | None
+    is_shared: bool
+    owner_id: str | None
+    config: dict[str, Any]
     created_at: When
     updated_at: When
 
@@ -39,11 +61,16 @@ class Agents(Sent, frozen=True):
 
 
 def agent_of(record: Record) -> Agent:
+    known = facts(record)
     return Agent(
         id=record.id,
-        slug=record.body["slug"],
-        name=record.body["name"],
-        template_id=record.body["templateId"],
+        slug=known["slug"],
+        name=known["name"],
+        template_id=known["templateId"],
+        human_pair_id=known["humanPairId"],
+        is_shared=known["isShared"],
+        owner_id=known["ownerId"],
+        config=known["config"],
         created_at=moment(record.created),
         updated_at=moment(record.changed),
     )
@@ -82,7 +109,15 @@ async def _created(call: Call[NewAgent], versions: tuple[int, ...]) -> Answer:
 async def create(call: Call[NewAgent]) -> Answer:
     """Create an agent, perhaps one that follows a template."""
     body = call.body
-    new = agents.NewAgent(body.slug, body.name, body.template_id)
+    new = agents.NewAgent(
+        slug=body.slug,
+        name=body.name,
+        template=body.template_id,
+        human=body.human_pair_id,
+        is_shared=body.is_shared,
+        owner=body.owner_id,
+        config=body.config,
+    )
     return Answer.json(
         agent_of(await agents.create(call.world, call.actor, new, call.receipt)), 201
     )
@@ -99,6 +134,39 @@ async def create(call: Call[NewAgent]) -> Answer:
 async def get(call: Call) -> Answer:
     """Look at an agent, by id or slug."""
     return Answer.json(agent_of(await agents.get(call.world, call.actor, call.params["id"])))
+
+
+async def _patched(call: Call[AgentPatch], versions: tuple[int, ...]) -> Answer:
+    name = call.body.slug or call.params["id"]
+    return Answer.json(agent_of(await agents.get(call.world, call.actor, name)))
+
+
+@endpoint(
+    "PATCH",
+    "/v1/agents/{id}",
+    permission=Permission.TENANT_ADMIN,
+    body=AgentPatch,
+    answers={200: Agent},
+    refuses=(Malformed, Missing, Taken, Busy),
+    tag=_TAG,
+    idempotent=True,
+    rebuild=_patched,
+)
+async def patch(call: Call[AgentPatch]) -> Answer:
+    """Rename an agent, move it to another template, pair it with a human.
+
+    The files that follow from it, IDENTITY.md and USER.md, change with it or not at all.
+    """
+    names = {field.name: field.encode_name for field in msgspec.structs.fields(AgentPatch)}
+    given = {
+        names[name]: value
+        for name, value in msgspec.structs.asdict(call.body).items()
+        if value is not UNSET
+    }
+    name = call.params["id"]
+    return Answer.json(
+        agent_of(await agents.patch(call.world, call.actor, name, given, call.receipt))
+    )
 
 
 async def _deleted(call: Call, versions: tuple[int, ...]) -> Answer:
@@ -121,4 +189,4 @@ async def delete(call: Call) -> Answer:
     return Answer.empty(204)
 
 
-ENDPOINTS: Final = (listing, create, get, delete)
+ENDPOINTS: Final = (listing, create, get, patch, delete)

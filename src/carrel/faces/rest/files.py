@@ -9,11 +9,11 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from carrel.actions import files, stacks
-from carrel.actions.files import Intent, Written
+from carrel.actions.files import Contents, Intent, Written
 from carrel.core.access import Permission
 from carrel.core.compose import File
 from carrel.core.edit import entity_tags, parse_condition
-from carrel.core.errors import Busy, Malformed, Missing, Stale, Taken, TooLarge
+from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Stale, Taken, TooLarge
 from carrel.core.names import Path, Scope, Stack, wire_path
 from carrel.faces.rest.answer import JSON_TYPE, Answer, encode
 from carrel.faces.rest.endpoint import (
@@ -30,6 +30,7 @@ from carrel.faces.rest.wire import (
     ENCODED,
     FileBody,
     Files,
+    LayeredBody,
     LayeredFile,
     LayeredFiles,
     Number,
@@ -47,13 +48,20 @@ _MAX_BODY: Final = 6 * 4 * 2**20 + 2**16
 Asked = Call[Any, Any]
 
 
+class WireFileQuery(Received, frozen=True):
+    version: Number | None = None
+
+
 class FileQuery(Received, frozen=True):
     version: Number | None = None
+    raw: bool = False
+    """With its placeholders as they stand, which is what an editor edits."""
 
 
 class ListQuery(Received, frozen=True):
     prefix: Annotated[str, msgspec.Meta(max_length=256)] = ""
     content: bool = False
+    raw: bool = False
 
 
 class WireListQuery(Received, frozen=True):
@@ -76,8 +84,10 @@ class Place:
         text = call.params["path"]
         return wire_path(text) if self.wire else Path(text)
 
-    def shown(self, file: File, content: bytes) -> WorkspaceFile | LayeredFile:
-        return workspace_file(file, content) if self.wire else layered_file(file, content)
+    def shown(self, file: File, stored: bytes, *, raw: bool = False) -> WorkspaceFile | LayeredFile:
+        if not self.wire:
+            return layered_file(file, stored, raw=raw)
+        return workspace_file(file, stored if raw else files.served(file, stored))
 
     @property
     def writing(self) -> Permission:
@@ -120,17 +130,19 @@ PLACES: Final = (
 )
 
 
-def intent_of(call: Asked, type: str | None = None) -> Intent:
+def intent_of(call: Asked, type: str | None = None, *, accepted: bool = False) -> Intent:
     return Intent(
         condition=parse_condition(call.header(b"if-match"), call.header(b"if-none-match")),
         type=type,
-        why=_reason(call.header(b"carrel-reason")),
+        why=reason_of(call),
         run=call.header(b"carrel-run"),
         receipt=call.receipt,
+        accepted=accepted,
     )
 
 
-def _reason(text: str | None) -> str:
+def reason_of(call: Asked) -> str:
+    text = call.header(b"carrel-reason")
     if text is None:
         return ""
     try:
@@ -176,7 +188,7 @@ def _listing(place: Place) -> Endpoint:
         """List the files, without their content unless it is asked for."""
         stack = await place.stack(call)
         full = not place.wire and call.query.content
-        form = "wire" if place.wire else f"content: {full}"
+        form = "wire" if place.wire else f"content: {full and ('raw' if call.query.raw else 1)}"
         tag = await files.etag(call.world, stack, call.query.prefix, form)
         if matches(call, tag):
             return unchanged(tag)
@@ -196,14 +208,16 @@ async def _listed(place: Place, call: Asked, stack: Stack, full: bool) -> Files 
         return Files(files=[row(file) for file in found if file.path.fits_wire])
     if not full:
         return LayeredFiles(files=[layered_file(file) for file in found])
-    contents = await files.contents(call.world, workspace)
-    return LayeredFiles(files=[_with_text(file, contents[file.path]) for file in found])
+    contents = await files.contents(call.world, workspace, raw=True)
+    return LayeredFiles(files=[_with_text(file, contents, call.query.raw) for file in found])
 
 
-def _with_text(file: File, content: bytes) -> LayeredFile:
-    """With its content, if that is text."""
+def _with_text(file: File, contents: Contents, raw: bool) -> LayeredFile:
+    """With its content, if that can be had and is text."""
+    if file.path in contents.failed:
+        return layered_file(file, error=contents.failed[file.path])
     try:
-        return layered_file(file, content)
+        return layered_file(file, contents.found[file.path], raw=raw)
     except Taken:
         return layered_file(file)
 
@@ -212,7 +226,7 @@ def _get(place: Place) -> Endpoint:
     @endpoint(
         "GET",
         place.root + "/{path...}",
-        query=FileQuery,
+        query=WireFileQuery if place.wire else FileQuery,
         permission=Permission.WORKSPACE_READ,
         loose_query=place.wire,
         answers={200: WorkspaceFile if place.wire else LayeredFile, 304: None},
@@ -229,11 +243,13 @@ def _get(place: Place) -> Endpoint:
         file = await files.look(call.world, stack, path)
         if matches(call, file.etag):
             return unchanged(file.etag)
-        key = (*_named(file.source), path.text, file.etag, place.wire, file.upstream is None)
+        raw = not place.wire and call.query.raw
+        shape = (place.wire, raw, file.upstream is None, file.origin)
+        key = (*_named(file.source), path.text, file.etag, *shape)
         body = ENCODED.find(key)
         if body is None:
-            content = await files.content(call.world, file)
-            body = ENCODED.keep(key, place.shown(file, content))
+            content = await files.content(call.world, file, raw=True)
+            body = ENCODED.keep(key, place.shown(file, content, raw=raw))
         return file_answer(body, file.etag)
 
     return get
@@ -250,7 +266,7 @@ async def _version(place: Place, call: Asked, number: int) -> Answer:
     file, content = await files.version(call.world, stack, place.path(call), number)
     if matches(call, file.etag):
         return unchanged(file.etag)
-    return Answer.json(place.shown(file, content), headers={"ETag": file.etag})
+    return Answer.json(place.shown(file, content, raw=True), headers={"ETag": file.etag})
 
 
 def _put(place: Place) -> Endpoint:
@@ -260,10 +276,10 @@ def _put(place: Place) -> Endpoint:
     @endpoint(
         "PUT",
         place.root + "/{path...}",
-        body=FileBody,
+        body=FileBody if place.wire else LayeredBody,
         permission=place.writing,
         answers={200: WorkspaceFile if place.wire else LayeredFile},
-        refuses=(Malformed, Missing, Stale, TooLarge, Taken, Busy),
+        refuses=(Malformed, Forbidden, Missing, Stale, TooLarge, Taken, Busy),
         headers=(IF_MATCH, IF_ABSENT, RUN, REASON),
         gives=("ETag", "Carrel-Warning"),
         loose_query=place.wire,
@@ -279,7 +295,8 @@ def _put(place: Place) -> Endpoint:
             content = call.body.content.encode()
         except UnicodeEncodeError:
             raise Malformed("content is not valid Unicode") from None
-        intent = intent_of(call, call.body.content_type)
+        accepted = not place.wire and call.body.accept_template_update
+        intent = intent_of(call, call.body.content_type, accepted=accepted)
         written = await files.put(call.world, stack, path, content, call.actor, intent)
         return written_answer(place, written)
 
@@ -291,7 +308,7 @@ def written_answer(place: Place, written: Written) -> Answer:
     if written.redacted.warned:
         warning = "looks like a secret: " + ", ".join(written.redacted.warned)
         headers.append((b"carrel-warning", warning.encode("latin-1")))
-    return Answer(200, encode(place.shown(written.file, written.content)), headers)
+    return Answer(200, encode(place.shown(written.file, written.content, raw=True)), headers)
 
 
 def _delete(place: Place) -> Endpoint:
@@ -303,7 +320,7 @@ def _delete(place: Place) -> Endpoint:
         place.root + "/{path...}",
         permission=place.writing,
         answers={204: None},
-        refuses=(Malformed, Missing, Stale, Taken, Busy),
+        refuses=(Malformed, Forbidden, Missing, Stale, Taken, Busy),
         headers=(IF_MATCH, IF_ABSENT, RUN, REASON),
         loose_query=place.wire,
         idempotent=True,

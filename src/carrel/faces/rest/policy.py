@@ -10,6 +10,7 @@ from carrel.core.access import Permission
 from carrel.core.errors import Busy, Malformed
 from carrel.faces.rest.answer import Answer
 from carrel.faces.rest.endpoint import Call, endpoint
+from carrel.faces.rest.files import REASON, reason_of
 
 _TAG: Final = "Policy"
 
@@ -29,14 +30,20 @@ async def get(call: Call) -> Answer:
     body=PolicyForm,
     answers={200: PolicyForm},
     refuses=(Malformed, Busy),
+    headers=(REASON,),
     tag=_TAG,
     idempotent=True,
 )
 async def put(call: Call[PolicyForm]) -> Answer:
-    """Replace the policy. What is left out is as it is by default."""
+    """Replace the policy. What is left out is as it is by default.
+
+    Files that become pinned are held for every agent as they are. Making a pinned file live again
+    needs a reason, in `Carrel-Reason`.
+    """
     if not call.raw:
         raise Malformed("a policy is needed; an empty one is {}")
-    return Answer.json(await policies.put(call.world, call.actor, call.body))
+    reason = reason_of(call)
+    return Answer.json(await policies.put(call.world, call.actor, call.body, reason))
 
 
 ENDPOINTS: Final = (get, put)

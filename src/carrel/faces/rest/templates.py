@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import UNSET, UnsetType
+
 from carrel.actions import templates
 from carrel.core.access import Permission
 from carrel.core.errors import Busy, Missing, Taken
 from carrel.core.record import Record
 from carrel.faces.rest.answer import Answer
 from carrel.faces.rest.endpoint import Call, Received, Sent, endpoint
-from carrel.faces.rest.fields import Line, PageQuery, Slug
+from carrel.faces.rest.fields import Line, PageQuery, Slug, given
 from carrel.faces.rest.wire import When, moment
 
 _TAG: Final = "Templates"
@@ -19,6 +21,11 @@ _TAG: Final = "Templates"
 class NewTemplate(Received, frozen=True):
     slug: Slug
     name: Line
+
+
+class TemplatePatch(Received, frozen=True):
+    slug: Slug | UnsetType = UNSET
+    name: Line | UnsetType = UNSET
 
 
 class Template(Sent, frozen=True):
@@ -98,6 +105,29 @@ async def get(call: Call) -> Answer:
     return Answer.json(template_of(found))
 
 
+async def _patched(call: Call[TemplatePatch], versions: tuple[int, ...]) -> Answer:
+    name = call.body.slug or call.params["id"]
+    return Answer.json(template_of(await templates.get(call.world, call.actor, name)))
+
+
+@endpoint(
+    "PATCH",
+    "/v1/templates/{id}",
+    permission=Permission.TENANT_ADMIN,
+    body=TemplatePatch,
+    answers={200: Template},
+    refuses=(Missing, Taken, Busy),
+    tag=_TAG,
+    idempotent=True,
+    rebuild=_patched,
+)
+async def patch(call: Call[TemplatePatch]) -> Answer:
+    """Give a template another slug or name. Its files and its agents stay."""
+    name, fields = call.params["id"], given(call.body)
+    changed = await templates.patch(call.world, call.actor, name, fields, call.receipt)
+    return Answer.json(template_of(changed))
+
+
 async def _deleted(call: Call, versions: tuple[int, ...]) -> Answer:
     return Answer.empty(204)
 
@@ -118,4 +148,4 @@ async def delete(call: Call) -> Answer:
     return Answer.empty(204)
 
 
-ENDPOINTS: Final = (listing, create, get, delete)
+ENDPOINTS: Final = (listing, create, get, patch, delete)

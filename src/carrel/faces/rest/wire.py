@@ -10,15 +10,18 @@ from typing import Annotated, Final
 
 import msgspec
 
+from carrel.actions.files import served
+from carrel.core.classes import FileClass
 from carrel.core.compose import File
 from carrel.core.errors import Taken
-from carrel.core.names import Moment
+from carrel.core.names import Digest, Moment, digest
 from carrel.faces.rest.answer import encode
 from carrel.faces.rest.endpoint import Received, Sent
 
 WIRE_PATTERN: Final = "^[A-Za-z0-9][A-Za-z0-9._/-]{0,255}$"
 Number = Annotated[int, msgspec.Meta(ge=1)]
 When = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
+Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 WirePath = Annotated[str, msgspec.Meta(pattern=WIRE_PATTERN, description="Relative, no `..`.")]
 
 
@@ -43,6 +46,13 @@ class FileBody(Received, frozen=True):
     content_type: str | None = None
 
 
+class LayeredBody(Received, frozen=True):
+    content: str
+    content_type: str | None = None
+    accept_template_update: bool = False
+    """Needed to override a pinned file of an agent."""
+
+
 class Files(Sent, frozen=True):
     files: list[FileRow]
 
@@ -56,9 +66,15 @@ class LayeredFile(Sent, frozen=True):
     etag: str
     updated_at: When
     source: str
-    sha256: str
+    file_class: FileClass = msgspec.field(name="class")
+    sha256: Sha256
+    """Of the bytes as they are stored."""
     update_available: bool
+    rendered_sha256: Sha256 | msgspec.UnsetType = msgspec.UNSET
+    """Of what is served; absent from a row that would have to be rendered to tell."""
     content: str | msgspec.UnsetType = msgspec.UNSET
+    error: str | msgspec.UnsetType = msgspec.UNSET
+    """Why its content could not be had. It is served nowhere until that is mended."""
 
 
 class LayeredFiles(Sent, frozen=True):
@@ -104,18 +120,35 @@ def workspace_file(file: File, content: bytes) -> WorkspaceFile:
     )
 
 
-def layered_file(file: File, content: bytes | None = None) -> LayeredFile:
+def layered_file(
+    file: File, stored: bytes | None = None, *, raw: bool = False, error: str | None = None
+) -> LayeredFile:
+    """A row, with what is served of the stored bytes where they are given, or with them as such."""
+    plain = _hex(file.blob.digest)
+    told: str | msgspec.UnsetType = plain if file.variables is None else msgspec.UNSET
+    content: str | msgspec.UnsetType = msgspec.UNSET
+    if stored is not None:
+        shown = served(file, stored)
+        told = plain if shown is stored else _hex(digest(shown))
+        content = text_of(file, stored if raw else shown)
     return LayeredFile(
         path=file.path.text,
         content_type=file.entry.type,
         version=file.head.version,
         etag=file.etag,
         updated_at=moment(file.head.at),
-        source=file.source.kind,
-        sha256=file.blob.digest.removeprefix("sha256:"),
+        source=file.origin or file.source.kind,
+        file_class=file.file_class,
+        sha256=plain,
+        rendered_sha256=told,
         update_available=file.upstream is not None,
-        content=msgspec.UNSET if content is None else text_of(file, content),
+        content=content,
+        error=msgspec.UNSET if error is None else error,
     )
+
+
+def _hex(digest: Digest) -> str:
+    return digest.removeprefix("sha256:")
 
 
 class Encoded:

@@ -1,0 +1,90 @@
+"""Files that Carrel writes itself, in the very commit of the change that causes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from carrel.actions.records import Drafts
+from carrel.actions.rules import Rules
+from carrel.core.compose import Layers, offered
+from carrel.core.identity import names_by_token, renamed
+from carrel.core.lineage import stack_of
+from carrel.core.names import Path, Scope
+from carrel.core.placeholders import Variables, render_bytes
+from carrel.core.record import Record
+from carrel.core.tree import Blob, Entry, Expect, Tree, Write
+from carrel.ports import World
+
+USER: Final = Path("USER.md")
+IDENTITY: Final = Path("IDENTITY.md")
+
+
+class Kin(Struct, frozen=True):
+    """An agent as it is to become, and the words for it then."""
+
+    agent: Record
+    words: Variables
+
+
+async def user_files(world: World, rules: Rules, kin: Sequence[Kin]) -> Drafts:
+    """USER.md of each, from its template or the defaults and never from what it has now.
+
+    However many they are, it takes one reading of trees and one of bytes.
+    """
+    stacks = [stack_of(one.agent) for one in kin]
+    trees = await _trees(world, {scope for stack in stacks for scope in stack}, USER)
+    sources = [offered(USER, [trees[scope] for scope in stack[1:]]) for stack in stacks]
+    texts = await world.blobs.get({blob for blob in sources if blob})
+    wanted = [
+        (stack[0], source, rules.redactor.redact(render_bytes(texts[source.digest], one.words)))
+        for one, stack, source in zip(kin, stacks, sources, strict=True)
+        if source is not None
+    ]
+    blobs = await world.blobs.put([redacted.content for _, _, redacted in wanted])
+    writes = [
+        Write(own, USER, Entry(blob, source))
+        for (own, source, _), blob in zip(wanted, blobs, strict=True)
+        if _differs(trees[own].entry(USER), blob)
+    ]
+    return Drafts(tuple(writes), _seen(trees.values(), USER))
+
+
+async def identity_file(world: World, rules: Rules, agent: Record, name: str) -> Drafts:
+    """IDENTITY.md with another name; nothing where what is inherited shows it by its token."""
+    stack = stack_of(agent)
+    trees = await _trees(world, stack, IDENTITY)
+    layers = [trees[scope] for scope in stack]
+    own, beneath = layers[0].entry(IDENTITY), offered(IDENTITY, layers[1:])
+    seen = _seen(layers, IDENTITY)
+    source = own.blob if own else beneath
+    if source is None:
+        return Drafts((), seen)
+    text = (await world.blobs.get([source]))[source.digest]
+    if own is None and names_by_token(text):
+        return Drafts((), seen)
+    [blob] = await world.blobs.put([rules.redactor.redact(renamed(text, name)).content])
+    if blob == source:
+        return Drafts((), seen)
+    base = own.base if own else beneath
+    type = own.type if own else _type(layers)
+    return Drafts((Write(stack[0], IDENTITY, Entry(blob, base, type)),), seen)
+
+
+async def _trees(world: World, scopes: Iterable[Scope], path: Path) -> Mapping[Scope, Tree]:
+    wanted = tuple(dict.fromkeys(scopes))
+    return dict(zip(wanted, await world.trees.read(wanted, (path,)), strict=True))
+
+
+def _seen(trees: Iterable[Tree], path: Path) -> tuple[Expect, ...]:
+    return tuple(Expect(tree.scope, path, tree.version(path)) for tree in trees)
+
+
+def _differs(entry: Entry | None, blob: Blob) -> bool:
+    return entry is None or entry.blob != blob
+
+
+def _type(layers: Layers) -> str:
+    return next(entry.type for tree in layers if (entry := tree.entry(IDENTITY)))

@@ -1,0 +1,210 @@
+"""Writing one file: deciding, committing, and deciding again where somebody else was quicker."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from carrel.actions.lineages import eye_of
+from carrel.actions.rules import Rules, rules_lately, rules_of
+from carrel.core import edit, overlay
+from carrel.core.access import Actor, may_write
+from carrel.core.compose import File, Layers, file_etag
+from carrel.core.edit import UNCONDITIONAL, Condition, Edit
+from carrel.core.errors import Busy, Malformed, Missing, Refusal, Taken, TooLarge
+from carrel.core.names import Kind, Path, Stack
+from carrel.core.overlay import Eye, Wanted
+from carrel.core.redaction import Redacted
+from carrel.core.run import Status
+from carrel.core.tree import (
+    MARKDOWN,
+    Applied,
+    Commit,
+    Conflict,
+    Full,
+    Head,
+    ReceiptKey,
+)
+from carrel.ports import World
+
+_ATTEMPTS: Final = 10
+_TYPE: Final = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,64}/[A-Za-z0-9!#$&^_.+-]{1,64}(;[ -~]{0,96})?")
+
+
+class Written(Struct, frozen=True, gc=False):
+    """A file as it was stored, which is what its sender is shown."""
+
+    file: File
+    content: bytes
+    redacted: Redacted
+
+
+class Intent(Struct, frozen=True, gc=False):
+    """What a writer may say beside the content."""
+
+    condition: Condition = UNCONDITIONAL
+    type: str | None = None
+    why: str = ""
+    run: str | None = None
+    receipt: ReceiptKey | None = None
+    accepted: bool = False
+    """The writer knows that the file is pinned, and wants an override all the same."""
+
+
+PLAIN: Final = Intent()
+
+
+@dataclass(frozen=True, slots=True)
+class Pen:
+    """One writer at one path."""
+
+    world: World
+    stack: Stack
+    path: Path
+    actor: Actor
+    intent: Intent
+
+    async def put(self, content: bytes) -> Written:
+        if self.intent.type is not None and not _TYPE.fullmatch(self.intent.type):
+            raise Malformed("contentType is not a media type")
+        await self._in_run()
+        rules = await rules_lately(self.world, self.actor.tenant)
+        for attempt in range(_ATTEMPTS):
+            redacted = None
+            with suppress(Refusal):
+                redacted = self._admitted(rules, content)
+            # Bytes that go out before the commit do so under the rules of the moment.
+            if redacted is None or len(redacted.content) > self.world.blobs.inline:
+                rules = await rules_of(self.world, self.actor.tenant)
+                redacted = self._admitted(rules, content)
+            written = await self._put(rules, redacted, first=not attempt)
+            if written is not None:
+                return written
+            rules = await rules_of(self.world, self.actor.tenant)
+        raise Busy(f"{self.path} is being written by many others")
+
+    async def delete(self) -> Head:
+        await self._in_run()
+        for _ in range(_ATTEMPTS):
+            rules = await rules_of(self.world, self.actor.tenant)
+            self._may_write(rules)
+            layers, condition = await self._read(), self.intent.condition
+            eye = await self._eye(rules)
+            if eye is None:
+                decided = edit.delete(layers, self.path, condition)
+            else:
+                decided = overlay.delete(layers, self.path, eye, condition)
+            head = await self._commit(rules, decided, f"delete {self.path.text}")
+            if head is not None:
+                return head
+        raise Busy(f"{self.path} is being written by many others")
+
+    async def _put(self, rules: Rules, redacted: Redacted, *, first: bool) -> Written | None:
+        """What was written, or None when it must be decided again."""
+        [blob] = await self.world.blobs.put([redacted.content])
+        wanted = Wanted(blob, self.intent.type or MARKDOWN, self.intent.accepted)
+        eye = await self._eye(rules)
+        if eye is not None:
+            return await self._put_over(rules, redacted, wanted, eye)
+        decided, condition = None, self.intent.condition
+        if first and len(self.stack) == 1:
+            decided = edit.put_unseen(self.stack[0], self.path, blob, condition, wanted.type)
+        if decided is None:
+            decided = edit.put(await self._read(), self.path, blob, condition, wanted.type)
+        head = await self._commit(rules, decided, f"put {self.path.text}")
+        return (
+            None if head is None else Written(file_of(self.stack, head), redacted.content, redacted)
+        )
+
+    async def _put_over(
+        self, rules: Rules, redacted: Redacted, wanted: Wanted, eye: Eye
+    ) -> Written | None:
+        """The same for an agent's own file, which may end in having none of its own."""
+        layers = await self._read()
+        decided = overlay.put(layers, self.path, wanted, eye, self.intent.condition)
+        if decided is not None:
+            head = await self._commit(rules, decided, f"put {self.path.text}")
+            if head is None:
+                return None
+            layers = (replace(layers[0], heads={self.path: head}), *layers[1:])
+        shown = eye.shown(self.path, layers)
+        assert shown is not None
+        return Written(shown, redacted.content, redacted)
+
+    async def _read(self) -> Layers:
+        return await self.world.trees.read(self.stack, (self.path,))
+
+    async def _eye(self, rules: Rules) -> Eye | None:
+        """With the classes that the commit will insist on."""
+        eye = await eye_of(self.world, self.stack)
+        return None if eye is None else replace(eye, classes=rules.policy.classes)
+
+    def _admitted(self, rules: Rules, content: bytes) -> Redacted:
+        """What may be stored of it. Raises Forbidden, TooLarge or Malformed."""
+        self._may_write(rules)
+        rules.policy.limits_of(self.stack[0]).admit(len(content))
+        if rules.redactor.finds_in(self.path.text):
+            raise Malformed("the path holds a secret")
+        return rules.redactor.redact(content)
+
+    def _may_write(self, rules: Rules) -> None:
+        if self.stack[0].kind is not Kind.WORKSPACE:
+            rules.policy.classes.admit(self.path)
+        may_write(self.actor, self.stack[0], self.path, rules.policy.agent_writable)
+
+    async def _commit(self, rules: Rules, decided: Edit, why: str) -> Head | None:
+        """The head that the edit became, or None when it must be decided again."""
+        scope, intent = decided.write.scope, self.intent
+        limits = rules.policy.limits_of(scope)
+        if intent.why:
+            why = rules.redactor.redact(intent.why.encode()).content.decode()
+        commit = Commit(
+            writes=(decided.write,),
+            by=self.actor.name,
+            why=why,
+            at=self.world.clock.now(),
+            expects=decided.expects,
+            shelves=rules.shelves,
+            quotas=(limits.quota(scope),) if decided.write.entry else (),
+            keep=limits.max_versions,
+            run=intent.run,
+            receipt=intent.receipt,
+        )
+        [outcome] = await self.world.trees.commit([commit])
+        match outcome:
+            case Applied(heads):
+                return heads[0]
+            case Full():
+                raise _too_full(outcome)
+            case Conflict():
+                return None
+
+    async def _in_run(self) -> None:
+        """A write may name the run it belongs to: one of this workspace that has not ended."""
+        if self.intent.run is None:
+            return
+        [run] = await self.world.runs.get(self.actor.tenant, [self.intent.run])
+        if run is None or run.scope != self.stack[0]:
+            raise Missing(f"there is no run {self.intent.run}")
+        if run.status is not Status.RUNNING:
+            raise Taken(f"the run has {run.status}", status=run.status)
+
+
+def _too_full(full: Full) -> TooLarge:
+    if full.files > full.quota.files:
+        limit = full.quota.files
+        return TooLarge(f"the workspace may have {limit} files", maxFiles=limit)
+    limit = full.quota.size or 0
+    return TooLarge(f"the workspace may have {limit} bytes", maxBytes=limit)
+
+
+def file_of(stack: Stack, head: Head) -> File:
+    """One version of what the nearest layer says, by itself."""
+    assert head.entry
+    tag = file_etag(head.version, stack[0], alone=len(stack) == 1)
+    return File(head, head.entry, stack[0], 0, tag)

@@ -1,0 +1,229 @@
+"""Pins and their review: where an agent stands, accepting for one or for all, going back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from msgspec import Struct
+
+from carrel.actions.records import each, find_named, shelf
+from carrel.actions.rules import Rules, rules_of
+from carrel.actions.templates import of_template
+from carrel.core import overlay
+from carrel.core.access import Actor, KeyKind, Role
+from carrel.core.classes import FileClass
+from carrel.core.edit import Edit
+from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Refusal
+from carrel.core.lineage import stack_of
+from carrel.core.names import Digest, Path, Stack
+from carrel.core.overlay import Pin
+from carrel.core.record import Noun, Record, Shelf
+from carrel.core.tree import Applied, Commit, Head, ReceiptKey, Tree
+from carrel.ports import World
+
+_ATTEMPTS: Final = 10
+_AT_ONCE: Final = 1_000
+"""Agents in one batch of a bulk accept."""
+
+
+class Reviewed(Struct, frozen=True):
+    """What became of one agent in a bulk accept."""
+
+    agent: str
+    changed: bool = False
+    problem: Refusal | None = None
+
+
+class Status(Struct, frozen=True):
+    """Where an agent stands with a pinned file, both texts included."""
+
+    pin: Pin
+    pinned: bytes | None
+    latest: bytes | None
+
+
+async def status(world: World, actor: Actor, name: str) -> tuple[Status, ...]:
+    """Every pinned file that the agent has or could have, in order of path. Raises Missing."""
+    agent = await _agent(world, actor, name)
+    classes = (await rules_of(world, actor.tenant)).policy.classes
+    layers = await world.trees.read(stack_of(agent))
+    paths = sorted({path for tree in layers for path in tree.heads})
+    found = [overlay.pin_of(path, layers) for path in paths if classes.of(path) is FileClass.PINNED]
+    blobs = {blob for pin in found for blob in (pin.pinned, pin.latest) if blob}
+    texts = await world.blobs.get(blobs)
+    return tuple(
+        Status(
+            pin,
+            texts[pin.pinned.digest] if pin.pinned else None,
+            texts[pin.latest.digest] if pin.latest else None,
+        )
+        for pin in found
+    )
+
+
+async def accept(
+    world: World,
+    actor: Actor,
+    name: str,
+    path: Path,
+    reviewed: Digest,
+    receipt: ReceiptKey | None = None,
+) -> Pin:
+    """Move an agent's pin to what was reviewed. Raises Stale where that has changed since."""
+    for _ in range(_ATTEMPTS):
+        review = await _review(world, actor, path, receipt)
+        stack = stack_of(await _agent(world, actor, name))
+        layers = await world.trees.read(stack, (path,))
+        decided = overlay.accept(layers, path, reviewed)
+        if decided is None:
+            return overlay.pin_of(path, layers)
+        head = await review.commit(decided, f"accept {path.text} as {reviewed[:19]}")
+        if head is not None:
+            return _after(stack, layers, path, head)
+    raise Busy(f"{path} is being changed by many others")
+
+
+async def accept_for_all(
+    world: World, actor: Actor, template: str, path: Path, reviewed: Digest
+) -> tuple[Reviewed, ...]:
+    """The same for every agent that follows a template: one outcome each, in order of id.
+
+    What one is refused stops no other. Takes one reading and one batch of commits for a thousand.
+    """
+    results: dict[str, Reviewed] = {}
+    for _ in range(_ATTEMPTS):
+        review = await _review(world, actor, path)
+        followed = await find_named(world, actor.tenant, Noun.TEMPLATE, template)
+        link = of_template(followed.id)
+        agents = [
+            one
+            async for one in each(world, actor.tenant, Noun.AGENT, link)
+            if one.id not in results or _again(results[one.id])
+        ]
+        for start in range(0, len(agents), _AT_ONCE):
+            some = await review.accept_each(agents[start : start + _AT_ONCE], reviewed)
+            results |= {result.agent: result for result in some}
+        if not any(map(_again, results.values())):
+            break
+    return tuple(results[id] for id in sorted(results))
+
+
+def _again(result: Reviewed) -> bool:
+    return isinstance(result.problem, Busy)
+
+
+async def roll_back(
+    world: World,
+    actor: Actor,
+    name: str,
+    path: Path,
+    version: int | None = None,
+    receipt: ReceiptKey | None = None,
+) -> Pin:
+    """Go back to what was reviewed before, or at a version of the agent's own history."""
+    for _ in range(_ATTEMPTS):
+        review = await _review(world, actor, path, receipt)
+        stack = stack_of(await _agent(world, actor, name))
+        layers = await world.trees.read(stack, (path,))
+        earlier = await _earlier(world, stack, layers[0], path, version)
+        decided = overlay.roll_back(layers, path, earlier)
+        why = f"roll {path.text} back to its version {earlier.version}"
+        head = await review.commit(decided, why)
+        if head is not None:
+            return _after(stack, layers, path, head)
+    raise Busy(f"{path} is being changed by many others")
+
+
+@dataclass(frozen=True, slots=True)
+class _Review:
+    """A person at work on one pinned path, and what their decisions rest on."""
+
+    world: World
+    actor: Actor
+    path: Path
+    rules: Rules
+    rests: Shelf
+    receipt: ReceiptKey | None = None
+
+    async def commit(self, decided: Edit, why: str) -> Head | None:
+        """What the agent's entry became, None when it must be decided again."""
+        [outcome] = await self.world.trees.commit([self._commit(decided, why)])
+        return outcome.heads[0] if isinstance(outcome, Applied) else None
+
+    async def accept_each(self, agents: Sequence[Record], reviewed: Digest) -> list[Reviewed]:
+        stacks = {agent.id: stack_of(agent) for agent in agents}
+        scopes = tuple(dict.fromkeys(scope for stack in stacks.values() for scope in stack))
+        read = await self.world.trees.read(scopes, (self.path,))
+        trees = dict(zip(scopes, read, strict=True))
+        results: dict[str, Reviewed] = {}
+        commits: dict[str, Commit] = {}
+        why = f"accept {self.path.text} as {reviewed[:19]}, for all"
+        for id, stack in stacks.items():
+            try:
+                decided = overlay.accept([trees[scope] for scope in stack], self.path, reviewed)
+            except Refusal as refusal:
+                results[id] = Reviewed(id, problem=refusal)
+                continue
+            results[id] = Reviewed(id)
+            if decided is not None:
+                commits[id] = self._commit(decided, why)
+        outcomes = await self.world.trees.commit(list(commits.values()))
+        for id, outcome in zip(commits, outcomes, strict=True):
+            lost = not isinstance(outcome, Applied)
+            problem = Busy("it was being changed at the same time") if lost else None
+            results[id] = Reviewed(id, changed=not lost, problem=problem)
+        return list(results.values())
+
+    def _commit(self, decided: Edit, why: str) -> Commit:
+        return Commit(
+            (decided.write,),
+            self.actor.name,
+            why,
+            self.world.clock.now(),
+            expects=decided.expects,
+            shelves=(*self.rules.shelves, self.rests),
+            keep=self.rules.policy.limits_of(decided.write.scope).max_versions,
+            receipt=self.receipt,
+        )
+
+
+async def _review(
+    world: World, actor: Actor, path: Path, receipt: ReceiptKey | None = None
+) -> _Review:
+    """Raises Forbidden, or Malformed for a path that needs no review."""
+    if actor.kind is not KeyKind.PERSON or actor.role not in {Role.OWNER, Role.ADMIN}:
+        raise Forbidden("only a person who is owner or admin may review a pinned file")
+    rests = await shelf(world, actor.tenant, Noun.AGENT)
+    rules = await rules_of(world, actor.tenant)
+    if rules.policy.classes.of(path) is not FileClass.PINNED:
+        raise Malformed(f"{path} is not pinned: it needs no review")
+    return _Review(world, actor, path, rules, rests, receipt)
+
+
+async def _agent(world: World, actor: Actor, name: str) -> Record:
+    found = await find_named(world, actor.tenant, Noun.AGENT, name)
+    if actor.bound and actor.agent != found.id:
+        raise Missing(f"there is no agent {name}")
+    return found
+
+
+def _after(stack: Stack, layers: Sequence[Tree], path: Path, head: Head) -> Pin:
+    own = Tree(stack[0], head.revision, {path: head})
+    return overlay.pin_of(path, (own, *layers[1:]))
+
+
+async def _earlier(world: World, stack: Stack, own: Tree, path: Path, version: int | None) -> Head:
+    """The version that is asked for, or the newest that was reviewed to be something else."""
+    if version is not None:
+        [found] = await world.trees.versions([(stack[0], path, version)])
+        if found is None:
+            raise Missing(f"there is no version {version} of {path}")
+        return found.head
+    entry = own.entry(path)
+    for line in await world.trees.history(stack[0], path):
+        said = line.head.entry
+        if said and said.base and (entry is None or said.base != entry.base):
+            return line.head
+    raise Missing(f"{path} was never reviewed to be anything else")

@@ -1,0 +1,178 @@
+"""Pinned files and their review, over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from carrel.actions import pins
+from carrel.actions.pins import Reviewed, Status
+from carrel.core.access import Permission
+from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Stale
+from carrel.core.names import Digest, Path
+from carrel.core.overlay import Pin
+from carrel.core.tree import Blob
+from carrel.faces.rest.answer import Answer
+from carrel.faces.rest.endpoint import Call, Received, Sent, endpoint
+from carrel.faces.rest.wire import Number, Sha256
+
+_TAG: Final = "Pins"
+
+
+class PinShown(Sent, frozen=True):
+    """Where an agent stands with one pinned file."""
+
+    path: str
+    pinned_sha256: Sha256 | None
+    latest_sha256: Sha256 | None
+    update_available: bool
+    overridden: bool
+    version: Annotated[int, Meta(ge=0)]
+
+
+class PinStatus(PinShown, frozen=True):
+    pinned_content: str | None
+    latest_content: str | None
+
+
+class Pins(Sent, frozen=True):
+    items: list[PinStatus]
+    next: str | None = None
+
+
+class Accept(Received, frozen=True):
+    sha256: Sha256
+    """Of what was reviewed: it is refused if that is not the latest any more."""
+
+
+class RollBack(Received, frozen=True):
+    version: Number | None = None
+    """Of the agent's own history; by default what was reviewed before."""
+
+
+class Outcome(Sent, frozen=True):
+    agent_id: str
+    success: bool
+    changed: bool
+    error: str | None
+
+
+class Outcomes(Sent, frozen=True):
+    accepted: int
+    failed: int
+    results: list[Outcome]
+
+
+def pin_shown(pin: Pin) -> PinShown:
+    return PinShown(
+        path=pin.path.text,
+        pinned_sha256=_hex(pin.pinned),
+        latest_sha256=_hex(pin.latest),
+        update_available=pin.update_available,
+        overridden=pin.overridden,
+        version=pin.version,
+    )
+
+
+def _status(status: Status) -> PinStatus:
+    return PinStatus(
+        **msgspec.structs.asdict(pin_shown(status.pin)),
+        pinned_content=_text(status.pinned),
+        latest_content=_text(status.latest),
+    )
+
+
+def _hex(blob: Blob | None) -> str | None:
+    return blob.digest.removeprefix("sha256:") if blob else None
+
+
+def _text(content: bytes | None) -> str | None:
+    """A review is of text; what is none cannot be shown, and its digest tells it apart."""
+    return None if content is None else content.decode("utf-8", "replace")
+
+
+def _outcome(result: Reviewed) -> Outcome:
+    problem = result.problem
+    return Outcome(
+        agent_id=result.agent,
+        success=problem is None,
+        changed=result.changed,
+        error=str(problem) if problem else None,
+    )
+
+
+@endpoint(
+    "GET",
+    "/v1/agents/{id}/pins",
+    permission=Permission.WORKSPACE_READ,
+    answers={200: Pins},
+    refuses=(Missing,),
+    id="pins_list",
+    tag=_TAG,
+)
+async def listing(call: Call) -> Answer:
+    """Every pinned file of an agent: what was reviewed, what is offered now, both texts."""
+    found = await pins.status(call.world, call.actor, call.params["id"])
+    return Answer.json(Pins(items=[_status(one) for one in found]))
+
+
+@endpoint(
+    "POST",
+    "/v1/agents/{id}/pins/{path...}/accept",
+    permission=Permission.TENANT_ADMIN,
+    body=Accept,
+    answers={200: PinShown},
+    refuses=(Malformed, Forbidden, Missing, Stale, Busy),
+    id="pins_accept",
+    tag=_TAG,
+    idempotent=True,
+)
+async def accept(call: Call[Accept]) -> Answer:
+    """Accept what was reviewed: the pin moves there, and an override goes."""
+    path, reviewed = Path(call.params["path"]), Digest(f"sha256:{call.body.sha256}")
+    name, receipt = call.params["id"], call.receipt
+    pin = await pins.accept(call.world, call.actor, name, path, reviewed, receipt)
+    return Answer.json(pin_shown(pin))
+
+
+@endpoint(
+    "POST",
+    "/v1/agents/{id}/pins/{path...}/rollback",
+    permission=Permission.TENANT_ADMIN,
+    body=RollBack,
+    answers={200: PinShown},
+    refuses=(Malformed, Forbidden, Missing, Busy),
+    id="pins_roll_back",
+    tag=_TAG,
+    idempotent=True,
+)
+async def roll_back(call: Call[RollBack]) -> Answer:
+    """Go back to what was reviewed before."""
+    name, path = call.params["id"], Path(call.params["path"])
+    version, receipt = call.body.version, call.receipt
+    pin = await pins.roll_back(call.world, call.actor, name, path, version, receipt)
+    return Answer.json(pin_shown(pin))
+
+
+@endpoint(
+    "POST",
+    "/v1/templates/{id}/pins/{path...}/accept",
+    permission=Permission.TENANT_ADMIN,
+    body=Accept,
+    answers={200: Outcomes},
+    refuses=(Malformed, Forbidden, Missing, Busy),
+    id="pins_accept_for_all",
+    tag=_TAG,
+)
+async def accept_for_all(call: Call[Accept]) -> Answer:
+    """Accept what was reviewed for every agent that follows a template, one outcome each."""
+    path, reviewed = Path(call.params["path"]), Digest(f"sha256:{call.body.sha256}")
+    found = await pins.accept_for_all(call.world, call.actor, call.params["id"], path, reviewed)
+    results = [_outcome(one) for one in found]
+    accepted = sum(one.success for one in results)
+    return Answer.json(Outcomes(accepted=accepted, failed=len(results) - accepted, results=results))
+
+
+ENDPOINTS: Final = (listing, accept, roll_back, accept_for_all)

@@ -1,0 +1,238 @@
+"""Agents over templates over defaults: what they are shown, and what follows from a change."""
+
+from __future__ import annotations
+
+import pytest
+from tests.actions.cast import founded, joined
+
+from carrel.actions import agents, files, keys, people, pins, policies, runs, stacks, templates
+from carrel.actions import tenants as accounts
+from carrel.actions.agents import NewAgent
+from carrel.actions.credentials import authenticate
+from carrel.actions.files import Intent
+from carrel.actions.keys import Holding
+from carrel.actions.policies import PolicyForm, RuleForm
+from carrel.core.access import Actor, KeyKind, Role
+from carrel.core.classes import FileClass
+from carrel.core.errors import Forbidden, Malformed, Missing, Stale
+from carrel.core.names import Digest, Path, Stack, digest
+from carrel.core.record import Record
+from carrel.ports import World
+
+pytestmark = pytest.mark.anyio
+RULES, SOUL, USER, IDENTITY = map(Path, ("GUARDRAILS.md", "SOUL.md", "USER.md", "IDENTITY.md"))
+ABOUT = (
+    b"- **Human:** {{HUMAN_NAME}}, {{HUMAN_TITLE}}, of {{TENANT_NAME}}, served by {{AGENT_NAME}}\n"
+)
+
+
+class Office:
+    """A tenant with a template that says a little of everything, and an agent that follows it."""
+
+    def __init__(self, world: World, owner: Actor) -> None:
+        self.world, self.owner = world, owner
+
+    async def open(self) -> Office:
+        self.template = await templates.create(self.world, self.owner, "sales", "Sales")
+        self.defaults = await stacks.defaults(self.world, self.owner)
+        self.sales = await stacks.template(self.world, self.owner, "sales")
+        await self.write(self.defaults, RULES, b"be good")
+        await self.write(self.defaults, IDENTITY, b"# Me\n\n- **Name:** {{AGENT_NAME}}\n")
+        await self.write(self.defaults, USER, ABOUT)
+        await self.write(self.sales, SOUL, b"{{AGENT_NAME}} is brisk")
+        self.agent = await self.hire("marco", "Marco")
+        return self
+
+    async def hire(self, slug: str, name: str, human: str | None = None) -> Record:
+        new = NewAgent(slug, name, "sales", human=human)
+        return await agents.create(self.world, self.owner, new)
+
+    async def write(
+        self, stack: Stack, path: Path, text: bytes, by: Actor | None = None, **said: object
+    ) -> None:
+        intent = Intent(**said)  # type: ignore[arg-type]
+        await files.put(self.world, stack, path, text, by or self.owner, intent)
+
+    async def read(self, path: Path, name: str = "marco") -> bytes:
+        stack = await stacks.agent(self.world, self.owner, name)
+        return await files.content(self.world, await files.look(self.world, stack, path))
+
+    async def source(self, path: Path, name: str = "marco") -> str:
+        stack = await stacks.agent(self.world, self.owner, name)
+        return (await files.look(self.world, stack, path)).origin
+
+    async def own(self, name: str = "marco") -> Stack:
+        return await stacks.agent(self.world, self.owner, name)
+
+
+@pytest.fixture
+async def office(world: World) -> Office:
+    _, owner = await founded(world)
+    return await Office(world, owner).open()
+
+
+async def test_a_live_edit_is_seen_by_the_next_read_and_a_pinned_one_only_once_accepted(
+    office: Office,
+) -> None:
+    assert await office.read(SOUL) == b"Marco is brisk"
+    assert (await office.read(RULES), await office.source(RULES)) == (b"be good", "template-pinned")
+    await office.write(office.sales, SOUL, b"{{AGENT_NAME}} is calm")
+    assert await office.read(SOUL) == b"Marco is calm"
+
+    other = await templates.create(office.world, office.owner, "care", "Care")
+    await office.write(office.sales, RULES, b"be better")
+    await office.write(office.sales, RULES, b"be best")
+    await agents.patch(office.world, office.owner, "marco", {"name": "Polo"})
+    await agents.patch(office.world, office.owner, "marco", {"templateId": other.id})
+    await templates.delete(office.world, office.owner, "sales")
+    assert await office.read(RULES) == b"be good"
+    await agents.patch(office.world, office.owner, "marco", {"templateId": None})
+    assert await office.read(RULES) == b"be good"
+
+
+async def test_accept_is_bound_to_what_was_reviewed_and_can_be_taken_back(office: Office) -> None:
+    world, owner = office.world, office.owner
+    await office.write(office.sales, RULES, b"be better")
+    [status] = await pins.status(world, owner, "marco")
+    assert (status.pinned, status.latest) == (b"be good", b"be better")
+    assert status.pin.update_available
+    await office.write(office.sales, RULES, b"be best")
+    with pytest.raises(Stale):
+        await pins.accept(world, owner, "marco", RULES, digest(b"be better"))
+    assert await office.read(RULES) == b"be good"
+
+    await office.write(await office.own(), RULES, b"mine", accepted=True)
+    assert await office.source(RULES) == "agent-override-pinned"
+    pin = await pins.accept(world, owner, "marco", RULES, digest(b"be best"))
+    assert not pin.update_available
+    assert not pin.overridden
+    assert await office.read(RULES) == b"be best"
+    await pins.roll_back(world, owner, "marco", RULES)
+    assert await office.read(RULES) == b"be good"
+
+
+async def test_reviewing_is_for_owners_and_admins_in_person(office: Office) -> None:
+    world, owner = office.world, office.owner
+    _, admin = await joined(world, owner, "bob", Role.ADMIN)
+    _, member = await joined(world, owner, "eve")
+    machine = await authenticate(
+        world, (await keys.create(world, owner, Holding("ci", KeyKind.SERVICE))).token
+    )
+    await office.write(office.sales, RULES, b"be better")
+    reviewed = digest(b"be better")
+    for actor in (member, machine):
+        with pytest.raises(Forbidden):
+            await pins.accept(world, actor, "marco", RULES, reviewed)
+        with pytest.raises(Forbidden):
+            await pins.accept_for_all(world, actor, "sales", RULES, reviewed)
+    with pytest.raises(Malformed):
+        await pins.accept(world, admin, "marco", SOUL, reviewed)
+    assert not (await pins.accept(world, admin, "marco", RULES, reviewed)).update_available
+
+
+async def test_accepting_for_all_gives_one_outcome_an_agent(office: Office) -> None:
+    world, owner = office.world, office.owner
+    for n in range(5):
+        await office.hire(f"agent-{n}", f"Agent {n}")
+    await office.write(office.sales, RULES, b"be better")
+    await pins.accept(world, owner, "agent-0", RULES, digest(b"be better"))
+    await office.write(await office.own("agent-1"), RULES, b"mine", accepted=True)
+    results = await pins.accept_for_all(world, owner, "sales", RULES, digest(b"be better"))
+    assert [result.problem for result in results] == [None] * 6
+    assert [result.changed for result in results].count(False) == 1
+    for name in ("marco", *(f"agent-{n}" for n in range(5))):
+        assert await office.read(RULES, name) == b"be better"
+    stale = await pins.accept_for_all(world, owner, "sales", RULES, Digest("sha256:" + "0" * 64))
+    assert all(isinstance(result.problem, Stale) for result in stale)
+
+
+async def test_members_and_agents_write_only_what_they_may(office: Office) -> None:
+    world, owner, own = office.world, office.owner, await office.own()
+    _, member = await joined(world, owner, "eve")
+    holding = Holding("marco", KeyKind.AGENT, agent=office.agent.id)
+    marco = await authenticate(world, (await keys.create(world, owner, holding)).token)
+    with pytest.raises(Forbidden):
+        await office.write(own, SOUL, b"x", member)
+    for path in ("SOUL.md", "GUARDRAILS.md", "USER.md", "AGENTS.md"):
+        with pytest.raises(Forbidden):
+            await office.write(own, Path(path), b"x", marco, accepted=True)
+    for path in ("memory/lessons.md", "notes/2026-11-15.md", "MEMORY.md"):
+        await office.write(own, Path(path), b"mine", marco)
+    for path in ("guardrails.md", "user.MD", "Platform.md"):
+        for stack in (own, office.sales, office.defaults):
+            with pytest.raises(Malformed, match="letter case"):
+                await office.write(stack, Path(path), b"x")
+    for guarded in (RULES, USER):
+        with pytest.raises(Forbidden):
+            await office.write(own, guarded, b"x")
+        with pytest.raises((Forbidden, Missing)):
+            await files.delete(world, own, guarded, owner)
+
+
+async def test_the_humans_file_follows_every_fact_it_tells(office: Office) -> None:
+    world, owner = office.world, office.owner
+    bob, _ = await joined(world, owner, "bob")
+    unpaired = b"- **Human:** \xe2\x80\x94, \xe2\x80\x94, of Acme, served by Marco\n"
+    assert await office.read(USER) == unpaired
+    assert await office.source(USER) == "defaults"
+
+    await agents.patch(world, owner, "marco", {"humanPairId": bob.id})
+    assert await office.read(USER) == b"- **Human:** Bob, \xe2\x80\x94, of Acme, served by Marco\n"
+    assert await office.source(USER) == "agent-override"
+    await people.patch(world, owner, bob.id, {"title": "Cook", "name": "Bobby"})
+    assert await office.read(USER) == b"- **Human:** Bobby, Cook, of Acme, served by Marco\n"
+    await agents.patch(world, owner, "marco", {"name": "Polo"})
+    await accounts.rename(world, owner, "Globex")
+    assert await office.read(USER) == b"- **Human:** Bobby, Cook, of Globex, served by Polo\n"
+    await people.delete(world, owner, bob.id)
+    gone = unpaired.replace(b"Acme", b"Globex").replace(b"Marco", b"Polo")
+    assert await office.read(USER) == gone
+    with pytest.raises(Missing):
+        await agents.patch(world, owner, "marco", {"humanPairId": bob.id})
+
+
+async def test_a_rename_reaches_identity_and_an_inherited_token_makes_no_override(
+    office: Office,
+) -> None:
+    world, owner = office.world, office.owner
+    await agents.patch(world, owner, "marco", {"name": "Polo"})
+    assert await office.read(IDENTITY) == b"# Me\n\n- **Name:** Polo\n"
+    assert await office.source(IDENTITY) == "defaults"
+    await office.write(await office.own(), IDENTITY, b"# I\r\n- **Name:** Polo\r\n- **Vibe:** calm")
+    await agents.patch(world, owner, "marco", {"name": "Ada"})
+    assert await office.read(IDENTITY) == b"# I\r\n- **Name:** Ada\r\n- **Vibe:** calm"
+
+
+async def test_making_a_file_pinned_holds_it_for_everybody_and_loosening_needs_a_reason(
+    office: Office,
+) -> None:
+    world, owner = office.world, office.owner
+    tight = PolicyForm(classes=(RuleForm("SOUL.md", FileClass.PINNED),))
+    await office.hire("polo", "Polo")
+    await office.write(await office.own("polo"), SOUL, b"polo's own")
+    await policies.put(world, owner, tight)
+    await office.write(office.sales, SOUL, b"changed")
+    assert await office.read(SOUL) == b"{{AGENT_NAME}} is brisk"
+    assert await office.read(SOUL, "polo") == b"polo's own"
+    await files.delete(world, await office.own("polo"), SOUL, owner)
+    assert await office.read(SOUL, "polo") == b"{{AGENT_NAME}} is brisk"
+    with pytest.raises(Malformed, match="reason"):
+        await policies.put(world, owner, PolicyForm())
+    await policies.put(world, owner, PolicyForm(), "it is only a voice")
+    assert await office.source(SOUL) == "agent-override"
+
+
+async def test_a_run_reads_the_same_after_everything_has_changed(office: Office) -> None:
+    world, owner = office.world, office.owner
+    run = await runs.start(world, owner, runs.Start(agent="marco"))
+    seen = {path: (await runs.file(world, run, path)) for path in (SOUL, RULES, USER, IDENTITY)}
+    before = {path: files.served(*found) for path, found in seen.items()}
+    await agents.patch(world, owner, "marco", {"name": "Polo", "templateId": None})
+    await templates.delete(world, owner, "sales")
+    await policies.put(world, owner, PolicyForm(classes=(RuleForm("SOUL.md", FileClass.PINNED),)))
+    await agents.delete(world, owner, "marco")
+    replayed = await runs.start(world, owner, runs.Start(replay_of=run.id))
+    for one in (run, replayed):
+        again = {path: files.served(*(await runs.file(world, one, path))) for path in seen}
+        assert again == before
+    assert before[SOUL] == b"Marco is brisk"

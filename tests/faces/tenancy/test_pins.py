@@ -1,0 +1,138 @@
+"""Pins and their review, and agents that change, through the wire."""
+
+from __future__ import annotations
+
+import hashlib
+
+import httpx
+import pytest
+from tests.faces.tenancy.desk import Desk
+
+pytestmark = pytest.mark.anyio
+AGENT, SALES, DEFAULTS = "/v1/agents/marco", "/v1/templates/sales", "/v1/defaults"
+
+
+def sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+async def write(who: httpx.AsyncClient, where: str, text: str, **more: object) -> httpx.Response:
+    return await who.put(where, json={"content": text, **more})
+
+
+@pytest.fixture
+async def marco(owner: httpx.AsyncClient) -> dict[str, str]:
+    """An agent whose template has a guardrail and a voice."""
+    await owner.post("/v1/templates", json={"slug": "sales", "name": "Sales"})
+    await write(owner, f"{SALES}/files/GUARDRAILS.md", "be good")
+    await write(owner, f"{SALES}/files/SOUL.md", "{{AGENT_NAME}} is brisk")
+    new = {"slug": "marco", "name": "Marco", "templateId": "sales"}
+    made: dict[str, str] = (await owner.post("/v1/agents", json=new)).json()
+    return made
+
+
+async def test_rows_tell_source_class_and_both_digests(
+    owner: httpx.AsyncClient, marco: dict[str, str]
+) -> None:
+    found = await owner.get(f"{AGENT}/files?content=true")
+    rules, soul = found.json()["files"]
+    assert (rules["source"], rules["class"], rules["content"]) == (
+        *("template-pinned", "pinned"),
+        "be good",
+    )
+    assert rules["sha256"] == rules["renderedSha256"] == sha("be good")
+    assert (soul["source"], soul["class"]) == ("template", "live")
+    assert (soul["sha256"], soul["renderedSha256"]) == (
+        sha("{{AGENT_NAME}} is brisk"),
+        sha("Marco is brisk"),
+    )
+    raw = (await owner.get(f"{AGENT}/files/SOUL.md?raw=true")).json()
+    assert raw["content"] == "{{AGENT_NAME}} is brisk"
+    assert (await owner.get(f"{AGENT}/files/SOUL.md")).json()["content"] == "Marco is brisk"
+
+
+async def test_the_lists_tag_changes_with_a_name_and_else_not(
+    owner: httpx.AsyncClient, marco: dict[str, str]
+) -> None:
+    url = f"{AGENT}/files?content=true"
+    known = {"If-None-Match": (await owner.get(url)).headers["etag"]}
+    assert (await owner.get(url, headers=known)).status_code == 304
+    assert (await owner.patch(AGENT, json={"name": "Polo"})).status_code == 200
+    fresh = await owner.get(url, headers=known)
+    assert fresh.status_code == 200
+    assert fresh.json()["files"][1]["content"] == "Polo is brisk"
+
+
+async def test_a_pinned_file_is_overridden_only_on_purpose_and_reverts_to_its_pin(
+    owner: httpx.AsyncClient, marco: dict[str, str]
+) -> None:
+    url = f"{AGENT}/files/GUARDRAILS.md"
+    for flag in ({}, {"acceptTemplateUpdate": False}):
+        refused = await write(owner, url, "mine", **flag)
+        assert (refused.status_code, refused.json()["error"]) == (403, "forbidden")
+    for wrong in ("true", 1):
+        assert (await write(owner, url, "mine", acceptTemplateUpdate=wrong)).status_code == 400
+    done = await write(owner, url, "mine", acceptTemplateUpdate=True)
+    assert (done.status_code, done.json()["source"]) == (200, "agent-override-pinned")
+    await write(owner, f"{SALES}/files/GUARDRAILS.md", "be better")
+    assert (await owner.delete(url)).status_code == 204
+    assert (await owner.get(url)).json()["content"] == "be good"
+    assert (await owner.delete(url)).status_code == 404
+    assert (await write(owner, f"{AGENT}/files/USER.md", "x")).status_code == 403
+
+
+async def test_an_update_is_reviewed_accepted_and_rolled_back(
+    owner: httpx.AsyncClient, marco: dict[str, str]
+) -> None:
+    await write(owner, f"{SALES}/files/GUARDRAILS.md", "be better")
+    [pin] = (await owner.get(f"{AGENT}/pins")).json()["items"]
+    assert (pin["path"], pin["updateAvailable"], pin["overridden"]) == (
+        *("GUARDRAILS.md", True),
+        False,
+    )
+    assert (pin["pinnedContent"], pin["latestContent"]) == ("be good", "be better")
+    accept = f"{AGENT}/pins/GUARDRAILS.md/accept"
+    stale = await owner.post(accept, json={"sha256": sha("be good")})
+    assert (stale.status_code, stale.json()["error"]) == (409, "workspace_conflict")
+    done = await owner.post(accept, json={"sha256": pin["latestSha256"]})
+    assert (done.status_code, done.json()["updateAvailable"]) == (200, False)
+    assert (await owner.get(f"{AGENT}/files/GUARDRAILS.md")).json()["content"] == "be better"
+    back = await owner.post(f"{AGENT}/pins/GUARDRAILS.md/rollback", json={})
+    assert (back.status_code, back.json()["pinnedSha256"]) == (200, sha("be good"))
+    assert (await owner.post(f"{AGENT}/pins/SOUL.md/accept", json={"sha256": "0" * 64})).json()[
+        "error"
+    ] == "validation_error"
+
+
+async def test_accepting_for_all_tells_of_each(
+    here: Desk, owner: httpx.AsyncClient, marco: dict[str, str]
+) -> None:
+    polo = {"slug": "polo", "name": "Polo", "templateId": "sales"}
+    await owner.post("/v1/agents", json=polo)
+    await write(owner, f"{SALES}/files/GUARDRAILS.md", "be better")
+    url, body = f"{SALES}/pins/GUARDRAILS.md/accept", {"sha256": sha("be better")}
+    machine = await here.key(owner)
+    assert (await machine.post(url, json=body)).status_code == 403
+    told = (await owner.post(url, json=body)).json()
+    assert (told["accepted"], told["failed"]) == (2, 0)
+    assert {one["success"] for one in told["results"]} == {True}
+    assert (await owner.post("/v1/templates/nobody/pins/GUARDRAILS.md/accept", json=body)).json()[
+        "error"
+    ] == "not_found"
+
+
+async def test_an_agent_is_paired_with_somebody_of_its_own_tenant(
+    here: Desk, owner: httpx.AsyncClient, marco: dict[str, str]
+) -> None:
+    await write(owner, f"{DEFAULTS}/files/USER.md", "for {{HUMAN_NAME}}")
+    bob = {"name": "Bob", "email": "bob@example.org", "role": "member"}
+    mine = (await owner.post("/v1/people", json=bob)).json()["id"]
+    other = await here.found("globex")
+    theirs = (await other.post("/v1/people", json=bob)).json()["id"]
+    assert (await owner.patch(AGENT, json={"humanPairId": theirs})).status_code == 404
+    paired = await owner.patch(AGENT, json={"humanPairId": mine})
+    assert (paired.status_code, paired.json()["humanPairId"]) == (200, mine)
+    assert (await owner.get(f"{AGENT}/files/USER.md")).json()["content"] == "for Bob"
+    assert (await owner.patch(f"/v1/people/{mine}", json={"name": "Rob"})).status_code == 200
+    assert (await owner.get(f"{AGENT}/files/USER.md")).json()["content"] == "for Rob"
+    assert (await other.patch(AGENT, json={"name": "X"})).status_code == 404
