@@ -149,21 +149,20 @@ _STRUCTURAL: Final = re.compile(
     re.IGNORECASE,
 )
 _WITHIN_A_WORD: Final = "_-+"
-_IN_CODE_TOO: Final = {"`": "&#96;", "\\": "&#92;"}
 
 
 def _escaped(found: re.Match[str]) -> str:
-    r"""A backslash before it, where it could mean anything.
+    r"""A backslash before it, where it could mean anything; or its number, where that fails.
 
-    A backtick would end a code span even so, and a backslash at the end would take the `|` after
-    it out of its table; hence these two by number.
+    A backslash keeps no backtick from ending a code span and no pipe from making a table of the
+    line above `---`, and at the end of a value it would take the pipe after it out of its table.
     """
     character, text, at = found[0][-1], found.string, found.end() - 1
     before, after = text[max(at - 1, 0) : at], text[at + 1 : at + 2]
     if character in _WITHIN_A_WORD and before.isalnum() and after.isalnum():
         return character
-    if character == "`" or (character == "\\" and not after):
-        return _IN_CODE_TOO[character]
+    if character in "`|" or (character == "\\" and not after):
+        return f"&#{ord(character)};"
     return f"{found[0][:-1]}\\{character}"
 
 
