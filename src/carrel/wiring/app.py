@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from types import FrameType
 from typing import Any, Final
 
-from carrel.actions import credentials
+from carrel.actions import credentials, oidc
 from carrel.core.access import Actor
 from carrel.core.errors import Unauthenticated
 from carrel.faces.rest import (
@@ -44,6 +44,7 @@ from carrel.settings import Settings
 from carrel.wiring import web
 from carrel.wiring.background import background
 from carrel.wiring.counts import watch
+from carrel.wiring.oidc import issuer_of
 from carrel.wiring.world import open_world
 
 _NOUNS: Final = (
@@ -78,6 +79,7 @@ def endpoints(settings: Settings) -> tuple[Endpoint, ...]:
 
 def authenticator(world: World, settings: Settings) -> Callable[[Headers], Any]:
     platform = credentials.hash_of(settings.platform_token) if settings.platform_token else ""
+    issuer = issuer_of(settings)
 
     async def authenticate(headers: Headers) -> Actor:
         given = headers.get(b"authorization", b"").decode("latin-1")
@@ -86,6 +88,8 @@ def authenticator(world: World, settings: Settings) -> Callable[[Headers], Any]:
             raise Unauthenticated(credentials.UNKNOWN)
         if platform and hmac.compare_digest(credentials.hash_of(token), platform):
             return PLATFORM
+        if issuer is not None and oidc.is_jwt(token):
+            return await oidc.person_of(world, issuer, token)
         return await credentials.authenticate(world, token)
 
     return authenticate

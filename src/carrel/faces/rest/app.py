@@ -27,6 +27,7 @@ from carrel.faces.rest.problems import (
     failed,
     problem,
     refused,
+    unavailable,
 )
 from carrel.faces.rest.reading import Gone, Limits, Receive, TooSlow
 from carrel.faces.rest.routing import Routes
@@ -177,6 +178,9 @@ class Rest:
             case Corrupt():
                 self._log.failure(x.request_id, error)
                 return corrupted(str(error), x.request_id)
+            case ConnectionError():
+                self._log.failure(x.request_id, error)
+                return unavailable(x.request_id)
             case _:
                 self._log.failure(x.request_id, error)
                 return failed(x.request_id)

@@ -21,7 +21,15 @@ from carrel.core.errors import (
 )
 from carrel.faces.rest.answer import EVENT_STREAM
 from carrel.faces.rest.endpoint import Endpoint
-from carrel.faces.rest.problems import BROKEN, CORRUPT, EXTRA, STATUS, TOO_SLOW, Problem
+from carrel.faces.rest.problems import (
+    BROKEN,
+    CORRUPT,
+    EXTRA,
+    STATUS,
+    TOO_SLOW,
+    UNAVAILABLE,
+    Problem,
+)
 from carrel.faces.rest.reading import BodyReader
 
 Json = dict[str, Any]
@@ -204,6 +212,7 @@ def _problems(endpoint: Endpoint) -> Iterator[tuple[int, list[str], set[str]]]:
     if endpoint.body is not None:
         codes[TOO_SLOW[0]] = [TOO_SLOW[1]]
     codes[BROKEN[0]] = [BROKEN[1], CORRUPT[1]]
+    codes[UNAVAILABLE[0]] = [UNAVAILABLE[1]]
     for status in sorted(codes):
         yield status, codes[status], headers.get(status, set())
 

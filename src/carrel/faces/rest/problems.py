@@ -49,6 +49,7 @@ TOO_SLOW: Final = (408, "request_timeout")
 WRONG_METHOD: Final = (405, "method_not_allowed")
 BROKEN: Final = (500, "internal_error")
 CORRUPT: Final = (500, "corrupt")
+UNAVAILABLE: Final = (503, "unavailable")
 
 
 class Problem(
@@ -84,6 +85,13 @@ def failed(correlation: str) -> Answer:
     """The answer to what nobody foresaw: an id to ask the operator about, and nothing else."""
     said = "something went wrong here; the operator can find it by its correlationId"
     return problem(BROKEN, said, {"correlationId": correlation})
+
+
+def unavailable(correlation: str) -> Answer:
+    """The answer while something that we depend on cannot be reached: nothing was done."""
+    said = "something that this depends on cannot be reached; try again in a while"
+    again = [(b"retry-after", b"10")]
+    return problem(UNAVAILABLE, said, {"correlationId": correlation}, again)
 
 
 def corrupted(what: str, correlation: str) -> Answer:
