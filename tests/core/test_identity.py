@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from carrel.core.identity import name_in, names_by_token, renamed
+from carrel.core.identity import follows_its_agent, name_in, renamed
 from carrel.core.placeholders import sanitised
 
 NEW = "Marco"
@@ -33,12 +33,18 @@ NEW = "Marco"
         ("- **Name:** {{AGENT_NAME}}", "- **Name:** Marco"),
         ("```\n- **Name:** A\n```\n- **Name:** B", "```\n- **Name:** A\n```\n- **Name:** Marco"),
         ("~~~\n```\n- **Name:** A\n~~~\nName: B", "~~~\n```\n- **Name:** A\n~~~\nName: Marco"),
-        ("# Me\nprose", "# Me\n\n- **Name:** Marco\nprose"),
-        ("# Me", "# Me\n\n- **Name:** Marco\n"),
-        ("# Me\r\nprose\r\n", "# Me\r\n\r\n- **Name:** Marco\r\nprose\r\n"),
-        ("prose", "- **Name:** Marco\nprose"),
+        ("# Me\nprose", "# Me\n- **Name:** Marco\n\nprose"),
+        ("# Me", "# Me\n- **Name:** Marco"),
+        ("# Me\r\nprose\r\n", "# Me\r\n- **Name:** Marco\r\n\r\nprose\r\n"),
+        ("prose", "- **Name:** Marco\n\nprose"),
         ("", "- **Name:** Marco\n"),
-        ("My name: is nobody's", "- **Name:** Marco\nMy name: is nobody's"),
+        ("My name: is nobody's", "- **Name:** Marco\n\nMy name: is nobody's"),
+        ("Me\n==\nx", "Me\n==\n- **Name:** Marco\n\nx"),
+        ("- ```\n  Name: A\n  ```\nName: B", "- ```\n  Name: A\n  ```\nName: Marco"),
+        ("> ```\n> x\n\nName: B", "> ```\n> x\n\nName: Marco"),
+        ("Name: A <!-- x --> B <!-- y -->", "Name: Marco <!-- y -->"),
+        ("Name: A\u2028more", "Name: Marco\u2028more"),
+        ("Name: A  \nmore", "Name: Marco  \nmore"),
     ],
 )
 def test_the_first_name_line_outside_code_is_rewritten_or_put_in(before: str, after: str) -> None:
@@ -84,15 +90,22 @@ def test_renaming_changes_or_adds_one_line_and_reads_back(text: str, name: str) 
         assert len(changed) <= 1
 
 
+@pytest.mark.parametrize("piece", ["> ", ">", "<!--", "<!-- x -->", "-->", "`", " ", "- ", "*"])
+def test_a_long_hostile_line_is_read_in_a_moment(piece: str) -> None:
+    for text in (piece * 20_000, "Name: " + piece * 20_000, "Name:" + piece * 20_000 + "x"):
+        once = renamed(text.encode(), NEW)
+        assert renamed(once, NEW) == once
+
+
 def test_what_is_no_text_is_left_alone() -> None:
     assert renamed(b"\xff- **Name:** A", NEW) == b"\xff- **Name:** A"
 
 
 def test_a_token_in_the_name_line_shows_any_name() -> None:
-    assert names_by_token(b"# I\n- **Name:** {{AGENT_NAME}}\n")
+    assert follows_its_agent(b"# I\n- **Name:** {{AGENT_NAME}}\n")
     for text in (
-        b"- **Name:** Old {{AGENT_NAME}}",
+        b"- **Name:** Old",
         b"{{AGENT_NAME}}",
         b"```\nName: {{AGENT_NAME}}",
     ):
-        assert not names_by_token(text)
+        assert not follows_its_agent(text)

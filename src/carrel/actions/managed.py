@@ -10,7 +10,7 @@ from msgspec import Struct
 from carrel.actions.records import Drafts
 from carrel.actions.rules import Rules
 from carrel.core.compose import Layers, offered
-from carrel.core.identity import names_by_token, renamed
+from carrel.core.identity import follows_its_agent, renamed
 from carrel.core.lineage import stack_of
 from carrel.core.names import Path, Scope
 from carrel.core.placeholders import Variables, render_bytes
@@ -63,7 +63,7 @@ async def identity_file(world: World, rules: Rules, agent: Record, name: str) ->
     if source is None:
         return Drafts((), seen)
     text = (await world.blobs.get([source]))[source.digest]
-    if own is None and names_by_token(text):
+    if own is None and follows_its_agent(text):
         return Drafts((), seen)
     [blob] = await world.blobs.put([rules.redactor.redact(renamed(text, name)).content])
     if blob == source:
