@@ -158,6 +158,10 @@ async def test_members_and_agents_write_only_what_they_may(office: Office) -> No
             await office.write(own, Path(path), b"x", marco, accepted=True)
     for path in ("memory/lessons.md", "notes/2026-11-15.md", "MEMORY.md"):
         await office.write(own, Path(path), b"mine", marco)
+    await office.write(own, IDENTITY, b"# Me\n- **Name:** {{AGENT_NAME}}\n- **Vibe:** calm", marco)
+    for text in (b"# Me\n- **Name:** Boss\n", b"# no name at all"):
+        with pytest.raises(Forbidden, match="not its name"):
+            await office.write(own, IDENTITY, text, marco)
     for path in ("guardrails.md", "user.MD", "Platform.md"):
         for stack in (own, office.sales, office.defaults):
             with pytest.raises(Malformed, match="letter case"):

@@ -10,7 +10,7 @@ from msgspec import Struct
 from carrel.actions.records import Drafts
 from carrel.actions.rules import Rules
 from carrel.core.compose import Layers, offered
-from carrel.core.identity import follows_its_agent, renamed
+from carrel.core.identity import IDENTITY, follows_its_agent, renamed
 from carrel.core.lineage import stack_of
 from carrel.core.names import Path, Scope
 from carrel.core.placeholders import Variables, render_bytes
@@ -19,7 +19,6 @@ from carrel.core.tree import Blob, Entry, Expect, Tree, Write
 from carrel.ports import World
 
 USER: Final = Path("USER.md")
-IDENTITY: Final = Path("IDENTITY.md")
 
 
 class Kin(Struct, frozen=True):

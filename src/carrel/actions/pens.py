@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from carrel.actions.lineages import eye_of
 from carrel.actions.rules import Rules, rules_lately, rules_of
 from carrel.core import edit, overlay
-from carrel.core.access import Actor, may_write
+from carrel.core.access import Actor, KeyKind, may_write
 from carrel.core.compose import File, Layers, file_etag
 from carrel.core.edit import UNCONDITIONAL, Condition, Edit
-from carrel.core.errors import Busy, Malformed, Missing, Refusal, Taken, TooLarge
+from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Refusal, Taken, TooLarge
+from carrel.core.identity import IDENTITY, name_in
 from carrel.core.names import Kind, Path, Stack
 from carrel.core.overlay import Eye, Wanted
 from carrel.core.redaction import Redacted
@@ -127,6 +128,8 @@ class Pen:
         """The same for an agent's own file, which may end in having none of its own."""
         layers = await self._read()
         decided = overlay.put(layers, self.path, wanted, eye, self.intent.condition)
+        if self.actor.kind is KeyKind.AGENT and self.path == IDENTITY:
+            await self._keeps_its_name(eye.shown(self.path, layers), redacted.content)
         if decided is not None:
             head = await self._commit(rules, decided, f"put {self.path.text}")
             if head is None:
@@ -135,6 +138,13 @@ class Pen:
         shown = eye.shown(self.path, layers)
         assert shown is not None
         return Written(shown, redacted.content, redacted)
+
+    async def _keeps_its_name(self, shown: File | None, content: bytes) -> None:
+        """What an agent is called is for people to say. Raises Forbidden."""
+        blob = shown.blob if shown else None
+        known = (await self.world.blobs.get([blob]))[blob.digest] if blob else b""
+        if name_in(known) != name_in(content):
+            raise Forbidden("an agent may change its IDENTITY.md, but not its name")
 
     async def _read(self) -> Layers:
         return await self.world.trees.read(self.stack, (self.path,))

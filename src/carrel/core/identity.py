@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from carrel.core.names import Path
 from carrel.core.placeholders import sanitised
 
+IDENTITY: Final = Path("IDENTITY.md")
 _MARK: Final = "\ufeff"
 _LINE: Final = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n|\Z)")
 _END: Final = re.compile(r"\r\n|\r|\n")
