@@ -28,7 +28,7 @@ def test_the_fuzzer_finds_no_crash_and_nothing_undocumented(tmp_path: File) -> N
                 *("--header", f"Authorization: Bearer {TOKEN}"),
                 *("--exclude-path-regex", LEFT_OUT),
                 *("--checks", ",".join(CHECKS), "--max-examples", str(EXAMPLES)),
-                *("--seed", "1", "--workers", "2", "--continue-on-failure", "--no-color"),
+                *("--seed", "1", "--workers", "1", "--continue-on-failure", "--no-color"),
             ],
             capture_output=True,
             text=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -22,7 +22,7 @@ from carrel.actions.records import (
 )
 from carrel.actions.rules import rules_of
 from carrel.core.access import Actor, Role
-from carrel.core.errors import Forbidden, Malformed, Missing, Taken
+from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Taken
 from carrel.core.record import Change, Noun, Record, Shelf, handle
 from carrel.core.tree import ReceiptKey
 from carrel.core.words import email, email_key, line
@@ -109,7 +109,7 @@ async def patch(
             return was
         rests = await _on_owners(world, actor, {was.body["role"], body["role"]})
         if body["role"] != Role.OWNER:
-            await _spare_the_last_owner(world, was)
+            await _spare_the_last_owner(world, was, rests)
         change = change_of(was.tenant, id, was.revision, body)
         rests.append(await shelf(world, actor.tenant, Noun.AGENT))
         rules = await rules_of(world, actor.tenant)
@@ -135,7 +135,7 @@ async def delete(world: World, actor: Actor, id: str, receipt: ReceiptKey | None
         rests = [await shelf(world, actor.tenant, noun) for noun in _HOLDINGS]
         was = await get(world, actor, id)
         rests += await _on_owners(world, actor, {was.body["role"]})
-        await _spare_the_last_owner(world, was)
+        await _spare_the_last_owner(world, was, rests)
         gone = [was]
         for noun in _HOLDINGS:
             gone += [held async for held in each(world, was.tenant, noun, of_person(id))]
@@ -191,9 +191,12 @@ async def _on_owners(world: World, actor: Actor, roles: Collection[str]) -> list
     return [seen]
 
 
-async def _spare_the_last_owner(world: World, person: Record) -> None:
+async def _spare_the_last_owner(world: World, person: Record, rests: Sequence[Shelf]) -> None:
+    """Raises Busy where the caller, whom they were asked with, may have ceased to be one since."""
     owners = await world.records.list(person.tenant, Noun.PERSON, link=OWNERS, limit=2)
     if [owner.id for owner in owners] == [person.id]:
+        if [await shelf(world, seen.tenant, seen.noun) for seen in rests] != list(rests):
+            raise Busy("people were being changed at the same time")
         raise Taken("this is the last owner, and a tenant always has one")
 
 

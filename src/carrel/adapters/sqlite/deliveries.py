@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from sqlite3 import Connection
 
-from carrel.adapters.sqlite.database import SQL
+from carrel.adapters.sqlite.database import SQL, transaction
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Row
 from carrel.adapters.sqlite.writer import Writer
@@ -44,11 +44,12 @@ class SqliteDeliveries:
         self, tenant: str, webhook: str, *, before: str = "", limit: int = 100
     ) -> tuple[tuple[Delivery, tuple[Attempt, ...]], ...]:
         ask = (tenant, webhook, before or "~", limit)
-        found = self._reader.db.execute(SQL["deliveries_listed"], ask).fetchall()
-        ids = json.dumps([row[0] for row in found])
         attempts: dict[str, list[Attempt]] = {}
-        for id, at, *posted in self._reader.db.execute(SQL["attempts"], (ids,)):
-            attempts.setdefault(id, []).append(Attempt(at, Posted(*posted)))
+        with transaction(self._reader.db, "DEFERRED") as db:
+            found = db.execute(SQL["deliveries_listed"], ask).fetchall()
+            ids = json.dumps([row[0] for row in found])
+            for id, at, *posted in db.execute(SQL["attempts"], (ids,)).fetchall():
+                attempts.setdefault(id, []).append(Attempt(at, Posted(*posted)))
         return tuple((_delivery(row), tuple(attempts.get(row[0], ()))) for row in found)
 
     async def replay(self, delivery: Delivery) -> None:

@@ -10,7 +10,7 @@ from sqlite3 import Connection
 from msgspec.structs import replace
 
 from carrel.adapters.sqlite.batch import Batch
-from carrel.adapters.sqlite.database import SQL
+from carrel.adapters.sqlite.database import SQL, transaction
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Row, scope_of
 from carrel.adapters.sqlite.writer import Writer
@@ -28,8 +28,7 @@ class SqliteRuns:
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Run | None, ...]:
         ask = (json.dumps(list(dict.fromkeys(ids))), tenant)
-        rows = self._reader.db.execute(SQL["runs"], ask).fetchall()
-        found = {run.id: run for run in self._runs(rows)}
+        found = {run.id: run for run in self._runs("runs", ask)}
         return tuple(found.get(id) for id in ids)
 
     async def list(
@@ -37,16 +36,19 @@ class SqliteRuns:
     ) -> tuple[Run, ...]:
         within = (scope.kind, scope.name) if scope else (None, None)
         ask = (tenant, before or "~", limit, *within)
-        return self._runs(self._reader.db.execute(SQL["runs_listed"], ask).fetchall())
+        return self._runs("runs_listed", ask)
 
     async def change(self, run: Run, was: Run) -> bool:
         return await self._writer.do(lambda db, batch: _change(db, batch, run, was))
 
-    def _runs(self, rows: Sequence[Row]) -> tuple[Run, ...]:
-        ids = json.dumps([row[0] for row in rows])
+    def _runs(self, statement: str, ask: Row) -> tuple[Run, ...]:
+        """Runs with their layers, both as of one moment."""
         layers: dict[str, list[Layer]] = {}
-        for id, tenant, kind, name, revision in self._reader.db.execute(SQL["layers"], (ids,)):
-            layers.setdefault(id, []).append(Layer(scope_of(tenant, kind, name), revision))
+        with transaction(self._reader.db, "DEFERRED") as db:
+            rows = db.execute(SQL[statement], ask).fetchall()
+            ids = json.dumps([row[0] for row in rows])
+            for id, tenant, kind, name, revision in db.execute(SQL["layers"], (ids,)).fetchall():
+                layers.setdefault(id, []).append(Layer(scope_of(tenant, kind, name), revision))
         return tuple(_run(row, tuple(layers.get(row[0], ()))) for row in rows)
 
 
