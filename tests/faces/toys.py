@@ -17,7 +17,7 @@ from carrel.adapters.vault import SealingVault
 from carrel.core import edit
 from carrel.core.access import DAILY, Actor, Permission
 from carrel.core.edit import parse_condition
-from carrel.core.errors import Busy, Missing, Stale, Unauthenticated
+from carrel.core.errors import Busy, Malformed, Missing, Stale, Unauthenticated
 from carrel.core.names import Path
 from carrel.core.tree import Applied, Commit
 from carrel.faces.rest.answer import EVENT_STREAM
@@ -44,7 +44,8 @@ ROOT = Actor("", "root", frozenset(), platform=True)
 TOKENS = {b"ada": ADA, b"bob": BOB, b"reader": READER, b"root": ROOT}
 
 
-PATH = {"path": Annotated[str, msgspec.Meta(pattern="^[a-z]{1,9}(/[a-z]{1,9}){0,3}$")]}
+NAMED = r"[A-Za-z0-9][A-Za-z0-9.-]{0,60}(/[A-Za-z0-9][A-Za-z0-9.-]{0,60}){0,9}"
+PATH = {"path": Annotated[str, msgspec.Meta(pattern=f"^{NAMED}$")]}
 
 
 class MovableClock(SystemClock):
@@ -117,7 +118,7 @@ async def again(call: Call[Note], versions: tuple[int, ...]) -> Answer:
     params=PATH,
     body=Note,
     answers={200: NoteRow},
-    refuses=(Stale, Busy),
+    refuses=(Malformed, Stale, Busy),
     headers=(IF_MATCH, IF_ABSENT),
     gives=("ETag",),
     tag="Notes",
@@ -126,6 +127,8 @@ async def again(call: Call[Note], versions: tuple[int, ...]) -> Answer:
 )
 async def put(call: Call[Note]) -> Answer:
     """Keep a note."""
+    if not re.fullmatch(NAMED, call.params["path"]):
+        raise Malformed("this is no path of a note")
     world, path, scope = call.world, Path(call.params["path"]), call.actor.scope
     condition = parse_condition(call.header(b"if-match"), call.header(b"if-none-match"))
     layers = await world.trees.read([scope], [path])
