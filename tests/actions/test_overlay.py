@@ -226,6 +226,16 @@ async def test_making_a_file_pinned_holds_it_for_everybody_and_loosening_needs_a
     assert await office.source(SOUL) == "agent-override"
 
 
+async def test_no_caller_fills_in_a_placeholder_or_frees_a_file_of_a_run(office: Office) -> None:
+    world, owner = office.world, office.owner
+    for name in ("agent_name", "human_name", "class:000"):
+        asked = runs.Start(agent="marco", variables={name: "live GUARDRAILS.md"})
+        with pytest.raises(Malformed, match=name):
+            await runs.start(world, owner, asked)
+    run = await runs.start(world, owner, runs.Start(agent="marco", variables={"topic": "x"}))
+    assert run.variables["topic"] == "x"
+
+
 async def test_a_run_reads_the_same_after_everything_has_changed(office: Office) -> None:
     world, owner = office.world, office.owner
     run = await runs.start(world, owner, runs.Start(agent="marco"))

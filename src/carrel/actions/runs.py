@@ -119,7 +119,11 @@ async def _fresh(world: World, actor: Actor, asked: Start) -> _Plan:
 async def _words(world: World, stack: Stack, asked: Start) -> Mapping[str, str]:
     """What an agent's files are rendered with, and which of them are pinned: frozen with them."""
     eye = await eye_of(world, stack)
-    return asked.variables if eye is None else {**asked.variables, **eye.words()}
+    if eye is None:
+        return asked.variables
+    if taken := sorted(filter(Eye.claims, asked.variables)):
+        raise Malformed(f"{taken[0]} is not for a caller to say")
+    return {**asked.variables, **eye.words()}
 
 
 def _replay(original: Run, asked: Start) -> _Plan:

@@ -69,6 +69,11 @@ class Eye(Struct, frozen=True):
         said |= {f"{_RULE}{at:03}": f"{rule.file_class} {rule.pattern}" for at, rule in rules}
         return said
 
+    @staticmethod
+    def claims(name: str) -> bool:
+        """Whether a word of this name is the eye's own, and so for nobody else to say."""
+        return name in Variables.__struct_fields__ or name.startswith(_RULE)
+
     @classmethod
     def of(cls, words: Mapping[str, str]) -> Eye:
         """The same again, from what a run has kept."""
