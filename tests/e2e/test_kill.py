@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path as File
@@ -98,9 +98,8 @@ def connections_to_the_dead() -> Iterator[None]:
     gc.collect()
 
 
-def gone(test: Callable[..., None]) -> Callable[..., None]:
-    quiet = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-    return pytest.mark.usefixtures("connections_to_the_dead")(quiet(test))
+gone = pytest.mark.usefixtures("connections_to_the_dead")
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 @gone
