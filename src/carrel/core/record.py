@@ -26,6 +26,8 @@ class Noun(StrEnum):
     WEBHOOK = "webhook"
     TEMPLATE = "template"
     AGENT = "agent"
+    DEFAULTS = "defaults"
+    """What a tenant's defaults have had from us."""
     CODE = "code"
     VAULT = "vault"
 
