@@ -62,7 +62,7 @@ class Change(Struct, frozen=True):
 
 
 class Deed(Struct, frozen=True):
-    """One line of the audit: a commit that changed records. Only ever appended to."""
+    """One line of the audit: a commit that changed records, or named some. Only appended to."""
 
     id: int
     tenant: str
@@ -70,7 +70,7 @@ class Deed(Struct, frozen=True):
     by: str
     why: str
     subjects: tuple[str, ...]
-    """The records that it changed, as ``noun/id``."""
+    """The records that it changed or was about, as ``noun/id``."""
 
 
 class Shelf(Struct, frozen=True, gc=False):
