@@ -101,6 +101,8 @@ class Kind(StrEnum):
     """What a scope belongs to."""
 
     AGENT = "agent"
+    PINS = "pins"
+    """What many agents were given as reviewed when they were made: see core/pinset.py."""
     TEMPLATE = "template"
     DEFAULTS = "defaults"
     WORKSPACE = "workspace"
