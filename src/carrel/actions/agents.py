@@ -19,6 +19,7 @@ from carrel.actions.records import (
     insist,
     page,
     shelf,
+    shelves,
 )
 from carrel.actions.rules import Rules, rules_of
 from carrel.core.access import Actor
@@ -155,7 +156,7 @@ async def delete(world: World, actor: Actor, name: str, receipt: ReceiptKey | No
 
 async def _rests(world: World, tenant: str) -> list[Shelf]:
     """What names, people and templates a decision is made from."""
-    return [await shelf(world, tenant, noun) for noun in (Noun.TEMPLATE, Noun.PERSON, Noun.TENANT)]
+    return await shelves(world, tenant, (Noun.TEMPLATE, Noun.PERSON, Noun.TENANT))
 
 
 async def _template(world: World, actor: Actor, name: str | None) -> str | None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from carrel.actions.records import Drafts, commit_changes, each, insist, shelf
+from carrel.actions.records import Drafts, commit_changes, each, insist, shelves
 from carrel.core import overlay
 from carrel.core.access import Actor
 from carrel.core.agent import agent_change, facts
@@ -108,10 +108,7 @@ async def put(world: World, actor: Actor, form: PolicyForm, why: str = "") -> Po
         checked_pattern(pattern)
 
     async def attempt() -> PolicyForm:
-        rests = [
-            await shelf(world, actor.tenant, noun)
-            for noun in (Noun.AGENT, Noun.TEMPLATE, Noun.POLICY)
-        ]
+        rests = await shelves(world, actor.tenant, (Noun.AGENT, Noun.TEMPLATE, Noun.POLICY))
         [was] = await world.records.get(actor.tenant, Noun.POLICY, [POLICY_ID])
         before, after = policy_of(was).classes, _classes(form)
         changes, drafts = await _pinned(world, actor.tenant, before, after)
