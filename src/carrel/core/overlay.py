@@ -89,8 +89,9 @@ class Eye(Struct, frozen=True):
         file_class = self.classes.of(path)
         if file_class is FileClass.PINNED:
             return _pinned(path, layers)
-        inherits = file_class is FileClass.LIVE and own_entry(path, layers) is None
-        file = resolve(path, upstream(layers) if inherits else unpinned(layers))
+        file = resolve(path, unpinned(layers))
+        if file and file.depth == 0 and file_class is FileClass.LIVE and _is_pin(file.entry):
+            file = resolve(path, (replace(layers[0], heads={}), *upstream(layers)))
         if file is None:
             return None
         own = file.source.kind is Kind.AGENT
@@ -122,7 +123,11 @@ def unpinned(layers: Layers) -> Layers:
 def own_entry(path: Path, layers: Layers) -> Entry | None:
     """What an agent says itself of a live file. A pin from when it was pinned says nothing more."""
     entry = layers[0].entry(path)
-    return None if entry is not None and entry.blob == entry.base else entry
+    return None if entry is None or _is_pin(entry) else entry
+
+
+def _is_pin(entry: Entry) -> bool:
+    return entry.blob == entry.base
 
 
 def held(path: Path, layers: Layers) -> tuple[Tree, Head | None]:
@@ -146,7 +151,7 @@ def _pinned(path: Path, layers: Layers) -> File | None:
     latest = offered(path, upstream(layers))
     newer = latest if latest is not None and latest != entry.base else None
     tag = file_etag(head.version, tree.scope, alone=len(layers) == 1)
-    origin = Source.PIN if entry.blob == entry.base else Source.PINNED_OVERRIDE
+    origin = Source.PIN if _is_pin(entry) else Source.PINNED_OVERRIDE
     return File(head, entry, tree.scope, 0, tag, newer, FileClass.PINNED, origin)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path as File
 
@@ -13,19 +12,6 @@ import carrel
 from carrel.faces.python import Carrel, Feed, Limits, Policy
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=["directory", "postgres"])
-def where(request: pytest.FixtureRequest, tmp_path: File) -> str:
-    if request.param == "postgres":
-        return str(request.getfixturevalue("postgres_url"))
-    return str(tmp_path)
-
-
-@pytest.fixture
-async def desk(where: str, tmp_path: File) -> AsyncIterator[Carrel]:
-    async with carrel.open(where, data=str(tmp_path)) as opened:
-        yield opened
 
 
 async def paths(feed: Feed, count: int) -> list[str]:
