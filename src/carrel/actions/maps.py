@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final
 
 from carrel.actions import files
@@ -10,11 +11,22 @@ from carrel.actions.records import each
 from carrel.actions.rewrites import Rewritten, rewrite
 from carrel.core.access import Actor
 from carrel.core.classes import FileClass
-from carrel.core.compose import File
+from carrel.core.compose import File, Workspace
 from carrel.core.errors import Taken
 from carrel.core.names import Stack
 from carrel.core.record import Noun, Record
-from carrel.core.workmap import AGENTS, TITLE, Peer, Place, about, allows, chart, charted, outside
+from carrel.core.workmap import (
+    AGENTS,
+    MOST_FILES,
+    TITLE,
+    Peer,
+    Place,
+    about,
+    allows,
+    chart,
+    charted,
+    outside,
+)
 from carrel.ports import World
 
 _OF_ITS_HUMAN: Final = "written by Carrel, from the profile of the paired human"
@@ -40,12 +52,11 @@ async def regenerate(world: World, actor: Actor, stack: Stack) -> Rewritten:
 async def _places(world: World, stack: Stack, of_itself: str) -> list[Place]:
     """Every file that the agent has, AGENTS.md too, whether it is there yet or not."""
     workspace = await files.listing(world, stack)
-    contents = await files.contents(world, workspace, raw=True)
-    told = {
-        path: _about(file, contents.found.get(path, b"")) for path, file in workspace.files.items()
-    }
+    first = dict(islice(workspace.files.items(), MOST_FILES))
+    contents = await files.contents(world, Workspace(first, workspace.etag), raw=True)
+    told = {path: _about(file, contents.found.get(path, b"")) for path, file in first.items()}
     told[AGENTS] = of_itself
-    return [Place(path, told[path]) for path in sorted(told)]
+    return [Place(path, told.get(path, "")) for path in sorted({*workspace.files, AGENTS})]
 
 
 def _about(file: File, content: bytes) -> str:

@@ -36,8 +36,7 @@ _HEADING: Final = re.compile(r" {0,3}#{1,6}[ \t]+(?P<text>.*?)(?:[ \t]+#+)?[ \t]
 _ITEM: Final = re.compile(rf" {{0,3}}{BULLET}[ \t]+")
 _SENTENCE: Final = re.compile(r".*?[.!?](?=[ \t]|\Z)")
 _TOKEN: Final = re.compile(r"\{\{(" + "|".join(TOKENS) + r")\}\}")
-_COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
-_RULE: Final = re.compile(r"[\s=*_-]*")
+_RULE: Final = re.compile(r"[\s=*_#-]*")
 
 
 class Place(Struct, frozen=True):
@@ -57,7 +56,7 @@ class Peer(Struct, frozen=True):
 def about(text: bytes) -> str:
     """The first heading of a file, or its first sentence, whichever comes first; else nothing."""
     try:
-        file = _COMMENT.sub("", text.decode()[:_LOOKED_AT])
+        file = _without_comments(text.decode()[:_LOOKED_AT])
     except UnicodeDecodeError:
         return ""
     for line in _said(file):
@@ -75,7 +74,15 @@ def _said(file: str) -> Iterator[str]:
     if texts and texts[0].rstrip() == "---":
         header = len(list(takewhile(lambda text: text.rstrip() != "---", texts[1:])))
         texts = texts[header + 2 :] if header + 1 < len(texts) else texts
-    return (text for text in texts if not _RULE.fullmatch(text))
+    return (text[: 4 * _LONGEST] for text in texts if not _RULE.fullmatch(text))
+
+
+def _without_comments(text: str) -> str:
+    kept, at = [], 0
+    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        kept.append(text[at:start])
+        at = end + 3
+    return "".join((*kept, text[at:]))
 
 
 def _readable(text: str) -> str:
