@@ -99,6 +99,15 @@ def test_a_map_stays_short_however_much_there_is() -> None:
     assert len(chart([Place(deep)], [])) < 2_000
 
 
+@pytest.mark.parametrize("before", ["> ", "    ", "x ", "- "])
+def test_an_example_of_a_block_is_none(before: str) -> None:
+    text = f"{before}{OPENING}\n{before}mine\n{before}{CLOSING}\n"
+    fenced = f"```\n{OPENING}\nmine\n{CLOSING}\n```\n"
+    for file in (text, fenced):
+        assert charted(file, chart([], [])).startswith(file)
+        assert outside(file) == file
+
+
 pieces = st.sampled_from(
     [
         *(OPENING, CLOSING, f"> {OPENING}", f"    {OPENING}", f"{CLOSING} ", "```", "~~~", "> ```"),

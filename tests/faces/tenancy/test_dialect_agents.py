@@ -108,6 +108,8 @@ async def test_an_agent_says_what_it_is_like_and_not_what_it_is_called(
         assert (await no(own, "put", agentId=marco, **body))[0] == 403
         assert (await no(own, "delete", agentId=marco, path=path))[0] == 403
     assert (await no(own, "regenerate-map", agentId=marco))[0] == 403
+    await done(owner, "regenerate-map", agentId=marco)
+    assert (await no(own, "regenerate-map", agentId=marco))[0] == 403
     evil = IDENTITY.replace("{{AGENT_NAME}}", "Eve")
     assert (await no(own, "put", agentId=marco, path="IDENTITY.md", content=evil))[0] == 403
     for action in ("list", "get", "put", "delete", "regenerate-map"):
@@ -160,6 +162,20 @@ async def test_a_map_is_drawn_in_its_block_and_a_second_run_writes_nothing(
     await done(owner, "put", agentId=marco, path="notes.md", content="Of birds. And bees.")
     await done(owner, "regenerate-map", agentId=marco)
     assert "- notes.md: Of birds." in (await raw(owner, marco, "AGENTS.md")).splitlines()
+
+
+async def test_a_secret_that_became_known_later_is_not_drawn_and_draws_nothing_anew(
+    owner: httpx.AsyncClient, marco: str
+) -> None:
+    await done(owner, "put", agentId=marco, path="a.md", content="# swordfish-of-the-house")
+    secret = {"value": "swordfish-of-the-house"}
+    assert (await owner.put("/v1/secrets/house", json=secret)).status_code in (200, 201, 204)
+    await done(owner, "regenerate-map", agentId=marco)
+    first = await owner.get(f"/v1/agents/{marco}/files/AGENTS.md?raw=true")
+    assert "swordfish" not in first.text
+    await done(owner, "regenerate-map", agentId=marco)
+    again = await owner.get(f"/v1/agents/{marco}/files/AGENTS.md?raw=true")
+    assert again.headers["etag"] == first.headers["etag"]
 
 
 async def test_what_stands_around_the_map_stays_and_what_is_inherited_becomes_its_own(

@@ -255,7 +255,11 @@ async def test_one_file_that_cannot_be_read_fails_by_name_and_alone(tmp_path: Fi
         marco = await stage(owner)
         state: Any = here.world.blobs
         contents = state._port._state.contents
+        warm = {"action": "list", "agentId": marco, "includeContent": True, "raw": True}
+        tag = (await owner.post(URL, json=warm)).headers["etag"]
         kept = contents.pop(f"sha256:{sha('be good')}")
+        same = await owner.post(URL, json=warm, headers={"If-None-Match": tag})
+        assert same.status_code == 304, "no content is read to tell that nothing has changed"
         listed = await ask(owner, "list", agentId=marco, includeContent=True)
         assert "etag" not in listed.headers
         found = {row["path"]: row for row in listed.json()["files"]}
