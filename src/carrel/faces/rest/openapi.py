@@ -196,7 +196,7 @@ def _responses(endpoint: Endpoint, schemas: _Schemas) -> Json:
         problem = _response(" or ".join(f"`{code}`" for code in codes), headers)
         problem["content"] = {"application/json": {"schema": schemas.of(shape)}}
         told[str(status)] = problem
-    return told
+    return dict(sorted(told.items()))
 
 
 def _schema_of(media_type: str) -> Json:
