@@ -11,8 +11,8 @@ MARK: Final = "\ufeff"
 BULLET: Final = r"(?:[-*+]|[0-9]{1,9}[.)])"
 END: Final = re.compile(r"\r\n|\r|\n")
 
-_LINE: Final = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n|\Z)")
-_QUOTE: Final = re.compile(r"(?>(?: {0,3}> ?){0,99})")
+_LINE: Final = re.compile(r"((?>(?: {0,3}> ?){0,99}))([^\r\n]*+)(?:\r\n|\r|\n|\Z)")
+"""The marks of the quotes that a line stands in, and its text."""
 _FENCE: Final = re.compile(
     rf"(?P<item> {{0,3}}{BULLET} {{1,4}})?(?P<indent> {{0,3}})(?P<fence>`{{3,}}+(?!.*`)|~{{3,}}+)"
 )
@@ -36,15 +36,12 @@ def line_end(text: str) -> str:
 
 
 def lines(file: str) -> Iterator[Line]:
-    at = len(MARK) if file.startswith(MARK) else 0
-    while at < len(file):
-        found = _LINE.match(file, at)
-        assert found
-        text = found[0].rstrip("\r\n")
-        quote = _QUOTE.match(text)
-        marks = quote[0] if quote else ""
-        yield Line(at, text[len(marks) :], at + len(text), found.end(), marks.count(">"))
-        at = found.end()
+    for found in _LINE.finditer(file, len(MARK) if file.startswith(MARK) else 0):
+        start, end = found.span()
+        if start == end:
+            return
+        marks, text = found.groups()
+        yield Line(start, text, found.end(2), end, marks.count(">") if marks else 0)
 
 
 class _Fence(NamedTuple):
@@ -60,7 +57,7 @@ class _Fence(NamedTuple):
 
 
 def _opened(line: Line) -> _Fence | None:
-    found = _FENCE.match(line.text)
+    found = _FENCE.match(line.text) if line.text else None
     if found is None:
         return None
     mark = found["fence"]

@@ -177,6 +177,8 @@ def outside(file: str) -> str:
 
 def _block(file: str) -> Span | None:
     """From the first closing marker back to the opening that is nearest to it."""
+    if OPENING not in file or CLOSING not in file:
+        return None
     opened: int | None = None
     for line in outside_fences(file):
         marker = "" if line.depth else line.text.rstrip(" \t")
