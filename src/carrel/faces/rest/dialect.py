@@ -82,7 +82,7 @@ async def ask(call: Asked) -> Answer:
     if any(name in call.body for name in _FOREIGN):
         raise Malformed(f"{', '.join(_FOREIGN)} are not for the body: the credential says whose")
     if call.actor.platform:
-        raise Unauthenticated("this credential does not tell the caller's tenant")
+        raise Unauthenticated("the caller tenant cannot be told from this credential")
     action = call.body.get("action")
     if not action:
         raise Malformed("action is missing")

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from carrel.actions.files import served
 from carrel.core.compose import File
-from carrel.core.errors import Taken
+from carrel.core.errors import Taken, Unauthenticated
 from carrel.core.identity_fields import FIELDS
 from carrel.core.names import Digest, digest
 from carrel.core.overlay import Source
@@ -137,8 +137,10 @@ def failed_row(file: File, why: str) -> OverlayRow:
 
 def _refused(problem: Problem) -> OverlayRefusal:
     details = {} if isinstance(problem.details, UnsetType) else problem.details
-    id = details.get("correlationId")
-    return OverlayRefusal(error=problem.message if id is None else f"{problem.message} ({id})")
+    said, id = problem.message, details.get("correlationId")
+    if problem.error == Unauthenticated.code:
+        said = f"Unauthorized: {said}"
+    return OverlayRefusal(error=said if id is None else f"{said} ({id})")
 
 
 _CORS: Final = {
