@@ -88,7 +88,7 @@ def _attempt(request: Send) -> Steps[tuple[httpx.Response | CarrelError, str | N
         return Unreachable(f"the server does not answer: {told}"), ""
     except httpx.DecodingError as problem:
         return Garbled(f"the answer cannot be decoded: {problem}"), None
-    except httpx.RequestError as problem:
+    except (httpx.RequestError, httpx.InvalidURL, UnicodeError) as problem:
         return Malformed(f"the request cannot be sent: {problem}"), None
     if answer.is_success or answer.status_code == 304:
         return answer, None

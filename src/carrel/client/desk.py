@@ -127,7 +127,7 @@ def _how(url: str, token: str, timeout: float) -> tuple[str, dict[str, Any]]:
         parsed = httpx.URL(url)
     except (httpx.InvalidURL, TypeError):
         raise Malformed(f"{url!r} is not the URL of a server") from None
-    if parsed.scheme not in {"http", "https"} or not parsed.host:
+    if parsed.scheme not in {"http", "https"} or not parsed.host or (parsed.port or 1) > 65535:
         raise Malformed(f"{str(parsed)!r} is not the URL of a server: http://… or https://…")
     if not _TOKEN.fullmatch(token):
         raise Malformed("a token is needed, of visible ASCII characters")

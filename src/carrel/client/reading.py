@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -10,19 +11,26 @@ from typing import Final
 
 from carrel.client.paths import STATE
 
+_NO_FILE: Final = frozenset({errno.ENOENT, errno.ELOOP, errno.ENXIO})
+"""There is nothing, or a link, or a socket."""
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def read_regular(path: str) -> bytes | None:
-    """The bytes of a regular file, or None for whatever else is there."""
+    """The bytes of a regular file, or None for whatever else is there, or for nothing."""
     try:
         fd = os.open(path, _READ)
-    except OSError:
-        return None
-    with os.fdopen(fd, "rb") as file:
+    except OSError as problem:
+        if problem.errno in _NO_FILE:
+            return None
+        raise
+    try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             return None
-        return file.read()
+        with os.fdopen(fd, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(fd)
 
 
 def digest(content: bytes) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("agent")
-@click.argument("dir", type=click.Path(file_okay=False, path_type=File))
+@click.argument("dir", type=click.Path(file_okay=False, resolve_path=True, path_type=File))
 @server_options
 @click.option("--stale-ok", is_flag=True, help="If it fails, be content with what is there.")
 def pull(agent: str, dir: File, as_json: bool, stale_ok: bool, **given: Any) -> None:
@@ -41,7 +41,7 @@ async def _pull(agent: str, dir: File, stale_ok: bool, given: dict[str, Any]) ->
     from carrel.client import AsyncClient, Unfit  # noqa: PLC0415 - so that --help stays quick
     from carrel.wiring.commands import Unopenable, settings_by  # noqa: PLC0415 - as above
 
-    if File.cwd().is_relative_to(dir.resolve()):  # A shell would stay in what was there before.
+    if File.cwd().is_relative_to(dir):  # A shell would stay in what was there before.
         raise Unfit("you are in that directory; pull into it from outside")
     settings = settings_by(given)
     if not settings.token:
