@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from carrel.client import Busy, CarrelError, Failed, Garbled, Malformed, Refused, Unreachable
@@ -148,6 +148,7 @@ def test_busy_is_an_error_of_its_own_when_it_lasts() -> None:
 
 
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=4))
+@example(["agents", "..", ".", "..."])
 def test_a_name_is_one_segment_whatever_it_holds(names: list[str]) -> None:
     try:
         path = at(*names)

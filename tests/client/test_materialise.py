@@ -171,7 +171,7 @@ def test_a_link_to_a_directory_stays_a_link(
 
 def test_a_mount_point_is_refused(client: Client, hands: Hands) -> None:
     for place in ("/", "/proc"):
-        with pytest.raises(Unfit):
+        with pytest.raises(Unfit, match="mount point"):
             client.materialise(hands.agent, place)
 
 

@@ -124,7 +124,7 @@ class Awaiting:
 
 async def _in_thread(call: Callable[[], Any]) -> Any:
     """Whoever is cancelled waits for the thread, lest it go on where a lock was already let go."""
-    working = asyncio.ensure_future(asyncio.to_thread(call))
+    working = asyncio.get_running_loop().run_in_executor(None, call)
     try:
         return await asyncio.shield(working)
     except asyncio.CancelledError:
@@ -133,6 +133,7 @@ async def _in_thread(call: Callable[[], Any]) -> Any:
                 await asyncio.wait({working})
             except asyncio.CancelledError:
                 continue
+        working.exception()  # What went wrong there is of no interest any more.
         raise
 
 
