@@ -9,7 +9,7 @@ import click
 
 from carrel.core.version import VERSION
 
-COMMANDS: Final = ("serve", "doctor", "backup", "restore", "gc", "defaults", "version")
+COMMANDS: Final = ("serve", "pull", "doctor", "backup", "restore", "gc", "defaults", "version")
 """Each is a module here with a click command of its name. None may import much at its top."""
 
 
