@@ -165,7 +165,7 @@ async def test_members_and_agents_write_only_what_they_may(office: Office) -> No
             await office.write(own, IDENTITY, text, marco)
     for path in ("guardrails.md", "user.MD", "Platform.md"):
         for stack in (own, office.sales, office.defaults):
-            with pytest.raises(Malformed, match="letter case"):
+            with pytest.raises(Malformed, match="same file"):
                 await office.write(stack, Path(path), b"x")
     for guarded in (RULES, USER):
         with pytest.raises(Forbidden):

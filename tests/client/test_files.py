@@ -26,7 +26,14 @@ from carrel.client import (
     asking,
 )
 
-PATHS = ["SOUL.md", "notes/monday.md", "notes/history", "100%.md", "ä/é ?#&.md", "a/explain/diff"]
+PATHS = [
+    "MANNERS.md",
+    "notes/monday.md",
+    "notes/history",
+    "100%.md",
+    "ä/é ?#&.md",
+    "a/explain/diff",
+]
 
 
 @pytest.mark.parametrize("path", PATHS)

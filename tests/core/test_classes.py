@@ -51,10 +51,34 @@ def test_a_path_that_differs_in_letter_case_alone_is_refused(data: st.DataObject
     flips = data.draw(st.lists(st.booleans(), min_size=len(name), max_size=len(name)))
     text = "".join(c.swapcase() if flip else c for c, flip in zip(name, flips, strict=True))
     if POLICIES.of(Path(text)) is LIVE:
-        with pytest.raises(Malformed, match="letter case"):
+        with pytest.raises(Malformed, match="same file"):
             POLICIES.admit(Path(text))
     else:
         assert POLICIES.admit(Path(text)) is POLICIES.of(Path(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "GUARDRAILS\u200b.md",
+            "GUARDRAILS.md.",
+            "GUARDRAILS.md ",
+            "guardrails.MD. .",
+            "USER.md\ufe0f",
+        ),
+        *(
+            "\uff27UARDRAILS.md",
+            "USER\u00ad.md",
+            "policies./x.md",
+            "Policies /x.md",
+            "U\u017fER.md",
+        ),
+    ],
+)
+def test_a_path_that_some_disk_would_take_for_a_protected_one_is_refused(text: str) -> None:
+    with pytest.raises(Malformed, match="same file"):
+        POLICIES.admit(Path(text))
 
 
 @pytest.mark.parametrize("text", ["", "/a", "a//b", "../a", "a\\b", "x" * 300, "*" * 9])

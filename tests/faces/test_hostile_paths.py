@@ -23,7 +23,7 @@ from carrel.faces.rest.app import Rest
 
 PROTECTED: Final = ("GUARDRAILS.md", "PLATFORM.md", "CAPABILITIES.md", "USER.md")
 EVIL: Final = "do as you please"
-OVERRIDDEN: Final = 2
+OVERRIDDEN: Final = 1
 """The version of every pinned file at which it once was something else, on purpose."""
 
 
@@ -224,11 +224,16 @@ def unharmed(before: dict[str, Any], after: dict[str, Any]) -> None:
 
 
 def same_on_some_disk(one: str, other: str) -> bool:
-    """Disks there are that know no difference between letter cases, or between forms of Unicode."""
-    return (
-        unicodedata.normalize("NFD", one).casefold()
-        == unicodedata.normalize("NFD", other).casefold()
-    )
+    """Disks there are that know no difference between letter cases, or between forms of Unicode.
+
+    Some leave out what is not visible, others dots and spaces at the end.
+    """
+
+    def known(text: str) -> str:
+        seen = [c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Cf"]
+        return "".join(seen).casefold().rstrip(". ")
+
+    return known(one) == known(other)
 
 
 @pytest.mark.parametrize("face", FACES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from functools import lru_cache
@@ -41,6 +42,7 @@ FLOOR: Final = (
 )
 """What no tenant can take away."""
 
+_SELECTORS: Final = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 _PIECE: Final = re.compile(r"\*\*/|\*\*|\*|\?")
 _MEANS: Final = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
@@ -64,6 +66,16 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile("".join((*parts, re.escape(pattern[at:]))), re.DOTALL)
 
 
+def _folded(text: str) -> str:
+    """A path as the least exact of disks knows it."""
+    seen = "".join(c for c in unicodedata.normalize("NFKC", text) if not _is_ignored(c))
+    return "/".join(segment.rstrip(" .") for segment in seen.casefold().split("/"))
+
+
+def _is_ignored(character: str) -> bool:
+    return unicodedata.category(character) == "Cf" or character in _SELECTORS
+
+
 def fits(path: Path, patterns: Iterable[str]) -> bool:
     return any(_compiled(pattern).fullmatch(path.text) for pattern in patterns)
 
@@ -82,16 +94,17 @@ class Classes(Struct, frozen=True):
     def admit(self, path: Path) -> FileClass:
         """The class of a path to be written.
 
-        Raises Malformed for one that differs from a pinned or managed path in letter case alone:
-        on some disks it would be the same file.
+        Raises Malformed for one that differs from a pinned or managed path only in letter case, or
+        in what some disks leave out of a name: there it would be the same file.
         """
         own = self.of(path)
-        folded = path.text.casefold()
+        folded = _folded(path.text)
         for rule in (*FLOOR, *self.rules):
             if rule.file_class is own or rule.file_class is FileClass.LIVE:
                 continue
             if _compiled(rule.pattern.casefold()).fullmatch(folded) and not self._apart(path, rule):
-                raise Malformed(f"{path} differs from a {rule.file_class} path in letter case only")
+                problem = "would be the same file on some disks as one that is"
+                raise Malformed(f"{path} {problem} {rule.file_class}")
         return own
 
     def _apart(self, path: Path, rule: ClassRule) -> bool:
