@@ -14,7 +14,7 @@ from pathlib import Path as File
 from rich.console import Console
 from rich.progress import Progress
 
-from bench import cases
+from bench import cases, crowd, overlay
 from bench.postgres import database
 from bench.server import running
 from bench.table import Book
@@ -28,7 +28,10 @@ OUT = File(__file__).parent / "results" / "latest.json"
 
 def main(wanted: list[str]) -> int:
     book, console = Book(), Console()
-    parts = {"serve": serve, "store": store, "postgres": postgres, "runs": runs, "scale": scale}
+    parts = {
+        **{"serve": serve, "store": store, "postgres": postgres, "runs": runs},
+        **{"overlay": cold_starts, "accept": accepts, "agents": agents, "scale": scale},
+    }
     with Progress(console=console) as progress, tempfile.TemporaryDirectory(dir=_disk()) as folder:
         for name in wanted or parts:
             parts[name](book, File(folder) / name, progress)
@@ -102,6 +105,40 @@ def runs(book: Book, folder: File, progress: Progress) -> None:
         f"seconds a run start, {small} files",
         at_most=1.3,
     )
+
+
+def cold_starts(book: Book, folder: File, progress: Progress) -> None:
+    folder.mkdir(parents=True)
+    task = progress.add_task("followers of a template", total=overlay.FOLLOWERS)
+    slugs = asyncio.run(overlay.prepare(folder, partial(progress.advance, task)))
+    task = progress.add_task("cold starts", total=ROUNDS)
+    with running(str(folder), cpus="0") as server:
+        for number in range(ROUNDS):
+            overlay.round(book, server, slugs, number)
+            progress.advance(task)
+    overlay.rows(book)
+
+
+def accepts(book: Book, folder: File, progress: Progress) -> None:
+    """Accepting a guardrail for all that follow a template, ten thousand and a hundred thousand."""
+    task = progress.add_task("followers to accept for", total=sum(overlay.ACCEPTS))
+    for agents in overlay.ACCEPTS:
+        seconds = overlay.accept(folder / str(agents), agents, partial(progress.advance, task))
+        book.note(f"accept, {agents}", asyncio.run(seconds))
+    overlay.accept_rows(book)
+
+
+def agents(book: Book, folder: File, progress: Progress) -> None:
+    """A thousand agents, and a million: making one, composing any one, listing a page."""
+    task = progress.add_task("agents on a hundred templates", total=sum(crowd.SIZES))
+    for size in crowd.SIZES:
+        asyncio.run(crowd.fill(folder / str(size), size, partial(progress.advance, task)))
+    task = progress.add_task("asking them", total=ROUNDS)
+    for _ in range(ROUNDS):
+        for size in crowd.SIZES:
+            asyncio.run(crowd.round(book, folder / str(size), size))
+        progress.advance(task)
+    crowd.rows(book, folder)
 
 
 def scale(book: Book, folder: File, progress: Progress) -> None:

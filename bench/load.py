@@ -33,6 +33,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     body: str = ""
     conditional: bool = False
     """Each connection keeps to a path of its own and sends the ETag it was last given."""
+    tag: str = ""
+    """Sent with every request as what is known already."""
+    once: bool = False
+    """Every path is asked for once, by whichever connection comes to it; then it is over."""
     cpu: int | None = None
 
 
@@ -62,6 +66,9 @@ class Connection(asyncio.Protocol):
             else [b"".join(self._parts(path)) for path in plan.paths]
         )
         self._at = 0 if plan.conditional else self._at
+        if plan.once:
+            self._requests = self._requests[number :: plan.connections]
+            self._at = 0
         self._etag = b""
         self._buffer = b""
         self._needed = 0
@@ -77,6 +84,7 @@ class Connection(asyncio.Protocol):
         body = plan.body.encode()
         lines = [f"{plan.method} {path} HTTP/1.1", "Host: bench"]
         lines += [f"Authorization: Bearer {plan.token}"] if plan.token else []
+        lines += [f"If-None-Match: {plan.tag}"] if plan.tag else []
         lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"] if body else []
         return "\r\n".join(lines).encode(), b"\r\n\r\n" + body
 
@@ -93,6 +101,7 @@ class Connection(asyncio.Protocol):
         self._at += 1
         if self._at == len(self._requests):
             self._at = 0
+            self._stopping = self._stopping or self._plan.once
 
     def stop(self) -> None:
         self._stopping = True
@@ -149,7 +158,7 @@ async def load(plan: Plan) -> Seen:
     began, spent = perf_counter(), process_time()
     for client in clients:
         await loop.create_connection(partial(_same, client), "127.0.0.1", plan.port)
-    await asyncio.sleep(plan.seconds)
+    await asyncio.wait(endings, timeout=plan.seconds)
     for client in clients:
         client.stop()
     took = perf_counter() - began

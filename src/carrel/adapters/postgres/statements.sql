@@ -135,8 +135,9 @@ SELECT tenant, noun, id, revision, body, created, changed FROM record
  WHERE tenant = $1 AND noun = $2 AND id > $3 ORDER BY id LIMIT $4;
 
 -- name: records_everywhere
-SELECT tenant, noun, id, revision, body, created, changed FROM record
- WHERE noun = $1 AND id > $2 ORDER BY id, tenant LIMIT $3;
+SELECT r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
+  FROM shelf AS s JOIN record AS r ON r.tenant = s.tenant AND r.noun = s.noun
+ WHERE s.noun = $1 AND r.id > $2 ORDER BY r.id, r.tenant LIMIT $3;
 
 -- name: records_linked
 SELECT r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed

@@ -23,7 +23,7 @@ SELECT id, revision, files, size FROM scope WHERE tenant = ? AND kind = ? AND na
 -- name: scopes
 SELECT w.key, s.id, s.revision, s.files, s.size
   FROM json_each(?) AS w
-  JOIN scope AS s ON s.tenant = w.value ->> 0 AND s.kind = w.value ->> 1 AND s.name = w.value ->> 2;
+  CROSS JOIN scope AS s ON s.tenant = w.value ->> 0 AND s.kind = w.value ->> 1 AND s.name = w.value ->> 2;
 
 -- name: add_scope
 INSERT INTO scope (id, tenant, kind, name, revision, files, size) VALUES (?, ?, ?, ?, 0, 0, 0);
@@ -44,7 +44,7 @@ SELECT e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
 SELECT w.key, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
        e.base, b.digest, b.size
   FROM json_each(?) AS w
-  JOIN entry AS e ON e.scope = w.value ->> 0 AND e.path = w.value ->> 1
+  CROSS JOIN entry AS e ON e.scope = w.value ->> 0 AND e.path = w.value ->> 1
   LEFT JOIN content AS b ON b.id = e.base;
 
 -- name: one
@@ -67,7 +67,7 @@ SELECT e.scope, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size
 SELECT e.scope, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
        e.base, b.digest, b.size
   FROM json_each(?) AS w
-  JOIN entry AS e ON e.scope = w.value AND e.path >= ? AND e.path < ?
+  CROSS JOIN entry AS e ON e.scope = w.value AND e.path >= ? AND e.path < ?
   LEFT JOIN content AS b ON b.id = e.base
  WHERE e.content IS NOT NULL;
 
@@ -75,7 +75,7 @@ SELECT e.scope, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
        v.base, b.digest, b.size
   FROM json_each(?3) AS p
-  JOIN version AS v ON v.scope = ?1 AND v.path = p.value AND v.version =
+  CROSS JOIN version AS v ON v.scope = ?1 AND v.path = p.value AND v.version =
        (SELECT n.version FROM version AS n
          WHERE n.scope = ?1 AND n.path = p.value AND n.revision <= ?2
          ORDER BY n.version DESC LIMIT 1)
@@ -101,7 +101,7 @@ SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
 SELECT w.key, v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
        v.base, b.digest, b.size, v.by, v.why, v.run
   FROM json_each(?) AS w
-  JOIN scope AS s ON s.tenant = w.value ->> 0 AND s.kind = w.value ->> 1 AND s.name = w.value ->> 2
+  CROSS JOIN scope AS s ON s.tenant = w.value ->> 0 AND s.kind = w.value ->> 1 AND s.name = w.value ->> 2
   JOIN version AS v ON v.scope = s.id AND v.path = w.value ->> 3 AND v.version = w.value ->> 4
   LEFT JOIN content AS b ON b.id = v.base;
 
@@ -184,12 +184,12 @@ SELECT tenant, noun, id, revision, body, created, changed FROM record
 
 -- name: records
 SELECT w.key, r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
-  FROM json_each(?) AS w JOIN record AS r ON r.tenant = ? AND r.noun = ? AND r.id = w.value;
+  FROM json_each(?) AS w CROSS JOIN record AS r ON r.tenant = ? AND r.noun = ? AND r.id = w.value;
 
 -- name: records_named
 SELECT w.key, r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
   FROM json_each(?) AS w
-  JOIN handle AS h ON h.name = w.value
+  CROSS JOIN handle AS h ON h.name = w.value
   JOIN record AS r ON r.tenant = h.tenant AND r.noun = h.noun AND r.id = h.id;
 
 -- name: records_listed
@@ -197,8 +197,9 @@ SELECT tenant, noun, id, revision, body, created, changed FROM record
  WHERE tenant = ? AND noun = ? AND id > ? ORDER BY id LIMIT ?;
 
 -- name: records_everywhere
-SELECT tenant, noun, id, revision, body, created, changed FROM record
- WHERE noun = ? AND id > ? ORDER BY id LIMIT ?;
+SELECT r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
+  FROM shelf AS s CROSS JOIN record AS r ON r.tenant = s.tenant AND r.noun = s.noun
+ WHERE s.noun = ? AND r.id > ? ORDER BY r.id, r.tenant LIMIT ?;
 
 -- name: records_linked
 SELECT r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
@@ -237,7 +238,7 @@ SELECT revision FROM shelf WHERE tenant = ? AND noun = ?;
 
 -- name: shelves
 SELECT w.key, s.revision FROM json_each(?) AS w
-  JOIN shelf AS s ON s.tenant = w.value ->> 0 AND s.noun = w.value ->> 1;
+  CROSS JOIN shelf AS s ON s.tenant = w.value ->> 0 AND s.noun = w.value ->> 1;
 
 -- name: raise_shelf
 INSERT INTO shelf (tenant, noun, revision) VALUES (?, ?, 1)
@@ -254,7 +255,7 @@ SELECT id, tenant, at, by, why, subjects FROM audit
 INSERT INTO usage (id, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at);
 
 -- name: used
-SELECT w.key, u.at FROM json_each(?) AS w JOIN usage AS u ON u.id = w.value;
+SELECT w.key, u.at FROM json_each(?) AS w CROSS JOIN usage AS u ON u.id = w.value;
 
 -- name: add_run
 INSERT INTO run (id, tenant, scope, workflow, mode, status, by, started, ended, parent, replay_of,
@@ -268,7 +269,7 @@ INSERT INTO run_layer (run, place, scope, revision) VALUES (?, ?, ?, ?);
 SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.by, r.started, r.ended,
        r.parent, r.replay_of, r.kept, r.variables
   FROM json_each(?) AS w
-  JOIN run AS r ON r.tenant = ? AND r.id = w.value JOIN scope AS s ON s.id = r.scope;
+  CROSS JOIN run AS r ON r.tenant = ? AND r.id = w.value JOIN scope AS s ON s.id = r.scope;
 
 -- name: runs_listed
 SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.by, r.started, r.ended,
@@ -280,7 +281,7 @@ SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.by, r.sta
 -- name: layers
 SELECT l.run, s.tenant, s.kind, s.name, l.revision
   FROM json_each(?) AS w
-  JOIN run_layer AS l ON l.run = w.value JOIN scope AS s ON s.id = l.scope
+  CROSS JOIN run_layer AS l ON l.run = w.value JOIN scope AS s ON s.id = l.scope
  ORDER BY l.run, l.place;
 
 -- name: change_run
@@ -338,7 +339,7 @@ VALUES (?1, (SELECT coalesce(max(place), 0) + 1 FROM attempt WHERE delivery = ?1
 
 -- name: deliveries
 SELECT d.id, d.tenant, d.webhook, d.type, d.body, d.state, d.created, d.due, d.tries
-  FROM json_each(?) AS w JOIN delivery AS d ON d.id = w.value WHERE d.tenant = ?;
+  FROM json_each(?) AS w CROSS JOIN delivery AS d ON d.id = w.value WHERE d.tenant = ?;
 
 -- name: deliveries_listed
 SELECT id, tenant, webhook, type, body, state, created, due, tries FROM delivery
@@ -346,7 +347,7 @@ SELECT id, tenant, webhook, type, body, state, created, due, tries FROM delivery
 
 -- name: attempts
 SELECT a.delivery, a.at, a.status, a.problem, a.took
-  FROM json_each(?) AS w JOIN attempt AS a ON a.delivery = w.value ORDER BY a.delivery, a.place;
+  FROM json_each(?) AS w CROSS JOIN attempt AS a ON a.delivery = w.value ORDER BY a.delivery, a.place;
 
 -- name: replay_delivery
 UPDATE delivery SET state = 'pending', due = ?, tries = 0 WHERE id = ? AND tenant = ?;

@@ -1,0 +1,121 @@
+"""A crowd of agents: what one of a million costs, beside one of a thousand."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing
+from itertools import count
+from pathlib import Path as File
+from time import perf_counter
+
+from bench.table import Book
+from carrel.actions import agents, files, stacks, templates, tenants
+from carrel.actions.agents import NewAgent
+from carrel.core.access import Actor, Role
+from carrel.core.agent import agent_change, facts
+from carrel.core.names import Kind, Path, Scope
+from carrel.core.record import Record
+from carrel.core.tree import Commit, Entry, Write
+from carrel.ports import World
+from carrel.settings import load
+from carrel.wiring.world import open_world
+
+SIZES = tuple(map(int, os.environ.get("BENCH_AGENTS", "1000,1000000").split(",")))
+TEMPLATES = 100
+OVERRIDDEN = 100
+"""One agent of so many has a file of its own."""
+_ASKED = 300
+_AT_ONCE = 500
+_fresh = count()
+
+
+@asynccontextmanager
+async def opened(data: File) -> AsyncIterator[tuple[World, Actor]]:
+    async with open_world(load({"data": str(data)}, environ={})) as store:
+        await tenants.bootstrap(store.world)
+        owner = await tenants.first_owner(store.world, tenants.FIRST)
+        yield store.world, Actor(owner.tenant, "bench", role=Role.OWNER, person=owner.id)
+
+
+async def fill(data: File, size: int, tell: Callable[[int], None]) -> None:
+    """Agents as they are when made one by one, through the same write path, many at a time."""
+    async with opened(data) as (world, actor):
+        firsts = [await _first(world, actor, number) for number in range(TEMPLATES)]
+        for start in range(0, size, _AT_ONCE):
+            numbers = range(start, min(start + _AT_ONCE, size))
+            await world.trees.commit(
+                [await _made(world, firsts[n % TEMPLATES], n) for n in numbers]
+            )
+            tell(len(numbers))
+
+
+async def _first(world: World, actor: Actor, number: int) -> Record:
+    """A template and the first agent to follow it, whom the others are like."""
+    template = await templates.create(world, actor, f"template-{number}", f"Template {number}")
+    scope = await stacks.template(world, actor, template.id)
+    await files.put(world, scope, Path("SOUL.md"), f"soul {number}".encode(), actor)
+    return await agents.create(
+        world, actor, NewAgent(f"first-{number}", "First", template=template.id)
+    )
+
+
+async def _made(world: World, first: Record, number: int) -> Commit:
+    id, at = world.clock.fresh("agt"), world.clock.now()
+    body = {**facts(first), "slug": slug_of(number), "name": f"Agent {number}"}
+    change = agent_change(first.tenant, id, body, 0)
+    writes: tuple[Write, ...] = ()
+    if number % OVERRIDDEN == 0:
+        [blob] = await world.blobs.put([f"the soul of {number}".encode()])
+        writes = (Write(Scope(first.tenant, Kind.AGENT, id), Path("SOUL.md"), Entry(blob)),)
+    return Commit(writes, "bench", "create an agent", at, changes=(change,))
+
+
+def slug_of(number: int) -> str:
+    return f"agent-{number:07}"
+
+
+async def round(book: Book, data: File, size: int) -> None:
+    async with opened(data) as (world, actor):
+
+        async def make() -> None:
+            number = next(_fresh)
+            new = NewAgent(f"new-{number}", f"New {number}", template="template-7")
+            await agents.create(world, actor, new)
+
+        async def compose() -> None:
+            stack = await stacks.agent(world, actor, slug_of(random.randrange(size)))
+            contents = await files.contents(world, await files.listing(world, stack))
+            assert len(contents.found) == 11
+
+        cursors = [one.id for one in (await agents.listing(world, actor, limit=500)).items]
+
+        async def page() -> None:
+            await agents.listing(world, actor, cursor=random.choice(cursors), limit=100)
+
+        for what, act in (("making", make), ("composing", compose), ("listing", page)):
+            book.note(f"{what}, {size}", await _seconds(act))
+
+
+async def _seconds(act: Callable[[], Awaitable[None]]) -> float:
+    took = []
+    for _ in range(_ASKED):
+        began = perf_counter()
+        await act()
+        took.append(perf_counter() - began)
+    return sorted(took)[_ASKED // 2]
+
+
+def rows(book: Book, folder: File) -> None:
+    least, most = SIZES[0], SIZES[-1]
+    for what in ("making", "composing", "listing"):
+        told = f"{what} one of {most:,} agents / of {least:,}"
+        book.ratio(told, f"{what}, {most}", f"{what}, {least}", at_most=1.5)
+    with closing(sqlite3.connect(folder / str(most) / "carrel.db")) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    size = (folder / str(most) / "carrel.db").stat().st_size
+    book.note("size", size / most)
+    what = f"database, an agent of {most:,}, three pins and 1 % overrides included"
+    book.figure(what, "size", "bytes", at_most=1024)
