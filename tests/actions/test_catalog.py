@@ -293,6 +293,18 @@ async def test_many_agents_take_few_readings(world: World) -> None:
     assert len(told) <= 5
 
 
+async def test_a_manifest_is_written_after_what_it_tells_of(office: Office) -> None:
+    depot = MemoryDepot()
+    for number in range(5):
+        await office.write(await office.own(), f"notes/{number}.md", b"mine")
+
+    await export(office.world, depot)
+
+    own = [key for key in depot.objects if key.startswith(f"{AGENTS}/marco/workspace/")]
+    assert len(own) == 6
+    assert own[-1] == f"{AGENTS}/marco/workspace/manifest.json"
+
+
 async def test_projecting_writes_nothing_to_the_store(office: Office) -> None:
     world = office.world
     before = (await world.events.latest(), await world.records.revision())

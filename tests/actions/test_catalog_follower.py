@@ -22,6 +22,8 @@ from carrel.actions.catalogs import CLAIM, export
 from carrel.actions.files import Intent
 from carrel.adapters.folder import FolderDepot
 from carrel.adapters.memory import MemoryDepot, MemoryStore, MemoryTurn
+from carrel.adapters.postgres import open_store
+from carrel.adapters.postgres.turn import PostgresTurn
 from carrel.core.access import Actor
 from carrel.core.catalog import AgentFile, ReviewedFile, TemplateFile
 from carrel.core.classes import FileClass
@@ -203,6 +205,18 @@ async def test_only_the_tenants_that_changed_are_done_again(town: Town) -> None:
     assert depot.objects == await fresh(town.world)
 
 
+async def test_what_is_left_of_tenants_that_are_gone_is_removed_at_the_start(town: Town) -> None:
+    depot = MemoryDepot()
+    await depot.put({CLAIM: b"{}", "tenants/gone/agents/a/workspace/b": b"x", "tenants/x": b"y"})
+
+    assert (await Follower(town.world, depot).catch_up()).deleted == 1
+
+    assert "tenants/x" in depot.objects
+    assert {k: v for k, v in depot.objects.items() if k.startswith("tenants/acme")} == {
+        k: v for k, v in (await fresh(town.world)).items() if k != CLAIM
+    }
+
+
 async def test_what_of_a_tenant_cannot_be_had_is_tried_again_and_holds_up_no_other() -> None:
     store = MemoryStore()
     town = await Town(world_of(store)).open()
@@ -303,3 +317,19 @@ async def test_a_catalog_of_others_is_not_touched(town: Town) -> None:
     assert "--adopt" in logs[0]["said"]
     assert CLAIM not in depot.objects
     assert set(depot.objects) == {"tenants/other/agents/a/workspace/b"}
+
+
+async def test_on_postgresql_what_one_server_writes_another_keeps(postgres_url: str) -> None:
+    async with open_store(postgres_url) as mine, open_store(postgres_url) as theirs:
+        town = await Town(world_of(theirs)).open()
+        for change in BEGINNING:
+            await town.happen(change)
+        depot, turn, stop = MemoryDepot(), PostgresTurn(postgres_url, "catalog"), asyncio.Event()
+        kept = asyncio.create_task(run_catalog(world_of(mine), depot, turn, stop))
+        await caught_up(town.world, depot)
+        await note(town.world, town.owners[1], b"live")
+        await caught_up(town.world, depot)
+        await town.happen(("rename_agent", 0, 0, 2))
+        await caught_up(town.world, depot)
+        stop.set()
+        await kept
