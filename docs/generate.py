@@ -138,12 +138,18 @@ def commands() -> str:
         "What `carrel` can be told at a terminal. Exit codes: 0, all is well; 1, something is "
         "wrong or could not be done; 2, it was called in a way that it does not know."
     )
-    context = click.Context(command_line, info_name="carrel")
-    found = {
-        name: command_line.get_command(context, name)
-        for name in command_line.list_commands(context)
-    }
-    return page("Commands", about, *(_command(name, each) for name, each in found.items() if each))
+    return page("Commands", about, *(_command(name, each) for name, each in _each(command_line)))
+
+
+def _each(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Every command of a group by its full name, those of groups within it included."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command
+        yield f"{before}{name}", command
+        if isinstance(command, click.Group):
+            yield from _each(command, f"{before}{name} ")
 
 
 def _command(name: str, command: click.Command) -> str:

@@ -21,6 +21,7 @@ from carrel.adapters.memory import MemoryDepot, MemoryStore
 from carrel.core.access import Actor
 from carrel.core.errors import Missing, Taken
 from carrel.core.names import Path, Stack, digest
+from carrel.defaults import VERSION
 from carrel.ports import Depot, World
 
 pytestmark = pytest.mark.anyio
@@ -215,7 +216,8 @@ async def test_a_file_that_is_called_like_a_part_of_the_layout_is_named(office: 
         "acme/marco/manifest.json",
     ]
     assert done.failures == []
-    assert f"{AGENTS}/_catalog/defaults/workspace/_defaults_version" not in depot.objects
+    marker = depot.objects[f"{AGENTS}/_catalog/defaults/workspace/_defaults_version"]
+    assert marker == str(VERSION).encode()
     told = json.loads(depot.objects[f"{AGENTS}/marco/workspace/manifest.json"])
     assert told["version"] == 1
 

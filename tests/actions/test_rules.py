@@ -60,7 +60,7 @@ async def pair(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[
     """With a stack of one layer, which is written without a look, and with a stack of two."""
     async with sqlite(tmp_path) as mine, sqlite(tmp_path) as theirs:
         _, owner = await founded(mine)
-        layers = (owner.scope, Scope(owner.tenant, Kind.DEFAULTS, ""))
+        layers = (owner.scope, Scope(owner.tenant, Kind.WORKSPACE, "beneath"))
         made = Pair(mine, theirs, owner, layers[: request.param])
         await made.say("known", OTHER)
         yield made

@@ -26,7 +26,8 @@ async def test_a_tenant_begins_with_an_owner_who_can_get_in(world: World) -> Non
 async def test_a_tenant_is_made_in_one_commit(world: World) -> None:
     _, owner = await founded(world)
     [deed] = (await audits.listing(world, owner)).items
-    assert [subject.split("/")[0] for subject in deed.subjects] == ["tenant", "person", "key"]
+    kinds = [subject.split("/")[0] for subject in deed.subjects]
+    assert kinds == ["tenant", "person", "key", "defaults"]
 
 
 @pytest.mark.parametrize(

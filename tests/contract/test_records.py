@@ -6,11 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.contract.scenes import ACME, AGENT, GLOBEX, NOW, attempt, commit, texts
+from tests.contract.scenes import ACME, AGENT, GLOBEX, NOW, SOUL, attempt, commit, say, texts
 from tests.contract.worlds import World
 
 from carrel.core.record import Change, Deed, Noun, Record, Shelf, global_handle, handle
-from carrel.core.tree import Applied, Conflict, Outcome
+from carrel.core.tree import Applied, Conflict, Expect, Outcome
 
 pytestmark = pytest.mark.anyio
 
@@ -322,3 +322,19 @@ async def test_every_commit_that_changed_records_is_a_deed(world: World) -> None
     assert await world.records.audit(ACME, before=newest.id) == (first,)
     assert await world.records.audit(ACME, limit=1) == (newest,)
     assert [deed.subjects for deed in await world.records.audit(GLOBEX)] == [("person/eve",)]
+
+
+async def test_a_commit_may_name_in_the_audit_what_it_does_not_change(world: World) -> None:
+    about = ("agent/marco", "person/ada")
+    await say(world, "reviewed", about=about)
+    await attempt(world, "refused", expects=(Expect(AGENT, SOUL, 7),), about=about)
+    shelves = [(ACME, Noun.PERSON), (ACME, Noun.AGENT)]
+    untouched = (await world.records.revision(), await world.records.shelves(shelves))
+    changes = (person("bob", {}),)
+    await say(world, "both", about=about[:1], changes=changes, why="both")
+
+    both, named = await world.records.audit(ACME)
+
+    assert (named.why, named.subjects) == ("to see", about)
+    assert (both.why, both.subjects) == ("both", ("person/bob", "agent/marco"))
+    assert untouched == (0, (0, 0))

@@ -25,7 +25,6 @@ from carrel.core.catalog import (
 from carrel.core.classes import Classes, ClassRule, FileClass
 from carrel.core.errors import Malformed
 from carrel.core.names import Kind, Path, Scope, digest
-from carrel.core.seeding import Seeded
 from carrel.core.tree import Blob, Entry, Head, Tree
 from carrel.core.words import free_slug
 
@@ -174,9 +173,8 @@ def test_the_defaults_tell_the_version_they_were_seeded_with_where_that_is_known
     key = f"{AGENTS}/_catalog/defaults/workspace/_defaults_version"
     layer = Layer(DEFAULTS, tree({"_defaults_version": Entry(blob("99")), "a": Entry(blob("a"))}))
 
-    assert catalog.of_layer("acme", CLASSES, layer, Seeded(12))[key] == b"12"
-    for nothing in (None, Seeded()):
-        assert key not in catalog.of_layer("acme", CLASSES, layer, nothing)
+    assert catalog.of_layer("acme", CLASSES, layer, 12)[key] == b"12"
+    assert key not in catalog.of_layer("acme", CLASSES, layer)
     assert catalog.left_out(layer.tree) == (Path("_defaults_version"),)
 
 

@@ -14,6 +14,7 @@ from tests.faces.listening import listening
 from tests.faces.whole import FILES, Whole, whole
 from tests.worlds import WORLDS
 
+from carrel import defaults
 from carrel.core.access import Permission
 
 pytestmark = pytest.mark.anyio
@@ -234,7 +235,8 @@ async def test_an_agent_s_run_names_the_agent(here: Whole, ada: httpx.AsyncClien
     run = await start(ada, agentId="marco")
     told = await shown(ada, run)
     assert (told["agentId"], "workspace" in told["owner"]) == (made["id"], False)
-    assert told["workspace"] == [{"path": "SOUL.md", "version": 1}]
+    assert {"path": "SOUL.md", "version": 1} in told["workspace"]
+    assert {row["path"] for row in told["workspace"]} == set(defaults.FILES)
     [mine] = (await ada.get(RUNS, params={"agentId": "marco"})).json()["items"]
     assert mine["runId"] == run
     marco = await here.key(ada, agent=made["id"])

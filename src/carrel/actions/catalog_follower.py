@@ -23,7 +23,7 @@ from carrel.ports import Depot, Turn, World
 
 BACKOFF: Final = (1, 2, 5, 15, 60, 300)
 """Seconds until what failed is tried again, the last for as long as it fails."""
-_NOUNS: Final = (Noun.TENANT, Noun.POLICY, Noun.TEMPLATE, Noun.AGENT)
+_NOUNS: Final = (Noun.TENANT, Noun.POLICY, Noun.DEFAULTS, Noun.TEMPLATE, Noun.AGENT)
 _KINDS: Final = frozenset({Kind.DEFAULTS, Kind.TEMPLATE, Kind.AGENT})
 _PAGE: Final = 500
 _IDLE: Final = 1.0

@@ -133,14 +133,18 @@ async def _layers(
     world: World, tenant: Record, classes: Classes, templates: Mapping[str, str], done: Exported
 ) -> AsyncIterator[Plan]:
     """The defaults and every template."""
+    [seeded] = await world.records.get(tenant.id, Noun.DEFAULTS, [tenant.id])
+    version = seeded.body["version"] if seeded else 0
     slug = tenant.body["slug"]
     scopes = {Scope(tenant.id, Kind.DEFAULTS, ""): DEFAULTS}
     scopes |= {Scope(tenant.id, Kind.TEMPLATE, id): name for id, name in templates.items()}
     for some in _chunks(scopes, _TOGETHER):
+        plan: dict[str, Blob | bytes] = {}
         for tree in await world.trees.read(some):
             layer = Layer(scopes[tree.scope], tree)
             _tell_left_out(done, f"{slug}/_catalog/{layer.slug}", tree)
-            yield catalog.of_layer(slug, classes, layer)
+            plan |= catalog.of_layer(slug, classes, layer, version * (layer.slug == DEFAULTS))
+        yield plan
 
 
 async def _agents(
@@ -217,8 +221,7 @@ class _Keeper:
 
     async def _write(self, contents: Plan) -> Mapping[str, str]:
         """What the place cannot hold, with the reason. What cannot be had leaves what is there."""
-        found = await self._bytes(contents)
-        refused = await self._depot.put(found)
+        refused = await self._depot.put(found := await self._bytes(contents))
         self._done.written += len(found) - len(refused)
         return refused
 
@@ -226,7 +229,7 @@ class _Keeper:
         blobs = {key: blob for key, blob in contents.items() if isinstance(blob, Blob)}
         made = {key: made for key, made in contents.items() if isinstance(made, bytes)}
         try:
-            stored = await self._world.blobs.get(set(blobs.values()))
+            stored = await self._world.blobs.get(set(blobs.values())) if blobs else {}
         except Corrupt:
             return made | await self._one_by_one(blobs)
         return made | {key: stored[blob.digest] for key, blob in blobs.items()}

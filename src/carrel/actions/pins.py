@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
 
-from carrel.actions.records import each, find_named, shelf
+from carrel.actions.records import find_named, shelf
 from carrel.actions.rules import Rules, rules_of
 from carrel.actions.templates import of_template
 from carrel.core import overlay
@@ -25,7 +26,9 @@ from carrel.ports import World
 
 _ATTEMPTS: Final = 10
 _AT_ONCE: Final = 1_000
-"""Agents in one batch of a bulk accept."""
+"""Agents in one transaction of a bulk accept."""
+_A_PAGE: Final = 5_000
+"""Agents that are read at once for it."""
 
 
 class Reviewed(Struct, frozen=True):
@@ -79,7 +82,7 @@ async def accept(
         decided = overlay.accept(layers, path, reviewed)
         if decided is None:
             return overlay.pin_of(path, layers)
-        head = await review.commit(decided, f"accept {path.text} as {reviewed[:19]}")
+        head = await review.commit(decided, _accepting(layers[0], decided))
         if head is not None:
             return _after(stack, layers, path, head)
     raise Busy(f"{path} is being changed by many others")
@@ -90,28 +93,40 @@ async def accept_for_all(
 ) -> tuple[Reviewed, ...]:
     """The same for every agent that follows a template: one outcome each, in order of id.
 
-    What one is refused stops no other. Takes one reading and one batch of commits for a thousand.
+    What one is refused stops no other. Takes one reading for thousands and one transaction for a
+    thousand.
     """
-    results: dict[str, Reviewed] = {}
-    for _ in range(_ATTEMPTS):
+    review = await _review(world, actor, path)
+    followed = await find_named(world, actor.tenant, Noun.TEMPLATE, template)
+    results: list[Reviewed] = []
+    while True:
+        after = results[-1].agent if results else ""
+        agents = await world.records.list(
+            actor.tenant, Noun.AGENT, link=of_template(followed.id), after=after, limit=_A_PAGE
+        )
+        results += await _accepted(review, followed.id, agents, reviewed)
+        if len(agents) < _A_PAGE:
+            return tuple(results)
         review = await _review(world, actor, path)
-        followed = await find_named(world, actor.tenant, Noun.TEMPLATE, template)
-        link = of_template(followed.id)
-        agents = [
-            one
-            async for one in each(world, actor.tenant, Noun.AGENT, link)
-            if one.id not in results or _again(results[one.id])
-        ]
-        for start in range(0, len(agents), _AT_ONCE):
-            some = await review.accept_each(agents[start : start + _AT_ONCE], reviewed)
-            results |= {result.agent: result for result in some}
-        if not any(map(_again, results.values())):
+
+
+async def _accepted(
+    review: _Review, template: str, agents: Sequence[Record], reviewed: Digest
+) -> Sequence[Reviewed]:
+    """What became of each; those who lost to somebody else's change are decided again."""
+    results: dict[str, Reviewed] = {}
+    again = agents
+    for _ in range(_ATTEMPTS):
+        results |= await review.accept_each(again, reviewed)
+        lost = [id for id, result in results.items() if isinstance(result.problem, Busy)]
+        if not lost:
             break
-    return tuple(results[id] for id in sorted(results))
-
-
-def _again(result: Reviewed) -> bool:
-    return isinstance(result.problem, Busy)
+        review = await _review(review.world, review.actor, review.path)
+        found = await review.world.records.get(review.actor.tenant, Noun.AGENT, lost)
+        again = [agent for agent in found if agent and agent.body["templateId"] == template]
+        for id in set(lost) - {agent.id for agent in again}:
+            results[id] = Reviewed(id, problem=Missing("it follows the template no longer"))
+    return [results[agent.id] for agent in agents]
 
 
 async def roll_back(
@@ -129,7 +144,9 @@ async def roll_back(
         layers = await world.trees.read(stack, (path,))
         earlier = await _earlier(world, stack, layers[0], path, version)
         decided = overlay.roll_back(layers, path, earlier)
-        why = f"roll {path.text} back to its version {earlier.version}"
+        why = (
+            f"roll {path.text} back to its version {earlier.version}{_from_to(layers[0], decided)}"
+        )
         head = await review.commit(decided, why)
         if head is not None:
             return _after(stack, layers, path, head)
@@ -152,29 +169,33 @@ class _Review:
         [outcome] = await self.world.trees.commit([self._commit(decided, why)])
         return outcome.heads[0] if isinstance(outcome, Applied) else None
 
-    async def accept_each(self, agents: Sequence[Record], reviewed: Digest) -> list[Reviewed]:
+    async def accept_each(
+        self, agents: Sequence[Record], reviewed: Digest
+    ) -> Mapping[str, Reviewed]:
         stacks = {agent.id: stack_of(agent) for agent in agents}
         scopes = tuple(dict.fromkeys(scope for stack in stacks.values() for scope in stack))
         read = await self.world.trees.read(scopes, (self.path,))
         trees = dict(zip(scopes, read, strict=True))
         results: dict[str, Reviewed] = {}
         commits: dict[str, Commit] = {}
-        why = f"accept {self.path.text} as {reviewed[:19]}, for all"
         for id, stack in stacks.items():
+            layers = [trees[scope] for scope in stack]
             try:
-                decided = overlay.accept([trees[scope] for scope in stack], self.path, reviewed)
+                decided = overlay.accept(layers, self.path, reviewed)
             except Refusal as refusal:
                 results[id] = Reviewed(id, problem=refusal)
                 continue
             results[id] = Reviewed(id)
             if decided is not None:
-                commits[id] = self._commit(decided, why)
-        outcomes = await self.world.trees.commit(list(commits.values()))
-        for id, outcome in zip(commits, outcomes, strict=True):
-            lost = not isinstance(outcome, Applied)
-            problem = Busy("it was being changed at the same time") if lost else None
-            results[id] = Reviewed(id, changed=not lost, problem=problem)
-        return list(results.values())
+                commits[id] = self._commit(decided, f"{_accepting(layers[0], decided)}, for all")
+        for start in range(0, len(commits), _AT_ONCE):
+            some = dict(islice(commits.items(), start, start + _AT_ONCE))
+            outcomes = await self.world.trees.commit(list(some.values()))
+            for id, outcome in zip(some, outcomes, strict=True):
+                lost = not isinstance(outcome, Applied)
+                problem = Busy("it was being changed at the same time") if lost else None
+                results[id] = Reviewed(id, changed=not lost, problem=problem)
+        return results
 
     def _commit(self, decided: Edit, why: str) -> Commit:
         return Commit(
@@ -185,6 +206,7 @@ class _Review:
             expects=decided.expects,
             shelves=(*self.rules.shelves, self.rests),
             keep=self.rules.policy.limits_of(decided.write.scope).max_versions,
+            about=(f"{Noun.AGENT}/{decided.write.scope.name}",),
             receipt=self.receipt,
         )
 
@@ -200,6 +222,18 @@ async def _review(
     if rules.policy.classes.of(path) is not FileClass.PINNED:
         raise Malformed(f"{path} is not pinned: it needs no review")
     return _Review(world, actor, path, rules, rests, receipt)
+
+
+def _accepting(own: Tree, decided: Edit) -> str:
+    return f"accept {decided.write.path.text}{_from_to(own, decided)}"
+
+
+def _from_to(own: Tree, decided: Edit) -> str:
+    """What was reviewed before and what is now, for the history and the audit."""
+    write, was = decided.write, own.entry(decided.write.path)
+    assert write.entry and write.entry.base
+    before = was.base.digest if was and was.base else "nothing"
+    return f", from {before} to {write.entry.base.digest}"
 
 
 async def _agent(world: World, actor: Actor, name: str) -> Record:

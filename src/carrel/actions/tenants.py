@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from carrel.actions import keys, people
+from carrel.actions import keys, people, seeds
 from carrel.actions.credentials import hash_of, key_handle
 from carrel.actions.pairs import tenant_renamed
 from carrel.actions.people import Profile
@@ -14,6 +14,7 @@ from carrel.actions.rules import rules_of
 from carrel.core.access import Actor, KeyKind, Role
 from carrel.core.errors import Missing, Taken
 from carrel.core.record import Change, Noun, Record, global_handle
+from carrel.core.redaction import Redactor
 from carrel.core.tree import ReceiptKey
 from carrel.core.words import free_slug, line
 from carrel.ports import World
@@ -42,14 +43,19 @@ async def create(  # noqa: PLR0913 - what a tenant begins with
     token: str | None = None,
     receipt: ReceiptKey | None = None,
 ) -> Created:
-    """Make a tenant, its owner and the owner's key, all in one. Raises Taken for a known slug."""
+    """Make a tenant, its owner and the owner's key, its defaults seeded, all in one.
+
+    Raises Taken for a known slug.
+    """
     id, person = world.clock.fresh("ten"), world.clock.fresh("per")
     tenant = _change(id, 0, free_slug(slug), line(name, "name"))
     profile = Profile(owner_name, owner_email, Role.OWNER)
     owner = people.change_of(id, person, 0, await people.body_of(profile))
     made = keys.made(world, id, keys.Holding("owner", KeyKind.PERSON, person=person), token)
+    seeded, drafts = await seeds.first(world, id, Redactor({}))
+    changes = [tenant, owner, made.change, seeded]
     at = await commit_changes(
-        world, _PLATFORM, "create the tenant", [tenant, owner, made.change], receipt=receipt
+        world, _PLATFORM, "create the tenant", changes, receipt=receipt, drafts=drafts
     )
     return Created(became(tenant, at), became(owner, at), made.token)
 

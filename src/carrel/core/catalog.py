@@ -17,7 +17,6 @@ from msgspec import Struct
 from carrel.core.classes import Classes, FileClass
 from carrel.core.errors import Malformed
 from carrel.core.names import Digest, Moment, Path
-from carrel.core.seeding import Seeded
 from carrel.core.tree import Blob, Entry, Head, Tree
 
 DEFAULTS: Final = "defaults"
@@ -129,10 +128,10 @@ class Own(Struct, frozen=True):
     template: str = DEFAULTS
 
 
-def of_layer(tenant: str, classes: Classes, layer: Layer, seeded: Seeded | None = None) -> Plan:
+def of_layer(tenant: str, classes: Classes, layer: Layer, seeded: int = 0) -> Plan:
     """A template's or the defaults' own files, those that are pinned also by their digest.
 
-    ``seeded`` is what the defaults had of the packaged files, where that is known.
+    ``seeded`` is the version of the packaged files that the defaults have had, 0 for none.
     """
     plan: dict[str, Blob | bytes] = {}
     for path, entry in _entries(layer.tree):
@@ -140,8 +139,8 @@ def of_layer(tenant: str, classes: Classes, layer: Layer, seeded: Seeded | None 
             plan[ReviewedFile(tenant, layer.slug, path, entry.blob.digest).text] = entry.blob
         if path not in ITS_OWN:
             plan[TemplateFile(tenant, layer.slug, path).text] = entry.blob
-    if seeded is not None and seeded.version:
-        plan[TemplateFile(tenant, layer.slug, MARKER).text] = str(seeded.version).encode()
+    if seeded:
+        plan[TemplateFile(tenant, layer.slug, MARKER).text] = str(seeded).encode()
     return plan
 
 

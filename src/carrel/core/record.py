@@ -26,6 +26,8 @@ class Noun(StrEnum):
     WEBHOOK = "webhook"
     TEMPLATE = "template"
     AGENT = "agent"
+    DEFAULTS = "defaults"
+    """What a tenant's defaults have had from us."""
     CODE = "code"
     VAULT = "vault"
 
@@ -60,7 +62,7 @@ class Change(Struct, frozen=True):
 
 
 class Deed(Struct, frozen=True):
-    """One line of the audit: a commit that changed records. Only ever appended to."""
+    """One line of the audit: a commit that changed records, or named some. Only appended to."""
 
     id: int
     tenant: str
@@ -68,7 +70,7 @@ class Deed(Struct, frozen=True):
     by: str
     why: str
     subjects: tuple[str, ...]
-    """The records that it changed, as ``noun/id``."""
+    """The records that it changed or was about, as ``noun/id``."""
 
 
 class Shelf(Struct, frozen=True, gc=False):

@@ -7,6 +7,7 @@ what we wrote follows; everything else belongs to the operator, who is only told
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -63,11 +64,27 @@ class Retired(Struct, frozen=True):
 Outcome = Follow | Kept | Current | Gone | Retired
 
 
+class State(StrEnum):
+    """How a file stands to the one that is packaged."""
+
+    CURRENT = "current"
+    NEW = "new"
+    BEHIND = "behind"
+    EDITED = "edited"
+    DELETED = "deleted"
+    RETIRED = "retired"
+
+
 class Plan(Struct, frozen=True):
     outcomes: tuple[Outcome, ...]
     """One for each path that is packaged or was, sorted by path."""
     seeded: Seeded
     """What is to be remembered, in the same commit."""
+    absent: frozenset[Path] = frozenset()
+
+    @property
+    def states(self) -> Mapping[Path, State]:
+        return {outcome.path: _state(outcome, self.absent) for outcome in self.outcomes}
 
     @property
     def writes(self) -> Mapping[Path, Digest | None]:
@@ -87,7 +104,8 @@ def plan(packaged: Packaged, seeded: Seeded, held: Mapping[Path, Digest | None])
     known = sorted({*packaged.files, *seeded.files})
     outcomes = tuple(_outcome(path, packaged, seeded, held.get(path)) for path in known)
     after = {path: digest for one in outcomes for path, digest in _memory(one, packaged, seeded)}
-    return Plan(outcomes, Seeded(packaged.version, after))
+    absent = frozenset(path for path in known if held.get(path) is None)
+    return Plan(outcomes, Seeded(packaged.version, after), absent)
 
 
 def reviewed(seeded: Seeded, path: Path, digest: Digest) -> Seeded:
@@ -105,6 +123,20 @@ def _outcome(path: Path, packaged: Packaged, seeded: Seeded, held: Digest | None
     if held == ours:
         return Current(path)
     return Follow(path, ours) if held == before else Kept(path, ours if ours != before else None)
+
+
+def _state(outcome: Outcome, absent: frozenset[Path]) -> State:
+    match outcome:
+        case Follow(path):
+            return State.NEW if path in absent else State.BEHIND
+        case Kept():
+            return State.EDITED
+        case Current():
+            return State.CURRENT
+        case Gone():
+            return State.DELETED
+        case Retired():
+            return State.RETIRED
 
 
 def _memory(

@@ -144,8 +144,21 @@ class Commit(Struct, frozen=True, gc=False):
     """How many versions of a path stay; one that a kept run can see always stays."""
     run: str | None = None
     """The run that writes; the events stand in its log too."""
+    about: tuple[str, ...] = ()
+    """What the audit is to name beside the records that change, as ``noun/id``."""
     receipt: ReceiptKey | None = None
     """Marked with the outcome in the same transaction, so a repeated request finds it."""
+
+
+def subjects_of(commit: Commit) -> Mapping[str, tuple[str, ...]]:
+    """What the audit of each tenant is to name: nobody reads of another's."""
+    found: dict[str, tuple[str, ...]] = {}
+    for change in commit.changes:
+        found[change.tenant] = (*found.get(change.tenant, ()), f"{change.noun}/{change.id}")
+    if commit.about:
+        tenant = commit.writes[0].scope.tenant
+        found[tenant] = (*found.get(tenant, ()), *commit.about)
+    return found
 
 
 class Applied(Struct, frozen=True, gc=False):

@@ -17,6 +17,7 @@ from carrel.core.errors import Unauthenticated
 from carrel.faces.rest import (
     agents,
     audit,
+    defaults,
     discovery,
     documents,
     events,
@@ -64,6 +65,7 @@ _NOUNS: Final = (
     templates,
     agents,
     pins,
+    defaults,
     audit,
     signin,
     web,

@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-from carrel.actions import upkeep
+from carrel.actions import seeds, upkeep
 from carrel.actions.dispatch import run_dispatch
 from carrel.faces.rest.logs import describe
 from carrel.ports import World
@@ -31,6 +31,8 @@ async def background(opened: Opened, stop: asyncio.Event) -> AsyncIterator[None]
     ]
     if depot := kept_depot(settings):
         works.append(keep_catalog(opened, depot, stop))
+    if settings.defaults_follow:
+        works.append(_follow_defaults(world))
     if settings.gc_minutes:
         works.append(_every(settings.gc_minutes * 60.0, stop, lambda: _collect(opened)))
     tasks = [asyncio.create_task(work) for work in works]
@@ -51,6 +53,18 @@ async def _every(seconds: float, stop: asyncio.Event, do: Callable[[], Awaitable
             await do()
         except Exception as problem:
             _log.error("background work failed", **describe(problem))
+
+
+async def _follow_defaults(world: World) -> None:
+    """Once, for the files that came with this Carrel."""
+    try:
+        async for brought in seeds.follow(world):
+            if brought.problem or brought.written:
+                problem = brought.problem and str(brought.problem)
+                written = len(brought.written)
+                _log.info("defaults", tenant=brought.tenant, written=written, problem=problem)
+    except Exception as problem:
+        _log.error("background work failed", **describe(problem))
 
 
 async def note_use(world: World) -> None:

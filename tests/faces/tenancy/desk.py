@@ -20,6 +20,7 @@ from carrel.core.tree import ReceiptKey
 from carrel.faces.rest import (
     agents,
     audit,
+    defaults,
     files,
     keys,
     people,
@@ -39,6 +40,7 @@ NOUNS: tuple[ModuleType, ...] = (
     agents,
     pins,
     audit,
+    defaults,
     files,
     keys,
     people,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import httpx
 import pytest
@@ -14,6 +15,12 @@ AGENT, SALES, DEFAULTS = "/v1/agents/marco", "/v1/templates/sales", "/v1/default
 
 def sha(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+async def rows(who: httpx.AsyncClient) -> dict[str, dict[str, Any]]:
+    """What the agent has, contents included, by path."""
+    found = (await who.get(f"{AGENT}/files?content=true")).json()["files"]
+    return {row["path"]: row for row in found}
 
 
 async def write(who: httpx.AsyncClient, where: str, text: str, **more: object) -> httpx.Response:
@@ -34,8 +41,8 @@ async def marco(owner: httpx.AsyncClient) -> dict[str, str]:
 async def test_rows_tell_source_class_and_both_digests(
     owner: httpx.AsyncClient, marco: dict[str, str]
 ) -> None:
-    found = await owner.get(f"{AGENT}/files?content=true")
-    rules, soul = found.json()["files"]
+    found = await rows(owner)
+    rules, soul = found["GUARDRAILS.md"], found["SOUL.md"]
     assert (rules["source"], rules["class"], rules["content"]) == (
         *("template-pinned", "pinned"),
         "be good",
@@ -60,7 +67,7 @@ async def test_the_lists_tag_changes_with_a_name_and_else_not(
     assert (await owner.patch(AGENT, json={"name": "Polo"})).status_code == 200
     fresh = await owner.get(url, headers=known)
     assert fresh.status_code == 200
-    assert fresh.json()["files"][1]["content"] == "Polo is brisk"
+    assert (await rows(owner))["SOUL.md"]["content"] == "Polo is brisk"
 
 
 async def test_a_pinned_file_is_overridden_only_on_purpose_and_reverts_to_its_pin(
@@ -85,7 +92,7 @@ async def test_an_update_is_reviewed_accepted_and_rolled_back(
     owner: httpx.AsyncClient, marco: dict[str, str]
 ) -> None:
     await write(owner, f"{SALES}/files/GUARDRAILS.md", "be better")
-    [pin] = (await owner.get(f"{AGENT}/pins")).json()["items"]
+    _, pin, _ = (await owner.get(f"{AGENT}/pins")).json()["items"]
     assert (pin["path"], pin["updateAvailable"], pin["overridden"]) == (
         *("GUARDRAILS.md", True),
         False,

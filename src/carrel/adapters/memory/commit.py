@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from carrel.adapters.memory.state import MemoryState, RecordKey, Told
 from carrel.core.event import UPDATED
 from carrel.core.names import Moment
 from carrel.core.record import Change, Deed, Record
-from carrel.core.tree import Applied, Commit, Head, Version, Write
+from carrel.core.tree import Applied, Commit, Head, Version, Write, subjects_of
 
 
 def storable(commit: Commit) -> None:
@@ -23,7 +23,9 @@ def apply(state: MemoryState, commit: Commit) -> Applied:
     heads = tuple(_written(state, commit, write, before[write.scope]) for write in commit.writes)
     if commit.changes:
         _change(state, commit.changes, commit.at)
-        state.deeds.extend(_deeds(commit, len(state.deeds) + 1))
+    for tenant, subjects in subjects_of(commit).items():
+        number = len(state.deeds) + 1
+        state.deeds.append(Deed(number, tenant, commit.at, commit.by, commit.why, subjects))
     if commit.receipt in state.receipts:
         state.receipts[commit.receipt].versions = tuple(head.version for head in heads)
     return Applied(heads)
@@ -73,11 +75,3 @@ def _forget_names(state: MemoryState, key: RecordKey) -> None:
     state.links.pop(key, None)
     for name in [name for name, owner in state.handles.items() if owner == key]:
         del state.handles[name]
-
-
-def _deeds(commit: Commit, number: int) -> Iterable[Deed]:
-    """One deed for each tenant whose records it changed: nobody reads of another's."""
-    for place, tenant in enumerate(dict.fromkeys(change.tenant for change in commit.changes)):
-        mine = [change for change in commit.changes if change.tenant == tenant]
-        subjects = tuple(f"{change.noun}/{change.id}" for change in mine)
-        yield Deed(number + place, tenant, commit.at, commit.by, commit.why, subjects)

@@ -23,7 +23,7 @@ from carrel.adapters.postgres.rows import (
     to_json,
 )
 from carrel.core.names import Digest, Path, Scope
-from carrel.core.record import Change, Noun
+from carrel.core.record import Noun
 from carrel.core.tree import (
     Applied,
     Blob,
@@ -135,7 +135,7 @@ class Parcel:
                 *(len(self._quota_numbers), len(self._write_numbers)),
             )
         )
-        changes = self._changes(commit.changes) if commit.changes else None
+        changes = self._changes(commit) if commit.changes or commit.about else None
         said = (commit.by, commit.why, self._run(commit), changes, self._receipt(commit))
         self._commit_rows.append(said)
         self._commit_numbers.append((commit.at, max(commit.keep, 1)))
@@ -191,9 +191,13 @@ class Parcel:
             self._mine.add(run_name(commit.run))
         return commit.run
 
-    def _changes(self, changes: Sequence[Change]) -> str:
-        self._mine.add(RECORDS)
+    def _changes(self, commit: Commit) -> str:
+        """The changes of records, and after them what the audit is to name besides."""
+        changes = commit.changes
+        if changes:
+            self._mine.add(RECORDS)
         self._mine.update(shelf_name(change.tenant, change.noun) for change in changes)
+        names = [name.partition("/") for name in commit.about]
         return to_json(
             [
                 {
@@ -206,6 +210,10 @@ class Parcel:
                     "links": change.links,
                 }
                 for change in changes
+            ]
+            + [
+                {"tenant": commit.writes[0].scope.tenant, "noun": noun, "id": id, "note": True}
+                for noun, _, id in names
             ]
         )
 

@@ -11,7 +11,7 @@ from typing import Any
 from carrel.adapters.sqlite.changes import RecordChanges
 from carrel.adapters.sqlite.database import SQL
 from carrel.adapters.sqlite.known import Known, Place
-from carrel.adapters.sqlite.rows import Key, Row, digest_bytes, head_of
+from carrel.adapters.sqlite.rows import Key, Row, digest_bytes, head_of, names
 from carrel.core.event import UPDATED
 from carrel.core.names import Moment, Path, Scope
 from carrel.core.tree import (
@@ -58,6 +58,8 @@ class Batch:
             return full
         if commit.changes:
             self.records.apply(commit)
+        if commit.changes or commit.about:
+            self.records.note(commit)
         places = {scope: self._advance(scope) for scope in {w.scope for w in writes}}
         heads = [self._write(w, places[w.scope], commit) for w in writes]
         if len(writes) < len(asked):
@@ -66,6 +68,24 @@ class Batch:
         if commit.receipt:
             self._mark(commit, heads)
         return Applied(tuple(heads))
+
+    def look_ahead(self, commits: Sequence[Commit]) -> None:
+        """Read at once all that these are about, which one by one would be a query each."""
+        spoken = {(e.scope, e.path) for commit in commits for e in commit.expects}
+        spoken |= {(w.scope, w.path) for commit in commits for w in commit.writes}
+        self._places({scope for scope, _ in spoken} - self._known.places.keys())
+        places = self._known.places
+        keys = [k for k in spoken if k not in self._heads and k not in self._remembered]
+        self._heads.update(dict.fromkeys(keys))
+        asks = json.dumps([(places[scope].id, path.text) for scope, path in keys])
+        for place, *row in self._db.execute(SQL["heads"], (asks,)).fetchall():
+            self._heads[keys[place]] = head_of(row)
+
+    def _places(self, scopes: Iterable[Scope]) -> None:
+        asked = tuple(scopes)
+        self._known.places.update((scope, Place(0, 0, 0, 0)) for scope in asked)
+        for place, *found in self._db.execute(SQL["scopes"], (names(asked),)).fetchall():
+            self._known.places[asked[place]] = Place(*found)
 
     def place(self, scope: Scope) -> Place:
         place = self._known.places.get(scope)

@@ -6,10 +6,10 @@ import json
 import sqlite3
 
 from carrel.adapters.sqlite.database import SQL
-from carrel.adapters.sqlite.rows import record_of
+from carrel.adapters.sqlite.rows import Row, record_of
 from carrel.core.names import Moment
 from carrel.core.record import Change, Noun, Record, Shelf
-from carrel.core.tree import Commit, Conflict
+from carrel.core.tree import Commit, Conflict, subjects_of
 
 _Key = tuple[str, Noun, str]
 
@@ -21,6 +21,7 @@ class RecordChanges:
         self._db = db
         self._shelves = shelves
         self.changed = False
+        self._deeds: list[Row] = []
 
     def conflict(self, commit: Commit) -> Conflict | None:
         for shelf in commit.shelves:
@@ -43,12 +44,15 @@ class RecordChanges:
             self._db.execute(SQL["raise_shelf"], (tenant, noun))
             self._shelves.pop((tenant, noun), None)
             self.changed = True
-        for tenant in sorted({change.tenant for change in commit.changes}):
-            about = [f"{c.noun}/{c.id}" for c in commit.changes if c.tenant == tenant]
-            row = (tenant, commit.at, commit.by, commit.why, json.dumps(about))
-            self._db.execute(SQL["add_audit"], row)
+
+    def note(self, commit: Commit) -> None:
+        """For the audit."""
+        for tenant, subjects in sorted(subjects_of(commit).items()):
+            self._deeds.append((tenant, commit.at, commit.by, commit.why, json.dumps(subjects)))
 
     def flush(self) -> None:
+        if self._deeds:
+            self._db.executemany(SQL["add_audit"], self._deeds)
         if self.changed:
             found = self._db.execute(SQL["records_revision"]).fetchone()
             self._db.execute(SQL["set_counter"], ("records", (found[0] if found else 0) + 1))

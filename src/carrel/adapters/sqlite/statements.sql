@@ -19,7 +19,7 @@ SELECT value FROM counter WHERE name = 'records';
 SELECT id, revision, files, size FROM scope WHERE tenant = ? AND kind = ? AND name = ?;
 
 -- name: scopes
-SELECT w.key, s.id, s.revision, s.files
+SELECT w.key, s.id, s.revision, s.files, s.size
   FROM json_each(?) AS w
   JOIN scope AS s ON s.tenant = w.value ->> 0 AND s.kind = w.value ->> 1 AND s.name = w.value ->> 2;
 
@@ -37,6 +37,13 @@ SELECT e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
        e.base, b.digest, b.size
   FROM entry AS e LEFT JOIN content AS b ON b.id = e.base
  WHERE e.scope = ? AND e.path = ?;
+
+-- name: heads
+SELECT w.key, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
+       e.base, b.digest, b.size
+  FROM json_each(?) AS w
+  JOIN entry AS e ON e.scope = w.value ->> 0 AND e.path = w.value ->> 1
+  LEFT JOIN content AS b ON b.id = e.base;
 
 -- name: one
 SELECT s.revision, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,

@@ -20,7 +20,7 @@ from carrel.core.tree import Applied, Commit, Head, Outcome, Tree, Version
 _MANY: Final = 32
 """Writes in one call from which on they are done in a thread."""
 _LONG: Final = 500
-"""Files from which on a listing is read in a thread."""
+"""Files, or layers, from which on they are read in a thread."""
 
 
 class SqliteTrees:
@@ -40,7 +40,7 @@ class SqliteTrees:
             if isinstance(scope, Scope):
                 return (self._reader.look(scope, path),)
         wanted = None if paths is None else tuple(paths)
-        if wanted is None and self._is_long(layers):
+        if len(layers) > _LONG or (wanted is None and self._is_long(layers)):
             return await self._reader.scan(lambda db: _read(db, layers, wanted, prefix))
         key = (layers, wanted, prefix)
         return self._reader.remember(key, lambda db: _at_once(db, layers, wanted, prefix))
@@ -73,6 +73,8 @@ class SqliteTrees:
     def _apply(
         self, commits: Sequence[Commit], _: sqlite3.Connection, batch: Batch
     ) -> tuple[Outcome, ...]:
+        if len(commits) > 1:
+            batch.look_ahead(commits)
         outcomes = tuple([batch.apply(commit) for commit in commits])
         applied = sum([isinstance(outcome, Applied) for outcome in outcomes])
         self._writer.counts.commits += applied
@@ -102,7 +104,7 @@ def _at_once(
 def _places(db: sqlite3.Connection, scopes: Sequence[Scope]) -> Mapping[int, tuple[int, int, int]]:
     """By place in the question: id, revision and number of files of each scope there is."""
     rows = db.execute(SQL["scopes"], (names(scopes),)).fetchall()
-    return {place: (id, revision, files) for place, id, revision, files in rows}
+    return {place: (id, revision, files) for place, id, revision, files, _ in rows}
 
 
 def _read(

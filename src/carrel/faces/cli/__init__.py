@@ -9,7 +9,7 @@ import click
 
 from carrel.core.version import VERSION
 
-COMMANDS: Final = ("serve", "doctor", "backup", "restore", "export", "gc", "version")
+COMMANDS: Final = ("serve", "doctor", "backup", "restore", "export", "gc", "defaults", "version")
 """Each is a module here with a click command of its name. None may import much at its top."""
 
 

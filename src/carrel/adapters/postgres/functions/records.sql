@@ -1,9 +1,9 @@
 -- Changing the facts beside the files.
 
--- Apply the record changes of one commit in their order, with their audit. NULL if they were
--- applied; else [place of the change that cannot be, the handle that another has], and none was.
--- With `undo` they are only tried. Whoever calls this has the lock of all records, so that no handle
--- can be taken by two at a time.
+-- Apply the record changes of one commit in their order, with their audit, which also names what is
+-- only noted. NULL if they were applied; else [place of the change that cannot be, the handle that
+-- another has], and none was. With `undo` they are only tried. Whoever changes anything by this has
+-- the lock of all records, so that no handle can be taken by two at a time.
 CREATE FUNCTION apply_changes(
     changes jsonb, said_by text, said_why text, said_at bigint, undo boolean
 ) RETURNS jsonb LANGUAGE plpgsql AS $$
@@ -18,7 +18,9 @@ BEGIN
         SELECT x.*, e.n
           FROM jsonb_array_elements(changes) WITH ORDINALITY AS e (change, n),
                jsonb_to_record(e.change) AS x (tenant text, noun text, id text, body text,
-                                               expected bigint, handles text[], links text[])
+                                               expected bigint, handles text[], links text[],
+                                               note boolean)
+         WHERE x.note IS NULL
          ORDER BY e.n
     LOOP
         SELECT r.revision INTO found_revision FROM record AS r

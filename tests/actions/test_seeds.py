@@ -1,0 +1,167 @@
+"""A tenant's defaults: seeded with it, following what we package, never over an edit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from tests.actions.cast import founded, later, rivals
+
+from carrel import defaults
+from carrel.actions import files, policies, seeds, stacks, tenants
+from carrel.actions.agents import NewAgent, create
+from carrel.actions.policies import PolicyForm, RuleForm
+from carrel.core.access import Actor
+from carrel.core.classes import FileClass
+from carrel.core.errors import Missing
+from carrel.core.names import Path
+from carrel.core.record import Change, Noun
+from carrel.core.tree import Commit
+from carrel.ports import World
+
+pytestmark = pytest.mark.anyio
+SOUL, ROUTER, LESSONS = Path("SOUL.md"), Path("ROUTER.md"), Path("memory/lessons.md")
+
+
+@pytest.fixture
+async def owner(world: World) -> Actor:
+    return (await founded(world))[1]
+
+
+async def held(world: World, owner: Actor) -> Mapping[str, bytes]:
+    workspace = await files.listing(world, await stacks.defaults(world, owner))
+    found = (await files.contents(world, workspace)).found
+    return {path.text: content for path, content in found.items()}
+
+
+async def write(world: World, owner: Actor, path: Path, text: bytes) -> None:
+    await files.put(world, await stacks.defaults(world, owner), path, text, owner)
+
+
+def package(monkeypatch: pytest.MonkeyPatch, version: int, **texts: bytes) -> None:
+    """As if a newer Carrel came with other files."""
+    named = {f"{name}.md": text for name, text in texts.items()}
+    monkeypatch.setattr(seeds, "FILES", named)
+    monkeypatch.setattr(seeds, "VERSION", version)
+
+
+async def test_a_tenant_begins_with_the_eleven_files_and_an_agent_sees_them_all(
+    world: World, owner: Actor
+) -> None:
+    assert await held(world, owner) == defaults.FILES
+    assert len(defaults.FILES) == 11
+    await create(world, owner, NewAgent("marco", "Marco"))
+    shown = await files.listing(world, await stacks.agent(world, owner, "marco"))
+    assert {path.text for path in shown.files} == set(defaults.FILES)
+    standing = await seeds.status(world, owner)
+    assert standing.current
+    assert (await seeds.update(world, owner)).current
+
+
+async def test_what_was_left_alone_follows_and_what_was_edited_is_kept_and_offered(
+    world: World, owner: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package(monkeypatch, 1, SOUL=b"soul 1", ROUTER=b"router 1", OLD=b"old 1")
+    _, owner = await founded(world, "other")
+    await write(world, owner, SOUL, b"ours")
+    package(monkeypatch, 2, SOUL=b"soul 2", ROUTER=b"router 2", NEW=b"new 2")
+
+    was = await seeds.update(world, owner)
+
+    assert set(was.plan.writes) == {ROUTER, Path("NEW.md"), Path("OLD.md")}
+    after = {"NEW.md": b"new 2", "ROUTER.md": b"router 2", "SOUL.md": b"ours"}
+    assert await held(world, owner) == after
+    assert set((await seeds.status(world, owner)).plan.offers) == {SOUL}
+    await seeds.update(world, owner, keep=[SOUL])
+    assert not (await seeds.status(world, owner)).plan.offers
+    package(monkeypatch, 3, SOUL=b"soul 3", ROUTER=b"router 2", NEW=b"new 2")
+    await seeds.update(world, owner, take=[SOUL])
+    assert await held(world, owner) == after | {"SOUL.md": b"soul 3"}
+    with pytest.raises(Missing):
+        await seeds.update(world, owner, take=[SOUL])
+    package(monkeypatch, 2, SOUL=b"soul 2")
+    assert (await seeds.update(world, owner)).current
+    assert await held(world, owner) == after | {"SOUL.md": b"soul 3"}
+
+
+async def test_a_file_that_was_deleted_stays_so_until_it_is_taken_back(
+    world: World, owner: Actor
+) -> None:
+    await files.delete(world, await stacks.defaults(world, owner), ROUTER, owner)
+    await seeds.update(world, owner)
+    assert "ROUTER.md" not in await held(world, owner)
+    await seeds.update(world, owner, take=[ROUTER])
+    assert await held(world, owner) == defaults.FILES
+
+
+async def test_a_tenant_from_before_there_were_defaults_is_seeded_around_its_own_files(
+    world: World, owner: Actor
+) -> None:
+    scope = await stacks.defaults(world, owner)
+    for path in (SOUL, LESSONS):
+        await files.delete(world, scope, path, owner)
+    gone = Change(owner.tenant, Noun.DEFAULTS, owner.tenant, None)
+    await world.trees.commit([Commit((), "x", "forget", world.clock.now(), changes=(gone,))])
+    await write(world, owner, ROUTER, b"ours")
+
+    brought = [one async for one in seeds.follow(world)]
+
+    assert [set(one.written) for one in brought] == [{SOUL, LESSONS}]
+    assert await held(world, owner) == {**defaults.FILES, "ROUTER.md": b"ours"}
+
+
+async def test_a_newer_guardrail_waits_for_a_review_as_any_other(
+    world: World, owner: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package(monkeypatch, 1, GUARDRAILS=b"rules 1", SOUL=b"soul 1")
+    _, owner = await founded(world, "other")
+    await create(world, owner, NewAgent("marco", "Marco"))
+    marco = await stacks.agent(world, owner, "marco")
+    package(monkeypatch, 2, GUARDRAILS=b"rules 2", SOUL=b"soul 2")
+    assert [one.problem async for one in seeds.follow(world)] == [None, None]
+    texts = (await files.contents(world, await files.listing(world, marco))).found
+    assert (texts[Path("GUARDRAILS.md")], texts[SOUL]) == (b"rules 1", b"soul 2")
+
+
+async def test_two_who_update_at_once_write_once(
+    world: World, owner: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package(monkeypatch, 1, SOUL=b"soul 1")
+    for turns in range(12):
+        _, owner = await founded(world, f"race-{turns}")
+        package(monkeypatch, 2, SOUL=b"soul 2")
+        updates = [seeds.update(world, owner), later(turns, seeds.update(world, owner))]
+        done, lost = await rivals(*updates)
+        assert not lost
+        assert len(done) == 2
+        scope = (await stacks.defaults(world, owner))[0]
+        assert len(await world.trees.history(scope, SOUL)) == 2
+        package(monkeypatch, 1, SOUL=b"soul 1")
+
+
+async def test_a_secret_in_a_packaged_file_is_never_stored(
+    world: World, owner: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = b"AKIA" + b"IOSFODNN7EXAMPLE"
+    package(monkeypatch, 2, SOUL=b"use " + key)
+    await seeds.update(world, owner)
+    assert key not in (await held(world, owner))["SOUL.md"]
+    assert (await seeds.status(world, owner)).current
+
+
+async def test_what_the_policy_pins_is_pinned_in_the_defaults_too(
+    world: World, owner: Actor
+) -> None:
+    rule = RuleForm("ROUTER.md", FileClass.PINNED)
+    await policies.put(world, owner, PolicyForm(classes=(rule,)))
+    await create(world, owner, NewAgent("marco", "Marco"))
+    await write(world, owner, ROUTER, b"newer")
+    marco = await stacks.agent(world, owner, "marco")
+    shown = await files.look(world, marco, ROUTER)
+    assert await files.content(world, shown) == defaults.FILES["ROUTER.md"]
+
+
+async def test_the_first_tenant_is_seeded_too(world: World) -> None:
+    made = await tenants.bootstrap(world, "a token of forty characters or a bit more")
+    assert made
+    assert await held(world, Actor(made.tenant.id, "x")) == defaults.FILES
