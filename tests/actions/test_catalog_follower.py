@@ -307,6 +307,26 @@ async def test_a_place_that_fails_is_told_tried_again_and_stops_nothing(town: To
     assert logs[0]["said"] == "the place is gone"
 
 
+class Slow(MemoryDepot):
+    """A place that never answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = asyncio.Event()
+
+    async def put(self, contents: Mapping[str, bytes]) -> Mapping[str, str]:
+        self.asked.set()
+        await asyncio.Event().wait()
+        return {}
+
+
+async def test_a_place_that_never_answers_keeps_no_server_from_stopping(town: Town) -> None:
+    depot = Slow()
+    async with keeping(town.world, depot), asyncio.timeout(20):
+        await depot.asked.wait()
+    assert depot.objects == {}
+
+
 async def test_a_catalog_of_others_is_not_touched(town: Town) -> None:
     depot = MemoryDepot()
     await depot.put({"tenants/other/agents/a/workspace/b": b"theirs"})

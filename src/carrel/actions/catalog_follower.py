@@ -45,7 +45,8 @@ async def run_catalog(world: World, depot: Depot, turn: Turn, stop: asyncio.Even
                     follower = Follower(world, depot)
                     await _first(_BESIDE, stop.wait())
                     continue
-                await follower.catch_up(stop)
+                # Called off when told to stop: what is half done then is what a crash would leave.
+                await _first(None, follower.catch_up(), stop.wait())
                 tries = 0
             except Exception as problem:
                 _log.warning("the catalog is held up", **_told(problem))
@@ -74,7 +75,7 @@ class Follower:
         """There may be something of tenants that are no longer there."""
         self._claimed = False
 
-    async def catch_up(self, stop: asyncio.Event | None = None) -> Exported:
+    async def catch_up(self) -> Exported:
         """Do what is due by now. Raises OSError where the place fails, and goes on next time.
 
         A tenant that fails by itself, or in part, is tried again later, and holds up no other.
@@ -86,8 +87,6 @@ class Follower:
         await self._look()
         now = self._world.clock.now()
         for id in [id for id, at in self._due.items() if at <= now]:
-            if stop is not None and stop.is_set():
-                return done
             await self._do(id, done)
         if self._strangers:
             done.deleted += await remove_strangers(self._depot, self._slugs)
@@ -158,12 +157,12 @@ class Follower:
         }
 
 
-async def _first(seconds: float, *waits: Coroutine[Any, Any, Any]) -> bool:
+async def _first(seconds: float | None, *waits: Coroutine[Any, Any, Any]) -> bool:
     """Whether one of these was done before the time was over; the others are called off."""
     tasks = {asyncio.create_task(wait) for wait in waits}
     try:
         done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        return any(task.result() for task in done)
+        return any([task.result() for task in done])
     finally:
         for task in tasks:
             task.cancel()

@@ -28,6 +28,7 @@ _TOGETHER: Final = 16
 """Copies that are under way at once."""
 _REGION: Final = "us-east-1"
 """What servers other than Amazon's take when none is named."""
+_PAGE: Final = 1000
 _LONGEST_KEY: Final = 1024
 _DIGEST: Final = "carrel-sha256"
 """The attribute of an object by which it is known again without reading it."""
@@ -200,7 +201,8 @@ class S3Depot:
                 await obstore.delete_async(self._store, fit)
 
     async def list(self, prefix: str) -> AsyncIterator[tuple[str, Digest | None]]:
-        pages = obstore.list(self._store, prefix=(self._prefix + prefix) or None)
+        within = (self._prefix + prefix) or None
+        pages = obstore.list(self._store, prefix=within, chunk_size=_PAGE)
         while page := await self._next(pages):
             with _explained():
                 digests = await asyncio.gather(*map(self._digest, page))
