@@ -10,6 +10,7 @@ from tests.actions.cast import founded, later, rivals
 from carrel.actions import agents, stacks, templates
 from carrel.actions.agents import NewAgent
 from carrel.core.access import Actor
+from carrel.core.agent import of_template
 from carrel.core.errors import Malformed, Missing, Taken
 from carrel.core.names import Kind, Scope
 from carrel.core.record import Noun, Record
@@ -35,6 +36,7 @@ async def test_an_agent_follows_a_template_by_id_or_slug(world: World) -> None:
         assert agent.body["templateId"] == sales.id
         assert await stacks.agent(world, owner, agent.id) == (
             Scope(owner.tenant, Kind.AGENT, agent.id),
+            Scope(owner.tenant, Kind.PINS, agent.body["pins"]),
             Scope(owner.tenant, Kind.TEMPLATE, sales.id),
             Scope(owner.tenant, Kind.DEFAULTS, ""),
         )
@@ -45,7 +47,8 @@ async def test_an_agent_needs_no_template_but_not_one_that_is_not_there(world: W
     _, other = await founded(world, "globex")
     theirs = await templates.create(world, other, "sales", "Sales")
     agent = await make_agent(world, owner, "marco", "Marco")
-    assert len(await stacks.agent(world, owner, "marco")) == 2
+    kinds = [scope.kind for scope in await stacks.agent(world, owner, "marco")]
+    assert kinds == [Kind.AGENT, Kind.PINS, Kind.DEFAULTS]
     assert (
         agent == await agents.get(world, owner, "marco") == await agents.get(world, owner, agent.id)
     )
@@ -97,7 +100,7 @@ async def test_no_agent_follows_a_template_that_is_deleted_meanwhile(world: Worl
         assert len(done) == 1
         assert type(refused[0]) in {Missing, Taken}
         [kept] = await world.records.get(owner.tenant, Noun.TEMPLATE, [template.id])
-        link = templates.of_template(template.id)
+        link = of_template(template.id)
         followers = await world.records.list(owner.tenant, Noun.AGENT, link=link)
         assert bool(kept) == bool(followers)
 

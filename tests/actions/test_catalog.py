@@ -14,7 +14,8 @@ from tests.worlds import world_of
 
 from carrel.actions import agents, catalogs, files, pins, stacks, templates
 from carrel.actions.agents import NewAgent
-from carrel.actions.catalogs import CLAIM, Exported, export
+from carrel.actions.catalog_keeper import Exported
+from carrel.actions.catalogs import CLAIM, export
 from carrel.actions.files import Intent
 from carrel.adapters.folder import FolderDepot
 from carrel.adapters.memory import MemoryDepot, MemoryStore

@@ -29,6 +29,7 @@ from carrel.core.catalog import AgentFile, ReviewedFile, TemplateFile
 from carrel.core.classes import FileClass
 from carrel.core.lineage import stack_of
 from carrel.core.names import Path, digest
+from carrel.core.overlay import held_entry
 from carrel.core.record import Noun, Record
 from carrel.ports import World
 
@@ -86,7 +87,7 @@ async def read_by_others(world: World, objects: Mapping[str, bytes]) -> None:
 async def _slugs(world: World, agent: Record) -> tuple[str, list[str]]:
     [tenant] = await world.records.get(agent.tenant, Noun.TENANT, [agent.tenant])
     assert tenant
-    id = agent.body["templateId"]
+    id = agent.body.get("templateId")
     [template] = await world.records.get(agent.tenant, Noun.TEMPLATE, [id]) if id else [None]
     return tenant.body["slug"], [*([template.body["slug"]] if template else []), "defaults"]
 
@@ -98,8 +99,7 @@ async def _live(world: World, agent: Record) -> list[str]:
 
 async def _pinned(world: World, agent: Record, path: Path) -> list[str]:
     tenant, beneath = await _slugs(world, agent)
-    [tree] = await world.trees.read(stack_of(agent)[:1], (path,))
-    entry = tree.entry(path)
+    entry = held_entry(path, await world.trees.read(stack_of(agent), (path,)))
     base = entry.base if entry else None
     return [ReviewedFile(tenant, beneath[0], path, base.digest).text] if base else []
 

@@ -21,6 +21,7 @@ from carrel.ports import World
 
 pytestmark = pytest.mark.anyio
 RULES, SOUL, USER, IDENTITY = map(Path, ("GUARDRAILS.md", "SOUL.md", "USER.md", "IDENTITY.md"))
+NOTICE = Path("NOTICE.md")
 ABOUT = (
     b"- **Human:** {{HUMAN_NAME}}, {{HUMAN_TITLE}}, of {{TENANT_NAME}}, served by {{AGENT_NAME}}\n"
 )
@@ -223,7 +224,54 @@ async def test_making_a_file_pinned_holds_it_for_everybody_and_loosening_needs_a
     with pytest.raises(Malformed, match="reason"):
         await policies.put(world, owner, PolicyForm())
     await policies.put(world, owner, PolicyForm(), "it is only a voice")
-    assert await office.source(SOUL) == "agent-override"
+    assert (await office.read(SOUL), await office.source(SOUL)) == (b"changed", "template")
+    await office.write(office.sales, SOUL, b"changed again")
+    await policies.put(world, owner, tight)
+    await office.write(office.sales, SOUL, b"and again")
+    assert await office.read(SOUL) == await office.read(SOUL, "polo") == b"changed again"
+
+
+async def test_a_pin_does_not_come_back_when_its_file_has_gone_meanwhile(office: Office) -> None:
+    world, owner = office.world, office.owner
+    tight = PolicyForm(classes=(RuleForm("NOTICE.md", FileClass.PINNED),))
+    await office.write(office.sales, NOTICE, b"mind the gap")
+    await policies.put(world, owner, tight)
+    await office.hire("polo", "Polo")
+    await policies.put(world, owner, PolicyForm(), "it is only a notice")
+    await files.delete(world, office.sales, NOTICE, owner)
+    for policy in (PolicyForm(), tight):
+        await policies.put(world, owner, policy)
+        for name in ("marco", "polo"):
+            with pytest.raises(Missing):
+                await office.read(NOTICE, name)
+    assert await office.read(RULES, "polo") == b"be good"
+    await office.write(office.sales, NOTICE, b"mind the step")
+    [notice] = [one for one in await pins.status(world, owner, "polo") if one.pin.path == NOTICE]
+    assert (notice.pinned, notice.latest) == (None, b"mind the step")
+
+
+async def test_an_agent_is_made_over_a_guardrail_that_its_template_once_had(
+    office: Office,
+) -> None:
+    await office.write(office.sales, RULES, b"be bold")
+    await files.delete(office.world, office.sales, RULES, office.owner)
+    await office.hire("polo", "Polo")
+    assert await office.read(RULES, "polo") == b"be good"
+
+
+async def test_a_pinned_identity_is_renamed_over_its_pin_and_can_go_back(office: Office) -> None:
+    world, owner = office.world, office.owner
+    await office.write(office.sales, IDENTITY, b"- **Name:** {{AGENT_NAME}}\n- **Vibe:** calm\n")
+    await policies.put(
+        world, owner, PolicyForm(classes=(RuleForm("IDENTITY.md", FileClass.PINNED),))
+    )
+    await office.hire("polo", "Polo")
+    for name in ("marco", "polo"):
+        await agents.patch(world, owner, name, {"name": "Ada"})
+        assert await office.read(IDENTITY, name) == b"- **Name:** Ada\n- **Vibe:** calm\n"
+        assert await office.source(IDENTITY, name) == "agent-override-pinned"
+        await files.delete(world, await office.own(name), IDENTITY, owner)
+        assert await office.source(IDENTITY, name) == "template-pinned"
 
 
 async def test_no_caller_fills_in_a_placeholder_or_frees_a_file_of_a_run(office: Office) -> None:

@@ -25,7 +25,8 @@ from carrel.core.catalog import (
 from carrel.core.classes import Classes, ClassRule, FileClass
 from carrel.core.errors import Malformed
 from carrel.core.names import Kind, Path, Scope, digest
-from carrel.core.tree import Blob, Entry, Head, Tree
+from carrel.core.overlay import Eye
+from carrel.core.tree import Entry, Head, Tree
 from carrel.core.words import free_slug
 
 CLASSES = Classes((ClassRule("rules/*", FileClass.PINNED),))
@@ -142,11 +143,26 @@ def test_overrides_and_managed_files_stand_in_an_agents_workspace_and_pins_do_no
     )
 
     assert own_files(plan) == {
-        *("PLATFORM.md", "CAPABILITIES.md", "USER.md", "SOUL.md", "loosened.md", "empty.md")
+        *("PLATFORM.md", "CAPABILITIES.md", "USER.md", "SOUL.md", "empty.md")
     }
     assert plan[f"{AGENTS}/marco/workspace/PLATFORM.md"] == two
     reviewed = {str(k.path): plan[k.text] for k in map(parse, plan) if isinstance(k, ReviewedFile)}
     assert reviewed == {"GUARDRAILS.md": one, "PLATFORM.md": one, "rules/a.md": one}
+
+
+def test_what_an_agent_was_made_with_stands_until_it_holds_something_else() -> None:
+    first = tree({name: Entry(blob("one"), blob("one")) for name in ("GUARDRAILS.md", "SOUL.md")})
+    accepted = {"GUARDRAILS.md": Entry(blob("two"), blob("two"))}
+    overridden = {"GUARDRAILS.md": Entry(blob("mine"), blob("two"))}
+
+    def reviewed(files: Mapping[str, Entry | None]) -> set[str]:
+        own = Own("marco", tree(files), 7, "sales", first)
+        found = map(parse, catalog.of_agent("acme", CLASSES, own))
+        return {f"{k.path} {k.digest}" for k in found if isinstance(k, ReviewedFile)}
+
+    assert reviewed({}) == {f"GUARDRAILS.md {digest(b'one')}"}
+    assert reviewed(accepted) == reviewed(overridden) == {f"GUARDRAILS.md {digest(b'two')}"}
+    assert reviewed({"GUARDRAILS.md": None}) == reviewed({})
 
 
 def test_pins_stand_under_the_template_that_is_followed_or_under_the_defaults() -> None:
@@ -239,14 +255,11 @@ def test_whoever_reads_the_catalog_gets_what_the_agent_is_served(
     files: dict[str, Entry | None],
 ) -> None:
     """An own object first, else for a pinned file the bytes of its pin."""
-    plan = marco(files)
-    for name, entry in files.items():
-        if entry is None or Path(name) in catalog.ITS_OWN:
-            continue
-        found = plan.get(AgentFile("acme", "marco", Path(name)).text)
-        if found is None:
-            assert CLASSES.of(Path(name)) is FileClass.PINNED
-            assert entry.base is not None
-            found = plan[ReviewedFile("acme", "sales", Path(name), entry.base.digest).text]
-        assert isinstance(found, Blob)
-        assert found == entry.blob
+    plan, layers = marco(files), (tree(files), Tree(Scope("ten_1", Kind.DEFAULTS, ""), 0, {}))
+    workspace = Eye(CLASSES).compose(layers)
+    for path in {Path(name) for name in files} - catalog.ITS_OWN:
+        shown, entry = workspace.files.get(path), files[path.text]
+        found = plan.get(AgentFile("acme", "marco", path).text)
+        if found is None and CLASSES.of(path) is FileClass.PINNED and entry and entry.base:
+            found = plan[ReviewedFile("acme", "sales", path, entry.base.digest).text]
+        assert found == (shown.blob if shown else None)

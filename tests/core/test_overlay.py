@@ -50,7 +50,7 @@ def applied(stack: tuple[Tree, ...], edit: Edit | None) -> tuple[Tree, ...]:
     path = edit.write.path
     for expect in edit.expects:
         [seen] = [tree for tree in stack if tree.scope == expect.scope]
-        assert expect.version == seen.version(path)
+        assert expect.holds(seen.heads.get(path))
     head = Head(path, stack[0].version(path) + 1, stack[0].revision + 1, 0, edit.write.entry)
     return (Tree(stack[0].scope, head.revision, {**stack[0].heads, path: head}), *stack[1:])
 

@@ -140,6 +140,21 @@ def test_every_operation_with_every_id_of_another_tenant_shows_nothing(scene: Sc
     assert everything(scene.planted, scene.ids) == scene.before
 
 
+def test_the_overlay_endpoint_knows_nothing_of_another_tenant(scene: Scene) -> None:
+    url, more = "/api/workspaces/files", {"path": scene.ids[0], "content": "mine", "field": "vibe"}
+    writes = ("put", "delete", "regenerate-map", "update-identity-field")
+    for action in ("list", "get", *writes):
+        for selector in ("agentId", "templateId"):
+            for id in scene.ids:
+                body = {"action": action, selector: id, "includeContent": True, **more}
+                answer = scene.other.post(url, json=body)
+                check(scene, answer)
+                assert answer.status_code == 404
+    body = {"action": "list", "defaults": True, "includeContent": True}
+    check(scene, scene.other.post(url, json=body))
+    assert everything(scene.planted, scene.ids) == scene.before
+
+
 @settings(
     max_examples=150,
     deadline=None,

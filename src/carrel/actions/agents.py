@@ -9,7 +9,6 @@ from typing import Any
 from carrel.actions.keys import of_agent
 from carrel.actions.lineages import variables_of
 from carrel.actions.managed import Kin, identity_file, user_files
-from carrel.actions.pairs import agent_change, facts
 from carrel.actions.records import (
     Drafts,
     Page,
@@ -20,15 +19,18 @@ from carrel.actions.records import (
     insist,
     page,
     shelf,
+    shelves,
 )
 from carrel.actions.rules import Rules, rules_of
-from carrel.core import overlay
 from carrel.core.access import Actor
+from carrel.core.agent import BLANK, agent_change, facts
 from carrel.core.classes import FileClass
+from carrel.core.compose import resolve
 from carrel.core.errors import Missing
-from carrel.core.lineage import stack_of
+from carrel.core.lineage import upstream_of
+from carrel.core.pinset import missing, pinset_of
 from carrel.core.record import Change, Noun, Record, Shelf
-from carrel.core.tree import ReceiptKey, Tree
+from carrel.core.tree import Entry, ReceiptKey, as_seen
 from carrel.core.words import free_slug, line
 from carrel.ports import World
 
@@ -71,6 +73,7 @@ async def create(
         rests = await _rests(world, actor.tenant)
         rules = await rules_of(world, actor.tenant)
         body = {
+            **BLANK,
             "slug": slug,
             "name": name,
             "templateId": await _template(world, actor, new.template),
@@ -81,8 +84,9 @@ async def create(
             "userFile": new.human is not None,
         }
         change = agent_change(actor.tenant, id, body, 0)
+        body["pins"], drafts = await _pins(world, rules, became(change, 0))
+        change = agent_change(actor.tenant, id, body, 0)
         agent = became(change, 0)
-        drafts = await _pins(world, rules, agent)
         if new.human is not None:
             drafts += await _user_file(world, rules, agent)
         at = await commit_changes(
@@ -152,7 +156,7 @@ async def delete(world: World, actor: Actor, name: str, receipt: ReceiptKey | No
 
 async def _rests(world: World, tenant: str) -> list[Shelf]:
     """What names, people and templates a decision is made from."""
-    return [await shelf(world, tenant, noun) for noun in (Noun.TEMPLATE, Noun.PERSON, Noun.TENANT)]
+    return await shelves(world, tenant, (Noun.TEMPLATE, Noun.PERSON, Noun.TENANT))
 
 
 async def _template(world: World, actor: Actor, name: str | None) -> str | None:
@@ -188,22 +192,28 @@ async def _patched(
     return body
 
 
-async def _pins(world: World, rules: Rules, agent: Record) -> Drafts:
-    """Every pinned file beneath, as it is now."""
-    stack = stack_of(agent)
-    beneath = await world.trees.read(stack[1:])
-    layers = (Tree(stack[0], 0, {}), *beneath)
-    paths = sorted({path for tree in beneath for path in tree.heads})
-    pinned = [path for path in paths if rules.policy.classes.of(path) is FileClass.PINNED]
-    edits = [edit for path in pinned if (edit := overlay.pin(layers, path))]
-    expects = tuple(expect for edit in edits for expect in edit.expects)
-    return Drafts(tuple(edit.write for edit in edits), expects)
+async def _pins(world: World, rules: Rules, agent: Record) -> tuple[str | None, Drafts]:
+    """Every pinned file beneath as it is now: the name of the set, and what is new of it."""
+    layers = await world.trees.read(upstream_of(agent))
+    paths = sorted({path for tree in layers for path in tree.heads})
+    pins = {
+        path: Entry(found.blob, found.blob, found.entry.type)
+        for path in paths
+        if rules.policy.classes.of(path) is FileClass.PINNED and (found := resolve(path, layers))
+    }
+    if not pins:
+        return None, Drafts()
+    scope = pinset_of(agent.tenant, pins)
+    [known] = await world.trees.read([scope], pins)
+    seen = tuple(as_seen(tree, path) for tree in layers for path in pins)
+    writes, unwritten = missing(known, pins)
+    return scope.name, Drafts(writes, seen + unwritten)
 
 
 async def _following(world: World, rules: Rules, was: Record, agent: Record) -> Drafts:
     """The files that change with an agent's facts."""
     drafts = Drafts()
-    before, now = facts(was), agent.body
+    before, now = facts(was), facts(agent)
     if before["name"] != now["name"]:
         drafts += await identity_file(world, rules, agent, now["name"])
     told = ("name", "humanPairId", "templateId")

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import structlog
 
-from carrel.actions.catalogs import Exported, claim, project, remove_strangers
+from carrel.actions.catalog_keeper import Exported
+from carrel.actions.catalogs import claim, project, remove_strangers
 from carrel.actions.records import each
 from carrel.core.errors import Refusal
 from carrel.core.event import UPDATED

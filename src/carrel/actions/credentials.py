@@ -39,6 +39,29 @@ async def authenticate(world: World, token: str) -> Actor:
     return actor
 
 
+async def authenticate_service(world: World, token: str, tenant: str) -> Actor:
+    """The same for a service that also names its tenant, by id or slug: that has to be its own.
+
+    Raises Unauthenticated, for keys of people and agents too.
+    """
+    actor = await authenticate(world, token)
+    if actor.kind is not KeyKind.SERVICE or not await _is_called(world, actor.tenant, tenant):
+        raise Unauthenticated(UNKNOWN)
+    return actor
+
+
+async def _is_called(world: World, tenant: str, name: str) -> bool:
+    if name == tenant:
+        return True
+    revision = await world.records.revision()
+    known: str | None = world.memo.find(revision, ("slug", tenant))
+    if known is None:
+        [record] = await world.records.get(tenant, Noun.TENANT, [tenant])
+        known = str(record.body["slug"]) if record else ""
+        world.memo.keep(revision, ("slug", tenant), known)
+    return bool(name) and name == known
+
+
 async def _find(world: World, hashed: str) -> tuple[Actor, str, Moment]:
     [key] = await world.records.named([key_handle(hashed)])
     if key is None or not hmac.compare_digest(str(key.body["hash"]), hashed):

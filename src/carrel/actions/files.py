@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.actions.lineages import eye_of
+from carrel.actions.lineages import eye_of, lineage_of
 from carrel.actions.pens import PLAIN, Intent, Pen, Written, file_of
 from carrel.core.access import Actor
 from carrel.core.compose import File, Workspace, compose, resolve, revisions_etag
 from carrel.core.errors import Missing
-from carrel.core.names import Digest, Path, Stack
+from carrel.core.names import Digest, Kind, Path, Stack
 from carrel.core.overlay import Eye
 from carrel.core.placeholders import render_bytes
 from carrel.core.tree import Head
@@ -87,9 +87,9 @@ async def version(world: World, stack: Stack, path: Path, number: int) -> tuple[
 
 async def etag(world: World, stack: Stack, *more: str) -> str:
     """What a listing is known by: it changes when anything in any layer does, or any name in it."""
-    eye = await eye_of(world, stack)
+    own = stack[0]
+    seen = ((await lineage_of(world, own.tenant, own.name)).key,) if own.kind is Kind.AGENT else ()
     revisions = await world.trees.revisions(stack)
-    seen = () if eye is None else (eye.key,)
     return revisions_etag(zip(stack, revisions, strict=True), *more, *seen)
 
 

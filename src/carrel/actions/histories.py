@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from carrel.actions.lineages import eye_of
 from carrel.actions.records import Page
-from carrel.core.compose import File, resolve
+from carrel.core import overlay
+from carrel.core.classes import FileClass
+from carrel.core.compose import File, Layers, resolve
 from carrel.core.diff import unified
 from carrel.core.errors import Missing
 from carrel.core.names import Path, Scope, Stack
@@ -78,10 +81,17 @@ class Explanation:
 async def explain(world: World, stack: Stack, path: Path) -> Explanation:
     """What every layer says of a path, and why the one that is shown won."""
     layers = await world.trees.read(stack, (path,))
-    winner = resolve(path, layers)
+    eye = await eye_of(world, stack)
     said = tuple(Said(tree.scope, tree.heads.get(path)) for tree in layers)
+    winner = resolve(path, layers) if eye is None else eye.shown(path, layers)
+    if eye is not None and eye.classes.of(path) is not FileClass.LIVE:
+        return Explanation(said, winner, overlay.reason(path, layers, winner))
+    return Explanation(said, winner, _nearest(overlay.unpinned(layers), winner))
+
+
+def _nearest(layers: Layers, winner: File | None) -> str:
     if winner is None:
-        return Explanation(said, None, "no layer has it")
+        return "no layer has it"
     silent = [tree.scope.kind for tree in layers[: winner.depth]]
     because = f"{' and '.join(silent)} say nothing of it" if silent else "it is the nearest layer"
-    return Explanation(said, winner, f"{winner.source.kind} decides, since {because}")
+    return f"{winner.source.kind} decides, since {because}"

@@ -15,7 +15,7 @@ from carrel.actions.records import (
     find_named,
     insist,
     page,
-    shelf,
+    shelves,
 )
 from carrel.core.access import MACHINE, Actor, KeyKind, Permission, Role, granted
 from carrel.core.errors import Forbidden, Malformed, Missing
@@ -159,7 +159,7 @@ def _confined(wanted: Holding) -> frozenset[Permission] | None:
 async def _settled(world: World, actor: Actor, asked: Holding) -> tuple[Holding, list[Shelf]]:
     """The key with its holder found and its worth weighed, and what that rests on."""
     nouns = [noun for noun, id in ((Noun.PERSON, asked.person), (Noun.AGENT, asked.agent)) if id]
-    rests = [await shelf(world, actor.tenant, noun) for noun in nouns]
+    rests = await shelves(world, actor.tenant, nouns)
     role, agent = None, None
     if asked.person is not None:
         role = Role((await find(world, actor.tenant, Noun.PERSON, asked.person)).body["role"])

@@ -18,6 +18,8 @@ class Lineage(Struct, frozen=True):
     agent: Record
     stack: Stack
     eye: Eye
+    key: str
+    """Changes when anything does that is seen differently through its eye."""
 
 
 async def lineage_of(world: World, tenant: str, id: str) -> Lineage:
@@ -27,7 +29,8 @@ async def lineage_of(world: World, tenant: str, id: str) -> Lineage:
     if found is None:
         agent = await find(world, tenant, Noun.AGENT, id)
         classes = (await rules_of(world, tenant)).policy.classes
-        found = Lineage(agent, stack_of(agent), Eye(classes, await variables_of(world, agent)))
+        eye = Eye(classes, await variables_of(world, agent))
+        found = Lineage(agent, stack_of(agent), eye, eye.key)
         world.memo.keep(revision, ("lineage", tenant, id), found)
     return found
 

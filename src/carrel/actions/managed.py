@@ -9,13 +9,15 @@ from msgspec import Struct
 
 from carrel.actions.records import Drafts
 from carrel.actions.rules import Rules
+from carrel.core.classes import FileClass
 from carrel.core.compose import Layers, offered
 from carrel.core.identity import IDENTITY, follows_its_agent, renamed
 from carrel.core.lineage import stack_of
 from carrel.core.names import Path, Scope
+from carrel.core.overlay import held_entry, upstream
 from carrel.core.placeholders import Variables, render_bytes
 from carrel.core.record import Record
-from carrel.core.tree import Blob, Entry, Expect, Tree, Write
+from carrel.core.tree import Blob, Entry, Expect, Tree, Write, as_seen
 from carrel.ports import World
 
 USER: Final = Path("USER.md")
@@ -35,7 +37,7 @@ async def user_files(world: World, rules: Rules, kin: Sequence[Kin]) -> Drafts:
     """
     stacks = [stack_of(one.agent) for one in kin]
     trees = await _trees(world, {scope for stack in stacks for scope in stack}, USER)
-    sources = [offered(USER, [trees[scope] for scope in stack[1:]]) for stack in stacks]
+    sources = [offered(USER, upstream([trees[scope] for scope in stack])) for stack in stacks]
     texts = await world.blobs.get({blob for blob in sources if blob})
     wanted = [
         (stack[0], source, rules.redactor.redact(render_bytes(texts[source.digest], one.words)))
@@ -56,7 +58,9 @@ async def identity_file(world: World, rules: Rules, agent: Record, name: str) ->
     stack = stack_of(agent)
     trees = await _trees(world, stack, IDENTITY)
     layers = [trees[scope] for scope in stack]
-    own, beneath = layers[0].entry(IDENTITY), offered(IDENTITY, layers[1:])
+    own, beneath = layers[0].entry(IDENTITY), offered(IDENTITY, upstream(layers))
+    if rules.policy.classes.of(IDENTITY) is FileClass.PINNED:
+        own = held_entry(IDENTITY, layers)
     seen = _seen(layers, IDENTITY)
     source = own.blob if own else beneath
     if source is None:
@@ -78,7 +82,7 @@ async def _trees(world: World, scopes: Iterable[Scope], path: Path) -> Mapping[S
 
 
 def _seen(trees: Iterable[Tree], path: Path) -> tuple[Expect, ...]:
-    return tuple(Expect(tree.scope, path, tree.version(path)) for tree in trees)
+    return tuple(as_seen(tree, path) for tree in trees)
 
 
 def _differs(entry: Entry | None, blob: Blob) -> bool:

@@ -2,46 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
 
 from carrel.actions.lineages import words
 from carrel.actions.managed import Kin, user_files
 from carrel.actions.records import Drafts, each, find
 from carrel.actions.rules import Rules
-from carrel.actions.templates import of_template
-from carrel.core.record import Change, Noun, Record, handle
+from carrel.core.agent import USER_FILES, agent_change, facts, of_human
+from carrel.core.record import Change, Noun, Record
 from carrel.ports import World
-
-USER_FILES: Final = "user-file"
-"""The link under which the agents are listed that have a USER.md of their own."""
-
-_BLANK: Final[Mapping[str, Any]] = {
-    "humanPairId": None,
-    "isShared": False,
-    "ownerId": None,
-    "config": {},
-    "userFile": False,
-}
-
-
-def of_human(id: str) -> str:
-    """The link under which the agents are listed that work for a person."""
-    return f"human:{id}"
-
-
-def facts(agent: Record) -> dict[str, Any]:
-    """What is known of an agent, also of one that is older than some of these facts."""
-    return {**_BLANK, **agent.body}
-
-
-def agent_change(tenant: str, id: str, body: Mapping[str, Any], expected: int) -> Change:
-    """An agent as it should become, with the names that follow from that."""
-    links = [of_template(body["templateId"])] if body["templateId"] else []
-    links += [of_human(body["humanPairId"])] if body["humanPairId"] else []
-    links += [USER_FILES] if body["userFile"] else []
-    slug = handle(tenant, Noun.AGENT, "slug", body["slug"])
-    return Change(tenant, Noun.AGENT, id, body, expected, handles=(slug,), links=tuple(links))
 
 
 async def person_changed(world: World, rules: Rules, person: Record) -> Drafts:

@@ -19,6 +19,7 @@ from carrel.actions.records import (
     insist,
     page,
     shelf,
+    shelves,
 )
 from carrel.actions.rules import rules_of
 from carrel.core.access import Actor, Role
@@ -132,7 +133,7 @@ async def delete(world: World, actor: Actor, id: str, receipt: ReceiptKey | None
     """Remove a person and every key they hold. Raises Taken for the last owner."""
 
     async def attempt() -> None:
-        rests = [await shelf(world, actor.tenant, noun) for noun in _HOLDINGS]
+        rests = await shelves(world, actor.tenant, _HOLDINGS)
         was = await get(world, actor, id)
         rests += await _on_owners(world, actor, {was.body["role"]})
         await _spare_the_last_owner(world, was, rests)

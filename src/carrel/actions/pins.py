@@ -11,14 +11,15 @@ from msgspec import Struct
 
 from carrel.actions.records import find_named, shelf
 from carrel.actions.rules import Rules, rules_of
-from carrel.actions.templates import of_template
 from carrel.core import overlay
 from carrel.core.access import Actor, KeyKind, Role
+from carrel.core.agent import of_template
 from carrel.core.classes import FileClass
+from carrel.core.compose import Layers
 from carrel.core.edit import Edit
 from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Refusal
 from carrel.core.lineage import stack_of
-from carrel.core.names import Digest, Path, Stack
+from carrel.core.names import Digest, Kind, Path, Stack
 from carrel.core.overlay import Pin
 from carrel.core.record import Noun, Record, Shelf
 from carrel.core.tree import Applied, Commit, Head, ReceiptKey, Tree
@@ -82,7 +83,7 @@ async def accept(
         decided = overlay.accept(layers, path, reviewed)
         if decided is None:
             return overlay.pin_of(path, layers)
-        head = await review.commit(decided, _accepting(layers[0], decided))
+        head = await review.commit(decided, _accepting(layers, decided))
         if head is not None:
             return _after(stack, layers, path, head)
     raise Busy(f"{path} is being changed by many others")
@@ -123,7 +124,7 @@ async def _accepted(
             break
         review = await _review(review.world, review.actor, review.path)
         found = await review.world.records.get(review.actor.tenant, Noun.AGENT, lost)
-        again = [agent for agent in found if agent and agent.body["templateId"] == template]
+        again = [agent for agent in found if agent and agent.body.get("templateId") == template]
         for id in set(lost) - {agent.id for agent in again}:
             results[id] = Reviewed(id, problem=Missing("it follows the template no longer"))
     return [results[agent.id] for agent in agents]
@@ -142,11 +143,9 @@ async def roll_back(
         review = await _review(world, actor, path, receipt)
         stack = stack_of(await _agent(world, actor, name))
         layers = await world.trees.read(stack, (path,))
-        earlier = await _earlier(world, stack, layers[0], path, version)
+        earlier = await _earlier(world, layers, path, version)
         decided = overlay.roll_back(layers, path, earlier)
-        why = (
-            f"roll {path.text} back to its version {earlier.version}{_from_to(layers[0], decided)}"
-        )
+        why = f"roll {path.text} back to its version {earlier.version}{_from_to(layers, decided)}"
         head = await review.commit(decided, why)
         if head is not None:
             return _after(stack, layers, path, head)
@@ -187,7 +186,7 @@ class _Review:
                 continue
             results[id] = Reviewed(id)
             if decided is not None:
-                commits[id] = self._commit(decided, f"{_accepting(layers[0], decided)}, for all")
+                commits[id] = self._commit(decided, f"{_accepting(layers, decided)}, for all")
         for start in range(0, len(commits), _AT_ONCE):
             some = dict(islice(commits.items(), start, start + _AT_ONCE))
             outcomes = await self.world.trees.commit(list(some.values()))
@@ -224,13 +223,13 @@ async def _review(
     return _Review(world, actor, path, rules, rests, receipt)
 
 
-def _accepting(own: Tree, decided: Edit) -> str:
-    return f"accept {decided.write.path.text}{_from_to(own, decided)}"
+def _accepting(layers: Layers, decided: Edit) -> str:
+    return f"accept {decided.write.path.text}{_from_to(layers, decided)}"
 
 
-def _from_to(own: Tree, decided: Edit) -> str:
+def _from_to(layers: Layers, decided: Edit) -> str:
     """What was reviewed before and what is now, for the history and the audit."""
-    write, was = decided.write, own.entry(decided.write.path)
+    write, was = decided.write, overlay.held_entry(decided.write.path, layers)
     assert write.entry and write.entry.base
     before = was.base.digest if was and was.base else "nothing"
     return f", from {before} to {write.entry.base.digest}"
@@ -243,21 +242,28 @@ async def _agent(world: World, actor: Actor, name: str) -> Record:
     return found
 
 
-def _after(stack: Stack, layers: Sequence[Tree], path: Path, head: Head) -> Pin:
+def _after(stack: Stack, layers: Layers, path: Path, head: Head) -> Pin:
     own = Tree(stack[0], head.revision, {path: head})
     return overlay.pin_of(path, (own, *layers[1:]))
 
 
-async def _earlier(world: World, stack: Stack, own: Tree, path: Path, version: int | None) -> Head:
+async def _earlier(world: World, layers: Layers, path: Path, version: int | None) -> Head:
     """The version that is asked for, or the newest that was reviewed to be something else."""
     if version is not None:
-        [found] = await world.trees.versions([(stack[0], path, version)])
+        [found] = await world.trees.versions([(layers[0].scope, path, version)])
         if found is None:
             raise Missing(f"there is no version {version} of {path}")
         return found.head
-    entry = own.entry(path)
-    for line in await world.trees.history(stack[0], path):
-        said = line.head.entry
+    entry = overlay.held_entry(path, layers)
+    heads = [line.head for line in await world.trees.history(layers[0].scope, path)]
+    heads += [head for tree in layers[1:] if (head := _first_pin(tree, path))]
+    for head in heads:
+        said = head.entry
         if said and said.base and (entry is None or said.base != entry.base):
-            return line.head
+            return head
     raise Missing(f"{path} was never reviewed to be anything else")
+
+
+def _first_pin(tree: Tree, path: Path) -> Head | None:
+    """What the agent was made with."""
+    return tree.heads.get(path) if tree.scope.kind is Kind.PINS else None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
 
-from carrel.actions.records import Drafts, commit_changes, each, insist, shelf
+from carrel.actions.records import Drafts, commit_changes, each, insist, shelves
 from carrel.core import overlay
 from carrel.core.access import Actor
+from carrel.core.agent import agent_change, facts
 from carrel.core.classes import (
     LONGEST_PATTERN,
     MOST_RULES,
@@ -17,12 +19,15 @@ from carrel.core.classes import (
     FileClass,
     checked_pattern,
 )
+from carrel.core.edit import Edit
 from carrel.core.errors import Malformed
 from carrel.core.lineage import stack_of
-from carrel.core.names import Kind, Scope
+from carrel.core.names import Kind, Path, Scope
+from carrel.core.pinset import pinset_of
 from carrel.core.policy import AGENT_WRITABLE, SHARED, Limits, Policy
 from carrel.core.record import Change, Noun, Record
 from carrel.core.redaction import ShapeMode
+from carrel.core.tree import Write
 from carrel.core.words import line
 from carrel.ports import World
 
@@ -103,39 +108,51 @@ async def put(world: World, actor: Actor, form: PolicyForm, why: str = "") -> Po
         checked_pattern(pattern)
 
     async def attempt() -> PolicyForm:
-        rests = [
-            await shelf(world, actor.tenant, noun)
-            for noun in (Noun.AGENT, Noun.TEMPLATE, Noun.POLICY)
-        ]
+        rests = await shelves(world, actor.tenant, (Noun.AGENT, Noun.TEMPLATE, Noun.POLICY))
         [was] = await world.records.get(actor.tenant, Noun.POLICY, [POLICY_ID])
         before, after = policy_of(was).classes, _classes(form)
-        drafts = await _pinned(world, actor.tenant, before, after)
+        changes, drafts = await _pinned(world, actor.tenant, before, after)
         if not why and await _loosens(world, actor.tenant, before, after):
             raise Malformed("making a pinned file live needs a reason")
         change = Change(actor.tenant, Noun.POLICY, POLICY_ID, msgspec.to_builtins(form))
         reason = f"change the policy: {line(why, 'reason')}" if why else "change the policy"
-        await commit_changes(world, actor.name, reason, [change], shelves=rests, drafts=drafts)
+        changes = [change, *changes]
+        await commit_changes(world, actor.name, reason, changes, shelves=rests, drafts=drafts)
         return form
 
     return await insist(attempt)
 
 
-async def _pinned(world: World, tenant: str, before: Classes, after: Classes) -> Drafts:
+async def _pinned(
+    world: World, tenant: str, before: Classes, after: Classes
+) -> tuple[Sequence[Change], Drafts]:
     """A pin for every agent of every file that was free and is pinned from now on."""
     if before == after:
-        return Drafts()
+        return (), Drafts()
     agents = [agent async for agent in each(world, tenant, Noun.AGENT)]
     stacks = [stack_of(agent) for agent in agents]
     scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
     trees = dict(zip(scopes, await world.trees.read(scopes), strict=True)) if scopes else {}
-    edits = []
-    for stack in stacks:
+    changes: list[Change] = []
+    edits: list[Edit] = []
+    writes: dict[tuple[Scope, Path], Write] = {}
+    for agent, stack in zip(agents, stacks, strict=True):
         layers = [trees[scope] for scope in stack]
         paths = sorted({path for tree in layers for path in tree.heads})
-        decided = [overlay.pin(layers, path) for path in before.tightened(after, paths)]
-        edits += [edit for edit in decided if edit]
+        tightened = before.tightened(after, paths)
+        edits += [edit for path in tightened if (edit := overlay.pin(layers, path))]
+        if forgotten := overlay.resurfacing(layers, tightened):
+            said = {path: layers[1].entry(path) for path in layers[1].heads}
+            kept = {path: pin for path, pin in said.items() if pin and path not in forgotten}
+            pins = pinset_of(tenant, kept)
+            changes.append(_with_pins(agent, pins.name if kept else None))
+            writes |= {(pins, path): Write(pins, path, kept[path]) for path in kept}
     expects = tuple(dict.fromkeys(expect for edit in edits for expect in edit.expects))
-    return Drafts(tuple(edit.write for edit in edits), expects)
+    return changes, Drafts((*(edit.write for edit in edits), *writes.values()), expects)
+
+
+def _with_pins(agent: Record, pins: str | None) -> Change:
+    return agent_change(agent.tenant, agent.id, {**facts(agent), "pins": pins}, agent.revision)
 
 
 async def _loosens(world: World, tenant: str, before: Classes, after: Classes) -> bool:

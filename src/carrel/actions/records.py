@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -86,8 +86,15 @@ async def shelf(world: World, tenant: str, noun: Noun) -> Shelf:
 
     Every decision made from what is read afterwards is refused if any of them changes meanwhile.
     """
-    [revision] = await world.records.shelves([(tenant, noun)])
-    return Shelf(tenant, noun, revision)
+    [found] = await shelves(world, tenant, (noun,))
+    return found
+
+
+async def shelves(world: World, tenant: str, nouns: Iterable[Noun]) -> list[Shelf]:
+    """The same for several nouns."""
+    asked = tuple(nouns)
+    seen = await world.records.shelves([(tenant, noun) for noun in asked])
+    return [Shelf(tenant, noun, at) for noun, at in zip(asked, seen, strict=True)]
 
 
 async def insist(attempt: Callable[[], Awaitable[Item]]) -> Item:

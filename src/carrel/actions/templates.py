@@ -14,16 +14,12 @@ from carrel.actions.records import (
     shelf,
 )
 from carrel.core.access import Actor
+from carrel.core.agent import of_template
 from carrel.core.errors import Taken
 from carrel.core.record import Change, Noun, Record, handle
 from carrel.core.tree import ReceiptKey
 from carrel.core.words import free_slug, line
 from carrel.ports import World
-
-
-def of_template(id: str) -> str:
-    """The link under which the agents that follow a template are listed."""
-    return f"template:{id}"
 
 
 async def get(world: World, actor: Actor, name: str) -> Record:

@@ -9,7 +9,7 @@ from carrel.actions import keys, people, seeds
 from carrel.actions.credentials import hash_of, key_handle
 from carrel.actions.pairs import tenant_renamed
 from carrel.actions.people import Profile
-from carrel.actions.records import became, commit_changes, find, insist, shelf
+from carrel.actions.records import became, commit_changes, find, insist, shelves
 from carrel.actions.rules import rules_of
 from carrel.core.access import Actor, KeyKind, Role
 from carrel.core.errors import Missing, Taken
@@ -121,7 +121,7 @@ async def rename(
         if was.body["name"] == name:
             return was
         change = _change(was.id, was.revision, was.body["slug"], name)
-        rests = [await shelf(world, was.id, noun) for noun in (Noun.AGENT, Noun.PERSON)]
+        rests = await shelves(world, was.id, (Noun.AGENT, Noun.PERSON))
         rules = await rules_of(world, was.id)
         at = await commit_changes(
             world,

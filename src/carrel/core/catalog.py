@@ -120,12 +120,13 @@ class Layer(Struct, frozen=True):
 
 
 class Own(Struct, frozen=True):
-    """An agent with its tree, and the slug of the template that it follows."""
+    """An agent with its tree, the pins that it was made with, and its template's slug."""
 
     slug: str
     tree: Tree
     created: Moment
     template: str = DEFAULTS
+    pins: Tree | None = None
 
 
 def of_layer(tenant: str, classes: Classes, layer: Layer, seeded: int = 0) -> Plan:
@@ -150,17 +151,24 @@ def of_agent(tenant: str, classes: Classes, own: Own) -> Plan:
     A pin that is not overridden is only among what was reviewed.
     """
     plan: dict[str, Blob | bytes] = {}
+    for path, pin in _held(classes, own):
+        plan[ReviewedFile(tenant, own.template, path, pin.digest).text] = pin
     stands: list[Head] = []
     for path, entry in _entries(own.tree):
-        pinned = classes.of(path) is FileClass.PINNED
-        if pinned and entry.base is not None:
-            plan[ReviewedFile(tenant, own.template, path, entry.base.digest).text] = entry.base
-        if path in ITS_OWN or (pinned and entry.blob == entry.base):
-            continue
-        plan[AgentFile(tenant, own.slug, path).text] = entry.blob
-        stands.append(own.tree.heads[path])
+        managed = classes.of(path) is FileClass.MANAGED
+        if path not in ITS_OWN and (managed or entry.blob != entry.base):
+            plan[AgentFile(tenant, own.slug, path).text] = entry.blob
+            stands.append(own.tree.heads[path])
     plan[AgentFile(tenant, own.slug, MANIFEST).text] = manifest(stands, own.created)
     return plan
+
+
+def _held(classes: Classes, own: Own) -> Iterator[tuple[Path, Blob]]:
+    """What each pinned file was reviewed to be: what an agent says itself goes before its pins."""
+    first = dict(_entries(own.pins)) if own.pins is not None else {}
+    for path, entry in sorted({**first, **dict(_entries(own.tree))}.items()):
+        if entry.base is not None and classes.of(path) is FileClass.PINNED:
+            yield path, entry.base
 
 
 def left_out(tree: Tree) -> tuple[Path, ...]:

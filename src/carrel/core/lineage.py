@@ -7,7 +7,14 @@ from carrel.core.record import Record
 
 
 def stack_of(agent: Record) -> Stack:
-    """An agent's own files over its template's over the defaults."""
-    own, template = Scope(agent.tenant, Kind.AGENT, agent.id), agent.body["templateId"]
-    beneath = (Scope(agent.tenant, Kind.TEMPLATE, template),) if template else ()
-    return (own, *beneath, Scope(agent.tenant, Kind.DEFAULTS, ""))
+    """An agent's own files and its pins over its template's files over the defaults."""
+    tenant, pins = agent.tenant, agent.body.get("pins")
+    reviewed = (Scope(tenant, Kind.PINS, pins),) if pins else ()
+    return (Scope(tenant, Kind.AGENT, agent.id), *reviewed, *upstream_of(agent))
+
+
+def upstream_of(agent: Record) -> Stack:
+    """The layers that an agent inherits from."""
+    template = agent.body.get("templateId")
+    followed = (Scope(agent.tenant, Kind.TEMPLATE, template),) if template else ()
+    return (*followed, Scope(agent.tenant, Kind.DEFAULTS, ""))

@@ -29,10 +29,19 @@ _PLAIN: Final = re.compile(
 _WIRE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,255}")
 _SLUG: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_HEX: Final = re.compile("[0-9a-f]{64}")
 
 
 def digest(content: bytes) -> Digest:
     return Digest("sha256:" + hashlib.sha256(content).hexdigest())
+
+
+def digest_named(text: str) -> Digest:
+    """A digest as people pass it on: 64 hex digits, with or without what they are. Or Malformed."""
+    plain = text.removeprefix("sha256:")
+    if not _HEX.fullmatch(plain):
+        raise Malformed(f"{_shown(text)} is not a SHA-256 in hex")
+    return Digest(f"sha256:{plain}")
 
 
 class Path(Struct, frozen=True, order=True, gc=False, cache_hash=True):
@@ -101,6 +110,8 @@ class Kind(StrEnum):
     """What a scope belongs to."""
 
     AGENT = "agent"
+    PINS = "pins"
+    """What many agents were given as reviewed when they were made: see core/pinset.py."""
     TEMPLATE = "template"
     DEFAULTS = "defaults"
     WORKSPACE = "workspace"

@@ -1,12 +1,13 @@
 """An agent's files over its template's over the defaults: what is shown, and how it may change.
 
 An entry says it all: a pin is one whose blob equals its base, an override one whose blob differs,
-and an update is offered where the base differs from what lies beneath now.
+and an update is offered where the base differs from what lies beneath now. The pins that an agent
+was made with may stand in a layer right beneath its own, shared with others (core/pinset.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -19,7 +20,7 @@ from carrel.core.edit import Condition, Edit
 from carrel.core.errors import Forbidden, Missing, Stale
 from carrel.core.names import Digest, Kind, Path
 from carrel.core.placeholders import Variables
-from carrel.core.tree import MARKDOWN, Blob, Entry, Expect, Head, Write
+from carrel.core.tree import MARKDOWN, Blob, Entry, Head, Tree, Write, as_seen
 
 _RULE: Final = "class:"
 
@@ -88,7 +89,9 @@ class Eye(Struct, frozen=True):
         file_class = self.classes.of(path)
         if file_class is FileClass.PINNED:
             return _pinned(path, layers)
-        file = resolve(path, layers)
+        file = resolve(path, unpinned(layers))
+        if file and file.depth == 0 and file_class is FileClass.LIVE and _is_pin(file.entry):
+            file = resolve(path, (replace(layers[0], heads={}), *upstream(layers)))
         if file is None:
             return None
         own = file.source.kind is Kind.AGENT
@@ -107,29 +110,78 @@ class Eye(Struct, frozen=True):
         return Workspace(found, etag_of(layers))
 
 
-def _pinned(path: Path, layers: Layers) -> File | None:
+def upstream(layers: Layers) -> Layers:
+    """The layers that an agent inherits from: not its own, and not its pins."""
+    return layers[2:] if len(layers) > 1 and layers[1].scope.kind is Kind.PINS else layers[1:]
+
+
+def unpinned(layers: Layers) -> Layers:
+    """The layers that decide of a file that is not pinned."""
+    return (*layers[:1], *upstream(layers))
+
+
+def own_entry(path: Path, layers: Layers) -> Entry | None:
+    """What an agent says itself of a live file. A pin from when it was pinned says nothing more."""
+    entry = layers[0].entry(path)
+    return None if entry is None or _is_pin(entry) else entry
+
+
+def _is_pin(entry: Entry) -> bool:
+    return entry.blob == entry.base
+
+
+def held(path: Path, layers: Layers) -> tuple[Tree, Head | None]:
+    """What an agent holds of a pinned file, and in which layer: its own goes before its pins."""
     own = layers[0]
-    head = own.heads.get(path)
+    if own.entry(path) is None and len(layers) > 1 and layers[1].scope.kind is Kind.PINS:
+        return layers[1], layers[1].heads.get(path)
+    return own, own.heads.get(path)
+
+
+def held_entry(path: Path, layers: Layers) -> Entry | None:
+    _, head = held(path, layers)
+    return head.entry if head else None
+
+
+def _pinned(path: Path, layers: Layers) -> File | None:
+    tree, head = held(path, layers)
     if head is None or head.entry is None:
         return None
     entry = head.entry
-    latest = offered(path, layers[1:])
-    upstream = latest if latest is not None and latest != entry.base else None
-    tag = file_etag(head.version, own.scope, alone=len(layers) == 1)
-    origin = Source.PIN if entry.blob == entry.base else Source.PINNED_OVERRIDE
-    return File(head, entry, own.scope, 0, tag, upstream, FileClass.PINNED, origin)
+    latest = offered(path, upstream(layers))
+    newer = latest if latest is not None and latest != entry.base else None
+    tag = file_etag(head.version, tree.scope, alone=len(layers) == 1)
+    origin = Source.PIN if _is_pin(entry) else Source.PINNED_OVERRIDE
+    return File(head, entry, tree.scope, 0, tag, newer, FileClass.PINNED, origin)
 
 
 def pin_of(path: Path, layers: Layers) -> Pin:
-    head = layers[0].heads.get(path)
+    _, head = held(path, layers)
     entry = head.entry if head else None
     return Pin(
         path,
         pinned=entry.base if entry else None,
-        latest=offered(path, layers[1:]),
+        latest=offered(path, upstream(layers)),
         overridden=entry is not None and entry.blob != entry.base,
         version=head.version if head else 0,
     )
+
+
+def reason(path: Path, layers: Layers, shown: File | None) -> str:
+    """Why an agent is shown what it is of a file that does not simply follow."""
+    if shown is None:
+        waits = offered(path, upstream(layers)) is not None
+        return "it is pinned, and waits for its first review" if waits else "no layer has it"
+    match shown.origin:
+        case Source.PIN:
+            told = "it is pinned: this is what was reviewed"
+        case Source.PINNED_OVERRIDE:
+            told = "it is pinned, and overridden for this agent alone"
+        case Source.OVERRIDE:
+            return "it is managed: written from the profile of the paired human"
+        case _:
+            return f"it is managed; until there is a human, {shown.origin} decides"
+    return told if shown.upstream is None else f"{told}; something newer waits for a review"
 
 
 class Wanted(Struct, frozen=True):
@@ -153,8 +205,10 @@ def put(layers: Layers, path: Path, wanted: Wanted, eye: Eye, condition: Conditi
     if file_class is FileClass.PINNED:
         if not wanted.accepted:
             raise Forbidden(f"{path} is pinned: changing it here needs acceptTemplateUpdate: true")
-        return _edit(layers, path, Entry(wanted.blob, _own_base(layers, path), wanted.type))
-    beneath = offered(path, layers[1:])
+        known = held_entry(path, layers)
+        base = known.base if known else None
+        return _edit(layers, path, Entry(wanted.blob, base, wanted.type))
+    beneath = offered(path, upstream(layers))
     if wanted.blob == beneath:
         own = layers[0].entry(path)
         return None if own is None else _edit(layers, path, None)
@@ -170,10 +224,11 @@ def delete(layers: Layers, path: Path, eye: Eye, condition: Condition) -> Edit:
     condition.check(path, eye.shown(path, layers))
     if file_class is FileClass.MANAGED:
         raise Forbidden(f"{path} is managed: it is written from the profile of the paired human")
-    entry = layers[0].entry(path)
+    pinned = file_class is FileClass.PINNED
+    entry = held_entry(path, layers) if pinned else own_entry(path, layers)
     if entry is None:
         raise Missing(f"there is no {path} here to delete")
-    if file_class is not FileClass.PINNED or entry.base is None:
+    if not pinned or entry.base is None:
         return _edit(layers, path, None)
     if entry.blob == entry.base:
         raise Missing(f"{path} is as it was reviewed: there is nothing to take back")
@@ -186,13 +241,13 @@ def accept(layers: Layers, path: Path, reviewed: Digest) -> Edit | None:
     None where that is so already. Raises Missing where there is nothing to take, and Stale where it
     is no longer what was reviewed.
     """
-    latest = offered(path, layers[1:])
+    latest = offered(path, upstream(layers))
     if latest is None:
         raise Missing(f"there is no {path} to accept")
     if latest.digest != reviewed:
         version = layers[0].version(path)
         raise Stale(f"{path} has changed since it was reviewed: review it again", version)
-    entry = layers[0].entry(path)
+    entry = held_entry(path, layers)
     if entry is not None and entry.blob == entry.base == latest:
         return None
     return _edit(layers, path, Entry(latest, latest, _type_beneath(layers, path)))
@@ -200,13 +255,26 @@ def accept(layers: Layers, path: Path, reviewed: Digest) -> Edit | None:
 
 def pin(layers: Layers, path: Path) -> Edit | None:
     """Hold an agent at what it has now, as its file becomes pinned; None if there is nothing."""
-    latest = offered(path, layers[1:])
-    entry = layers[0].entry(path)
+    latest = offered(path, upstream(layers))
+    entry = own_entry(path, layers)
     if entry is not None:
         return None if entry.base == latest else _edit(layers, path, _rebased(entry, latest))
+    stale = layers[0].entry(path)
     if latest is None:
+        return _edit(layers, path, None) if stale else None
+    if stale is not None and stale.blob == latest:
         return None
     return _edit(layers, path, Entry(latest, latest, _type_beneath(layers, path)))
+
+
+def resurfacing(layers: Layers, paths: Iterable[Path]) -> Sequence[Path]:
+    """Paths of which an agent has nothing now, and would have an old pin if they were pinned."""
+    own, pins = layers[0], layers[1] if len(layers) > 1 else None
+    if pins is None or pins.scope.kind is not Kind.PINS:
+        return ()
+    beneath = upstream(layers)
+    absent = [path for path in paths if own.entry(path) is None and not offered(path, beneath)]
+    return [path for path in absent if pins.entry(path)]
 
 
 def roll_back(layers: Layers, path: Path, earlier: Head) -> Edit:
@@ -222,17 +290,12 @@ def _rebased(entry: Entry, base: Blob | None) -> Entry:
     return Entry(entry.blob, base, entry.type)
 
 
-def _own_base(layers: Layers, path: Path) -> Blob | None:
-    entry = layers[0].entry(path)
-    return entry.base if entry else None
-
-
 def _type_beneath(layers: Layers, path: Path) -> str:
-    entries = (tree.entry(path) for tree in layers[1:])
+    entries = (tree.entry(path) for tree in upstream(layers))
     return next((entry.type for entry in entries if entry), MARKDOWN)
 
 
 def _edit(layers: Layers, path: Path, entry: Entry | None) -> Edit:
     """Everything that was read becomes an expectation."""
-    seen = tuple(Expect(tree.scope, path, tree.version(path)) for tree in layers)
+    seen = tuple(as_seen(tree, path) for tree in layers)
     return Edit(seen, Write(layers[0].scope, path, entry))

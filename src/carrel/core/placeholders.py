@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cache
+from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
@@ -35,7 +36,7 @@ _RULES: Final = b"1"
 _TOKEN: Final = re.compile(r"\{\{(" + "|".join(TOKENS) + r")\}\}(?=([.)](?:\s|\Z))?)")
 
 
-class Variables(Struct, frozen=True, gc=False):
+class Variables(Struct, frozen=True, gc=False, cache_hash=True):
     """What the placeholders stand for, as people wrote it."""
 
     agent_name: str | None = None
@@ -46,24 +47,31 @@ class Variables(Struct, frozen=True, gc=False):
     human_timezone: str | None = None
     human_pronouns: str | None = None
 
-    def shown(self, token: str) -> str:
-        """What is written in place of one of TOKENS."""
-        value: str | None = getattr(self, token.lower())
-        return sanitised(value)
+    @property
+    def shown(self) -> Mapping[str, str]:
+        """What is written in place of each of TOKENS."""
+        return _prepared(self)[0]
 
     @property
     def key(self) -> str:
         """Changes whenever any text that is rendered with these could."""
-        written = b"\n".join((_RULES, *(self.shown(token).encode() for token in TOKENS)))
-        return sha256(written).hexdigest()[:32]
+        return _prepared(self)[1]
+
+
+@lru_cache(maxsize=4096)
+def _prepared(variables: Variables) -> tuple[Mapping[str, str], str]:
+    """Sanitised once for all the files of a workspace, and named by what came of it."""
+    shown = {token: sanitised(getattr(variables, token.lower())) for token in TOKENS}
+    written = b"\n".join((_RULES, *(value.encode() for value in shown.values())))
+    return shown, sha256(written).hexdigest()[:32]
 
 
 def render(text: str, variables: Variables) -> str:
     """The text with its placeholders filled in, in one pass: values are never looked at again."""
-    shown = cache(variables.shown)
+    shown = variables.shown
 
     def filled(token: re.Match[str]) -> str:
-        value = shown(token[1])
+        value = shown[token[1]]
         return f"{value}\\" if token[2] and _counts_a_list(value, token) else value
 
     return _TOKEN.sub(filled, text)

@@ -102,6 +102,12 @@ class Expect(Struct, frozen=True, gc=False):
         return self.live is None or self.live == bool(found and found.entry)
 
 
+def as_seen(tree: Tree, path: Path) -> Expect:
+    """That a path still is as a tree showed it; a listing shows nothing of one that was deleted."""
+    head = tree.heads.get(path)
+    return Expect(tree.scope, path, head.version) if head else Expect(tree.scope, path, live=False)
+
+
 class Write(Struct, frozen=True, gc=False):
     scope: Scope
     path: Path

@@ -18,6 +18,7 @@ from carrel.faces.rest import (
     agents,
     audit,
     defaults,
+    dialect,
     discovery,
     documents,
     events,
@@ -66,6 +67,7 @@ _NOUNS: Final = (
     agents,
     pins,
     defaults,
+    dialect,
     audit,
     signin,
     web,
@@ -84,9 +86,18 @@ def authenticator(world: World, settings: Settings) -> Callable[[Headers], Any]:
     issuer = issuer_of(settings)
 
     async def authenticate(headers: Headers) -> Actor:
-        given = headers.get(b"authorization", b"").decode("latin-1")
-        token = given[7:].strip()
-        if given[:7].lower() != "bearer " or not token:
+        """By the Authorization, else by a service's own lane of x-api-key and x-tenant-id."""
+        key = headers.get(b"x-api-key")
+        try:
+            return await of_token(_token(headers.get(b"authorization", b"")))
+        except Unauthenticated:
+            if key is None:
+                raise
+        tenant = headers.get(b"x-tenant-id", b"").decode("latin-1").strip()
+        return await credentials.authenticate_service(world, key.decode("latin-1"), tenant)
+
+    async def of_token(token: str) -> Actor:
+        if not token:
             raise Unauthenticated(credentials.UNKNOWN)
         if platform and hmac.compare_digest(credentials.hash_of(token), platform):
             return PLATFORM
@@ -95,6 +106,14 @@ def authenticator(world: World, settings: Settings) -> Callable[[Headers], Any]:
         return await credentials.authenticate(world, token)
 
     return authenticate
+
+
+def _token(header: bytes) -> str:
+    """What an Authorization header carries, with the word Bearer before it or without any."""
+    given = header.decode("latin-1").strip()
+    if given[:7].lower() == "bearer ":
+        return given[7:].strip()
+    return "" if " " in given else given
 
 
 class Server:

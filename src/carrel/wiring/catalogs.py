@@ -7,7 +7,8 @@ from pathlib import Path as File
 from urllib.parse import unquote, urlsplit
 
 from carrel.actions.catalog_follower import run_catalog
-from carrel.actions.catalogs import Exported, export
+from carrel.actions.catalog_keeper import Exported
+from carrel.actions.catalogs import export
 from carrel.actions.watching import Watch
 from carrel.adapters.folder import FolderDepot
 from carrel.adapters.sqlite.turn import FileTurn

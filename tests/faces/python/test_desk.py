@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path as File
 
@@ -13,19 +12,6 @@ import carrel
 from carrel.faces.python import Carrel, Feed, Limits, Policy
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=["directory", "postgres"])
-def where(request: pytest.FixtureRequest, tmp_path: File) -> str:
-    if request.param == "postgres":
-        return str(request.getfixturevalue("postgres_url"))
-    return str(tmp_path)
-
-
-@pytest.fixture
-async def desk(where: str, tmp_path: File) -> AsyncIterator[Carrel]:
-    async with carrel.open(where, data=str(tmp_path)) as opened:
-        yield opened
 
 
 async def paths(feed: Feed, count: int) -> list[str]:
@@ -258,7 +244,7 @@ async def test_agents_stand_on_templates_on_defaults(desk: Carrel) -> None:
     await ada.put("B.md", "mine")
     explained = await ada.explain("B.md")
     assert explained.winner is not None
-    assert (explained.winner.source.kind, len(explained.layers)) == ("agent", 3)
+    assert (explained.winner.source.kind, len(explained.layers)) == ("agent", 4)
     assert (await run.workspace.get("B.md")).content == "template"
     assert [each.id for each in await ada.runs()] == [run.id]
     assert (await desk.agents.get(made.id), await desk.agents.list()) == (made, (made,))

@@ -42,6 +42,7 @@ class Batch:
         self.records = RecordChanges(db, known.shelves)
         self.written: dict[Key, Head] = {}
         self.moved: dict[Scope, Place] = {}
+        self._scopes: list[Row] = []
         self._contents: list[Row] = []
         self._versions: list[Row] = []
         self._entries: dict[tuple[int, str], Row] = {}
@@ -99,8 +100,9 @@ class Batch:
         """The scope with a row of its own."""
         place = self.place(scope)
         if not place.id:
-            row = (scope.tenant, scope.kind, scope.name)
-            [place.id] = self._db.execute(SQL["add_scope"], row).fetchone()
+            self._known.scope += 1
+            place.id = self._known.scope
+            self._scopes.append((place.id, scope.tenant, scope.kind, scope.name))
         return place
 
     def tell(
@@ -122,6 +124,7 @@ class Batch:
     def flush(self) -> None:
         moved = [(p.revision, p.files, p.size, p.id) for p in self.moved.values()]
         for statement, rows in (
+            ("add_scope", self._scopes),
             ("add_content", self._contents),
             ("add_version", self._versions),
             ("set_entry", self._entries.values()),

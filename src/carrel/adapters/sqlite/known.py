@@ -24,12 +24,13 @@ class Place:
 class Known:
     """Counters, scopes and shelves. A batch moves them on; if it fails, all of it is forgotten."""
 
-    __slots__ = ("content", "event", "places", "shelves")
+    __slots__ = ("content", "event", "places", "scope", "shelves")
 
     def __init__(self, db: sqlite3.Connection) -> None:
         counters = dict(db.execute(SQL["counters"]).fetchall())
         self.content: int = counters.get("content", 0)
         self.event: int = counters.get("event", 0)
+        self.scope: int = counters.get("scope", 0)
         self.places: dict[Scope, Place] = {}
         self.shelves: dict[tuple[str, Noun], int] = {}
 

@@ -3,6 +3,8 @@ SELECT 'content' AS name,
        max(coalesce((SELECT max(id) FROM content), 0),
            coalesce((SELECT value FROM counter WHERE name = 'content'), 0)) AS value
 UNION ALL
+SELECT 'scope', coalesce((SELECT max(id) FROM scope), 0)
+UNION ALL
 SELECT 'event',
        max(coalesce((SELECT max(id) FROM event), 0),
            coalesce((SELECT value FROM counter WHERE name = 'event'), 0))
@@ -24,7 +26,7 @@ SELECT w.key, s.id, s.revision, s.files, s.size
   JOIN scope AS s ON s.tenant = w.value ->> 0 AND s.kind = w.value ->> 1 AND s.name = w.value ->> 2;
 
 -- name: add_scope
-INSERT INTO scope (tenant, kind, name, revision, files, size) VALUES (?, ?, ?, 0, 0, 0) RETURNING id;
+INSERT INTO scope (id, tenant, kind, name, revision, files, size) VALUES (?, ?, ?, ?, 0, 0, 0);
 
 -- name: move_scope
 UPDATE scope SET revision = ?, files = ?, size = ? WHERE id = ?;

@@ -10,7 +10,7 @@ import click
 from carrel.faces.cli.terminal import FAILED, answer, run, store_options, watching
 
 if TYPE_CHECKING:
-    from carrel.actions.catalogs import Exported
+    from carrel.actions.catalog_keeper import Exported
 
 
 @click.command()

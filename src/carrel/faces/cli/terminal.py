@@ -24,7 +24,19 @@ def store_options(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")(command)
 
 
-def run(work: Callable[[], Coroutine[Any, Any, Result]], *, as_json: bool) -> Result:
+def server_options(command: Command) -> Command:
+    """Options of every command that speaks to a server; what is not given comes from settings."""
+    command = click.option("--token", help="Token to come with (rather CARREL_TOKEN).")(command)
+    command = click.option("--url", help="The server's address.")(command)
+    return click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")(command)
+
+
+def run(
+    work: Callable[[], Coroutine[Any, Any, Result]],
+    *,
+    as_json: bool,
+    expects: tuple[type[Exception], ...] = (),
+) -> Result:
     """Do it; what is refused or damaged is said in a line, and not in a traceback."""
     import asyncio  # noqa: PLC0415 - so that --help stays quick
 
@@ -32,9 +44,10 @@ def run(work: Callable[[], Coroutine[Any, Any, Result]], *, as_json: bool) -> Re
     from carrel.ports import Corrupt  # noqa: PLC0415 - as above
     from carrel.wiring.commands import Unopenable  # noqa: PLC0415 - as above
 
+    foreseen: tuple[type[Exception], ...] = (Refusal, Corrupt, Unopenable, OSError, *expects)
     try:
         return asyncio.run(work())
-    except (Refusal, Corrupt, Unopenable, OSError) as problem:
+    except foreseen as problem:
         if as_json:
             answer({"ok": False, "problem": str(problem)})
             sys.exit(FAILED)

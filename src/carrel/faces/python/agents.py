@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Final, TypedDict, Unpack
 
 from carrel.actions import agents, templates
 from carrel.actions.agents import NewAgent
 from carrel.actions.records import Page
+from carrel.core.agent import facts
 from carrel.core.record import Record
 from carrel.faces.python.seat import Noun, every, when
+
+
+class Named(TypedDict, total=False):
+    slug: str
+    name: str
+
+
+class Facts(TypedDict, total=False):
+    human: str | None
+    is_shared: bool
+    owner: str | None
+    config: Mapping[str, Any] | None
+
+
+class Fields(Named, Facts, total=False):
+    template: str | None
+
+
+_WIRE: Final = {
+    **{"slug": "slug", "name": "name", "template": "templateId", "human": "humanPairId"},
+    **{"is_shared": "isShared", "owner": "ownerId", "config": "config"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +52,11 @@ class Agent:
     name: str
     template: str | None
     """The id of the template that it follows."""
+    human: str | None
+    """The id of the person whom it works for."""
+    is_shared: bool
+    owner: str | None
+    config: Mapping[str, Any]
     created_at: datetime
 
 
@@ -36,8 +66,18 @@ def _template(record: Record) -> Template:
 
 
 def _agent(record: Record) -> Agent:
-    body = record.body
-    return Agent(record.id, body["slug"], body["name"], body["templateId"], when(record.created))
+    known = facts(record)
+    return Agent(
+        id=record.id,
+        slug=known["slug"],
+        name=known["name"],
+        template=known["templateId"],
+        human=known["humanPairId"],
+        is_shared=known["isShared"],
+        owner=known["ownerId"],
+        config=known["config"],
+        created_at=when(record.created),
+    )
 
 
 class Templates(Noun):
@@ -55,15 +95,25 @@ class Templates(Noun):
 
         return tuple(map(_template, await every(page)))
 
+    async def change(self, which: str, /, **fields: Unpack[Named]) -> Template:
+        """Give one, by id or slug, another slug or name; agents go on following it."""
+        given: dict[str, Any] = {**fields}
+        return _template(await templates.patch(self._world, self._actor, which, given))
+
     async def delete(self, name: str) -> None:
         """Raises Taken where agents follow it."""
         await templates.delete(self._world, self._actor, name)
 
 
 class Agents(Noun):
-    async def create(self, slug: str, name: str = "", *, template: str | None = None) -> Agent:
-        """Raises Taken where another has the slug, Missing where there is no such template."""
-        new = NewAgent(slug, name or slug, template)
+    async def create(
+        self, slug: str, name: str = "", *, template: str | None = None, **more: Unpack[Facts]
+    ) -> Agent:
+        """Pinned files are held as they are now. Raises Taken where another has the slug.
+
+        Raises Missing where there is no such template or person.
+        """
+        new = NewAgent(slug, name or slug, template, **more)
         return _agent(await agents.create(self._world, self._actor, new))
 
     async def get(self, name: str) -> Agent:
@@ -75,6 +125,11 @@ class Agents(Noun):
             return await agents.listing(self._world, self._actor, cursor=cursor, limit=limit)
 
         return tuple(map(_agent, await every(page)))
+
+    async def change(self, which: str, /, **fields: Unpack[Fields]) -> Agent:
+        """Change what is named, and with it the files that follow from it; None clears."""
+        given = {_WIRE[field]: value for field, value in fields.items()}
+        return _agent(await agents.patch(self._world, self._actor, which, given))
 
     async def delete(self, name: str) -> None:
         """Remove an agent and the keys that are bound to it."""

@@ -13,8 +13,9 @@ from carrel.core.names import Stack, identifier
 from carrel.core.record import Deed
 from carrel.faces.python.agents import Agents, Templates
 from carrel.faces.python.feed import Feed
-from carrel.faces.python.files import Files, follow
+from carrel.faces.python.files import follow
 from carrel.faces.python.keys import Keys
+from carrel.faces.python.layers import AgentWorkspace, Defaults, TemplateFiles
 from carrel.faces.python.people import People
 from carrel.faces.python.policy import Policies
 from carrel.faces.python.runs import Run
@@ -62,30 +63,30 @@ class Carrel(Noun):
 
         return Workspace(replace(self._seat, actor=actor), stack)
 
-    def agent(self, name: str) -> Workspace:
+    def agent(self, name: str) -> AgentWorkspace:
         """An agent's workspace, by id or slug: its own files over its template's and defaults."""
 
         async def stack() -> Stack:
             return await stacks.agent(self._world, self._actor, name)
 
-        return Workspace(self._seat, stack, name)
+        return AgentWorkspace(self._seat, stack, name)
 
-    def template(self, name: str) -> Files:
+    def template(self, name: str) -> TemplateFiles:
         """A template's own files, by id or slug."""
 
         async def stack() -> Stack:
             return await stacks.template(self._world, self._actor, name)
 
-        return Files(self._seat, stack)
+        return TemplateFiles(self._seat, stack, name)
 
     @property
-    def defaults(self) -> Files:
+    def defaults(self) -> Defaults:
         """The files beneath all agents of the tenant."""
 
         async def stack() -> Stack:
             return await stacks.defaults(self._world, self._actor)
 
-        return Files(self._seat, stack)
+        return Defaults(self._seat, stack)
 
     async def run(self, id: str) -> Run:
         return Run(self._seat, await runs.get(self._world, self._actor, id))

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from carrel.actions import files, histories, streams
 from carrel.actions.files import Intent
 from carrel.actions.histories import Explanation
@@ -35,6 +37,10 @@ class FileRow:
     sha256: str
     source: str
     """Where it comes from: workspace, template, defaults, agent-override and so on."""
+    file_class: str
+    """live, pinned or managed."""
+    update_available: bool
+    """Whether the layers beneath offer something else than what this was decided from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +72,8 @@ def row_of(file: compose.File) -> FileRow:
         size=file.blob.size,
         sha256=_hex(file.blob),
         source=file.origin or file.source.kind,
+        file_class=file.file_class,
+        update_available=file.upstream is not None,
     )
 
 
@@ -117,23 +125,26 @@ class Files(Noun):
         super().__init__(seat)
         self._stack = stack
 
-    async def get(self, path: str, *, version: int | None = None) -> File:
-        """A file as it is now, or as it was at a version, which may be before it was deleted."""
+    async def get(self, path: str, *, version: int | None = None, raw: bool = False) -> File:
+        """A file as it is now, or as it was at a version, which may be before it was deleted.
+
+        ``raw`` leaves its placeholders as they stand.
+        """
         stack = await self._stack()
         if version is not None:
             return file_of(*await files.version(self._world, stack, Path(path), version))
         found = await files.look(self._world, stack, Path(path))
-        return file_of(found, await files.content(self._world, found))
+        return file_of(found, await files.content(self._world, found, raw=raw))
 
     async def list(self, prefix: str = "") -> tuple[FileRow, ...]:
         """All files whose path starts so, in order of path, without their content."""
         workspace = await files.listing(self._world, await self._stack(), prefix)
         return tuple(map(row_of, workspace.files.values()))
 
-    async def read(self, prefix: str = "") -> dict[str, str]:
+    async def read(self, prefix: str = "", *, raw: bool = False) -> dict[str, str]:
         """The content of all files whose path starts so, in one go."""
         workspace = await files.listing(self._world, await self._stack(), prefix)
-        contents = await files.contents(self._world, workspace)
+        contents = await files.contents(self._world, workspace, raw=raw)
         if contents.failed:
             raise Corrupt("; ".join(f"{path}: {contents.failed[path]}" for path in contents.failed))
         return {path.text: content.decode() for path, content in contents.found.items()}
@@ -148,14 +159,17 @@ class Files(Noun):
         content_type: str | None = None,
         why: str = "",
         run: str | None = None,
+        accept_template_update: bool = False,
     ) -> File:
         """Create or replace a file; what comes back is what was stored, secrets redacted.
 
         ``if_match`` is the etag that it must still have (``*``: it must exist), ``if_absent``
         says that it must not exist. Raises Stale, with ``current_version``, where it is otherwise.
-        ``run`` is the id of the run that writes.
+        ``run`` is the id of the run that writes. Overriding an agent's pinned file needs
+        ``accept_template_update``.
         """
         intent = _intent(if_match, if_absent, content_type, why, run)
+        intent = replace(intent, accepted=accept_template_update is True)
         stack, body = await self._stack(), _utf8(content)
         written = await files.put(self._world, stack, Path(path), body, self._actor, intent)
         return file_of(written.file, written.content)

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions import agents
-from carrel.actions.pairs import facts
 from carrel.core.access import Permission
+from carrel.core.agent import facts
 from carrel.core.errors import Busy, Malformed, Missing, Taken
 from carrel.core.record import Record
 from carrel.faces.rest.answer import Answer

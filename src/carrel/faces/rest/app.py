@@ -149,6 +149,8 @@ class Rest:
             if said is None:
                 return
             answer = said
+        if (manner := x.manner) is not None:
+            answer = manner.of(answer)
         x.status = answer.status
         if answer.source is not None:
             await self._stream(x, answer)

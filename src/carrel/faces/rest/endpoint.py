@@ -21,6 +21,7 @@ from carrel.core.access import Actor, Permission
 from carrel.core.errors import Refusal, Unauthenticated
 from carrel.core.tree import ReceiptKey
 from carrel.faces.rest.answer import Answer
+from carrel.faces.rest.manner import Manner
 from carrel.ports import World
 
 if TYPE_CHECKING:
@@ -127,8 +128,9 @@ class Endpoint:
     """Answers without a credential."""
     permission: Permission | None = None
     """What the credential must carry; None on one that any credential of a tenant may call."""
-    platform: bool = False
-    """Only for the credential that may create tenants, which may call nothing else."""
+    platform: bool | None = False
+    """Only for the credential that may create tenants, which may call nothing else; None: tells
+    for itself."""
     body: Any = None
     """The Struct that its JSON body becomes, or ``bytes`` for one that is taken as it is."""
     query: Any = None
@@ -150,6 +152,8 @@ class Endpoint:
     rebuild: Rebuild | None = None
     """Makes the answer anew from the versions it committed, where it was lost on the way."""
     max_body: int | None = None
+    manner: Manner | None = None
+    """Where it keeps somebody else's convention."""
 
     def __post_init__(self) -> None:
         if self.idempotent and self.public:
@@ -170,7 +174,7 @@ class Facts(TypedDict, total=False):
     id: str
     public: bool
     permission: Permission
-    platform: bool
+    platform: bool | None
     loose_query: bool
     params: Mapping[str, Any]
     answers: Mapping[int, Any]
@@ -181,6 +185,7 @@ class Facts(TypedDict, total=False):
     idempotent: bool
     rebuild: Rebuild
     max_body: int
+    manner: Manner
 
 
 def endpoint(

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from carrel.core.access import Actor
 from carrel.core.errors import Forbidden
 from carrel.faces.rest.endpoint import Call, Endpoint, Headers
+from carrel.faces.rest.manner import Manner
 from carrel.faces.rest.metrics import Meter
 from carrel.faces.rest.patience import Patience
 from carrel.faces.rest.reading import (
@@ -55,7 +56,7 @@ class Bound:
         """Raises Forbidden."""
         if self.endpoint.permission is not None:
             actor.must(self.endpoint.permission)
-        if actor.platform is not self.endpoint.platform:
+        if self.endpoint.platform not in (None, actor.platform):
             raise Forbidden("this credential is for another purpose")
 
     async def read(self, call: Call[Any, Any], exchange: Exchange) -> None:
@@ -93,6 +94,14 @@ class Exchange:
     @property
     def route(self) -> str:
         return "(unknown)" if self.leaf is None else self.leaf.template
+
+    @property
+    def manner(self) -> Manner | None:
+        """How to answer at this address, where that is not as everywhere."""
+        if self.bound is not None:
+            return self.bound.endpoint.manner
+        others = self.leaf.methods.values() if self.leaf is not None else ()
+        return next((other.endpoint.manner for other in others), None)
 
     def took(self) -> float:
         return perf_counter() - self.began if self.seconds is None else self.seconds

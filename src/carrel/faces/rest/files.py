@@ -193,9 +193,7 @@ def _listing(place: Place) -> Endpoint:
         if matches(call, tag):
             return unchanged(tag)
         key = (tuple(map(_named, stack)), tag)
-        body = ENCODED.find(key)
-        if body is None:
-            body = ENCODED.keep(key, await _listed(place, call, stack, full))
+        body = await ENCODED.made(key, lambda: _listed(place, call, stack, full))
         return file_answer(body, tag)
 
     return listing

@@ -45,6 +45,13 @@ _EVENT: Final = {
     "required": ["data"],
 }
 """Each event of a stream, as its lines tell it."""
+_SCHEMES: Final = {
+    "bearer": {"type": "http", "scheme": "bearer"},
+    "serviceKey": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+    "tenant": {"type": "apiKey", "in": "header", "name": "x-tenant-id"},
+}
+_SECURITY: Final[list[dict[str, list[str]]]] = [{"bearer": []}, {"serviceKey": [], "tenant": []}]
+"""Any credential as a bearer's; a service's key also by itself, beside the tenant it is of."""
 _REQUEST_ID: Final = {
     "description": "The id under which this request stands in the logs.",
     "schema": _STRING,
@@ -69,7 +76,7 @@ def document(endpoints: Sequence[Endpoint], title: str, version: str) -> Json:
         "paths": paths,
         "components": {
             "schemas": schemas.components,
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": _SCHEMES,
         },
     }
 
@@ -103,6 +110,8 @@ def _kinds(endpoint: Endpoint) -> Iterator[Any]:
         yield endpoint.query
     if endpoint.body not in (None, bytes):
         yield endpoint.body
+    if endpoint.manner is not None:
+        yield endpoint.manner.problem
     yield from endpoint.params.values()
     yield from (kind for kind in endpoint.answers.values() if not isinstance(kind, str | None))
 
@@ -112,7 +121,7 @@ def _operation(endpoint: Endpoint, schemas: _Schemas) -> Json:
         "operationId": endpoint.id,
         "tags": [endpoint.tag],
         "summary": endpoint.summary or endpoint.id,
-        "security": [] if endpoint.public else [{"bearer": []}],
+        "security": [] if endpoint.public else _SECURITY,
         "parameters": list(_parameters(endpoint, schemas)),
         "responses": _responses(endpoint, schemas),
     }
@@ -182,11 +191,12 @@ def _responses(endpoint: Endpoint, schemas: _Schemas) -> Json:
             answer["content"] = {kind: {"schema": _schema_of(kind)}}
         elif kind is not None:
             answer["content"] = {"application/json": {"schema": schemas.of(kind)}}
+    shape = Problem if endpoint.manner is None else endpoint.manner.problem
     for status, codes, headers in _problems(endpoint):
         problem = _response(" or ".join(f"`{code}`" for code in codes), headers)
-        problem["content"] = {"application/json": {"schema": schemas.of(Problem)}}
+        problem["content"] = {"application/json": {"schema": schemas.of(shape)}}
         told[str(status)] = problem
-    return told
+    return dict(sorted(told.items()))
 
 
 def _schema_of(media_type: str) -> Json:

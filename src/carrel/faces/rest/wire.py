@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Annotated, Final
@@ -80,6 +81,11 @@ class LayeredFile(Sent, frozen=True):
 class LayeredFiles(Sent, frozen=True):
     files: list[LayeredFile]
 
+    @property
+    def lasts(self) -> bool:
+        """Whether it is so for as long as nothing changes: what could not be had may come back."""
+        return all(file.error is msgspec.UNSET for file in self.files)
+
 
 def moment(at: Moment) -> str:
     """RFC 3339 in UTC, to the millisecond."""
@@ -154,10 +160,13 @@ def _hex(digest: Digest) -> str:
 class Encoded:
     """Answers as bytes, by a key that can only ever stand for those bytes; the oldest go first."""
 
+    _flights: dict[Hashable, asyncio.Future[None]]
+
     def __init__(self, room: int = 32 * 2**20, most: int = 256 * 2**10) -> None:
         self._room, self._most = room, most
         self._kept: OrderedDict[Hashable, bytes] = OrderedDict()
         self._size = 0
+        self._flights = {}
         self.hits = 0
         self.misses = 0
 
@@ -168,6 +177,27 @@ class Encoded:
         else:
             self.hits += 1
         return found
+
+    async def made(self, key: Hashable, make: Callable[[], Awaitable[object]]) -> bytes:
+        """What is kept, or is made now: once, however many ask for it at the same time.
+
+        Nothing is kept of what says itself that it does not ``last``.
+        """
+        loop = asyncio.get_running_loop()
+        while (body := self.find(key)) is None:
+            flight = self._flights.get(key)
+            if flight is None or flight.get_loop() is not loop:
+                break
+            await asyncio.wait([flight])
+        else:
+            return body
+        flight = self._flights[key] = loop.create_future()
+        try:
+            value = await make()
+            return self.keep(key, value) if getattr(value, "lasts", True) else encode(value)
+        finally:
+            del self._flights[key]
+            flight.set_result(None)
 
     def keep(self, key: Hashable, value: object) -> bytes:
         body = encode(value)

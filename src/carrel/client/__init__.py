@@ -1,0 +1,61 @@
+"""Carrel for runtimes: a server's files and runs, and a workspace as a directory, over HTTP.
+
+It needs httpx and nothing else, and knows no other room of Carrel.
+"""
+
+from __future__ import annotations
+
+from carrel.client.desk import AsyncClient, Client
+from carrel.client.errors import (
+    Busy,
+    CarrelError,
+    Failed,
+    Forbidden,
+    Garbled,
+    Incomplete,
+    Malformed,
+    Missing,
+    NotOurs,
+    Occupied,
+    Refused,
+    Stale,
+    Taken,
+    TooLarge,
+    Unauthenticated,
+    Unfit,
+    Unreachable,
+    UnsafePath,
+)
+from carrel.client.files import Workspace
+from carrel.client.materialising import Materialised
+from carrel.client.rows import File, FileRow
+from carrel.client.runs import Frozen, Run
+
+__all__ = [
+    "AsyncClient",
+    "Busy",
+    "CarrelError",
+    "Client",
+    "Failed",
+    "File",
+    "FileRow",
+    "Forbidden",
+    "Frozen",
+    "Garbled",
+    "Incomplete",
+    "Malformed",
+    "Materialised",
+    "Missing",
+    "NotOurs",
+    "Occupied",
+    "Refused",
+    "Run",
+    "Stale",
+    "Taken",
+    "TooLarge",
+    "Unauthenticated",
+    "Unfit",
+    "Unreachable",
+    "UnsafePath",
+    "Workspace",
+]

@@ -1,0 +1,127 @@
+"""Everything that can go wrong between a program and a server, or a directory, as one family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+
+class CarrelError(Exception):
+    """It was not done. What the server said of it stands in the attributes."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        code: str = "",
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+        """The status of the answer, None where there was none."""
+        self.code = code
+        """The word for programs, as in the reference of refusals."""
+        self.details: Mapping[str, Any] = dict(details or {})
+
+
+class Unreachable(CarrelError):
+    """No answer came, however often it was asked for."""
+
+
+class Failed(CarrelError):
+    """The server could not do it, through no fault of the request (5xx, 429)."""
+
+
+class Garbled(CarrelError):
+    """What came as an answer is not one that a server of Carrel gives."""
+
+
+class Refused(CarrelError):
+    """The server understood, and will not do it."""
+
+
+class Malformed(Refused):
+    """The request itself is wrong. It need not have been sent for that."""
+
+
+class Unauthenticated(Refused):
+    """No credential, or one that is unknown, revoked or expired."""
+
+
+class Forbidden(Refused):
+    """A good credential that may not do this."""
+
+
+class Missing(Refused):
+    """It is not there, or not there for this caller."""
+
+
+class Stale(Refused):
+    """The file is no longer what the caller was looking at."""
+
+    @property
+    def current_version(self) -> int | None:
+        return self.details.get("currentVersion")
+
+
+class Taken(Refused):
+    """Something of that name, or in that state, stands in the way."""
+
+
+class Busy(Refused):
+    """Others kept changing what this depended on; nothing was done."""
+
+
+class TooLarge(Refused):
+    """The file, the workspace or the request is over its limit."""
+
+
+class Unfit(CarrelError):
+    """A workspace that cannot be put into this directory. The directory was not touched."""
+
+
+class UnsafePath(Unfit):
+    """A path of the listing would lead elsewhere, or be the same file as another."""
+
+
+class Incomplete(Unfit):
+    """The server could not give some files of the workspace; ``files`` says which and why."""
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        told = "; ".join(f"{path}: {why}" for path, why in sorted(files.items()))
+        super().__init__(f"the workspace is not complete: {told}")
+        self.files = dict(files)
+
+
+class NotOurs(Unfit):
+    """The directory holds something that was not put there by materialising."""
+
+
+class Occupied(Unfit):
+    """Somebody else has been materialising into this directory for too long."""
+
+
+BUSY: Final = "busy"
+IN_FLIGHT: Final = "idempotency_in_flight"
+
+_BY_CODE: Final[Mapping[str, type[Refused]]] = {
+    "validation_error": Malformed,
+    "unauthenticated": Unauthenticated,
+    "forbidden": Forbidden,
+    "not_found": Missing,
+    "workspace_conflict": Stale,
+    "conflict": Taken,
+    BUSY: Busy,
+    IN_FLIGHT: Busy,
+    "workspace_too_large": TooLarge,
+    "payload_too_large": TooLarge,
+}
+
+
+def kind_of(status: int, code: str) -> type[CarrelError]:
+    """Which error an answer with this status and code is."""
+    if status >= 500 or status == 429:
+        return Failed
+    return _BY_CODE.get(code, Refused)

@@ -1,0 +1,102 @@
+"""The layers of an agent: what is reviewed between them, and the files they all begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from carrel.actions import pins, seeds
+from carrel.actions.pins import Reviewed
+from carrel.actions.seeds import Standing
+from carrel.core import overlay
+from carrel.core.errors import Malformed
+from carrel.core.names import Path, digest_named
+from carrel.core.tree import Blob
+from carrel.faces.python.files import Files, Stacked
+from carrel.faces.python.seat import Seat
+from carrel.faces.python.workspaces import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """Where an agent stands with one pinned file."""
+
+    path: str
+    pinned_sha256: str | None
+    """What was reviewed last."""
+    latest_sha256: str | None
+    """What its template or the defaults say now."""
+    update_available: bool
+    overridden: bool
+    pinned: str | None = None
+    latest: str | None = None
+
+
+def _pin(pin: overlay.Pin, pinned: bytes | None = None, latest: bytes | None = None) -> Pin:
+    return Pin(
+        path=pin.path.text,
+        pinned_sha256=_hex(pin.pinned),
+        latest_sha256=_hex(pin.latest),
+        update_available=pin.update_available,
+        overridden=pin.overridden,
+        pinned=None if pinned is None else pinned.decode(errors="replace"),
+        latest=None if latest is None else latest.decode(errors="replace"),
+    )
+
+
+def _hex(blob: Blob | None) -> str | None:
+    return blob.digest.removeprefix("sha256:") if blob else None
+
+
+class AgentWorkspace(Workspace):
+    """An agent's files over its template's over the defaults."""
+
+    def __init__(self, seat: Seat, stack: Stacked, agent: str) -> None:
+        super().__init__(seat, stack, agent)
+        self._name = agent
+
+    async def pins(self) -> tuple[Pin, ...]:
+        """Every pinned file that it has or could have, with both texts."""
+        found = await pins.status(self._world, self._actor, self._name)
+        return tuple(_pin(one.pin, one.pinned, one.latest) for one in found)
+
+    async def accept(self, path: str, sha256: str) -> Pin:
+        """Take what was reviewed. Raises Stale where there is something newer than that."""
+        wanted = digest_named(sha256)
+        return _pin(await pins.accept(self._world, self._actor, self._name, Path(path), wanted))
+
+    async def roll_back(self, path: str, version: int | None = None) -> Pin:
+        """Go back to what was reviewed before, or at a version of its own history."""
+        given = (self._name, Path(path), version)
+        return _pin(await pins.roll_back(self._world, self._actor, *given))
+
+
+class TemplateFiles(Files):
+    """A template's own files."""
+
+    def __init__(self, seat: Seat, stack: Stacked, template: str) -> None:
+        super().__init__(seat, stack)
+        self._name = template
+
+    async def accept(self, path: str, sha256: str) -> tuple[Reviewed, ...]:
+        """Take what was reviewed for every agent that follows: one outcome each."""
+        given = (self._name, Path(path), digest_named(sha256))
+        return await pins.accept_for_all(self._world, self._actor, *given)
+
+
+class Defaults(Files):
+    """The files beneath all agents of the tenant."""
+
+    async def status(self) -> Standing:
+        """How they stand to those that Carrel comes with."""
+        return await seeds.status(self._world, self._actor)
+
+    async def update(self, take: Iterable[str] = (), keep: Iterable[str] = ()) -> Standing:
+        """Let those follow that nobody has edited; of what is offered, take or keep what is named.
+
+        Says how it stood before.
+        """
+        if isinstance(take, str) or isinstance(keep, str):
+            raise Malformed("take and keep are lists of paths")
+        chosen = tuple(map(Path, take)), tuple(map(Path, keep))
+        return await seeds.update(self._world, self._actor, *chosen)

@@ -1,0 +1,151 @@
+"""Whenever it is interrupted, a directory is the old one or the new one, and the next call works.
+
+From the chosen step on nothing can be done any more, as if the process had been killed; or that
+one step fails and all others work, as when a disk is full.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path as File
+from typing import Any
+
+import pytest
+from tests.client.scene import Hands, held
+
+from carrel.client import Client, directory
+
+STEPS = (
+    "mkdir",
+    "open",
+    "write",
+    "fsync",
+    "rename",
+    "chmod",
+    "unlink",
+    "rmdir",
+    "listdir",
+)
+ROUNDS = 400
+
+
+class Killed(BaseException):
+    """Nobody catches it, as nobody catches SIGKILL."""
+
+
+class Machine:
+    """The file system, until its time has come."""
+
+    def __init__(self, until: int, *, deadly: bool) -> None:
+        self.left, self.deadly = until, deadly
+        self.struck = False
+
+    def step(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def taken(*given: Any, **named: Any) -> Any:
+            self.left -= 1
+            if self.struck and self.deadly:
+                raise Killed
+            if self.left < 0 and not self.struck:
+                self.struck = True
+                raise Killed if self.deadly else OSError(28, "No space left on device")
+            return real(*given, **named)
+
+        return taken
+
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        for name in STEPS:
+            patch.setattr(os, name, self.step(getattr(os, name)))
+        patch.setattr(shutil, "rmtree", self.step(shutil.rmtree))
+        patch.setattr(directory, "exchanged", self.step(vars(directory)["exchanged"]))
+
+
+def interrupted(
+    client: Client, hands: Hands, desk: File, machine: Machine, patch: pytest.MonkeyPatch
+) -> BaseException | None:
+    with patch.context() as within:
+        machine.install(within)
+        try:
+            client.materialise(hands.agent, desk)
+        except (Killed, OSError) as problem:
+            return problem
+    return None
+
+
+def never(one: str, other: str) -> bool:
+    """A file system on which names cannot change places."""
+    return False
+
+
+@dataclass(frozen=True)
+class Case:
+    first: bool
+    exchange: bool
+    deadly: bool
+
+    def __str__(self) -> str:
+        when, how = "first" if self.first else "later", "exchange" if self.exchange else "renames"
+        return f"{when} {how} {'killed' if self.deadly else 'failing'}"
+
+    @property
+    def gap(self) -> bool:
+        """Whether there is a moment in which there is no directory."""
+        return not self.exchange and self.deadly and not self.first
+
+
+BOTH = (True, False)
+CASES = [Case(*each) for each in itertools.product(BOTH, BOTH, BOTH)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_whenever_it_is_interrupted_the_directory_is_whole(
+    client: Client, hands: Hands, desk: File, monkeypatch: pytest.MonkeyPatch, case: Case
+) -> None:
+    if not case.exchange:
+        monkeypatch.setattr(directory, "exchanged", never)
+    hands.put("a.md", "0")
+    hands.put("b/c.md", "0")
+    reached, seen = 0, set()
+    for until in range(ROUNDS):
+        if case.first:
+            shutil.rmtree(desk.parent, ignore_errors=True)
+        else:
+            client.materialise(hands.agent, desk)
+            hands.put("a.md", f"{until}")
+        before, after = held(desk), hands.served()
+        machine = Machine(until, deadly=case.deadly)
+        problem = interrupted(client, hands, desk, machine, monkeypatch)
+
+        found = held(desk)
+        if case.gap and not desk.exists():
+            seen.add("between")
+        else:
+            assert found in (before, after)
+            seen.add("old" if found == before else "new")
+        client.materialise(hands.agent, desk)
+        assert held(desk) == after
+        assert sorted(os.listdir(desk.parent)) == [".desk.carrel", "desk"]
+        assert os.listdir(desk.parent / ".desk.carrel") == ["lock"]
+        if not machine.struck:
+            break
+        reached += 1
+        assert problem is not None or found == after
+    assert 15 < reached < ROUNDS - 1, "every step was reached, and the last one"
+    assert seen >= {"old", "new"}
+    assert ("between" in seen) == case.gap
+
+
+def test_what_was_interrupted_between_two_renames_is_found_again_without_the_server(
+    client: Client, hands: Hands, desk: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hands.put("a.md", "x")
+    client.materialise(hands.agent, desk)
+    os.rename(desk, desk.parent / ".desk.carrel/old")
+
+    with Client("http://127.0.0.1:1", "t") as nobody, pytest.raises(Exception, match="answer"):
+        nobody.materialise(hands.agent, desk)
+
+    assert held(desk) == hands.served()

@@ -1,0 +1,65 @@
+"""What a server cannot or need not give: lost bytes are told by name, an agent's key suffices."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path as File
+from typing import Any
+
+import httpx
+import pytest
+from tests.client.scene import Hands, held
+from tests.e2e.servers import TOKEN, Live, serving
+
+from carrel.client import Client, Failed, Incomplete, Missing
+
+LOST = "What nobody can find any more."
+
+
+def owner(live: Live) -> httpx.Client:
+    return httpx.Client(base_url=live.url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60)
+
+
+def test_a_file_whose_bytes_are_lost_is_named_and_nothing_is_written(
+    tmp_path: File, desk: File
+) -> None:
+    objects = tmp_path / "objects"
+    place: dict[str, Any] = {"blobs_url": f"file://{objects}", "inline_bytes": "0"}
+    with serving(tmp_path / "store", **place) as live, owner(live) as http:
+        agent = Hands.of_new_agent(http)
+        agent.put("kept.md", "kept")
+        agent.put("lost.md", LOST)
+    name = hashlib.sha256(LOST.encode()).hexdigest()
+    [lost] = [file for file in objects.rglob("*") if file.is_file() and name in str(file)]
+    lost.unlink()
+
+    with serving(tmp_path / "store", **place) as live, Client(live.url, TOKEN) as client:
+        with pytest.raises(Incomplete) as refusal:
+            client.materialise(agent.agent, desk)
+        assert list(refusal.value.files) == ["lost.md"]
+        assert not desk.exists()
+        with pytest.raises(Incomplete):
+            client.agent(agent.agent).read()
+        with pytest.raises((Failed, Missing)):
+            client.agent(agent.agent).get("lost.md")
+
+        result = client.materialise(agent.agent, desk, tolerate=["lost.md"])
+
+        assert list(result.unavailable) == ["lost.md"]
+        assert held(desk)["kept.md"] == b"kept"
+        assert "lost.md" not in held(desk)
+
+
+def test_a_key_of_the_agents_own_is_enough(
+    live: Live, hands: Hands, http: httpx.Client, desk: File
+) -> None:
+    hands.put("memory/lessons.md", "none yet")
+    body = {"name": "runtime", "kind": "agent", "agentId": hands.agent}
+    key = http.post("/v1/keys", json=body).json()["key"]
+    with Client(live.url, key) as client:
+        client.materialise(hands.agent, desk)
+        client.agent(hands.agent).write_memory("lessons.md", "one")
+        run = client.agent(hands.agent).start_run()
+        assert run.workspace.get("memory/lessons.md").content == "one"
+        assert client.materialise(hands.agent, desk).changed
+    assert held(desk) == hands.served()

@@ -1,0 +1,118 @@
+"""No path leads out of a directory, and no two meet in one file."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path as File
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from carrel.client import UnsafePath
+from carrel.client.directory import Place
+from carrel.client.paths import STATE, refuse_unsafe
+
+SEGMENT = st.text(st.sampled_from("abAB.éÉe\u0301\u017f\u212a:\\\0 \u00ad"), min_size=0, max_size=4)
+PATHS = st.lists(st.lists(SEGMENT, min_size=1, max_size=4).map("/".join), max_size=6)
+
+
+def exact(names: Sequence[str]) -> str | None:
+    """A file system that tells all names apart."""
+    return None
+
+
+def folding(names: Sequence[str]) -> str | None:
+    """One that knows neither case nor normal forms."""
+    known: set[str] = set()
+    for name in names:
+        plain = unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
+        if plain in known:
+            return name
+        known.add(plain)
+    return None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("", "/", "/etc/passwd", "a//b", "a/", "..", "../x", "a/../../x", "a/..", ".", "./a"),
+        *("a/.", "a\\b", "..\\x", "a\0b", "a\nb", "a\x85", "a/\x1b[2J", "C:x", "c:/x", "C:\\x"),
+        *("\ud800", STATE, f"{STATE}/x"),
+    ],
+    ids=ascii,
+)
+def test_a_path_that_would_escape_is_refused(path: str) -> None:
+    with pytest.raises(UnsafePath):
+        refuse_unsafe([path], exact)
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [["a", "a"], ["a", "a/b"], ["a/b", "a"], ["a/b/c", "a/b"], ["x", "a/b", "a/b/c"]],
+    ids=str,
+)
+def test_a_path_is_not_two_things_at_once(paths: list[str]) -> None:
+    with pytest.raises(UnsafePath):
+        refuse_unsafe(paths, exact)
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ["README.md", "readme.md"],
+        ["é", "e\u0301"],
+        ["notes/a.md", "Notes/b.md"],
+        ["ß.md", "SS.md"],
+        ["\u212a", "k"],
+        ["A", "a/b"],
+        [STATE.upper()],
+    ],
+    ids=ascii,
+)
+def test_names_that_the_file_system_confuses_are_refused_there_only(paths: list[str]) -> None:
+    refuse_unsafe(paths, exact)
+    with pytest.raises(UnsafePath):
+        refuse_unsafe(paths, folding)
+
+
+def test_ordinary_paths_pass() -> None:
+    paths = ["SOUL.md", "memory/lessons.md", "a b/ü ж.md", ".hidden", "...", "ab:c/d:e", "日本/本"]
+    refuse_unsafe(paths, folding)
+
+
+def test_many_names_alike_are_asked_about_together() -> None:
+    names = [f"{number:020b}".translate({48: "a", 49: "A"}) for number in range(20_000)]
+    asked: list[Sequence[str]] = []
+
+    def note(names: Sequence[str]) -> None:
+        asked.append(names)
+
+    refuse_unsafe(names, note)
+
+    assert [len(each) for each in asked] == [20_000]
+
+
+@given(PATHS)
+@example(["a/b", "A/c"])
+def test_what_passes_stays_within_and_apart(paths: list[str]) -> None:
+    try:
+        refuse_unsafe(paths, folding)
+    except UnsafePath:
+        return
+    root = "/somewhere/desk"
+    ends = [os.path.normpath(os.path.join(root, path)) for path in paths]
+    assert all(end.startswith(root + "/") for end in ends)
+    flat = [unicodedata.normalize("NFD", end).casefold() for end in ends]
+    assert len(set(flat)) == len(flat)
+    assert not any(one.startswith(other + "/") for one in flat for other in flat)
+
+
+def test_the_file_system_itself_is_asked(tmp_path: File) -> None:
+    place = Place.at(tmp_path / "desk")
+
+    assert place.clash(["same", "other"]) is None
+    assert place.clash(["same", "same"]) == "same"
+    assert os.listdir(place.beside) == []

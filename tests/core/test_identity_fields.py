@@ -1,0 +1,118 @@
+"""One field of an identity changes, and nothing else ever does."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from carrel.core.identity import name_in
+from carrel.core.identity_fields import FIELDS, shown, with_field
+from carrel.core.placeholders import TOKENS, Variables, render, sanitised
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("- **Vibe:** old\n- **Name:** A\n", "- **Vibe:** new\n- **Name:** A\n"),
+        ("- **Vibe:** old\r\n- x\r\n", "- **Vibe:** new\r\n- x\r\n"),
+        ("- **Vibe:**\n", "- **Vibe:** new\n"),
+        ("- **Vibe:**old", "- **Vibe:** new"),
+        ("- **Vibe:** a\n- **Vibe:** b\n", "- **Vibe:** new\n- **Vibe:** b\n"),
+        ("  - **Vibe:** a", "  - **Vibe:** new"),
+        ("* **vibe:** a", "* **vibe:** new"),
+        ("+ **Vibe**: a", "+ **Vibe**: new"),
+        ("1. __VIBE:__ a", "1. __VIBE:__ new"),
+        ("Vibe: a", "Vibe: new"),
+        ("> - **Vibe:** a", "> - **Vibe:** new"),
+        ("\ufeff- **Vibe:** a", "\ufeff- **Vibe:** new"),
+        ("- **Vibe:** old <!-- note -->", "- **Vibe:** new <!-- note -->"),
+        ("- **Vibe:** {{AGENT_NAME}}ish", "- **Vibe:** new"),
+        ("```\n- **Vibe:** a\n```\n- **Vibe:** b", "```\n- **Vibe:** a\n```\n- **Vibe:** new"),
+    ],
+)
+def test_the_first_line_of_the_field_outside_code_is_rewritten(before: str, after: str) -> None:
+    assert with_field(before.encode(), "vibe", "new") == after.encode()
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"# Me\n", b"```\n- **Vibe:** a\n```", b"- **Vibes:** a", b"Vibe", b"\xffVibe: a"]
+)
+def test_where_there_is_no_such_line_nothing_can_be_changed(text: bytes) -> None:
+    assert with_field(text, "vibe", "new") is None
+
+
+@pytest.mark.parametrize("emoji", ["🦊", "❤️", "🧙‍♂️", "👩‍👩‍👧‍👦", "👍🏽", "🇮🇸"])
+def test_an_emoji_is_kept_whole(emoji: str) -> None:
+    assert shown(emoji) == shown(f" {emoji}\n") == emoji
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["a\u200db", "\u200d🦊", "🦊\u200d", "\ufe0f", "🦊" * 17, "🦊 x\u200d", "\U0001d114🦊", "⠀"],
+)
+def test_what_only_looks_like_one_is_cleaned(value: str) -> None:
+    assert shown(value) == sanitised(value)
+
+
+lines = st.sampled_from(
+    [
+        *("# Me", "- **Name:** {{AGENT_NAME}}", "- **Vibe:** old", "* **Vibe**: x <!-- y -->"),
+        *("- **Emoji:**", "```", "~~~", "prose", "", "> Creature: z", "Avatar: a.png"),
+    ]
+)
+texts = st.lists(lines, max_size=9).flatmap(
+    lambda some: st.sampled_from(["\n", "\r\n", "\r"]).map(lambda turn: turn.join(some))
+)
+nasty = st.lists(
+    st.sampled_from(
+        [
+            *(
+                "{{",
+                "}}",
+                "AGENT_NAME",
+                "\n",
+                "\r",
+                "\u2028",
+                "\u2029",
+                "\x85",
+                "\v",
+                "-->",
+                "<!--",
+            ),
+            *("- **Name:** Eve", "`", "*", "|", "#", "\\", "🦊", "\u200d", "\ufe0f", " ", "a"),
+        ]
+    ),
+    max_size=9,
+).map("".join)
+values = st.text(max_size=30) | nasty
+
+
+@given(text=texts, field=st.sampled_from(FIELDS), value=values)
+@example(text="- **Vibe:** x", field="vibe", value="{{HUMAN_NAME}}")
+def test_one_line_changes_and_neither_the_name_nor_any_other(
+    text: str, field: str, value: str
+) -> None:
+    before = text.encode()
+    after = with_field(before, field, value)
+    if after is None:
+        return
+    assert name_in(after) == name_in(before)
+    was, now = _lines(text), _lines(after.decode())
+    assert len(was) == len(now)
+    assert sum(one != other for one, other in zip(was, now, strict=True)) <= 1
+    assert after.endswith(before[-1:]) or text[-1:] not in "\r\n"
+    assert with_field(after, field, value) == after
+
+
+def _lines(text: str) -> list[str]:
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+@given(value=values)
+def test_a_value_is_one_line_and_no_placeholder(value: str) -> None:
+    said = shown(value)
+    assert said
+    assert len(said.splitlines()) == 1
+    everything = Variables(**{token.lower(): "LEAKED" for token in TOKENS})
+    assert render(f"- **Vibe:** {said}", everything) == f"- **Vibe:** {said}"

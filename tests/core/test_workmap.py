@@ -1,0 +1,168 @@
+"""The map: one block of inert lines, and not a byte changed around it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from carrel.core.names import Path
+from carrel.core.workmap import (
+    CLOSING,
+    MOST_FILES,
+    MOST_PEERS,
+    OPENING,
+    Peer,
+    Place,
+    about,
+    allows,
+    chart,
+    charted,
+    outside,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("# Soul\n\nBrisk.", "Soul"),
+        ("\ufeff\n\n## Soul ##\n", "Soul"),
+        ("Brisk and kind. Never late.", "Brisk and kind."),
+        ("Soul\n====\n", "Soul"),
+        ("no full stop", "no full stop"),
+        ("- first. second.", "first."),
+        ("> quoted! more", "quoted!"),
+        ("```\n# code\n```\n# Soul", "Soul"),
+        ("<!-- note\nmore -->\n# Soul", "Soul"),
+        ("---\ntitle: x\n---\n# Soul", "Soul"),
+        ("---\n\n# Soul", "Soul"),
+        ("***\n# Soul", "Soul"),
+        ("# {{AGENT_NAME}}'s soul", "agent name's soul"),
+        ("# {{UNKNOWN}}", "{{UNKNOWN}}"),
+        ("#\n# Soul", "Soul"),
+        ("", ""),
+        ("\n \n", ""),
+        ("x" * 200, "x" * 119 + "…"),
+    ],
+)
+def test_a_file_is_about_its_first_heading_or_sentence(text: str, found: str) -> None:
+    assert about(text.encode()) == found
+
+
+@pytest.mark.parametrize("text", ["<!--" * 9_999, "# " + " #" * 9_999, "#" * 9_999, "> " * 9_999])
+def test_no_text_takes_long_to_tell_of(text: str) -> None:
+    assert len(about(text.encode())) <= 120
+
+
+def test_what_is_no_text_is_about_nothing() -> None:
+    assert about(b"\xff\x00") == ""
+
+
+@pytest.mark.parametrize(
+    ("patterns", "slug", "may"),
+    [
+        ([], "anybody", True),
+        (["ann"], "ann", True),
+        (["ann"], "anna", False),
+        (["ops-*"], "ops-ann", True),
+        (["ops-*"], "law-cy", False),
+        (["*"], "ann", True),
+        (["a*n*n"], "ann", True),
+        (["an*nn"], "ann", False),
+        (["*-*-x"], "a-b-x", True),
+        (["a.*"], "ann", False),
+        ([""], "ann", False),
+        ([5, None], "ann", False),
+        (["law", "ann"], "ann", True),
+    ],
+)
+def test_whom_an_agent_may_delegate_to(patterns: list[object], slug: str, may: bool) -> None:
+    assert allows(patterns, slug) is may
+
+
+def test_the_tree_tells_folders_as_they_are_entered() -> None:
+    paths = ["a.md", "b/c/d.md", "b/c/e.md", "b/f.md", "g/c/h.md"]
+    told = chart([Place(Path(path), path[-4]) for path in paths], [Peer("ann", "Ann")])
+    assert told.split("\n") == [
+        *(OPENING, "", "## Files", "", "- a.md: a", "- b/", "  - c/", "    - d.md: d"),
+        *("    - e.md: e", "  - f.md: f", "- g/", "  - c/", "    - h.md: h"),
+        *("", "## Peers", "", "- ann: Ann", "", CLOSING),
+    ]
+
+
+def test_a_map_stays_short_however_much_there_is() -> None:
+    deep = Path("/".join(["d"] * 400) + "/x.md")
+    places = [Place(Path(f"{n:05}.md"), "x" * 500) for n in range(9_999)] + [Place(deep)]
+    told = chart(places, [Peer(f"p{n}", "P") for n in range(999)])
+    assert told.count("\n") < MOST_FILES + MOST_PEERS + 20
+    assert f"- … and {10_000 - MOST_FILES} more files" in told.split("\n")
+    assert len(chart([Place(deep)], [])) < 2_000
+
+
+@pytest.mark.parametrize("before", ["> ", "    ", "x ", "- "])
+def test_an_example_of_a_block_is_none(before: str) -> None:
+    text = f"{before}{OPENING}\n{before}mine\n{before}{CLOSING}\n"
+    fenced = f"```\n{OPENING}\nmine\n{CLOSING}\n```\n"
+    for file in (text, fenced):
+        assert charted(file, chart([], [])).startswith(file)
+        assert outside(file) == file
+
+
+pieces = st.sampled_from(
+    [
+        *(OPENING, CLOSING, f"> {OPENING}", f"    {OPENING}", f"{CLOSING} ", "```", "~~~", "> ```"),
+        *("# Head", "prose.", "", "- item", "---", "- ```", f"x {OPENING}", "<!-- c -->"),
+    ]
+)
+files = st.lists(pieces, max_size=10).flatmap(
+    lambda some: st.sampled_from(["\n", "\r\n", "\r"]).flatmap(
+        lambda turn: st.sampled_from(["", "\ufeff"]).map(lambda mark: mark + turn.join(some))
+    )
+)
+words = st.text(max_size=20) | st.sampled_from([OPENING, CLOSING, "{{AGENT_NAME}}", "```", "a\nb"])
+names = st.sampled_from(["a.md", "b/c.md", "b/{{HUMAN_NAME}}.md", f"{'`' * 3}.md", "<!-- x -->"])
+maps = st.builds(
+    chart,
+    st.lists(st.builds(Place, names.map(Path), words), max_size=4),
+    st.lists(st.builds(Peer, st.just("ann"), words), max_size=3),
+)
+
+
+@given(file=files, first=maps, second=maps)
+@example(file="```", first=chart([], []), second=chart([], []))
+@example(file=OPENING, first=chart([], []), second=chart([], []))
+@example(file=f"{OPENING}\n```\n{CLOSING}", first=chart([], []), second=chart([], []))
+def test_only_the_block_changes_and_twice_is_once(file: str, first: str, second: str) -> None:
+    once = charted(file, first)
+    assert charted(once, first) == once
+    assert outside(charted(once, second)) == outside(once)
+    assert charted(charted(once, second), first) == once
+    assert _kept(outside(file), outside(once))
+
+
+def _kept(before: str, after: str) -> bool:
+    """Whether all that was there is there to the byte, with nothing but line ends around it."""
+    mark = "\ufeff" if before.startswith("\ufeff") else ""
+    body = before.removeprefix(mark)
+    inner = after.removeprefix(mark)
+    at = inner.find(body)
+    return after.startswith(mark) and at >= 0 and not inner.replace(body, "", 1).strip("\r\n")
+
+
+@given(file=files, block=maps)
+def test_a_file_is_about_the_same_with_its_map_and_without(file: str, block: str) -> None:
+    once = charted(file, block)
+    assert about(outside(charted(once, block)).encode()) == about(outside(once).encode())
+    assert about(outside(once).encode()) == about(outside(file).encode())
+
+
+@given(block=maps)
+def test_no_line_of_a_map_acts(block: str) -> None:
+    lines = block.split("\n")
+    assert (lines[0], lines[-1]) == (OPENING, CLOSING)
+    assert (block.count(OPENING), block.count(CLOSING)) == (1, 1)
+    assert "{{" not in block
+    assert "```" not in block
+    assert len(block.splitlines()) == len(lines)
+    for line in lines[1:-1]:
+        assert not line or line.startswith("## ") or line.lstrip(" ").startswith("- ")
