@@ -107,6 +107,47 @@ class Objects(Protocol):
         """Everything else, with its size and when it was last put or brought back."""
 
 
+class Depot(Protocol):
+    """A place outside, where bytes stand under keys for others to read: a directory, a bucket.
+
+    Every verb raises OSError where the place does not do its part.
+    """
+
+    @property
+    def nests(self) -> bool:
+        """Whether a key cannot be held while another key lies beneath it."""
+
+    async def put(self, contents: Mapping[str, bytes]) -> Mapping[str, str]:
+        """Keep each under its key, over what was there; a reader sees the old or the new.
+
+        Returns the keys that this place cannot hold, each with the reason.
+        """
+
+    async def get(self, key: str) -> bytes | None: ...
+
+    async def delete(self, keys: Collection[str]) -> None:
+        """Forget these; an absent one is no error."""
+
+    def list(self, prefix: str) -> AsyncIterator[tuple[str, Digest | None]]:
+        """Every key that begins with ``prefix``, which is empty or ends with a slash.
+
+        With the digest of what stands there; None where that was not put here.
+        """
+
+
+class Turn(Protocol):
+    """Lets one process of many do a work that two would only do twice."""
+
+    async def take(self) -> bool:
+        """Whether it is this one's turn: nobody else had it, or it has it still.
+
+        Whoever dies gives it back. Raises what the store raises.
+        """
+
+    async def leave(self) -> None:
+        """Let another have it; without having had it no error."""
+
+
 class Records(Protocol):
     """The facts beside the files. They change only inside Trees.commit."""
 

@@ -1,4 +1,4 @@
-"""What a server process does beside answering: deliver webhooks, note use, collect garbage."""
+"""What a server process does beside answering: webhooks, last uses, garbage, the catalog."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from carrel.actions import seeds, upkeep
 from carrel.actions.dispatch import run_dispatch
 from carrel.faces.rest.logs import describe
 from carrel.ports import World
+from carrel.wiring.catalogs import keep_catalog, kept_depot
 from carrel.wiring.world import Opened
 
 _NOTE_EVERY: Final = 15.0
@@ -28,6 +29,8 @@ async def background(opened: Opened, stop: asyncio.Event) -> AsyncIterator[None]
         run_dispatch(world, stop, backoff=backoff),
         _every(_NOTE_EVERY, stop, lambda: note_use(world)),
     ]
+    if depot := kept_depot(settings):
+        works.append(keep_catalog(opened, depot, stop))
     if settings.defaults_follow:
         works.append(_follow_defaults(world))
     if settings.gc_minutes:

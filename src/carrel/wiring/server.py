@@ -15,6 +15,7 @@ from uvicorn.supervisors import Multiprocess
 from carrel.actions import signins, tenants
 from carrel.settings import Settings, export, load, pooled_metrics
 from carrel.wiring.app import Server
+from carrel.wiring.catalogs import kept_depot
 from carrel.wiring.commands import explained
 from carrel.wiring.world import open_world
 
@@ -55,6 +56,7 @@ def run(settings: Settings, tell: Callable[[Welcome], None], app: str = APP) -> 
     listener = _bind(settings)
     port = listener.getsockname()[1]
     with explained(settings):
+        kept_depot(settings)
         greeting = asyncio.run(welcome(settings, port))
     tell(greeting)
     export(settings)

@@ -7,6 +7,12 @@ SELECT pg_encoding_to_char(encoding) FROM pg_database WHERE datname = current_da
 -- name: migration_lock
 SELECT pg_advisory_xact_lock(hashtextextended('carrel/migration', 0));
 
+-- name: try_turn
+SELECT pg_try_advisory_lock($1);
+
+-- name: still_there
+SELECT true;
+
 -- name: migration_table
 CREATE TABLE IF NOT EXISTS migration (
     name     text COLLATE "C" PRIMARY KEY,

@@ -9,7 +9,8 @@ import click
 
 from carrel.core.version import VERSION
 
-COMMANDS: Final = ("serve", "pull", "doctor", "backup", "restore", "gc", "defaults", "version")
+_STORE: Final = ("doctor", "backup", "restore", "export", "gc", "defaults")
+COMMANDS: Final = ("serve", "pull", *_STORE, "version")
 """Each is a module here with a click command of its name. None may import much at its top."""
 
 

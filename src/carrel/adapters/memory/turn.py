@@ -1,0 +1,15 @@
+"""Whose turn it is, in a set that all who take turns share."""
+
+from __future__ import annotations
+
+
+class MemoryTurn:
+    def __init__(self, name: str, taken: dict[str, MemoryTurn]) -> None:
+        self._name, self._taken = name, taken
+
+    async def take(self) -> bool:
+        return self._taken.setdefault(self._name, self) is self
+
+    async def leave(self) -> None:
+        if self._taken.get(self._name) is self:
+            del self._taken[self._name]

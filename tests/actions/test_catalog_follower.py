@@ -1,0 +1,355 @@
+"""A catalog that is kept up to date is, after any history, the one that a fresh export would be."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path as File
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+from tests.actions.changes import BEGINNING, Change, Town, changes
+from tests.contract.worlds import flipped
+from tests.worlds import travel, world_of
+
+from carrel.actions import files, stacks
+from carrel.actions.catalog_follower import BACKOFF, Follower, run_catalog
+from carrel.actions.catalogs import CLAIM, export
+from carrel.actions.files import Intent
+from carrel.adapters.folder import FolderDepot
+from carrel.adapters.memory import MemoryDepot, MemoryStore, MemoryTurn
+from carrel.adapters.postgres import open_store
+from carrel.adapters.postgres.turn import PostgresTurn
+from carrel.core.access import Actor
+from carrel.core.catalog import AgentFile, ReviewedFile, TemplateFile
+from carrel.core.classes import FileClass
+from carrel.core.lineage import stack_of
+from carrel.core.names import Path, digest
+from carrel.core.overlay import held_entry
+from carrel.core.record import Noun, Record
+from carrel.ports import World
+
+pytestmark = pytest.mark.anyio
+
+NOTE = Path("notes/a.md")
+KEEPING: list[Change] = [(name, 0, 0, 0) for name in ("catch up", "crash", "restart")]
+
+
+class Flaky(MemoryDepot):
+    """A place that fails after so much has been done, and then has done only a part of a batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fails_after: int | None = None
+
+    async def put(self, contents: Mapping[str, bytes]) -> Mapping[str, str]:
+        for key, content in contents.items():
+            self._may_fail()
+            await super().put({key: content})
+        return {}
+
+    async def delete(self, keys: Collection[str]) -> None:
+        for key in keys:
+            self._may_fail()
+            await super().delete([key])
+
+    def _may_fail(self) -> None:
+        if self.fails_after is not None:
+            if self.fails_after == 0:
+                raise OSError("the place is gone")
+            self.fails_after -= 1
+
+
+async def fresh(world: World) -> dict[str, bytes]:
+    depot = MemoryDepot()
+    await export(world, depot)
+    return depot.objects
+
+
+async def read_by_others(world: World, objects: Mapping[str, bytes]) -> None:
+    """Whoever reads the catalog by its own rules finds what Carrel serves each agent."""
+    for tenant in await world.records.list("", Noun.TENANT):
+        for agent in await world.records.list(tenant.id, Noun.AGENT):
+            workspace = await files.listing(world, stack_of(agent))
+            found = await files.contents(world, workspace, raw=True)
+            for path, content in found.found.items():
+                pinned = workspace.files[path].file_class is FileClass.PINNED
+                reader = await _pinned(world, agent, path) if pinned else await _live(world, agent)
+                own = AgentFile(tenant.body["slug"], agent.body["slug"], path).text
+                ways = [own, *(way.format(path=path) for way in reader)]
+                assert next(objects[way] for way in ways if way in objects) == content
+
+
+async def _slugs(world: World, agent: Record) -> tuple[str, list[str]]:
+    [tenant] = await world.records.get(agent.tenant, Noun.TENANT, [agent.tenant])
+    assert tenant
+    id = agent.body.get("templateId")
+    [template] = await world.records.get(agent.tenant, Noun.TEMPLATE, [id]) if id else [None]
+    return tenant.body["slug"], [*([template.body["slug"]] if template else []), "defaults"]
+
+
+async def _live(world: World, agent: Record) -> list[str]:
+    tenant, beneath = await _slugs(world, agent)
+    return [TemplateFile(tenant, slug, Path("{path}")).text for slug in beneath]
+
+
+async def _pinned(world: World, agent: Record, path: Path) -> list[str]:
+    tenant, beneath = await _slugs(world, agent)
+    entry = held_entry(path, await world.trees.read(stack_of(agent), (path,)))
+    base = entry.base if entry else None
+    return [ReviewedFile(tenant, beneath[0], path, base.digest).text] if base else []
+
+
+class Kept:
+    """A town and its catalog, which somebody keeps up to date who may fail or die at any point."""
+
+    def __init__(self, town: Town, depot: Flaky) -> None:
+        self.town, self.world, self.depot = town, town.world, depot
+        self._follower = Follower(self.world, depot)
+
+    async def live(self, number: int, change: Change) -> None:
+        if change[0] == "catch up":
+            await self.check()
+        elif change[0] == "restart":
+            self._follower = Follower(self.world, self.depot)
+        elif change[0] == "crash":
+            await self._crash(number)
+        else:
+            await self.town.happen(change)
+
+    async def _crash(self, number: int) -> None:
+        self.depot.fails_after = number % 5
+        with suppress(OSError):
+            await self._follower.catch_up()
+        self.depot.fails_after = None
+        if number % 2:
+            self._follower = Follower(self.world, self.depot)
+
+    async def check(self) -> None:
+        await self._follower.catch_up()
+        assert self.depot.objects == await fresh(self.world)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(changes | st.sampled_from(KEEPING), max_size=25))
+def test_what_is_kept_is_what_a_fresh_export_would_be_after_any_history(
+    history: list[Change],
+) -> None:
+    async def live() -> None:
+        town = await Town(world_of(MemoryStore())).open()
+        kept = Kept(town, Flaky())
+        for number, change in enumerate((*BEGINNING, *history)):
+            await kept.live(number, change)
+        await kept.check()
+        await read_by_others(town.world, kept.depot.objects)
+
+    asyncio.run(live())
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(changes, max_size=20), st.integers(1, 7))
+def test_so_it_is_in_a_directory_where_files_bar_those_beneath_them(
+    history: list[Change], often: int
+) -> None:
+    async def live(place: File) -> None:
+        town = await Town(world_of(MemoryStore())).open()
+        kept = FolderDepot(place / "kept")
+        follower = Follower(town.world, kept)
+        for number, change in enumerate((*BEGINNING, *history)):
+            await town.happen(change)
+            if number % often == 0:
+                await follower.catch_up()
+        await follower.catch_up()
+        await export(town.world, FolderDepot(place / "fresh"))
+        assert on_disk(place / "kept") == on_disk(place / "fresh")
+
+    with tempfile.TemporaryDirectory() as place:
+        asyncio.run(live(File(place)))
+
+
+def on_disk(place: File) -> dict[str, bytes | None]:
+    """Every file and every directory."""
+    found = place.rglob("*")
+    return {str(f.relative_to(place)): f.read_bytes() if f.is_file() else None for f in found}
+
+
+@pytest.fixture
+async def town(world: World) -> Town:
+    town = await Town(world).open()
+    for change in BEGINNING:
+        await town.happen(change)
+    return town
+
+
+async def note(world: World, owner: Actor, text: bytes) -> None:
+    stack = await stacks.agent(world, owner, "amy")
+    await files.put(world, stack, NOTE, text, owner, Intent())
+
+
+async def test_only_the_tenants_that_changed_are_done_again(town: Town) -> None:
+    depot = MemoryDepot()
+    follower = Follower(town.world, depot)
+    assert (await follower.catch_up()).tenants == 2
+    assert (await follower.catch_up()).tenants == 0
+
+    await note(town.world, town.owners[1], b"x")
+    assert (await follower.catch_up()).tenants == 1
+    await town.happen(("rename_agent", 0, 0, 2))
+    assert (await follower.catch_up()).tenants == 1
+    await files.put(town.world, (town.owners[0].scope,), NOTE, b"elsewhere", town.owners[0])
+    assert (await follower.catch_up()).tenants == 0
+    assert depot.objects == await fresh(town.world)
+
+
+async def test_what_is_left_of_tenants_that_are_gone_is_removed_at_the_start(town: Town) -> None:
+    depot = MemoryDepot()
+    await depot.put({CLAIM: b"{}", "tenants/gone/agents/a/workspace/b": b"x", "tenants/x": b"y"})
+
+    assert (await Follower(town.world, depot).catch_up()).deleted == 1
+
+    assert "tenants/x" in depot.objects
+    assert {k: v for k, v in depot.objects.items() if k.startswith("tenants/acme")} == {
+        k: v for k, v in (await fresh(town.world)).items() if k != CLAIM
+    }
+
+
+async def test_what_of_a_tenant_cannot_be_had_is_tried_again_and_holds_up_no_other() -> None:
+    store = MemoryStore()
+    town = await Town(world_of(store)).open()
+    for change in BEGINNING:
+        await town.happen(change)
+    world, depot = town.world, MemoryDepot()
+    await note(world, town.owners[0], b"damaged")
+    store.state.contents[digest(b"damaged")] = flipped(b"damaged")
+    follower = Follower(world, depot)
+
+    with capture_logs() as logs:
+        assert len((await follower.catch_up()).failures) == 1
+        await note(world, town.owners[1], b"sound")
+        assert (await follower.catch_up()).tenants == 1
+        assert (await follower.catch_up()).tenants == 0
+        for seconds in BACKOFF:
+            travel(world, seconds * 1000)
+            assert len((await follower.catch_up()).failures) == 1
+
+    assert depot.objects["tenants/acme-2/agents/amy/workspace/notes/a.md"] == b"sound"
+    assert [log["objects"] for log in logs] == [1] * (1 + len(BACKOFF))
+    assert b"damaged" not in repr(logs).encode()
+    store.state.contents[digest(b"damaged")] = b"damaged"
+    travel(world, BACKOFF[-1] * 1000)
+    assert (await follower.catch_up()).failures == []
+    assert depot.objects == await fresh(world)
+    travel(world, BACKOFF[-1] * 1000)
+    assert (await follower.catch_up()).tenants == 0
+
+
+@asynccontextmanager
+async def keeping(
+    world: World, depot: MemoryDepot, processes: int = 1
+) -> AsyncIterator[asyncio.Event]:
+    stop, taken = asyncio.Event(), dict[str, MemoryTurn]()
+    works = [
+        asyncio.create_task(run_catalog(world, depot, MemoryTurn("catalog", taken), stop))
+        for _ in range(processes)
+    ]
+    try:
+        yield stop
+    finally:
+        stop.set()
+        async with asyncio.timeout(10):
+            await asyncio.gather(*works)
+        assert taken == {}
+
+
+async def caught_up(world: World, depot: MemoryDepot) -> None:
+    async with asyncio.timeout(20):
+        while depot.objects != await fresh(world):
+            await world.events.wake(0.01)
+
+
+async def test_a_server_keeps_it_up_to_date_by_itself(town: Town) -> None:
+    depot = MemoryDepot()
+    async with keeping(town.world, depot):
+        await caught_up(town.world, depot)
+        await note(town.world, town.owners[0], b"live")
+        await caught_up(town.world, depot)
+        assert depot.objects["tenants/acme/agents/amy/workspace/notes/a.md"] == b"live"
+        await town.happen(("rename_template", 0, 0, 2))
+        await caught_up(town.world, depot)
+        await town.happen(("fire", 1, 0, 0))
+        await caught_up(town.world, depot)
+
+
+async def test_of_many_processes_one_keeps_it(town: Town) -> None:
+    depot = MemoryDepot()
+    async with keeping(town.world, depot, processes=3):
+        await caught_up(town.world, depot)
+        await note(town.world, town.owners[0], b"live")
+        await caught_up(town.world, depot)
+    assert depot.written == len(depot.objects) + 1  # a manifest was written twice
+
+
+async def test_a_place_that_fails_is_told_tried_again_and_stops_nothing(town: Town) -> None:
+    depot = Flaky()
+    depot.fails_after = 3
+    with capture_logs() as logs:
+        async with keeping(town.world, depot):
+            async with asyncio.timeout(20):
+                while not logs:
+                    await town.world.events.wake(0.01)
+            depot.fails_after = None
+            await caught_up(town.world, depot)
+    assert logs[0]["event"] == "the catalog is held up"
+    assert logs[0]["said"] == "the place is gone"
+
+
+class Slow(MemoryDepot):
+    """A place that never answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = asyncio.Event()
+
+    async def put(self, contents: Mapping[str, bytes]) -> Mapping[str, str]:
+        self.asked.set()
+        await asyncio.Event().wait()
+        return {}
+
+
+async def test_a_place_that_never_answers_keeps_no_server_from_stopping(town: Town) -> None:
+    depot = Slow()
+    async with keeping(town.world, depot), asyncio.timeout(20):
+        await depot.asked.wait()
+    assert depot.objects == {}
+
+
+async def test_a_catalog_of_others_is_not_touched(town: Town) -> None:
+    depot = MemoryDepot()
+    await depot.put({"tenants/other/agents/a/workspace/b": b"theirs"})
+    with capture_logs() as logs:
+        async with keeping(town.world, depot), asyncio.timeout(20):
+            while not logs:
+                await town.world.events.wake(0.01)
+    assert "--adopt" in logs[0]["said"]
+    assert CLAIM not in depot.objects
+    assert set(depot.objects) == {"tenants/other/agents/a/workspace/b"}
+
+
+async def test_on_postgresql_what_one_server_writes_another_keeps(postgres_url: str) -> None:
+    async with open_store(postgres_url) as mine, open_store(postgres_url) as theirs:
+        town = await Town(world_of(theirs)).open()
+        for change in BEGINNING:
+            await town.happen(change)
+        depot, turn, stop = MemoryDepot(), PostgresTurn(postgres_url, "catalog"), asyncio.Event()
+        kept = asyncio.create_task(run_catalog(world_of(mine), depot, turn, stop))
+        await caught_up(town.world, depot)
+        await note(town.world, town.owners[1], b"live")
+        await caught_up(town.world, depot)
+        await town.happen(("rename_agent", 0, 0, 2))
+        await caught_up(town.world, depot)
+        stop.set()
+        await kept

@@ -1,0 +1,94 @@
+"""What every Turn must do: of any number who would do a work, one has its turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path as File
+
+import asyncpg
+import pytest
+
+from carrel.adapters.memory import MemoryTurn
+from carrel.adapters.postgres.turn import PostgresTurn
+from carrel.adapters.sqlite.turn import FileTurn
+from carrel.ports import Turn
+
+pytestmark = pytest.mark.anyio
+
+Joined = Callable[[str], Turn]
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+async def join(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Joined]:
+    """Lets one more take part in a work of some name."""
+    made: list[Turn] = []
+    taken: dict[str, MemoryTurn] = {}
+    url = request.getfixturevalue("postgres_url") if request.param == "postgres" else ""
+
+    def one_more(name: str) -> Turn:
+        turns: dict[str, Callable[[], Turn]] = {
+            "memory": lambda: MemoryTurn(name, taken),
+            "sqlite": lambda: FileTurn(tmp_path / "carrel.db", name),
+            "postgres": lambda: PostgresTurn(url, name),
+        }
+        made.append(turns[request.param]())
+        return made[-1]
+
+    yield one_more
+    for turn in made:
+        await turn.leave()
+
+
+async def test_one_of_many_has_its_turn_until_it_leaves(join: Joined) -> None:
+    turns = [join("work") for _ in range(5)]
+
+    taken = await asyncio.gather(*(turn.take() for turn in turns))
+
+    assert sum(taken) == 1
+    assert await asyncio.gather(*(turn.take() for turn in turns)) == taken
+    first = turns[taken.index(True)]
+    await first.leave()
+    again = await asyncio.gather(*(turn.take() for turn in turns if turn is not first))
+    assert sum(again) == 1
+    assert not await first.take()
+
+
+async def test_works_of_other_names_are_done_beside_it(join: Joined) -> None:
+    assert await join("one").take()
+    assert await join("other").take()
+
+
+async def test_leaving_without_having_had_it_takes_it_from_nobody(join: Joined) -> None:
+    first, second = join("work"), join("work")
+    assert await first.take()
+
+    await second.leave()
+
+    assert not await second.take()
+    assert await first.take()
+
+
+async def test_who_lost_the_connection_has_lost_the_turn(postgres_url: str) -> None:
+    """Else two would believe that they have it."""
+    first, second = PostgresTurn(postgres_url, "work"), PostgresTurn(postgres_url, "work")
+    assert await first.take()
+    assert not await second.take()
+
+    other = await asyncpg.connect(postgres_url)
+    await other.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_locks"
+        " WHERE locktype = 'advisory' AND database ="
+        " (SELECT oid FROM pg_database WHERE datname = current_database())"
+    )
+    await other.close()
+
+    async with asyncio.timeout(20):
+        while not await second.take():
+            pass
+    with pytest.raises((OSError, asyncpg.PostgresError, asyncpg.InterfaceError)):
+        await first.take()
+    assert not await first.take()
+    await second.leave()
+    assert await first.take()
+    await first.leave()
