@@ -41,7 +41,7 @@ from carrel.faces.rest.logs import configure
 from carrel.faces.rest.metrics import Metrics
 from carrel.ports import World
 from carrel.settings import Settings
-from carrel.wiring import web
+from carrel.wiring import graphql, web
 from carrel.wiring.background import background
 from carrel.wiring.counts import watch
 from carrel.wiring.oidc import issuer_of
@@ -66,6 +66,7 @@ _NOUNS: Final = (
     pins,
     audit,
     signin,
+    graphql,
     web,
 )
 PLATFORM: Final = Actor("", "platform", frozenset(), platform=True)
