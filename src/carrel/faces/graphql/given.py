@@ -13,6 +13,7 @@ _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _CURSOR: Final = re.compile(r"[A-Za-z0-9._-]{0,128}")
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 _DIGEST: Final = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
+_CAPITAL: Final = re.compile(r"([A-Z])")
 _WORD: Final = re.compile(r"_([a-z0-9])")
 _LONGEST_REASON: Final = 500
 _LONGEST_PREFIX: Final = 256
@@ -59,6 +60,11 @@ def digest_of(text: str) -> Digest:
     if found is None:
         raise Malformed("latestSha is sha256: and 64 hex digits, or these alone")
     return Digest(f"sha256:{found[1]}")
+
+
+def inside(name: str, *_: Any) -> str:
+    """The name that a field of the schema has in code."""
+    return _CAPITAL.sub(r"_\1", name).lower()
 
 
 def outside(value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Final
 
 from ariadne import make_executable_schema
 from graphql import GraphQLSchema
+from msgspec import Struct
 
 from carrel.actions import policies
 from carrel.faces.graphql import (
@@ -23,12 +24,13 @@ from carrel.faces.graphql import (
     views,
     writing,
 )
+from carrel.faces.graphql.given import inside
 
 SCHEMA_TEXT: Final = resources.files(__package__).joinpath("schema.graphql").read_text("utf-8")
 
 _ROOMS: Final = (desk, agents, files, pins, runs, changing, reviewing, writing)
 
-MADE_FROM: Final[Mapping[str, type]] = {
+MADE_FROM: Final[Mapping[str, type[Struct]]] = {
     "Me": views.Me,
     "Tenant": views.Named,
     "Agent": views.Agent,
@@ -56,7 +58,7 @@ MADE_FROM: Final[Mapping[str, type]] = {
 
 def bound() -> GraphQLSchema:
     types = [each for room in _ROOMS for each in room.TYPES]
-    return make_executable_schema(SCHEMA_TEXT, *scalars.SCALARS, *types, convert_names_case=True)
+    return make_executable_schema(SCHEMA_TEXT, *scalars.SCALARS, *types, convert_names_case=inside)
 
 
 SCHEMA: Final = bound()
