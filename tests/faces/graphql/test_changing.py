@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 from tests.faces.graphql.asking import Scene, ask, member, refused, told, write
-from tests.faces.whole import Whole
+from tests.faces.tenancy.desk import Forgetful
+from tests.faces.whole import Whole, app_of
 
 from carrel.core.access import Permission
 
@@ -67,6 +69,17 @@ async def test_a_repeated_creation_gives_the_same_agent_even_all_at_once(
     assert ({again["id"]}, again["name"]) == (ids, "Polo")
     other = {"input": {**POLO, "slug": "pola", "idempotencyKey": "k1"}}
     assert await refused(owner, CREATE, **other) == "CONFLICT"
+
+
+async def test_an_answer_that_was_lost_is_found_again(
+    here: Whole, owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    world = replace(here.world, receipts=Forgetful(here.world.receipts))
+    forgetful = Whole(world, app_of(world)).as_(owner.headers["Authorization"].partition(" ")[2])
+    once = {"input": {**POLO, "idempotencyKey": "k1"}}
+    first = (await told(forgetful, CREATE, **once))["createAgentFromTemplate"]
+    for who in (forgetful, owner, owner):
+        assert (await told(who, CREATE, **once))["createAgentFromTemplate"] == first
 
 
 async def test_keys_of_one_caller_are_not_those_of_another(

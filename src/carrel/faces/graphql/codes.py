@@ -67,6 +67,14 @@ class Errors:
         self._tell = tell
         self._told: list[tuple[BaseException, str]] = []
 
+    @staticmethod
+    def of_request(errors: Iterable[GraphQLError]) -> list[dict[str, Any]]:
+        """What is wrong with a document or its variables, whatever noticed it."""
+        return [
+            {**error.formatted, "extensions": {"code": BAD_USER_INPUT, **(error.extensions or {})}}
+            for error in errors
+        ]
+
     def shown(self, errors: Iterable[GraphQLError]) -> list[dict[str, Any]]:
         return [self._shown(error) for error in errors]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
@@ -16,10 +17,16 @@ from graphql import (
     parse,
     validate,
 )
+from graphql.validation.rules import overlapping_fields_can_be_merged as merging
 
 from carrel.faces.graphql.limits import Limits, exceeded
 
+merging.MAX_COMPLEXITY_BUDGET = 50_000
+"""Steps of comparing fields of one name with one another: a tenth of a second, not a whole one."""
+
 _MOST_ERRORS: Final = 20
+_TOO_LONG: Final = re.compile(r"more than \d+ (tokens|comments)")
+_TOO_DEEP: Final = "nested too deeply"
 _ROOM: Final = 256 * 1024
 """Characters of all documents that are kept; the tree of a dense one takes a few hundred times as
 much."""
@@ -83,8 +90,12 @@ class Documents:
             tree = parse(text, max_lexical_tokens=most, max_comments=most)
             return Document(tree, tuple(validate(self._schema, tree, max_errors=_MOST_ERRORS)))
         except GraphQLError as error:
-            if f"{most}" in error.message and "exceeded" in error.message:
-                error = exceeded("tokens", most)
-            return Document(DocumentNode(), (error,))
+            return Document(DocumentNode(), (self._named(error),))
         except RecursionError:
             return Document(DocumentNode(), (exceeded("depth", self.limits.depth),))
+
+    def _named(self, error: GraphQLError) -> GraphQLError:
+        """The limit that a text went beyond, where that is what is wrong with it."""
+        if _TOO_LONG.search(error.message):
+            return exceeded("tokens", self.limits.tokens)
+        return exceeded("depth", self.limits.depth) if _TOO_DEEP in error.message else error

@@ -38,10 +38,9 @@ async def execute(
     world: World, actor: Actor, asked: Asked, tell: Tell, documents: Documents = DOCUMENTS
 ) -> dict[str, Any]:
     """The answer, as it goes over the wire: without ``data`` where nothing was executed."""
-    errors = Errors(tell)
     document = await documents.read(asked.document)
     if document.errors:
-        return {"errors": errors.shown(document.errors)}
+        return {"errors": Errors.of_request(document.errors)}
     try:
         operation = document.operation(asked.operation)
         wrong = _weighed(document, operation, asked.variables, documents.limits)
@@ -50,7 +49,7 @@ async def execute(
     except RecursionError:
         wrong = [exceeded("depth", documents.limits.depth)]
     if wrong:
-        return {"errors": errors.shown(wrong)}
+        return {"errors": Errors.of_request(wrong)}
     result = run(
         SCHEMA,
         document.tree,
@@ -60,7 +59,7 @@ async def execute(
     )
     found = await result if isawaitable(result) else result
     answer: dict[str, Any] = {"data": found.data}
-    return {**answer, "errors": errors.shown(found.errors)} if found.errors else answer
+    return {**answer, "errors": Errors(tell).shown(found.errors)} if found.errors else answer
 
 
 def _weighed(

@@ -12,7 +12,7 @@ from carrel.core.access import Permission
 from carrel.core.compose import Workspace
 from carrel.core.errors import Malformed, Missing, Taken
 from carrel.core.lineage import stack_of
-from carrel.core.names import Path, Stack, digest
+from carrel.core.names import Kind, Path, Scope, Stack, digest
 from carrel.faces.graphql.asking import Asking, Info
 from carrel.faces.graphql.file_views import Explanation, File, LayerSays, VersionRow
 from carrel.faces.graphql.given import Given, prefix_of
@@ -79,9 +79,11 @@ def _agents_own(asking: Asking, source: Agent) -> Stack:
     return stack_of(source.record)
 
 
-async def _templates_own(asking: Asking, source: Named) -> Stack:
+def _templates_own(asking: Asking, source: Named) -> Stack:
     asking.must(Permission.WORKSPACE_READ)
-    return await stacks.template(asking.world, asking.actor, source.id)
+    if asking.actor.bound:
+        raise Missing(f"there is no template {source.id}")
+    return (Scope(asking.actor.tenant, Kind.TEMPLATE, source.id),)
 
 
 @agent.field("files")
@@ -96,12 +98,12 @@ async def file_of_agent(source: Agent, info: Info, path: str) -> File:
 
 @template.field("files")
 async def files_of_template(source: Named, info: Info, **given: Any) -> Page[File]:
-    return await _page(info.context, await _templates_own(info.context, source), given)
+    return await _page(info.context, _templates_own(info.context, source), given)
 
 
 @template.field("file")
 async def file_of_template(source: Named, info: Info, path: str) -> File:
-    return await _one(info.context, await _templates_own(info.context, source), path)
+    return await _one(info.context, _templates_own(info.context, source), path)
 
 
 @file_type.field("renderedSha256")
