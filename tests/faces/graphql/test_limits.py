@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from graphql import get_introspection_query, parse
+from graphql import GraphQLError, OperationDefinitionNode, get_introspection_query, parse
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.faces.graphql.asking import Scene, ask, refused, told
@@ -191,15 +191,35 @@ async def test_documents_are_read_once_and_forgotten_in_time() -> None:
     assert (await documents.read("{ me { name } }")) is not first
 
 
+def weighed(text: str, most: int) -> None:
+    [operation] = parse(text).definitions
+    assert isinstance(operation, OperationDefinitionNode)
+    Scales(SCHEMA, {}, {}, Limits(cost=most)).check(operation)
+
+
+@pytest.mark.parametrize(
+    ("text", "cost"),
+    [
+        ("{ me { name __typename } }", 3),
+        ("{ agents { next } }", 101),
+        ("{ agents { items { id } } }", 201),
+        ('{ agentPinStatus(agentId: "a") { path version } }', 21),
+        ('{ agent(id: "a") { files { next } } }', 102),
+        ("{ __schema { types { name } } }", 60),
+        ("mutation { deleteAgent(id: 1) }", 1),
+        ("{ ... on Query { me { name } } ... { me { name } } }", 4),
+    ],
+)
+def test_a_document_costs_what_its_fields_do(text: str, cost: int) -> None:
+    weighed(text, cost)
+    with pytest.raises(GraphQLError, match=f"asks for {cost}"):
+        weighed(text, cost - 1)
+
+
 @given(st.integers(1, 500), st.integers(1, 500))
 def test_a_list_in_a_list_costs_the_product(outer: int, inner: int) -> None:
     text = f"{{ agents(first: {outer}) {{ items {{ files(first: {inner}) {{ next }} }} }} }}"
-    [operation] = parse(text).definitions
     cost = 1 + outer * (1 + 1 + inner)
-    for most in (cost - 1, cost):
-        scales = Scales(SCHEMA, {}, {}, Limits(cost=most))
-        if most == cost:
-            scales.check(operation)  # type: ignore[arg-type]
-            continue
-        with pytest.raises(Exception, match=f"asks for {cost}"):
-            scales.check(operation)  # type: ignore[arg-type]
+    weighed(text, cost)
+    with pytest.raises(GraphQLError, match=f"asks for {cost}"):
+        weighed(text, cost - 1)

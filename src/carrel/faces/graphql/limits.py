@@ -19,6 +19,7 @@ from graphql import (
     IntValueNode,
     OperationDefinitionNode,
     SelectionSetNode,
+    ValueNode,
     VariableNode,
     get_named_type,
     is_list_type,
@@ -139,13 +140,14 @@ class Scales:
         return _SAMPLE if is_list_type(get_nullable_type(field.type)) and not paged else 1
 
     def _first(self, node: FieldNode, field: GraphQLField) -> int:
-        given: Any = field.args[FIRST].default_value
+        unsaid = field.args[FIRST].default
+        given: Any = _number(unsaid.literal if unsaid else None)
         for argument in node.arguments or ():
             if argument.name.value == FIRST:
-                if isinstance(argument.value, IntValueNode):
-                    given = int(argument.value.value)
-                elif isinstance(argument.value, VariableNode):
+                if isinstance(argument.value, VariableNode):
                     given = self._variables.get(argument.value.name.value, given)
+                else:
+                    given = _number(argument.value)
         asked = given if isinstance(given, int) else self._limits.first
         if not 1 <= asked <= self._limits.first:
             raise exceeded(FIRST, self._limits.first, asked)
@@ -170,3 +172,7 @@ class Scales:
             cost = self._count(self._fragments[name].selection_set, within)
             self._weighed[name] = Size(cost, 1)
         return self._weighed[name].cost
+
+
+def _number(literal: ValueNode | None) -> int | None:
+    return int(literal.value) if isinstance(literal, IntValueNode) else None
