@@ -208,6 +208,7 @@ def graphql() -> str:
         ("document", LIMITS.characters, "bytes of the text"),
         ("tokens", LIMITS.tokens, "words and signs of the text, and comments"),
         ("first", LIMITS.first, "items of a page"),
+        ("bytes", LIMITS.bytes, "of all contents in one answer; what is beyond is left out"),
     ]
     limits = "## Limits\n\n" + table(["`extensions.limit`", "most", "of what"], most)
     schema = f"## Schema\n\n```graphql\n{SCHEMA_TEXT}```"

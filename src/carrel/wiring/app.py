@@ -66,7 +66,6 @@ _NOUNS: Final = (
     pins,
     audit,
     signin,
-    graphql,
     web,
 )
 PLATFORM: Final = Actor("", "platform", frozenset(), platform=True)
@@ -75,7 +74,8 @@ PLATFORM: Final = Actor("", "platform", frozenset(), platform=True)
 def endpoints(settings: Settings) -> tuple[Endpoint, ...]:
     """Everything that this server answers to."""
     shown = _NOUNS + ((seam,) if settings.test_seam else ())
-    return tuple(endpoint for noun in shown for endpoint in noun.ENDPOINTS)
+    told = tuple(endpoint for noun in shown for endpoint in noun.ENDPOINTS)
+    return told + graphql.endpoints(settings)
 
 
 def authenticator(world: World, settings: Settings) -> Callable[[Headers], Any]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
-from carrel.faces.graphql import SCHEMA_TEXT, Asked, execute
+from carrel.faces.graphql import LIMITS, SCHEMA, SCHEMA_TEXT, Asked, Documents, execute
 from carrel.faces.rest.answer import Answer
-from carrel.faces.rest.endpoint import IF_NONE_MATCH, Call, Received, Sent, endpoint
+from carrel.faces.rest.endpoint import IF_NONE_MATCH, Call, Endpoint, Received, Sent, endpoint
 from carrel.faces.rest.files import matches
 from carrel.faces.rest.logs import RequestLog
+from carrel.settings import Settings
 
 _TAG: Final = "GraphQL"
 _MAX_BODY: Final = 6 * 4 * 2**20 + 2**17
@@ -44,29 +46,33 @@ class GraphqlAnswer(Sent, frozen=True):
     errors: list[GraphqlError] | msgspec.UnsetType = msgspec.UNSET
 
 
-@endpoint(
-    "POST",
-    "/graphql",
-    id="graphql",
-    body=GraphqlRequest,
-    answers={200: GraphqlAnswer},
-    tag=_TAG,
-    max_body=_MAX_BODY,
-)
-async def ask(call: Call[GraphqlRequest]) -> Answer:
-    """Execute a GraphQL document.
+def _asking(documents: Documents) -> Endpoint:
+    @endpoint(
+        "POST",
+        "/graphql",
+        id="graphql",
+        body=GraphqlRequest,
+        answers={200: GraphqlAnswer},
+        tag=_TAG,
+        max_body=_MAX_BODY,
+    )
+    async def ask(call: Call[GraphqlRequest]) -> Answer:
+        """Execute a GraphQL document.
 
-    Whatever is JSON of this shape is answered with 200; what went wrong is told in `errors`, each
-    with a code in `extensions.code`. Every field says in the schema which permission it needs.
-    """
+        Whatever is JSON of this shape is answered with 200; what went wrong is told in `errors`,
+        each with a code in `extensions.code`. The schema says what each field needs.
+        """
 
-    def tell(error: BaseException) -> str:
-        RequestLog().failure(call.request_id, error)
-        return call.request_id
+        def tell(error: BaseException) -> str:
+            RequestLog().failure(call.request_id, error)
+            return call.request_id
 
-    asked = Asked(call.body.query, call.body.variables or {}, call.body.operation_name)
-    answer = await execute(call.world, call.actor, asked, tell)
-    return Answer.json(answer, headers={"Cache-Control": "no-store"})
+        body = call.body
+        asked = Asked(body.query, body.variables or {}, body.operation_name)
+        answer = await execute(call.world, call.actor, asked, tell, documents)
+        return Answer.json(answer, headers={"Cache-Control": "no-store"})
+
+    return ask
 
 
 @endpoint(
@@ -87,4 +93,7 @@ async def schema(call: Call) -> Answer:
     return Answer.content(SCHEMA_TEXT.encode(), "text/plain; charset=utf-8", headers=headers)
 
 
-ENDPOINTS: Final = (ask, schema)
+def endpoints(settings: Settings) -> tuple[Endpoint, ...]:
+    """With the limits that the operator has chosen."""
+    limits = replace(LIMITS, depth=settings.graphql_depth, cost=settings.graphql_cost)
+    return (_asking(Documents(SCHEMA, limits)), schema)

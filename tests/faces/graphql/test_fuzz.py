@@ -166,7 +166,8 @@ WORDS = """mutation($t: String!, $i: ID!, $p: String!, $n: Int!) { %s
   x5: putPolicy(policy: {agentWritable: [$t], runRetentionDays: $n}, reason: $t) { redaction } }"""
 STRICT = (
     "updateAgent(id: $i, input: {name: $t, humanPairId: $i}) { id }",
-    'updateAgent(id: "marco", input: {ownerId: $i, templateId: $i}) { id }',
+    'updateAgent(id: "marco", input: {ownerId: $i}) { id }',
+    'updateAgent(id: "marco", input: {templateId: $i}) { id }',
     "acceptTemplateUpdate(agentId: $i, filename: $p, latestSha: $t, idempotencyKey: $t) { id }",
     "createAgentFromTemplate(input: {templateId: $i, name: $t, slug: $p, teamId: $t}) { id }",
     "updateUserProfile(userId: $i, input: {title: $t, timezone: $p}) { id }",

@@ -152,7 +152,10 @@ async def test_an_agents_key_sees_and_writes_only_what_is_its_own(
     assert (await told(marco, "{ me { agentId kind } }"))["me"]["agentId"] == desk.agent
     pins = '{ agentPinStatus(agentId: "%s") { path } }'
     assert await told(marco, pins % "marco")
-    assert await refused(marco, pins % "polo") == "NOT_FOUND"
+    for name in ("polo", "nobody"):
+        [error] = (await ask(marco, pins % name))["errors"]
+        assert error["message"] == f"there is no agent {name}"
+        assert error["extensions"]["code"] == "NOT_FOUND"
     put = 'mutation { putFile(place: {agentId: "%s"}, path: "%s", content: "x") { warnings } }'
     assert await told(marco, put % ("marco", "notes/a.md"))
     assert await refused(marco, put % ("marco", "SOUL.md")) == "FORBIDDEN"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path as File
 from typing import Any
 
 import httpx
@@ -10,12 +11,18 @@ import pytest
 from graphql import GraphQLError, OperationDefinitionNode, get_introspection_query, parse
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.faces.graphql.asking import Scene, ask, refused, told
+from tests.faces.graphql.asking import Scene, ask, refused, told, write
 from tests.faces.whole import Whole
 
+from carrel.actions.credentials import authenticate
+from carrel.faces.graphql import Asked, execute
 from carrel.faces.graphql.documents import Documents
 from carrel.faces.graphql.limits import LIMITS, Limits, Scales
 from carrel.faces.graphql.schema import SCHEMA, SCHEMA_TEXT
+from carrel.faces.rest.app import rest
+from carrel.faces.rest.metrics import Metrics
+from carrel.settings import load
+from carrel.wiring.app import authenticator, endpoints
 
 pytestmark = pytest.mark.anyio
 
@@ -183,7 +190,6 @@ async def test_documents_are_read_once_and_forgotten_in_time() -> None:
     documents = Documents(SCHEMA, Limits(), room=100)
     first = await documents.read("{ me { name } }")
     assert (await documents.read("{ me { name } }")) is first
-    assert documents.hits == 1
     wrong = await documents.read("{ nothing }")
     assert wrong.errors and (await documents.read("{ nothing }")) is wrong
     for number in range(10):
@@ -206,7 +212,9 @@ def weighed(text: str, most: int) -> None:
         ('{ agentPinStatus(agentId: "a") { path version } }', 21),
         ('{ agent(id: "a") { files { next } } }', 102),
         ("{ __schema { types { name } } }", 60),
-        ("mutation { deleteAgent(id: 1) }", 1),
+        ("mutation { deleteAgent(id: 1) }", 50),
+        ('mutation { updateAgent(id: "a", input: {}) { id } }', 51),
+        ('{ file(place: {defaults: true}, path: "a") { path diff explain { why } } }', 113),
         ("{ ... on Query { me { name } } ... { me { name } } }", 4),
     ],
 )
@@ -223,3 +231,30 @@ def test_a_list_in_a_list_costs_the_product(outer: int, inner: int) -> None:
     weighed(text, cost)
     with pytest.raises(GraphQLError, match=f"asks for {cost}"):
         weighed(text, cost - 1)
+
+
+async def test_an_answer_carries_so_much_and_says_what_it_left_out(
+    here: Whole, owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    limits = Limits(bytes=1000)
+    actor = await authenticate(here.world, owner.headers["Authorization"].partition(" ")[2])
+    for name in ("notes/a.md", "notes/b.md", "notes/c.md"):
+        await write(owner, f"/v1/agents/marco/files/{name}", "x" * 400)
+    document = '{ files(place: {agentId: "marco"}, prefix: "notes/") { items { path content } } }'
+    asked = Asked(document, {})
+    answer = await execute(here.world, actor, asked, str, Documents(SCHEMA, limits))
+    items = answer["data"]["files"]["items"]
+    assert [len(one["content"] or "") for one in items] == [400, 400, 0]
+    [error] = answer["errors"]
+    assert "notes/c.md" in error["message"]
+    assert error["extensions"]["details"] == {"limit": "bytes", "max": 1000}
+
+
+async def test_an_operator_chooses_depth_and_cost(here: Whole, owner: httpx.AsyncClient) -> None:
+    settings = load({"graphql_depth": 2, "graphql_cost": 5}, environ={}, file=File("no such file"))
+    known = authenticator(here.world, settings)
+    app = rest(here.world, endpoints(settings), known, metrics=Metrics())
+    who = Whole(here.world, app).as_(owner.headers["Authorization"].partition(" ")[2])
+    assert await told(who, "{ me { name kind role } }")
+    assert await limit(who, "{ me { name kind role permissions tenantId } }") == "cost"
+    assert await limit(who, "{ me { person { name } } }") == "depth"

@@ -11,7 +11,7 @@ from carrel.actions import pins, runs, surveys
 from carrel.actions.surveys import Offer
 from carrel.core.access import Actor, Permission
 from carrel.core.compose import Workspace
-from carrel.core.errors import Missing
+from carrel.core.errors import Missing, TooLarge
 from carrel.core.names import Digest, Stack
 from carrel.core.overlay import Pin
 from carrel.core.record import Noun, Record
@@ -28,8 +28,9 @@ BlobKey: TypeAlias = tuple[Digest, int, object]
 class Asking:
     """The context of every resolver. Its loaders know only what this one request has asked."""
 
-    def __init__(self, world: World, actor: Actor) -> None:
+    def __init__(self, world: World, actor: Actor, room: int) -> None:
         self.world, self.actor = world, actor
+        self._room = self._most = room
         self._forget()
 
     def _forget(self) -> None:
@@ -57,18 +58,27 @@ class Asking:
         return Agent.of(record)
 
     async def bytes_of(self, what: str, blob: Blob) -> bytes:
-        """Stored bytes. Raises Unreadable, by the name that is given."""
+        """Stored bytes. Raises Unreadable, by the name that is given, or TooLarge."""
+        self._take(what, blob)
         try:
             return await self._blobs.load((blob.digest, blob.size, blob.ref))
         except Corrupt as problem:
             raise Unreadable(what, problem) from problem
 
     async def frozen(self, file: File) -> bytes:
-        """The bytes of a file as its run reads it."""
+        """The bytes of a file as its run reads it. Raises as `bytes_of` does."""
+        self._take(file.path, file.shown.blob)
         try:
             return await self._frozen.load(file)
         except Corrupt as problem:
             raise Unreadable(file.path, problem) from problem
+
+    def _take(self, what: str, blob: Blob) -> None:
+        """Make sure, before they are read, that one answer does not carry more than it may."""
+        if blob.size > self._room:
+            said = f"{what} is left out: an answer carries {self._most} bytes of contents"
+            raise TooLarge(said, limit="bytes", max=self._most)
+        self._room -= blob.size
 
     def _records(
         self, noun: Noun

@@ -14,6 +14,7 @@ from carrel.core.access import Actor, KeyKind, Permission
 from carrel.core.errors import Malformed
 from carrel.core.record import Record
 from carrel.core.tree import ReceiptKey
+from carrel.core.words import line
 from carrel.faces.graphql.asking import Info
 from carrel.faces.graphql.given import Given, config_of, id_of, insist_on, outside, reason_of
 from carrel.faces.graphql.views import Agent, Named, Person
@@ -27,11 +28,12 @@ async def create_agent(_: Any, info: Info, input: Given) -> Agent:
     asking = info.context
     asking.begin(Permission.TENANT_ADMIN)
     team = input.get("team_id")
+    config = {} if team is None else {"teamId": line(team, "teamId")}
     new = agents.NewAgent(
         slug=input["slug"],
         name=input["name"],
         template=input["template_id"],
-        config={"teamId": team} if team is not None else {},
+        config=config,
     )
     given = {name: value for name, value in input.items() if name != "idempotency_key"}
     asked = repeats.Asked("createAgentFromTemplate", given, input.get("idempotency_key"))

@@ -63,7 +63,6 @@ class Documents:
         self._schema, self.limits, self._room = schema, limits, room
         self._kept: OrderedDict[str, Document] = OrderedDict()
         self._size = 0
-        self.hits = 0
 
     async def read(self, text: str) -> Document:
         """In a thread where it is new: what is wrong with some documents takes long to tell."""
@@ -71,7 +70,6 @@ class Documents:
             return Document(DocumentNode(), (exceeded("document", self.limits.characters),))
         known = self._kept.get(text)
         if known is not None:
-            self.hits += 1
             self._kept.move_to_end(text)
             return known
         return self._keep(text, await asyncio.to_thread(self._read, text))

@@ -53,7 +53,7 @@ async def execute(
     result = run(
         SCHEMA,
         document.tree,
-        context_value=Asking(world, actor),
+        context_value=Asking(world, actor, documents.limits.bytes),
         variable_values=dict(asked.variables),
         operation_name=asked.operation,
     )

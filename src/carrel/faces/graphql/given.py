@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
+from msgspec.json import encode
+
 from carrel.core.errors import Malformed, Missing
 from carrel.core.names import Digest
 
@@ -18,6 +20,7 @@ _WORD: Final = re.compile(r"_([a-z0-9])")
 _LONGEST_REASON: Final = 500
 _LONGEST_PREFIX: Final = 256
 _MOST_FIELDS: Final = 64
+_LARGEST_CONFIG: Final = 2**20
 _WIDEST: Final = 2**53
 
 Given = Mapping[str, Any]
@@ -88,6 +91,8 @@ def config_of(value: Any) -> dict[str, Any]:
         raise Malformed(f"config is an object of at most {_MOST_FIELDS} fields")
     if not _plain(value, 16):
         raise Malformed("config holds a number that is too wide, or is nested too deeply")
+    if len(encode(value)) > _LARGEST_CONFIG:
+        raise Malformed(f"config has at most {_LARGEST_CONFIG} bytes")
     return value
 
 

@@ -32,6 +32,10 @@ _SAMPLE: Final = 10
 _PAGE: Final = "Page"
 _INTROSPECTION: Final = 20
 """What each field of a question about the schema itself counts as."""
+_CHANGE: Final = 50
+"""What each change counts as."""
+_WORK: Final = {"changes": 100, "diff": 100, "explain": 10, "history": 10}
+"""What fields count as that are worked out one by one."""
 _NESTED: Final = 64
 """Selections within one another, fragments included, however they are written."""
 
@@ -48,6 +52,8 @@ class Limits:
     """Words and signs of the text."""
     first: int = 500
     """Items of a page."""
+    bytes: int = 32 * 1024 * 1024
+    """Of all contents in one answer; those that are too many are refused, not the others."""
 
 
 LIMITS: Final = Limits()
@@ -127,10 +133,11 @@ class Scales:
         assert isinstance(parent, GraphQLObjectType)
         field = parent.fields[name]
         times = self._times(node, field, parent)
+        own = _CHANGE if parent is self._schema.mutation_type else _WORK.get(name, 1)
         if node.selection_set is None:
-            return Size(1, 1)
+            return Size(own, 1)
         inner = self._weigh(node.selection_set, get_named_type(field.type), within)
-        return Size(1 + times * inner.cost, 1 + inner.depth)
+        return Size(own + times * inner.cost, 1 + inner.depth)
 
     def _times(self, node: FieldNode, field: GraphQLField, parent: GraphQLObjectType) -> int:
         """How often what is within may come."""
