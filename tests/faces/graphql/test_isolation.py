@@ -7,7 +7,8 @@ import pytest
 from tests.faces.graphql.asking import Scene, ask, refused, scene, told
 from tests.faces.whole import Whole
 
-from carrel.core.access import Permission
+from carrel.core.access import Actor, Permission
+from carrel.faces.graphql import Asked, execute
 
 pytestmark = pytest.mark.anyio
 
@@ -141,6 +142,26 @@ async def test_a_key_confined_to_one_workspace_sees_no_other(
         assert await refused(lab, f"{{ {field} }}") == "NOT_FOUND", field
     own = 'mutation { putFile(place: {workspaceId: "lab"}, path: "a.md", content: "x") {warnings} }'
     assert await told(lab, own)
+
+
+async def test_whoever_is_confined_stays_so_whatever_else_the_credential_carries(
+    here: Whole, owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    confined = Actor(desk.tenant, "key", workspace="lab"), Actor(desk.tenant, "key", agent="agt_x")
+    for actor in confined:
+        for field in (
+            'agentPinStatus(agentId: "marco") { path }',
+            'agent(id: "marco") { pins { path } }',
+            'agent(id: "marco") { updatesAvailable }',
+            'agent(id: "marco") { files { next } }',
+            'agent(id: "marco") { file(path: "SOUL.md") { path } }',
+            'template(id: "sales") { pins { path } }',
+            'template(id: "sales") { files { next } }',
+            'template(id: "sales") { file(path: "SOUL.md") { path } }',
+        ):
+            answer = await execute(here.world, actor, Asked(f"{{ {field} }}", {}), str)
+            [error] = answer["errors"]
+            assert error["extensions"]["code"] == "NOT_FOUND", (field, error)
 
 
 async def test_an_agents_key_sees_and_writes_only_what_is_its_own(

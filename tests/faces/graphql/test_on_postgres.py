@@ -33,6 +33,10 @@ async def test_odd_words_are_refused_and_never_break_anything(here: Whole) -> No
             answer = await ask(owner, WORDS % strict, **given)
             codes = {error["extensions"]["code"] for error in answer["errors"]}
             assert "INTERNAL_SERVER_ERROR" not in codes, (odd, strict, answer)
+        put = """mutation($i: ID!) { putFile(place: {agentId: "marco"}, path: "notes/a.md",
+          content: "x", runId: $i) { warnings } }"""
+        [error] = (await ask(owner, put, i=odd))["errors"]
+        assert error["extensions"]["code"] == "NOT_FOUND", (odd, error)
         asked = """query($i: ID!, $t: String!) { agent(id: $i) { id } run(id: $i) { id }
           agents(templateId: $i, startsWith: $t) { next } people(after: $t) { next }
           runs(agentId: $i, after: $t) { next } audit(after: $t) { next }

@@ -16,7 +16,7 @@ from carrel.core.record import Record
 from carrel.core.tree import ReceiptKey
 from carrel.core.words import line
 from carrel.faces.graphql.asking import Info
-from carrel.faces.graphql.given import Given, config_of, id_of, insist_on, outside, reason_of
+from carrel.faces.graphql.given import Given, config_of, insist_on, outside, reason_of
 from carrel.faces.graphql.views import Agent, Named, Person
 
 mutation: Final = MutationType()
@@ -52,9 +52,6 @@ async def update_agent(_: Any, info: Info, id: str, input: Given) -> Agent:
     asking = info.context
     asking.begin(Permission.TENANT_ADMIN)
     given = dict(insist_on(outside(input), ("name", "slug", "isShared", "config")))
-    for person in ("humanPairId", "ownerId"):
-        if given.get(person) is not None:
-            id_of(given[person])
     if "config" in given:
         given["config"] = config_of(input["config"])
     changed = await agents.patch(asking.world, asking.actor, id, given)

@@ -1,4 +1,4 @@
-"""What callers give, checked: ids, cursors, digests, reasons and objects."""
+"""What callers give, checked: cursors, digests, reasons and objects."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any, Final
 
 from msgspec.json import encode
 
-from carrel.core.errors import Malformed, Missing
+from carrel.core.errors import Malformed
 from carrel.core.names import Digest
 
-_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _CURSOR: Final = re.compile(r"[A-Za-z0-9._-]{0,128}")
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 _DIGEST: Final = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
@@ -24,13 +23,6 @@ _LARGEST_CONFIG: Final = 2**20
 _WIDEST: Final = 2**53
 
 Given = Mapping[str, Any]
-
-
-def id_of(text: str) -> str:
-    """An id that something might have. Raises Missing, since nothing has any other."""
-    if not _ID.fullmatch(text):
-        raise Missing("there is nothing of that id")
-    return text
 
 
 def cursor_of(text: str) -> str:

@@ -26,7 +26,8 @@ class Loader(Generic[Key, Value]):
 
     async def load(self, key: Key) -> Value:
         """Shielded, since an asker that is given up must not take the others along."""
-        return await asyncio.shield(self._promised(key))
+        promised = self._promised(key)
+        return promised.result() if promised.done() else await asyncio.shield(promised)
 
     async def many(self, keys: Sequence[Key]) -> list[Value]:
         promised = [self._promised(key) for key in keys]

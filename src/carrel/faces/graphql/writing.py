@@ -15,7 +15,7 @@ from carrel.core.names import Path, Stack
 from carrel.faces.graphql.asking import Asking, Info
 from carrel.faces.graphql.file_views import File, Written
 from carrel.faces.graphql.files import stack_at
-from carrel.faces.graphql.given import Given, id_of, reason_of
+from carrel.faces.graphql.given import Given, reason_of
 
 mutation: Final = MutationType()
 TYPES: Final = (mutation,)
@@ -32,12 +32,11 @@ async def _stack(asking: Asking, place: Given) -> Stack:
 
 
 def _intent(given: Given) -> Intent:
-    run = given.get("run_id")
     return Intent(
         condition=parse_condition(given.get("if_match"), given.get("if_none_match")),
         type=given.get("content_type"),
         why=reason_of(given["reason"]),
-        run=None if run is None else id_of(run),
+        run=given.get("run_id"),
         accepted=given.get("accept_template_update", False),
     )
 
