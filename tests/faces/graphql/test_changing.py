@@ -146,12 +146,19 @@ async def test_an_agent_is_not_changed_into_what_it_cannot_be(
     assert await refused(owner, UPDATE, id="marco", input=given) == code
 
 
-async def test_a_number_too_wide_for_json_is_refused_in_a_literal_too(
+async def test_a_config_that_is_too_wide_or_too_deep_is_refused_however_it_comes(
     owner: httpx.AsyncClient, desk: Scene
 ) -> None:
-    wide = "9" * 400
-    document = f'mutation {{ updateAgent(id: "marco", input: {{config: {{n: {wide}}}}}) {{ id }} }}'
-    assert await refused(owner, document) == "BAD_USER_INPUT"
+    change = 'mutation { updateAgent(id: "marco", input: {config: %s}) { id } }'
+    for wide in ("9" * 400, "9" * 5000, "1e999"):
+        assert await refused(owner, change % f"{{n: {wide}}}") == "BAD_USER_INPUT"
+    for deep in (20, 150, 900):
+        literal = "{n: " * deep + "1" + "}" * deep
+        assert await refused(owner, change % literal) == "BAD_USER_INPUT"
+        value: Any = 1
+        for _ in range(deep):
+            value = {"n": value}
+        assert await refused(owner, UPDATE, id="marco", input={"config": value}) == "BAD_USER_INPUT"
 
 
 async def test_people_change_their_own_profile_and_others_only_as_admins(

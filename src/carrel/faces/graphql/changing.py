@@ -51,9 +51,11 @@ async def create_agent(_: Any, info: Info, input: Given) -> Agent:
 async def update_agent(_: Any, info: Info, id: str, input: Given) -> Agent:
     asking = info.context
     asking.begin(Permission.TENANT_ADMIN)
-    given = dict(insist_on(outside(input), ("name", "slug", "isShared", "config")))
-    if "config" in given:
+    plain = {name: value for name, value in input.items() if name != "config"}
+    given: dict[str, Any] = outside(plain)
+    if "config" in input:
         given["config"] = config_of(input["config"])
+    insist_on(given, ("name", "slug", "isShared"))
     changed = await agents.patch(asking.world, asking.actor, id, given)
     return asking.agent(changed)
 

@@ -18,7 +18,7 @@ from carrel.core.access import Actor
 from carrel.faces.graphql.asking import Asking
 from carrel.faces.graphql.codes import Errors, Tell
 from carrel.faces.graphql.documents import Document, Documents
-from carrel.faces.graphql.limits import LIMITS, Limits, Scales, exceeded
+from carrel.faces.graphql.limits import LIMITS, Limits, Scales
 from carrel.faces.graphql.schema import SCHEMA
 from carrel.ports import World
 
@@ -46,8 +46,6 @@ async def execute(
         wrong = _weighed(document, operation, asked.variables, documents.limits)
     except GraphQLError as error:
         wrong = [error]
-    except RecursionError:
-        wrong = [exceeded("depth", documents.limits.depth)]
     if wrong:
         return {"errors": Errors.of_request(wrong)}
     result = run(
