@@ -13,6 +13,9 @@ import click
 import msgspec
 
 from carrel.faces.cli import main as command_line
+from carrel.faces.graphql import SCHEMA_TEXT
+from carrel.faces.graphql.codes import CODES
+from carrel.faces.graphql.limits import LIMITS
 from carrel.faces.rest.endpoint import Endpoint
 from carrel.faces.rest.metrics import Metrics
 from carrel.faces.rest.openapi import document
@@ -193,8 +196,34 @@ def _told(text: str) -> Iterator[tuple[str, str, str]]:
             yield name, kinds[name], said
 
 
+def graphql() -> str:
+    """The schema, and what errors and limits there are."""
+    about = (
+        "What `POST /graphql` answers to; [the guide](../guide/graphql.md) shows how. The same "
+        "text is at `/graphql/schema` of a running server."
+    )
+    by_code: dict[str, list[str]] = {}
+    for kind, code in CODES.items():
+        by_code.setdefault(code, []).append(f"`{kind.code}`")
+    by_code.setdefault("INTERNAL_SERVER_ERROR", []).append("what nobody foresaw")
+    rows = [(f"`{code}`", ", ".join(kinds)) for code, kinds in by_code.items()]
+    codes = "## Codes\n\n" + table(["`extensions.code`", "`extensions.reason`"], rows)
+    most = [
+        ("depth", LIMITS.depth, "fields within one another"),
+        ("cost", LIMITS.cost, "fields, each as often as the lists around it may have items"),
+        ("document", LIMITS.characters, "bytes of the text"),
+        ("tokens", LIMITS.tokens, "words and signs of the text, and comments"),
+        ("first", LIMITS.first, "items of a page"),
+        ("bytes", LIMITS.bytes, "of all contents in one answer; what is beyond is left out"),
+    ]
+    limits = "## Limits\n\n" + table(["`extensions.limit`", "most", "of what"], most)
+    schema = f"## Schema\n\n```graphql\n{SCHEMA_TEXT}```"
+    return page("GraphQL", about, codes, limits, schema)
+
+
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "commands.md": commands,
+    "graphql.md": graphql,
     "metrics.md": metrics,
     "refusals.md": refusals,
     "rest.md": rest,

@@ -165,6 +165,9 @@ class Records(Protocol):
         An empty tenant lists those of all tenants: for upkeep, never for a caller.
         """
 
+    async def count(self, tenant: str, noun: Noun, links: Sequence[str]) -> tuple[int, ...]:
+        """How many records of this tenant and noun have each of these links."""
+
     async def shelves(self, asks: Sequence[tuple[str, Noun]]) -> tuple[int, ...]:
         """Return the revision of each (tenant, noun), 0 where nothing ever was."""
 

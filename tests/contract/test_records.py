@@ -338,3 +338,18 @@ async def test_a_commit_may_name_in_the_audit_what_it_does_not_change(world: Wor
     assert (named.why, named.subjects) == ("to see", about)
     assert (both.why, both.subjects) == ("both", ("person/bob", "agent/marco"))
     assert untouched == (0, (0, 0))
+
+
+async def test_records_are_counted_by_their_links(world: World) -> None:
+    for number in range(3):
+        links = ("team:a", "even") if number % 2 == 0 else ("team:a",)
+        await changed(world, person(f"p{number}", {}, links=links))
+    await changed(world, person("k", {}, noun=Noun.KEY, links=("team:a",)))
+    await changed(world, person("eve", {}, tenant=GLOBEX, links=("team:a",)))
+
+    counted = await world.records.count(ACME, Noun.PERSON, ["even", "team:a", "odd", "even"])
+
+    assert counted == (2, 3, 0, 2)
+    assert await world.records.count(ACME, Noun.PERSON, []) == ()
+    await changed(world, person("p0", None))
+    assert await world.records.count(ACME, Noun.PERSON, ["even"]) == (1,)

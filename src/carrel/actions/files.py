@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from carrel.actions.contents import contents_of
 from carrel.actions.lineages import eye_of, lineage_of
 from carrel.actions.pens import PLAIN, Intent, Pen, Written, file_of
 from carrel.core.access import Actor
 from carrel.core.compose import File, Workspace, compose, resolve, revisions_etag
 from carrel.core.errors import Missing
-from carrel.core.names import Digest, Kind, Path, Stack
+from carrel.core.names import Kind, Path, Stack
 from carrel.core.overlay import Eye
 from carrel.core.placeholders import render_bytes
 from carrel.core.tree import Head
@@ -52,28 +53,16 @@ def served(file: File, content: bytes) -> bytes:
 async def contents(world: World, workspace: Workspace, *, raw: bool = False) -> Contents:
     """The bytes of every file, in one batch; what cannot be had fails by name and alone."""
     files = workspace.files
-    failed: Mapping[Path, str] = {}
-    try:
-        blobs = await world.blobs.get([file.blob for file in files.values()])
-    except Corrupt:
-        blobs, failed = await _one_by_one(world, files.values())
-    found = {path: blobs[files[path].blob.digest] for path in files if path not in failed}
-    if not raw:
-        found = {path: served(files[path], found[path]) for path in found}
-    return Contents(found, failed)
-
-
-async def _one_by_one(
-    world: World, files: Iterable[File]
-) -> tuple[Mapping[Digest, bytes], Mapping[Path, str]]:
-    blobs: dict[Digest, bytes] = {}
+    blobs = await contents_of(world, [file.blob for file in files.values()])
+    found: dict[Path, bytes] = {}
     failed: dict[Path, str] = {}
-    for file in files:
-        try:
-            blobs.update(await world.blobs.get([file.blob]))
-        except Corrupt as problem:
-            failed[file.path] = str(problem)
-    return blobs, failed
+    for path, file in files.items():
+        content = blobs[file.blob.digest]
+        if isinstance(content, Corrupt):
+            failed[path] = str(content)
+        else:
+            found[path] = content if raw else served(file, content)
+    return Contents(found, failed)
 
 
 async def version(world: World, stack: Stack, path: Path, number: int) -> tuple[File, bytes]:

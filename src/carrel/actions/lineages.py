@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from msgspec import Struct
 
-from carrel.actions.records import find
 from carrel.actions.rules import rules_of
+from carrel.core.errors import Malformed, Missing
 from carrel.core.lineage import stack_of
-from carrel.core.names import Kind, Stack
+from carrel.core.names import Kind, Stack, identifier
 from carrel.core.overlay import Eye
 from carrel.core.placeholders import Variables
 from carrel.core.record import Noun, Record
@@ -26,13 +28,39 @@ async def lineage_of(world: World, tenant: str, id: str) -> Lineage:
     """Asked once for as long as no record changes. Raises Missing."""
     revision = await world.records.revision()
     found: Lineage | None = world.memo.find(revision, ("lineage", tenant, id))
+    found = found or (await lineages_of(world, tenant, [_possible(id)])).get(id)
     if found is None:
-        agent = await find(world, tenant, Noun.AGENT, id)
-        classes = (await rules_of(world, tenant)).policy.classes
-        eye = Eye(classes, await variables_of(world, agent))
-        found = Lineage(agent, stack_of(agent), eye, eye.key)
-        world.memo.keep(revision, ("lineage", tenant, id), found)
+        raise Missing(f"there is no {Noun.AGENT} {id}")
     return found
+
+
+async def lineages_of(world: World, tenant: str, ids: Sequence[str]) -> Mapping[str, Lineage]:
+    """Those of many agents, by their ids, in as many questions as for one; who is gone has none."""
+    revision = await world.records.revision()
+    kept = {id: world.memo.find(revision, ("lineage", tenant, id)) for id in ids}
+    found: dict[str, Lineage] = {id: lineage for id, lineage in kept.items() if lineage}
+    unknown = [id for id in kept if id not in found]
+    if not unknown:
+        return found
+    agents = [one for one in await world.records.get(tenant, Noun.AGENT, unknown) if one]
+    classes = (await rules_of(world, tenant)).policy.classes
+    [account] = await world.records.get(tenant, Noun.TENANT, [tenant])
+    pairs = sorted({pair for agent in agents if (pair := agent.body.get("humanPairId"))})
+    people = await world.records.get(tenant, Noun.PERSON, pairs) if pairs else ()
+    humans = {person.id: person for person in people if person}
+    for agent in agents:
+        variables = words(agent, account, humans.get(agent.body.get("humanPairId") or ""))
+        eye = Eye(classes, variables)
+        found[agent.id] = Lineage(agent, stack_of(agent), eye, eye.key)
+        world.memo.keep(revision, ("lineage", tenant, agent.id), found[agent.id])
+    return found
+
+
+def _possible(id: str) -> str:
+    try:
+        return identifier(id)
+    except Malformed:
+        raise Missing(f"there is no {Noun.AGENT} of that id") from None
 
 
 async def eye_of(world: World, stack: Stack) -> Eye | None:

@@ -9,21 +9,22 @@ from typing import Final
 
 from msgspec import Struct
 
+from carrel.actions.contents import contents_of
 from carrel.actions.records import find_named, shelf
 from carrel.actions.rules import Rules, rules_of
 from carrel.core import overlay
 from carrel.core.access import Actor, KeyKind, Role
 from carrel.core.agent import of_template
 from carrel.core.classes import FileClass
-from carrel.core.compose import Layers
+from carrel.core.compose import Layers, offered
 from carrel.core.edit import Edit
 from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Refusal
-from carrel.core.lineage import stack_of
-from carrel.core.names import Digest, Kind, Path, Stack
+from carrel.core.lineage import stack_of, upstream_of
+from carrel.core.names import Digest, Kind, Path, Scope, Stack
 from carrel.core.overlay import Pin
 from carrel.core.record import Noun, Record, Shelf
 from carrel.core.tree import Applied, Commit, Head, ReceiptKey, Tree
-from carrel.ports import World
+from carrel.ports import Corrupt, World
 
 _ATTEMPTS: Final = 10
 _AT_ONCE: Final = 1_000
@@ -44,19 +45,18 @@ class Status(Struct, frozen=True):
     """Where an agent stands with a pinned file, both texts included."""
 
     pin: Pin
-    pinned: bytes | None
-    latest: bytes | None
+    pinned: bytes | Corrupt | None
+    latest: bytes | Corrupt | None
 
 
 async def status(world: World, actor: Actor, name: str) -> tuple[Status, ...]:
-    """Every pinned file that the agent has or could have, in order of path. Raises Missing."""
-    agent = await _agent(world, actor, name)
-    classes = (await rules_of(world, actor.tenant)).policy.classes
-    layers = await world.trees.read(stack_of(agent))
-    paths = sorted({path for tree in layers for path in tree.heads})
-    found = [overlay.pin_of(path, layers) for path in paths if classes.of(path) is FileClass.PINNED]
+    """Every pinned file that the agent has or could have, in order of path. Raises Missing.
+
+    A text that cannot be had fails alone.
+    """
+    [found] = await standings(world, actor, [await _agent(world, actor, name)])
     blobs = {blob for pin in found for blob in (pin.pinned, pin.latest) if blob}
-    texts = await world.blobs.get(blobs)
+    texts = await contents_of(world, blobs)
     return tuple(
         Status(
             pin,
@@ -65,6 +65,49 @@ async def status(world: World, actor: Actor, name: str) -> tuple[Status, ...]:
         )
         for pin in found
     )
+
+
+async def standings(
+    world: World, actor: Actor, agents: Sequence[Record]
+) -> tuple[tuple[Pin, ...], ...]:
+    """Where each of these agents stands with every pinned file, without the texts, in one reading.
+
+    Raises Missing where one is not within the caller's reach.
+    """
+    if not all(within_reach(actor, agent) for agent in agents):
+        raise Missing("there is no such agent")
+    stacks = [stack_of(agent) for agent in agents]
+    classes = (await rules_of(world, actor.tenant)).policy.classes
+    scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
+    trees = dict(zip(scopes, await world.trees.read(scopes), strict=True))
+    found = []
+    for stack in stacks:
+        layers = [trees[scope] for scope in stack]
+        paths = sorted({path for tree in layers for path in tree.heads})
+        pinned = [path for path in paths if classes.of(path) is FileClass.PINNED]
+        found.append(tuple(overlay.pin_of(path, layers) for path in pinned))
+    return tuple(found)
+
+
+async def newest(world: World, actor: Actor, name: str, path: Path) -> Digest:
+    """What an agent could accept now. Raises as `accept` does, Missing where there is nothing."""
+    await _review(world, actor, path)
+    return await _offered(world, upstream_of(await _agent(world, actor, name)), path)
+
+
+async def newest_for_all(world: World, actor: Actor, template: str, path: Path) -> Digest:
+    """What those who follow a template could accept now. Raises as `newest` does."""
+    await _review(world, actor, path)
+    followed = await find_named(world, actor.tenant, Noun.TEMPLATE, template)
+    template_files = Scope(actor.tenant, Kind.TEMPLATE, followed.id)
+    return await _offered(world, (template_files, Scope(actor.tenant, Kind.DEFAULTS, "")), path)
+
+
+async def _offered(world: World, beneath: Stack, path: Path) -> Digest:
+    blob = offered(path, await world.trees.read(beneath, (path,)))
+    if blob is None:
+        raise Missing(f"there is no {path} to accept")
+    return blob.digest
 
 
 async def accept(
@@ -237,9 +280,14 @@ def _from_to(layers: Layers, decided: Edit) -> str:
 
 async def _agent(world: World, actor: Actor, name: str) -> Record:
     found = await find_named(world, actor.tenant, Noun.AGENT, name)
-    if actor.bound and actor.agent != found.id:
+    if not within_reach(actor, found):
         raise Missing(f"there is no agent {name}")
     return found
+
+
+def within_reach(actor: Actor, agent: Record) -> bool:
+    """Whether a caller may know of an agent's files: one confined to another workspace may not."""
+    return not actor.bound or actor.agent == agent.id
 
 
 def _after(stack: Stack, layers: Layers, path: Path, head: Head) -> Pin:

@@ -262,6 +262,13 @@ async def file(world: World, run: Run, path: Path) -> tuple[File, bytes]:
     return found, content
 
 
+async def contents(world: World, run: Run, seen: Workspace) -> files.Contents:
+    """The bytes of files that the run sees, in one batch; what cannot be had fails by name."""
+    found = await files.contents(world, seen)
+    await _still_held(world, run)
+    return found
+
+
 async def _look(world: World, run: Run, path: Path) -> File | None:
     _held(run)
     layers, eye = await world.trees.read(run.snapshot, (path,)), _eye(run)

@@ -43,7 +43,7 @@ from carrel.faces.rest.logs import configure
 from carrel.faces.rest.metrics import Metrics
 from carrel.ports import World
 from carrel.settings import Settings
-from carrel.wiring import web
+from carrel.wiring import graphql, web
 from carrel.wiring.background import background
 from carrel.wiring.counts import watch
 from carrel.wiring.oidc import issuer_of
@@ -78,7 +78,8 @@ PLATFORM: Final = Actor("", "platform", frozenset(), platform=True)
 def endpoints(settings: Settings) -> tuple[Endpoint, ...]:
     """Everything that this server answers to."""
     shown = _NOUNS + ((seam,) if settings.test_seam else ())
-    return tuple(endpoint for noun in shown for endpoint in noun.ENDPOINTS)
+    told = tuple(endpoint for noun in shown for endpoint in noun.ENDPOINTS)
+    return told + graphql.endpoints(settings)
 
 
 def authenticator(world: World, settings: Settings) -> Callable[[Headers], Any]:

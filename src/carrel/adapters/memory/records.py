@@ -38,6 +38,10 @@ class MemoryRecords:
         )
         return tuple(filter(None, map(self._record, islice(wanted, limit))))
 
+    async def count(self, tenant: str, noun: Noun, links: Sequence[str]) -> tuple[int, ...]:
+        mine = [names for key, names in self._state.links.items() if key[:2] == (tenant, noun)]
+        return tuple(sum(link in names for names in mine) for link in links)
+
     async def shelves(self, asks: Sequence[tuple[str, Noun]]) -> tuple[int, ...]:
         return tuple(self._state.shelves.get(ask, 0) for ask in asks)
 

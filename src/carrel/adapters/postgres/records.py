@@ -42,6 +42,12 @@ class PostgresRecords:
             rows = await self._database.rows("records_everywhere", noun, after, limit)
         return tuple(map(record_of, rows))
 
+    async def count(self, tenant: str, noun: Noun, links: Sequence[str]) -> tuple[int, ...]:
+        names = [findable(name) for name in links]
+        rows = await self._database.rows("records_counted", names, findable(tenant), noun)
+        found = {place: count for place, count in rows}
+        return tuple(found.get(n + 1, 0) for n in range(len(links)))
+
     async def shelves(self, asks: Sequence[tuple[str, Noun]]) -> tuple[int, ...]:
         revisions = await self._database.value("shelves", *columns(asks, 2)) if asks else ()
         return tuple(revisions)

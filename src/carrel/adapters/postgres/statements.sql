@@ -145,6 +145,10 @@ SELECT r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
   FROM shelf AS s JOIN record AS r ON r.tenant = s.tenant AND r.noun = s.noun
  WHERE s.noun = $1 AND r.id > $2 ORDER BY r.id, r.tenant LIMIT $3;
 
+-- name: records_counted
+SELECT w.n, count(*) FROM unnest($1::text[]) WITH ORDINALITY AS w (name, n)
+  JOIN link AS l ON l.tenant = $2 AND l.noun = $3 AND l.name = w.name GROUP BY w.n;
+
 -- name: records_linked
 SELECT r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
   FROM link AS l JOIN record AS r ON r.tenant = l.tenant AND r.noun = l.noun AND r.id = l.id

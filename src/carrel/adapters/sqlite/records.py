@@ -38,6 +38,11 @@ class SqliteRecords:
             rows = db.execute(SQL["records_everywhere"], (noun, after, limit))
         return tuple(map(record_of, rows.fetchall()))
 
+    async def count(self, tenant: str, noun: Noun, links: Sequence[str]) -> tuple[int, ...]:
+        ask = (json.dumps(list(links)), tenant, noun)
+        found = dict(self._reader.db.execute(SQL["records_counted"], ask).fetchall())
+        return tuple(found.get(place, 0) for place in range(len(links)))
+
     async def shelves(self, asks: Sequence[tuple[str, Noun]]) -> tuple[int, ...]:
         wanted = json.dumps([list(ask) for ask in asks])
         rows = self._reader.db.execute(SQL["shelves"], (wanted,)).fetchall()

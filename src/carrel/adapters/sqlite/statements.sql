@@ -201,6 +201,10 @@ SELECT r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
   FROM shelf AS s CROSS JOIN record AS r ON r.tenant = s.tenant AND r.noun = s.noun
  WHERE s.noun = ? AND r.id > ? ORDER BY r.id, r.tenant LIMIT ?;
 
+-- name: records_counted
+SELECT w.key, count(*) FROM json_each(?) AS w
+ CROSS JOIN link AS l ON l.tenant = ? AND l.noun = ? AND l.name = w.value GROUP BY w.key;
+
 -- name: records_linked
 SELECT r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
   FROM link AS l JOIN record AS r ON r.tenant = l.tenant AND r.noun = l.noun AND r.id = l.id

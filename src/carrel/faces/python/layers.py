@@ -15,6 +15,7 @@ from carrel.core.tree import Blob
 from carrel.faces.python.files import Files, Stacked
 from carrel.faces.python.seat import Seat
 from carrel.faces.python.workspaces import Workspace
+from carrel.ports import Corrupt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,16 +33,26 @@ class Pin:
     latest: str | None = None
 
 
-def _pin(pin: overlay.Pin, pinned: bytes | None = None, latest: bytes | None = None) -> Pin:
+Text = bytes | Corrupt | None
+
+
+def _pin(pin: overlay.Pin, pinned: Text = None, latest: Text = None) -> Pin:
     return Pin(
         path=pin.path.text,
         pinned_sha256=_hex(pin.pinned),
         latest_sha256=_hex(pin.latest),
         update_available=pin.update_available,
         overridden=pin.overridden,
-        pinned=None if pinned is None else pinned.decode(errors="replace"),
-        latest=None if latest is None else latest.decode(errors="replace"),
+        pinned=_decoded(pinned),
+        latest=_decoded(latest),
     )
+
+
+def _decoded(text: Text) -> str | None:
+    """Raises Corrupt for one that cannot be had."""
+    if isinstance(text, Corrupt):
+        raise text
+    return None if text is None else text.decode(errors="replace")
 
 
 def _hex(blob: Blob | None) -> str | None:

@@ -17,6 +17,7 @@ from carrel.core.tree import Blob
 from carrel.faces.rest.answer import Answer
 from carrel.faces.rest.endpoint import Call, Received, Sent, endpoint
 from carrel.faces.rest.wire import Number, Sha256
+from carrel.ports import Corrupt
 
 _TAG: Final = "Pins"
 
@@ -35,6 +36,8 @@ class PinShown(Sent, frozen=True):
 class PinStatus(PinShown, frozen=True):
     pinned_content: str | None
     latest_content: str | None
+    error: str | msgspec.UnsetType = msgspec.UNSET
+    """Why one of the contents could not be had."""
 
 
 class Pins(Sent, frozen=True):
@@ -81,6 +84,7 @@ def _status(status: Status) -> PinStatus:
         **msgspec.structs.asdict(pin_shown(status.pin)),
         pinned_content=_text(status.pinned),
         latest_content=_text(status.latest),
+        error=_problem(status.pinned) or _problem(status.latest) or msgspec.UNSET,
     )
 
 
@@ -88,9 +92,13 @@ def _hex(blob: Blob | None) -> str | None:
     return blob.digest.removeprefix("sha256:") if blob else None
 
 
-def _text(content: bytes | None) -> str | None:
+def _text(content: bytes | Corrupt | None) -> str | None:
     """A review is of text; what is none cannot be shown, and its digest tells it apart."""
-    return None if content is None else content.decode("utf-8", "replace")
+    return content.decode("utf-8", "replace") if isinstance(content, bytes) else None
+
+
+def _problem(content: bytes | Corrupt | None) -> str | None:
+    return str(content) if isinstance(content, Corrupt) else None
 
 
 def _outcome(result: Reviewed) -> Outcome:

@@ -1,0 +1,111 @@
+"""Many at once: what a page full of agents or templates shows, in a bounded number of questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from carrel.actions.lineages import lineages_of
+from carrel.actions.records import Page, find_named
+from carrel.actions.rules import rules_of
+from carrel.core.access import Actor
+from carrel.core.agent import of_template
+from carrel.core.classes import FileClass
+from carrel.core.compose import Workspace, compose, resolve
+from carrel.core.errors import Missing
+from carrel.core.names import Kind, Path, Scope, Stack
+from carrel.core.overlay import Eye
+from carrel.core.record import Noun, Record
+from carrel.core.tree import Blob
+from carrel.ports import World
+
+_AT_ONCE = 500
+
+
+class Offer(Struct, frozen=True):
+    """A pinned file that a template offers to those who follow it."""
+
+    path: Path
+    blob: Blob
+    source: Kind
+
+
+async def agents(
+    world: World,
+    actor: Actor,
+    *,
+    template: str | None = None,
+    starts: str = "",
+    cursor: str = "",
+    limit: int = 100,
+) -> Page[Record]:
+    """Agents in order of id: those that follow a template, those whose name or slug starts so.
+
+    Raises Missing where there is no such template.
+    """
+    link = ""
+    if template is not None:
+        link = of_template((await find_named(world, actor.tenant, Noun.TEMPLATE, template)).id)
+    wanted, found = starts.casefold(), list[Record]()
+    at_once = _AT_ONCE if wanted else limit + 1
+    while some := await world.records.list(
+        actor.tenant, Noun.AGENT, link=link, after=cursor, limit=at_once
+    ):
+        found += [one for one in some if _starts(one, wanted)]
+        cursor = some[-1].id
+        if len(found) > limit or len(some) < at_once:
+            break
+    return Page(tuple(found[:limit]), found[limit - 1].id if len(found) > limit else None)
+
+
+def _starts(agent: Record, wanted: str) -> bool:
+    slug, name = str(agent.body["slug"]), str(agent.body["name"])
+    return slug.startswith(wanted) or name.casefold().startswith(wanted)
+
+
+async def followers(world: World, tenant: str, templates: Sequence[str]) -> tuple[int, ...]:
+    """How many agents follow each of these templates, by id."""
+    links = [of_template(id) for id in templates]
+    return await world.records.count(tenant, Noun.AGENT, links)
+
+
+async def workspaces(
+    world: World, stacks: Sequence[Stack], prefix: str = ""
+) -> tuple[Workspace | None, ...]:
+    """Everything that each of them shows, all as of one moment; None for an agent that is gone."""
+    scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
+    agents = [scope for scope in scopes if scope.kind is Kind.AGENT]
+    known: dict[Scope, Eye] = {}
+    for tenant in {scope.tenant for scope in agents}:
+        ids = [scope.name for scope in agents if scope.tenant == tenant]
+        found = await lineages_of(world, tenant, ids)
+        known |= {Scope(tenant, Kind.AGENT, id): found[id].eye for id in found}
+    trees = dict(zip(scopes, await world.trees.read(scopes, prefix=prefix), strict=True))
+    shown: list[Workspace | None] = []
+    for stack in stacks:
+        layers = [trees[scope] for scope in stack]
+        if stack[0].kind is Kind.AGENT:
+            eye = known.get(stack[0])
+            shown.append(eye.compose(layers) if eye else None)
+        else:
+            shown.append(compose(layers))
+    return tuple(shown)
+
+
+async def offers(
+    world: World, actor: Actor, templates: Sequence[str]
+) -> tuple[tuple[Offer, ...], ...]:
+    """The pinned files that each of these templates, by id, or the defaults beneath it offer."""
+    if actor.bound:
+        raise Missing("this credential is confined to one workspace")
+    classes = (await rules_of(world, actor.tenant)).policy.classes
+    scopes = [Scope(actor.tenant, Kind.TEMPLATE, id) for id in templates]
+    *own, defaults = await world.trees.read((*scopes, Scope(actor.tenant, Kind.DEFAULTS, "")))
+    offered = []
+    for tree in own:
+        paths = sorted({*tree.heads, *defaults.heads})
+        pinned = [path for path in paths if classes.of(path) is FileClass.PINNED]
+        files = [file for path in pinned if (file := resolve(path, (tree, defaults)))]
+        offered.append(tuple(Offer(file.path, file.blob, file.source.kind) for file in files))
+    return tuple(offered)

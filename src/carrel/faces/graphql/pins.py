@@ -1,0 +1,92 @@
+"""Where agents stand with their pinned files, and what templates offer for review."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ariadne import ObjectType, QueryType
+
+from carrel.actions import agents
+from carrel.actions.pins import within_reach
+from carrel.core.access import Permission
+from carrel.core.classes import FLOOR, FileClass
+from carrel.core.errors import Missing
+from carrel.core.names import Path
+from carrel.core.overlay import Pin
+from carrel.core.record import Record
+from carrel.core.tree import Blob
+from carrel.faces.graphql.asking import Asking, Info
+from carrel.faces.graphql.views import Agent, Named, Offered, PinStatus
+
+query: Final = QueryType()
+agent: Final = ObjectType("Agent")
+template: Final = ObjectType("Template")
+pin_status: Final = ObjectType("PinStatusFile")
+offered_pin: Final = ObjectType("OfferedPin")
+TYPES: Final = (query, agent, template, pin_status, offered_pin)
+
+ALWAYS: Final = tuple(Path(rule.pattern) for rule in FLOOR if rule.file_class is FileClass.PINNED)
+"""The files that are pinned in every tenant, in the order in which they are shown."""
+
+
+async def _statuses(asking: Asking, record: Record) -> list[PinStatus]:
+    """The three that always are, whether there is such a file or not; then all others."""
+    asking.must(Permission.WORKSPACE_READ)
+    if not within_reach(asking.actor, record):
+        raise Missing(f"there is no agent {record.id}")
+    known = {pin.path: pin for pin in await asking.pins.load(record.id)}
+    floor = [known.pop(path, Pin(path, None, None, overridden=False, version=0)) for path in ALWAYS]
+    return [PinStatus.of(pin) for pin in (*floor, *known.values())]
+
+
+@query.field("agentPinStatus")
+async def agent_pin_status(
+    _: Any, info: Info, agent_id: str, include_nested: bool
+) -> list[PinStatus]:
+    asking = info.context
+    asking.must(Permission.WORKSPACE_READ)
+    found = await agents.get(asking.world, asking.actor, agent_id)
+    if not within_reach(asking.actor, found):
+        raise Missing(f"there is no agent {agent_id}")
+    statuses = await _statuses(asking, asking.agent(found).record)
+    return [one for one in statuses if include_nested or one.folder_path is None]
+
+
+@agent.field("pins")
+async def pins_of(source: Agent, info: Info) -> list[PinStatus]:
+    return await _statuses(info.context, source.record)
+
+
+@agent.field("updatesAvailable")
+async def updates_available(source: Agent, info: Info) -> int:
+    return sum(one.update_available for one in await _statuses(info.context, source.record))
+
+
+async def _text(asking: Asking, path: str, blob: Blob | None) -> str | None:
+    """A review is of text; what is none is shown as well as it can be, and told by its digest."""
+    if blob is None:
+        return None
+    return (await asking.bytes_of(path, blob)).decode("utf-8", "replace")
+
+
+@pin_status.field("pinnedContent")
+async def pinned_content(source: PinStatus, info: Info) -> str | None:
+    return await _text(info.context, source.path, source.pin.pinned)
+
+
+@pin_status.field("latestContent")
+async def latest_content(source: PinStatus, info: Info) -> str | None:
+    return await _text(info.context, source.path, source.pin.latest)
+
+
+@template.field("pins")
+async def offered_by(source: Named, info: Info) -> list[Offered]:
+    asking = info.context
+    asking.must(Permission.WORKSPACE_READ)
+    offers = await asking.offers.load(source.id)
+    return [Offered(one.blob, one.path.text, one.source, one.blob.digest) for one in offers]
+
+
+@offered_pin.field("latestContent")
+async def offered_content(source: Offered, info: Info) -> str | None:
+    return await _text(info.context, source.path, source.blob)

@@ -1,0 +1,99 @@
+"""The GraphQL face, as endpoints of the server."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from carrel.faces.graphql import LIMITS, SCHEMA, SCHEMA_TEXT, Asked, Documents, execute
+from carrel.faces.rest.answer import Answer
+from carrel.faces.rest.endpoint import IF_NONE_MATCH, Call, Endpoint, Received, Sent, endpoint
+from carrel.faces.rest.files import matches
+from carrel.faces.rest.logs import RequestLog
+from carrel.settings import Settings
+
+_TAG: Final = "GraphQL"
+_MAX_BODY: Final = 6 * 4 * 2**20 + 2**17
+"""A file as a variable, each of its bytes escaped, and a document."""
+_ETAG: Final = f'"{hashlib.sha256(SCHEMA_TEXT.encode()).hexdigest()[:32]}"'
+_FIELDS: Final = {"type": "array", "items": {"type": ["string", "integer"]}}
+
+
+class GraphqlRequest(Received, frozen=True):
+    """What a client asks for, as the convention for GraphQL over HTTP has it."""
+
+    query: Annotated[str, Meta(description="A document: the schema is at `/graphql/schema`.")]
+    variables: dict[str, Any] | None = None
+    operation_name: str | None = None
+    extensions: Annotated[dict[str, Any], Meta(description="Taken, and left aside.")] | None = None
+
+
+class GraphqlError(Sent, frozen=True):
+    message: str
+    extensions: Annotated[dict[str, Any], Meta(description="`code`, and what goes with it.")]
+    locations: list[dict[str, int]] | msgspec.UnsetType = msgspec.UNSET
+    path: Annotated[list[Any], Meta(extra_json_schema=_FIELDS)] | msgspec.UnsetType = msgspec.UNSET
+
+
+class GraphqlAnswer(Sent, frozen=True):
+    """Without `data` where nothing was executed, without `errors` where nothing went wrong."""
+
+    data: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
+    errors: list[GraphqlError] | msgspec.UnsetType = msgspec.UNSET
+
+
+def _asking(documents: Documents) -> Endpoint:
+    @endpoint(
+        "POST",
+        "/graphql",
+        id="graphql",
+        body=GraphqlRequest,
+        answers={200: GraphqlAnswer},
+        tag=_TAG,
+        max_body=_MAX_BODY,
+    )
+    async def ask(call: Call[GraphqlRequest]) -> Answer:
+        """Execute a GraphQL document.
+
+        Whatever is JSON of this shape is answered with 200; what went wrong is told in `errors`,
+        each with a code in `extensions.code`. The schema says what each field needs.
+        """
+
+        def tell(error: BaseException) -> str:
+            RequestLog().failure(call.request_id, error)
+            return call.request_id
+
+        body = call.body
+        asked = Asked(body.query, body.variables or {}, body.operation_name)
+        answer = await execute(call.world, call.actor, asked, tell, documents)
+        return Answer.json(answer, headers={"Cache-Control": "no-store"})
+
+    return ask
+
+
+@endpoint(
+    "GET",
+    "/graphql/schema",
+    id="graphql_schema",
+    loose_query=True,
+    answers={200: "text/plain", 304: None},
+    headers=(IF_NONE_MATCH,),
+    gives=("ETag",),
+    tag=_TAG,
+)
+async def schema(call: Call) -> Answer:
+    """The GraphQL schema, with a description of every field."""
+    headers = {"ETag": _ETAG, "Cache-Control": "private, no-cache"}
+    if matches(call, _ETAG):
+        return Answer.empty(304, headers)
+    return Answer.content(SCHEMA_TEXT.encode(), "text/plain; charset=utf-8", headers=headers)
+
+
+def endpoints(settings: Settings) -> tuple[Endpoint, ...]:
+    """With the limits that the operator has chosen."""
+    limits = replace(LIMITS, depth=settings.graphql_depth, cost=settings.graphql_cost)
+    return (_asking(Documents(SCHEMA, limits)), schema)

@@ -1,0 +1,28 @@
+"""A whole server over each kind of world, the owner of a tenant, and an agent with a template."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path as File
+
+import httpx
+import pytest
+from tests.faces.graphql.asking import Scene, scene
+from tests.faces.whole import Whole, whole
+from tests.worlds import WORLDS
+
+
+@pytest.fixture(params=WORLDS)
+async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
+    async with whole(request.param, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def owner(here: Whole) -> httpx.AsyncClient:
+    return await here.owner()
+
+
+@pytest.fixture
+async def desk(owner: httpx.AsyncClient) -> Scene:
+    return await scene(owner)
