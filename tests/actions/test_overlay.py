@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 from tests.actions.cast import founded, joined
 
-from carrel.actions import agents, files, keys, people, pins, policies, runs, stacks, templates
+from carrel.actions import (
+    agents,
+    files,
+    histories,
+    keys,
+    people,
+    pins,
+    policies,
+    runs,
+    stacks,
+    templates,
+)
 from carrel.actions import tenants as accounts
 from carrel.actions.agents import NewAgent
 from carrel.actions.credentials import authenticate
@@ -298,3 +309,29 @@ async def test_a_run_reads_the_same_after_everything_has_changed(office: Office)
         again = {path: files.served(*(await runs.file(world, one, path))) for path in seen}
         assert again == before
     assert before[SOUL] == b"Marco is brisk"
+
+
+async def test_explain_tells_why_a_pinned_or_managed_file_is_as_it_is(office: Office) -> None:
+    world, own = office.world, await office.own()
+
+    async def why(path: Path) -> str:
+        return (await histories.explain(world, own, path)).why
+
+    assert await why(SOUL) == "template decides, since agent says nothing of it"
+    assert await why(RULES) == "it is pinned: this is what was reviewed"
+    layers = (await histories.explain(world, own, RULES)).layers
+    assert [said.scope.kind for said in layers] == ["agent", "pins", "template", "defaults"]
+    await office.write(office.sales, RULES, b"be better")
+    assert "something newer waits for a review" in await why(RULES)
+    await office.write(own, RULES, b"mine", accepted=True)
+    assert "overridden for this agent alone; something newer" in await why(RULES)
+    assert await why(USER) == "it is managed; until there is a human, defaults decides"
+    ann, _ = await joined(world, office.owner, "ann")
+    await agents.patch(world, office.owner, "marco", {"humanPairId": ann.id})
+    assert await why(USER) == "it is managed: written from the profile of the paired human"
+    await policies.put(
+        world, office.owner, PolicyForm(classes=(RuleForm("NOTICE.md", FileClass.PINNED),))
+    )
+    assert await why(NOTICE) == "no layer has it"
+    await office.write(office.sales, NOTICE, b"mind the gap")
+    assert await why(NOTICE) == "it is pinned, and waits for its first review"

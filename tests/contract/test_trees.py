@@ -252,3 +252,18 @@ async def test_content_read_from_one_scope_can_be_laid_into_another(world: World
     read = agent.heads[RULES].entry
     assert read and read.base
     assert await world.blobs.get([read.base]) == {beneath.blob.digest: b"strict"}
+
+
+async def test_a_listing_follows_what_anybody_writes(world: World) -> None:
+    stack = (AGENT, TEMPLATE, DEFAULTS)
+    for number in range(3):
+        for scope in stack:
+            before = await world.trees.read(stack)
+            await say(world, f"{scope.kind} {number}", scope, RULES)
+            after = await world.trees.read(stack)
+            assert [tree.revision for tree in after] != [tree.revision for tree in before]
+            [changed] = [tree for tree in after if tree.scope == scope]
+            assert changed.version(RULES) == number + 1
+            assert after == await world.trees.read(stack)
+    await say(world, None, AGENT, RULES)
+    assert (await world.trees.read(stack))[0].heads == {}

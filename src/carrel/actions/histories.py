@@ -12,7 +12,7 @@ from carrel.core.classes import FileClass
 from carrel.core.compose import File, Layers, resolve
 from carrel.core.diff import unified
 from carrel.core.errors import Missing
-from carrel.core.names import Path, Scope, Stack
+from carrel.core.names import Kind, Path, Scope, Stack
 from carrel.core.tree import Head, Version
 from carrel.ports import World
 
@@ -82,7 +82,8 @@ async def explain(world: World, stack: Stack, path: Path) -> Explanation:
     """What every layer says of a path, and why the one that is shown won."""
     layers = await world.trees.read(stack, (path,))
     eye = await eye_of(world, stack)
-    said = tuple(Said(tree.scope, tree.heads.get(path)) for tree in layers)
+    heard = [tree for tree in layers if tree.scope.kind is not Kind.PINS or path in tree.heads]
+    said = tuple(Said(tree.scope, tree.heads.get(path)) for tree in heard)
     winner = resolve(path, layers) if eye is None else eye.shown(path, layers)
     if eye is not None and eye.classes.of(path) is not FileClass.LIVE:
         return Explanation(said, winner, overlay.reason(path, layers, winner))
@@ -93,5 +94,8 @@ def _nearest(layers: Layers, winner: File | None) -> str:
     if winner is None:
         return "no layer has it"
     silent = [tree.scope.kind for tree in layers[: winner.depth]]
-    because = f"{' and '.join(silent)} say nothing of it" if silent else "it is the nearest layer"
+    says = "says" if len(silent) == 1 else "say"
+    because = (
+        f"{' and '.join(silent)} {says} nothing of it" if silent else "it is the nearest layer"
+    )
     return f"{winner.source.kind} decides, since {because}"

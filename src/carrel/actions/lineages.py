@@ -42,9 +42,9 @@ async def lineages_of(world: World, tenant: str, ids: Sequence[str]) -> Mapping[
     unknown = [id for id in kept if id not in found]
     if not unknown:
         return found
-    agents = [one for one in await world.records.get(tenant, Noun.AGENT, unknown) if one]
+    agents = await _records(world, tenant, Noun.AGENT, unknown)
     classes = (await rules_of(world, tenant)).policy.classes
-    [account] = await world.records.get(tenant, Noun.TENANT, [tenant])
+    account = next(iter(await _records(world, tenant, Noun.TENANT, [tenant])), None)
     pairs = sorted({pair for agent in agents if (pair := agent.body.get("humanPairId"))})
     people = await world.records.get(tenant, Noun.PERSON, pairs) if pairs else ()
     humans = {person.id: person for person in people if person}
@@ -54,6 +54,18 @@ async def lineages_of(world: World, tenant: str, ids: Sequence[str]) -> Mapping[
         found[agent.id] = Lineage(agent, stack_of(agent), eye, eye.key)
         world.memo.keep(revision, ("lineage", tenant, agent.id), found[agent.id])
     return found
+
+
+async def _records(world: World, tenant: str, noun: Noun, ids: Sequence[str]) -> Sequence[Record]:
+    """Those that are there, the ones not asked for again that were since any record changed."""
+    revision = await world.records.revision()
+    kept = {id: world.memo.find(revision, (tenant, noun, id)) for id in ids}
+    unknown = [id for id, record in kept.items() if record is None]
+    for record in await world.records.get(tenant, noun, unknown) if unknown else ():
+        if record is not None:
+            kept[record.id] = record
+            world.memo.keep(revision, (tenant, noun, record.id), record)
+    return [record for record in kept.values() if record]
 
 
 def _possible(id: str) -> str:

@@ -48,9 +48,11 @@ async def find(world: World, tenant: str, noun: Noun, id: str) -> Record:
 
 
 async def find_named(world: World, tenant: str, noun: Noun, name: str) -> Record:
-    """A record by its id, else by its slug: no slug can be an id, since ids have a ``_``."""
-    [record] = await world.records.get(tenant, noun, [_possible(noun, name)])
-    if record is None:
+    """A record by its id or by its slug: ids have a ``_``, and no slug has one."""
+    _possible(noun, name)
+    if "_" in name:
+        [record] = await world.records.get(tenant, noun, [name])
+    else:
         [record] = await world.records.named([handle(tenant, noun, "slug", name)])
     if record is None:
         raise Missing(f"there is no {noun} {name}")

@@ -54,4 +54,5 @@ async def _named(world: World, tenant: str, noun: Noun, name: str) -> Record:
     if found is None:
         found = await find_named(world, tenant, noun, name)
         world.memo.keep(revision, (tenant, noun, name), found)
+        world.memo.keep(revision, (tenant, noun, found.id), found)
     return found

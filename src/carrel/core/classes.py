@@ -80,16 +80,19 @@ def fits(path: Path, patterns: Iterable[str]) -> bool:
     return any(_compiled(pattern).fullmatch(path.text) for pattern in patterns)
 
 
+@lru_cache(maxsize=8192)
+def _class_of(rules: tuple[ClassRule, ...], text: str) -> FileClass:
+    fitting = (rule for rule in (*FLOOR, *rules) if _compiled(rule.pattern).fullmatch(text))
+    return next((rule.file_class for rule in fitting), FileClass.LIVE)
+
+
 class Classes(Struct, frozen=True):
     """A tenant's rules over the floor: the first that fits decides, and none makes it live."""
 
     rules: tuple[ClassRule, ...] = ()
 
     def of(self, path: Path) -> FileClass:
-        for rule in (*FLOOR, *self.rules):
-            if _compiled(rule.pattern).fullmatch(path.text):
-                return rule.file_class
-        return FileClass.LIVE
+        return _class_of(self.rules, path.text)
 
     def admit(self, path: Path) -> FileClass:
         """The class of a path to be written.

@@ -128,7 +128,12 @@ class Scope(Struct, frozen=True, order=True, gc=False, cache_hash=True):
     @property
     def tag(self) -> str:
         """A short name that tells the layers of one stack apart in an etag."""
-        return hashlib.sha256(f"{self.kind}/{self.name}".encode()).hexdigest()[:8]
+        return _tag(self.kind, self.name)
+
+
+@lru_cache(maxsize=8192)
+def _tag(kind: Kind, name: str) -> str:
+    return hashlib.sha256(f"{kind}/{name}".encode()).hexdigest()[:8]
 
 
 Stack = tuple[Scope, ...]

@@ -89,6 +89,7 @@ def render_bytes(content: bytes, variables: Variables) -> bytes:
     return content if rendered is text else rendered.encode()
 
 
+@lru_cache(maxsize=4096)
 def sanitised(value: str | None) -> str:
     """The value as it may stand anywhere in markdown: one line that is only ever text."""
     text = _cleaned(value or "")

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from carrel.actions import vaults
 from carrel.adapters.clock import SystemClock
 from carrel.adapters.directory import DirectoryObjects
+from carrel.adapters.keeping import KeepingBlobs
 from carrel.adapters.post import HttpPost
 from carrel.adapters.sqlite import open_store as open_sqlite
 from carrel.adapters.vault import SealingVault
@@ -40,7 +41,7 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
     async with _store(settings, objects) as store, HttpPost(settings.webhooks_private) as post:
         world = World(
             trees=store.trees,
-            blobs=store.blobs,
+            blobs=KeepingBlobs(store.blobs),
             records=store.records,
             runs=store.runs,
             events=store.events,

@@ -244,7 +244,7 @@ async def test_agents_stand_on_templates_on_defaults(desk: Carrel) -> None:
     await ada.put("B.md", "mine")
     explained = await ada.explain("B.md")
     assert explained.winner is not None
-    assert (explained.winner.source.kind, len(explained.layers)) == ("agent", 4)
+    assert (explained.winner.source.kind, len(explained.layers)) == ("agent", 3)
     assert (await run.workspace.get("B.md")).content == "template"
     assert [each.id for each in await ada.runs()] == [run.id]
     assert (await desk.agents.get(made.id), await desk.agents.list()) == (made, (made,))

@@ -19,6 +19,8 @@ from carrel.core.tree import Applied, Commit, Head, Outcome, Tree, Version
 
 _MANY: Final = 32
 """Writes in one call from which on they are done in a thread."""
+_KEPT: Final = 50_000
+"""Files whose heads are kept with their trees."""
 _LONG: Final = 500
 """Files, or layers, from which on they are read in a thread."""
 
@@ -26,6 +28,9 @@ _LONG: Final = 500
 class SqliteTrees:
     def __init__(self, reader: Reader, writer: Writer) -> None:
         self._reader, self._writer = reader, writer
+        self._trees: dict[Scope, Tree] = {}
+        """Whole trees of up to some hundred files, each good for as long as its revision is."""
+        self._kept = 0
 
     async def read(
         self,
@@ -43,7 +48,9 @@ class SqliteTrees:
         if len(layers) > _LONG or (wanted is None and self._is_long(layers)):
             return await self._reader.scan(lambda db: _read(db, layers, wanted, prefix))
         key = (layers, wanted, prefix)
-        return self._reader.remember(key, lambda db: _at_once(db, layers, wanted, prefix))
+        if wanted is None and not prefix and (known := self._known(layers)):
+            return known
+        return self._reader.remember(key, lambda db: self._whole(db, layers, wanted, prefix))
 
     async def revisions(self, scopes: Sequence[Scope]) -> tuple[int, ...]:
         wanted = tuple(scopes)
@@ -80,6 +87,41 @@ class SqliteTrees:
         self._writer.counts.commits += applied
         self._writer.counts.conflicts += len(outcomes) - applied
         return outcomes
+
+    def _known(self, layers: tuple[Scope | Layer, ...]) -> tuple[Tree, ...] | None:
+        """Trees that were read before and have not changed since, if all of these are."""
+        scopes = tuple(layer for layer in layers if isinstance(layer, Scope))
+        if len(scopes) < len(layers):
+            return None
+        places = self._reader.remember(("revisions", scopes), lambda db: _places(db, scopes))
+        found = []
+        for n, scope in enumerate(scopes):
+            revision = places[n][1] if n in places else 0
+            tree = Tree(scope, 0, {}) if not revision else self._trees.get(scope)
+            if tree is None or tree.revision != revision:
+                return None
+            found.append(tree)
+        return tuple(found)
+
+    def _whole(
+        self,
+        db: sqlite3.Connection,
+        layers: tuple[Scope | Layer, ...],
+        paths: tuple[Path, ...] | None,
+        prefix: str,
+    ) -> tuple[Tree, ...]:
+        trees = _at_once(db, layers, paths, prefix)
+        if paths is None and not prefix:
+            now = [tree for tree, layer in zip(trees, layers, strict=True) if tree.scope == layer]
+            self._keep([tree for tree in now if tree.revision])
+        return trees
+
+    def _keep(self, trees: Sequence[Tree]) -> None:
+        self._kept += sum(len(tree.heads) + 1 for tree in trees)
+        if self._kept > _KEPT:
+            self._trees.clear()
+            self._kept = 0
+        self._trees.update((tree.scope, tree) for tree in trees)
 
     def _is_long(self, layers: tuple[Scope | Layer, ...]) -> bool:
         scopes = tuple(_scope(layer) for layer in layers)

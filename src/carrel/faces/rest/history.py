@@ -8,7 +8,7 @@ import msgspec
 
 from carrel.actions import files, histories
 from carrel.core.access import Permission
-from carrel.core.errors import Busy, Malformed, Missing, Stale, Taken, TooLarge
+from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Stale, Taken, TooLarge
 from carrel.core.tree import Version
 from carrel.faces.rest.answer import Answer
 from carrel.faces.rest.endpoint import IF_MATCH, Endpoint, Received, Sent, endpoint
@@ -134,7 +134,8 @@ def _explain(place: Place) -> Endpoint:
         """Show every layer's say about a path, and why the winner won."""
         stack, path = await place.stack(call), place.path(call)
         found = await histories.explain(call.world, stack, path)
-        source = found.winner.source.kind if found.winner else None
+        winner = found.winner
+        source = (winner.origin or winner.source.kind) if winner else None
         layers = [_said(said) for said in found.layers]
         return Answer.json(Explained(path=path.text, layers=layers, source=source, why=found.why))
 
@@ -159,7 +160,7 @@ def _restore(place: Place) -> Endpoint:
         body=Restore,
         permission=place.writing,
         answers={200: LayeredFile},
-        refuses=(Malformed, Missing, Stale, TooLarge, Taken, Busy),
+        refuses=(Malformed, Forbidden, Missing, Stale, TooLarge, Taken, Busy),
         headers=(IF_MATCH, RUN),
         gives=("ETag",),
         idempotent=True,

@@ -1,0 +1,142 @@
+"""Whatever fails, and at whichever moment: what is known of an agent and its files agree."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pytest
+from tests.actions.cast import founded, joined
+
+from carrel.actions import agents, files, people, stacks, templates, tenants
+from carrel.actions.agents import NewAgent
+from carrel.core.access import Actor
+from carrel.core.agent import facts
+from carrel.core.names import Path
+from carrel.ports import World
+
+pytestmark = pytest.mark.anyio
+USER, IDENTITY = Path("USER.md"), Path("IDENTITY.md")
+ABOUT: Final = b"{{HUMAN_NAME}} ({{HUMAN_TITLE}}) of {{TENANT_NAME}} and {{AGENT_NAME}}"
+PORTS: Final = ("trees", "blobs", "records")
+
+
+class Outage(Exception):
+    """What the world says when it fails."""
+
+
+@dataclass
+class Fuse:
+    """Blows at one question of the world: before it is put, or once it has been answered."""
+
+    at: int
+    answered: bool
+    asked: int = field(default=0)
+
+    @property
+    def blown(self) -> bool:
+        return self.asked > self.at
+
+
+class Fused:
+    def __init__(self, port: Any, fuse: Fuse) -> None:
+        self._port, self._fuse = port, fuse
+
+    def __getattr__(self, name: str) -> Any:
+        verb, fuse = getattr(self._port, name), self._fuse
+        if not callable(verb):
+            return verb
+
+        async def asked(*args: Any, **more: Any) -> Any:
+            fuse.asked += 1
+            if fuse.asked == fuse.at + 1 and not fuse.answered:
+                raise Outage
+            answer = await verb(*args, **more)
+            if fuse.asked == fuse.at + 1:
+                raise Outage
+            return answer
+
+        return asked
+
+
+@dataclass
+class Firm:
+    world: World
+    owner: Actor
+    ann: str
+    bob: str
+
+    async def agree(self) -> None:
+        """The agent's record, its people's and its tenant's, and what its two files say."""
+        agent = facts(await agents.get(self.world, self.owner, "marco"))
+        account = await tenants.me(self.world, self.owner)
+        human = {"name": "\u2014", "title": None}
+        if agent["humanPairId"]:
+            human = dict((await people.get(self.world, self.owner, agent["humanPairId"])).body)
+        told = f"{human['name']} ({human['title'] or chr(0x2014)})"
+        about = f"{told} of {account.body['name']} and {agent['name']}"
+        assert await self.read(USER) == about.encode()
+        assert await self.read(IDENTITY) == b"- **Name:** %s\n- **Vibe:** calm\n" % (
+            agent["name"].encode()
+        )
+
+    async def read(self, path: Path) -> bytes:
+        stack = await stacks.agent(self.world, self.owner, "marco")
+        return await files.content(self.world, await files.look(self.world, stack, path))
+
+
+async def firm(world: World, slug: str) -> Firm:
+    _, owner = await founded(world, slug)
+    await templates.create(world, owner, "sales", "Sales")
+    sales = await stacks.template(world, owner, "sales")
+    await files.put(world, sales, USER, ABOUT, owner)
+    await files.put(world, sales, IDENTITY, b"- **Name:** Nobody\n- **Vibe:** calm\n", owner)
+    ann, _ = await joined(world, owner, f"ann-{slug}")
+    bob, _ = await joined(world, owner, f"bob-{slug}")
+    await agents.create(world, owner, NewAgent("marco", "Marco", "sales", human=ann.id))
+    await agents.patch(world, owner, "marco", {"name": "Polo"})
+    return Firm(world, owner, ann.id, bob.id)
+
+
+Change = Callable[[World, Firm], Awaitable[Any]]
+CHANGES: Final[dict[str, Change]] = {
+    "a rename": lambda world, firm: agents.patch(world, firm.owner, "marco", {"name": "Ada"}),
+    "a pairing": lambda world, firm: agents.patch(
+        world, firm.owner, "marco", {"humanPairId": firm.bob}
+    ),
+    "both at once": lambda world, firm: agents.patch(
+        world, firm.owner, "marco", {"humanPairId": firm.bob, "name": "Ada"}
+    ),
+    "a parting": lambda world, firm: agents.patch(
+        world, firm.owner, "marco", {"humanPairId": None}
+    ),
+    "a profile": lambda world, firm: people.patch(
+        world, firm.owner, firm.ann, {"title": "Dr", "name": "Annabel"}
+    ),
+    "a person who leaves": lambda world, firm: people.delete(world, firm.owner, firm.ann),
+    "a new name of the tenant": lambda world, firm: tenants.rename(world, firm.owner, "Globex"),
+}
+
+
+@pytest.mark.parametrize("answered", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+async def test_facts_and_files_agree_wherever_it_fails(
+    world: World, change: Change, answered: bool
+) -> None:
+    number, ended = 0, False
+    while not ended:
+        here = await firm(world, f"firm-{number}")
+        await here.agree()
+        fuse = Fuse(number, answered)
+        ports: dict[str, Any] = {name: Fused(getattr(world, name), fuse) for name in PORTS}
+        try:
+            await change(dataclasses.replace(world, **ports), here)
+            ended = not fuse.blown
+        except Outage:
+            pass
+        await here.agree()
+        number += 1
+        assert number < 100
+    assert number > 5, "it asked the world for nothing"
