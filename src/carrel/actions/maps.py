@@ -53,7 +53,7 @@ async def _places(world: World, stack: Stack, of_itself: str) -> list[Place]:
     """Every file that the agent has, AGENTS.md too, whether it is there yet or not."""
     workspace = await files.listing(world, stack)
     first = dict(islice(workspace.files.items(), MOST_FILES))
-    contents = await files.contents(world, Workspace(first, workspace.etag), raw=True)
+    contents = await files.contents(world, Workspace(first), raw=True)
     told = {path: _about(file, contents.found.get(path, b"")) for path, file in first.items()}
     told[AGENTS] = of_itself
     return [Place(path, told.get(path, "")) for path in sorted({*workspace.files, AGENTS})]

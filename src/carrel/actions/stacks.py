@@ -27,10 +27,14 @@ async def workspace(world: World, actor: Actor, name: str) -> Stack:
 
 async def agent(world: World, actor: Actor, name: str) -> Stack:
     """An agent's own files over its template's over the defaults, by id or slug."""
-    record = await _named(world, actor.tenant, Noun.AGENT, name)
-    if actor.bound and actor.agent != record.id:
+    revision = await world.records.revision()
+    found: Stack | None = world.memo.find(revision, ("stack", actor.tenant, name))
+    if found is None:
+        found = stack_of(await _named(world, actor.tenant, Noun.AGENT, name))
+        world.memo.keep(revision, ("stack", actor.tenant, name), found)
+    if actor.bound and actor.agent != found[0].name:
         raise Missing(f"there is no agent {name}")
-    return stack_of(record)
+    return found
 
 
 async def template(world: World, actor: Actor, name: str) -> Stack:

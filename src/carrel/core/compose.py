@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -45,13 +46,12 @@ class File(Struct, frozen=True, gc=False):
 class Workspace(Struct, frozen=True, gc=False):
     files: Mapping[Path, File]
     """In order of path."""
-    etag: str
 
 
 def compose(layers: Layers) -> Workspace:
     """Lay the trees over one another; the nearest to speak of a path decides it."""
     paths = sorted({path for tree in layers for path in tree.heads})
-    return Workspace(dict(_found(paths, layers)), etag_of(layers))
+    return Workspace(dict(_found(paths, layers)))
 
 
 def _found(paths: Iterable[Path], layers: Layers) -> Iterable[tuple[Path, File]]:
@@ -91,5 +91,10 @@ def etag_of(layers: Layers) -> str:
 
 
 def revisions_etag(layers: Iterable[tuple[Scope, int]], *more: str) -> str:
+    return _tag_of(tuple(layers), more)
+
+
+@lru_cache(maxsize=4096)
+def _tag_of(layers: tuple[tuple[Scope, int], ...], more: tuple[str, ...]) -> str:
     facts = [f"{scope.kind}/{scope.name}@{revision}" for scope, revision in layers]
     return f'"{hashlib.sha256(chr(0).join([*facts, *more]).encode()).hexdigest()[:32]}"'

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from carrel.core.classes import Classes, ClassRule, FileClass
-from carrel.core.compose import File, Layers, Workspace, etag_of, file_etag, offered, resolve
+from carrel.core.compose import File, Layers, Workspace, file_etag, offered, resolve
 from carrel.core.edit import Condition, Edit
 from carrel.core.errors import Forbidden, Missing, Stale
 from carrel.core.names import Digest, Kind, Path
@@ -86,28 +86,71 @@ class Eye(Struct, frozen=True):
 
     def shown(self, path: Path, layers: Layers) -> File | None:
         """What an agent has at a path. A pinned file that was never reviewed is not there."""
-        file_class = self.classes.of(path)
-        if file_class is FileClass.PINNED:
-            return _pinned(path, layers)
-        file = resolve(path, unpinned(layers))
-        if file and file.depth == 0 and file_class is FileClass.LIVE and _is_pin(file.entry):
-            file = resolve(path, (replace(layers[0], heads={}), *upstream(layers)))
-        if file is None:
-            return None
-        own = file.source.kind is Kind.AGENT
-        origin = Source.OVERRIDE if own else Source(file.source.kind)
-        if own and file_class is FileClass.MANAGED:
-            return replace(file, file_class=file_class, origin=origin)
-        etag = f'{file.etag[:-1]}.{self.variables.key}"'
-        return replace(
-            file, etag=etag, file_class=file_class, origin=origin, variables=self.variables
-        )
+        file = _unrendered(self.classes, path, layers)
+        return None if file is None else self._rendered(file, self.variables.key)
 
     def compose(self, layers: Layers) -> Workspace:
         """Everything that an agent has, in order of path."""
-        paths = sorted({path for tree in layers for path in tree.heads})
-        found = {path: file for path in paths if (file := self.shown(path, layers))}
-        return Workspace(found, etag_of(layers))
+        if layers[0].heads:
+            plain = _all_unrendered(self.classes, layers)
+        else:
+            plain = _inherited(self.classes, layers)
+        key = self.variables.key
+        return Workspace({path: self._rendered(file, key) for path, file in plain.items()})
+
+    def _rendered(self, file: File, key: str) -> File:
+        """A file as it is for one agent: pinned and managed ones of its own stay as they are."""
+        if file.origin in _VERBATIM or (
+            file.origin is Source.OVERRIDE and file.file_class is FileClass.MANAGED
+        ):
+            return file
+        etag = f'{file.etag[:-1]}.{key}"'
+        return File(
+            *(file.head, file.entry, file.source, file.depth, etag, file.upstream),
+            *(file.file_class, file.origin, self.variables),
+        )
+
+
+_VERBATIM: Final = frozenset({Source.PIN, Source.PINNED_OVERRIDE})
+
+
+def _unrendered(classes: Classes, path: Path, layers: Layers) -> File | None:
+    """What an agent has at a path, whoever it is."""
+    file_class = classes.of(path)
+    if file_class is FileClass.PINNED:
+        return _pinned(path, layers)
+    file = resolve(path, unpinned(layers))
+    if file and file.depth == 0 and file_class is FileClass.LIVE and _is_pin(file.entry):
+        file = resolve(path, (replace(layers[0], heads={}), *upstream(layers)))
+    if file is None:
+        return None
+    own = file.source.kind is Kind.AGENT
+    origin = Source.OVERRIDE if own else Source(file.source.kind)
+    return replace(file, file_class=file_class, origin=origin)
+
+
+def _all_unrendered(classes: Classes, layers: Layers) -> Mapping[Path, File]:
+    paths = sorted({path for tree in layers for path in tree.heads})
+    return {path: file for path in paths if (file := _unrendered(classes, path, layers))}
+
+
+_SHARED: Final[dict[Any, tuple[Layers, Mapping[Path, File]]]] = {}
+_MOST_SHARED: Final = 256
+
+
+def _inherited(classes: Classes, layers: Layers) -> Mapping[Path, File]:
+    """What everybody has who has nothing of their own over the very same trees.
+
+    Known by the trees themselves, which are held for as long as their names in here are.
+    """
+    beneath = tuple(layers[1:])
+    key = (classes.rules, *map(id, beneath))
+    known = _SHARED.get(key)
+    if known is None:
+        if len(_SHARED) >= _MOST_SHARED:
+            _SHARED.clear()
+        known = _SHARED[key] = (beneath, _all_unrendered(classes, layers))
+    return known[1]
 
 
 def upstream(layers: Layers) -> Layers:

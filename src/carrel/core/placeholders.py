@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from typing import Final
@@ -25,6 +25,9 @@ TOKENS: Final = (
     "HUMAN_TIMEZONE",
     "HUMAN_PRONOUNS",
 )
+_OFTEN: Final = 32 * 2**10
+"""Bytes up to which a content is remembered in pieces."""
+
 LONGEST: Final = 500
 """Code points of a value that are shown, before any is escaped."""
 
@@ -68,25 +71,57 @@ def _prepared(variables: Variables) -> tuple[Mapping[str, str], str]:
 
 def render(text: str, variables: Variables) -> str:
     """The text with its placeholders filled in, in one pass: values are never looked at again."""
-    shown = variables.shown
-
-    def filled(token: re.Match[str]) -> str:
-        value = shown[token[1]]
-        return f"{value}\\" if token[2] and _counts_a_list(value, token) else value
-
-    return _TOKEN.sub(filled, text)
+    return _joined(_split(text), variables)
 
 
 def render_bytes(content: bytes, variables: Variables) -> bytes:
     """The same for content as it is stored; what is not UTF-8 is no text and stays as it is."""
+    pieces = _split_once(content) if len(content) <= _OFTEN else _split_bytes(content)
+    return content if len(pieces) < 2 else _joined(pieces, variables).encode()
+
+
+class _Piece(Struct, frozen=True, gc=False):
+    """Some text, and the token after it; the last piece has none."""
+
+    text: str
+    token: str
+    counts: bool
+    """Whether a number there, by the full stop that the text has after it, would begin a list."""
+
+
+def _joined(pieces: Iterable[_Piece], variables: Variables) -> str:
+    shown, parts = variables.shown, []
+    for piece in pieces:
+        parts.append(piece.text)
+        if piece.token:
+            value = shown[piece.token]
+            parts.append(value)
+            if piece.counts and value.isascii() and value.isdigit():
+                parts.append("\\")
+    return "".join(parts)
+
+
+def _split(text: str) -> tuple[_Piece, ...]:
+    pieces, at = [], 0
+    for token in _TOKEN.finditer(text):
+        counts = bool(token[2]) and _begins_a_line(token)
+        pieces.append(_Piece(text[at : token.start()], token[1], counts))
+        at = token.end()
+    return (*pieces, _Piece(text[at:], "", False))
+
+
+def _split_bytes(content: bytes) -> tuple[_Piece, ...]:
+    """Nothing of what is no text, or has nothing to fill in."""
     if b"{{" not in content:
-        return content
+        return ()
     try:
-        text = content.decode()
+        return _split(content.decode())
     except UnicodeDecodeError:
-        return content
-    rendered = render(text, variables)
-    return content if rendered is text else rendered.encode()
+        return ()
+
+
+_split_once: Final = lru_cache(maxsize=512)(_split_bytes)
+"""A template's text is the same for all its followers."""
 
 
 @lru_cache(maxsize=4096)
@@ -178,8 +213,7 @@ def _escaped(found: re.Match[str]) -> str:
 _BEGINS_A_LINE: Final = re.compile(r"[\s>*+\-.)0-9A-Z_{}]*")
 
 
-def _counts_a_list(value: str, token: re.Match[str]) -> bool:
-    """Whether this number, by the full stop that the text has after it, would begin a list."""
+def _begins_a_line(token: re.Match[str]) -> bool:
     before = token.string[max(token.start() - 64, 0) : token.start()]
     line = re.split(r"[\r\n]", before)[-1]
-    return value.isascii() and value.isdigit() and bool(_BEGINS_A_LINE.fullmatch(line))
+    return bool(_BEGINS_A_LINE.fullmatch(line))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from carrel.faces.rest.encoded import ENCODED
 from carrel.faces.rest.metrics import Metrics
-from carrel.faces.rest.wire import ENCODED
 from carrel.wiring.world import Opened
 
 

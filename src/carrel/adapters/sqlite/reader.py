@@ -34,6 +34,8 @@ class Reader:
         self._bodies: dict[int, bytes | None] = {}
         """What looks have brought along: whoever looks at a file mostly wants its bytes next."""
         self._revisions: dict[Scope, int] = {}
+        self.places: dict[Scope, tuple[int, int, int] | None] = {}
+        """Id, revision and number of files of scopes, None where there is none."""
         self._seen = b""
         self.index = WalIndex(file, self.db)
         self.hits = 0
@@ -102,6 +104,7 @@ class Reader:
         if self._seen == before:
             records = None if records_changed else self._memo.get(RECORDS)
             self._memo.clear()
+            self.places.clear()
             if records is not None:
                 self._memo[RECORDS] = records
             self._seen = after
@@ -113,6 +116,7 @@ class Reader:
         version = self.index.version()
         if version != self._seen or len(self._memo) + len(self._heads) > _MOST:
             self._memo.clear()
+            self.places.clear()
             self._heads.clear()
             self._revisions.clear()
             self._bodies.clear()

@@ -23,6 +23,9 @@ class SqliteRecords:
         return _placed(self._reader.db.execute(SQL["records"], ask).fetchall(), len(ids))
 
     async def named(self, handles: Sequence[str]) -> tuple[Record | None, ...]:
+        if len(handles) == 1:
+            row = self._reader.db.execute(SQL["record_named"], tuple(handles)).fetchone()
+            return (record_of(row) if row else None,)
         ask = (json.dumps(list(handles)),)
         return _placed(self._reader.db.execute(SQL["records_named"], ask).fetchall(), len(handles))
 

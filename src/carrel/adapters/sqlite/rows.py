@@ -6,11 +6,14 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from msgspec.json import decode
+
 from carrel.core.names import Digest, Kind, Path, Scope
 from carrel.core.record import Noun, Record
 from carrel.core.tree import MARKDOWN, Blob, Entry, Head, Version
 
 Row = Sequence[Any]
+_NOUNS: Final = {noun.value: noun for noun in Noun}
 AFTER_ANY = "\U0010ffff" * 257
 """Sorts after the rest of any path: no path has room for as many of these."""
 
@@ -47,7 +50,7 @@ def version_of(row: Row) -> Version:
 
 def record_of(row: Row) -> Record:
     tenant, noun, id, revision, body, created, changed = row
-    return Record(tenant, Noun(noun), id, revision, json.loads(body), created, changed)
+    return Record(tenant, _NOUNS[noun], id, revision, decode(body), created, changed)
 
 
 def scope_of(tenant: str, kind: str, name: str) -> Scope:

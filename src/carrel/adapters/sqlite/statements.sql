@@ -186,6 +186,11 @@ SELECT tenant, noun, id, revision, body, created, changed FROM record
 SELECT w.key, r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
   FROM json_each(?) AS w CROSS JOIN record AS r ON r.tenant = ? AND r.noun = ? AND r.id = w.value;
 
+-- name: record_named
+SELECT r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
+  FROM handle AS h JOIN record AS r ON r.tenant = h.tenant AND r.noun = h.noun AND r.id = h.id
+ WHERE h.name = ?;
+
 -- name: records_named
 SELECT w.key, r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
   FROM json_each(?) AS w

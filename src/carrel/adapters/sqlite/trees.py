@@ -54,8 +54,7 @@ class SqliteTrees:
 
     async def revisions(self, scopes: Sequence[Scope]) -> tuple[int, ...]:
         wanted = tuple(scopes)
-        places = self._reader.remember(("revisions", wanted), lambda db: _places(db, wanted))
-        return tuple(places[n][1] if n in places else 0 for n in range(len(wanted)))
+        return self._reader.remember(wanted, lambda _: self._revisions(wanted))
 
     async def versions(self, asks: Sequence[tuple[Scope, Path, int]]) -> tuple[Version | None, ...]:
         wanted = json.dumps([[s.tenant, s.kind, s.name, p.text, n] for s, p, n in asks])
@@ -88,12 +87,34 @@ class SqliteTrees:
         self._writer.counts.conflicts += len(outcomes) - applied
         return outcomes
 
+    def _revisions(self, scopes: tuple[Scope, ...]) -> tuple[int, ...]:
+        places = self._places(scopes)
+        return tuple(places[n][1] if n in places else 0 for n in range(len(scopes)))
+
+    def _places(self, scopes: tuple[Scope, ...]) -> Mapping[int, tuple[int, int, int]]:
+        """The same as `_places`, of which most are known where a template has many followers."""
+        return self._reader.remember(("places", scopes), lambda db: self._found(db, scopes))
+
+    def _found(
+        self, db: sqlite3.Connection, scopes: tuple[Scope, ...]
+    ) -> Mapping[int, tuple[int, int, int]]:
+        known = self._reader.places
+        unknown = [scope for scope in scopes if scope not in known]
+        if len(unknown) == 1:
+            [scope] = unknown
+            row = db.execute(SQL["scope"], (scope.tenant, scope.kind, scope.name)).fetchone()
+            known[scope] = row and row[:3]
+        elif unknown:
+            found = _places(db, unknown)
+            known.update((scope, found.get(n)) for n, scope in enumerate(unknown))
+        return {n: place for n, scope in enumerate(scopes) if (place := known[scope])}
+
     def _known(self, layers: tuple[Scope | Layer, ...]) -> tuple[Tree, ...] | None:
         """Trees that were read before and have not changed since, if all of these are."""
         scopes = tuple(layer for layer in layers if isinstance(layer, Scope))
         if len(scopes) < len(layers):
             return None
-        places = self._reader.remember(("revisions", scopes), lambda db: _places(db, scopes))
+        places = self._places(scopes)
         found = []
         for n, scope in enumerate(scopes):
             revision = places[n][1] if n in places else 0
@@ -125,7 +146,7 @@ class SqliteTrees:
 
     def _is_long(self, layers: tuple[Scope | Layer, ...]) -> bool:
         scopes = tuple(_scope(layer) for layer in layers)
-        places = self._reader.remember(("revisions", scopes), lambda db: _places(db, scopes))
+        places = self._places(scopes)
         return sum(files for _, _, files in places.values()) > _LONG
 
 

@@ -121,7 +121,7 @@ class Asking:
         found: dict[int, bytes | Exception] = {}
         for run in {file.run.id: file.run for file in asked if file.run}.values():
             some = [file for file in asked if file.run and file.run.id == run.id]
-            seen = Workspace({file.shown.path: file.shown for file in some}, "")
+            seen = Workspace({file.shown.path: file.shown for file in some})
             try:
                 contents = await runs.contents(self.world, run, seen)
             except Missing as gone:

@@ -42,10 +42,10 @@ from carrel.faces.rest.dialect_wire import (
     row_with_content,
     source_of,
 )
+from carrel.faces.rest.encoded import ENCODED
 from carrel.faces.rest.endpoint import IF_NONE_MATCH, Call, endpoint
 from carrel.faces.rest.files import file_answer, matches, unchanged
 from carrel.faces.rest.problems import problem
-from carrel.faces.rest.wire import ENCODED
 
 _FOREIGN: Final = ("tenantId", "tenantSlug", "instanceId")
 _SELECTORS: Final = ("agentId", "templateId", "defaults")
@@ -170,7 +170,7 @@ async def _rows(
     """Every file, and whether all that was wanted of them could be had."""
     workspace = await files.listing(call.world, stack)
     wanted = {path: file for path, file in workspace.files.items() if full or file.variables}
-    contents = await files.contents(call.world, Workspace(wanted, workspace.etag), raw=True)
+    contents = await files.contents(call.world, Workspace(wanted), raw=True)
     rows = []
     for path, file in workspace.files.items():
         stored = contents.found.get(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
@@ -16,6 +17,7 @@ from carrel.core.edit import entity_tags, parse_condition
 from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Stale, Taken, TooLarge
 from carrel.core.names import Path, Scope, Stack, wire_path
 from carrel.faces.rest.answer import JSON_TYPE, Answer, encode
+from carrel.faces.rest.encoded import ENCODED, ROWS, Pieces
 from carrel.faces.rest.endpoint import (
     IF_ABSENT,
     IF_MATCH,
@@ -27,7 +29,6 @@ from carrel.faces.rest.endpoint import (
     endpoint,
 )
 from carrel.faces.rest.wire import (
-    ENCODED,
     FileBody,
     Files,
     LayeredBody,
@@ -199,7 +200,9 @@ def _listing(place: Place) -> Endpoint:
     return listing
 
 
-async def _listed(place: Place, call: Asked, stack: Stack, full: bool) -> Files | LayeredFiles:
+async def _listed(
+    place: Place, call: Asked, stack: Stack, full: bool
+) -> Files | LayeredFiles | Pieces:
     workspace = await files.listing(call.world, stack, call.query.prefix)
     found = workspace.files.values()
     if place.wire:
@@ -207,6 +210,10 @@ async def _listed(place: Place, call: Asked, stack: Stack, full: bool) -> Files 
     if not full:
         return LayeredFiles(files=[layered_file(file) for file in found])
     contents = await files.contents(call.world, workspace, raw=True)
+    if not contents.failed:
+        with suppress(Taken):
+            rows = ((file, contents.found[path]) for path, file in workspace.files.items())
+            return ROWS.listed(rows, raw=call.query.raw)
     return LayeredFiles(files=[_with_text(file, contents, call.query.raw) for file in found])
 
 

@@ -136,6 +136,8 @@ class QueryReader:
         self._loose = loose
         self._fields: dict[str, Callable[[str], Any]] = {}
         self._many: set[str] = set()
+        self._before: dict[bytes, Any] = {}
+        """Short queries as they came and what they mean, which is a value that never changes."""
         info = inspect.type_info(kind) if kind is not None else None
         for field in info.fields if isinstance(info, inspect.StructType) else ():
             one = _element(field.type)
@@ -148,6 +150,14 @@ class QueryReader:
         """Raises Malformed."""
         if not text and (self._blank is not None or self._kind is None):
             return self._blank
+        found = self._before.get(text)
+        if found is None:
+            found = self._read(text)
+            if found is not None and len(text) <= 64 and len(self._before) < 64:
+                self._before[text] = found
+        return found
+
+    def _read(self, text: bytes) -> Any:
         found: dict[str, Any] = {}
         for pair in text.split(b"&") if text else ():
             raw, _, value = pair.partition(b"=")

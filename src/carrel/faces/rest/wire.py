@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Annotated, Final
@@ -16,7 +13,6 @@ from carrel.core.classes import FileClass
 from carrel.core.compose import File
 from carrel.core.errors import Taken
 from carrel.core.names import Digest, Moment, digest
-from carrel.faces.rest.answer import encode
 from carrel.faces.rest.endpoint import Received, Sent
 
 WIRE_PATTERN: Final = "^[A-Za-z0-9][A-Za-z0-9._/-]{0,255}$"
@@ -127,14 +123,22 @@ def workspace_file(file: File, content: bytes) -> WorkspaceFile:
 
 
 def layered_file(
-    file: File, stored: bytes | None = None, *, raw: bool = False, error: str | None = None
+    file: File,
+    stored: bytes | None = None,
+    *,
+    raw: bool = False,
+    shown: bytes | None = None,
+    error: str | None = None,
 ) -> LayeredFile:
-    """A row, with what is served of the stored bytes where they are given, or with them as such."""
+    """A row, with what is served of the stored bytes where they are given, or with them as such.
+
+    ``shown`` is what is served, where that is known already.
+    """
     plain = _hex(file.blob.digest)
     told: str | msgspec.UnsetType = plain if file.variables is None else msgspec.UNSET
     content: str | msgspec.UnsetType = msgspec.UNSET
     if stored is not None:
-        shown = served(file, stored)
+        shown = served(file, stored) if shown is None else shown
         told = plain if shown is stored else _hex(digest(shown))
         content = text_of(file, stored if raw else shown)
     return LayeredFile(
@@ -155,58 +159,3 @@ def layered_file(
 
 def _hex(digest: Digest) -> str:
     return digest.removeprefix("sha256:")
-
-
-class Encoded:
-    """Answers as bytes, by a key that can only ever stand for those bytes; the oldest go first."""
-
-    _flights: dict[Hashable, asyncio.Future[None]]
-
-    def __init__(self, room: int = 32 * 2**20, most: int = 256 * 2**10) -> None:
-        self._room, self._most = room, most
-        self._kept: OrderedDict[Hashable, bytes] = OrderedDict()
-        self._size = 0
-        self._flights = {}
-        self.hits = 0
-        self.misses = 0
-
-    def find(self, key: Hashable) -> bytes | None:
-        found = self._kept.get(key)
-        if found is None:
-            self.misses += 1
-        else:
-            self.hits += 1
-        return found
-
-    async def made(self, key: Hashable, make: Callable[[], Awaitable[object]]) -> bytes:
-        """What is kept, or is made now: once, however many ask for it at the same time.
-
-        Nothing is kept of what says itself that it does not ``last``.
-        """
-        loop = asyncio.get_running_loop()
-        while (body := self.find(key)) is None:
-            flight = self._flights.get(key)
-            if flight is None or flight.get_loop() is not loop:
-                break
-            await asyncio.wait([flight])
-        else:
-            return body
-        flight = self._flights[key] = loop.create_future()
-        try:
-            value = await make()
-            return self.keep(key, value) if getattr(value, "lasts", True) else encode(value)
-        finally:
-            del self._flights[key]
-            flight.set_result(None)
-
-    def keep(self, key: Hashable, value: object) -> bytes:
-        body = encode(value)
-        if len(body) <= self._most and key not in self._kept:
-            self._kept[key] = body
-            self._size += len(body)
-            while self._size > self._room:
-                self._size -= len(self._kept.popitem(last=False)[1])
-        return body
-
-
-ENCODED: Final = Encoded()
