@@ -11,7 +11,9 @@ from carrel.adapters.postgres.database import SQL, alone
 from carrel.adapters.postgres.locks import lock_of
 
 _PATIENCE: Final = 10
-_LOST: Final = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
+_TORN: Final = asyncpg.InternalClientError
+"""What the driver says when a connection ends in the middle of a word."""
+_LOST: Final = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, _TORN)
 
 
 class PostgresTurn:
@@ -25,8 +27,10 @@ class PostgresTurn:
         """Asks even while it has it: with the connection, the lock may be gone."""
         try:
             return await self._taken()
-        except BaseException:
+        except BaseException as problem:
             await self.leave()
+            if isinstance(problem, _TORN):
+                raise ConnectionError("the connection that held the turn has ended") from problem
             raise
 
     async def leave(self) -> None:
