@@ -9,8 +9,9 @@ from pathlib import Path as File
 import pytest
 from tests.actions.stores import Stores
 from tests.services import databases
-from tests.worlds import WORLDS
+from tests.worlds import WORLDS, world_of
 
+from carrel.adapters.postgres import open_store
 from carrel.ports import World
 
 
@@ -21,6 +22,17 @@ def anyio_backend() -> str:
 
 @pytest.fixture(params=WORLDS)
 async def world(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[World]:
+    async with WORLDS[request.param](tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture(params=[*WORLDS, "postgres"])
+async def anywhere(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[World]:
+    """The same and PostgreSQL, for what must be shown on every store."""
+    if request.param == "postgres":
+        async with open_store(request.getfixturevalue("postgres_url")) as store:
+            yield world_of(store)
+        return
     async with WORLDS[request.param](tmp_path) as opened:
         yield opened
 

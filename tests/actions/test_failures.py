@@ -23,6 +23,11 @@ ABOUT: Final = b"{{HUMAN_NAME}} ({{HUMAN_TITLE}}) of {{TENANT_NAME}} and {{AGENT
 PORTS: Final = ("trees", "blobs", "records")
 
 
+@pytest.fixture
+def world(anywhere: World) -> World:
+    return anywhere
+
+
 class Outage(Exception):
     """What the world says when it fails."""
 

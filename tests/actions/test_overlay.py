@@ -78,6 +78,11 @@ class Office:
 
 
 @pytest.fixture
+def world(anywhere: World) -> World:
+    return anywhere
+
+
+@pytest.fixture
 async def office(world: World) -> Office:
     _, owner = await founded(world)
     return await Office(world, owner).open()

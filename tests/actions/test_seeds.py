@@ -24,6 +24,11 @@ SOUL, ROUTER, LESSONS = Path("SOUL.md"), Path("ROUTER.md"), Path("memory/lessons
 
 
 @pytest.fixture
+def world(anywhere: World) -> World:
+    return anywhere
+
+
+@pytest.fixture
 async def owner(world: World) -> Actor:
     return (await founded(world))[1]
 
