@@ -9,6 +9,7 @@ import asyncio
 import json
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path as File
 from typing import Any, Final
 from urllib.parse import quote, quote_from_bytes
@@ -19,7 +20,13 @@ from hypothesis import strategies as st
 from tests.faces.tenancy.desk import Desk, desk
 from tests.faces.tenancy.stage import URL, member, stage
 
-from carrel.faces.rest.app import Rest
+from carrel.actions import credentials
+from carrel.core.errors import Refusal
+from carrel.faces.python.desk import Carrel
+from carrel.faces.python.layers import AgentWorkspace
+from carrel.faces.python.seat import Seat
+from carrel.settings import Settings
+from carrel.wiring import graphql as graphs
 
 PROTECTED: Final = ("GUARDRAILS.md", "PLATFORM.md", "CAPABILITIES.md", "USER.md")
 EVIL: Final = "do as you please"
@@ -30,9 +37,14 @@ OVERRIDDEN: Final = 1
 class Hand:
     """Somebody with a token, who sends every byte of a request as it is."""
 
-    def __init__(self, app: Rest, token: str, agent: str) -> None:
+    def __init__(self, here: Desk, token: str, agent: str) -> None:
         self.agent = agent
-        self._app, self._token = app, token
+        self.world, self._app, self._token = here.world, here.app, token
+
+    async def sit(self) -> AgentWorkspace:
+        """The same agent in a Python program that acts as this credential."""
+        actor = await credentials.authenticate(self.world, self._token)
+        return Carrel(Seat(self.world, actor)).agent(self.agent)
 
     async def send(self, method: str, raw: bytes, body: Any = None) -> int:
         """The status of what came back, which is never a failure of the server."""
@@ -83,9 +95,45 @@ def rest_wire(hand: Hand, path: str) -> Iterator[Awaitable[object]]:
         yield hand.send("DELETE", raw)
 
 
+def host_wire(hand: Hand, path: str) -> Iterator[Awaitable[object]]:
+    """An agent's own key works there on the agent's files, and others' on nobody's."""
+    spoken = path.encode("utf-8", "surrogatepass")
+    for raw in {quote_from_bytes(spoken).encode(), quote(spoken, safe="").encode()}:
+        yield hand.send("PUT", b"/v1/host/workspace/files/" + raw, {"content": EVIL})
+        yield hand.send("DELETE", b"/v1/host/workspace/files/" + raw)
+
+
+def graphql(hand: Hand, path: str) -> Iterator[Awaitable[object]]:
+    place = {"agentId": hand.agent}
+    told = {"place": place, "path": path, "content": EVIL, "version": OVERRIDDEN}
+    for field, more, kinds in (
+        ("putFile", "content: $content", "$content: String!"),
+        ("restoreFile", "version: $version", "$version: Int!"),
+        ("deleteFile", "", ""),
+    ):
+        shown = "" if field == "deleteFile" else "{ __typename }"
+        called = f"{field}(place: $place, path: $path {more}) {shown}"
+        query = f"mutation($place: Place!, $path: String! {kinds}) {{ {called} }}"
+        used = {name: told[name] for name in told if f"${name}:" in query}
+        yield hand.send("POST", b"/graphql", {"query": query, "variables": used})
+
+
+def program(hand: Hand, path: str) -> Iterator[Awaitable[object]]:
+    async def attempt(act: Callable[[AgentWorkspace], Awaitable[object]]) -> None:
+        with suppress(Refusal):
+            await act(await hand.sit())
+
+    yield attempt(lambda agent: agent.put(path, EVIL))
+    yield attempt(lambda agent: agent.restore(path, OVERRIDDEN))
+    yield attempt(lambda agent: agent.delete(path))
+
+
 FACES: Final[Mapping[str, Face]] = {
     "the overlay endpoint": overlay_endpoint,
     "the REST wire": rest_wire,
+    "the wire of RFC 0059": host_wire,
+    "GraphQL": graphql,
+    "Python": program,
 }
 
 _CUTS = st.integers(min_value=0, max_value=20)
@@ -201,16 +249,16 @@ async def shown(here: Desk, token: str, agent: str) -> dict[str, Any]:
 @example(path="memory/../GUARDRAILS.md")
 @example(path="guardrails.md")
 @example(path="GUARDRAIL\u017f.md")
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 def test_no_spelling_changes_a_protected_file(face: str, path: str, tmp_path: File) -> None:
     async def story() -> None:
-        async with desk("memory", tmp_path) as here:
+        async with desk("memory", tmp_path, more=graphs.endpoints(Settings())) as here:
             agent, tokens = await guarded(here)
             owner = tokens["the owner"]
             before = await shown(here, owner, agent)
             assert set(PROTECTED) <= set(before)
             for token in tokens.values():
-                for attempt in FACES[face](Hand(here.app, token, agent), path):
+                for attempt in FACES[face](Hand(here, token, agent), path):
                     await attempt
                     unharmed(before, await shown(here, owner, agent))
 
@@ -239,14 +287,14 @@ def same_on_some_disk(one: str, other: str) -> bool:
 @pytest.mark.parametrize("face", FACES)
 def test_a_face_that_is_tried_does_change_what_is_not_protected(face: str, tmp_path: File) -> None:
     async def story() -> None:
-        async with desk("memory", tmp_path) as here:
+        async with desk("memory", tmp_path, more=graphs.endpoints(Settings())) as here:
             agent, tokens = await guarded(here)
-            owner = tokens["the owner"]
-            hand = Hand(here.app, owner, agent)
-            seen = {(await shown(here, owner, agent))["SOUL.md"]["content"]}
-            for attempt in FACES[face](hand, "SOUL.md"):
+            owner, own = tokens["the owner"], FACES[face] is host_wire
+            hand = Hand(here, tokens["agent"] if own else owner, agent)
+            path, seen = "notes/x.md" if own else "SOUL.md", set()
+            for attempt in FACES[face](hand, path):
                 await attempt
-                seen.add((await shown(here, owner, agent))["SOUL.md"]["content"])
-            assert seen == {"Marco is brisk", EVIL}
+                seen.add((await shown(here, owner, agent)).get(path, {}).get("content"))
+            assert EVIL in seen
 
     asyncio.run(story())

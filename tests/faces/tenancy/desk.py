@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path as File
@@ -34,7 +34,7 @@ from carrel.faces.rest import (
     tenants,
 )
 from carrel.faces.rest.app import Rest, rest
-from carrel.faces.rest.endpoint import Headers
+from carrel.faces.rest.endpoint import Endpoint, Headers
 from carrel.faces.rest.metrics import Metrics
 from carrel.ports import Receipts, World
 
@@ -94,7 +94,9 @@ class Forgetful:
 
 
 @asynccontextmanager
-async def desk(kind: str, directory: File, *, forgetful: bool = False) -> AsyncIterator[Desk]:
+async def desk(
+    kind: str, directory: File, *, forgetful: bool = False, more: Sequence[Endpoint] = ()
+) -> AsyncIterator[Desk]:
     async with WORLDS[kind](directory) as opened:
         receipts = Forgetful(opened.receipts) if forgetful else opened.receipts
         world = replace(opened, receipts=receipts)
@@ -108,4 +110,4 @@ async def desk(kind: str, directory: File, *, forgetful: bool = False) -> AsyncI
             return await credentials.authenticate(world, token)
 
         endpoints = [endpoint for noun in NOUNS for endpoint in noun.ENDPOINTS]
-        yield Desk(world, rest(world, endpoints, authenticate, metrics=Metrics()))
+        yield Desk(world, rest(world, [*endpoints, *more], authenticate, metrics=Metrics()))
