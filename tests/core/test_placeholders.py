@@ -15,6 +15,7 @@ from markdown_it.token import Token
 from msgspec.structs import replace
 from tests.core.texts import takes_linear_time
 
+from carrel.core import placeholders
 from carrel.core.placeholders import TOKENS, Variables, render, render_bytes, sanitised
 
 ESC, BEL = "\x1b", "\x07"
@@ -288,3 +289,10 @@ def test_markdown_shows_the_value_and_no_element_of_it(
 )
 def test_no_value_takes_longer_than_linear_time(unit: str) -> None:
     assert takes_linear_time(lambda content: sanitised(content.decode()), "a", unit)
+
+
+@given(st.from_regex(placeholders._PLAIN, fullmatch=True))
+def test_a_plain_name_is_written_as_any_other_would_be(value: str) -> None:
+    every = placeholders._STRUCTURAL.sub(placeholders._escaped, placeholders._cleaned(value))
+    if len(value) <= placeholders.LONGEST:
+        assert sanitised(value) == every == value

@@ -120,6 +120,9 @@ def _split_bytes(content: bytes) -> tuple[_Piece, ...]:
         return ()
 
 
+_PLAIN: Final = re.compile(r"[A-Za-z0-9]+(?: [A-Za-z0-9]+)*+")
+"""Names like most: there is nothing to clean, to cut or to escape."""
+
 _split_once: Final = lru_cache(maxsize=512)(_split_bytes)
 """A template's text is the same for all its followers."""
 
@@ -127,6 +130,8 @@ _split_once: Final = lru_cache(maxsize=512)(_split_bytes)
 @lru_cache(maxsize=4096)
 def sanitised(value: str | None) -> str:
     """The value as it may stand anywhere in markdown: one line that is only ever text."""
+    if value and len(value) <= LONGEST and _PLAIN.fullmatch(value):
+        return value
     text = _cleaned(value or "")
     if len(text) > LONGEST:
         text = text[: LONGEST - 1].rstrip() + "…"
