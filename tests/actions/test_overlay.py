@@ -7,6 +7,7 @@ from tests.actions.cast import founded, joined
 
 from carrel.actions import (
     agents,
+    audits,
     files,
     histories,
     keys,
@@ -340,3 +341,28 @@ async def test_explain_tells_why_a_pinned_or_managed_file_is_as_it_is(office: Of
     assert await why(NOTICE) == "no layer has it"
     await office.write(office.sales, NOTICE, b"mind the gap")
     assert await why(NOTICE) == "it is pinned, and waits for its first review"
+
+
+async def test_the_audit_tells_of_every_review_and_override(office: Office) -> None:
+    world, owner, own = office.world, office.owner, await office.own()
+    await office.write(own, SOUL, b"mine")
+    before = (await audits.listing(world, owner)).items
+    await office.write(office.sales, RULES, b"be better")
+    await office.write(own, RULES, b"mine", accepted=True)
+    await files.delete(world, own, RULES, owner)
+    better, good = digest(b"be better"), digest(b"be good")
+    await pins.accept(world, owner, "marco", RULES, better)
+    await pins.roll_back(world, owner, "marco", RULES)
+    await pins.accept_for_all(world, owner, "sales", RULES, better)
+
+    deeds = [deed for deed in (await audits.listing(world, owner)).items if deed not in before]
+
+    assert [deed.why for deed in reversed(deeds)] == [
+        "put GUARDRAILS.md",
+        "delete GUARDRAILS.md",
+        f"accept GUARDRAILS.md, from {good} to {better}",
+        f"roll GUARDRAILS.md back to its version 2, from {better} to {good}",
+        f"accept GUARDRAILS.md, from {good} to {better}, for all",
+    ]
+    assert {deed.subjects for deed in deeds} == {(f"agent/{office.agent.id}",)}
+    assert {deed.by for deed in deeds} == {owner.name}

@@ -14,12 +14,14 @@ from carrel.actions.lineages import eye_of
 from carrel.actions.rules import Rules, rules_lately, rules_of
 from carrel.core import edit, overlay
 from carrel.core.access import Actor, KeyKind, may_write
+from carrel.core.classes import FileClass
 from carrel.core.compose import File, Layers, file_etag
 from carrel.core.edit import UNCONDITIONAL, Condition, Edit
 from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Refusal, Taken, TooLarge
 from carrel.core.identity import IDENTITY, name_in
 from carrel.core.names import Kind, Path, Stack
 from carrel.core.overlay import Eye, Wanted
+from carrel.core.record import Noun
 from carrel.core.redaction import Redacted
 from carrel.core.run import Status
 from carrel.core.tree import (
@@ -183,6 +185,7 @@ class Pen:
             quotas=(limits.quota(scope),) if decided.write.entry else (),
             keep=limits.max_versions,
             run=intent.run,
+            about=self._audited(rules),
             receipt=intent.receipt,
         )
         [outcome] = await self.world.trees.commit([commit])
@@ -193,6 +196,13 @@ class Pen:
                 raise _too_full(outcome)
             case Conflict():
                 return None
+
+    def _audited(self, rules: Rules) -> tuple[str, ...]:
+        """What the audit names: overriding a guardrail and taking that back is for it to tell."""
+        own = self.stack[0]
+        if own.kind is not Kind.AGENT or rules.policy.classes.of(self.path) is not FileClass.PINNED:
+            return ()
+        return (f"{Noun.AGENT}/{own.name}",)
 
     async def _in_run(self) -> None:
         """A write may name the run it belongs to: one of this workspace that has not ended."""
