@@ -86,8 +86,9 @@ def test_the_etag_of_a_workspace_is_known_from_revisions_alone(layers: tuple[Tre
     empty = [Tree(tree.scope, tree.revision, {}) for tree in layers]
 
     assert etag_of(layers) == etag_of(empty)
-    assert etag_of(layers) == revisions_etag((tree.scope, tree.revision) for tree in layers)
-    assert etag_of(layers) != revisions_etag([(t.scope, t.revision) for t in layers], "more")
+    stack, revisions = (tuple(t.scope for t in layers), tuple(t.revision for t in layers))
+    assert etag_of(layers) == revisions_etag(stack, revisions)
+    assert etag_of(layers) != revisions_etag(stack, revisions, "more")
 
 
 def test_an_empty_file_hides_what_lies_beneath() -> None:

@@ -77,9 +77,9 @@ async def version(world: World, stack: Stack, path: Path, number: int) -> tuple[
 async def etag(world: World, stack: Stack, *more: str) -> str:
     """What a listing is known by: it changes when anything in any layer does, or any name in it."""
     own = stack[0]
-    seen = ((await lineage_of(world, own.tenant, own.name)).key,) if own.kind is Kind.AGENT else ()
-    revisions = await world.trees.revisions(stack)
-    return revisions_etag(zip(stack, revisions, strict=True), *more, *seen)
+    if own.kind is Kind.AGENT:
+        more = (*more, (await lineage_of(world, own.tenant, own.name)).key)
+    return revisions_etag(stack, await world.trees.revisions(stack), *more)
 
 
 async def listing(

@@ -9,7 +9,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from carrel.core.classes import FileClass
-from carrel.core.names import Path, Scope
+from carrel.core.names import Path, Scope, Stack
 from carrel.core.placeholders import Variables
 from carrel.core.tree import Blob, Entry, Head, Tree
 
@@ -87,14 +87,12 @@ def file_etag(version: int, scope: Scope, *, alone: bool) -> str:
 
 def etag_of(layers: Layers) -> str:
     """Derived from the revisions alone: it can be compared before anything else is read."""
-    return revisions_etag((tree.scope, tree.revision) for tree in layers)
-
-
-def revisions_etag(layers: Iterable[tuple[Scope, int]], *more: str) -> str:
-    return _tag_of(tuple(layers), more)
+    scopes, revisions = [tree.scope for tree in layers], [tree.revision for tree in layers]
+    return revisions_etag(tuple(scopes), tuple(revisions))
 
 
 @lru_cache(maxsize=4096)
-def _tag_of(layers: tuple[tuple[Scope, int], ...], more: tuple[str, ...]) -> str:
+def revisions_etag(scopes: Stack, revisions: tuple[int, ...], *more: str) -> str:
+    layers = zip(scopes, revisions, strict=True)
     facts = [f"{scope.kind}/{scope.name}@{revision}" for scope, revision in layers]
     return f'"{hashlib.sha256(chr(0).join([*facts, *more]).encode()).hexdigest()[:32]}"'

@@ -193,7 +193,7 @@ def _listing(place: Place) -> Endpoint:
         tag = await files.etag(call.world, stack, call.query.prefix, form)
         if matches(call, tag):
             return unchanged(tag)
-        key = (tuple(map(_named, stack)), tag)
+        key = (stack[0].tenant, tag)
         body = await ENCODED.made(key, lambda: _listed(place, call, stack, full))
         return file_answer(body, tag)
 
