@@ -23,7 +23,7 @@ from carrel.actions.agents import NewAgent
 from carrel.actions.credentials import authenticate
 from carrel.actions.files import Intent
 from carrel.actions.keys import Holding
-from carrel.actions.policies import PolicyForm, RuleForm
+from carrel.actions.policies import LimitsForm, PolicyForm, RuleForm
 from carrel.core.access import Actor, KeyKind, Role
 from carrel.core.classes import FileClass
 from carrel.core.errors import Forbidden, Malformed, Missing, Stale
@@ -366,3 +366,63 @@ async def test_the_audit_tells_of_every_review_and_override(office: Office) -> N
     ]
     assert {deed.subjects for deed in deeds} == {(f"agent/{office.agent.id}",)}
     assert {deed.by for deed in deeds} == {owner.name}
+
+
+async def agent_key(office: Office) -> Actor:
+    holding = Holding("marco's", KeyKind.AGENT, agent=office.agent.id)
+    return await authenticate(
+        office.world, (await keys.create(office.world, office.owner, holding)).token
+    )
+
+
+async def test_an_agent_gets_no_other_name_by_any_edit_of_its_own(office: Office) -> None:
+    marco, own = await agent_key(office), await office.own()
+    await office.write(office.sales, IDENTITY, b"- **Name:** Fixed\n")
+    await agents.patch(office.world, office.owner, "marco", {"name": "Three"})
+    assert await office.read(IDENTITY) == b"- **Name:** Three\n"
+    hidden = b"<!--\n- **Name:** Three\n-->\n- **Name:** Evil\n"
+    for text in (b"- **Name:** Evil\n", hidden, b"- **Name:** Three\n* name: Evil\n", b"", b"\xff"):
+        with pytest.raises(Forbidden):
+            await office.write(own, IDENTITY, text, marco)
+    with pytest.raises(Forbidden):
+        await files.delete(office.world, own, IDENTITY, marco)
+    await office.write(own, IDENTITY, b"- **Name:** Three\n- **Vibe:** calm\n", marco)
+    await office.write(office.sales, IDENTITY, b"# I\n- **Name:** {{AGENT_NAME}}\n")
+    await files.delete(office.world, own, IDENTITY, marco)
+    assert await office.read(IDENTITY) == b"# I\n- **Name:** Three\n"
+
+
+async def test_no_policy_lets_an_agent_override_its_own_guardrails(office: Office) -> None:
+    marco, own = await agent_key(office), await office.own()
+    await policies.put(office.world, office.owner, PolicyForm(agent_writable=("**",)))
+    await office.write(own, SOUL, b"mine", marco)
+    with pytest.raises(Forbidden, match="guardrails"):
+        await office.write(own, RULES, b"mine", marco, accepted=True)
+    await office.write(own, RULES, b"theirs", accepted=True)
+    with pytest.raises(Forbidden):
+        await files.delete(office.world, own, RULES, marco)
+
+
+async def test_who_rolls_back_again_goes_further_back_but_never_past_what_is_known(
+    office: Office,
+) -> None:
+    world, owner = office.world, office.owner
+    for text in (b"one", b"two", b"three"):
+        await office.write(office.sales, RULES, text)
+        await pins.accept(world, owner, "marco", RULES, digest(text))
+    for text in (b"two", b"one", b"be good"):
+        await pins.roll_back(world, owner, "marco", RULES)
+        assert await office.read(RULES) == text
+    with pytest.raises(Missing):
+        await pins.roll_back(world, owner, "marco", RULES)
+    await pins.accept(world, owner, "marco", RULES, digest(b"three"))
+    await pins.roll_back(world, owner, "marco", RULES)
+    assert await office.read(RULES) == b"be good"
+
+    await policies.put(world, owner, PolicyForm(limits=LimitsForm(max_versions=1)))
+    for text in (b"four", b"five"):
+        await office.write(office.sales, RULES, text)
+        await pins.accept(world, owner, "marco", RULES, digest(text))
+    with pytest.raises(Missing):
+        await pins.roll_back(world, owner, "marco", RULES)
+    assert await office.read(RULES) == b"five"

@@ -41,7 +41,10 @@ async def look(world: World, stack: Stack, path: Path) -> File:
 
 async def content(world: World, file: File, *, raw: bool = False) -> bytes:
     """Its bytes as they are served, or as they are stored."""
-    found = (await world.blobs.get([file.blob]))[file.blob.digest]
+    try:
+        found = (await world.blobs.get([file.blob]))[file.blob.digest]
+    except Corrupt as problem:
+        raise Corrupt(f"{file.path}: {problem}") from problem
     return found if raw else served(file, found)
 
 

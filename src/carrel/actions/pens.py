@@ -18,9 +18,10 @@ from carrel.core.classes import FileClass
 from carrel.core.compose import File, Layers, file_etag
 from carrel.core.edit import UNCONDITIONAL, Condition, Edit
 from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Refusal, Taken, TooLarge
-from carrel.core.identity import IDENTITY, name_in
+from carrel.core.identity import IDENTITY, names_in
 from carrel.core.names import Kind, Path, Stack
 from carrel.core.overlay import Eye, Wanted
+from carrel.core.placeholders import render_bytes
 from carrel.core.record import Noun
 from carrel.core.redaction import Redacted
 from carrel.core.run import Status
@@ -102,6 +103,8 @@ class Pen:
                 decided = edit.delete(layers, self.path, condition)
             else:
                 decided = overlay.delete(layers, self.path, eye, condition)
+                bare = (replace(layers[0], heads={}), *layers[1:])
+                await self._keeps_its_name(eye, layers, await self._served(eye, bare))
             head = await self._commit(rules, decided, f"delete {self.path.text}")
             if head is not None:
                 return head
@@ -130,8 +133,7 @@ class Pen:
         """The same for an agent's own file, which may end in having none of its own."""
         layers = await self._read()
         decided = overlay.put(layers, self.path, wanted, eye, self.intent.condition)
-        if self.actor.kind is KeyKind.AGENT and self.path == IDENTITY:
-            await self._keeps_its_name(eye.shown(self.path, layers), redacted.content)
+        await self._keeps_its_name(eye, layers, render_bytes(redacted.content, eye.variables))
         if decided is not None:
             head = await self._commit(rules, decided, f"put {self.path.text}")
             if head is None:
@@ -141,12 +143,19 @@ class Pen:
         assert shown is not None
         return Written(shown, redacted.content, redacted)
 
-    async def _keeps_its_name(self, shown: File | None, content: bytes) -> None:
+    async def _keeps_its_name(self, eye: Eye, layers: Layers, after: bytes) -> None:
         """What an agent is called is for people to say. Raises Forbidden."""
-        blob = shown.blob if shown else None
-        known = (await self.world.blobs.get([blob]))[blob.digest] if blob else b""
-        if name_in(known) != name_in(content):
+        if self.actor.kind is not KeyKind.AGENT or self.path != IDENTITY:
+            return
+        if names_in(await self._served(eye, layers)) != names_in(after):
             raise Forbidden("an agent may change its IDENTITY.md, but not its name")
+
+    async def _served(self, eye: Eye, layers: Layers) -> bytes:
+        shown = eye.shown(self.path, layers)
+        if shown is None:
+            return b""
+        content = (await self.world.blobs.get([shown.blob]))[shown.blob.digest]
+        return content if shown.variables is None else render_bytes(content, shown.variables)
 
     async def _read(self) -> Layers:
         return await self.world.trees.read(self.stack, (self.path,))
@@ -168,6 +177,9 @@ class Pen:
         if self.stack[0].kind is not Kind.WORKSPACE:
             rules.policy.classes.admit(self.path)
         may_write(self.actor, self.stack[0], self.path, rules.policy.agent_writable)
+        pinned = rules.policy.classes.of(self.path) is FileClass.PINNED
+        if self.actor.kind is KeyKind.AGENT and self.stack[0].kind is Kind.AGENT and pinned:
+            raise Forbidden(f"{self.path} is pinned: no agent overrides its own guardrails")
 
     async def _commit(self, rules: Rules, decided: Edit, why: str) -> Head | None:
         """The head that the edit became, or None when it must be decided again."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
@@ -18,15 +18,16 @@ from carrel.core.agent import of_template
 from carrel.core.classes import FileClass
 from carrel.core.compose import Layers, offered
 from carrel.core.edit import Edit
-from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Refusal
+from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Refusal, Taken
 from carrel.core.lineage import stack_of, upstream_of
 from carrel.core.names import Digest, Kind, Path, Scope, Stack
 from carrel.core.overlay import Pin
 from carrel.core.record import Noun, Record, Shelf
-from carrel.core.tree import Applied, Commit, Head, ReceiptKey, Tree
+from carrel.core.tree import Applied, Commit, Entry, Head, ReceiptKey, Tree, Version
 from carrel.ports import Corrupt, World
 
 _ATTEMPTS: Final = 10
+_ROLL: Final = "roll "
 _AT_ONCE: Final = 1_000
 """Agents in one transaction of a bulk accept."""
 _A_PAGE: Final = 5_000
@@ -126,6 +127,7 @@ async def accept(
         decided = overlay.accept(layers, path, reviewed)
         if decided is None:
             return overlay.pin_of(path, layers)
+        await review.readable(decided)
         head = await review.commit(decided, _accepting(layers, decided))
         if head is not None:
             return _after(stack, layers, path, head)
@@ -188,7 +190,9 @@ async def roll_back(
         layers = await world.trees.read(stack, (path,))
         earlier = await _earlier(world, layers, path, version)
         decided = overlay.roll_back(layers, path, earlier)
-        why = f"roll {path.text} back to its version {earlier.version}{_from_to(layers, decided)}"
+        await review.readable(decided)
+        why = f"{_ROLL}{path.text} back to its version {earlier.version}"
+        why += _from_to(layers, decided)
         head = await review.commit(decided, why)
         if head is not None:
             return _after(stack, layers, path, head)
@@ -205,11 +209,29 @@ class _Review:
     rules: Rules
     rests: Shelf
     receipt: ReceiptKey | None = None
+    read: set[Digest] = field(default_factory=set)
+    """What was found to be whole."""
 
     async def commit(self, decided: Edit, why: str) -> Head | None:
         """What the agent's entry became, None when it must be decided again."""
         [outcome] = await self.world.trees.commit([self._commit(decided, why)])
         return outcome.heads[0] if isinstance(outcome, Applied) else None
+
+    async def readable(self, decided: Edit) -> None:
+        """Nobody is moved to bytes that cannot be had. Raises Taken."""
+        if problem := await self._unreadable(decided):
+            raise problem
+
+    async def _unreadable(self, decided: Edit) -> Refusal | None:
+        assert decided.write.entry
+        blob = decided.write.entry.blob
+        if blob.digest not in self.read:
+            try:
+                await self.world.blobs.get([blob])
+            except Corrupt as problem:
+                return Taken(f"{self.path}: {problem}")
+            self.read.add(blob.digest)
+        return None
 
     async def accept_each(
         self, agents: Sequence[Record], reviewed: Digest
@@ -228,7 +250,9 @@ class _Review:
                 results[id] = Reviewed(id, problem=refusal)
                 continue
             results[id] = Reviewed(id)
-            if decided is not None:
+            if decided is not None and (problem := await self._unreadable(decided)):
+                results[id] = Reviewed(id, problem=problem)
+            elif decided is not None:
                 commits[id] = self._commit(decided, f"{_accepting(layers, decided)}, for all")
         for start in range(0, len(commits), _AT_ONCE):
             some = dict(islice(commits.items(), start, start + _AT_ONCE))
@@ -296,20 +320,37 @@ def _after(stack: Stack, layers: Layers, path: Path, head: Head) -> Pin:
 
 
 async def _earlier(world: World, layers: Layers, path: Path, version: int | None) -> Head:
-    """The version that is asked for, or the newest that was reviewed to be something else."""
+    """The version that is asked for, or the newest that was reviewed to be something else.
+
+    Where history has been pruned nobody knows what came before, and nothing is guessed.
+    """
     if version is not None:
         [found] = await world.trees.versions([(layers[0].scope, path, version)])
         if found is None:
             raise Missing(f"there is no version {version} of {path}")
         return found.head
     entry = overlay.held_entry(path, layers)
-    heads = [line.head for line in await world.trees.history(layers[0].scope, path)]
-    heads += [head for tree in layers[1:] if (head := _first_pin(tree, path))]
+    lines = await world.trees.history(layers[0].scope, path)
+    heads = [line.head for n, line in enumerate(lines) if line.head.version == _newest(lines) - n]
+    if not heads or heads[-1].version == 1:
+        heads += [head for tree in layers[1:] if (head := _first_pin(tree, path))]
+    if lines and lines[0].why.startswith(_ROLL):
+        heads = _before_it_was_first(heads, entry)
     for head in heads:
         said = head.entry
         if said and said.base and (entry is None or said.base != entry.base):
             return head
     raise Missing(f"{path} was never reviewed to be anything else")
+
+
+def _newest(lines: Sequence[Version]) -> int:
+    return lines[0].head.version
+
+
+def _before_it_was_first(heads: Sequence[Head], entry: Entry | None) -> list[Head]:
+    """Older than the first review of what is there: who goes back again goes further back."""
+    places = [n for n, head in enumerate(heads) if head.entry and entry == head.entry]
+    return list(heads[max(places, default=-1) + 1 :])
 
 
 def _first_pin(tree: Tree, path: Path) -> Head | None:

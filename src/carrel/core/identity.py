@@ -42,6 +42,14 @@ def name_in(text: bytes) -> str | None:
     return file[found.start : found.end] if file is not None and found else None
 
 
+def names_in(text: bytes) -> tuple[str, ...]:
+    """What all Name lines say: whoever may not change the name may not add another either."""
+    file = _decoded(text)
+    return (
+        () if file is None else tuple(file[at.start : at.end] for at in labels.every(file, _NAME))
+    )
+
+
 def follows_its_agent(text: bytes) -> bool:
     """Whether the Name line shows whatever the agent is called, so that a rename needs no edit."""
     return "{{AGENT_NAME}}" in (name_in(text) or "")

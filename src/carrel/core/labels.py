@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
@@ -18,12 +19,16 @@ class Span(NamedTuple):
 
 def find(file: str, label: str) -> Span | None:
     """The value of the first line outside code fences that has this label."""
+    return next(every(file, label), None)
+
+
+def every(file: str, label: str) -> Iterator[Span]:
+    """The values of all such lines."""
     introduces = _introduces(label)
     for line in outside_fences(file):
         if introduced := introduces.match(line.text):
             start = line.end - len(line.text) + introduced.end()
-            return _value_between(file, start, line.end)
-    return None
+            yield _value_between(file, start, line.end)
 
 
 def replaced(file: str, found: Span, shown: str) -> str:

@@ -165,7 +165,10 @@ _PRIVATE: Final = (b"cache-control", b"private, no-cache")
 def matches(call: Asked, etag: str) -> bool:
     """Whether the caller already has what this tag names."""
     known = call.header(b"if-none-match")
-    return known is not None and bool({etag, "*"} & entity_tags(known))
+    if known is None:
+        return False
+    tags = {tag.removeprefix("W/") for tag in entity_tags(known)}
+    return etag in tags or "*" in tags
 
 
 def unchanged(etag: str) -> Answer:

@@ -60,6 +60,8 @@ class Explained(Sent, frozen=True):
 
 class Restore(Received, frozen=True):
     version: Number
+    accept_template_update: bool = False
+    """Needed to override a pinned file of an agent."""
 
 
 def version_row(version: Version) -> VersionRow:
@@ -169,7 +171,8 @@ def _restore(place: Place) -> Endpoint:
     async def restore(call: Asked) -> Answer:
         """Make an earlier version the newest again."""
         stack, path = await place.stack(call), place.path(call)
-        number, intent = call.body.version, intent_of(call)
+        number = call.body.version
+        intent = intent_of(call, accepted=call.body.accept_template_update)
         written = await files.restore(call.world, stack, path, number, call.actor, intent)
         return written_answer(place, written)
 

@@ -18,7 +18,7 @@ from carrel.faces.rest.endpoint import Received, Sent
 WIRE_PATTERN: Final = "^[A-Za-z0-9][A-Za-z0-9._/-]{0,255}$"
 Number = Annotated[int, msgspec.Meta(ge=1)]
 When = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
-Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$", max_length=64)]
 WirePath = Annotated[str, msgspec.Meta(pattern=WIRE_PATTERN, description="Relative, no `..`.")]
 
 
