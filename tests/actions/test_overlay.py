@@ -426,3 +426,26 @@ async def test_who_rolls_back_again_goes_further_back_but_never_past_what_is_kno
     with pytest.raises(Missing):
         await pins.roll_back(world, owner, "marco", RULES)
     assert await office.read(RULES) == b"five"
+
+
+async def test_a_pin_without_anything_beneath_is_kept_when_it_is_loosened_for_a_reason(
+    office: Office,
+) -> None:
+    world, owner = office.world, office.owner
+    tight = PolicyForm(classes=(RuleForm("NOTICE.md", FileClass.PINNED),))
+    await policies.put(world, owner, tight)
+    await office.write(office.sales, NOTICE, b"mind the gap")
+    await office.hire("polo", "Polo")
+    await office.write(await office.own(), NOTICE, b"mine", accepted=True)
+    for name in ("marco", "polo"):
+        await agents.patch(world, owner, name, {"templateId": None})
+    await templates.delete(world, owner, "sales")
+    assert await office.read(NOTICE, "polo") == b"mind the gap"
+    with pytest.raises(Malformed, match="reason"):
+        await policies.put(world, owner, PolicyForm())
+    await policies.put(world, owner, PolicyForm(), "only a notice")
+    assert await office.read(NOTICE, "polo") == b"mind the gap"
+    assert await office.source(NOTICE, "polo") == "agent-override"
+    assert await office.read(NOTICE) == b"mine"
+    await policies.put(world, owner, tight)
+    assert await office.read(NOTICE, "polo") == b"mind the gap"

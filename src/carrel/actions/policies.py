@@ -111,8 +111,8 @@ async def put(world: World, actor: Actor, form: PolicyForm, why: str = "") -> Po
         rests = await shelves(world, actor.tenant, (Noun.AGENT, Noun.TEMPLATE, Noun.POLICY))
         [was] = await world.records.get(actor.tenant, Noun.POLICY, [POLICY_ID])
         before, after = policy_of(was).classes, _classes(form)
-        changes, drafts = await _pinned(world, actor.tenant, before, after)
-        if not why and await _loosens(world, actor.tenant, before, after):
+        changes, drafts, loosened = await _consequences(world, actor.tenant, before, after)
+        if not why and (loosened or await _loosens(world, actor.tenant, before, after)):
             raise Malformed("making a pinned file live needs a reason")
         change = Change(actor.tenant, Noun.POLICY, POLICY_ID, msgspec.to_builtins(form))
         reason = f"change the policy: {line(why, 'reason')}" if why else "change the policy"
@@ -123,12 +123,17 @@ async def put(world: World, actor: Actor, form: PolicyForm, why: str = "") -> Po
     return await insist(attempt)
 
 
-async def _pinned(
+async def _consequences(
     world: World, tenant: str, before: Classes, after: Classes
-) -> tuple[Sequence[Change], Drafts]:
-    """A pin for every agent of every file that was free and is pinned from now on."""
+) -> tuple[Sequence[Change], Drafts, bool]:
+    """A pin for every agent of every file that was free and is pinned from now on.
+
+    And the other way round: what becomes live and has nothing to follow stays with the agent. Says
+    whether any agent has a file that is pinned no longer.
+    """
     if before == after:
-        return (), Drafts()
+        return (), Drafts(), False
+    loosened = False
     agents = [agent async for agent in each(world, tenant, Noun.AGENT)]
     stacks = [stack_of(agent) for agent in agents]
     scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
@@ -141,6 +146,9 @@ async def _pinned(
         paths = sorted({path for tree in layers for path in tree.heads})
         tightened = before.tightened(after, paths)
         edits += [edit for path in tightened if (edit := overlay.pin(layers, path))]
+        freed = [path for path in after.tightened(before, paths) if overlay.held(path, layers)[1]]
+        edits += [edit for path in freed if (edit := overlay.unpin(layers, path))]
+        loosened = loosened or bool(freed)
         if forgotten := overlay.resurfacing(layers, tightened):
             said = {path: layers[1].entry(path) for path in layers[1].heads}
             kept = {path: pin for path, pin in said.items() if pin and path not in forgotten}
@@ -148,7 +156,8 @@ async def _pinned(
             changes.append(_with_pins(agent, pins.name if kept else None))
             writes |= {(pins, path): Write(pins, path, kept[path]) for path in kept}
     expects = tuple(dict.fromkeys(expect for edit in edits for expect in edit.expects))
-    return changes, Drafts((*(edit.write for edit in edits), *writes.values()), expects)
+    drafts = Drafts((*(edit.write for edit in edits), *writes.values()), expects)
+    return changes, drafts, loosened
 
 
 def _with_pins(agent: Record, pins: str | None) -> Change:

@@ -310,6 +310,14 @@ def pin(layers: Layers, path: Path) -> Edit | None:
     return _edit(layers, path, Entry(latest, latest, _type_beneath(layers, path)))
 
 
+def unpin(layers: Layers, path: Path) -> Edit | None:
+    """Leave an agent what it has as its file becomes live, where there is nothing to follow."""
+    entry = held_entry(path, layers)
+    if entry is None or not _is_pin(entry) or offered(path, upstream(layers)) is not None:
+        return None
+    return _edit(layers, path, Entry(entry.blob, None, entry.type))
+
+
 def resurfacing(layers: Layers, paths: Iterable[Path]) -> Sequence[Path]:
     """Paths of which an agent has nothing now, and would have an old pin if they were pinned."""
     own, pins = layers[0], layers[1] if len(layers) > 1 else None
