@@ -25,6 +25,7 @@ from carrel.actions.files import Intent
 from carrel.actions.keys import Holding
 from carrel.actions.policies import LimitsForm, PolicyForm, RuleForm
 from carrel.core.access import Actor, KeyKind, Role
+from carrel.core.agent import facts
 from carrel.core.classes import FileClass
 from carrel.core.errors import Forbidden, Malformed, Missing, Stale
 from carrel.core.names import Digest, Path, Stack, digest
@@ -449,3 +450,31 @@ async def test_a_pin_without_anything_beneath_is_kept_when_it_is_loosened_for_a_
     assert await office.read(NOTICE) == b"mine"
     await policies.put(world, owner, tight)
     assert await office.read(NOTICE, "polo") == b"mind the gap"
+
+
+async def test_what_an_agent_was_made_with_has_a_version_and_a_history(office: Office) -> None:
+    world, own = office.world, await office.own()
+    file, content = await files.version(world, own, RULES, 1)
+    assert (content, file.head.version) == (b"be good", 1)
+    [line] = (await histories.page(world, own, RULES)).items
+    assert line.head.entry
+    await office.write(office.sales, RULES, b"be better")
+    await pins.accept(world, office.owner, "marco", RULES, digest(b"be better"))
+    assert (await files.version(world, own, RULES, 1))[1] == b"be better"
+    await pins.roll_back(world, office.owner, "marco", RULES)
+    newest = (await histories.page(world, own, RULES)).items[0]
+    assert newest.why.startswith("roll GUARDRAILS.md back to what it was made with, from")
+
+
+async def test_who_leaves_owns_and_pairs_with_nobody_any_more(office: Office) -> None:
+    world, owner = office.world, office.owner
+    ann, _ = await joined(world, owner, "ann")
+    bob, _ = await joined(world, owner, "bob")
+    await agents.patch(world, owner, "marco", {"ownerId": ann.id, "humanPairId": bob.id})
+    await people.delete(world, owner, ann.id)
+    known = facts(await agents.get(world, owner, "marco"))
+    assert (known["ownerId"], known["humanPairId"]) == (None, bob.id)
+    await agents.patch(world, owner, "marco", {"ownerId": bob.id})
+    await people.delete(world, owner, bob.id)
+    known = facts(await agents.get(world, owner, "marco"))
+    assert (known["ownerId"], known["humanPairId"]) == (None, None)

@@ -13,6 +13,7 @@ from carrel.actions.pens import PLAIN, Intent, Pen, Written, file_of
 from carrel.core.access import Actor
 from carrel.core.compose import File, Workspace, compose, resolve, revisions_etag
 from carrel.core.errors import Missing
+from carrel.core.lineage import speaking
 from carrel.core.names import Kind, Path, Stack
 from carrel.core.overlay import Eye
 from carrel.core.placeholders import render_bytes
@@ -70,7 +71,11 @@ async def contents(world: World, workspace: Workspace, *, raw: bool = False) -> 
 
 async def version(world: World, stack: Stack, path: Path, number: int) -> tuple[File, bytes]:
     """One version of what the nearest layer said. Raises Missing, for a tombstone too."""
-    [found] = await world.trees.versions([(stack[0], path, number)])
+    asks = [(scope, path, number) for scope in speaking(stack)]
+    own, *shared = await world.trees.versions(asks)
+    if own is None and shared and not await world.trees.history(stack[0], path, limit=1):
+        own = shared[0]
+    found = own
     if found is None or found.head.entry is None:
         raise Missing(f"there is no version {number} of {path}")
     blob = found.head.entry.blob

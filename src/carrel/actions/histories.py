@@ -12,6 +12,7 @@ from carrel.core.classes import FileClass
 from carrel.core.compose import File, Layers, resolve
 from carrel.core.diff import unified
 from carrel.core.errors import Missing
+from carrel.core.lineage import speaking
 from carrel.core.names import Kind, Path, Scope, Stack
 from carrel.core.tree import Head, Version
 from carrel.ports import World
@@ -24,7 +25,10 @@ async def page(
     world: World, stack: Stack, path: Path, *, before: int | None = None, limit: int = 100
 ) -> Page[Version]:
     """What the nearest layer said of a path, newest first. Raises Missing."""
-    found = await world.trees.history(stack[0], path, before=before, limit=limit + 1)
+    for scope in speaking(stack):
+        found = await world.trees.history(scope, path, before=before, limit=limit + 1)
+        if found or before is not None:
+            break
     if not found and before is None:
         raise Missing(f"nothing was ever said of {path} here")
     more = len(found) > limit

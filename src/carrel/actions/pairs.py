@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from carrel.actions.lineages import words
 from carrel.actions.managed import Kin, user_files
 from carrel.actions.records import Drafts, each, find
 from carrel.actions.rules import Rules
-from carrel.core.agent import USER_FILES, agent_change, facts, of_human
+from carrel.core.agent import USER_FILES, agent_change, facts, of_human, of_owner
 from carrel.core.record import Change, Noun, Record
 from carrel.ports import World
 
@@ -28,15 +29,22 @@ async def person_left(
 ) -> tuple[Sequence[Change], Drafts]:
     """Who worked for a person now works for nobody, and their USER.md says so."""
     agents = [one async for one in each(world, person.tenant, Noun.AGENT, of_human(person.id))]
-    if not agents:
+    owned = [one async for one in each(world, person.tenant, Noun.AGENT, of_owner(person.id))]
+    left = {one.id: one for one in (*agents, *owned)}
+    if not left:
         return (), Drafts()
     tenant = await find(world, person.tenant, Noun.TENANT, person.tenant)
     changes = [
-        agent_change(one.tenant, one.id, {**facts(one), "humanPairId": None}, one.revision)
-        for one in agents
+        agent_change(one.tenant, one.id, _without(facts(one), person.id), one.revision)
+        for one in left.values()
     ]
     kin = [Kin(agent, words(agent, tenant, None)) for agent in agents]
     return changes, await user_files(world, rules, kin)
+
+
+def _without(known: dict[str, Any], person: str) -> dict[str, Any]:
+    places = ("humanPairId", "ownerId")
+    return {**known, **{place: None for place in places if known[place] == person}}
 
 
 async def tenant_renamed(world: World, rules: Rules, tenant: Record) -> Drafts:

@@ -191,7 +191,9 @@ async def roll_back(
         earlier = await _earlier(world, layers, path, version)
         decided = overlay.roll_back(layers, path, earlier)
         await review.readable(decided)
-        why = f"{_ROLL}{path.text} back to its version {earlier.version}"
+        own = not any(earlier is tree.heads.get(path) for tree in layers[1:])
+        to = f"its version {earlier.version}" if own else "what it was made with"
+        why = f"{_ROLL}{path.text} back to {to}"
         why += _from_to(layers, decided)
         head = await review.commit(decided, why)
         if head is not None:

@@ -138,9 +138,9 @@ class Place:
         except FileNotFoundError:
             os.rename(new, self.target)
         else:
-            os.chmod(new, stat.S_IMODE(there.st_mode))
             if not exchanged(new, self.target):
                 self._swap_in_two(new)
+            os.chmod(self.target, stat.S_IMODE(there.st_mode))
         _flush(os.path.dirname(self.target))
         _flush(self.beside)
 

@@ -124,4 +124,7 @@ def kind_of(status: int, code: str) -> type[CarrelError]:
     """Which error an answer with this status and code is."""
     if status >= 500 or status == 429:
         return Failed
-    return _BY_CODE.get(code, Refused)
+    if code in _BY_CODE:
+        return _BY_CODE[code]
+    # Whoever stands between may refuse in words of their own.
+    return Unauthenticated if status == 401 else Refused

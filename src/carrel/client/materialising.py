@@ -59,6 +59,8 @@ class State:
     etag: str | None
     fingerprint: str
     files: Mapping[str, str]
+    unavailable: Mapping[str, str] = field(default_factory=dict)
+    """What the server could not give and the caller did without."""
 
     @classmethod
     def parsed(cls, noted: bytes | None) -> State | None:
@@ -67,6 +69,7 @@ class State:
             state = cls(**json.loads(noted or b""))
             known = state.format == _FORMAT and fingerprint_of(state.files) == state.fingerprint
             known &= state.etag is None or _ETAG.fullmatch(state.etag) is not None
+            known &= isinstance(state.unavailable, dict)
         except (ValueError, TypeError, AttributeError, RecursionError):
             return None
         return state if known else None
@@ -82,6 +85,7 @@ class State:
             fingerprint=self.fingerprint,
             etag=self.etag,
             changed=changed,
+            unavailable=dict(self.unavailable),
         )
 
 
@@ -117,6 +121,7 @@ class Served:
             etag=None if self.unavailable else self.etag,
             fingerprint=fingerprint_of(files),
             files=files,
+            unavailable=dict(self.unavailable),
         )
 
 
@@ -140,6 +145,8 @@ def materialise(directory: str | os.PathLike[str], wish: Wish) -> Steps[Material
         except (CarrelError, OSError) as problem:
             if not wish.stale_ok or known is None or not (yield from _intact(place, known)):
                 raise
+            if not set(known.unavailable) <= set(wish.tolerate):
+                raise Incomplete(known.unavailable) from problem
             return replace(known.result(place, changed=False), stale=True, problem=problem)
     finally:
         lock.close()
@@ -172,7 +179,7 @@ def _freshened(place: Place, wish: Wish, known: State | None) -> Steps[Materiali
         same = False
         encoded = state.encoded()
         yield from done(lambda: place.replace(served.contents, encoded, wish.watch))
-    return replace(state.result(place, changed=not same), unavailable=dict(served.unavailable))
+    return state.result(place, changed=not same)
 
 
 def _listing(agent: str, etag: str | None) -> Steps[httpx.Response]:

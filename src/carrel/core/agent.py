@@ -32,6 +32,11 @@ def of_human(id: str) -> str:
     return f"human:{id}"
 
 
+def of_owner(id: str) -> str:
+    """The link under which the agents are listed whose private items are a person's."""
+    return f"owner:{id}"
+
+
 def facts(agent: Record) -> dict[str, Any]:
     """All that is known of an agent: what its record does not say is as it is for most."""
     return {**BLANK, **agent.body}
@@ -44,6 +49,7 @@ def agent_change(tenant: str, id: str, body: Mapping[str, Any], expected: int) -
     """
     links = [of_template(body["templateId"])] if body["templateId"] else []
     links += [of_human(body["humanPairId"])] if body["humanPairId"] else []
+    links += [of_owner(body["ownerId"])] if body["ownerId"] else []
     links += [USER_FILES] if body["userFile"] else []
     slug = handle(tenant, Noun.AGENT, "slug", body["slug"])
     told = {fact: said for fact, said in body.items() if fact not in BLANK or said != BLANK[fact]}

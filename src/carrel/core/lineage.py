@@ -13,6 +13,11 @@ def stack_of(agent: Record) -> Stack:
     return (Scope(tenant, Kind.AGENT, agent.id), *reviewed, *upstream_of(agent))
 
 
+def speaking(stack: Stack) -> Stack:
+    """The scopes that say what an agent itself has: its own, and the pins that it was made with."""
+    return tuple(scope for n, scope in enumerate(stack) if n == 0 or scope.kind is Kind.PINS)
+
+
 def upstream_of(agent: Record) -> Stack:
     """The layers that an agent inherits from."""
     template = agent.body.get("templateId")
