@@ -11,7 +11,7 @@ import pytest
 from tests.client.scene import Hands, held
 from tests.e2e.servers import TOKEN, Live, serving
 
-from carrel.client import Client, Failed, Incomplete, Missing
+from carrel.client import Client, Failed, Incomplete, Missing, Unauthenticated
 
 LOST = "What nobody can find any more."
 
@@ -48,6 +48,24 @@ def test_a_file_whose_bytes_are_lost_is_named_and_nothing_is_written(
         assert list(result.unavailable) == ["lost.md"]
         assert held(desk)["kept.md"] == b"kept"
         assert "lost.md" not in held(desk)
+        with pytest.raises(Incomplete) as refusal:
+            client.materialise(agent.agent, desk, stale_ok=True)
+        assert list(refusal.value.files) == ["lost.md"]
+
+    with Client(live.url, TOKEN) as client:
+        with pytest.raises(Incomplete):
+            client.materialise(agent.agent, desk, stale_ok=True)
+        again = client.materialise(agent.agent, desk, stale_ok=True, tolerate=["lost.md"])
+        assert (again.stale, list(again.unavailable)) == (True, ["lost.md"])
+
+
+def test_whoever_stands_between_may_refuse_in_words_of_their_own() -> None:
+    refused = httpx.MockTransport(lambda _: httpx.Response(401, text="who are you?"))
+    with (
+        Client("http://carrel", TOKEN, transport=refused) as client,
+        pytest.raises(Unauthenticated),
+    ):
+        client.agent("ada").list()
 
 
 def test_a_key_of_the_agents_own_is_enough(
