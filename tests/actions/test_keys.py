@@ -221,7 +221,7 @@ async def test_everybody_sees_and_revokes_their_own_keys_and_admins_all(world: W
     own = await keys.create(world, member, Holding("mine", KeyKind.PERSON))
     other = await keys.create(world, owner, Holding("not mine", KeyKind.SERVICE))
     seen = [key.id for key in (await keys.listing(world, member)).items]
-    assert seen == [member.name, own.key.id]
+    assert seen == [member.key, own.key.id]
     assert len((await keys.listing(world, owner)).items) == 4
     for attempt in (keys.get, keys.revoke):
         with pytest.raises(Missing):
@@ -232,9 +232,9 @@ async def test_everybody_sees_and_revokes_their_own_keys_and_admins_all(world: W
 async def test_a_service_without_tenant_admin_sees_itself_alone(world: World) -> None:
     _, owner = await founded(world)
     robot = await opened(world, owner, KeyKind.SERVICE, scopes=frozenset({Permission.TENANT_READ}))
-    assert [key.id for key in (await keys.listing(world, robot)).items] == [robot.name]
-    assert (await keys.listing(world, robot, cursor=robot.name)).items == ()
-    assert (await keys.get(world, robot, robot.name)).id == robot.name
+    assert [key.id for key in (await keys.listing(world, robot)).items] == [robot.key]
+    assert (await keys.listing(world, robot, cursor=robot.key)).items == ()
+    assert (await keys.get(world, robot, robot.key)).id == robot.key
 
 
 async def test_keys_of_another_tenant_are_not_there(world: World) -> None:
@@ -242,18 +242,18 @@ async def test_keys_of_another_tenant_are_not_there(world: World) -> None:
     _, other = await founded(world, "globex")
     for attempt in (keys.get, keys.revoke):
         with pytest.raises(Missing):
-            await attempt(world, owner, other.name)
-    assert [key.id for key in (await keys.listing(world, owner)).items] == [owner.name]
+            await attempt(world, owner, other.key)
+    assert [key.id for key in (await keys.listing(world, owner)).items] == [owner.key]
 
 
 async def test_when_a_key_was_last_used_is_the_later_of_noted_and_written(world: World) -> None:
     _, owner = await founded(world)
     issued = await keys.create(world, owner, Holding("new", KeyKind.SERVICE))
-    both = (await keys.get(world, owner, owner.name), issued.key)
+    both = (await keys.get(world, owner, owner.key), issued.key)
     world.marks.clear()
     assert await keys.last_used(world, both) == (None, None)
-    await world.records.used({owner.name: 5000, issued.key.id: 7000})
-    world.marks.update({owner.name: 6000, issued.key.id: 6000})
+    await world.records.used({owner.key: 5000, issued.key.id: 7000})
+    world.marks.update({owner.key: 6000, issued.key.id: 6000})
     assert await keys.last_used(world, both) == (6000, 7000)
     await credentials.authenticate(world, issued.token)
     assert (await keys.last_used(world, both))[1] == world.marks[issued.key.id] > 7000

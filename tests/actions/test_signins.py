@@ -23,7 +23,7 @@ async def test_a_code_becomes_a_key_of_that_person(world: World) -> None:
     assert (signed_in.tenant, signed_in.person) == (made.tenant, made.owner)
     actor = await credentials.authenticate(world, signed_in.token)
     assert (actor.person, actor.role) == (made.owner.id, Role.OWNER)
-    key = await keys.get(world, owner, actor.name)
+    key = await keys.get(world, owner, actor.key or "")
     assert key.body["name"] == "web sign-in"
     travel(world, 30 * DAY)
     with pytest.raises(Unauthenticated):

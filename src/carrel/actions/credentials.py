@@ -77,13 +77,14 @@ async def _actor(world: World, key: Record) -> Actor:
     asked = None if scopes is None else frozenset(map(Permission, scopes))
     return Actor(
         tenant=key.tenant,
-        name=key.id,
+        name=body["personId"] if kind is KeyKind.PERSON else key.id,
         permissions=granted(kind, role, asked),
         kind=kind,
         role=role,
         person=body.get("personId"),
         agent=body.get("agentId"),
         workspace=body.get("workspace"),
+        key=key.id,
     )
 
 

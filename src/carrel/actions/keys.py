@@ -197,7 +197,7 @@ async def listing(
     if Permission.TENANT_ADMIN in actor.permissions:
         return await page(world, actor.tenant, Noun.KEY, cursor=cursor, limit=limit)
     if actor.person is None:
-        own = await world.records.get(actor.tenant, Noun.KEY, [actor.name])
+        own = await world.records.get(actor.tenant, Noun.KEY, [actor.key] if actor.key else [])
         return Page(tuple(key for key in own if key and key.id > cursor), None)
     link = of_person(actor.person)
     return await page(world, actor.tenant, Noun.KEY, link=link, cursor=cursor, limit=limit)
@@ -222,6 +222,6 @@ async def revoke(world: World, actor: Actor, id: str, receipt: ReceiptKey | None
 
 
 def _own(actor: Actor, key: Record) -> bool:
-    return key.id == actor.name or (
+    return key.id == actor.key or (
         actor.person is not None and key.body["personId"] == actor.person
     )

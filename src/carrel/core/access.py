@@ -54,13 +54,16 @@ class Actor:
 
     tenant: str
     name: str
-    """Opaque and free of personal facts: what history and events say did it."""
+    """Opaque and free of personal facts: what history and events say did it. The id of a person,
+    whichever key they came with, else that of the key."""
     permissions: frozenset[Permission] = field(default=ALL)
     kind: KeyKind = KeyKind.PERSON
     role: Role | None = None
     person: str | None = None
     agent: str | None = None
     workspace: str | None = None
+    key: str = ""
+    """The id of the key it came with; empty where it was none."""
     platform: bool = False
     """May create tenants, and nothing else."""
     scope: Scope = field(init=False, compare=False)

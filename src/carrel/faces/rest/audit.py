@@ -25,7 +25,10 @@ class AuditQuery(Received, frozen=True):
 class AuditEntry(Sent, frozen=True):
     id: str
     at: When
-    by: Annotated[str, Meta(description="The key with which it was done.")]
+    by: Annotated[
+        str,
+        Meta(description="The person who did it, or the key with which a service or an agent did."),
+    ]
     why: str
     subjects: Annotated[list[str], Meta(description="What it changed, as `noun/id`.")]
 
