@@ -135,7 +135,9 @@ def _all_unrendered(classes: Classes, layers: Layers) -> Mapping[Path, File]:
 
 
 _SHARED: Final[dict[Any, tuple[Layers, Mapping[Path, File]]]] = {}
-_MOST_SHARED: Final = 256
+_MOST_SHARED: Final = 64
+_FEW: Final = 500
+"""Files up to which it is worth its memory."""
 
 
 def _inherited(classes: Classes, layers: Layers) -> Mapping[Path, File]:
@@ -144,6 +146,8 @@ def _inherited(classes: Classes, layers: Layers) -> Mapping[Path, File]:
     Known by the trees themselves, which are held for as long as their names in here are.
     """
     beneath = tuple(layers[1:])
+    if sum(len(tree.heads) for tree in beneath) > _FEW:
+        return _all_unrendered(classes, layers)
     key = (classes.rules, *map(id, beneath))
     known = _SHARED.get(key)
     if known is None:

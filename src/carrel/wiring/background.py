@@ -59,6 +59,7 @@ async def _follow_defaults(world: World) -> None:
     """Once, for the files that came with this Carrel."""
     try:
         async for brought in seeds.follow(world):
+            await asyncio.sleep(0)  # a store that answers at once would let nobody else go first
             if brought.problem or brought.written:
                 problem = brought.problem and str(brought.problem)
                 written = len(brought.written)

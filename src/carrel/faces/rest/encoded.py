@@ -22,7 +22,9 @@ from carrel.faces.rest.wire import layered_file
 
 _HOLE: Final = "\0"
 _AT: Final = b'"etag":' + encode(_HOLE)
-_MOST_SHARED: Final = 4096
+_MOST_SHARED: Final = 2048
+_SMALL: Final = 16 * 2**10
+"""Bytes of a content up to which its row is shared."""
 
 
 class Pieces(msgspec.Struct):
@@ -50,7 +52,7 @@ class Rows:
         size = 0
         for file, stored in rows:
             shown = served(file, stored)
-            if shown is stored:
+            if shown is stored and len(stored) <= _SMALL:
                 _, before, after = self._row(file, stored, raw)
                 etag = encode(file.etag)
                 pieces += (b",", before, etag, after)
