@@ -28,6 +28,7 @@ contents = st.sampled_from(
         "",
         "{{AGENT_NAME}} is brisk",
         "plain",
+        "x" * 20_000,
         '\\"\n\u2028\0"etag":',
         "{{NOBODY}}",
     ]

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.actions.contents import contents_of
-from carrel.actions.lineages import eye_of, lineage_of
+from carrel.actions.lineages import classes_of, eye_of, lineage_of
 from carrel.actions.pens import PLAIN, Intent, Pen, Written, file_of
 from carrel.core.access import Actor
 from carrel.core.compose import File, Workspace, compose, resolve, revisions_etag
@@ -33,11 +33,11 @@ class Contents(Struct, frozen=True):
 async def look(world: World, stack: Stack, path: Path) -> File:
     """What the workspace shows at a path, without its content. Raises Missing."""
     layers = await world.trees.read(stack, (path,))
-    eye = await eye_of(world, stack)
+    eye, classes = await eye_of(world, stack), await classes_of(world, stack)
     file = resolve(path, layers) if eye is None else eye.shown(path, layers)
     if file is None:
         raise Missing(f"there is no {path}")
-    return file
+    return file if classes is None else replace(file, file_class=classes.of(path))
 
 
 async def content(world: World, file: File, *, raw: bool = False) -> bytes:
@@ -87,6 +87,8 @@ async def etag(world: World, stack: Stack, *more: str) -> str:
     own = stack[0]
     if own.kind is Kind.AGENT:
         more = (*more, (await lineage_of(world, own.tenant, own.name)).key)
+    elif classes := await classes_of(world, stack):
+        more = (*more, classes.key)
     return revisions_etag(stack, await world.trees.revisions(stack), *more)
 
 
@@ -96,7 +98,7 @@ async def listing(
     """Everything that a workspace shows, in order of path; with other eyes where they are given."""
     layers = await world.trees.read(stack, prefix=prefix)
     eye = eye or await eye_of(world, stack)
-    return compose(layers) if eye is None else eye.compose(layers)
+    return compose(layers, await classes_of(world, stack)) if eye is None else eye.compose(layers)
 
 
 async def put(

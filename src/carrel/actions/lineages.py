@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from carrel.actions.rules import rules_of
+from carrel.core.classes import Classes
 from carrel.core.errors import Malformed, Missing
 from carrel.core.lineage import stack_of
 from carrel.core.names import Kind, Stack, identifier
@@ -81,6 +82,13 @@ async def eye_of(world: World, stack: Stack) -> Eye | None:
     if own.kind is not Kind.AGENT:
         return None
     return (await lineage_of(world, own.tenant, own.name)).eye
+
+
+async def classes_of(world: World, stack: Stack) -> Classes | None:
+    """The rules by which the files of a template or of the defaults are told apart."""
+    if stack[0].kind not in {Kind.TEMPLATE, Kind.DEFAULTS}:
+        return None
+    return (await rules_of(world, stack[0].tenant)).policy.classes
 
 
 async def variables_of(world: World, agent: Record, human: Record | None = None) -> Variables:

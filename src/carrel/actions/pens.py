@@ -123,9 +123,12 @@ class Pen:
         if decided is None:
             decided = edit.put(await self._read(), self.path, blob, condition, wanted.type)
         head = await self._commit(rules, decided, f"put {self.path.text}")
-        return (
-            None if head is None else Written(file_of(self.stack, head), redacted.content, redacted)
-        )
+        if head is None:
+            return None
+        file = file_of(self.stack, head)
+        if self.stack[0].kind in {Kind.TEMPLATE, Kind.DEFAULTS}:
+            file = replace(file, file_class=rules.policy.classes.of(self.path))
+        return Written(file, redacted.content, redacted)
 
     async def _put_over(
         self, rules: Rules, redacted: Redacted, wanted: Wanted, eye: Eye

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from carrel.actions.lineages import lineages_of
+from carrel.actions.lineages import classes_of, lineages_of
 from carrel.actions.records import Page, find_named
 from carrel.actions.rules import rules_of
 from carrel.core.access import Actor
@@ -89,7 +89,7 @@ async def workspaces(
             eye = known.get(stack[0])
             shown.append(eye.compose(layers) if eye else None)
         else:
-            shown.append(compose(layers))
+            shown.append(compose(layers, await classes_of(world, stack)))
     return tuple(shown)
 
 

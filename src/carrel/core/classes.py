@@ -91,6 +91,11 @@ class Classes(Struct, frozen=True):
 
     rules: tuple[ClassRule, ...] = ()
 
+    @property
+    def key(self) -> str:
+        """Changes when any of the rules does."""
+        return "\n".join(f"{rule.file_class}:{rule.pattern}" for rule in self.rules)
+
     def of(self, path: Path) -> FileClass:
         return _class_of(self.rules, path.text)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from carrel.core.classes import FileClass
+from carrel.core.classes import Classes, FileClass
 from carrel.core.names import Path, Scope, Stack
 from carrel.core.placeholders import Variables
 from carrel.core.tree import Blob, Entry, Head, Tree
@@ -48,16 +49,18 @@ class Workspace(Struct, frozen=True, gc=False):
     """In order of path."""
 
 
-def compose(layers: Layers) -> Workspace:
-    """Lay the trees over one another; the nearest to speak of a path decides it."""
+def compose(layers: Layers, classes: Classes | None = None) -> Workspace:
+    """Lay the trees over one another; the nearest to speak of a path decides it.
+
+    By these rules, where there are any, the files are told apart.
+    """
     paths = sorted({path for tree in layers for path in tree.heads})
-    return Workspace(dict(_found(paths, layers)))
-
-
-def _found(paths: Iterable[Path], layers: Layers) -> Iterable[tuple[Path, File]]:
-    for path in paths:
-        if file := resolve(path, layers):
-            yield path, file
+    found = {path: file for path in paths if (file := resolve(path, layers))}
+    if classes is None:
+        return Workspace(found)
+    return Workspace(
+        {path: replace(file, file_class=classes.of(path)) for path, file in found.items()}
+    )
 
 
 def resolve(path: Path, layers: Layers) -> File | None:

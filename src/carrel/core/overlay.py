@@ -60,8 +60,7 @@ class Eye(Struct, frozen=True):
     @property
     def key(self) -> str:
         """Changes when anything does that is seen differently through it."""
-        rules = [f"{rule.file_class}:{rule.pattern}" for rule in self.classes.rules]
-        return "\n".join((self.variables.key, *rules))
+        return f"{self.variables.key}\n{self.classes.key}"
 
     def words(self) -> Mapping[str, str]:
         """All of it as a run keeps it."""

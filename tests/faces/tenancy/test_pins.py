@@ -143,3 +143,23 @@ async def test_an_agent_is_paired_with_somebody_of_its_own_tenant(
     assert (await owner.patch(f"/v1/people/{mine}", json={"name": "Rob"})).status_code == 200
     assert (await owner.get(f"{AGENT}/files/USER.md")).json()["content"] == "for Rob"
     assert (await other.patch(AGENT, json={"name": "X"})).status_code == 404
+
+
+async def test_the_class_of_a_file_is_told_where_it_is_edited_too(
+    owner: httpx.AsyncClient, marco: dict[str, str]
+) -> None:
+    for where in (SALES, DEFAULTS):
+        put = await write(owner, f"{where}/files/GUARDRAILS.md", "be better")
+        assert put.json()["class"] == "pinned"
+        assert (await owner.get(f"{where}/files/GUARDRAILS.md")).json()["class"] == "pinned"
+    listed = await owner.get(f"{DEFAULTS}/files")
+    found = {row["path"]: row["class"] for row in listed.json()["files"]}
+    assert (found["USER.md"], found["PLATFORM.md"], found["SOUL.md"]) == (
+        *("managed", "pinned"),
+        "live",
+    )
+    rule = {"pattern": "SOUL.md", "class": "pinned"}
+    assert (await owner.put("/v1/policy", json={"classes": [rule]})).status_code == 200
+    known = {"If-None-Match": listed.headers["etag"]}
+    rows = (await owner.get(f"{DEFAULTS}/files", headers=known)).json()["files"]
+    assert {row["path"]: row["class"] for row in rows}["SOUL.md"] == "pinned"

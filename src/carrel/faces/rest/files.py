@@ -252,7 +252,7 @@ def _get(place: Place) -> Endpoint:
         if matches(call, file.etag):
             return unchanged(file.etag)
         raw = not place.wire and call.query.raw
-        shape = (place.wire, raw, file.upstream is None, file.origin)
+        shape = (place.wire, raw, file.upstream is None, file.origin, file.file_class)
         key = (*_named(file.source), path.text, file.etag, *shape)
         body = ENCODED.find(key)
         if body is None:
