@@ -120,7 +120,7 @@ def _split_bytes(content: bytes) -> tuple[_Piece, ...]:
         return ()
 
 
-_PLAIN: Final = re.compile(r"[A-Za-z0-9]+(?: [A-Za-z0-9]+)*+")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9]+(?: [A-Za-z0-9]+)*")
 """Names like most: there is nothing to clean, to cut or to escape."""
 
 _split_once: Final = lru_cache(maxsize=512)(_split_bytes)

@@ -1,0 +1,61 @@
+"""A tenant with a template that says a little of everything, and an agent that follows it."""
+
+from __future__ import annotations
+
+from carrel.actions import (
+    agents,
+    files,
+    stacks,
+    templates,
+)
+from carrel.actions.agents import NewAgent
+from carrel.actions.files import Intent
+from carrel.core.access import Actor
+from carrel.core.names import Path, Stack
+from carrel.core.record import Record
+from carrel.ports import World
+
+RULES, SOUL, USER, IDENTITY = map(Path, ("GUARDRAILS.md", "SOUL.md", "USER.md", "IDENTITY.md"))
+NOTICE = Path("NOTICE.md")
+ABOUT = (
+    b"- **Human:** {{HUMAN_NAME}}, {{HUMAN_TITLE}}, of {{TENANT_NAME}}, served by {{AGENT_NAME}}\n"
+)
+
+
+class Office:
+    """A tenant with a template that says a little of everything, and an agent that follows it."""
+
+    def __init__(self, world: World, owner: Actor) -> None:
+        self.world, self.owner = world, owner
+
+    async def open(self) -> Office:
+        self.template = await templates.create(self.world, self.owner, "sales", "Sales")
+        self.defaults = await stacks.defaults(self.world, self.owner)
+        self.sales = await stacks.template(self.world, self.owner, "sales")
+        await self.write(self.defaults, RULES, b"be good")
+        await self.write(self.defaults, IDENTITY, b"# Me\n\n- **Name:** {{AGENT_NAME}}\n")
+        await self.write(self.defaults, USER, ABOUT)
+        await self.write(self.sales, SOUL, b"{{AGENT_NAME}} is brisk")
+        self.agent = await self.hire("marco", "Marco")
+        return self
+
+    async def hire(self, slug: str, name: str, human: str | None = None) -> Record:
+        new = NewAgent(slug, name, "sales", human=human)
+        return await agents.create(self.world, self.owner, new)
+
+    async def write(
+        self, stack: Stack, path: Path, text: bytes, by: Actor | None = None, **said: object
+    ) -> None:
+        intent = Intent(**said)  # type: ignore[arg-type]
+        await files.put(self.world, stack, path, text, by or self.owner, intent)
+
+    async def read(self, path: Path, name: str = "marco") -> bytes:
+        stack = await stacks.agent(self.world, self.owner, name)
+        return await files.content(self.world, await files.look(self.world, stack, path))
+
+    async def source(self, path: Path, name: str = "marco") -> str:
+        stack = await stacks.agent(self.world, self.owner, name)
+        return (await files.look(self.world, stack, path)).origin
+
+    async def own(self, name: str = "marco") -> Stack:
+        return await stacks.agent(self.world, self.owner, name)

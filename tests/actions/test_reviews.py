@@ -1,0 +1,203 @@
+"""Pins through reviews, overrides and changes of policy, and who may do what to them."""
+
+from __future__ import annotations
+
+import pytest
+from tests.actions.cast import founded, joined
+from tests.actions.office import IDENTITY, NOTICE, RULES, SOUL, USER, Office
+
+from carrel.actions import (
+    agents,
+    audits,
+    files,
+    histories,
+    keys,
+    people,
+    pins,
+    policies,
+    templates,
+)
+from carrel.actions.credentials import authenticate
+from carrel.actions.keys import Holding
+from carrel.actions.policies import LimitsForm, PolicyForm, RuleForm
+from carrel.core.access import Actor, KeyKind
+from carrel.core.agent import facts
+from carrel.core.classes import FileClass
+from carrel.core.errors import Forbidden, Malformed, Missing
+from carrel.core.names import Path, digest
+from carrel.ports import World
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def world(anywhere: World) -> World:
+    return anywhere
+
+
+@pytest.fixture
+async def office(world: World) -> Office:
+    _, owner = await founded(world)
+    return await Office(world, owner).open()
+
+
+async def test_explain_tells_why_a_pinned_or_managed_file_is_as_it_is(office: Office) -> None:
+    world, own = office.world, await office.own()
+
+    async def why(path: Path) -> str:
+        return (await histories.explain(world, own, path)).why
+
+    assert await why(SOUL) == "template decides, since agent says nothing of it"
+    assert await why(RULES) == "it is pinned: this is what was reviewed"
+    layers = (await histories.explain(world, own, RULES)).layers
+    assert [said.scope.kind for said in layers] == ["agent", "pins", "template", "defaults"]
+    await office.write(office.sales, RULES, b"be better")
+    assert "something newer waits for a review" in await why(RULES)
+    await office.write(own, RULES, b"mine", accepted=True)
+    assert "overridden for this agent alone; something newer" in await why(RULES)
+    assert await why(USER) == "it is managed; until there is a human, defaults decides"
+    ann, _ = await joined(world, office.owner, "ann")
+    await agents.patch(world, office.owner, "marco", {"humanPairId": ann.id})
+    assert await why(USER) == "it is managed: written from the profile of the paired human"
+    await policies.put(
+        world, office.owner, PolicyForm(classes=(RuleForm("NOTICE.md", FileClass.PINNED),))
+    )
+    assert await why(NOTICE) == "no layer has it"
+    await office.write(office.sales, NOTICE, b"mind the gap")
+    assert await why(NOTICE) == "it is pinned, and waits for its first review"
+
+
+async def test_the_audit_tells_of_every_review_and_override(office: Office) -> None:
+    world, owner, own = office.world, office.owner, await office.own()
+    await office.write(own, SOUL, b"mine")
+    before = (await audits.listing(world, owner)).items
+    await office.write(office.sales, RULES, b"be better")
+    await office.write(own, RULES, b"mine", accepted=True)
+    await files.delete(world, own, RULES, owner)
+    better, good = digest(b"be better"), digest(b"be good")
+    await pins.accept(world, owner, "marco", RULES, better)
+    await pins.roll_back(world, owner, "marco", RULES)
+    await pins.accept_for_all(world, owner, "sales", RULES, better)
+
+    deeds = [deed for deed in (await audits.listing(world, owner)).items if deed not in before]
+
+    assert [deed.why for deed in reversed(deeds)] == [
+        "put GUARDRAILS.md",
+        "delete GUARDRAILS.md",
+        f"accept GUARDRAILS.md, from {good} to {better}",
+        f"roll GUARDRAILS.md back to its version 2, from {better} to {good}",
+        f"accept GUARDRAILS.md, from {good} to {better}, for all",
+    ]
+    assert {deed.subjects for deed in deeds} == {(f"agent/{office.agent.id}",)}
+    assert {deed.by for deed in deeds} == {owner.name}
+
+
+async def agent_key(office: Office) -> Actor:
+    holding = Holding("marco's", KeyKind.AGENT, agent=office.agent.id)
+    return await authenticate(
+        office.world, (await keys.create(office.world, office.owner, holding)).token
+    )
+
+
+async def test_an_agent_gets_no_other_name_by_any_edit_of_its_own(office: Office) -> None:
+    marco, own = await agent_key(office), await office.own()
+    await office.write(office.sales, IDENTITY, b"- **Name:** Fixed\n")
+    await agents.patch(office.world, office.owner, "marco", {"name": "Three"})
+    assert await office.read(IDENTITY) == b"- **Name:** Three\n"
+    hidden = b"<!--\n- **Name:** Three\n-->\n- **Name:** Evil\n"
+    for text in (b"- **Name:** Evil\n", hidden, b"- **Name:** Three\n* name: Evil\n", b"", b"\xff"):
+        with pytest.raises(Forbidden):
+            await office.write(own, IDENTITY, text, marco)
+    with pytest.raises(Forbidden):
+        await files.delete(office.world, own, IDENTITY, marco)
+    await office.write(own, IDENTITY, b"- **Name:** Three\n- **Vibe:** calm\n", marco)
+    await office.write(office.sales, IDENTITY, b"# I\n- **Name:** {{AGENT_NAME}}\n")
+    await files.delete(office.world, own, IDENTITY, marco)
+    assert await office.read(IDENTITY) == b"# I\n- **Name:** Three\n"
+
+
+async def test_no_policy_lets_an_agent_override_its_own_guardrails(office: Office) -> None:
+    marco, own = await agent_key(office), await office.own()
+    await policies.put(office.world, office.owner, PolicyForm(agent_writable=("**",)))
+    await office.write(own, SOUL, b"mine", marco)
+    with pytest.raises(Forbidden, match="guardrails"):
+        await office.write(own, RULES, b"mine", marco, accepted=True)
+    await office.write(own, RULES, b"theirs", accepted=True)
+    with pytest.raises(Forbidden):
+        await files.delete(office.world, own, RULES, marco)
+
+
+async def test_who_rolls_back_again_goes_further_back_but_never_past_what_is_known(
+    office: Office,
+) -> None:
+    world, owner = office.world, office.owner
+    for text in (b"one", b"two", b"three"):
+        await office.write(office.sales, RULES, text)
+        await pins.accept(world, owner, "marco", RULES, digest(text))
+    for text in (b"two", b"one", b"be good"):
+        await pins.roll_back(world, owner, "marco", RULES)
+        assert await office.read(RULES) == text
+    with pytest.raises(Missing):
+        await pins.roll_back(world, owner, "marco", RULES)
+    await pins.accept(world, owner, "marco", RULES, digest(b"three"))
+    await pins.roll_back(world, owner, "marco", RULES)
+    assert await office.read(RULES) == b"be good"
+
+    await policies.put(world, owner, PolicyForm(limits=LimitsForm(max_versions=1)))
+    for text in (b"four", b"five"):
+        await office.write(office.sales, RULES, text)
+        await pins.accept(world, owner, "marco", RULES, digest(text))
+    with pytest.raises(Missing):
+        await pins.roll_back(world, owner, "marco", RULES)
+    assert await office.read(RULES) == b"five"
+
+
+async def test_a_pin_without_anything_beneath_is_kept_when_it_is_loosened_for_a_reason(
+    office: Office,
+) -> None:
+    world, owner = office.world, office.owner
+    tight = PolicyForm(classes=(RuleForm("NOTICE.md", FileClass.PINNED),))
+    await policies.put(world, owner, tight)
+    await office.write(office.sales, NOTICE, b"mind the gap")
+    await office.hire("polo", "Polo")
+    await office.write(await office.own(), NOTICE, b"mine", accepted=True)
+    for name in ("marco", "polo"):
+        await agents.patch(world, owner, name, {"templateId": None})
+    await templates.delete(world, owner, "sales")
+    assert await office.read(NOTICE, "polo") == b"mind the gap"
+    with pytest.raises(Malformed, match="reason"):
+        await policies.put(world, owner, PolicyForm())
+    await policies.put(world, owner, PolicyForm(), "only a notice")
+    assert await office.read(NOTICE, "polo") == b"mind the gap"
+    assert await office.source(NOTICE, "polo") == "agent-override"
+    assert await office.read(NOTICE) == b"mine"
+    await policies.put(world, owner, tight)
+    assert await office.read(NOTICE, "polo") == b"mind the gap"
+
+
+async def test_what_an_agent_was_made_with_has_a_version_and_a_history(office: Office) -> None:
+    world, own = office.world, await office.own()
+    file, content = await files.version(world, own, RULES, 1)
+    assert (content, file.head.version) == (b"be good", 1)
+    [line] = (await histories.page(world, own, RULES)).items
+    assert line.head.entry
+    await office.write(office.sales, RULES, b"be better")
+    await pins.accept(world, office.owner, "marco", RULES, digest(b"be better"))
+    assert (await files.version(world, own, RULES, 1))[1] == b"be better"
+    await pins.roll_back(world, office.owner, "marco", RULES)
+    newest = (await histories.page(world, own, RULES)).items[0]
+    assert newest.why.startswith("roll GUARDRAILS.md back to what it was made with, from")
+
+
+async def test_who_leaves_owns_and_pairs_with_nobody_any_more(office: Office) -> None:
+    world, owner = office.world, office.owner
+    ann, _ = await joined(world, owner, "ann")
+    bob, _ = await joined(world, owner, "bob")
+    await agents.patch(world, owner, "marco", {"ownerId": ann.id, "humanPairId": bob.id})
+    await people.delete(world, owner, ann.id)
+    known = facts(await agents.get(world, owner, "marco"))
+    assert (known["ownerId"], known["humanPairId"]) == (None, bob.id)
+    await agents.patch(world, owner, "marco", {"ownerId": bob.id})
+    await people.delete(world, owner, bob.id)
+    known = facts(await agents.get(world, owner, "marco"))
+    assert (known["ownerId"], known["humanPairId"]) == (None, None)
