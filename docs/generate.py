@@ -20,7 +20,7 @@ from carrel.faces.rest.endpoint import Endpoint
 from carrel.faces.rest.metrics import Metrics
 from carrel.faces.rest.openapi import document
 from carrel.faces.rest.pages import pages
-from carrel.faces.rest.problems import STATUS
+from carrel.faces.rest.problems import CORRUPT, STATUS, WRONG_METHOD
 from carrel.settings import PREFIX, Settings
 from carrel.wiring.app import endpoints
 from carrel.wiring.counts import watch
@@ -53,7 +53,16 @@ def refusals() -> str:
     )
     by_status = sorted(STATUS.items(), key=lambda item: (item[1], item[0].code))
     rows = [(status, f"`{kind.code}`", kind.__doc__) for kind, status in by_status]
+    rows += [
+        (*_coded(WRONG_METHOD), "There is such an address, and this method is none of its own."),
+        (*_coded(CORRUPT), "Stored bytes are gone or damaged. They are never served."),
+    ]
     return page("Refusals", about, table(["status", "code", "meaning"], rows))
+
+
+def _coded(problem: tuple[int, str]) -> tuple[int, str]:
+    status, code = problem
+    return status, f"`{code}`"
 
 
 def settings() -> str:

@@ -45,6 +45,8 @@ async def story(one: httpx.AsyncClient, two: httpx.AsyncClient) -> None:
         (await one.post("/v1/agents", json=body)).raise_for_status()
     for number in range(20):
         writer, reader = (one, two) if number % 2 else (two, one)
+        # Whoever has read them lately is the one who could go on from what it knows.
+        await asyncio.gather(*(shown(reader, agent) for agent in FOLLOWERS))
         await put(writer, "SOUL.md", f"soul {number} of {{{{AGENT_NAME}}}}")
         await put(writer, "GUARDRAILS.md", f"rules {number}")
         found = await asyncio.gather(*(shown(reader, agent) for agent in FOLLOWERS))

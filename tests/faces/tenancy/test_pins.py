@@ -163,3 +163,32 @@ async def test_the_class_of_a_file_is_told_where_it_is_edited_too(
     known = {"If-None-Match": listed.headers["etag"]}
     rows = (await owner.get(f"{DEFAULTS}/files", headers=known)).json()["files"]
     assert {row["path"]: row["class"] for row in rows}["SOUL.md"] == "pinned"
+
+
+async def test_a_tag_that_was_weakened_on_the_way_is_known_again(
+    owner: httpx.AsyncClient, marco: dict[str, str]
+) -> None:
+    for url in (f"{AGENT}/files?content=true", f"{AGENT}/files/SOUL.md"):
+        weak = f"W/{(await owner.get(url)).headers['etag']}"
+        assert (await owner.get(url, headers={"If-None-Match": weak})).status_code == 304
+        other = {"If-None-Match": 'W/"other"'}
+        assert (await owner.get(url, headers=other)).status_code == 200
+
+
+async def test_an_override_can_be_restored_on_purpose(
+    owner: httpx.AsyncClient, marco: dict[str, str]
+) -> None:
+    url = f"{AGENT}/files/GUARDRAILS.md"
+    await write(owner, url, "mine", acceptTemplateUpdate=True)
+    await owner.delete(url)
+    assert (await owner.post(f"{url}/restore", json={"version": 1})).status_code == 403
+    body = {"version": 1, "acceptTemplateUpdate": True}
+    assert (await owner.post(f"{url}/restore", json=body)).json()["content"] == "mine"
+
+
+async def test_a_digest_is_64_digits_and_nothing_after(
+    owner: httpx.AsyncClient, marco: dict[str, str]
+) -> None:
+    url = f"{AGENT}/pins/GUARDRAILS.md/accept"
+    for wrong in (sha("be good") + "\n", sha("be good").upper(), sha("be good")[1:]):
+        assert (await owner.post(url, json={"sha256": wrong})).status_code == 400, wrong

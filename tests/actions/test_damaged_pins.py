@@ -1,0 +1,42 @@
+"""Nobody is moved to a guardrail whose bytes cannot be had: what was reviewed before stays."""
+
+from __future__ import annotations
+
+import pytest
+from tests.actions.cast import founded
+from tests.actions.office import RULES, Office
+from tests.worlds import world_of
+
+from carrel.actions import pins
+from carrel.adapters.memory import MemoryStore
+from carrel.core.errors import Taken
+from carrel.core.names import digest
+from carrel.ports import Corrupt
+
+pytestmark = pytest.mark.anyio
+BETTER = b"be better"
+
+
+async def test_damaged_bytes_are_neither_accepted_nor_rolled_back_to() -> None:
+    store = MemoryStore()
+    world = world_of(store)
+    _, owner = await founded(world)
+    office = await Office(world, owner).open()
+    await office.write(office.sales, RULES, BETTER)
+    store.state.contents[digest(BETTER)] = b"be bitter"
+
+    with pytest.raises(Taken, match=r"GUARDRAILS\.md"):
+        await pins.accept(world, owner, "marco", RULES, digest(BETTER))
+    [result] = await pins.accept_for_all(world, owner, "sales", RULES, digest(BETTER))
+    assert (result.changed, type(result.problem)) == (False, Taken)
+    assert await office.read(RULES) == b"be good"
+    [status] = [one for one in await pins.status(world, owner, "marco") if one.pin.path == RULES]
+    assert status.pinned == b"be good"
+    assert isinstance(status.latest, Corrupt)
+
+    store.state.contents[digest(BETTER)] = BETTER
+    await pins.accept(world, owner, "marco", RULES, digest(BETTER))
+    store.state.contents[digest(b"be good")] = b"be goof"
+    with pytest.raises(Taken):
+        await pins.roll_back(world, owner, "marco", RULES)
+    assert await office.read(RULES) == BETTER
