@@ -17,7 +17,10 @@ _PAUSE: Final = 0.02
 """Seconds between two notifications: one is enough for all that was committed meanwhile, and each
 of them waits for a lock that all others in the cluster wait for too."""
 _LONGEST: Final = 5.0
-_LOST: Final = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
+_LOST: Final = (
+    *(OSError, asyncpg.PostgresError, asyncpg.InterfaceError),
+    asyncpg.InternalClientError,
+)
 
 _heeded: ContextVar[tuple[str, int]] = ContextVar("heeded", default=("", 0))
 """Which bell this task last heeded, and how often it had rung by then."""

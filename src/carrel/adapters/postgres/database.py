@@ -74,6 +74,9 @@ def speakable() -> Iterator[None]:
     """PostgreSQL cannot hold a NUL in a text: whoever sends one is told so."""
     try:
         yield
+    except asyncpg.InternalClientError as error:
+        # What the driver says when a connection ends in the middle of a word.
+        raise ConnectionError("the connection to the database has ended") from error
     except (asyncpg.CharacterNotInRepertoireError, asyncpg.UntranslatableCharacterError) as error:
         raise Malformed("a text holds a character that cannot be stored") from error
 
