@@ -17,6 +17,7 @@ from carrel.core.placeholders import Variables
 from carrel.core.tree import Blob, Entry, Head, Tree
 from carrel.faces.rest.answer import encode
 from carrel.faces.rest.encoded import Encoded, Rows
+from carrel.faces.rest.moulds import moulded
 from carrel.faces.rest.wire import LayeredFiles, layered_file
 
 pytestmark = pytest.mark.anyio
@@ -63,6 +64,23 @@ def test_rows_in_pieces_are_the_same_bytes(
         listed: list[tuple[File, bytes]] = [(f, stored[f.blob.digest]) for f in shown.values()]
         whole = LayeredFiles(files=[layered_file(*row, raw=raw) for row in listed])
         assert rows.listed(listed, raw=raw).whole() == encode(whole)
+
+
+@given(texts, st.lists(st.text(min_size=1), min_size=1, max_size=3))
+def test_a_mould_gives_whoever_it_is_filled_for_the_same_bytes(
+    below: dict[Path, str], names: list[str]
+) -> None:
+    layers = (tree(AGENT, {}), tree(Scope("acme", Kind.PINS, "p"), below), tree(DEFAULTS, below))
+    stored = {digest(text.encode()): text.encode() for text in below.values()}
+    for name in names:
+        eye = Eye(variables=Variables(agent_name=name))
+        alike = eye.alike(layers)
+        assert alike is not None
+        mould = moulded(alike, stored)
+        assert mould
+        shown = eye.compose(layers).files.values()
+        rows = [layered_file(file, stored[file.blob.digest]) for file in shown]
+        assert mould.filled(eye.variables).whole() == encode(LayeredFiles(files=rows))
 
 
 class Making:

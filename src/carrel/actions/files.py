@@ -16,7 +16,7 @@ from carrel.core.errors import Missing
 from carrel.core.lineage import speaking
 from carrel.core.names import Kind, Path, Stack
 from carrel.core.overlay import Eye
-from carrel.core.placeholders import render_bytes
+from carrel.core.placeholders import Variables, render_bytes
 from carrel.core.tree import Head
 from carrel.ports import Corrupt, World
 
@@ -99,6 +99,22 @@ async def listing(
     layers = await world.trees.read(stack, prefix=prefix)
     eye = eye or await eye_of(world, stack)
     return compose(layers, await classes_of(world, stack)) if eye is None else eye.compose(layers)
+
+
+class Alike(Struct, frozen=True):
+    """What an agent shares with all others over the same layers that have nothing of their own."""
+
+    files: Mapping[Path, File]
+    """As they are before anything is filled in."""
+    variables: Variables
+
+
+async def alike(world: World, stack: Stack) -> Alike | None:
+    """None for a workspace that is not an agent's, or has something of its own."""
+    if (eye := await eye_of(world, stack)) is None:
+        return None
+    files = eye.alike(await world.trees.read(stack))
+    return None if files is None else Alike(files, eye.variables)
 
 
 async def put(

@@ -29,7 +29,10 @@ async def lineage_of(world: World, tenant: str, id: str) -> Lineage:
     """Asked once for as long as no record changes. Raises Missing."""
     revision = await world.records.revision()
     found: Lineage | None = world.memo.find(revision, ("lineage", tenant, id))
-    found = found or (await lineages_of(world, tenant, [_possible(id)])).get(id)
+    if found is None:
+        agent: Record | None = world.memo.find(revision, (tenant, Noun.AGENT, id))
+        agents = [agent] if agent else await _records(world, tenant, Noun.AGENT, [_possible(id)])
+        found = (await _traced(world, revision, tenant, agents)).get(id)
     if found is None:
         raise Missing(f"there is no {Noun.AGENT} {id}")
     return found
@@ -41,19 +44,28 @@ async def lineages_of(world: World, tenant: str, ids: Sequence[str]) -> Mapping[
     kept = {id: world.memo.find(revision, ("lineage", tenant, id)) for id in ids}
     found: dict[str, Lineage] = {id: lineage for id, lineage in kept.items() if lineage}
     unknown = [id for id in kept if id not in found]
-    if not unknown:
-        return found
-    agents = await _records(world, tenant, Noun.AGENT, unknown)
+    if unknown:
+        agents = await _records(world, tenant, Noun.AGENT, unknown)
+        found |= await _traced(world, revision, tenant, agents)
+    return found
+
+
+async def _traced(
+    world: World, revision: int, tenant: str, agents: Sequence[Record]
+) -> Mapping[str, Lineage]:
     classes = (await rules_of(world, tenant)).policy.classes
-    account = next(iter(await _records(world, tenant, Noun.TENANT, [tenant])), None)
+    account = world.memo.find(revision, (tenant, Noun.TENANT, tenant))
+    if account is None:
+        account = next(iter(await _records(world, tenant, Noun.TENANT, [tenant])), None)
     pairs = sorted({pair for agent in agents if (pair := agent.body.get("humanPairId"))})
     people = await world.records.get(tenant, Noun.PERSON, pairs) if pairs else ()
     humans = {person.id: person for person in people if person}
+    found: dict[str, Lineage] = {}
     for agent in agents:
         variables = words(agent, account, humans.get(agent.body.get("humanPairId") or ""))
         eye = Eye(classes, variables)
-        found[agent.id] = Lineage(agent, stack_of(agent), eye, eye.key)
-        world.memo.keep(revision, ("lineage", tenant, agent.id), found[agent.id])
+        found[agent.id] = lineage = Lineage(agent, stack_of(agent), eye, eye.key)
+        world.memo.keep(revision, ("lineage", tenant, agent.id), lineage)
     return found
 
 

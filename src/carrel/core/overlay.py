@@ -90,20 +90,19 @@ class Eye(Struct, frozen=True):
 
     def compose(self, layers: Layers) -> Workspace:
         """Everything that an agent has, in order of path."""
-        if layers[0].heads:
-            plain = _all_unrendered(self.classes, layers)
-        else:
-            plain = _inherited(self.classes, layers)
+        plain = self.alike(layers) or _all_unrendered(self.classes, layers)
         key = self.variables.key
         return Workspace({path: self._rendered(file, key) for path, file in plain.items()})
 
+    def alike(self, layers: Layers) -> Mapping[Path, File] | None:
+        """What all have, but for their names, who have nothing of their own over the very same
+        trees: the very same for all of them. None for an agent that has, or has much."""
+        return None if layers[0].heads else _inherited(self.classes, layers)
+
     def _rendered(self, file: File, key: str) -> File:
-        """A file as it is for one agent: pinned and managed ones of its own stay as they are."""
-        if file.origin in _VERBATIM or (
-            file.origin is Source.OVERRIDE and file.file_class is FileClass.MANAGED
-        ):
+        if is_verbatim(file):
             return file
-        etag = f'{file.etag[:-1]}.{key}"'
+        etag = etag_seen(file, key)
         return File(
             *(file.head, file.entry, file.source, file.depth, etag, file.upstream),
             *(file.file_class, file.origin, self.variables),
@@ -111,6 +110,17 @@ class Eye(Struct, frozen=True):
 
 
 _VERBATIM: Final = frozenset({Source.PIN, Source.PINNED_OVERRIDE})
+
+
+def is_verbatim(file: File) -> bool:
+    """Whether nothing is filled in: pinned files and managed ones of an agent's own stay as is."""
+    managed = file.origin is Source.OVERRIDE and file.file_class is FileClass.MANAGED
+    return managed or file.origin in _VERBATIM
+
+
+def etag_seen(file: File, key: str) -> str:
+    """The tag of a file in which placeholders are filled in by the variables of this key."""
+    return f'{file.etag[:-1]}.{key}"'
 
 
 def _unrendered(classes: Classes, path: Path, layers: Layers) -> File | None:
@@ -139,14 +149,11 @@ _FEW: Final = 500
 """Files up to which it is worth its memory."""
 
 
-def _inherited(classes: Classes, layers: Layers) -> Mapping[Path, File]:
-    """What everybody has who has nothing of their own over the very same trees.
-
-    Known by the trees themselves, which are held for as long as their names in here are.
-    """
+def _inherited(classes: Classes, layers: Layers) -> Mapping[Path, File] | None:
+    """Known by the trees themselves, which are held for as long as their names in here are."""
     beneath = tuple(layers[1:])
-    if sum(len(tree.heads) for tree in beneath) > _FEW:
-        return _all_unrendered(classes, layers)
+    if sum([len(tree.heads) for tree in beneath]) > _FEW:
+        return None
     key = (classes.rules, *map(id, beneath))
     known = _SHARED.get(key)
     if known is None:

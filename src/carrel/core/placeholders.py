@@ -71,16 +71,21 @@ def _prepared(variables: Variables) -> tuple[Mapping[str, str], str]:
 
 def render(text: str, variables: Variables) -> str:
     """The text with its placeholders filled in, in one pass: values are never looked at again."""
-    return _joined(_split(text), variables)
+    return joined(_split(text), variables)
 
 
 def render_bytes(content: bytes, variables: Variables) -> bytes:
     """The same for content as it is stored; what is not UTF-8 is no text and stays as it is."""
-    pieces = _split_once(content) if len(content) <= _OFTEN else _split_bytes(content)
-    return content if len(pieces) < 2 else _joined(pieces, variables).encode()
+    pieces = split(content)
+    return content if len(pieces) < 2 else joined(pieces, variables).encode()
 
 
-class _Piece(Struct, frozen=True, gc=False):
+def split(content: bytes) -> tuple[Piece, ...]:
+    """Content at its placeholders: two pieces or more, where there is anything to fill in."""
+    return _split_once(content) if len(content) <= _OFTEN else _split_bytes(content)
+
+
+class Piece(Struct, frozen=True, gc=False):
     """Some text, and the token after it; the last piece has none."""
 
     text: str
@@ -89,7 +94,7 @@ class _Piece(Struct, frozen=True, gc=False):
     """Whether a number there, by the full stop that the text has after it, would begin a list."""
 
 
-def _joined(pieces: Iterable[_Piece], variables: Variables) -> str:
+def joined(pieces: Iterable[Piece], variables: Variables) -> str:
     shown, parts = variables.shown, []
     for piece in pieces:
         parts.append(piece.text)
@@ -101,16 +106,16 @@ def _joined(pieces: Iterable[_Piece], variables: Variables) -> str:
     return "".join(parts)
 
 
-def _split(text: str) -> tuple[_Piece, ...]:
+def _split(text: str) -> tuple[Piece, ...]:
     pieces, at = [], 0
     for token in _TOKEN.finditer(text):
         counts = bool(token[2]) and _begins_a_line(token)
-        pieces.append(_Piece(text[at : token.start()], token[1], counts))
+        pieces.append(Piece(text[at : token.start()], token[1], counts))
         at = token.end()
-    return (*pieces, _Piece(text[at:], "", False))
+    return (*pieces, Piece(text[at:], "", False))
 
 
-def _split_bytes(content: bytes) -> tuple[_Piece, ...]:
+def _split_bytes(content: bytes) -> tuple[Piece, ...]:
     """Nothing of what is no text, or has nothing to fill in."""
     if b"{{" not in content:
         return ()

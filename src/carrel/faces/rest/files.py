@@ -28,6 +28,7 @@ from carrel.faces.rest.endpoint import (
     Received,
     endpoint,
 )
+from carrel.faces.rest.moulds import MOULDS
 from carrel.faces.rest.wire import (
     FileBody,
     Files,
@@ -206,6 +207,10 @@ def _listing(place: Place) -> Endpoint:
 async def _listed(
     place: Place, call: Asked, stack: Stack, full: bool
 ) -> Files | LayeredFiles | Pieces:
+    if full and not (call.query.raw or call.query.prefix):
+        alike = await files.alike(call.world, stack)
+        if alike and (mould := await MOULDS.of(call.world, alike.files)):
+            return mould.filled(alike.variables)
     workspace = await files.listing(call.world, stack, call.query.prefix)
     found = workspace.files.values()
     if place.wire:
