@@ -26,6 +26,7 @@ from carrel.core.access import Actor
 from carrel.core.agent import BLANK, agent_change, facts
 from carrel.core.classes import FileClass
 from carrel.core.compose import resolve
+from carrel.core.config import checked
 from carrel.core.errors import Missing
 from carrel.core.lineage import upstream_of
 from carrel.core.pinset import missing, pinset_of
@@ -80,7 +81,7 @@ async def create(
             "humanPairId": await _person(world, actor, new.human),
             "isShared": new.is_shared,
             "ownerId": await _person(world, actor, new.owner),
-            "config": dict(new.config or {}),
+            "config": dict(checked(new.config or {})),
             "userFile": new.human is not None,
         }
         change = agent_change(actor.tenant, id, body, 0)
@@ -183,6 +184,8 @@ async def _patched(
         body["slug"] = free_slug(given["slug"])
     if "name" in given:
         body["name"] = line(given["name"], "name")
+    if "config" in given:
+        checked(given["config"])
     if given.get("templateId") is not None:
         body["templateId"] = await _template(world, actor, given["templateId"])
     for field in ("humanPairId", "ownerId"):

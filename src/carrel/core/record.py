@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -30,6 +30,16 @@ class Noun(StrEnum):
     """What a tenant's defaults have had from us."""
     CODE = "code"
     VAULT = "vault"
+    MEMORY = "memory"
+    """One thing that an agent was told to remember."""
+    PROMOTION = "promotion"
+    """That a memory stands in MEMORY.md, under the memory's id."""
+    DREAM = "dream"
+    """One sweep over an agent's memories, and what came of it."""
+
+
+QUIET: Final = frozenset({Noun.MEMORY, Noun.PROMOTION, Noun.DREAM})
+"""What agents write themselves, and often: nobody's rights or files rest on these."""
 
 
 class Record(Struct, frozen=True):

@@ -1,0 +1,116 @@
+"""How an agent is set up: what is understood of the `config` in its record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
+from zoneinfo import ZoneInfo
+
+import msgspec
+from msgspec import Meta, Struct
+
+from carrel.core.errors import Malformed
+
+Text = Annotated[str, Meta(max_length=500)]
+Pattern = Annotated[str, Meta(min_length=1, max_length=200)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+class Git(Struct, frozen=True, rename="camel"):
+    enabled: bool = False
+    author_name: Text | None = None
+    author_email: Text | None = None
+
+
+class Weights(Struct, frozen=True, rename="camel"):
+    """How much each signal counts for a memory."""
+
+    frequency: Share = 0.24
+    relevance: Share = 0.30
+    recency: Share = 0.15
+    diversity: Share = 0.15
+    consolidation: Share = 0.10
+
+
+class Dreaming(Struct, frozen=True, rename="camel"):
+    enabled: bool = False
+    interval_secs: Annotated[int, Meta(ge=60, le=366 * 86_400)] = 86_400
+    min_score: Share = 0.35
+    min_recall_count: Annotated[int, Meta(ge=1)] = 3
+    min_unique_queries: Annotated[int, Meta(ge=0)] = 2
+    min_unique_days: Annotated[int, Meta(ge=0)] = 1
+    max_promotions_per_sweep: Annotated[int, Meta(ge=0, le=1000)] = 20
+    half_life_days: Annotated[float, Meta(gt=0)] = 90
+    max_chars: Annotated[int, Meta(ge=500)] = 12_000
+    """What MEMORY.md may grow to by dreaming."""
+    review: bool = False
+    """Whether a person looks at it before it lands."""
+    weights: Weights = Weights()
+
+
+class Config(Struct, frozen=True, rename="camel"):
+    """What is not here is kept as it was given, and means nothing to us."""
+
+    model: Text | None = None
+    timezone: Text | None = None
+    """The days of its notes are those of this place; UTC where none is named."""
+    allowed_tools: tuple[Pattern, ...] = ()
+    """Names, or beginnings of names with a star; none allows all."""
+    allowed_delegates: tuple[Pattern, ...] = ()
+    extra_docs: tuple[Text, ...] = ()
+    """Paths of files that the prompt ends with."""
+    prompt_chars: Annotated[int, Meta(ge=1000)] = 60_000
+    file_chars: Annotated[int, Meta(ge=100)] = 12_000
+    transcripts_dir: Text | None = None
+    workspace_git: Git = Git()
+    dreaming: Dreaming = Dreaming()
+
+
+BLANK: Final = Config()
+
+
+def checked(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same, if all that we know of it is as it should be. Raises Malformed."""
+    try:
+        config = msgspec.convert(given, Config)
+    except msgspec.ValidationError as wrong:
+        raise Malformed(f"config: {wrong}") from None
+    if config.timezone is not None and zone(config.timezone) is None:
+        raise Malformed(f"config: there is no timezone {config.timezone!a}")
+    return given
+
+
+def config_of(given: Mapping[str, Any]) -> Config:
+    """What it means; what was stored before it was checked says nothing where it does not fit."""
+    try:
+        return msgspec.convert(given, Config)
+    except msgspec.ValidationError:
+        return _parts(given)
+
+
+def _parts(given: Mapping[str, Any]) -> Config:
+    fitting: dict[str, Any] = {}
+    for name, value in given.items():
+        try:
+            msgspec.convert({name: value}, Config)
+        except msgspec.ValidationError:
+            continue
+        fitting[name] = value
+    return msgspec.convert(fitting, Config)
+
+
+def zone(name: str | None) -> ZoneInfo | None:
+    """The timezone of this name; None where there is no such."""
+    try:
+        return ZoneInfo(name) if name else None
+    except (ValueError, OSError, LookupError):
+        return None
+
+
+def allows(patterns: Sequence[str], name: str) -> bool:
+    """Whether these let a tool or a peer of this name be used; where there are none, all are."""
+    return not patterns or any(_fits(pattern, name) for pattern in patterns)
+
+
+def _fits(pattern: str, name: str) -> bool:
+    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern

@@ -1,0 +1,70 @@
+"""How an agent is set up: what is understood, what is refused, and what is left alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carrel.core.config import BLANK, Config, allows, checked, config_of
+from carrel.core.errors import Malformed
+
+json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=9,
+)
+fields = st.sampled_from(
+    ["model", "timezone", "allowedTools", "extraDocs", "fileChars", "dreaming", "workspaceGit"]
+)
+
+
+def test_what_nobody_knows_is_kept_as_it_was_given() -> None:
+    said = {"team": {"colour": "green"}, "model": "large"}
+    assert checked(said) == said
+    assert config_of(said).model == "large"
+
+
+def test_nothing_said_is_how_most_are_set_up() -> None:
+    assert config_of({}) == BLANK
+    assert (BLANK.file_chars, BLANK.prompt_chars) == (12_000, 60_000)
+    assert sum(
+        getattr(BLANK.dreaming.weights, name)
+        for name in ("frequency", "relevance", "recency", "diversity", "consolidation")
+    ) == pytest.approx(0.94)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"timezone": "Mars/Olympus"},
+        {"timezone": "../../etc/passwd"},
+        {"timezone": "\0"},
+        {"allowedTools": "all"},
+        {"dreaming": {"intervalSecs": 1}},
+        {"fileChars": 0},
+        {"extraDocs": [1]},
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(wrong: dict[str, Any]) -> None:
+    with pytest.raises(Malformed, match="config"):
+        checked(wrong)
+
+
+@given(st.dictionaries(fields, json, max_size=4))
+def test_whatever_was_stored_means_something(stored: dict[str, Any]) -> None:
+    assert isinstance(config_of(stored), Config)
+
+
+def test_one_field_that_does_not_fit_takes_no_other_with_it() -> None:
+    assert config_of({"model": "large", "fileChars": "many"}).model == "large"
+
+
+def test_patterns_are_names_or_beginnings_of_names() -> None:
+    assert allows((), "anything")
+    assert allows(("*",), "anything")
+    assert allows(("memory_*", "who_am_i"), "memory_history")
+    assert allows(("memory_*", "who_am_i"), "who_am_i")
+    assert not allows(("memory_*", "who_am_i"), "who_am_i_not")
