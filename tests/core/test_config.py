@@ -23,7 +23,7 @@ fields = st.sampled_from(
 
 def test_what_nobody_knows_is_kept_as_it_was_given() -> None:
     said = {"team": {"colour": "green"}, "model": "large"}
-    assert checked(said) == said
+    assert checked(said) == config_of(said)
     assert config_of(said).model == "large"
 
 
@@ -39,9 +39,6 @@ def test_nothing_said_is_how_most_are_set_up() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"timezone": "Mars/Olympus"},
-        {"timezone": "../../etc/passwd"},
-        {"timezone": "\0"},
         {"allowedTools": "all"},
         {"dreaming": {"intervalSecs": 1}},
         {"fileChars": 0},

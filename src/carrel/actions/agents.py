@@ -22,6 +22,7 @@ from carrel.actions.records import (
     shelves,
 )
 from carrel.actions.rules import Rules, rules_of
+from carrel.actions.timezones import zone
 from carrel.core.access import Actor
 from carrel.core.agent import BLANK, agent_change, facts
 from carrel.core.classes import FileClass
@@ -81,7 +82,7 @@ async def create(
             "humanPairId": await _person(world, actor, new.human),
             "isShared": new.is_shared,
             "ownerId": await _person(world, actor, new.owner),
-            "config": dict(checked(new.config or {})),
+            "config": _config(new.config or {}),
             "userFile": new.human is not None,
         }
         change = agent_change(actor.tenant, id, body, 0)
@@ -185,7 +186,7 @@ async def _patched(
     if "name" in given:
         body["name"] = line(given["name"], "name")
     if "config" in given:
-        checked(given["config"])
+        body["config"] = _config(given["config"])
     if given.get("templateId") is not None:
         body["templateId"] = await _template(world, actor, given["templateId"])
     for field in ("humanPairId", "ownerId"):
@@ -193,6 +194,14 @@ async def _patched(
             body[field] = await _person(world, actor, given[field])
     body["userFile"] = body["userFile"] or body["humanPairId"] is not None
     return body
+
+
+def _config(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Raises Malformed."""
+    config = checked(given)
+    if config.timezone is not None:
+        zone(config.timezone)
+    return dict(given)
 
 
 async def _pins(world: World, rules: Rules, agent: Record) -> tuple[str | None, Drafts]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
-from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec import Meta, Struct
@@ -69,15 +68,12 @@ class Config(Struct, frozen=True, rename="camel"):
 BLANK: Final = Config()
 
 
-def checked(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The same, if all that we know of it is as it should be. Raises Malformed."""
+def checked(given: Mapping[str, Any]) -> Config:
+    """What it means, if all that we know of it is as it should be. Raises Malformed."""
     try:
-        config = msgspec.convert(given, Config)
+        return msgspec.convert(given, Config)
     except msgspec.ValidationError as wrong:
         raise Malformed(f"config: {wrong}") from None
-    if config.timezone is not None and zone(config.timezone) is None:
-        raise Malformed(f"config: there is no timezone {config.timezone!a}")
-    return given
 
 
 def config_of(given: Mapping[str, Any]) -> Config:
@@ -97,14 +93,6 @@ def _parts(given: Mapping[str, Any]) -> Config:
             continue
         fitting[name] = value
     return msgspec.convert(fitting, Config)
-
-
-def zone(name: str | None) -> ZoneInfo | None:
-    """The timezone of this name; None where there is no such."""
-    try:
-        return ZoneInfo(name) if name else None
-    except (ValueError, OSError, LookupError):
-        return None
 
 
 def allows(patterns: Sequence[str], name: str) -> bool:

@@ -1,0 +1,28 @@
+"""Places by whose clocks people and agents live."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from carrel.core.errors import Malformed
+from carrel.core.names import Moment
+
+
+@lru_cache(maxsize=1024)
+def zone(name: str) -> tzinfo:
+    """Raises Malformed where there is no timezone of this name."""
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, LookupError):
+        raise Malformed(f"there is no timezone {name[:80]!a}") from None
+
+
+def day(at: Moment, timezone: str | None) -> date:
+    """The day that it is there at this moment; in UTC where no place is named, or none known."""
+    try:
+        there = zone(timezone) if timezone else UTC
+    except Malformed:
+        there = UTC
+    return datetime.fromtimestamp(at / 1000, there).date()
