@@ -35,6 +35,7 @@ from carrel.faces.rest import (
     signin,
     templates,
     tenants,
+    tools,
     webhooks,
 )
 from carrel.faces.rest.app import Rest, rest
@@ -68,6 +69,7 @@ _NOUNS: Final = (
     pins,
     defaults,
     dialect,
+    tools,
     audit,
     signin,
     web,

@@ -32,6 +32,7 @@ from carrel.faces.rest import (
     signin,
     templates,
     tenants,
+    tools,
 )
 from carrel.faces.rest.app import Rest, rest
 from carrel.faces.rest.endpoint import Endpoint, Headers
@@ -53,6 +54,7 @@ NOUNS: tuple[ModuleType, ...] = (
     signin,
     templates,
     tenants,
+    tools,
 )
 PLATFORM = "platform-token"
 

@@ -220,7 +220,9 @@ async def test_a_map_tells_the_peers_to_which_the_agent_may_delegate(
     assert await peers() == {"ops-ann", "ops-ben", "law-cy"}
     assert await peers("ops-*") == {"ops-ann", "ops-ben"}
     assert await peers("law-cy", "marco", "ops-eve") == {"law-cy"}
-    assert await peers("nobody", 5) == set()
+    assert await peers("nobody") == set()
+    wrong = await owner.patch(f"/v1/agents/{marco}", json={"config": {"allowedDelegates": [5]}})
+    assert (wrong.status_code, "config" in wrong.json()["message"]) == (400, True)
 
 
 async def test_what_others_wrote_stays_one_line_of_text_in_a_map(

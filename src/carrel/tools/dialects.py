@@ -1,0 +1,58 @@
+"""Tools as those describe them who offer them to a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+from carrel.tools.tool import Tool
+
+
+class Dialect(StrEnum):
+    MCP = "mcp"
+    OPENAI = "openai"
+    ANTHROPIC = "anthropic"
+
+
+def described(tool: Tool, dialect: Dialect) -> Mapping[str, Any]:
+    return _SAYS[dialect](tool)
+
+
+def _mcp(tool: Tool) -> Mapping[str, Any]:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": tool.schema,
+        "annotations": {"readOnlyHint": not tool.writes, "openWorldHint": False},
+    }
+
+
+def _anthropic(tool: Tool) -> Mapping[str, Any]:
+    return {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
+
+
+def _openai(tool: Tool) -> Mapping[str, Any]:
+    """Strict, which there means that everything is required and what may be left out is null."""
+    schema = tool.schema
+    properties = {
+        name: said if name in schema["required"] else _or_null(said)
+        for name, said in schema["properties"].items()
+    }
+    strict = {**schema, "properties": properties, "required": list(properties)}
+    told = {"name": tool.name, "description": tool.description, "strict": True}
+    return {"type": "function", "function": {**told, "parameters": strict}}
+
+
+def _or_null(said: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Without a default, which a strict schema may not have."""
+    plain = {word: value for word, value in said.items() if word not in {"default", "description"}}
+    told = {"description": said["description"]} if "description" in said else {}
+    return {**told, "anyOf": [plain, {"type": "null"}]}
+
+
+_SAYS: Final[Mapping[Dialect, Callable[[Tool], Mapping[str, Any]]]] = {
+    Dialect.MCP: _mcp,
+    Dialect.OPENAI: _openai,
+    Dialect.ANTHROPIC: _anthropic,
+}

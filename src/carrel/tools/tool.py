@@ -1,0 +1,109 @@
+"""What a tool is: a name that a model calls, arguments that are checked, and one thing done.
+
+For example::
+
+    class Arguments(Asked, frozen=True):
+        note: Annotated[str, Meta(max_length=200, description="What this is about.")] = "manual"
+
+
+    async def _run(sitting: Sitting, asked: Arguments) -> object: ...
+
+
+    TOOL = Tool("memory_checkpoint", "Marks…", Arguments, _run, writes=True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from carrel.actions import files, runs
+from carrel.core.access import Actor
+from carrel.core.agent import facts
+from carrel.core.config import Config, config_of
+from carrel.core.errors import Missing
+from carrel.core.names import Path, Stack
+from carrel.core.record import Record
+from carrel.core.run import Mode, Run
+from carrel.ports import World
+
+A = TypeVar("A", bound="Asked")
+
+
+class Asked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the arguments of a tool are made from: nothing passes that it does not know."""
+
+
+class Sitting(Struct, frozen=True):
+    """Who calls, and under which circumstances."""
+
+    world: World
+    actor: Actor
+    agent: Record
+    stack: Stack
+    mode: Mode
+    """Who is listening: in a shared session nothing private is told."""
+    session: str | None = None
+    run: Run | None = None
+    """Where there is one, files are seen as it froze them."""
+
+    @property
+    def slug(self) -> str:
+        return str(facts(self.agent)["slug"])
+
+    @property
+    def place(self) -> str:
+        """Where its files are: not in a directory of this machine."""
+        return f"carrel://agents/{self.slug}"
+
+    @property
+    def config(self) -> Config:
+        return config_of(facts(self.agent)["config"])
+
+    async def text(self, path: Path) -> str | None:
+        """A file as the agent has it; None where it has none, or it is no text."""
+        try:
+            return (await self._content(path)).decode()
+        except (Missing, UnicodeDecodeError):
+            return None
+
+    async def _content(self, path: Path) -> bytes:
+        if self.run is not None:
+            return (await runs.file(self.world, self.run, path))[1]
+        return await files.content(self.world, await files.look(self.world, self.stack, path))
+
+
+class Tool(Struct, frozen=True):
+    name: str
+    description: str
+    """For the model: what it does and when to call it."""
+    arguments: type[Asked]
+    run: Callable[[Sitting, Any], Awaitable[object]]
+    """Gives what is told as JSON. Raises a Refusal, whose message the model is told."""
+    private: bool = False
+    """Not available in a shared session."""
+    writes: bool = False
+    """Needs a credential that may write."""
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """Of its arguments, strict and in one piece."""
+        whole = msgspec.json.schema(self.arguments)
+        [described] = whole["$defs"].values()
+        return {
+            "type": "object",
+            "properties": described.get("properties", {}),
+            "required": described.get("required", []),
+            "additionalProperties": False,
+        }
+
+
+class Reply(Struct, frozen=True):
+    """What comes back to the model."""
+
+    content: str
+    is_error: bool = False
+    structured: object = None
