@@ -28,7 +28,7 @@ from carrel.core.access import Actor
 from carrel.core.catalog import AgentFile, ReviewedFile, TemplateFile
 from carrel.core.classes import FileClass
 from carrel.core.lineage import stack_of
-from carrel.core.names import Digest, Path, digest
+from carrel.core.names import Path, digest
 from carrel.core.overlay import held_entry
 from carrel.core.record import Noun, Record
 from carrel.ports import World
@@ -218,67 +218,6 @@ async def test_only_the_tenants_that_changed_are_done_again(town: Town) -> None:
     await files.put(town.world, (town.owners[0].scope,), NOTE, b"elsewhere", town.owners[0])
     assert (await follower.catch_up()).tenants == 0
     assert depot.objects == await fresh(town.world)
-
-
-Looks = list[str]
-
-
-class Watched(MemoryDepot):
-    """A place that tells what of it was looked through."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.looks: Looks = []
-
-    async def list(self, prefix: str) -> AsyncIterator[tuple[str, Digest | None]]:
-        self.looks.append(prefix)
-        async for found in super().list(prefix):
-            yield found
-
-    def looked(self) -> Looks:
-        looks, self.looks = self.looks, []
-        return sorted(looks)
-
-
-async def test_only_the_files_of_what_changed_are_looked_through(town: Town) -> None:
-    depot, world, owner = Watched(), town.world, town.owners[1]
-    follower = Follower(world, depot)
-    await follower.catch_up()
-    depot.looked()
-    amy = await stacks.agent(world, owner, "amy")
-    layers = {
-        "amy/workspace/": amy[:1],
-        "_catalog/sales/workspace/": await stacks.template(world, owner, "sales"),
-        "_catalog/defaults/workspace/": await stacks.defaults(world, owner),
-    }
-    for prefix, stack in layers.items():
-        await files.put(world, stack, NOTE, prefix.encode(), owner, Intent())
-        assert (await follower.catch_up()).written > 0
-        assert depot.looked() == [f"tenants/acme-2/agents/{prefix}"]
-        assert depot.objects == await fresh(world)
-    for stack in layers.values():
-        await files.delete(world, stack, NOTE, owner, Intent())
-    assert (await follower.catch_up()).deleted == 3
-    assert depot.looked() == sorted(f"tenants/acme-2/agents/{prefix}" for prefix in layers)
-
-    guard = layers["_catalog/sales/workspace/"]
-    await files.put(world, guard, Path("GUARDRAILS.md"), b"newer", owner, Intent())
-    await follower.catch_up()
-    assert depot.looked() == ["tenants/acme-2/agents/"]
-    assert depot.objects == await fresh(world)
-
-
-async def test_many_changes_are_done_as_one(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("carrel.actions.catalog_follower._MOST_PARTS", 1)
-    depot, world, owner = Watched(), town.world, town.owners[1]
-    follower = Follower(world, depot)
-    await follower.catch_up()
-    depot.looked()
-    await note(world, owner, b"x")
-    await files.put(world, await stacks.defaults(world, owner), NOTE, b"y", owner, Intent())
-    await follower.catch_up()
-    assert depot.looked() == ["tenants/acme-2/agents/"]
-    assert depot.objects == await fresh(world)
 
 
 async def test_what_is_left_of_tenants_that_are_gone_is_removed_at_the_start(town: Town) -> None:
