@@ -150,6 +150,21 @@ def test_what_is_kept_is_what_a_fresh_export_would_be_after_any_history(
     asyncio.run(live())
 
 
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(changes, max_size=12))
+def test_so_it_is_after_every_single_change_of_it(history: list[Change]) -> None:
+    async def live() -> None:
+        town = await Town(world_of(MemoryStore())).open()
+        kept = Kept(town, Flaky())
+        for change in BEGINNING:
+            await town.happen(change)
+        for change in history:
+            await town.happen(change)
+            await kept.check()
+
+    asyncio.run(live())
+
+
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(changes, max_size=20), st.integers(1, 7))
 def test_so_it_is_in_a_directory_where_files_bar_those_beneath_them(

@@ -103,7 +103,8 @@ async def test_the_link_is_made_once_and_leaves_the_person_as_they_were(world: W
     for _ in range(3):
         await person_of(world, of(ADA), ADA.sub)
     linked = await people.get(world, owner, made.owner.id)
-    assert (linked.body, linked.revision) == (made.owner.body, made.owner.revision + 1)
+    signed_in = {**made.owner.body, people.SUBJECT: f"{ISSUER}|{ADA.sub}"}
+    assert (linked.body, linked.revision) == (signed_in, made.owner.revision + 1)
     assert await people.named(world, owner, "ada@acme.example") == linked
     [deed, *_] = (await audits.listing(world, owner)).items
     assert (deed.by, deed.why) == (made.owner.id, "link a sign-in")
@@ -112,6 +113,27 @@ async def test_the_link_is_made_once_and_leaves_the_person_as_they_were(world: W
     assert owners == (linked,)
     await people.patch(world, owner, made.owner.id, {"title": "Countess"})
     assert (await person_of(world, of(ADA), ADA.sub)).person == made.owner.id
+
+
+async def test_a_change_of_a_person_leaves_them_signed_in_by_their_subject(world: World) -> None:
+    made, owner = await founded(world)
+    bob, _ = await joined(world, owner, "bob")
+    bearer = Bearer("bob-1", "bob@example.org")
+    await person_of(world, of(bearer), bearer.sub)
+    changes: list[dict[str, Any]] = [
+        {"title": "Builder"},
+        {"role": Role.OWNER},
+        {"role": Role.MEMBER},
+        {"email": "robert@example.org"},
+    ]
+    for given in changes:
+        await people.patch(world, owner, bob.id, given)
+        bare = other(bearer, email=None)
+        assert (await person_of(world, of(bare), bare.sub)).person == bob.id, given
+    await refused(world, other(bearer, sub="bob-2"))
+    await people.delete(world, owner, bob.id)
+    await refused(world, other(bearer, email=None))
+    assert (await people.get(world, owner, made.owner.id)).revision == 1
 
 
 async def test_two_accounts_of_one_address_do_not_take_the_link_from_each_other(

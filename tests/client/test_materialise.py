@@ -11,18 +11,29 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.client.scene import Hands, Wire, held, look, over
+from tests.client.scene import Hands, Wire, held, look, made, over
 from tests.e2e.servers import TOKEN, Live
 
 from carrel.client import (
     AsyncClient,
     Client,
+    Garbled,
     Missing,
     NotOurs,
+    Oversized,
     Unfit,
     Unreachable,
     directory,
 )
+
+
+class Spoiling(Wire):
+    """A network on which every listing comes to harm, its headers apart."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        answer = super().handle_request(request)
+        agent = answer.headers["Carrel-Agent"]
+        return httpx.Response(200, text="spoilt", headers={"Carrel-Agent": agent})
 
 
 def test_a_directory_holds_exactly_what_is_served(client: Client, hands: Hands, desk: File) -> None:
@@ -212,6 +223,62 @@ def test_stale_is_only_what_was_materialised_for_this_agent_and_is_whole(
         (desk / "a.md").write_text("tampered")
         with pytest.raises(Unreachable):
             client.materialise(hands.agent, desk, stale_ok=True)
+
+
+def test_files_of_an_agent_are_never_taken_for_those_of_another_that_has_its_slug_now(
+    live: Live, client: Client, hands: Hands, desk: File
+) -> None:
+    hands.put("a.md", "of the first")
+    client.materialise(hands.agent, desk)
+    before = look(desk)
+    assert hands.http.delete(f"/v1/agents/{hands.agent}").status_code == 204
+    made(hands.http.post("/v1/agents", json={"slug": hands.agent, "name": "Another"}))
+    hands.put("a.md", "of the second")
+
+    with Client(live.url, TOKEN, max_answer_bytes=10) as small, pytest.raises(Oversized):
+        small.materialise(hands.agent, desk)
+    with over(Spoiling(), live.url) as spoilt, pytest.raises(Garbled):
+        spoilt.materialise(hands.agent, desk, stale_ok=True)
+
+    assert look(desk) == before
+    assert client.materialise(hands.agent, desk, stale_ok=True).changed
+    assert held(desk) == hands.served()
+
+
+def test_files_of_the_same_agent_are_still_taken_when_the_listing_is_spoilt(
+    live: Live, client: Client, hands: Hands, desk: File
+) -> None:
+    client.materialise(hands.agent, desk)
+    hands.put("a.md", "newer")
+    with over(Spoiling(), live.url) as spoilt:
+        stale = spoilt.materialise(hands.agent, desk, stale_ok=True)
+    assert (stale.stale, type(stale.problem)) == (True, Garbled)
+
+
+def test_an_agent_is_known_by_its_id_too_when_nobody_can_be_asked(
+    live: Live, hands: Hands, desk: File
+) -> None:
+    id = made(hands.http.get(f"/v1/agents/{hands.agent}"))["id"]
+    wire = Wire()
+    with over(wire, live.url) as client:
+        client.materialise(hands.agent, desk)
+        assert not client.materialise(id, desk).changed
+        assert wire.statuses == [200, 304]
+        wire.cut = True
+        for name in (id, hands.agent):
+            assert client.materialise(name, desk, stale_ok=True).stale
+        with pytest.raises(Unreachable):
+            client.materialise("agt_000000000000000000000000", desk, stale_ok=True)
+
+
+@pytest.mark.parametrize("name", ["de\0sk", "\0", "\ud800"])
+def test_what_is_no_name_of_a_directory_is_refused(
+    client: Client, hands: Hands, tmp_path: File, name: str
+) -> None:
+    for stale_ok in (False, True):
+        with pytest.raises(Unfit, match="is no name of a directory"):
+            client.materialise(hands.agent, tmp_path / "new" / name, stale_ok=stale_ok)
+    assert os.listdir(tmp_path) == []
 
 
 def test_an_agent_that_is_not_there_is_an_error(client: Client, desk: File) -> None:

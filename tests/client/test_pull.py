@@ -12,8 +12,11 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.client.scene import Hands, held
 from tests.e2e.servers import TOKEN, Live, environment
+
+from carrel.faces.cli import main
 
 NOBODY = "http://127.0.0.1:1"
 PROGRAM = "from carrel.client import asking; asking.FIRST_WAIT = 0.001\n"
@@ -117,6 +120,12 @@ def test_what_is_there_is_good_enough_only_where_that_is_said(
     assert done.stderr.startswith("The server could not be asked: the server does not answer")
     assert (told["stale"], told["changed"]) == (True, False)
     assert told["problem"].startswith("the server does not answer")
+
+
+def test_what_is_no_name_of_a_directory_is_refused_as_a_mistake_in_usage() -> None:
+    done = CliRunner().invoke(main, ["pull", "ada", "de\0sk"])
+    assert (done.exit_code, done.exception.__class__) == (2, SystemExit)
+    assert "is no name of a file or directory" in done.output
 
 
 @pytest.mark.parametrize("arguments", [[], ["ada"], ["ada", "x", "y"], ["ada", "x", "--frob"]])

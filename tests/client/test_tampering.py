@@ -13,7 +13,7 @@ import pytest
 from tests.client.scene import STATE, Hands, Wire, held, look, over
 from tests.e2e.servers import Live
 
-from carrel.client import CarrelError, Client, Garbled, Incomplete, UnsafePath
+from carrel.client import CarrelError, Client, Garbled, Incomplete, NotOurs, UnsafePath
 
 TAMPERINGS: dict[str, Any] = {
     "changed": lambda desk: (desk / "a.md").write_text("z"),
@@ -28,14 +28,24 @@ TAMPERINGS: dict[str, Any] = {
     "a pipe": lambda desk: piped(desk / "a.md"),
     "a socket": lambda desk: bound(desk / "extra"),
     "a name that is no text": lambda desk: File(os.fsdecode(bytes(desk) + b"/\xff")).touch(),
-    "a state that is nonsense": lambda desk: (desk / STATE).write_text("{"),
-    "an empty state": lambda desk: (desk / STATE).write_text(""),
-    "a state of no meaning": lambda desk: (desk / STATE).write_text("[" * 100_000),
     "another etag": lambda desk: restated(desk, etag='"other"'),
+    "another agent": lambda desk: restated(desk, agent="other"),
+    "another agent by id": lambda desk: restated(desk, agent_id="agt_other"),
+}
+
+FORGERIES: dict[str, Any] = {
+    "nonsense": lambda desk: (desk / STATE).write_text("{"),
+    "nothing": lambda desk: (desk / STATE).write_text(""),
+    "no meaning": lambda desk: (desk / STATE).write_text("[" * 100_000),
+    "bytes": lambda desk: (desk / STATE).write_bytes(b"\xff\x00"),
+    "somebody else's": lambda desk: (desk / STATE).write_text('{"name": "mine"}'),
+    "another format": lambda desk: restated(desk, format=99),
     "an etag that breaks lines": lambda desk: restated(desk, etag='"a\r\nb"'),
     "an etag that is a number": lambda desk: restated(desk, etag=5),
-    "another agent": lambda desk: restated(desk, agent="other"),
+    "an id that is a number": lambda desk: restated(desk, agent_id=5),
+    "a server that is a list": lambda desk: restated(desk, server=[]),
     "files that are none": lambda desk: restated(desk, files=[]),
+    "files of another fingerprint": lambda desk: restated(desk, fingerprint="0" * 64),
     "a field too many": lambda desk: restated(desk, more=1),
 }
 
@@ -86,6 +96,23 @@ def test_a_directory_that_was_tampered_with_is_made_anew(
     assert not any(path.is_symlink() for path in desk.rglob("*"))
     assert not client.materialise(hands.agent, desk).changed
     assert os.listdir(desk.parent / ".desk.carrel") == ["lock"]
+
+
+@pytest.mark.parametrize("how", FORGERIES)
+def test_a_directory_whose_manifest_is_none_is_not_taken_for_ours(
+    client: Client, hands: Hands, desk: File, how: str
+) -> None:
+    hands.put("a.md", "x")
+    client.materialise(hands.agent, desk)
+    FORGERIES[how](desk)
+    (desk / "mine.txt").write_text("mine")
+    before = look(desk)
+
+    for stale_ok in (False, True):
+        with pytest.raises(NotOurs, match=str(desk / STATE)):
+            client.materialise(hands.agent, desk, stale_ok=stale_ok)
+
+    assert look(desk) == before
 
 
 def test_no_link_in_the_old_directory_is_followed(

@@ -23,6 +23,7 @@ from carrel.adapters.s3 import S3Depot
 from carrel.core.names import Path, digest
 from carrel.settings import Settings
 from carrel.wiring import open_world
+from carrel.wiring.catalogs import is_same_place
 
 AGENTS = "tenants/acme/agents"
 LARGE = b"be good " * 20_000
@@ -169,6 +170,9 @@ def test_a_bucket_gets_the_same_bytes_as_a_directory(
     assert carrel("export", "--layout", "catalog", url, **wrong).returncode == 1
 
 
+_EXPORT = ("export", "--layout", "catalog")
+
+
 def appears(http: httpx.Client, file: File, content: bytes | None) -> None:
     """Return once a file has that content, or is gone; the server is kept busy meanwhile."""
     deadline = time.monotonic() + 30
@@ -195,11 +199,40 @@ def test_a_server_keeps_the_catalog_and_lets_nobody_else_write_there(tmp_path: F
             appears(http, soul, b"two")
             busy = carrel("export", "--layout", "catalog", url, data=str(data), catalog_url=url)
             assert (busy.returncode, "keeps the catalog" in busy.stderr) == (1, True)
+            (tmp_path / "link").symlink_to(out)
+            for other in (
+                str(out),
+                f"{out}/",
+                f"{url}/",
+                f"file://{tmp_path}/data/../out",
+                f"file://{tmp_path}/%6Fut",
+                f"{tmp_path}/link",
+                f"file://{tmp_path}/./link/",
+            ):
+                busy = carrel(*_EXPORT, other, data=str(data), catalog_url=url)
+                assert (busy.returncode, "keeps the catalog" in busy.stderr) == (1, True), other
             http.delete(where).raise_for_status()
             appears(http, soul, None)
         live.kill()
     code, report = told("export", "--layout", "catalog", url, data=str(data), catalog_url=url)
     assert (code, report["written"], report["deleted"]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("s3://bucket/a/b", "s3://bucket/a/b/", True),
+        ("s3://bucket", "S3://bucket/", True),
+        ("s3://bucket/a", "s3://bucket/b", False),
+        ("s3://bucket/a", "s3://other/a", False),
+        ("s3://bucket/a/b", "s3://bucket/a", False),
+        ("s3://tmp/a", "file:///tmp/a", False),
+        ("file:///not/there", "/not/../not/there/", True),
+        ("file:///not/there", "/not/there/either", False),
+    ],
+)
+def test_a_place_is_the_same_however_it_is_spelt(one: str, other: str, same: bool) -> None:
+    assert (is_same_place(one, other), is_same_place(other, one)) == (same, same)
 
 
 def test_a_place_that_is_none_keeps_a_server_from_starting(tmp_path: File) -> None:

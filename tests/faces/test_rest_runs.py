@@ -358,7 +358,9 @@ async def test_what_names_no_run_and_no_agent_is_not_found(
     assert (await ada.get(RUNS, params={"agentId": name})).status_code == 404
 
 
-@pytest.mark.parametrize("query", ["cursor=%00", "cursor=a%0a", "limit=0", "limit=501", "x=1"])
+@pytest.mark.parametrize(
+    "query", ["cursor=%00", "cursor=a%0a", "cursor=zzz", "limit=0", "limit=501", "x=1"]
+)
 async def test_a_bad_query_is_refused(ada: httpx.AsyncClient, query: str) -> None:
     assert (await ada.get(f"{RUNS}?{query}")).status_code == 400
     run = await start(ada)

@@ -162,7 +162,9 @@ async def test_deliveries_are_inspected_and_replayed(here: Whole, ada: httpx.Asy
     other = (await made(ada))["id"]
     wrong = f"{HOOKS}/{other}/deliveries/{failed['id']}/replay"
     assert (await ada.post(wrong)).status_code == 404
-    assert (await ada.get(f"{place}?cursor=%00")).status_code == 400
+    for cursor in ("%00", "zzz"):
+        assert (await ada.get(f"{place}?cursor={cursor}")).status_code == 400
+        assert (await ada.get(f"/v1/webhooks?cursor={cursor}")).status_code == 400
 
 
 async def _settled(

@@ -1,4 +1,6 @@
-"""Keeping a catalog up to date: after every change, the tenants that it concerns are done again.
+"""Keeping a catalog up to date: after every change, what it concerns is done again.
+
+That is an agent's, a template's or the defaults' files, or the tenant where more follows from it.
 
 What is known of the store is where its log of events and its records stood when they were last
 looked at. That is forgotten with the process; whoever comes next begins with all tenants, so that
@@ -13,12 +15,12 @@ from typing import Any, Final
 
 import structlog
 
-from carrel.actions.catalog_keeper import Exported
-from carrel.actions.catalogs import claim, project, remove_strangers
+from carrel.actions.catalog_keeper import Exported, Failure
+from carrel.actions.catalogs import Marks, claim, project, project_parts, remove_strangers
 from carrel.actions.records import each
 from carrel.core.errors import Refusal
 from carrel.core.event import UPDATED
-from carrel.core.names import Kind, Moment
+from carrel.core.names import Kind, Moment, Scope
 from carrel.core.record import Noun, Record
 from carrel.ports import Depot, Turn, World
 
@@ -27,6 +29,8 @@ BACKOFF: Final = (1, 2, 5, 15, 60, 300)
 _NOUNS: Final = (Noun.TENANT, Noun.POLICY, Noun.DEFAULTS, Noun.TEMPLATE, Noun.AGENT)
 _KINDS: Final = frozenset({Kind.DEFAULTS, Kind.TEMPLATE, Kind.AGENT})
 _PAGE: Final = 500
+_MOST_PARTS: Final = 50
+"""Scopes of a tenant that are done one by one; if more have changed, it is done as a whole."""
 _IDLE: Final = 1.0
 """Seconds between looks at records, whose changes wake nobody."""
 _GATHER: Final = 0.2
@@ -70,7 +74,10 @@ class Follower:
         self._shelves: dict[str, tuple[int, ...]] = {}
         self._slugs: frozenset[str] = frozenset()
         self._due: dict[str, Moment] = {}
-        """Tenants, each with when it may be done."""
+        """Tenants to be done as a whole, each with when it may be done."""
+        self._parts: dict[str, set[Scope]] = {}
+        """What has changed of tenants of which the rest need not be done."""
+        self._marks: dict[str, Marks] = {}
         self._tries: dict[str, int] = {}
         self._strangers = True
         """There may be something of tenants that are no longer there."""
@@ -86,6 +93,8 @@ class Follower:
             await claim(self._depot)
             self._claimed = True
         await self._look()
+        for id in [id for id in self._parts if id not in self._due]:
+            await self._do_parts(id, done)
         now = self._world.clock.now()
         for id in [id for id, at in self._due.items() if at <= now]:
             await self._do(id, done)
@@ -99,21 +108,43 @@ class Follower:
         try:
             [tenant] = await self._world.records.get(id, Noun.TENANT, [id])
             if tenant is not None:
-                await project(self._world, self._depot, tenant, done)
+                self._marks[id] = await project(self._world, self._depot, tenant, done)
         except OSError:
             raise
         except Exception as problem:
             _log.warning("a tenant's catalog is held up", tenant=id, **_told(problem))
             self._put_off(id)
-            return
-        failures = done.failures[before:]
+        else:
+            self._settle(id, done.failures[before:])
+
+    async def _do_parts(self, id: str, done: Exported) -> None:
+        """Or have the tenant done as a whole, where parts of it will not do or cannot be had."""
+        before, changed = len(done.failures), self._parts[id]
+        marks = self._marks.get(id, {})
+        parts = {scope: marks.get(scope) for scope in changed}
+        fits = False
+        try:
+            [tenant] = await self._world.records.get(id, Noun.TENANT, [id])
+            if tenant is not None and len(parts) <= _MOST_PARTS:
+                fits = await project_parts(self._world, self._depot, tenant, parts, done)
+        except OSError:
+            raise
+        except Exception as problem:
+            _log.warning("a part of a catalog is held up", tenant=id, **_told(problem))
+        if fits:
+            self._settle(id, done.failures[before:])
+        else:
+            self._due[id] = 0
+
+    def _settle(self, id: str, failures: list[Failure]) -> None:
         if failures:
             _log.warning("the catalog lacks objects", tenant=id, objects=len(failures))
         if any(failure.passing for failure in failures):
             self._put_off(id)
         else:
             self._tries.pop(id, None)
-            del self._due[id]
+            self._due.pop(id, None)
+            self._parts.pop(id, None)
 
     def _put_off(self, id: str) -> None:
         tries = self._tries.get(id, 0)
@@ -134,8 +165,14 @@ class Follower:
         while events := await self._world.events.after(self._cursor, limit=_PAGE):
             for event in events:
                 if event.type == UPDATED and event.scope and event.scope.kind in _KINDS:
-                    self._due[event.tenant] = 0
+                    self._note(event.tenant, event.scope)
             self._cursor = events[-1].cursor
+
+    def _note(self, tenant: str, scope: Scope) -> None:
+        if tenant in self._due:
+            self._due[tenant] = 0
+        else:
+            self._parts.setdefault(tenant, set()).add(scope)
 
     async def _look_at_records(self) -> None:
         """By the shelves of what a plan is made from; a tenant that is not known yet is due."""

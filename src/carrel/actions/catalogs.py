@@ -5,7 +5,7 @@ It is a projection. Nothing here changes the store, and nothing is read back but
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, TypeVar
 
@@ -18,9 +18,9 @@ from carrel.core import catalog
 from carrel.core.catalog import DEFAULTS, Layer, Own, Plan
 from carrel.core.classes import Classes
 from carrel.core.errors import Missing, Taken
-from carrel.core.names import Kind, Scope
+from carrel.core.names import Digest, Kind, Scope
 from carrel.core.record import Noun, Record
-from carrel.core.tree import Blob, Tree
+from carrel.core.tree import Tree
 from carrel.ports import Depot, World
 
 CLAIM: Final = ".carrel-catalog.json"
@@ -28,6 +28,12 @@ CLAIM: Final = ".carrel-catalog.json"
 _CLAIMED: Final = b'{"layout":"catalog","version":1}\n'
 _TOGETHER: Final = 50
 """Trees that are read at once."""
+
+Plans = dict[Scope, Plan]
+Marks = Mapping[Scope, Digest]
+"""What tells, of each scope, which files counted as reviewed by it when a tenant was projected."""
+Parts = Mapping[Scope, Digest | None]
+"""Scopes that have changed since, with their marks."""
 
 Item = TypeVar("Item")
 
@@ -83,39 +89,106 @@ async def remove_strangers(depot: Depot, slugs: Iterable[str]) -> int:
 
 async def project(
     world: World, depot: Depot, tenant: Record, done: Exported, tally: Tally | None = None
-) -> None:
+) -> Marks:
     """Bring what stands of one tenant to what the store says now."""
-    [policy] = await world.records.get(tenant.id, Noun.POLICY, [POLICY_ID])
-    slug, classes = tenant.body["slug"], policy_of(policy).classes
-    keeper = Keeper(world, depot, done)
+    slug, classes = tenant.body["slug"], await _classes(world, tenant)
+    keeper, marks = Keeper(world, depot, done), dict[Scope, Digest]()
     await keeper.look(catalog.prefix_of(slug))
     templates = {one.id: one.body["slug"] async for one in each(world, tenant.id, Noun.TEMPLATE)}
-    async for plan in _layers(world, tenant, classes, templates, done):
-        await keeper.want(plan)
-    async for some in _batches(each(world, tenant.id, Noun.AGENT)):
-        await keeper.want(await _agents(world, slug, classes, templates, some, done))
-        if tally is not None:
-            tally.add(len(some))
-    await keeper.finish()
-    done.tenants += 1
-
-
-async def _layers(
-    world: World, tenant: Record, classes: Classes, templates: Mapping[str, str], done: Exported
-) -> AsyncIterator[Plan]:
-    """The defaults and every template."""
-    [seeded] = await world.records.get(tenant.id, Noun.DEFAULTS, [tenant.id])
-    version = seeded.body["version"] if seeded else 0
-    slug = tenant.body["slug"]
     scopes = {Scope(tenant.id, Kind.DEFAULTS, ""): DEFAULTS}
     scopes |= {Scope(tenant.id, Kind.TEMPLATE, id): name for id, name in templates.items()}
     for some in _chunks(scopes, _TOGETHER):
-        plan: dict[str, Blob | bytes] = {}
-        for tree in await world.trees.read(some):
-            layer = Layer(scopes[tree.scope], tree)
-            _tell_left_out(done, f"{slug}/_catalog/{layer.slug}", tree)
-            plan |= catalog.of_layer(slug, classes, layer, version * (layer.slug == DEFAULTS))
-        yield plan
+        layers = {scope: scopes[scope] for scope in some}
+        plans = await _layers(world, tenant, classes, layers, done)
+        await keeper.want(_whole(plans))
+        marks |= _marks(plans)
+    async for batch in _batches(each(world, tenant.id, Noun.AGENT)):
+        plans = await _agents(world, slug, classes, templates, batch, done)
+        await keeper.want(_whole(plans))
+        marks |= _marks(plans)
+        if tally is not None:
+            tally.add(len(batch))
+    await keeper.finish()
+    done.tenants += 1
+    return marks
+
+
+async def project_parts(
+    world: World, depot: Depot, tenant: Record, parts: Parts, done: Exported
+) -> bool:
+    """The same for some scopes alone. False, and nothing is done, where more follows from them.
+
+    That is so where one is gone, or where another set of files counts as reviewed by it: whether
+    others want those too only the whole tenant tells.
+    """
+    classes, said = await _classes(world, tenant), Exported()
+    found = await _slugs(world, tenant, parts)
+    if found is None:
+        return False
+    layers, templates, agents = found
+    plans = await _layers(world, tenant, classes, layers, said)
+    slug = tenant.body["slug"]
+    plans |= await _agents(world, slug, classes, templates, agents, said)
+    if any(parts.get(scope) != mark for scope, mark in _marks(plans).items()):
+        return False
+    names = {agent.id: agent.body["slug"] for agent in agents}
+    for scope, plan in plans.items():
+        prefix = (
+            catalog.agent_prefix(slug, names[scope.name])
+            if scope.kind is Kind.AGENT
+            else catalog.template_prefix(slug, layers[scope])
+        )
+        keeper = Keeper(world, depot, done)
+        await keeper.look(prefix)
+        await keeper.want({key: plan[key] for key in plan if key.startswith(prefix)})
+        await keeper.finish()
+    done.left_out += said.left_out
+    done.tenants += 1
+    return True
+
+
+async def _slugs(
+    world: World, tenant: Record, scopes: Collection[Scope]
+) -> tuple[dict[Scope, str], dict[str, str], list[Record]] | None:
+    """The slugs of layers, those of templates by id, and the agents; None where one is gone."""
+    ids = [scope.name for scope in scopes if scope.kind is Kind.AGENT]
+    agents = [one for one in await world.records.get(tenant.id, Noun.AGENT, ids) if one]
+    chosen = {scope.name for scope in scopes if scope.kind is Kind.TEMPLATE}
+    wanted = sorted(chosen | {agent.body.get("templateId") or "" for agent in agents} - {""})
+    found = await world.records.get(tenant.id, Noun.TEMPLATE, wanted)
+    templates = {one.id: str(one.body["slug"]) for one in found if one}
+    if len(agents) < len(ids) or not chosen <= templates.keys():
+        return None
+    above = [scope for scope in scopes if scope.kind is not Kind.AGENT]
+    return {one: templates.get(one.name, DEFAULTS) for one in above}, templates, agents
+
+
+async def _classes(world: World, tenant: Record) -> Classes:
+    [policy] = await world.records.get(tenant.id, Noun.POLICY, [POLICY_ID])
+    return policy_of(policy).classes
+
+
+def _whole(plans: Plans) -> Plan:
+    return {key: plan[key] for plan in plans.values() for key in plan}
+
+
+def _marks(plans: Plans) -> dict[Scope, Digest]:
+    return {scope: catalog.reviewed(plan) for scope, plan in plans.items()}
+
+
+async def _layers(
+    world: World, tenant: Record, classes: Classes, scopes: Mapping[Scope, str], done: Exported
+) -> Plans:
+    """The defaults and templates, by their slugs."""
+    [seeded] = await world.records.get(tenant.id, Noun.DEFAULTS, [tenant.id])
+    version = seeded.body["version"] if seeded else 0
+    slug, plans = tenant.body["slug"], dict[Scope, Plan]()
+    for tree in await world.trees.read(tuple(scopes)) if scopes else ():
+        layer = Layer(scopes[tree.scope], tree)
+        _tell_left_out(done, f"{slug}/_catalog/{layer.slug}", tree)
+        seeds = version * (layer.slug == DEFAULTS)
+        plans[tree.scope] = catalog.of_layer(slug, classes, layer, seeds)
+    return plans
 
 
 async def _agents(
@@ -125,21 +198,21 @@ async def _agents(
     templates: Mapping[str, str],
     agents: Sequence[Record],
     done: Exported,
-) -> Plan:
-    """One plan and one reading of trees for all of these agents."""
+) -> Plans:
+    """One reading of trees for all of these agents."""
     own = [Scope(agent.tenant, Kind.AGENT, agent.id) for agent in agents]
     pins = [Scope(agent.tenant, Kind.PINS, agent.body.get("pins") or "") for agent in agents]
     scopes = tuple(dict.fromkeys((*own, *pins)))
-    trees = dict(zip(scopes, await world.trees.read(scopes), strict=True))
-    plan: dict[str, Blob | bytes] = {}
+    trees = dict(zip(scopes, await world.trees.read(scopes) if scopes else (), strict=True))
+    plans: Plans = {}
     for agent, scope, pinset in zip(agents, own, pins, strict=True):
         # A template that came after these were listed is projected when it is noticed itself.
         template = templates.get(agent.body.get("templateId") or "", DEFAULTS)
         slug, tree = agent.body["slug"], trees[scope]
         _tell_left_out(done, f"{tenant}/{slug}", tree)
         own_files = Own(slug, tree, agent.created, template, trees[pinset])
-        plan |= catalog.of_agent(tenant, classes, own_files)
-    return plan
+        plans[scope] = catalog.of_agent(tenant, classes, own_files)
+    return plans
 
 
 def _tell_left_out(done: Exported, whose: str, tree: Tree) -> None:

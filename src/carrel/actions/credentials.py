@@ -45,9 +45,16 @@ async def authenticate_service(world: World, token: str, tenant: str) -> Actor:
     Raises Unauthenticated, for keys of people and agents too.
     """
     actor = await authenticate(world, token)
-    if actor.kind is not KeyKind.SERVICE or not await _is_called(world, actor.tenant, tenant):
+    if actor.kind is not KeyKind.SERVICE:
         raise Unauthenticated(UNKNOWN)
+    await refuse_contradiction(world, actor, tenant)
     return actor
+
+
+async def refuse_contradiction(world: World, actor: Actor, tenant: str) -> None:
+    """Raises Unauthenticated for a service that names another tenant than its own."""
+    if actor.kind is KeyKind.SERVICE and not await _is_called(world, actor.tenant, tenant):
+        raise Unauthenticated(UNKNOWN)
 
 
 async def _is_called(world: World, tenant: str, name: str) -> bool:

@@ -8,12 +8,14 @@ from typing import Final
 from carrel.actions.credentials import hash_of, key_handle
 from carrel.actions.people import of_person
 from carrel.actions.records import (
+    PREFIXES,
     Page,
     became,
     commit_changes,
     find,
     find_named,
     insist,
+    issued,
     page,
     shelves,
 )
@@ -197,6 +199,7 @@ async def listing(
     if Permission.TENANT_ADMIN in actor.permissions:
         return await page(world, actor.tenant, Noun.KEY, cursor=cursor, limit=limit)
     if actor.person is None:
+        issued(cursor, PREFIXES[Noun.KEY])
         own = await world.records.get(actor.tenant, Noun.KEY, [actor.key] if actor.key else [])
         return Page(tuple(key for key in own if key and key.id > cursor), None)
     link = of_person(actor.person)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from typing import Final, Protocol
 
-from msgspec.structs import replace
-
 from carrel.actions import people
 from carrel.actions.credentials import UNKNOWN
 from carrel.actions.records import commit_changes, insist
 from carrel.core.access import Actor, KeyKind, Role, granted
 from carrel.core.errors import Busy, Malformed, Taken, Unauthenticated
-from carrel.core.record import Noun, Record, global_handle, handle
+from carrel.core.record import Noun, Record, handle
 from carrel.core.words import email, email_key
 from carrel.ports import World
 
@@ -69,7 +67,7 @@ async def person_of(world: World, issuer: Issuer, token: str) -> Actor:
     bearer = ("oidc", issuer.name, claims.sub, address)
     known: Actor | None = world.memo.find(revision, bearer)
     if known is None:
-        subject = global_handle(Noun.PERSON, "oidc", f"{issuer.name}|{claims.sub}")
+        subject = f"{issuer.name}|{claims.sub}"
         known = _actor(await insist(lambda: _found(world, subject, address)))
         world.memo.keep(revision, bearer, known)
     return known
@@ -98,7 +96,7 @@ def _address(claims: Claims) -> str | None:
 
 
 async def _found(world: World, subject: str, address: str | None) -> Record:
-    [linked] = await world.records.named([subject])
+    [linked] = await world.records.named([people.subject_handle(subject)])
     if linked is not None:
         return linked
     if address is None:
@@ -138,11 +136,11 @@ async def _link(world: World, person: Record, subject: str) -> None:
 
     One at a time: two accounts of one address would take the link from each other for ever.
     """
-    mark = f"oidc:{person.id}"
+    mark = people.linked(person.id)
     if await world.records.list(person.tenant, Noun.PERSON, link=mark, limit=1):
         return
-    plain = people.change_of(person.tenant, person.id, person.revision, person.body)
-    change = replace(plain, handles=(*plain.handles, subject), links=(*plain.links, mark))
+    body = {**person.body, people.SUBJECT: subject}
+    change = people.change_of(person.tenant, person.id, person.revision, body)
     try:
         await commit_changes(world, person.id, "link a sign-in", [change])
     except Taken:

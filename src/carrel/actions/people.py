@@ -24,13 +24,16 @@ from carrel.actions.records import (
 from carrel.actions.rules import rules_of
 from carrel.core.access import Actor, Role
 from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Taken
-from carrel.core.record import Change, Noun, Record, Shelf, handle
+from carrel.core.record import Change, Noun, Record, Shelf, global_handle, handle
 from carrel.core.tree import ReceiptKey
 from carrel.core.words import email, email_key, line
 from carrel.ports import World
 
 OWNERS: Final = f"role:{Role.OWNER}"
 """The link under which a tenant's owners are listed."""
+
+SUBJECT: Final = "subject"
+"""The field that says by which issuer and subject a person signs in, once one has."""
 
 _HOLDINGS: Final = (Noun.KEY, Noun.CODE)
 """What a person holds, and takes along on leaving."""
@@ -105,7 +108,8 @@ async def patch(
 
     async def attempt() -> Record:
         was = await get(world, actor, id)
-        body = await body_of(Profile(**{**_known(was), **given}))
+        profile = Profile(**{**_known(was), **given})
+        body = {**_sign_in(was.body), **await body_of(profile)}
         if body == was.body:
             return was
         rests = await _on_owners(world, actor, {was.body["role"], body["role"]})
@@ -173,9 +177,29 @@ async def body_of(profile: Profile) -> dict[str, Any]:
 
 
 def change_of(tenant: str, id: str, expected: int, body: Mapping[str, Any]) -> Change:
-    links = (OWNERS,) if body["role"] == Role.OWNER else ()
-    handles = (_handle(tenant, body["email"]),)
-    return Change(tenant, Noun.PERSON, id, body, expected, handles=handles, links=links)
+    links = [OWNERS] if body["role"] == Role.OWNER else []
+    handles = [_handle(tenant, body["email"])]
+    if subject := body.get(SUBJECT):
+        handles.append(subject_handle(subject))
+        links.append(linked(id))
+    return Change(
+        tenant, Noun.PERSON, id, body, expected, handles=tuple(handles), links=tuple(links)
+    )
+
+
+def subject_handle(subject: str) -> str:
+    """By which the one person of a sign-in is found, whatever the tenant."""
+    return global_handle(Noun.PERSON, "oidc", subject)
+
+
+def linked(id: str) -> str:
+    """The link under which a person is listed whom a sign-in names."""
+    return f"oidc:{id}"
+
+
+def _sign_in(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What a person keeps that is no part of a profile: a change of that must not sign them out."""
+    return {SUBJECT: body[SUBJECT]} if SUBJECT in body else {}
 
 
 async def _on_owners(world: World, actor: Actor, roles: Collection[str]) -> list[Shelf]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -15,6 +16,15 @@ from carrel.core.tree import Applied, Commit, Conflict, Expect, ReceiptKey, Writ
 from carrel.ports import World
 
 _ATTEMPTS: Final = 10
+_ID: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
+PREFIXES: Final[Mapping[Noun, str]] = {
+    Noun.PERSON: "per",
+    Noun.KEY: "key",
+    Noun.WEBHOOK: "whk",
+    Noun.TEMPLATE: "tpl",
+    Noun.AGENT: "agt",
+}
+"""What ids begin with, as World.clock makes them."""
 
 Item = TypeVar("Item")
 
@@ -66,10 +76,22 @@ def _possible(noun: Noun, id: str) -> str:
         raise Missing(f"there is no {noun} of that id") from None
 
 
+def issued(cursor: str, prefix: str | None) -> str:
+    """A cursor that a page may have given out: the id of its last, which may be gone since.
+
+    Raises Malformed. Without a prefix people choose the ids, and any that can be one will do.
+    """
+    possible = _ID if prefix is None else rf"{prefix}_[0-9a-f]{{24}}"
+    if cursor and not re.fullmatch(possible, cursor):
+        raise Malformed("the cursor is not the next of a page of this list")
+    return cursor
+
+
 async def page(
     world: World, tenant: str, noun: Noun, *, link: str = "", cursor: str = "", limit: int = 100
 ) -> Page[Record]:
-    found = await world.records.list(tenant, noun, link=link, after=cursor, limit=limit + 1)
+    after = issued(cursor, PREFIXES.get(noun))
+    found = await world.records.list(tenant, noun, link=link, after=after, limit=limit + 1)
     more = len(found) > limit
     return Page(found[:limit], found[limit - 1].id if more else None)
 

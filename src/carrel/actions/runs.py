@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from carrel.actions import files, histories, stacks
 from carrel.actions.lineages import eye_of
-from carrel.actions.records import Page
+from carrel.actions.records import Page, issued
 from carrel.core.access import Actor
 from carrel.core.compose import File, Workspace, compose, resolve
 from carrel.core.errors import Busy, Malformed, Missing, Taken
@@ -183,7 +183,7 @@ async def page(
     world: World, actor: Actor, *, agent: str | None = None, cursor: str = "", limit: int = 100
 ) -> Page[Run]:
     """Runs newest first, of one agent where one is named."""
-    before = identifier(cursor) if cursor else ""
+    before = issued(cursor, "run")
     scope = actor.scope if actor.bound else None
     if agent is not None:
         scope = (await stacks.agent(world, actor, agent))[0]

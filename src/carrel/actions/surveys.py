@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from carrel.actions.lineages import classes_of, lineages_of
-from carrel.actions.records import Page, find_named
+from carrel.actions.records import PREFIXES, Page, find_named, issued
 from carrel.actions.rules import rules_of
 from carrel.core.access import Actor
 from carrel.core.agent import of_template
@@ -47,6 +47,7 @@ async def agents(
     link = ""
     if template is not None:
         link = of_template((await find_named(world, actor.tenant, Noun.TEMPLATE, template)).id)
+    issued(cursor, PREFIXES[Noun.AGENT])
     wanted, found = starts.casefold(), list[Record]()
     at_once = _AT_ONCE if wanted else limit + 1
     while some := await world.records.list(

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from carrel.actions.records import Page, became, commit_changes, each, find, insist
+from carrel.actions.records import Page, became, commit_changes, each, find, insist, issued
 from carrel.actions.records import page as records_page
 from carrel.core.access import Actor
 from carrel.core.delivery import Attempt, Delivery
@@ -68,8 +68,7 @@ async def listing(
     world: World, actor: Actor, *, cursor: str = "", limit: int = 100
 ) -> Page[Record]:
     _unconfined(actor)
-    after = identifier(cursor) if cursor else ""
-    return await records_page(world, actor.tenant, Noun.WEBHOOK, cursor=after, limit=limit)
+    return await records_page(world, actor.tenant, Noun.WEBHOOK, cursor=cursor, limit=limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,7 @@ async def deliveries(
 ) -> Page[Logged]:
     """What was or will be posted, newest first, with every attempt. Raises Missing."""
     webhook = await get(world, actor, id)
-    before = identifier(cursor) if cursor else ""
+    before = issued(cursor, "msg")
     found = await world.deliveries.list(webhook.tenant, webhook.id, before=before, limit=limit + 1)
     more = len(found) > limit
     return Page(found[:limit], found[limit - 1][0].id if more else None)

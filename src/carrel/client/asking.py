@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -19,6 +20,7 @@ from carrel.client.errors import (
     CarrelError,
     Garbled,
     Malformed,
+    Overdue,
     Unreachable,
     kind_of,
 )
@@ -67,6 +69,8 @@ def written(request: Send) -> Steps[httpx.Response]:
 def answered(request: Send) -> Steps[httpx.Response]:
     """The answer, if it is a good one (304 is). Raises CarrelError."""
     again = request.method == "GET" or _KEY in request.headers
+    began = time.monotonic()
+    request = replace(request, began=began)
     attempt = 1
     while True:
         found, asked = yield from _attempt(request)
@@ -75,7 +79,10 @@ def answered(request: Send) -> Steps[httpx.Response]:
         wait = _wait(attempt, asked)
         if not again or asked is None or attempt == TRIES or wait > LONGEST_WAIT:
             raise found
-        yield Pause(wait)
+        try:
+            yield Pause(wait, began)
+        except Overdue:
+            raise found from None
         attempt += 1
 
 

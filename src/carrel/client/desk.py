@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 
 import httpx
 
+from carrel.client.bounds import Bounds
 from carrel.client.directory import Watch
 from carrel.client.driving import Awaiting, Blocking, Driver, Noun, Steps, operation
 from carrel.client.errors import Malformed
@@ -18,6 +19,10 @@ from carrel.client.runs import Run, found, started
 
 TIMEOUT: Final = 30.0
 """Seconds that a server may let one wait, for a connection or for the next bytes of an answer."""
+DEADLINE: Final = 300.0
+"""Seconds until an answer has to be there as a whole, tries and pauses included."""
+MOST: Final = 2**30
+"""Bytes of an answer: far more than a workspace holds that anybody would read."""
 
 _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
 
@@ -80,11 +85,14 @@ class Client(Desk[Blocking]):
         token: str,
         *,
         timeout: float = TIMEOUT,
+        deadline: float = DEADLINE,
+        max_answer_bytes: int = MOST,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        server, how = _how(url, token, timeout)
+        server, how = _how(url, token)
+        bounds = Bounds(timeout, deadline, max_answer_bytes)
         self._http = httpx.Client(**how, transport=transport)
-        super().__init__(Blocking(self._http), server)
+        super().__init__(Blocking(self._http, bounds), server)
 
     def close(self) -> None:
         self._http.close()
@@ -105,11 +113,14 @@ class AsyncClient(Desk[Awaiting]):
         token: str,
         *,
         timeout: float = TIMEOUT,
+        deadline: float = DEADLINE,
+        max_answer_bytes: int = MOST,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        server, how = _how(url, token, timeout)
+        server, how = _how(url, token)
+        bounds = Bounds(timeout, deadline, max_answer_bytes)
         self._http = httpx.AsyncClient(**how, transport=transport)
-        super().__init__(Awaiting(self._http), server)
+        super().__init__(Awaiting(self._http, bounds), server)
 
     async def aclose(self) -> None:
         await self._http.aclose()
@@ -121,7 +132,7 @@ class AsyncClient(Desk[Awaiting]):
         await self.aclose()
 
 
-def _how(url: str, token: str, timeout: float) -> tuple[str, dict[str, Any]]:
+def _how(url: str, token: str) -> tuple[str, dict[str, Any]]:
     """The server's address as one may show it, and the arguments of httpx's clients."""
     try:
         parsed = httpx.URL(url)
@@ -133,4 +144,4 @@ def _how(url: str, token: str, timeout: float) -> tuple[str, dict[str, Any]]:
         raise Malformed("a token is needed, of visible ASCII characters")
     shown = str(parsed.copy_with(userinfo=b"", query=None, fragment=None)).rstrip("/")
     headers = {"Authorization": f"Bearer {token}", "User-Agent": "carrel-client"}
-    return shown, {"base_url": parsed, "headers": headers, "timeout": timeout}
+    return shown, {"base_url": parsed, "headers": headers | {"Accept-Encoding": "gzip"}}

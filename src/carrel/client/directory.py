@@ -56,7 +56,10 @@ class Place:
     @classmethod
     def at(cls, directory: str | os.PathLike[str]) -> Place:
         """Raises Unfit for what cannot be replaced as a whole."""
-        target = os.path.realpath(directory)
+        try:
+            target = os.path.realpath(directory)
+        except ValueError:
+            raise Unfit(f"{os.fspath(directory)!a} is no name of a directory") from None
         parent, name = os.path.split(target)
         if not name or os.path.ismount(target):
             raise Unfit(f"{target} is a mount point; choose a directory within it")

@@ -15,6 +15,8 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, ove
 
 import httpx
 
+from carrel.client.bounds import Bounds, Lines
+
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
@@ -28,6 +30,8 @@ class Send:
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
+    began: float | None = None
+    """When the answer was first asked for, by the clock of ``time.monotonic``."""
 
     def arguments(self) -> dict[str, Any]:
         """As both clients of httpx take them."""
@@ -41,6 +45,8 @@ class Send:
 @dataclass(frozen=True, slots=True)
 class Pause:
     seconds: float
+    began: float | None = None
+    """As that of the request that is to be sent again, if it waits for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +69,10 @@ def done(call: Callable[[], Result]) -> Steps[Result]:
 class Blocking:
     """Does each step in the thread that asks."""
 
-    def __init__(self, http: httpx.Client) -> None:
+    def __init__(self, http: httpx.Client, bounds: Bounds) -> None:
         self.http = http
+        self._bounds = bounds
+        self._lines = Lines()
 
     def drive(self, steps: Steps[Result]) -> Result:
         try:
@@ -84,18 +92,34 @@ class Blocking:
     def _do(self, step: Step) -> Any:
         match step:
             case Send():
-                return self.http.request(**step.arguments())
-            case Pause(seconds):
+                return self._answer(step)
+            case Pause(seconds, began):
+                self._bounds.allow(seconds, began)
                 return time.sleep(seconds)
             case Work(call):
                 return call()
+
+    def _answer(self, step: Send) -> httpx.Response:
+        left = self._bounds.left(step.began)
+        asked = step.arguments() | self._bounds.within(left) | self._lines.traced()
+        try:
+            with self._lines.cut_after(left), self.http.stream(**asked) as coming:
+                taking = self._bounds.taking(coming)
+                for piece in coming.iter_bytes():
+                    taking.add(piece)
+                    self._bounds.left(step.began)
+                return taking.whole()
+        except httpx.TransportError:
+            self._bounds.left(step.began)  # The line was cut, or one wait took all that was left.
+            raise
 
 
 class Awaiting:
     """Does each step without holding up the event loop; what blocks goes to a thread."""
 
-    def __init__(self, http: httpx.AsyncClient) -> None:
+    def __init__(self, http: httpx.AsyncClient, bounds: Bounds) -> None:
         self.http = http
+        self._bounds = bounds
 
     async def drive(self, steps: Steps[Result]) -> Result:
         try:
@@ -115,11 +139,27 @@ class Awaiting:
     async def _do(self, step: Step) -> Any:
         match step:
             case Send():
-                return await self.http.request(**step.arguments())
-            case Pause(seconds):
+                return await self._answer(step)
+            case Pause(seconds, began):
+                self._bounds.allow(seconds, began)
                 return await asyncio.sleep(seconds)
             case Work(call):
                 return await _in_thread(call)
+
+    async def _answer(self, step: Send) -> httpx.Response:
+        left = self._bounds.left(step.began)
+        asked = step.arguments() | self._bounds.within(left)
+        try:
+            async with asyncio.timeout(left), self.http.stream(**asked) as coming:
+                taking = self._bounds.taking(coming)
+                async for piece in coming.aiter_bytes():
+                    taking.add(piece)
+                return taking.whole()
+        except (TimeoutError, httpx.TransportError) as problem:
+            self._bounds.left(step.began)
+            if isinstance(problem, TimeoutError):
+                raise self._bounds.overdue() from None
+            raise
 
 
 async def _in_thread(call: Callable[[], Any]) -> Any:

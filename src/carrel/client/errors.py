@@ -30,12 +30,20 @@ class Unreachable(CarrelError):
     """No answer came, however often it was asked for."""
 
 
+class Overdue(Unreachable):
+    """The answer was not there as a whole when the client's deadline was over."""
+
+
 class Failed(CarrelError):
     """The server could not do it, through no fault of the request (5xx, 429)."""
 
 
 class Garbled(CarrelError):
     """What came as an answer is not one that a server of Carrel gives."""
+
+
+class Oversized(CarrelError):
+    """The answer is larger than this client takes; the rest of it was not read."""
 
 
 class Refused(CarrelError):

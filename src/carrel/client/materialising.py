@@ -16,8 +16,8 @@ import httpx
 from carrel.client.asking import answered, at, decoded
 from carrel.client.directory import Lock, Place, Watch
 from carrel.client.driving import Pause, Send, Steps, done
-from carrel.client.errors import CarrelError, Garbled, Incomplete, Occupied
-from carrel.client.paths import Clash, refuse_unsafe
+from carrel.client.errors import CarrelError, Garbled, Incomplete, NotOurs, Occupied
+from carrel.client.paths import STATE, Clash, refuse_unsafe
 from carrel.client.reading import digest, is_intact
 
 PATIENCE: Final = 120.0
@@ -25,6 +25,7 @@ PATIENCE: Final = 120.0
 
 _POLL: Final = 0.05
 _FORMAT: Final = 1
+_AGENT: Final = "Carrel-Agent"
 _ETAG: Final = re.compile(r'(?:W/)?"[\x21\x23-\x7e]*"')
 
 
@@ -56,6 +57,9 @@ class State:
     format: int
     server: str
     agent: str
+    """As the caller named it: by id or by slug."""
+    agent_id: str | None
+    """As the server named it, None where it did not."""
     etag: str | None
     fingerprint: str
     files: Mapping[str, str]
@@ -63,16 +67,18 @@ class State:
     """What the server could not give and the caller did without."""
 
     @classmethod
-    def parsed(cls, noted: bytes | None) -> State | None:
-        """None where nothing is noted, or nothing that can be relied on."""
+    def parsed(cls, noted: bytes) -> State | None:
+        """None for what no call of ours has noted."""
         try:
-            state = cls(**json.loads(noted or b""))
-            known = state.format == _FORMAT and fingerprint_of(state.files) == state.fingerprint
-            known &= state.etag is None or _ETAG.fullmatch(state.etag) is not None
-            known &= isinstance(state.unavailable, dict)
+            state = cls(**json.loads(noted))
+            ours = state.format == _FORMAT and fingerprint_of(state.files) == state.fingerprint
+            ours &= state.etag is None or _ETAG.fullmatch(state.etag) is not None
+            ours &= isinstance(state.unavailable, dict)
+            ours &= isinstance(state.server, str) and isinstance(state.agent, str)
+            ours &= isinstance(state.agent_id, str | None)
         except (ValueError, TypeError, AttributeError, RecursionError):
             return None
-        return state if known else None
+        return state if ours else None
 
     def encoded(self) -> bytes:
         return json.dumps(asdict(self), ensure_ascii=False, indent=1).encode() + b"\n"
@@ -99,8 +105,9 @@ class Wish:
     tolerate: Collection[str] = ()
     watch: Watch | None = None
 
-    def knows(self, state: State | None) -> bool:
-        return state is not None and (state.server, state.agent) == (self.server, self.agent)
+    def knows(self, state: State) -> bool:
+        """Whether the directory was made for whom this call names, as far as names tell."""
+        return state.server == self.server and self.agent in {state.agent, state.agent_id}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +117,7 @@ class Served:
     contents: Mapping[str, bytes]
     unavailable: Mapping[str, str]
     etag: str | None
+    agent_id: str | None
 
     def state(self, wish: Wish) -> State:
         files = {path: digest(content) for path, content in sorted(self.contents.items())}
@@ -117,6 +125,7 @@ class Served:
             format=_FORMAT,
             server=wish.server,
             agent=wish.agent,
+            agent_id=self.agent_id,
             # What is mended on the server need not change the etag: ask for all again.
             etag=None if self.unavailable else self.etag,
             fingerprint=fingerprint_of(files),
@@ -138,18 +147,47 @@ def materialise(directory: str | os.PathLike[str], wish: Wish) -> Steps[Material
     try:
         yield from _hold(place, lock)
         yield from done(place.recover)
-        state = State.parsed((yield from done(place.known)))
-        known = state if wish.knows(state) else None
+        known = yield from done(lambda: _known(place, wish))
         try:
-            return (yield from _freshened(place, wish, known))
+            answer = yield from _answer(place, wish, known)
         except (CarrelError, OSError) as problem:
-            if not wish.stale_ok or known is None or not (yield from _intact(place, known)):
-                raise
-            if not set(known.unavailable) <= set(wish.tolerate):
-                raise Incomplete(known.unavailable) from problem
-            return replace(known.result(place, changed=False), stale=True, problem=problem)
+            return (yield from _fallen_back(place, wish, known, problem))
+        known = known if known is not None and _of_same_agent(answer, known) else None
+        try:
+            return (yield from _settled(place, wish, known, answer))
+        except (CarrelError, OSError) as problem:
+            return (yield from _fallen_back(place, wish, known, problem))
     finally:
         lock.close()
+
+
+def _known(place: Place, wish: Wish) -> State | None:
+    """What an earlier call noted, if it was for the same agent by name. Raises NotOurs."""
+    noted = place.known()
+    if noted is None:
+        return None
+    state = State.parsed(noted)
+    if state is None:
+        at = os.path.join(place.target, STATE)
+        raise NotOurs(f"{at} was not written by materialising: its directory is left alone")
+    return state if wish.knows(state) else None
+
+
+def _of_same_agent(answer: httpx.Response, known: State) -> bool:
+    """Unless the server says that the name is another agent's now."""
+    said = answer.headers.get(_AGENT)
+    return said is None or said == known.agent_id
+
+
+def _fallen_back(
+    place: Place, wish: Wish, known: State | None, problem: Exception
+) -> Steps[Materialised]:
+    """What is there, where the caller is content with that. Raises the problem."""
+    if not wish.stale_ok or known is None or not (yield from _intact(place, known)):
+        raise problem
+    if not set(known.unavailable) <= set(wish.tolerate):
+        raise Incomplete(known.unavailable) from problem
+    return replace(known.result(place, changed=False), stale=True, problem=problem)
 
 
 def _hold(place: Place, lock: Lock) -> Steps[None]:
@@ -164,12 +202,20 @@ def _intact(place: Place, state: State) -> Steps[bool]:
     return (yield from done(lambda: is_intact(place.target, state.files)))
 
 
-def _freshened(place: Place, wish: Wish, known: State | None) -> Steps[Materialised]:
+def _answer(place: Place, wish: Wish, known: State | None) -> Steps[httpx.Response]:
+    """The listing, or that it is what lies in the directory, untouched (304)."""
     answer = yield from _listing(wish.agent, known.etag if known else None)
     if answer.status_code == 304 and known is not None:
-        if (yield from _intact(place, known)):
-            return known.result(place, changed=False)
-        answer = yield from _listing(wish.agent, None)
+        same = _of_same_agent(answer, known) and (yield from _intact(place, known))
+        return answer if same else (yield from _listing(wish.agent, None))
+    return answer
+
+
+def _settled(
+    place: Place, wish: Wish, known: State | None, answer: httpx.Response
+) -> Steps[Materialised]:
+    if answer.status_code == 304 and known is not None:
+        return known.result(place, changed=False)
     served = yield from done(lambda: checked(answer, wish.tolerate, place.clash))
     state = yield from done(lambda: served.state(wish))
     same = known is not None and known.fingerprint == state.fingerprint
@@ -203,7 +249,8 @@ def checked(answer: httpx.Response, tolerate: Collection[str], clash: Clash) -> 
             unavailable[row["path"]] = str(row.get("error") or "its content is not text")
     if missing := {path: why for path, why in unavailable.items() if path not in tolerate}:
         raise Incomplete(missing)
-    return Served(contents, unavailable, answer.headers.get("ETag"))
+    head = answer.headers
+    return Served(contents, unavailable, head.get("ETag"), head.get(_AGENT))
 
 
 def _rows(listing: Any) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from carrel.core.classes import Classes, FileClass
 from carrel.core.errors import Malformed
-from carrel.core.names import Digest, Moment, Path
+from carrel.core.names import Digest, Moment, Path, digest
 from carrel.core.tree import Blob, Entry, Head, Tree
 
 DEFAULTS: Final = "defaults"
@@ -53,7 +53,7 @@ class AgentFile(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        return f"{prefix_of(self.tenant)}{self.agent}/workspace/{self.path}"
+        return f"{agent_prefix(self.tenant, self.agent)}{self.path}"
 
 
 class TemplateFile(Struct, frozen=True):
@@ -65,7 +65,7 @@ class TemplateFile(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        return f"{prefix_of(self.tenant)}_catalog/{self.template}/workspace/{self.path}"
+        return f"{template_prefix(self.tenant, self.template)}{self.path}"
 
 
 class ReviewedFile(Struct, frozen=True):
@@ -90,10 +90,26 @@ def prefix_of(tenant: str) -> str:
     return f"tenants/{tenant}/agents/"
 
 
+def agent_prefix(tenant: str, agent: str) -> str:
+    """What all keys of an agent's own files begin with."""
+    return f"{prefix_of(tenant)}{agent}/workspace/"
+
+
+def template_prefix(tenant: str, template: str) -> str:
+    """The same of a template's or the defaults' files, without what was reviewed."""
+    return f"{prefix_of(tenant)}_catalog/{template}/workspace/"
+
+
+def reviewed(plan: Plan) -> Digest:
+    """What tells which reviewed files a plan holds: others may want the same of them."""
+    keys = sorted(key for key in plan if isinstance(parse(key), ReviewedFile))
+    return digest("\n".join(keys).encode())
+
+
 def parse(text: str) -> Key | None:
     """The key that is written so; None for what is none of ours."""
-    agent, template, reviewed = (form.fullmatch(text) for form in _FORMS)
-    found = agent or template or reviewed
+    agent, template, version = (form.fullmatch(text) for form in _FORMS)
+    found = agent or template or version
     if found is None:
         return None
     try:
@@ -106,9 +122,9 @@ def parse(text: str) -> Key | None:
     elif template:
         key = TemplateFile(template["tenant"], template["template"], path)
     else:
-        assert reviewed
-        digest = Digest(reviewed["digest"])
-        key = ReviewedFile(reviewed["tenant"], reviewed["template"], path, digest)
+        assert version
+        name = Digest(version["digest"])
+        key = ReviewedFile(version["tenant"], version["template"], path, name)
     return key if key.text == text else None
 
 

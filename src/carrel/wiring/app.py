@@ -6,7 +6,7 @@ import asyncio
 import gc
 import hmac
 import signal
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from types import FrameType
 from typing import Any, Final
@@ -85,19 +85,31 @@ def endpoints(settings: Settings) -> tuple[Endpoint, ...]:
 
 
 def authenticator(world: World, settings: Settings) -> Callable[[Headers], Any]:
-    platform = credentials.hash_of(settings.platform_token) if settings.platform_token else ""
-    issuer = issuer_of(settings)
+    of_token = _by_token(world, settings)
 
     async def authenticate(headers: Headers) -> Actor:
-        """By the Authorization, else by a service's own lane of x-api-key and x-tenant-id."""
-        key = headers.get(b"x-api-key")
+        """By the Authorization, else by a service's own lane of x-api-key and x-tenant-id.
+
+        A service that names its tenant in vain is not asked for another key: it contradicts itself.
+        """
+        key, named = headers.get(b"x-api-key"), headers.get(b"x-tenant-id")
+        tenant = (named or b"").decode("latin-1").strip()
         try:
-            return await of_token(_token(headers.get(b"authorization", b"")))
+            actor = await of_token(_token(headers.get(b"authorization", b"")))
         except Unauthenticated:
             if key is None:
                 raise
-        tenant = headers.get(b"x-tenant-id", b"").decode("latin-1").strip()
-        return await credentials.authenticate_service(world, key.decode("latin-1"), tenant)
+            return await credentials.authenticate_service(world, key.decode("latin-1"), tenant)
+        if named is not None:
+            await credentials.refuse_contradiction(world, actor, tenant)
+        return actor
+
+    return authenticate
+
+
+def _by_token(world: World, settings: Settings) -> Callable[[str], Awaitable[Actor]]:
+    platform = credentials.hash_of(settings.platform_token) if settings.platform_token else ""
+    issuer = issuer_of(settings)
 
     async def of_token(token: str) -> Actor:
         if not token:
@@ -108,7 +120,7 @@ def authenticator(world: World, settings: Settings) -> Callable[[Headers], Any]:
             return await oidc.person_of(world, issuer, token)
         return await credentials.authenticate(world, token)
 
-    return authenticate
+    return of_token
 
 
 def _token(header: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path as File
 from urllib.parse import unquote, urlsplit
 
@@ -23,23 +24,44 @@ _FORMS = "must be file:///… or s3://bucket/prefix"
 
 def depot_at(settings: Settings, url: str) -> Depot:
     """A place by its address; a plain path is a directory. Raises Unusable."""
-    parts = urlsplit(url)
-    if "://" not in url:
-        return FolderDepot(File(url).expanduser().absolute())
-    if parts.scheme == "file" and parts.path.strip("/") and not parts.netloc:
-        return FolderDepot(File(unquote(parts.path)))
-    if parts.scheme != "s3" or not parts.netloc:
-        raise Unusable(f"the place of a catalog {_FORMS}")
+    place = _place(url)
+    if isinstance(place, File):
+        return FolderDepot(place)
     from carrel.adapters.s3 import S3Depot  # noqa: PLC0415 - only where it is used
 
+    bucket, prefix = place
     return S3Depot.open(
-        parts.netloc,
-        parts.path.strip("/"),
+        bucket,
+        prefix,
         endpoint=settings.s3_endpoint or None,
         region=settings.s3_region or None,
         access_key=settings.s3_access_key or None,
         secret_key=settings.s3_secret_key or None,
     )
+
+
+def _place(url: str) -> File | tuple[str, str]:
+    """A directory, or a bucket and the prefix within it. Raises Unusable."""
+    parts = urlsplit(url)
+    if "\0" not in unquote(url):
+        if "://" not in url:
+            return File(url).expanduser().absolute()
+        if parts.scheme == "file" and parts.path.strip("/") and not parts.netloc:
+            return File(unquote(parts.path))
+        if parts.scheme == "s3" and parts.netloc:
+            return parts.netloc, parts.path.strip("/")
+    raise Unusable(f"the place of a catalog {_FORMS}")
+
+
+def is_same_place(one: str, other: str) -> bool:
+    """Whether two addresses are of one place, however each is spelt."""
+    here, there = _place(one), _place(other)
+    if not isinstance(here, File) or not isinstance(there, File):
+        return here == there
+    with suppress(OSError):
+        if here.samefile(there):
+            return True
+    return here.resolve() == there.resolve()
 
 
 def kept_depot(settings: Settings) -> Depot | None:
@@ -74,7 +96,9 @@ async def export_catalog(
     """
     with explained(opened.settings):
         depot = depot_at(opened.settings, place)
-    if place != opened.settings.catalog_url:
+        kept = opened.settings.catalog_url
+        shared = bool(kept) and await asyncio.to_thread(is_same_place, place, kept)
+    if not shared:
         return await export(opened.world, depot, only=only, adopt=adopt, watch=watch)
     turn = turn_of(opened.settings)
     if not await turn.take():

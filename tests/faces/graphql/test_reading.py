@@ -67,6 +67,7 @@ async def test_agents_are_paged_filtered_and_found_by_how_they_start(
     assert (await told(owner, following))["agents"]["items"] == [{"slug": "marco"}]
     assert await refused(owner, '{ agents(templateId: "none") { next } }') == "NOT_FOUND"
     assert await refused(owner, '{ agents(after: "\\u0000") { next } }') == "BAD_USER_INPUT"
+    assert await refused(owner, '{ agents(after: "zzz") { next } }') == "BAD_USER_INPUT"
 
 
 async def test_an_agent_is_found_by_id_and_by_slug(owner: httpx.AsyncClient, desk: Scene) -> None:

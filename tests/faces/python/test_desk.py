@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path as File
+from typing import Any
 
 import pytest
 
@@ -210,6 +211,25 @@ async def test_words_that_are_none_are_refused(desk: Carrel) -> None:
         await run.finish("finished")
     with pytest.raises(carrel.Malformed):
         await desk.policy.put(Policy(limits=Limits(max_files=0)))
+
+
+async def test_a_field_that_there_is_not_is_refused_by_name(desk: Carrel) -> None:
+    await desk.templates.create("calm")
+    await desk.agents.create("ada", template="calm")
+    [owner] = await desk.people.list()
+    before = (await desk.agents.get("ada"), await desk.templates.get("calm"))
+    changes: list[Any] = [
+        lambda **fields: desk.agents.change("ada", **fields),
+        lambda **fields: desk.templates.change("calm", **fields),
+        lambda **fields: desk.people.change(owner.id, **fields),
+    ]
+    for change in changes:
+        with pytest.raises(TypeError, match="there is no field 'foo'"):
+            await change(name="Other", foo=1)
+    with pytest.raises(TypeError, match="there is no field 'subject'"):
+        await changes[2](subject="somebody")
+    assert (await desk.agents.get("ada"), await desk.templates.get("calm")) == before
+    assert await desk.people.list() == (owner,)
 
 
 async def test_people_and_keys_come_and_go(desk: Carrel) -> None:

@@ -39,6 +39,11 @@ async def statuses(here: Whole, headers: dict[str, str]) -> set[int]:
         (await nobody.post(URL, json=LIST, headers=headers)).status_code,
         (await nobody.get(FILES, headers=headers)).status_code,
         (await nobody.get("/v1/defaults/files", headers=headers)).status_code,
+        (
+            await nobody.post(
+                "/graphql", json={"query": "{ me { tenant { slug } } }"}, headers=headers
+            )
+        ).status_code,
     }
 
 
@@ -54,6 +59,22 @@ async def test_a_services_key_goes_by_itself_beside_its_own_tenant(here: Whole) 
     assert await statuses(here, {"x-api-key": key}) == {401}
     assert await statuses(here, {"x-api-key": "", "x-tenant-id": mine}) == {401}
     assert await statuses(here, {"x-api-key": "wrong", "x-tenant-id": mine}) == {401}
+
+
+async def test_a_service_that_contradicts_its_own_key_is_refused_as_in_its_lane(
+    here: Whole,
+) -> None:
+    owner, other = await here.owner(), await here.owner("globex")
+    machine, stranger = await here.key(owner), await here.key(other)
+    mine, theirs = [(await actor_of(here, who)).tenant for who in (owner, other)]
+    bearer = {"Authorization": machine.headers["Authorization"]}
+    for tenant in (mine, "acme"):
+        assert await statuses(here, {**bearer, "x-tenant-id": tenant}) == {200}
+    for tenant in (theirs, "globex", "", "ACME", "nobody", "\x00"):
+        assert await statuses(here, {**bearer, "x-tenant-id": tenant}) == {401}, tenant
+    lane = {"x-api-key": token_of(stranger), "x-tenant-id": "globex"}
+    assert await statuses(here, lane) == {200}
+    assert await statuses(here, {**bearer, **lane}) == {401}
 
 
 async def test_the_keys_of_people_and_agents_do_not_go_in_that_lane(here: Whole) -> None:

@@ -141,6 +141,27 @@ async def test_a_page_that_cannot_be_is_400(owner: httpx.AsyncClient) -> None:
         assert (await owner.get(f"/v1/people?{query}")).status_code == 400, query
 
 
+LISTS = ("people", "keys", "agents", "templates", "secrets")
+
+
+async def test_a_cursor_that_no_page_gave_out_is_400_by_name(owner: httpx.AsyncClient) -> None:
+    for name in LISTS:
+        wrong = ["-zzz", "_", "."] if name == "secrets" else ["zzz", "0", "per", "foo_" + "0" * 24]
+        for cursor in wrong:
+            answer = await owner.get(f"/v1/{name}?cursor={cursor}")
+            assert answer.status_code == 400, (name, cursor)
+            assert "cursor" in answer.json()["message"], answer.text
+
+
+async def test_a_page_goes_on_after_the_last_of_it_is_gone(owner: httpx.AsyncClient) -> None:
+    for number in range(3):
+        await person(owner, email=f"bob{number}@example.org")
+    first = (await owner.get("/v1/people?limit=3")).json()
+    assert (await owner.delete(f"/v1/people/{first['next']}")).status_code == 204
+    rest = await owner.get(f"/v1/people?limit=3&cursor={first['next']}")
+    assert (rest.status_code, len(rest.json()["items"])) == (200, 1)
+
+
 async def test_what_is_sent_twice_with_one_key_is_done_once(owner: httpx.AsyncClient) -> None:
     key = {"Idempotency-Key": "abc"}
     first = await owner.post("/v1/people", json=BOB, headers=key)

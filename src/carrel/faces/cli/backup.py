@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.faces.cli.terminal import answer, run, size, store_options, watching
+from carrel.faces.cli.terminal import Name, answer, run, size, store_options, watching
 
 if TYPE_CHECKING:
     from carrel.actions.backups import Backup
 
 
 @click.command()
-@click.argument("file", type=click.Path(dir_okay=False, path_type=File))
+@click.argument("file", type=Name(dir_okay=False, path_type=File))
 @store_options
 def backup(file: File, as_json: bool, **given: Any) -> None:
     """Write the whole store to one file.

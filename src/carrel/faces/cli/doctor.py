@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.faces.cli.terminal import FAILED, answer, run, store_options, watching
+from carrel.faces.cli.terminal import FAILED, Name, answer, run, store_options, watching
 
 if TYPE_CHECKING:
     from carrel.core.finding import Findings
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @store_options
 @click.option(
     "--backup",
-    type=click.Path(exists=True, dir_okay=False, path_type=File),
+    type=Name(exists=True, dir_okay=False, path_type=File),
     help="Examine a backup instead of the store.",
 )
 @click.option("--strict", is_flag=True, help="Fail for warnings too.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.faces.cli.terminal import answer, run, server_options, watching
+from carrel.faces.cli.terminal import Name, answer, run, server_options, watching
 
 if TYPE_CHECKING:
     from carrel.client import Materialised
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("agent")
-@click.argument("dir", type=click.Path(file_okay=False, resolve_path=True, path_type=File))
+@click.argument("dir", type=Name(file_okay=False, resolve_path=True, path_type=File))
 @server_options
 @click.option("--stale-ok", is_flag=True, help="If it fails, be content with what is there.")
 def pull(agent: str, dir: File, as_json: bool, stale_ok: bool, **given: Any) -> None:

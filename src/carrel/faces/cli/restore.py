@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.faces.cli.terminal import FAILED, answer, run, store_options, watching
+from carrel.faces.cli.terminal import FAILED, Name, answer, run, store_options, watching
 
 if TYPE_CHECKING:
     from carrel.actions.archives import Manifest
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=File))
+@click.argument("file", type=Name(exists=True, dir_okay=False, path_type=File))
 @store_options
 def restore(file: File, as_json: bool, **given: Any) -> None:
     """Fill an empty store from a backup.

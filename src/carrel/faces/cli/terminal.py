@@ -17,6 +17,16 @@ FAILED = 1
 """The exit code of a command that found something wrong, or could not do its work."""
 
 
+class Name(click.Path):
+    """The name of a file or directory; what no system could take for one is a mistake in usage."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except ValueError:
+            self.fail(f"{value!a} is no name of a file or directory", param, ctx)
+
+
 def store_options(command: Command) -> Command:
     """Options of every command that works on a store; what is not given comes from settings."""
     command = click.option("--data", help="Directory for the database, bytes and keys.")(command)

@@ -12,7 +12,7 @@ from carrel.actions.agents import NewAgent
 from carrel.actions.records import Page
 from carrel.core.agent import facts
 from carrel.core.record import Record
-from carrel.faces.python.seat import Noun, every, when
+from carrel.faces.python.seat import Noun, every, only, when
 
 
 class Named(TypedDict, total=False):
@@ -97,7 +97,7 @@ class Templates(Noun):
 
     async def change(self, which: str, /, **fields: Unpack[Named]) -> Template:
         """Give one, by id or slug, another slug or name; agents go on following it."""
-        given: dict[str, Any] = {**fields}
+        given = only(fields, Named)
         return _template(await templates.patch(self._world, self._actor, which, given))
 
     async def delete(self, name: str) -> None:
@@ -128,7 +128,7 @@ class Agents(Noun):
 
     async def change(self, which: str, /, **fields: Unpack[Fields]) -> Agent:
         """Change what is named, and with it the files that follow from it; None clears."""
-        given = {_WIRE[field]: value for field, value in fields.items()}
+        given = {_WIRE[field]: value for field, value in only(fields, Fields).items()}
         return _agent(await agents.patch(self._world, self._actor, which, given))
 
     async def delete(self, name: str) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 from carrel.actions import people
 from carrel.actions.people import Profile
 from carrel.actions.records import Page
 from carrel.core.access import Role
 from carrel.core.record import Record
-from carrel.faces.python.seat import Noun, every, one_of, when
+from carrel.faces.python.seat import Noun, every, one_of, only, when
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class People(Noun):
 
     async def change(self, id: str, **fields: Unpack[Fields]) -> Person:
         """Change what is named; None clears what may be absent. The last owner stays one."""
-        given: dict[str, Any] = {**fields}
+        given = only(fields, Fields)
         if "role" in given:
             given["role"] = one_of(Role, given["role"], "role")
         return _person(await people.patch(self._world, self._actor, id, given))

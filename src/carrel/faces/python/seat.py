@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
 from carrel.actions.records import Page
@@ -55,6 +55,15 @@ def one_of(kind: Callable[[str], Choice], text: str, what: str) -> Choice:
         return kind(text)
     except ValueError:
         raise Malformed(f"{text!r} is not a {what}") from None
+
+
+def only(fields: Mapping[str, Any], known: type) -> dict[str, Any]:
+    """Raises TypeError for a field that there is not, as a function does for an argument."""
+    for name in fields:
+        if name not in known.__annotations__:
+            can_be = ", ".join(known.__annotations__)
+            raise TypeError(f"there is no field {name!r} to change: it can be {can_be}")
+    return dict(fields)
 
 
 async def every(page: Callable[[str, int], Awaitable[Page[Record]]]) -> list[Record]:

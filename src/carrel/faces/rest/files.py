@@ -15,7 +15,7 @@ from carrel.core.access import Permission
 from carrel.core.compose import File
 from carrel.core.edit import entity_tags, parse_condition
 from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Stale, Taken, TooLarge
-from carrel.core.names import Path, Scope, Stack, wire_path
+from carrel.core.names import Kind, Path, Scope, Stack, wire_path
 from carrel.faces.rest.answer import JSON_TYPE, Answer, encode
 from carrel.faces.rest.encoded import ENCODED, ROWS, Pieces
 from carrel.faces.rest.endpoint import (
@@ -186,7 +186,7 @@ def _listing(place: Place) -> Endpoint:
         answers={200: Files if place.wire else LayeredFiles, 304: None},
         refuses=() if place.wire else (Missing,),
         headers=(IF_NONE_MATCH,),
-        gives=("ETag",),
+        gives=("ETag", "Carrel-Agent") if place.name == "agents" else ("ETag",),
         **place.facts("list"),
     )
     async def listing(call: Asked) -> Answer:
@@ -196,12 +196,19 @@ def _listing(place: Place) -> Endpoint:
         form = "wire" if place.wire else f"content: {full and ('raw' if call.query.raw else 1)}"
         tag = await files.etag(call.world, stack, call.query.prefix, form)
         if matches(call, tag):
-            return unchanged(tag)
+            return _signed(unchanged(tag), stack)
         key = (stack[0].tenant, tag)
         body = await ENCODED.made(key, lambda: _listed(place, call, stack, full))
-        return file_answer(body, tag)
+        return _signed(file_answer(body, tag), stack)
 
     return listing
+
+
+def _signed(answer: Answer, stack: Stack) -> Answer:
+    """Say whose files these are by id: a slug may be another agent's tomorrow."""
+    if stack[0].kind is Kind.AGENT:
+        answer.headers.append((b"carrel-agent", stack[0].name.encode("latin-1")))
+    return answer
 
 
 async def _listed(

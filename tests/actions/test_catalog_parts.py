@@ -1,0 +1,86 @@
+"""Of a catalog that is kept up to date, no more is gone through than what a change concerns."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.actions.changes import BEGINNING, Town
+from tests.actions.test_catalog_follower import NOTE, fresh, note
+
+from carrel.actions import files, stacks
+from carrel.actions.catalog_follower import Follower
+from carrel.actions.files import Intent
+from carrel.adapters.memory import MemoryDepot
+from carrel.core.names import Digest, Path
+from carrel.ports import World
+
+pytestmark = pytest.mark.anyio
+
+Looks = list[str]
+
+
+class Watched(MemoryDepot):
+    """A place that tells what of it was looked through."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks: Looks = []
+
+    async def list(self, prefix: str) -> AsyncIterator[tuple[str, Digest | None]]:
+        self.looks.append(prefix)
+        async for found in super().list(prefix):
+            yield found
+
+    def looked(self) -> Looks:
+        looks, self.looks = self.looks, []
+        return sorted(looks)
+
+
+@pytest.fixture
+async def town(world: World) -> Town:
+    town = await Town(world).open()
+    for change in BEGINNING:
+        await town.happen(change)
+    return town
+
+
+async def test_only_the_files_of_what_changed_are_looked_through(town: Town) -> None:
+    depot, world, owner = Watched(), town.world, town.owners[1]
+    follower = Follower(world, depot)
+    await follower.catch_up()
+    depot.looked()
+    amy = await stacks.agent(world, owner, "amy")
+    layers = {
+        "amy/workspace/": amy[:1],
+        "_catalog/sales/workspace/": await stacks.template(world, owner, "sales"),
+        "_catalog/defaults/workspace/": await stacks.defaults(world, owner),
+    }
+    for prefix, stack in layers.items():
+        await files.put(world, stack, NOTE, prefix.encode(), owner, Intent())
+        assert (await follower.catch_up()).written > 0
+        assert depot.looked() == [f"tenants/acme-2/agents/{prefix}"]
+        assert depot.objects == await fresh(world)
+    for stack in layers.values():
+        await files.delete(world, stack, NOTE, owner, Intent())
+    assert (await follower.catch_up()).deleted == 3
+    assert depot.looked() == sorted(f"tenants/acme-2/agents/{prefix}" for prefix in layers)
+
+    guard = layers["_catalog/sales/workspace/"]
+    await files.put(world, guard, Path("GUARDRAILS.md"), b"newer", owner, Intent())
+    await follower.catch_up()
+    assert depot.looked() == ["tenants/acme-2/agents/"]
+    assert depot.objects == await fresh(world)
+
+
+async def test_many_changes_are_done_as_one(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("carrel.actions.catalog_follower._MOST_PARTS", 1)
+    depot, world, owner = Watched(), town.world, town.owners[1]
+    follower = Follower(world, depot)
+    await follower.catch_up()
+    depot.looked()
+    await note(world, owner, b"x")
+    await files.put(world, await stacks.defaults(world, owner), NOTE, b"y", owner, Intent())
+    await follower.catch_up()
+    assert depot.looked() == ["tenants/acme-2/agents/"]
+    assert depot.objects == await fresh(world)

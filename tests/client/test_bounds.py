@@ -1,0 +1,218 @@
+"""How long a server may take and how much it may send: past that, an error and nothing changed."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path as File
+
+import pytest
+from tests.client.scene import Hands, held, look
+from tests.e2e.servers import TOKEN, Live
+
+from carrel.client import (
+    AsyncClient,
+    Client,
+    Failed,
+    Garbled,
+    Malformed,
+    Overdue,
+    Oversized,
+    asking,
+)
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+Manner = Callable[[socket.socket, threading.Event], None]
+
+
+def trickling_head(line: socket.socket, over: threading.Event) -> None:
+    line.sendall(HEAD + b"X-Slow: ")
+    while not over.wait(0.02):
+        line.sendall(b"a")
+
+
+def trickling_body(line: socket.socket, over: threading.Event) -> None:
+    line.sendall(HEAD + b"Content-Length: 100000\r\n\r\n")
+    while not over.wait(0.02):
+        line.sendall(b" ")
+
+
+def silent(line: socket.socket, over: threading.Event) -> None:
+    over.wait()
+
+
+def endless(line: socket.socket, over: threading.Event) -> None:
+    line.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+    while not over.is_set():
+        line.sendall(b"1000\r\n" + b" " * 4096 + b"\r\n")
+
+
+def packed(line: socket.socket, over: threading.Event) -> None:
+    body = gzip.compress(b" " * 2**22)
+    line.sendall(HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+
+def announced(line: socket.socket, over: threading.Event) -> None:
+    line.sendall(HEAD + b"Content-Length: 99999999999\r\n\r\n")
+    over.wait()
+
+
+def packed_twice(line: socket.socket, over: threading.Event) -> None:
+    line.sendall(HEAD + b"Content-Encoding: gzip, gzip\r\nContent-Length: 0\r\n\r\n")
+
+
+def prompt(line: socket.socket, over: threading.Event) -> None:
+    line.sendall(HEAD + b'Content-Length: 13\r\n\r\n{"files": []}')
+
+
+SLOW = [trickling_head, trickling_body, silent]
+LARGE = [endless, packed, announced]
+
+
+@contextmanager
+def serving(manner: Manner) -> Iterator[str]:
+    """A server that answers every connection in this manner."""
+    over = threading.Event()
+    threads: list[threading.Thread] = []
+
+    def answer(line: socket.socket) -> None:
+        with line:
+            try:
+                line.recv(65536)
+                manner(line, over)
+            except OSError:
+                pass  # The client has had enough, which is what is wanted of it.
+
+    def accept() -> None:
+        while not over.is_set():
+            try:
+                line, _ = door.accept()
+            except OSError:
+                return
+            threads.append(threading.Thread(target=answer, args=(line,)))
+            threads[-1].start()
+
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        accepting = threading.Thread(target=accept)
+        accepting.start()
+        yield f"http://127.0.0.1:{door.getsockname()[1]}"
+        over.set()
+        door.shutdown(socket.SHUT_RDWR)
+        accepting.join()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("manner", SLOW)
+def test_an_answer_that_takes_too_long_is_given_up(manner: Manner, desk: File) -> None:
+    with serving(manner) as url, Client(url, TOKEN, deadline=0.3) as client:
+        began = time.monotonic()
+        with pytest.raises(Overdue, match=r"within 0\.3 s"):
+            client.materialise("ada", desk)
+        assert 0.3 <= time.monotonic() - began < 5
+        with pytest.raises(Overdue):
+            client.agent("ada").get("a.md")
+    assert not desk.exists()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("manner", SLOW)
+async def test_the_same_is_true_for_who_awaits(manner: Manner, desk: File) -> None:
+    with serving(manner) as url:
+        async with AsyncClient(url, TOKEN, deadline=0.3) as client:
+            began = time.monotonic()
+            with pytest.raises(Overdue):
+                await client.materialise("ada", desk)
+            assert 0.3 <= time.monotonic() - began < 5
+    assert not held(desk)
+
+
+@pytest.mark.parametrize("manner", LARGE)
+def test_an_answer_that_is_too_large_is_given_up(manner: Manner, desk: File) -> None:
+    with serving(manner) as url, Client(url, TOKEN, max_answer_bytes=100_000) as client:
+        with pytest.raises(Oversized, match="larger than 100000 bytes"):
+            client.materialise("ada", desk)
+        with pytest.raises(Oversized):
+            client.agent("ada").list()
+    assert not desk.exists()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("manner", LARGE)
+async def test_too_large_is_too_large_for_who_awaits(manner: Manner, desk: File) -> None:
+    with serving(manner) as url:
+        async with AsyncClient(url, TOKEN, max_answer_bytes=100_000) as client:
+            with pytest.raises(Oversized):
+                await client.materialise("ada", desk)
+    assert not held(desk)
+
+
+def test_what_is_packed_in_a_way_that_was_not_asked_for_is_not_unpacked(desk: File) -> None:
+    with serving(packed_twice) as url, Client(url, TOKEN) as client, pytest.raises(Garbled):
+        client.materialise("ada", desk)
+
+
+def test_what_was_there_stays_and_may_be_taken(
+    live: Live, client: Client, hands: Hands, desk: File
+) -> None:
+    hands.put("a.md", "x" * 1000)
+    client.materialise(hands.agent, desk)
+    before = look(desk)
+    hands.put("a.md", "y" * 1000)
+    with Client(live.url, TOKEN, max_answer_bytes=1000) as small:
+        with pytest.raises(Oversized):
+            small.materialise(hands.agent, desk)
+        stale = small.materialise(hands.agent, desk, stale_ok=True)
+    assert look(desk) == before
+    assert (stale.stale, type(stale.problem)) == (True, Oversized)
+
+
+def test_an_answer_of_exactly_the_limit_is_taken(
+    live: Live, client: Client, hands: Hands, desk: File
+) -> None:
+    url = f"/v1/agents/{hands.agent}/files?content=true"
+    size = len(hands.http.get(url).content)
+    with Client(live.url, TOKEN, max_answer_bytes=size) as enough:
+        enough.materialise(hands.agent, desk)
+    assert held(desk) == hands.served()
+    with Client(live.url, TOKEN, max_answer_bytes=size - 1) as less, pytest.raises(Oversized):
+        less.agent(hands.agent).read()
+
+
+def test_a_pause_that_would_outlast_the_deadline_is_not_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(asking, "FIRST_WAIT", 20.0)
+
+    def failing(line: socket.socket, over: threading.Event) -> None:
+        line.sendall(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")
+
+    with serving(failing) as url, Client(url, TOKEN, deadline=2) as client:
+        began = time.monotonic()
+        with pytest.raises(Failed):
+            client.agent("ada").list()
+        assert time.monotonic() - began < 2
+
+
+def test_a_client_goes_on_after_it_has_given_up() -> None:
+    answers = iter([trickling_body, prompt])
+
+    def first_slowly(line: socket.socket, over: threading.Event) -> None:
+        next(answers)(line, over)
+
+    with serving(first_slowly) as url, Client(url, TOKEN, deadline=0.3) as client:
+        with pytest.raises(Overdue):
+            client.agent("ada").list()
+        assert client.agent("ada").list() == ()
+
+
+@pytest.mark.parametrize("bound", ["timeout", "deadline", "max_answer_bytes"])
+@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
+def test_bounds_are_numbers_that_bound(bound: str, value: float) -> None:
+    with pytest.raises(Malformed, match=bound):
+        Client("http://carrel", TOKEN, **{bound: value})  # type: ignore[arg-type]  # as given
