@@ -164,6 +164,25 @@ async def test_the_humans_file_follows_every_fact_it_tells(office: Office) -> No
         await agents.patch(world, owner, "marco", {"humanPairId": bob.id})
 
 
+async def test_the_humans_file_follows_its_template_at_the_next_read(office: Office) -> None:
+    world, owner = office.world, office.owner
+    bob, _ = await joined(world, owner, "bob")
+    await agents.patch(world, owner, "marco", {"humanPairId": bob.id})
+    for stack, source in ((office.defaults, "defaults"), (office.sales, "template")):
+        await office.write(stack, USER, b"{{HUMAN_NAME}}, says the " + source.encode())
+        assert await office.read(USER) == b"Bob, says the " + source.encode()
+        assert await office.source(USER) == source
+        shown = await files.look(world, await office.own(), USER)
+        assert shown.upstream is None
+    await people.patch(world, owner, bob.id, {"name": "Rob"})
+    assert await office.read(USER) == b"Rob, says the template"
+    assert await office.source(USER) == "agent-override"
+    await office.write(office.sales, USER, b"Rob, says the template")
+    assert await office.source(USER) == "template"
+    await people.patch(world, owner, bob.id, {"title": "Cook"})
+    assert await office.source(USER) == "agent-override"
+
+
 async def test_a_rename_reaches_identity_and_an_inherited_token_makes_no_override(
     office: Office,
 ) -> None:

@@ -94,6 +94,23 @@ def test_live_files_are_rendered_and_pinned_and_managed_ones_of_its_own_are_not(
         assert file.variables is None
 
 
+def test_a_managed_file_is_filled_in_from_what_is_newer_and_never_waits_for_a_review() -> None:
+    written = Entry(blob("about Ada"), blob("about {{HUMAN_NAME}}"))
+    stack = layers(USER, written, None, "about {{HUMAN_NAME}}")
+    assert shown(stack, USER) == (blob("about Ada").digest, Source.OVERRIDE)
+    for edit, origin in ((2, Source.DEFAULTS), (1, Source.TEMPLATE)):
+        newer = edited(stack, edit, USER, "on {{HUMAN_NAME}}")
+        file = EYE.shown(USER, newer)
+        assert file is not None
+        assert (file.blob, file.origin) == (blob("on {{HUMAN_NAME}}"), origin)
+        assert file.variables == EYE.variables
+        assert file.upstream is None
+        assert EYE.compose(newer).files[USER] == file
+        assert "newer than what was written" in overlay.reason(USER, newer, file)
+    nothing = layers(USER, written)
+    assert shown(nothing, USER) == (blob("about Ada").digest, Source.OVERRIDE)
+
+
 def test_a_pinned_file_that_was_never_reviewed_is_not_there() -> None:
     assert shown(layers(RULES, None, "new rules", "rules"), RULES) is None
 

@@ -48,7 +48,7 @@ async def user_files(world: World, rules: Rules, kin: Sequence[Kin]) -> Drafts:
     writes = [
         Write(own, USER, Entry(blob, source))
         for (own, source, _), blob in zip(wanted, blobs, strict=True)
-        if _differs(trees[own].entry(USER), blob)
+        if _differs(trees[own].entry(USER), blob, source)
     ]
     return Drafts(tuple(writes), _seen(trees.values(), USER))
 
@@ -85,8 +85,8 @@ def _seen(trees: Iterable[Tree], path: Path) -> tuple[Expect, ...]:
     return tuple(as_seen(tree, path) for tree in trees)
 
 
-def _differs(entry: Entry | None, blob: Blob) -> bool:
-    return entry is None or entry.blob != blob
+def _differs(entry: Entry | None, blob: Blob, source: Blob) -> bool:
+    return entry is None or (entry.blob, entry.base) != (blob, source)
 
 
 def _type(layers: Layers) -> str:

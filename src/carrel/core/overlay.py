@@ -119,13 +119,24 @@ def _unrendered(classes: Classes, path: Path, layers: Layers) -> File | None:
     if file_class is FileClass.PINNED:
         return _pinned(path, layers)
     file = resolve(path, unpinned(layers))
-    if file and file.depth == 0 and file_class is FileClass.LIVE and _is_pin(file.entry):
+    if file and file.depth == 0 and _is_passed_over(file, file_class):
         file = resolve(path, (replace(layers[0], heads={}), *upstream(layers)))
     if file is None:
         return None
     own = file.source.kind is Kind.AGENT
     origin = Source.OVERRIDE if own else Source(file.source.kind)
     return replace(file, file_class=file_class, origin=origin)
+
+
+def _is_passed_over(own: File, file_class: FileClass) -> bool:
+    """Whether what an agent has of its own says nothing here.
+
+    So it is with a pin of what is live, and with a managed file that was written from a text which
+    something newer has replaced beneath: until it is written again, that is filled in as it is read.
+    """
+    if file_class is FileClass.MANAGED:
+        return own.upstream is not None
+    return _is_pin(own.entry)
 
 
 def _all_unrendered(classes: Classes, layers: Layers) -> Mapping[Path, File]:
@@ -226,6 +237,8 @@ def reason(path: Path, layers: Layers, shown: File | None) -> str:
         case Source.OVERRIDE:
             return "it is managed: written from the profile of the paired human"
         case _:
+            if layers[0].entry(path):
+                return f"it is managed, and {shown.origin} is newer than what was written from it"
             return f"it is managed; until there is a human, {shown.origin} decides"
     return told if shown.upstream is None else f"{told}; something newer waits for a review"
 
