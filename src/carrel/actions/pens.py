@@ -16,7 +16,7 @@ from carrel.core import edit, overlay
 from carrel.core.access import Actor, KeyKind, may_write
 from carrel.core.classes import FileClass
 from carrel.core.compose import File, Layers, file_etag
-from carrel.core.edit import UNCONDITIONAL, Condition, Edit
+from carrel.core.edit import UNCONDITIONAL, Condition, Edit, no_room
 from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Refusal, Taken, TooLarge
 from carrel.core.identity import IDENTITY, names_in
 from carrel.core.names import Kind, Path, Stack
@@ -28,6 +28,7 @@ from carrel.core.run import Status
 from carrel.core.tree import (
     MARKDOWN,
     Applied,
+    Blocked,
     Commit,
     Conflict,
     Full,
@@ -197,6 +198,7 @@ class Pen:
             at=self.world.clock.now(),
             expects=decided.expects,
             shelves=rules.shelves,
+            rooms=decided.rooms,
             quotas=(limits.quota(scope),) if decided.write.entry else (),
             keep=limits.max_versions,
             run=intent.run,
@@ -207,6 +209,8 @@ class Pen:
         match outcome:
             case Applied(heads):
                 return heads[0]
+            case Blocked():
+                raise no_room(outcome)
             case Full():
                 raise _too_full(outcome)
             case Conflict():

@@ -17,13 +17,23 @@ from carrel.core.access import Actor, KeyKind, Role
 from carrel.core.agent import of_template
 from carrel.core.classes import FileClass
 from carrel.core.compose import Layers, offered
-from carrel.core.edit import Edit
+from carrel.core.edit import Edit, no_room
 from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Refusal, Taken
 from carrel.core.lineage import stack_of, upstream_of
 from carrel.core.names import Digest, Kind, Path, Scope, Stack
 from carrel.core.overlay import Pin
 from carrel.core.record import Noun, Record, Shelf
-from carrel.core.tree import Applied, Commit, Entry, Head, ReceiptKey, Tree, Version
+from carrel.core.tree import (
+    Applied,
+    Blocked,
+    Commit,
+    Entry,
+    Head,
+    Outcome,
+    ReceiptKey,
+    Tree,
+    Version,
+)
 from carrel.ports import Corrupt, World
 
 _ATTEMPTS: Final = 10
@@ -217,6 +227,8 @@ class _Review:
     async def commit(self, decided: Edit, why: str) -> Head | None:
         """What the agent's entry became, None when it must be decided again."""
         [outcome] = await self.world.trees.commit([self._commit(decided, why)])
+        if isinstance(outcome, Blocked):
+            raise no_room(outcome)
         return outcome.heads[0] if isinstance(outcome, Applied) else None
 
     async def readable(self, decided: Edit) -> None:
@@ -260,9 +272,8 @@ class _Review:
             some = dict(islice(commits.items(), start, start + _AT_ONCE))
             outcomes = await self.world.trees.commit(list(some.values()))
             for id, outcome in zip(some, outcomes, strict=True):
-                lost = not isinstance(outcome, Applied)
-                problem = Busy("it was being changed at the same time") if lost else None
-                results[id] = Reviewed(id, changed=not lost, problem=problem)
+                problem = _problem(outcome)
+                results[id] = Reviewed(id, changed=problem is None, problem=problem)
         return results
 
     def _commit(self, decided: Edit, why: str) -> Commit:
@@ -273,6 +284,7 @@ class _Review:
             self.world.clock.now(),
             expects=decided.expects,
             shelves=(*self.rules.shelves, self.rests),
+            rooms=decided.rooms,
             keep=self.rules.policy.limits_of(decided.write.scope).max_versions,
             about=(f"{Noun.AGENT}/{decided.write.scope.name}",),
             receipt=self.receipt,
@@ -290,6 +302,14 @@ async def _review(
     if rules.policy.classes.of(path) is not FileClass.PINNED:
         raise Malformed(f"{path} is not pinned: it needs no review")
     return _Review(world, actor, path, rules, rests, receipt)
+
+
+def _problem(outcome: Outcome) -> Refusal | None:
+    """Why one of many was not done; Busy where it may be tried again."""
+    if isinstance(outcome, Applied):
+        return None
+    lost = Busy("it was being changed at the same time")
+    return no_room(outcome) if isinstance(outcome, Blocked) else lost
 
 
 def _accepting(layers: Layers, decided: Edit) -> str:

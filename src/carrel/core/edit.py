@@ -8,9 +8,9 @@ from typing import Final
 from msgspec import Struct
 
 from carrel.core.compose import File, Layers, offered, resolve
-from carrel.core.errors import Malformed, Missing, Stale
+from carrel.core.errors import Malformed, Missing, Stale, Taken
 from carrel.core.names import Path, Scope
-from carrel.core.tree import MARKDOWN, Blob, Entry, Expect, Write
+from carrel.core.tree import MARKDOWN, Blob, Blocked, Entry, Expect, Room, Write
 
 _ALONE: Final = re.compile(r'"v([1-9][0-9]{0,17})"')
 """The tag of a file in a stack of one: see compose.file_etag."""
@@ -66,6 +66,16 @@ class Edit(Struct, frozen=True, gc=False):
 
     expects: tuple[Expect, ...]
     write: Write
+    rooms: tuple[Room, ...] = ()
+    """Where the path may be new: that it is neither a directory nor within a file."""
+
+
+def no_room(blocked: Blocked) -> Taken:
+    """What whoever wanted to write there is told."""
+    path, by = blocked.room.path, blocked.by
+    if by in path.parents:
+        return Taken(f"{path} cannot be a file: {by} is a file, and no directory", path=by.text)
+    return Taken(f"{path} cannot be a file: it is the directory of {by}", path=by.text)
 
 
 def put(
@@ -80,7 +90,8 @@ def put(
     condition.check(path, current)
     kept = current.entry.type if current else MARKDOWN
     entry = Entry(blob, offered(path, layers[1:]), type or kept)
-    return Edit(_seen(layers, path, condition), Write(layers[0].scope, path, entry))
+    room = Room(path, tuple(tree.scope for tree in layers))
+    return Edit(_seen(layers, path, condition), Write(layers[0].scope, path, entry), (room,))
 
 
 def put_unseen(
@@ -91,7 +102,10 @@ def put_unseen(
     None where the condition cannot be told by a version alone.
     """
     expect = condition.alone(scope, path)
-    return None if expect is None else Edit(expect, Write(scope, path, Entry(blob, None, type)))
+    if expect is None:
+        return None
+    write, room = Write(scope, path, Entry(blob, None, type)), Room(path, (scope,))
+    return Edit(expect, write, (room,))
 
 
 def delete(layers: Layers, path: Path, condition: Condition = UNCONDITIONAL) -> Edit:

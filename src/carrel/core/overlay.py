@@ -20,7 +20,7 @@ from carrel.core.edit import Condition, Edit
 from carrel.core.errors import Forbidden, Missing, Stale
 from carrel.core.names import Digest, Kind, Path
 from carrel.core.placeholders import Variables
-from carrel.core.tree import MARKDOWN, Blob, Entry, Head, Tree, Write, as_seen
+from carrel.core.tree import MARKDOWN, Blob, Entry, Head, Room, Tree, Write, as_seen
 
 _RULE: Final = "class:"
 
@@ -131,8 +131,8 @@ def _unrendered(classes: Classes, path: Path, layers: Layers) -> File | None:
 def _is_passed_over(own: File, file_class: FileClass) -> bool:
     """Whether what an agent has of its own says nothing here.
 
-    So it is with a pin of what is live, and with a managed file that was written from a text which
-    something newer has replaced beneath: until it is written again, that is filled in as it is read.
+    So it is with a pin of what is live, and with a managed file whose source has been replaced
+    beneath: until it is written again, what is there now is filled in as it is read.
     """
     if file_class is FileClass.MANAGED:
         return own.upstream is not None
@@ -363,6 +363,11 @@ def _type_beneath(layers: Layers, path: Path) -> str:
 
 
 def _edit(layers: Layers, path: Path, entry: Entry | None) -> Edit:
-    """Everything that was read becomes an expectation."""
+    """Everything that was read becomes an expectation.
+
+    What the agent has already of its own, or as a pin, has its place.
+    """
     seen = tuple(as_seen(tree, path) for tree in layers)
-    return Edit(seen, Write(layers[0].scope, path, entry))
+    is_new = entry is not None and held_entry(path, layers) is None
+    room = (Room(path, tuple(tree.scope for tree in layers)),) if is_new else ()
+    return Edit(seen, Write(layers[0].scope, path, entry), room)
