@@ -19,7 +19,7 @@ from carrel.core.classes import FileClass
 from carrel.core.compose import Layers, offered
 from carrel.core.edit import Edit, no_room
 from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Refusal, Taken
-from carrel.core.lineage import stack_of, upstream_of
+from carrel.core.lineage import stack_of
 from carrel.core.names import Digest, Kind, Path, Scope, Stack
 from carrel.core.overlay import Pin
 from carrel.core.record import Noun, Record, Shelf
@@ -100,27 +100,6 @@ async def standings(
     return tuple(found)
 
 
-async def newest(world: World, actor: Actor, name: str, path: Path) -> Digest:
-    """What an agent could accept now. Raises as `accept` does, Missing where there is nothing."""
-    await _review(world, actor, path)
-    return await _offered(world, upstream_of(await _agent(world, actor, name)), path)
-
-
-async def newest_for_all(world: World, actor: Actor, template: str, path: Path) -> Digest:
-    """What those who follow a template could accept now. Raises as `newest` does."""
-    await _review(world, actor, path)
-    followed = await find_named(world, actor.tenant, Noun.TEMPLATE, template)
-    template_files = Scope(actor.tenant, Kind.TEMPLATE, followed.id)
-    return await _offered(world, (template_files, Scope(actor.tenant, Kind.DEFAULTS, "")), path)
-
-
-async def _offered(world: World, beneath: Stack, path: Path) -> Digest:
-    blob = offered(path, await world.trees.read(beneath, (path,)))
-    if blob is None:
-        raise Missing(f"there is no {path} to accept")
-    return blob.digest
-
-
 async def accept(
     world: World,
     actor: Actor,
@@ -150,10 +129,14 @@ async def accept_for_all(
     """The same for every agent that follows a template: one outcome each, in order of id.
 
     What one is refused stops no other. Takes one reading for thousands and one transaction for a
-    thousand.
+    thousand. Raises Missing where there is nothing to accept.
     """
     review = await _review(world, actor, path)
     followed = await find_named(world, actor.tenant, Noun.TEMPLATE, template)
+    scopes = (Kind.TEMPLATE, followed.id), (Kind.DEFAULTS, "")
+    beneath = await world.trees.read([Scope(actor.tenant, *scope) for scope in scopes], (path,))
+    if offered(path, beneath) is None:
+        raise Missing(f"there is no {path} to accept")
     results: list[Reviewed] = []
     while True:
         after = results[-1].agent if results else ""
