@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.core.compose import File, Layers, offered, resolve
+from carrel.core.compose import File, Layers, offered, resolve, same_file
 from carrel.core.errors import Malformed, Missing, Stale, Taken
 from carrel.core.names import Path, Scope
 from carrel.core.tree import MARKDOWN, Blob, Blocked, Entry, Expect, Room, Write
@@ -20,7 +20,10 @@ class Condition(Struct, frozen=True, gc=False):
     """What must be true of the file as the caller last saw it, composed, for the write to go on."""
 
     etags: frozenset[str] | None = None
-    """One of these must be current; with ``*`` among them, any that exists will do."""
+    """One of these must be current; with ``*`` among them, any that exists will do.
+
+    Current is the file itself: an update that has come since is no reason to refuse.
+    """
     absent: bool = False
 
     def check(self, path: Path, current: File | None) -> None:
@@ -31,7 +34,7 @@ class Condition(Struct, frozen=True, gc=False):
             return
         if current is None:
             raise Stale(f"{path} does not exist", version)
-        if not {"*", current.etag} & self.etags:
+        if not {"*", same_file(current.etag)} & set(map(same_file, self.etags)):
             raise Stale(f"{path} is not as it was read", version)
 
     def alone(self, scope: Scope, path: Path) -> tuple[Expect, ...] | None:

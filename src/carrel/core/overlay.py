@@ -207,7 +207,7 @@ def _pinned(path: Path, layers: Layers) -> File | None:
     entry = head.entry
     latest = offered(path, upstream(layers))
     newer = latest if latest is not None and latest != entry.base else None
-    tag = file_etag(head.version, tree.scope, alone=len(layers) == 1)
+    tag = file_etag(head.version, tree.scope, alone=len(layers) == 1, newer=newer)
     origin = Source.PIN if _is_pin(entry) else Source.PINNED_OVERRIDE
     return File(head, entry, tree.scope, 0, tag, newer, FileClass.PINNED, origin)
 
