@@ -52,6 +52,8 @@ class Trees(Protocol):
     async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
         """Try each commit: applied whole if all it expects still holds, else not at all.
 
+        Nor is it where a new path finds no room or a scope would be too full.
+
         One answer per commit, in order; one refusal does not stop the others. Once this returns,
         what was applied survives the death of the process and of the machine. Every write adds a
         version and an event ``workspace.updated`` in the same transaction, and prunes what

@@ -92,10 +92,10 @@ async def test_one_that_changes_meanwhile_is_decided_again(counted: World) -> No
     sales = await stacks.template(counted, owner, "sales")
     await files.put(counted, sales, RULES, b"be better", owner)
     read, world = counted.trees.read, counted
-    moved = iter(["first"])
+    moved = iter(["", "first"])
 
     async def meanwhile(*given: Any, **more: Any) -> Any:
-        """As somebody moves an agent between the reading and the writing."""
+        """As somebody moves an agent between the reading of theirs and the writing."""
         trees = await read(*given, **more)
         if name := next(moved, None):
             await agents.patch(world, owner, name, {"templateId": None})

@@ -22,6 +22,7 @@ from carrel.adapters.memory import MemoryDepot, MemoryStore
 from carrel.core.access import Actor
 from carrel.core.errors import Missing, Taken
 from carrel.core.names import Path, Stack, digest
+from carrel.core.tree import Applied, Commit, Entry, Write
 from carrel.defaults import VERSION
 from carrel.ports import Depot, World
 
@@ -60,6 +61,13 @@ class Office:
     async def write(self, stack: Stack, path: str, text: bytes) -> None:
         intent = Intent(accepted=True)
         await files.put(self.world, stack, Path(path), text, self.owner, intent)
+
+    async def insist(self, stack: Stack, path: str, text: bytes) -> None:
+        """Where no room was asked for, as it was not always."""
+        [blob] = await self.world.blobs.put([text])
+        write = Write(stack[0], Path(path), Entry(blob))
+        [outcome] = await self.world.trees.commit([Commit((write,), "ada", "why", 0)])
+        assert isinstance(outcome, Applied)
 
 
 @pytest.fixture
@@ -229,7 +237,7 @@ async def test_in_a_directory_a_file_bars_those_beneath_it_whichever_came_first(
     kept, fresh = FolderDepot(tmp_path / "kept"), FolderDepot(tmp_path / "fresh")
     await office.write(await office.own(), "memory/a/b.md", b"deep")
     await export(office.world, kept)
-    await office.write(await office.own(), "memory", b"flat")
+    await office.insist(await office.own(), "memory", b"flat")
 
     for depot in (kept, fresh):
         done = await export(office.world, depot)

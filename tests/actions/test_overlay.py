@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 import pytest
 from tests.actions.cast import founded, joined
 from tests.actions.office import IDENTITY, NOTICE, RULES, SOUL, USER, Office
@@ -19,10 +21,10 @@ from carrel.actions import (
 from carrel.actions import tenants as accounts
 from carrel.actions.credentials import authenticate
 from carrel.actions.keys import Holding
-from carrel.actions.policies import PolicyForm, RuleForm
+from carrel.actions.policies import LimitsForm, PolicyForm, RuleForm
 from carrel.core.access import KeyKind, Role
 from carrel.core.classes import FileClass
-from carrel.core.errors import Forbidden, Malformed, Missing, Stale
+from carrel.core.errors import Forbidden, Malformed, Missing, Stale, TooLarge
 from carrel.core.names import Digest, Path, digest
 from carrel.ports import World
 
@@ -162,6 +164,57 @@ async def test_the_humans_file_follows_every_fact_it_tells(office: Office) -> No
     assert await office.read(USER) == gone
     with pytest.raises(Missing):
         await agents.patch(world, owner, "marco", {"humanPairId": bob.id})
+
+
+async def test_the_humans_file_follows_its_template_at_the_next_read(office: Office) -> None:
+    world, owner = office.world, office.owner
+    bob, _ = await joined(world, owner, "bob")
+    await agents.patch(world, owner, "marco", {"humanPairId": bob.id})
+    for stack, source in ((office.defaults, "defaults"), (office.sales, "template")):
+        await office.write(stack, USER, b"{{HUMAN_NAME}}, says the " + source.encode())
+        assert await office.read(USER) == b"Bob, says the " + source.encode()
+        assert await office.source(USER) == source
+        shown = await files.look(world, await office.own(), USER)
+        assert shown.upstream is None
+    await people.patch(world, owner, bob.id, {"name": "Rob"})
+    assert await office.read(USER) == b"Rob, says the template"
+    assert await office.source(USER) == "agent-override"
+    await office.write(office.sales, USER, b"Rob, says the template")
+    assert await office.source(USER) == "template"
+    await people.patch(world, owner, bob.id, {"title": "Cook"})
+    assert await office.source(USER) == "agent-override"
+
+
+async def test_no_change_makes_a_file_larger_than_a_file_may_be(office: Office) -> None:
+    world, owner = office.world, office.owner
+    bob, _ = await joined(world, owner, "bob")
+    long, most = "B" * 200, 1000
+    await office.write(office.sales, USER, b"{{HUMAN_NAME}}{{TENANT_NAME}}{{AGENT_NAME}} " * 5)
+    await policies.put(world, owner, PolicyForm(limits=LimitsForm(max_file_bytes=most)))
+
+    async def refused(change: Awaitable[object]) -> None:
+        with pytest.raises(TooLarge, match=r"USER\.md of the agent marco") as told:
+            await change
+        assert told.value.details["maxBytes"] == most
+        assert told.value.details["providedBytes"] > most
+
+    await agents.patch(world, owner, "marco", {"humanPairId": bob.id})
+    before = await office.read(USER)
+    await refused(people.patch(world, owner, bob.id, {"name": long}))
+    await refused(agents.patch(world, owner, "marco", {"name": long}))
+    await refused(accounts.rename(world, owner, long))
+    assert await office.read(USER) == before
+    assert (await people.get(world, owner, bob.id)).body["name"] == "Bob"
+
+    large = b"- **Name:** Marco\n".ljust(most, b"x")
+    await office.write(await office.own(), IDENTITY, large)
+    with pytest.raises(TooLarge, match=r"IDENTITY\.md of the agent marco"):
+        await agents.patch(world, owner, "marco", {"name": "Leonardo"})
+    await agents.patch(world, owner, "marco", {"name": "Polo"})
+    assert await office.read(IDENTITY) == large.replace(b"Marco", b"Polo")
+
+    await policies.put(world, owner, PolicyForm(limits=LimitsForm(max_file_bytes=10)))
+    await people.patch(world, owner, bob.id, {"title": "Cook"})
 
 
 async def test_a_rename_reaches_identity_and_an_inherited_token_makes_no_override(

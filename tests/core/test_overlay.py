@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core import overlay
+from carrel.core import overlay, pinned
 from carrel.core.classes import Classes, ClassRule, FileClass
 from carrel.core.edit import UNCONDITIONAL, Condition, Edit
 from carrel.core.errors import Forbidden, Missing, Stale
@@ -94,6 +94,23 @@ def test_live_files_are_rendered_and_pinned_and_managed_ones_of_its_own_are_not(
         assert file.variables is None
 
 
+def test_a_managed_file_is_filled_in_from_what_is_newer_and_never_waits_for_a_review() -> None:
+    written = Entry(blob("about Ada"), blob("about {{HUMAN_NAME}}"))
+    stack = layers(USER, written, None, "about {{HUMAN_NAME}}")
+    assert shown(stack, USER) == (blob("about Ada").digest, Source.OVERRIDE)
+    for edit, origin in ((2, Source.DEFAULTS), (1, Source.TEMPLATE)):
+        newer = edited(stack, edit, USER, "on {{HUMAN_NAME}}")
+        file = EYE.shown(USER, newer)
+        assert file is not None
+        assert (file.blob, file.origin) == (blob("on {{HUMAN_NAME}}"), origin)
+        assert file.variables == EYE.variables
+        assert file.upstream is None
+        assert EYE.compose(newer).files[USER] == file
+        assert "newer than what was written" in overlay.reason(USER, newer, file)
+    nothing = layers(USER, written)
+    assert shown(nothing, USER) == (blob("about Ada").digest, Source.OVERRIDE)
+
+
 def test_a_pinned_file_that_was_never_reviewed_is_not_there() -> None:
     assert shown(layers(RULES, None, "new rules", "rules"), RULES) is None
 
@@ -105,7 +122,7 @@ steps = st.lists(st.tuples(st.sampled_from(["template", "defaults", "override", 
 @given(first=texts, history=steps)
 def test_no_edit_beneath_moves_a_pinned_file(first: str, history: list[tuple[str, str]]) -> None:
     stack = layers(RULES, None, first)
-    stack = applied(stack, overlay.pin(stack, RULES))
+    stack = applied(stack, pinned.pin(stack, RULES))
     pin, shown_text = blob(first), blob(first)
     for what, text in history:
         if what == "override":
@@ -125,7 +142,7 @@ def test_no_edit_beneath_moves_a_pinned_file(first: str, history: list[tuple[str
         assert found is not None
         assert found.blob == shown_text
         assert found.origin == (Source.PIN if shown_text == pin else Source.PINNED_OVERRIDE)
-        status = overlay.pin_of(RULES, stack)
+        status = pinned.pin_of(RULES, stack)
         assert status.pinned == pin
         assert status.update_available == (status.latest != pin)
 
@@ -137,21 +154,21 @@ def test_accepting_takes_exactly_what_was_reviewed(
     stack = layers(RULES, Entry(blob(mine), blob(first)), later)
     if seen != later:
         with pytest.raises(Stale, match="review it again"):
-            overlay.accept(stack, RULES, blob(seen).digest)
+            pinned.accept(stack, RULES, blob(seen).digest)
         return
-    after = applied(stack, overlay.accept(stack, RULES, blob(seen).digest))
+    after = applied(stack, pinned.accept(stack, RULES, blob(seen).digest))
     assert shown(after, RULES) == (blob(later).digest, Source.PIN)
-    assert not overlay.pin_of(RULES, after).update_available
-    assert overlay.accept(after, RULES, blob(seen).digest) is None
+    assert not pinned.pin_of(RULES, after).update_available
+    assert pinned.accept(after, RULES, blob(seen).digest) is None
 
 
 def test_what_appears_beneath_later_is_offered_and_comes_with_an_accept() -> None:
     stack = layers(RULES, None, "new rules")
-    assert overlay.pin_of(RULES, stack).update_available
-    after = applied(stack, overlay.accept(stack, RULES, blob("new rules").digest))
+    assert pinned.pin_of(RULES, stack).update_available
+    after = applied(stack, pinned.accept(stack, RULES, blob("new rules").digest))
     assert shown(after, RULES) == (blob("new rules").digest, Source.PIN)
     with pytest.raises(Missing):
-        overlay.accept(layers(RULES), RULES, blob("x").digest)
+        pinned.accept(layers(RULES), RULES, blob("x").digest)
 
 
 def test_an_override_of_a_pinned_file_is_meant_and_a_managed_file_is_never_written() -> None:
@@ -192,13 +209,13 @@ def test_becoming_pinned_makes_nothing_jump() -> None:
         stack = layers(SOUL, own, "brisk")
         before = EYE.shown(SOUL, stack)
         tight = Eye(Classes((ClassRule("SOUL.md", FileClass.PINNED),)), EYE.variables)
-        after = applied(stack, overlay.pin(stack, SOUL))
+        after = applied(stack, pinned.pin(stack, SOUL))
         found = tight.shown(SOUL, after)
         assert before is not None
         assert found is not None
         assert found.blob == before.blob
-        assert not overlay.pin_of(SOUL, after).update_available
-        assert overlay.pin(after, SOUL) is None
+        assert not pinned.pin_of(SOUL, after).update_available
+        assert pinned.pin(after, SOUL) is None
 
 
 def test_what_a_run_keeps_of_the_eye_gives_the_same_eye_again() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.test_overlay import EYE, RULES, SOUL, blob, tree
 
-from carrel.core import overlay
+from carrel.core import overlay, pinned
 from carrel.core.edit import UNCONDITIONAL, Edit
 from carrel.core.errors import Refusal
 from carrel.core.names import Kind, Path, Scope
@@ -41,7 +41,7 @@ ACTS: dict[str, Act] = {
         layers, RULES, Wanted(blob("mine"), accepted=True), EYE, UNCONDITIONAL
     ),
     "delete": lambda layers: overlay.delete(layers, RULES, EYE, UNCONDITIONAL),
-    "accept": lambda layers: overlay.accept(layers, RULES, blob("two").digest),
+    "accept": lambda layers: pinned.accept(layers, RULES, blob("two").digest),
 }
 
 
@@ -61,7 +61,7 @@ def test_what_is_shown_and_offered_is_the_same(
     for stack in (shared, own):
         file = EYE.shown(RULES, stack)
         assert (file and file.entry) == pin
-    assert overlay.pin_of(RULES, shared) == overlay.pin_of(RULES, own)
+    assert pinned.pin_of(RULES, shared) == pinned.pin_of(RULES, own)
     assert set(EYE.compose(shared).files) == set(EYE.compose(own).files)
 
 

@@ -71,15 +71,15 @@ async def contents(world: World, workspace: Workspace, *, raw: bool = False) -> 
 
 async def version(world: World, stack: Stack, path: Path, number: int) -> tuple[File, bytes]:
     """One version of what the nearest layer said. Raises Missing, for a tombstone too."""
-    asks = [(scope, path, number) for scope in speaking(stack)]
-    own, *shared = await world.trees.versions(asks)
+    speakers = speaking(stack)
+    own, *shared = await world.trees.versions([(scope, path, number) for scope in speakers])
+    found, scope = own, speakers[0]
     if own is None and shared and not await world.trees.history(stack[0], path, limit=1):
-        own = shared[0]
-    found = own
+        found, scope = shared[0], speakers[1]
     if found is None or found.head.entry is None:
         raise Missing(f"there is no version {number} of {path}")
     blob = found.head.entry.blob
-    return file_of(stack, found.head), (await world.blobs.get([blob]))[blob.digest]
+    return file_of(stack, found.head, scope), (await world.blobs.get([blob]))[blob.digest]
 
 
 async def etag(world: World, stack: Stack, *more: str) -> str:

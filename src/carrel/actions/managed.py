@@ -11,6 +11,7 @@ from carrel.actions.records import Drafts
 from carrel.actions.rules import Rules
 from carrel.core.classes import FileClass
 from carrel.core.compose import Layers, offered
+from carrel.core.errors import TooLarge
 from carrel.core.identity import IDENTITY, follows_its_agent, renamed
 from carrel.core.lineage import stack_of
 from carrel.core.names import Path, Scope
@@ -33,28 +34,32 @@ class Kin(Struct, frozen=True):
 async def user_files(world: World, rules: Rules, kin: Sequence[Kin]) -> Drafts:
     """USER.md of each, from its template or the defaults and never from what it has now.
 
-    However many they are, it takes one reading of trees and one of bytes.
+    However many they are, it takes one reading of trees and one of bytes. Raises TooLarge where
+    one becomes larger than a file may be.
     """
     stacks = [stack_of(one.agent) for one in kin]
     trees = await _trees(world, {scope for stack in stacks for scope in stack}, USER)
     sources = [offered(USER, upstream([trees[scope] for scope in stack])) for stack in stacks]
     texts = await world.blobs.get({blob for blob in sources if blob})
     wanted = [
-        (stack[0], source, rules.redactor.redact(render_bytes(texts[source.digest], one.words)))
+        (one.agent, source, rules.redactor.redact(render_bytes(texts[source.digest], one.words)))
         for one, stack, source in zip(kin, stacks, sources, strict=True)
         if source is not None
     ]
     blobs = await world.blobs.put([redacted.content for _, _, redacted in wanted])
     writes = [
-        Write(own, USER, Entry(blob, source))
-        for (own, source, _), blob in zip(wanted, blobs, strict=True)
-        if _differs(trees[own].entry(USER), blob)
+        _write(rules, agent, USER, Entry(blob, source))
+        for (agent, source, _), blob in zip(wanted, blobs, strict=True)
+        if _differs(trees[stack_of(agent)[0]].entry(USER), blob, source)
     ]
     return Drafts(tuple(writes), _seen(trees.values(), USER))
 
 
 async def identity_file(world: World, rules: Rules, agent: Record, name: str) -> Drafts:
-    """IDENTITY.md with another name; nothing where what is inherited shows it by its token."""
+    """IDENTITY.md with another name; nothing where what is inherited shows it by its token.
+
+    Raises TooLarge where it becomes larger than a file may be.
+    """
     stack = stack_of(agent)
     trees = await _trees(world, stack, IDENTITY)
     layers = [trees[scope] for scope in stack]
@@ -73,7 +78,17 @@ async def identity_file(world: World, rules: Rules, agent: Record, name: str) ->
         return Drafts((), seen)
     base = own.base if own else beneath
     type = own.type if own else _type(layers)
-    return Drafts((Write(stack[0], IDENTITY, Entry(blob, base, type)),), seen)
+    return Drafts((_write(rules, agent, IDENTITY, Entry(blob, base, type)),), seen)
+
+
+def _write(rules: Rules, agent: Record, path: Path, entry: Entry) -> Write:
+    own = stack_of(agent)[0]
+    try:
+        rules.policy.limits_of(own).admit(entry.blob.size)
+    except TooLarge as problem:
+        whose = f"{path} of the agent {agent.body['slug']}"
+        raise TooLarge(f"{whose} would be too large: {problem}", **problem.details) from None
+    return Write(own, path, entry)
 
 
 async def _trees(world: World, scopes: Iterable[Scope], path: Path) -> Mapping[Scope, Tree]:
@@ -85,8 +100,8 @@ def _seen(trees: Iterable[Tree], path: Path) -> tuple[Expect, ...]:
     return tuple(as_seen(tree, path) for tree in trees)
 
 
-def _differs(entry: Entry | None, blob: Blob) -> bool:
-    return entry is None or entry.blob != blob
+def _differs(entry: Entry | None, blob: Blob, source: Blob) -> bool:
+    return entry is None or (entry.blob, entry.base) != (blob, source)
 
 
 def _type(layers: Layers) -> str:

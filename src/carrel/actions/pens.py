@@ -16,10 +16,10 @@ from carrel.core import edit, overlay
 from carrel.core.access import Actor, KeyKind, may_write
 from carrel.core.classes import FileClass
 from carrel.core.compose import File, Layers, file_etag
-from carrel.core.edit import UNCONDITIONAL, Condition, Edit
+from carrel.core.edit import UNCONDITIONAL, Condition, Edit, no_room
 from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Refusal, Taken, TooLarge
 from carrel.core.identity import IDENTITY, names_in
-from carrel.core.names import Kind, Path, Stack
+from carrel.core.names import Kind, Path, Scope, Stack
 from carrel.core.overlay import Eye, Wanted
 from carrel.core.placeholders import render_bytes
 from carrel.core.record import Noun
@@ -28,6 +28,7 @@ from carrel.core.run import Status
 from carrel.core.tree import (
     MARKDOWN,
     Applied,
+    Blocked,
     Commit,
     Conflict,
     Full,
@@ -197,6 +198,7 @@ class Pen:
             at=self.world.clock.now(),
             expects=decided.expects,
             shelves=rules.shelves,
+            rooms=decided.rooms,
             quotas=(limits.quota(scope),) if decided.write.entry else (),
             keep=limits.max_versions,
             run=intent.run,
@@ -207,6 +209,8 @@ class Pen:
         match outcome:
             case Applied(heads):
                 return heads[0]
+            case Blocked():
+                raise no_room(outcome)
             case Full():
                 raise _too_full(outcome)
             case Conflict():
@@ -238,8 +242,8 @@ def _too_full(full: Full) -> TooLarge:
     return TooLarge(f"the workspace may have {limit} bytes", maxBytes=limit)
 
 
-def file_of(stack: Stack, head: Head) -> File:
-    """One version of what the nearest layer says, by itself."""
+def file_of(stack: Stack, head: Head, scope: Scope | None = None) -> File:
+    """One version of what the nearest layer says, by itself; its tag tells who said it for that."""
     assert head.entry
-    tag = file_etag(head.version, stack[0], alone=len(stack) == 1)
+    tag = file_etag(head.version, scope or stack[0], alone=len(stack) == 1)
     return File(head, head.entry, stack[0], 0, tag)

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from carrel.actions.records import Drafts, commit_changes, each, insist, shelves
-from carrel.core import overlay
+from carrel.core import overlay, pinned
 from carrel.core.access import Actor
 from carrel.core.agent import agent_change, facts
 from carrel.core.classes import (
@@ -145,11 +145,11 @@ async def _consequences(
         layers = [trees[scope] for scope in stack]
         paths = sorted({path for tree in layers for path in tree.heads})
         tightened = before.tightened(after, paths)
-        edits += [edit for path in tightened if (edit := overlay.pin(layers, path))]
+        edits += [edit for path in tightened if (edit := pinned.pin(layers, path))]
         freed = [path for path in after.tightened(before, paths) if overlay.held(path, layers)[1]]
-        edits += [edit for path in freed if (edit := overlay.unpin(layers, path))]
+        edits += [edit for path in freed if (edit := pinned.unpin(layers, path))]
         loosened = loosened or bool(freed)
-        if forgotten := overlay.resurfacing(layers, tightened):
+        if forgotten := pinned.resurfacing(layers, tightened):
             said = {path: layers[1].entry(path) for path in layers[1].heads}
             kept = {path: pin for path, pin in said.items() if pin and path not in forgotten}
             pins = pinset_of(tenant, kept)

@@ -54,10 +54,11 @@ def _plant(root: dict[str, Any], path: str) -> None:
     """Put a path into the tree of all. Raises UnsafePath where another stands in its way."""
     *parents, name = path.split("/")
     node = root
-    for parent in parents:
+    for n, parent in enumerate(parents, 1):
         node = node.setdefault(parent, {})
         if node is None:
-            raise UnsafePath(f"{_shown(path)} is within what is a file")
+            file = "/".join(parents[:n])
+            raise UnsafePath(f"{_shown(path)} is within {_shown(file)}, which is a file")
     if name in node:
         raise UnsafePath(f"{_shown(path)} is there already, or is a directory too")
     node[name] = None

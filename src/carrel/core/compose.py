@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,6 +19,9 @@ Layers = Sequence[Tree]
 """Trees from nearest to farthest: agent, template, defaults; or a single one."""
 
 
+_OFFERED: Final = "+"
+
+
 class File(Struct, frozen=True, gc=False):
     """What a workspace shows at one path."""
 
@@ -26,7 +30,7 @@ class File(Struct, frozen=True, gc=False):
     source: Scope
     depth: int
     etag: str
-    """Changes with every write, and with the layer that the file comes from."""
+    """Changes with every write, with the layer that the file comes from, and as an update comes."""
     upstream: Blob | None = None
     """What the layers beneath now offer, where the nearest layer was based on something else."""
     file_class: FileClass = FileClass.LIVE
@@ -70,7 +74,7 @@ def resolve(path: Path, layers: Layers) -> File | None:
             continue
         beneath = None if depth else offered(path, layers[1:])
         upstream = None if depth or beneath == head.entry.base else beneath
-        tag = file_etag(head.version, tree.scope, alone=len(layers) == 1)
+        tag = file_etag(head.version, tree.scope, alone=len(layers) == 1, newer=upstream)
         return File(head, head.entry, tree.scope, depth, tag, upstream)
     return None
 
@@ -83,9 +87,19 @@ def offered(path: Path, layers: Layers) -> Blob | None:
     return None
 
 
-def file_etag(version: int, scope: Scope, *, alone: bool) -> str:
-    """The entity tag with its quotes: the version, and which layer it is a version of."""
-    return f'"v{version}"' if alone else f'"v{version}.{scope.tag}"'
+def file_etag(version: int, scope: Scope, *, alone: bool, newer: Blob | None = None) -> str:
+    """The entity tag with its quotes: the version, and which layer it is a version of.
+
+    Whether those beneath offer something newer is told with the file, and so by its tag.
+    """
+    if alone:
+        return f'"v{version}"'
+    return f'"v{version}.{scope.tag}{_OFFERED if newer else ""}"'
+
+
+def same_file(tag: str) -> str:
+    """What a tag says of the file itself, which is the same whatever is offered instead."""
+    return tag.replace(_OFFERED, "")
 
 
 def etag_of(layers: Layers) -> str:

@@ -7,10 +7,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.core.compose import File, Layers, offered, resolve
-from carrel.core.errors import Malformed, Missing, Stale
+from carrel.core.compose import File, Layers, offered, resolve, same_file
+from carrel.core.errors import Malformed, Missing, Stale, Taken
 from carrel.core.names import Path, Scope
-from carrel.core.tree import MARKDOWN, Blob, Entry, Expect, Write
+from carrel.core.tree import MARKDOWN, Blob, Blocked, Entry, Expect, Room, Write
 
 _ALONE: Final = re.compile(r'"v([1-9][0-9]{0,17})"')
 """The tag of a file in a stack of one: see compose.file_etag."""
@@ -20,7 +20,10 @@ class Condition(Struct, frozen=True, gc=False):
     """What must be true of the file as the caller last saw it, composed, for the write to go on."""
 
     etags: frozenset[str] | None = None
-    """One of these must be current; with ``*`` among them, any that exists will do."""
+    """One of these must be current; with ``*`` among them, any that exists will do.
+
+    Current is the file itself: an update that has come since is no reason to refuse.
+    """
     absent: bool = False
 
     def check(self, path: Path, current: File | None) -> None:
@@ -31,7 +34,7 @@ class Condition(Struct, frozen=True, gc=False):
             return
         if current is None:
             raise Stale(f"{path} does not exist", version)
-        if not {"*", current.etag} & self.etags:
+        if not {"*", same_file(current.etag)} & set(map(same_file, self.etags)):
             raise Stale(f"{path} is not as it was read", version)
 
     def alone(self, scope: Scope, path: Path) -> tuple[Expect, ...] | None:
@@ -66,6 +69,16 @@ class Edit(Struct, frozen=True, gc=False):
 
     expects: tuple[Expect, ...]
     write: Write
+    rooms: tuple[Room, ...] = ()
+    """Where the path may be new: that it is neither a directory nor within a file."""
+
+
+def no_room(blocked: Blocked) -> Taken:
+    """What whoever wanted to write there is told."""
+    path, by = blocked.room.path, blocked.by
+    if by in path.parents:
+        return Taken(f"{path} cannot be a file: {by} is a file, and no directory", path=by.text)
+    return Taken(f"{path} cannot be a file: it is the directory of {by}", path=by.text)
 
 
 def put(
@@ -80,7 +93,8 @@ def put(
     condition.check(path, current)
     kept = current.entry.type if current else MARKDOWN
     entry = Entry(blob, offered(path, layers[1:]), type or kept)
-    return Edit(_seen(layers, path, condition), Write(layers[0].scope, path, entry))
+    room = Room(path, tuple(tree.scope for tree in layers))
+    return Edit(_seen(layers, path, condition), Write(layers[0].scope, path, entry), (room,))
 
 
 def put_unseen(
@@ -91,7 +105,10 @@ def put_unseen(
     None where the condition cannot be told by a version alone.
     """
     expect = condition.alone(scope, path)
-    return None if expect is None else Edit(expect, Write(scope, path, Entry(blob, None, type)))
+    if expect is None:
+        return None
+    write, room = Write(scope, path, Entry(blob, None, type)), Room(path, (scope,))
+    return Edit(expect, write, (room,))
 
 
 def delete(layers: Layers, path: Path, condition: Condition = UNCONDITIONAL) -> Edit:

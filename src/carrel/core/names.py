@@ -65,9 +65,19 @@ class Path(Struct, frozen=True, order=True, gc=False, cache_hash=True):
         return self.text.rpartition("/")[2]
 
     @property
+    def parents(self) -> tuple[Path, ...]:
+        """The directories that it is in, from the root on."""
+        return _parents(self.text) if "/" in self.text else ()
+
+    @property
     def fits_wire(self) -> bool:
         """Whether RFC 0059's narrower pattern admits it."""
         return _WIRE.fullmatch(self.text) is not None
+
+
+@lru_cache(maxsize=4096)
+def _parents(text: str) -> tuple[Path, ...]:
+    return tuple(Path(text[:n]) for n, character in enumerate(text) if character == "/")
 
 
 @lru_cache(maxsize=4096)

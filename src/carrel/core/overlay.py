@@ -7,7 +7,7 @@ was made with may stand in a layer right beneath its own, shared with others (co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
@@ -17,10 +17,10 @@ from msgspec.structs import asdict, replace
 from carrel.core.classes import Classes, ClassRule, FileClass
 from carrel.core.compose import File, Layers, Workspace, file_etag, offered, resolve
 from carrel.core.edit import Condition, Edit
-from carrel.core.errors import Forbidden, Missing, Stale
-from carrel.core.names import Digest, Kind, Path
+from carrel.core.errors import Forbidden, Missing
+from carrel.core.names import Kind, Path
 from carrel.core.placeholders import Variables
-from carrel.core.tree import MARKDOWN, Blob, Entry, Head, Tree, Write, as_seen
+from carrel.core.tree import MARKDOWN, Blob, Entry, Head, Room, Tree, Write, as_seen
 
 _RULE: Final = "class:"
 
@@ -33,22 +33,6 @@ class Source(StrEnum):
     TEMPLATE = "template"
     PIN = "template-pinned"
     DEFAULTS = "defaults"
-
-
-class Pin(Struct, frozen=True):
-    """Where an agent stands with one pinned file."""
-
-    path: Path
-    pinned: Blob | None
-    """What was reviewed; None where nothing was yet."""
-    latest: Blob | None
-    """What the layers beneath offer now."""
-    overridden: bool
-    version: int
-
-    @property
-    def update_available(self) -> bool:
-        return self.latest is not None and self.latest != self.pinned
 
 
 class Eye(Struct, frozen=True):
@@ -129,13 +113,24 @@ def _unrendered(classes: Classes, path: Path, layers: Layers) -> File | None:
     if file_class is FileClass.PINNED:
         return _pinned(path, layers)
     file = resolve(path, unpinned(layers))
-    if file and file.depth == 0 and file_class is FileClass.LIVE and _is_pin(file.entry):
+    if file and file.depth == 0 and _is_passed_over(file, file_class):
         file = resolve(path, (replace(layers[0], heads={}), *upstream(layers)))
     if file is None:
         return None
     own = file.source.kind is Kind.AGENT
     origin = Source.OVERRIDE if own else Source(file.source.kind)
     return replace(file, file_class=file_class, origin=origin)
+
+
+def _is_passed_over(own: File, file_class: FileClass) -> bool:
+    """Whether what an agent has of its own says nothing here.
+
+    So it is with a pin of what is live, and with a managed file whose source has been replaced
+    beneath: until it is written again, what is there now is filled in as it is read.
+    """
+    if file_class is FileClass.MANAGED:
+        return own.upstream is not None
+    return is_pin(own.entry)
 
 
 def _all_unrendered(classes: Classes, layers: Layers) -> Mapping[Path, File]:
@@ -176,10 +171,10 @@ def unpinned(layers: Layers) -> Layers:
 def own_entry(path: Path, layers: Layers) -> Entry | None:
     """What an agent says itself of a live file. A pin from when it was pinned says nothing more."""
     entry = layers[0].entry(path)
-    return None if entry is None or _is_pin(entry) else entry
+    return None if entry is None or is_pin(entry) else entry
 
 
-def _is_pin(entry: Entry) -> bool:
+def is_pin(entry: Entry) -> bool:
     return entry.blob == entry.base
 
 
@@ -203,21 +198,9 @@ def _pinned(path: Path, layers: Layers) -> File | None:
     entry = head.entry
     latest = offered(path, upstream(layers))
     newer = latest if latest is not None and latest != entry.base else None
-    tag = file_etag(head.version, tree.scope, alone=len(layers) == 1)
-    origin = Source.PIN if _is_pin(entry) else Source.PINNED_OVERRIDE
+    tag = file_etag(head.version, tree.scope, alone=len(layers) == 1, newer=newer)
+    origin = Source.PIN if is_pin(entry) else Source.PINNED_OVERRIDE
     return File(head, entry, tree.scope, 0, tag, newer, FileClass.PINNED, origin)
-
-
-def pin_of(path: Path, layers: Layers) -> Pin:
-    _, head = held(path, layers)
-    entry = head.entry if head else None
-    return Pin(
-        path,
-        pinned=entry.base if entry else None,
-        latest=offered(path, upstream(layers)),
-        overridden=entry is not None and entry.blob != entry.base,
-        version=head.version if head else 0,
-    )
 
 
 def reason(path: Path, layers: Layers, shown: File | None) -> str:
@@ -233,6 +216,8 @@ def reason(path: Path, layers: Layers, shown: File | None) -> str:
         case Source.OVERRIDE:
             return "it is managed: written from the profile of the paired human"
         case _:
+            if layers[0].entry(path):
+                return f"it is managed, and {shown.origin} is newer than what was written from it"
             return f"it is managed; until there is a human, {shown.origin} decides"
     return told if shown.upstream is None else f"{told}; something newer waits for a review"
 
@@ -260,12 +245,12 @@ def put(layers: Layers, path: Path, wanted: Wanted, eye: Eye, condition: Conditi
             raise Forbidden(f"{path} is pinned: changing it here needs acceptTemplateUpdate: true")
         known = held_entry(path, layers)
         base = known.base if known else None
-        return _edit(layers, path, Entry(wanted.blob, base, wanted.type))
+        return edited(layers, path, Entry(wanted.blob, base, wanted.type))
     beneath = offered(path, upstream(layers))
     if wanted.blob == beneath:
         own = layers[0].entry(path)
-        return None if own is None else _edit(layers, path, None)
-    return _edit(layers, path, Entry(wanted.blob, beneath, wanted.type))
+        return None if own is None else edited(layers, path, None)
+    return edited(layers, path, Entry(wanted.blob, beneath, wanted.type))
 
 
 def delete(layers: Layers, path: Path, eye: Eye, condition: Condition) -> Edit:
@@ -282,81 +267,18 @@ def delete(layers: Layers, path: Path, eye: Eye, condition: Condition) -> Edit:
     if entry is None:
         raise Missing(f"there is no {path} here to delete")
     if not pinned or entry.base is None:
-        return _edit(layers, path, None)
+        return edited(layers, path, None)
     if entry.blob == entry.base:
         raise Missing(f"{path} is as it was reviewed: there is nothing to take back")
-    return _edit(layers, path, Entry(entry.base, entry.base, entry.type))
+    return edited(layers, path, Entry(entry.base, entry.base, entry.type))
 
 
-def accept(layers: Layers, path: Path, reviewed: Digest) -> Edit | None:
-    """Take what lies beneath as reviewed, and drop what the agent had instead.
+def edited(layers: Layers, path: Path, entry: Entry | None) -> Edit:
+    """Everything that was read becomes an expectation.
 
-    None where that is so already. Raises Missing where there is nothing to take, and Stale where it
-    is no longer what was reviewed.
+    What the agent has already of its own, or as a pin, has its place.
     """
-    latest = offered(path, upstream(layers))
-    if latest is None:
-        raise Missing(f"there is no {path} to accept")
-    if latest.digest != reviewed:
-        version = layers[0].version(path)
-        raise Stale(f"{path} has changed since it was reviewed: review it again", version)
-    entry = held_entry(path, layers)
-    if entry is not None and entry.blob == entry.base == latest:
-        return None
-    return _edit(layers, path, Entry(latest, latest, _type_beneath(layers, path)))
-
-
-def pin(layers: Layers, path: Path) -> Edit | None:
-    """Hold an agent at what it has now, as its file becomes pinned; None if there is nothing."""
-    latest = offered(path, upstream(layers))
-    entry = own_entry(path, layers)
-    if entry is not None:
-        return None if entry.base == latest else _edit(layers, path, _rebased(entry, latest))
-    stale = layers[0].entry(path)
-    if latest is None:
-        return _edit(layers, path, None) if stale else None
-    if stale is not None and stale.blob == latest:
-        return None
-    return _edit(layers, path, Entry(latest, latest, _type_beneath(layers, path)))
-
-
-def unpin(layers: Layers, path: Path) -> Edit | None:
-    """Leave an agent what it has as its file becomes live, where there is nothing to follow."""
-    entry = held_entry(path, layers)
-    if entry is None or not _is_pin(entry) or offered(path, upstream(layers)) is not None:
-        return None
-    return _edit(layers, path, Entry(entry.blob, None, entry.type))
-
-
-def resurfacing(layers: Layers, paths: Iterable[Path]) -> Sequence[Path]:
-    """Paths of which an agent has nothing now, and would have an old pin if they were pinned."""
-    own, pins = layers[0], layers[1] if len(layers) > 1 else None
-    if pins is None or pins.scope.kind is not Kind.PINS:
-        return ()
-    beneath = upstream(layers)
-    absent = [path for path in paths if own.entry(path) is None and not offered(path, beneath)]
-    return [path for path in absent if pins.entry(path)]
-
-
-def roll_back(layers: Layers, path: Path, earlier: Head) -> Edit:
-    """Go back to what an earlier version of the agent's entry was reviewed to be."""
-    base = earlier.entry.base if earlier.entry else None
-    if base is None:
-        raise Missing(f"version {earlier.version} of {path} was never reviewed")
-    assert earlier.entry
-    return _edit(layers, path, Entry(base, base, earlier.entry.type))
-
-
-def _rebased(entry: Entry, base: Blob | None) -> Entry:
-    return Entry(entry.blob, base, entry.type)
-
-
-def _type_beneath(layers: Layers, path: Path) -> str:
-    entries = (tree.entry(path) for tree in upstream(layers))
-    return next((entry.type for entry in entries if entry), MARKDOWN)
-
-
-def _edit(layers: Layers, path: Path, entry: Entry | None) -> Edit:
-    """Everything that was read becomes an expectation."""
     seen = tuple(as_seen(tree, path) for tree in layers)
-    return Edit(seen, Write(layers[0].scope, path, entry))
+    is_new = entry is not None and held_entry(path, layers) is None
+    room = (Room(path, tuple(tree.scope for tree in layers)),) if is_new else ()
+    return Edit(seen, Write(layers[0].scope, path, entry), room)

@@ -125,6 +125,14 @@ class Quota(Struct, frozen=True, gc=False):
     """Bytes of all live files together."""
 
 
+class Room(Struct, frozen=True, gc=False):
+    """That a new path is neither a directory nor within a file, as on a disk it could not be."""
+
+    path: Path
+    scopes: tuple[Scope, ...]
+    """Of all of these; but where the path lives in the first, nothing is new and all is well."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReceiptKey:
     """Names one request that must not be done twice."""
@@ -145,6 +153,8 @@ class Commit(Struct, frozen=True, gc=False):
     shelves: tuple[Shelf, ...] = ()
     """Records the decision rested on: it is refused if a shelf's revision has moved."""
     changes: tuple[Change, ...] = ()
+    rooms: tuple[Room, ...] = ()
+    """As things are before the commit."""
     quotas: tuple[Quota, ...] = ()
     keep: int = 100
     """How many versions of a path stay; one that a kept run can see always stays."""
@@ -182,6 +192,14 @@ class Conflict(Struct, frozen=True, gc=False):
     """For a Change, the name that another record already has."""
 
 
+class Blocked(Struct, frozen=True, gc=False):
+    """Not applied: a new path found no room."""
+
+    room: Room
+    by: Path
+    """What is there: a file that it would be within, or one within it."""
+
+
 class Full(Struct, frozen=True, gc=False):
     """Not applied: it would have taken a scope over its quota."""
 
@@ -191,4 +209,4 @@ class Full(Struct, frozen=True, gc=False):
     """What the scope would have held."""
 
 
-Outcome = Applied | Conflict | Full
+Outcome = Applied | Conflict | Blocked | Full

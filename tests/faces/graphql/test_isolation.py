@@ -24,7 +24,9 @@ ASKED = (
     'query { files(place: {templateId: "%s"}) { next } }',
     'query { file(place: {agentId: "%s"}, path: "SOUL.md") { path } }',
     'query { explain(place: {agentId: "%s"}, path: "SOUL.md") { why } }',
-    'mutation { acceptTemplateUpdate(agentId: "%s", filename: "GUARDRAILS.md") { id } }',
+    'mutation { acceptTemplateUpdate(agentId: "%s", filename: "GUARDRAILS.md", latestSha: "'
+    + 64 * "0"
+    + '") { id } }',
     'mutation { rollBackPin(agentId: "%s", filename: "GUARDRAILS.md") { id } }',
     'mutation { updateAgent(id: "%s", input: {name: "x"}) { id } }',
     'mutation { updateAgent(id: "mine", input: {humanPairId: "%s"}) { id } }',

@@ -83,16 +83,25 @@ async def test_accepting_binds_to_what_was_reviewed(owner: httpx.AsyncClient, de
     assert await text(owner) == "be best"
 
 
-async def test_without_a_digest_the_newest_is_accepted_and_an_override_goes(
-    owner: httpx.AsyncClient, desk: Scene
-) -> None:
-    await write(owner, OWN, "mine", acceptTemplateUpdate=True)
+async def test_without_a_digest_nothing_is_accepted(owner: httpx.AsyncClient, desk: Scene) -> None:
     await write(owner, RULES, "be better")
-    await told(owner, ACCEPT, agent=desk.agent, file=GUARDRAILS)
-    assert await text(owner) == "be better"
-    await write(owner, OWN, "mine again", acceptTemplateUpdate=True)
-    await told(owner, ACCEPT, agent=desk.agent, file=GUARDRAILS)
-    assert await text(owner) == "be better"
+    one = {"agent": desk.agent, "file": GUARDRAILS}
+    all_of_them = {"template": "sales", "file": GUARDRAILS, "tenant": desk.tenant}
+    for document, asked in ((ACCEPT, one), (BULK, all_of_them)):
+        for given in ({}, {"sha": None}, {"sha": ""}):
+            answer = await ask(owner, document, **asked, **given)
+            [error] = answer["errors"]
+            assert error["extensions"]["code"] == "BAD_USER_INPUT"
+            assert "latestSha" in error["message"]
+    assert await text(owner) == "be good"
+
+
+async def test_with_an_accept_an_override_goes(owner: httpx.AsyncClient, desk: Scene) -> None:
+    await write(owner, RULES, "be better")
+    for mine in ("mine", "mine again"):
+        await write(owner, OWN, mine, acceptTemplateUpdate=True)
+        await told(owner, ACCEPT, agent=desk.agent, file=GUARDRAILS, sha=sha("be better"))
+        assert await text(owner) == "be better"
 
 
 @pytest.mark.parametrize(
@@ -109,27 +118,28 @@ async def test_without_a_digest_the_newest_is_accepted_and_an_override_goes(
 async def test_what_cannot_be_accepted_is_refused(
     owner: httpx.AsyncClient, desk: Scene, asked: dict[str, str], code: str
 ) -> None:
-    given = {"agent": "marco", "file": GUARDRAILS, **asked}
+    given = {"agent": "marco", "file": GUARDRAILS, "sha": sha("be good"), **asked}
     assert await refused(owner, ACCEPT, **given) == code
 
 
 async def test_nothing_to_accept_is_not_found(owner: httpx.AsyncClient, desk: Scene) -> None:
     rule = {"classes": [{"pattern": "rules.md", "class": "pinned"}]}
     assert (await owner.put("/v1/policy", json=rule)).status_code == 200
-    assert await refused(owner, ACCEPT, agent="marco", file="rules.md") == "NOT_FOUND"
-    asked = {"template": "sales", "file": "rules.md", "tenant": desk.tenant}
+    asked = {"agent": "marco", "file": "rules.md", "sha": sha("x")}
+    assert await refused(owner, ACCEPT, **asked) == "NOT_FOUND"
+    asked = {"template": "sales", "file": "rules.md", "tenant": desk.tenant, "sha": sha("x")}
     assert await refused(owner, BULK, **asked) == "NOT_FOUND"
 
 
 async def test_accepting_is_for_people_who_lead(
     here: Whole, owner: httpx.AsyncClient, desk: Scene
 ) -> None:
-    asked = {"agent": "marco", "file": GUARDRAILS}
-    bulk = {"template": "sales", "file": GUARDRAILS, "tenant": desk.tenant}
+    asked = {"agent": "marco", "file": GUARDRAILS, "sha": sha("be good")}
+    bulk = {"template": "sales", "file": GUARDRAILS, "tenant": desk.tenant, "sha": sha("be good")}
     machine = await here.key(owner, *Permission)
     for who in (await member(here, owner), machine):
         assert await refused(who, ACCEPT, **asked) == "FORBIDDEN"
-        assert await refused(who, ACCEPT, agent="nobody", file=GUARDRAILS) == "FORBIDDEN"
+        assert await refused(who, ACCEPT, **{**asked, "agent": "nobody"}) == "FORBIDDEN"
         assert await refused(who, BULK, **bulk) == "FORBIDDEN"
         assert len((await told(who, STATUS, agent="marco"))["agentPinStatus"]) >= 3
     admin = await member(here, owner, "admin")
@@ -139,7 +149,7 @@ async def test_accepting_is_for_people_who_lead(
 async def test_a_repeated_key_gives_the_same_and_acts_once(
     owner: httpx.AsyncClient, desk: Scene
 ) -> None:
-    asked = {"agent": "marco", "file": GUARDRAILS, "key": "once"}
+    asked = {"agent": "marco", "file": GUARDRAILS, "key": "once", "sha": sha("be better")}
     await write(owner, RULES, "be better")
     await told(owner, ACCEPT, **asked)
     await write(owner, RULES, "be best")
@@ -168,6 +178,7 @@ async def test_all_that_follow_are_told_of_one_by_one(
     stale = (await told(owner, BULK, **asked, sha=sha("be good")))["acceptTemplateUpdateBulk"]
     assert (stale["accepted"], stale["failed"]) == (0, 2)
     assert all("review" in one["error"] for one in stale["results"])
+    asked["sha"] = sha("be better")
     done = (await told(owner, BULK, **asked))["acceptTemplateUpdateBulk"]
     entry = {"success": True, "error": None}
     ids = sorted([desk.agent, polo])
@@ -189,15 +200,16 @@ async def test_a_bulk_accept_is_for_ones_own_tenant(
         {"template": "sales", "tenant": theirs},
         {"template": "nobody", "tenant": desk.tenant},
     ):
-        assert await refused(owner, BULK, file=GUARDRAILS, **asked) == "NOT_FOUND"
+        asked |= {"file": GUARDRAILS, "sha": sha("be good")}
+        assert await refused(owner, BULK, **asked) == "NOT_FOUND"
     for tenant in (theirs, desk.tenant):
-        asked = {"template": desk.template, "tenant": tenant}
+        asked = {"template": desk.template, "tenant": tenant, "sha": sha("be good")}
         assert await refused(other, BULK, file=GUARDRAILS, **asked) == "NOT_FOUND"
 
 
 async def test_a_pin_is_rolled_back(owner: httpx.AsyncClient, desk: Scene) -> None:
     await write(owner, RULES, "be better")
-    await told(owner, ACCEPT, agent="marco", file=GUARDRAILS)
+    await told(owner, ACCEPT, agent="marco", file=GUARDRAILS, sha=sha("be better"))
     back = 'mutation { rollBackPin(agentId: "marco", filename: "GUARDRAILS.md") { id } }'
     assert (await told(owner, back))["rollBackPin"] == {"id": desk.agent}
     assert await text(owner) == "be good"

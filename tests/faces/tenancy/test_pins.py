@@ -165,6 +165,60 @@ async def test_the_class_of_a_file_is_told_where_it_is_edited_too(
     assert {row["path"]: row["class"] for row in rows}["SOUL.md"] == "pinned"
 
 
+@pytest.mark.parametrize(
+    ("path", "flag"), [("GUARDRAILS.md", {"acceptTemplateUpdate": True}), ("SOUL.md", {})]
+)
+async def test_a_files_tag_tells_that_an_update_has_come_and_a_write_does_not_mind(
+    owner: httpx.AsyncClient, marco: dict[str, str], path: str, flag: dict[str, bool]
+) -> None:
+    url = f"{AGENT}/files/{path}"
+    seen = (await write(owner, url, "mine", **flag)).headers["etag"]
+    known = {"If-None-Match": seen}
+    assert (await owner.get(url, headers=known)).status_code == 304
+    await write(owner, f"{SALES}/files/{path}", "newer")
+    now = await owner.get(url, headers=known)
+    assert (now.status_code, now.json()["updateAvailable"]) == (200, True)
+    assert now.headers["etag"] == now.json()["etag"] == (await rows(owner))[path]["etag"]
+    known = {"If-None-Match": now.headers["etag"]}
+    assert (await owner.get(url, headers=known)).status_code == 304
+
+    body = {"content": "mine again", **flag}
+    done = await owner.put(url, json=body, headers={"If-Match": seen})
+    assert done.status_code == 200
+    for stale in (seen, now.headers["etag"]):
+        late = await owner.put(url, json=body, headers={"If-Match": stale})
+        assert (late.status_code, late.json()["error"]) == (409, "workspace_conflict")
+    current = (await owner.get(url)).headers["etag"]
+    assert (await owner.put(url, json=body, headers={"If-Match": current})).status_code == 200
+
+
+async def test_a_version_is_of_a_layer_and_the_tag_tells_which(
+    owner: httpx.AsyncClient, marco: dict[str, str]
+) -> None:
+    url = f"{AGENT}/files/GUARDRAILS.md"
+    seen = []
+    for text in ("be better", "be best"):
+        made_with = (await owner.get(url)).json()
+        seen.append((made_with["version"], made_with["etag"], made_with["content"]))
+        then = await owner.get(f"{url}?version={made_with['version']}")
+        told = then.json()
+        assert (told["version"], told["content"]) == (made_with["version"], made_with["content"])
+        assert then.headers["etag"] == told["etag"] == made_with["etag"]
+        await write(owner, f"{SALES}/files/GUARDRAILS.md", text)
+        accept = {"sha256": sha(text)}
+        assert (await owner.post(f"{AGENT}/pins/GUARDRAILS.md/accept", json=accept)).is_success
+    (first, first_tag, _), (again, again_tag, _) = seen
+    assert (first, again) == (1, 1)
+    assert first_tag != again_tag
+    known = {"If-None-Match": first_tag}
+    assert (await owner.get(f"{url}?version=1", headers=known)).json()["content"] == "be better"
+    stale = {"If-Match": first_tag}
+    body = {"content": "mine", "acceptTemplateUpdate": True}
+    assert (await owner.put(url, json=body, headers=stale)).status_code == 409
+    for number, text in ((1, "be better"), (2, "be best")):
+        assert (await owner.get(f"{url}?version={number}")).json()["content"] == text
+
+
 async def test_a_tag_that_was_weakened_on_the_way_is_known_again(
     owner: httpx.AsyncClient, marco: dict[str, str]
 ) -> None:

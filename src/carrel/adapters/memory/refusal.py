@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from carrel.adapters.memory.state import MemoryState, RecordKey
+from carrel.core.names import Path
 from carrel.core.record import Change
-from carrel.core.tree import Commit, Conflict, Entry, Full, Quota
+from carrel.core.tree import Blocked, Commit, Conflict, Entry, Full, Quota, Room
 
 
-def refusal(state: MemoryState, commit: Commit) -> Conflict | Full | None:
+def refusal(state: MemoryState, commit: Commit) -> Conflict | Blocked | Full | None:
     return next(_refusals(state, commit), None)
 
 
-def _refusals(state: MemoryState, commit: Commit) -> Iterator[Conflict | Full]:
+def _refusals(state: MemoryState, commit: Commit) -> Iterator[Conflict | Blocked | Full]:
     for expect in commit.expects:
         found = state.told(expect.scope).head(expect.path)
         if not expect.holds(found):
@@ -22,6 +23,7 @@ def _refusals(state: MemoryState, commit: Commit) -> Iterator[Conflict | Full]:
         if state.shelves.get((shelf.tenant, shelf.noun), 0) != shelf.revision:
             yield Conflict(shelf)
     yield from _moved(state, commit.changes)
+    yield from _blocked(state, commit.rooms)
     for quota in commit.quotas:
         if full := _full(state, commit, quota):
             yield full
@@ -44,6 +46,20 @@ def _moved(state: MemoryState, changes: Iterable[Change]) -> Iterator[Conflict]:
         owners = {name: owner for name, owner in owners.items() if owner != key}
         owners |= dict.fromkeys(wanted, key)
         revisions[key] = 0 if change.body is None else revision + 1
+
+
+def _blocked(state: MemoryState, rooms: Iterable[Room]) -> Iterator[Blocked]:
+    for room in rooms:
+        yield from (Blocked(room, by) for by in _in_the_way(state, room))
+
+
+def _in_the_way(state: MemoryState, room: Room) -> Iterator[Path]:
+    if state.entry(room.scopes[0], room.path):
+        return
+    for scope in room.scopes:
+        yield from (parent for parent in room.path.parents if state.entry(scope, parent))
+        beneath = (path for path in sorted(state.told(scope).paths) if room.path in path.parents)
+        yield from (path for path in beneath if state.entry(scope, path))
 
 
 def _full(state: MemoryState, commit: Commit, quota: Quota) -> Full | None:

@@ -27,12 +27,14 @@ from carrel.core.record import Noun
 from carrel.core.tree import (
     Applied,
     Blob,
+    Blocked,
     Commit,
     Conflict,
     Entry,
     Full,
     Head,
     Outcome,
+    Room,
     Write,
 )
 
@@ -57,9 +59,11 @@ class Parcel:
         self._expect_numbers: list[Row] = []
         self._shelf_numbers: list[Row] = []
         self._quota_numbers: list[Row] = []
+        self._room_numbers: list[Row] = []
+        self._rooms: list[Room] = []
         self._write_rows: list[Row] = []
         self._write_numbers: list[Row] = []
-        self._starts: list[Row] = [(0, 0, 0, 0)]
+        self._starts: list[Row] = [(0, 0, 0, 0, 0)]
         for commit in commits:
             self._add(commit)
 
@@ -76,10 +80,11 @@ class Parcel:
             *numbers(self._path_numbers, 1),
             *numbers(self._blob_numbers, 2),
             *numbers(self._commit_numbers, 2),
-            *numbers(self._starts, 4),
+            *numbers(self._starts, 5),
             *numbers(self._expect_numbers, 3),
             *numbers(self._shelf_numbers, 2),
             *numbers(self._quota_numbers, 3),
+            *numbers(self._room_numbers, 3),
             *numbers(self._write_numbers, 5),
         ]
 
@@ -100,6 +105,8 @@ class Parcel:
             elif what[n] == "c":
                 place, handle = from_json(facts[n])
                 outcomes.append(Conflict(commit.changes[place - 1], handle=handle))
+            elif what[n] == "r":
+                outcomes.append(Blocked(self._rooms[rows[n] - 1], Path(from_json(facts[n]))))
             else:
                 quota = commit.quotas[rows[n] - starts[2] - 1]
                 outcomes.append(Full(quota, *from_json(facts[n])))
@@ -128,17 +135,29 @@ class Parcel:
             self._shelf_numbers.append((place, shelf.revision))
         for quota in commit.quotas:
             self._quota_numbers.append((self._scope(quota.scope), quota.files, quota.size))
+        for room in commit.rooms:
+            self._add_room(room)
         self._add_writes(commit.writes)
         self._starts.append(
             (
                 *(len(self._expect_numbers), len(self._shelf_numbers)),
                 *(len(self._quota_numbers), len(self._write_numbers)),
+                len(self._room_numbers),
             )
         )
         changes = self._changes(commit) if commit.changes or commit.about else None
         said = (commit.by, commit.why, self._run(commit), changes, self._receipt(commit))
         self._commit_rows.append(said)
         self._commit_numbers.append((commit.at, max(commit.keep, 1)))
+
+    def _add_room(self, room: Room) -> None:
+        """A row for each place to look at: a path that must not live, or a scope in which nothing
+        may be beneath the path."""
+        own = self._path(room.scopes[0], room.path)
+        for scope in room.scopes:
+            parents = [(own, self._path(scope, parent), None) for parent in room.path.parents]
+            self._room_numbers += (*parents, (own, None, self._scope(scope)))
+            self._rooms += [room] * (len(parents) + 1)
 
     def _add_writes(self, writes: Sequence[Write]) -> None:
         number = len(self._commit_rows) + 1

@@ -40,10 +40,11 @@ SELECT * FROM apply_commits(
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15::text::bigint[],
     $16::text::boolean[], $17::text::integer[], $18::text::bigint[], $19::text::bigint[],
     $20::text::bigint[], $21::text::bigint[], $22::text::integer[], $23::text::integer[],
-    $24::text::integer[], $25::text::integer[], $26::text::integer[], $27::text::bigint[],
-    $28::text::boolean[], $29::text::integer[], $30::text::bigint[], $31::text::integer[],
-    $32::text::bigint[], $33::text::bigint[], $34::text::integer[], $35::text::integer[],
-    $36::text::integer[], $37::text::integer[], $38::text::boolean[]);
+    $24::text::integer[], $25::text::integer[], $26::text::integer[], $27::text::integer[],
+    $28::text::bigint[], $29::text::boolean[], $30::text::integer[], $31::text::bigint[],
+    $32::text::integer[], $33::text::bigint[], $34::text::bigint[], $35::text::integer[],
+    $36::text::integer[], $37::text::integer[], $38::text::integer[], $39::text::integer[],
+    $40::text::integer[], $41::text::integer[], $42::text::boolean[]);
 
 -- name: revisions
 SELECT coalesce(s.revision, 0)

@@ -17,6 +17,7 @@ from carrel.core.names import Moment, Path, Scope
 from carrel.core.tree import (
     Applied,
     Blob,
+    Blocked,
     Commit,
     Conflict,
     Entry,
@@ -24,6 +25,7 @@ from carrel.core.tree import (
     Head,
     Outcome,
     Quota,
+    Room,
     Write,
 )
 
@@ -41,6 +43,8 @@ class Batch:
         self._heads: dict[Key, Head | None] = {}
         self.records = RecordChanges(db, known.shelves)
         self.written: dict[Key, Head] = {}
+        self._within: dict[Key, list[Path]] = {}
+        """What came or went beneath each directory."""
         self.moved: dict[Scope, Place] = {}
         self._scopes: list[Row] = []
         self._contents: list[Row] = []
@@ -51,7 +55,7 @@ class Batch:
 
     def apply(self, commit: Commit) -> Outcome:
         """Check everything before keeping anything, so that a refusal leaves no trace."""
-        if refused := self._conflict(commit):
+        if refused := self._conflict(commit) or self._blocked(commit.rooms):
             return refused
         asked = commit.writes
         writes = [w for w in asked if w.entry is not None or self._lives(w.scope, w.path)]
@@ -158,6 +162,39 @@ class Batch:
         head = self._head(scope, path)
         return head is not None and head.entry is not None
 
+    def _blocked(self, rooms: Sequence[Room]) -> Blocked | None:
+        for room in rooms:
+            if by := self._in_the_way(room):
+                return Blocked(room, by)
+        return None
+
+    def _in_the_way(self, room: Room) -> Path | None:
+        path, scopes = room.path, room.scopes
+        if self._lives(scopes[0], path):
+            return None
+        for scope in scopes:
+            for parent in path.parents:
+                if self._lives(scope, parent):
+                    return parent
+            if by := self._beneath(scope, path):
+                return by
+        return None
+
+    def _beneath(self, scope: Scope, directory: Path) -> Path | None:
+        """The first that lives in a directory, as this transaction has it so far."""
+        changed = self._within.get((scope, directory), ())
+        first = min((path for path in changed if self._lives(scope, path)), default=None)
+        id, text = self.place(scope).id, directory.text
+        for [found] in self._db.execute(SQL["beneath"], (id, f"{text}/", f"{text}0")):
+            path = Path(found)
+            if (scope, path) not in self.written or self._lives(scope, path):
+                return path if first is None else min(first, path)
+        return first
+
+    def _add_within(self, scope: Scope, path: Path) -> None:
+        for parent in path.parents:
+            self._within.setdefault((scope, parent), []).append(path)
+
     def _full(self, quotas: Iterable[Quota], writes: Sequence[Write]) -> Full | None:
         for quota in quotas:
             if quota.size is None and all([self._lives(w.scope, w.path) for w in writes]):
@@ -186,6 +223,7 @@ class Batch:
         entry = write.entry and self._stored(write.entry, at)
         if entry is None or before is None:
             place.files += _count(entry) - _count(before)
+            self._add_within(write.scope, path)
         place.size += _size(entry) - _size(before)
         head = Head(path, version, place.revision, at, entry)
         key = (write.scope, path)

@@ -40,6 +40,10 @@ SELECT e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
   FROM entry AS e LEFT JOIN content AS b ON b.id = e.base
  WHERE e.scope = ? AND e.path = ?;
 
+-- name: beneath
+SELECT path FROM entry WHERE scope = ? AND path > ? AND path < ? AND content IS NOT NULL
+ ORDER BY path;
+
 -- name: heads
 SELECT w.key, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
        e.base, b.digest, b.size

@@ -14,7 +14,7 @@ from carrel.core.access import Actor, Permission
 from carrel.core.compose import Workspace
 from carrel.core.errors import Missing, TooLarge
 from carrel.core.names import Digest, Stack
-from carrel.core.overlay import Pin
+from carrel.core.pinned import Pin
 from carrel.core.record import Noun, Record
 from carrel.core.tree import Blob
 from carrel.faces.graphql.codes import Unreadable

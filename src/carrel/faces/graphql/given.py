@@ -50,7 +50,10 @@ def reason_of(text: str) -> str:
     return text
 
 
-def digest_of(text: str) -> Digest:
+def reviewed_of(text: str | None) -> Digest:
+    """The digest of what was reviewed: nobody accepts what they do not name."""
+    if text is None:
+        raise Malformed("latestSha is missing: an accept names the digest that was reviewed")
     found = _DIGEST.fullmatch(text)
     if found is None:
         raise Malformed("latestSha is sha256: and 64 hex digits, or these alone")

@@ -12,7 +12,7 @@ from carrel.core.access import Permission
 from carrel.core.classes import FLOOR, FileClass
 from carrel.core.errors import Missing
 from carrel.core.names import Path
-from carrel.core.overlay import Pin
+from carrel.core.pinned import Pin
 from carrel.core.record import Record
 from carrel.core.tree import Blob
 from carrel.faces.graphql.asking import Asking, Info

@@ -13,7 +13,7 @@ from carrel.core.names import Path
 from carrel.core.record import Record
 from carrel.core.tree import ReceiptKey
 from carrel.faces.graphql.asking import Info
-from carrel.faces.graphql.given import digest_of
+from carrel.faces.graphql.given import reviewed_of
 from carrel.faces.graphql.views import Accepted, AcceptedAll, Agent
 
 mutation: Final = MutationType()
@@ -33,15 +33,14 @@ async def accept(
     world, actor = asking.world, asking.actor
     asking.begin(Permission.TENANT_ADMIN)
     path = Path(filename)
-    given = digest_of(latest_sha) if latest_sha is not None else None
-    known = {"agentId": agent_id, "filename": path.text, "latestSha": given}
+    reviewed = reviewed_of(latest_sha)
+    known = {"agentId": agent_id, "filename": path.text, "latestSha": reviewed}
     asked = repeats.Asked("acceptTemplateUpdate", known, idempotency_key)
 
     async def again() -> Record:
         return await agents.get(world, actor, agent_id)
 
     async def act(receipt: ReceiptKey | None) -> Record:
-        reviewed = given or await pins.newest(world, actor, agent_id, path)
         await pins.accept(world, actor, agent_id, path, reviewed, receipt)
         return await again()
 
@@ -64,8 +63,7 @@ async def accept_for_all(
     if tenant_id != actor.tenant:
         raise Missing("there is no such tenant")
     path = Path(filename)
-    reviewed = digest_of(latest_sha) if latest_sha is not None else None
-    reviewed = reviewed or await pins.newest_for_all(world, actor, template_id, path)
+    reviewed = reviewed_of(latest_sha)
     found = await pins.accept_for_all(world, actor, template_id, path, reviewed)
     results = [
         Accepted(one.agent, one.problem is None, str(one.problem) if one.problem else None)

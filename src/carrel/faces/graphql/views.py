@@ -10,7 +10,7 @@ from msgspec import Struct
 from carrel.core.access import Actor, KeyKind, Role
 from carrel.core.agent import facts
 from carrel.core.names import Moment
-from carrel.core.overlay import Pin
+from carrel.core.pinned import Pin
 from carrel.core.record import Deed, Record
 from carrel.core.tree import Blob
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from carrel.actions import pins, seeds
-from carrel.actions.pins import Reviewed
+from carrel.actions.reviews import Reviewed
 from carrel.actions.seeds import Standing
-from carrel.core import overlay
+from carrel.core import pinned
 from carrel.core.errors import Malformed
 from carrel.core.names import Path, digest_named
 from carrel.core.tree import Blob
@@ -36,7 +36,7 @@ class Pin:
 Text = bytes | Corrupt | None
 
 
-def _pin(pin: overlay.Pin, pinned: Text = None, latest: Text = None) -> Pin:
+def _pin(pin: pinned.Pin, pinned: Text = None, latest: Text = None) -> Pin:
     return Pin(
         path=pin.path.text,
         pinned_sha256=_hex(pin.pinned),

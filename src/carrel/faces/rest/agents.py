@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 from carrel.actions import agents
 from carrel.core.access import Permission
 from carrel.core.agent import facts
-from carrel.core.errors import Busy, Malformed, Missing, Taken
+from carrel.core.errors import Busy, Malformed, Missing, Taken, TooLarge
 from carrel.core.record import Record
 from carrel.faces.rest.answer import Answer
 from carrel.faces.rest.endpoint import Call, Received, Sent, endpoint
@@ -101,7 +101,7 @@ async def _created(call: Call[NewAgent], versions: tuple[int, ...]) -> Answer:
     permission=Permission.TENANT_ADMIN,
     body=NewAgent,
     answers={201: Agent},
-    refuses=(Missing, Taken, Busy),
+    refuses=(Missing, Taken, TooLarge, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_created,
@@ -147,7 +147,7 @@ async def _patched(call: Call[AgentPatch], versions: tuple[int, ...]) -> Answer:
     permission=Permission.TENANT_ADMIN,
     body=AgentPatch,
     answers={200: Agent},
-    refuses=(Malformed, Missing, Taken, Busy),
+    refuses=(Malformed, Missing, Taken, TooLarge, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_patched,

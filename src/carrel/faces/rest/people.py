@@ -10,7 +10,7 @@ from msgspec import Meta
 from carrel.actions import people
 from carrel.actions.people import Profile
 from carrel.core.access import Permission, Role
-from carrel.core.errors import Busy, Forbidden, Missing, Taken
+from carrel.core.errors import Busy, Forbidden, Missing, Taken, TooLarge
 from carrel.core.record import Record
 from carrel.faces.rest.answer import Answer
 from carrel.faces.rest.endpoint import Call, Received, Sent, endpoint
@@ -133,7 +133,7 @@ async def _patched(call: Call[PersonPatch], versions: tuple[int, ...]) -> Answer
     permission=Permission.TENANT_ADMIN,
     body=PersonPatch,
     answers={200: Person},
-    refuses=(Forbidden, Missing, Taken, Busy),
+    refuses=(Forbidden, Missing, Taken, TooLarge, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_patched,
@@ -154,7 +154,7 @@ async def _deleted(call: Call, versions: tuple[int, ...]) -> Answer:
     "/v1/people/{id}",
     permission=Permission.TENANT_ADMIN,
     answers={204: None},
-    refuses=(Forbidden, Missing, Taken, Busy),
+    refuses=(Forbidden, Missing, Taken, TooLarge, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_deleted,

@@ -8,11 +8,12 @@ import msgspec
 from msgspec import Meta
 
 from carrel.actions import pins
-from carrel.actions.pins import Reviewed, Status
+from carrel.actions.pins import Status
+from carrel.actions.reviews import Reviewed
 from carrel.core.access import Permission
 from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Stale
 from carrel.core.names import Digest, Path
-from carrel.core.overlay import Pin
+from carrel.core.pinned import Pin
 from carrel.core.tree import Blob
 from carrel.faces.rest.answer import Answer
 from carrel.faces.rest.endpoint import Call, Received, Sent, endpoint

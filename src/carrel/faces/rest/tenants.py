@@ -8,7 +8,7 @@ import msgspec
 
 from carrel.actions import tenants
 from carrel.core.access import Permission
-from carrel.core.errors import Busy, Taken
+from carrel.core.errors import Busy, Taken, TooLarge
 from carrel.core.record import Record
 from carrel.faces.rest.answer import Answer
 from carrel.faces.rest.endpoint import Call, Received, Sent, endpoint
@@ -102,7 +102,7 @@ async def _patched(call: Call[TenantPatch], versions: tuple[int, ...]) -> Answer
     permission=Permission.TENANT_ADMIN,
     body=TenantPatch,
     answers={200: Tenant},
-    refuses=(Busy,),
+    refuses=(TooLarge, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_patched,

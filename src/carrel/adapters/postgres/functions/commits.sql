@@ -3,9 +3,9 @@
 -- Try many commits in order, each whole or not at all, in one transaction.
 --
 -- They come as columns, one letter a table: scopes (s), paths (p), shelves (h), contents (b), and per
--- commit (c) its expectations (e), its shelves as it saw them (x), its quotas (q) and writes (w).
--- A row refers to another by its place, from 1. c_e, c_x, c_q and c_w say where each commit's rows
--- begin: those of commit i are c_e[i] + 1 up to c_e[i + 1].
+-- commit (c) its expectations (e), its shelves as it saw them (x), its quotas (q), writes (w) and
+-- rooms (m). A row refers to another by its place, from 1. c_e, c_x, c_q, c_w and c_m say where each
+-- commit's rows begin: those of commit i are c_e[i] + 1 up to c_e[i + 1].
 --
 -- First all that is spoken of is read once. Then each commit is checked and, if nothing speaks
 -- against it, noted in the same arrays, where the next one finds it. At last all is written, table by
@@ -22,13 +22,15 @@ CREATE FUNCTION apply_commits(
     p_scope integer[],
     b_id bigint[], b_size bigint[],
     c_at bigint[], c_keep bigint[],
-    c_e integer[], c_x integer[], c_q integer[], c_w integer[],
+    c_e integer[], c_x integer[], c_q integer[], c_w integer[], c_m integer[],
     e_path integer[], e_version bigint[], e_live boolean[],
     x_shelf integer[], x_revision bigint[],
     q_scope integer[], q_files bigint[], q_size bigint[],
+    m_path integer[], m_parent integer[], m_scope integer[],
     w_commit integer[], w_path integer[], w_blob integer[], w_base integer[], w_last boolean[],
-    -- Per commit: 'a'pplied, or what was against it: an 'e'xpectation, a 's'helf, a 'c'hange, or the
-    -- scope is 'f'ull; the row of that; and what was found: a write of this batch, or facts.
+    -- Per commit: 'a'pplied, or what was against it: an 'e'xpectation, a 's'helf, a 'c'hange, there is
+    -- no 'r'oom, or the scope is 'f'ull; the row of that; and what was found: a write of this batch,
+    -- or facts.
     OUT o_what text[], OUT o_row integer[], OUT o_write integer[], OUT o_facts jsonb[],
     -- Per write: the head it became. Per content: its id.
     OUT r_version bigint[], OUT r_revision bigint[], OUT r_at bigint[], OUT r_content bigint[]
@@ -55,6 +57,8 @@ DECLARE
     bytes bigint;
     wrong jsonb;
     full_row integer;
+    room_row integer;
+    blocked_by text;
     given bigint;
     b integer;
     k integer;
@@ -114,6 +118,35 @@ BEGIN
             END IF;
         END LOOP;
 
+        room_row = NULL;
+        FOR j IN c_m[i] + 1 .. c_m[i + 1] LOOP
+            CONTINUE WHEN p_content[m_path[j]] IS NOT NULL;
+            IF m_scope[j] IS NULL THEN
+                blocked_by = CASE WHEN p_content[m_parent[j]] IS NOT NULL
+                                  THEN p_path[m_parent[j]] END;
+            ELSE
+                s = m_scope[j];
+                SELECT min(x.path) INTO blocked_by
+                  FROM (SELECT n.path
+                          FROM unnest(p_scope, p_path, p_content) AS n (scope, path, content)
+                         WHERE n.scope = s AND n.content IS NOT NULL
+                           AND starts_with(n.path, p_path[m_path[j]] || '/')
+                        UNION ALL
+                        (SELECT f.path FROM entry AS f
+                          WHERE f.scope = s_id[s] AND f.content IS NOT NULL
+                            AND f.path > p_path[m_path[j]] || '/'
+                            AND f.path < p_path[m_path[j]] || '0'
+                            AND NOT EXISTS (
+                                SELECT FROM unnest(p_scope, p_path, p_write) AS n (scope, path, write)
+                                 WHERE n.scope = s AND n.path = f.path AND n.write > 0)
+                          ORDER BY f.path LIMIT 1)) AS x (path);
+            END IF;
+            IF blocked_by IS NOT NULL THEN
+                room_row = j;
+                EXIT;
+            END IF;
+        END LOOP;
+
         full_row = NULL;
         FOR j IN c_q[i] + 1 .. c_q[i + 1] LOOP
             s = q_scope[j];
@@ -136,13 +169,20 @@ BEGIN
         END LOOP;
 
         IF c_changes[i] IS NOT NULL THEN
-            wrong = apply_changes(c_changes[i], c_by[i], c_why[i], c_at[i], full_row IS NOT NULL);
+            wrong = apply_changes(c_changes[i], c_by[i], c_why[i], c_at[i],
+                                  room_row IS NOT NULL OR full_row IS NOT NULL);
             IF wrong IS NOT NULL THEN
                 o_what[i] = 'c';
                 o_facts[i] = wrong;
                 CONTINUE commits;
             END IF;
             h_revision = shelf_revisions(h_tenant, h_noun);
+        END IF;
+        IF room_row IS NOT NULL THEN
+            o_what[i] = 'r';
+            o_row[i] = room_row;
+            o_facts[i] = to_jsonb(blocked_by);
+            CONTINUE commits;
         END IF;
         IF full_row IS NOT NULL THEN
             o_what[i] = 'f';

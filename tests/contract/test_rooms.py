@@ -1,0 +1,112 @@
+"""On a disk a name is a file or a directory: a new path must find room among those there are."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.contract.scenes import AGENT, DEFAULTS, TEMPLATE, attempt, commit, say, texts, write
+from tests.contract.worlds import World
+
+from carrel.core.names import Path
+from carrel.core.record import Noun, Shelf
+from carrel.core.tree import Applied, Blocked, Conflict, Expect, Full, Outcome, Quota, Room
+
+pytestmark = pytest.mark.anyio
+
+STACK = (AGENT, TEMPLATE, DEFAULTS)
+
+
+async def put(world: World, path: str) -> Outcome:
+    wanted = Path(path)
+    return await attempt(world, "x", path=wanted, rooms=(Room(wanted, STACK),))
+
+
+def blocked(path: str, by: str) -> Blocked:
+    return Blocked(Room(Path(path), STACK), Path(by))
+
+
+@pytest.mark.parametrize("scope", STACK)
+@pytest.mark.parametrize(
+    ("there", "wanted"),
+    [
+        ("a", "a/b"),
+        ("a", "a/b/c/d"),
+        ("a/b", "a/b/c"),
+        ("a/b", "a"),
+        ("a/b/c/d", "a/b"),
+        ("é/b", "é"),
+    ],
+)
+async def test_no_file_becomes_a_directory_nor_the_reverse(
+    world: World, scope: object, there: str, wanted: str
+) -> None:
+    place = STACK[STACK.index(scope)]
+    await say(world, "first", place, Path(there))
+
+    assert await put(world, wanted) == blocked(wanted, there)
+
+    assert Path(wanted).text not in await texts(world, AGENT)
+    await say(world, None, place, Path(there))
+    assert isinstance(await put(world, wanted), Applied)
+
+
+async def test_names_that_only_begin_alike_are_no_directory(world: World) -> None:
+    for path in ("a.md", "a-b", "ab", "a0", "b/a", "b/ac/d"):
+        await say(world, "x", TEMPLATE, Path(path))
+    for path in ("a", "b/ab", "b/a.md"):
+        assert isinstance(await put(world, path), Applied)
+
+
+async def test_what_lives_already_can_change_whatever_else_has_come(world: World) -> None:
+    await say(world, "x", path=Path("a"))
+    await say(world, "x", TEMPLATE, Path("a/b"))
+    await say(world, "x", DEFAULTS, Path("a/b"))
+
+    assert isinstance(await put(world, "a"), Applied)
+    await say(world, None, path=Path("a"))
+    assert await put(world, "a") == blocked("a", "a/b")
+
+
+async def test_later_commits_of_one_call_find_what_earlier_ones_took_and_left(world: World) -> None:
+    await say(world, "x", path=Path("c/d"))
+    paths = ("a/b/c", "a", "a/b", "a/b/c/d", "a/e", "c")
+    tried = [
+        commit(await write(world, "x", path=Path(p)), rooms=(Room(Path(p), STACK),)) for p in paths
+    ]
+    gone = commit(await write(world, None, path=Path("c/d")))
+
+    outcomes = await world.trees.commit([*tried, gone, tried[-1]])
+
+    assert outcomes[1:4] == (
+        blocked("a", "a/b/c"),
+        blocked("a/b", "a/b/c"),
+        blocked("a/b/c/d", "a/b/c"),
+    )
+    assert outcomes[5] == blocked("c", "c/d")
+    assert [type(outcomes[n]) for n in (0, 4, 6, 7)] == [Applied] * 4
+    assert set(await texts(world, AGENT)) == {"a/b/c", "a/e", "c"}
+
+
+async def test_it_is_told_after_what_was_expected_and_before_what_is_too_much(world: World) -> None:
+    await say(world, "x", path=Path("a"))
+    wanted = Path("a/b")
+    room = Room(wanted, STACK)
+    moved, full = Shelf(AGENT.tenant, Noun.AGENT, 9), Quota(AGENT, 1)
+    seen = Expect(AGENT, wanted, version=3)
+
+    async def refused(**more: Any) -> Outcome:
+        return await attempt(world, "x", path=wanted, quotas=(full,), **more)
+
+    assert isinstance(await refused(), Full)
+    assert await refused(rooms=(room,)) == Blocked(room, Path("a"))
+    assert await refused(rooms=(room,), shelves=(moved,)) == Conflict(moved)
+    assert isinstance(await refused(rooms=(room,), expects=(seen,)), Conflict)
+
+
+async def test_of_rivals_for_a_name_as_a_file_and_as_a_directory_one_wins(world: World) -> None:
+    for n in range(5):
+        names = (f"{n}", f"{n}/b", f"{n}/b/c")
+        outcomes = await asyncio.gather(*(put(world, name) for name in names))
+        assert [type(outcome) for outcome in outcomes].count(Applied) == 1
