@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from carrel.core.compose import File, Layers, offered, resolve, same_file
 from carrel.core.errors import Malformed, Missing, Stale, Taken
-from carrel.core.names import Path, Scope
+from carrel.core.names import Kind, Path, Scope, Stack
 from carrel.core.tree import MARKDOWN, Blob, Blocked, Entry, Expect, Room, Write
 
 _ALONE: Final = re.compile(r'"v([1-9][0-9]{0,17})"')
@@ -93,8 +93,8 @@ def put(
     condition.check(path, current)
     kept = current.entry.type if current else MARKDOWN
     entry = Entry(blob, offered(path, layers[1:]), type or kept)
-    room = Room(path, tuple(tree.scope for tree in layers))
-    return Edit(_seen(layers, path, condition), Write(layers[0].scope, path, entry), (room,))
+    rooms = _rooms(path, tuple(tree.scope for tree in layers))
+    return Edit(_seen(layers, path, condition), Write(layers[0].scope, path, entry), rooms)
 
 
 def put_unseen(
@@ -107,8 +107,13 @@ def put_unseen(
     expect = condition.alone(scope, path)
     if expect is None:
         return None
-    write, room = Write(scope, path, Entry(blob, None, type)), Room(path, (scope,))
-    return Edit(expect, write, (room,))
+    write = Write(scope, path, Entry(blob, None, type))
+    return Edit(expect, write, _rooms(path, (scope,)))
+
+
+def _rooms(path: Path, scopes: Stack) -> tuple[Room, ...]:
+    """A workspace is RFC 0059's, in which a path is a name with slashes and nothing is nested."""
+    return () if scopes[0].kind is Kind.WORKSPACE else (Room(path, scopes),)
 
 
 def delete(layers: Layers, path: Path, condition: Condition = UNCONDITIONAL) -> Edit:

@@ -30,7 +30,7 @@ async def marco(owner: httpx.AsyncClient) -> None:
     assert (await owner.post("/v1/agents", json=new)).status_code == 201
 
 
-@pytest.mark.parametrize("where", [AGENT, SALES, DEFAULTS, OWN])
+@pytest.mark.parametrize("where", [AGENT, SALES, DEFAULTS])
 async def test_a_file_is_no_directory_and_a_directory_no_file(
     owner: httpx.AsyncClient, where: str
 ) -> None:
@@ -43,6 +43,13 @@ async def test_a_file_is_no_directory_and_a_directory_no_file(
         assert (await write(owner, where, path)).status_code == 200
     assert (await owner.delete(f"{where}/files/plan")).status_code == 204
     assert (await write(owner, where, "plan/b.md")).status_code == 200
+
+
+async def test_a_workspace_has_names_with_slashes_and_no_directories(
+    owner: httpx.AsyncClient,
+) -> None:
+    for path in ("plan", "plan/b.md", "log/2026/11.md", "log"):
+        assert (await write(owner, OWN, path)).status_code == 200
 
 
 async def test_an_agent_cannot_write_what_could_not_lie_beside_what_it_inherits(
