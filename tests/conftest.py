@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import pytest
+from hypothesis import HealthCheck, settings
 from tests.services import ask, databases
 from tests.services.s3 import Bucket
+
+# A slow machine is no failure. Loaded before any test is read, so that every property has it.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 HOLD = pytest.StashKey[ask.Hold]()
 Result = TypeVar("Result")
@@ -53,28 +58,25 @@ def postgres_server() -> str:
 
 
 @pytest.fixture(scope="session")
-def postgres_template(postgres_server: str) -> Iterator[str]:
+def postgres_template(postgres_server: str) -> str:
     """The name of the database that `databases.prepare` filled."""
     name = run(databases.create(postgres_server))
     run(databases.prepare(databases.within(postgres_server, name)))
-    yield name
-    run(databases.drop(postgres_server, name))
+    return name
 
 
 @pytest.fixture
-def postgres_url(postgres_server: str, postgres_template: str) -> Iterator[str]:
+def postgres_url(postgres_server: str, postgres_template: str) -> str:
     """The URL of a fresh database, a copy of the template."""
     name = run(databases.create(postgres_server, postgres_template))
-    yield databases.within(postgres_server, name)
-    run(databases.drop(postgres_server, name))
+    return databases.within(postgres_server, name)
 
 
 @pytest.fixture
-def empty_postgres_url(postgres_server: str) -> Iterator[str]:
+def empty_postgres_url(postgres_server: str) -> str:
     """The URL of a fresh database in which there is nothing."""
     name = run(databases.create(postgres_server))
-    yield databases.within(postgres_server, name)
-    run(databases.drop(postgres_server, name))
+    return databases.within(postgres_server, name)
 
 
 @pytest.fixture(scope="session")

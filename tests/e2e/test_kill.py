@@ -135,7 +135,7 @@ def test_a_server_told_to_stop_finishes_what_it_began(tmp_path: File) -> None:
                 a for a in answers if not isinstance(a, httpx.TransportError | httpx.Response)
             ]
             assert not refused
-        live.process.wait(timeout=20)
+        live.process.wait(timeout=60)
 
     with serving(tmp_path) as live:
         asyncio.run(story(live))
