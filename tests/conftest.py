@@ -18,6 +18,7 @@ from tests.services.s3 import Bucket
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
+LONGEST = {"test_fuzz.py", "test_kill.py"}
 HOLD = pytest.StashKey[ask.Hold]()
 Result = TypeVar("Result")
 
@@ -39,6 +40,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     hold = config.stash.get(HOLD, None)
     if hold is not None:
         hold.release()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first: when they are over there is still enough for everybody to do."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -16,9 +16,7 @@ class Leaps(selectors.DefaultSelector):
 
     now = 0.0
 
-    def select(
-        self, timeout: float | None = None
-    ) -> list[tuple[selectors.SelectorKey, selectors._EventMask]]:
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         found = super().select(0 if timeout else timeout)
         if timeout and not found:
             self.now += timeout + A_MOMENT
