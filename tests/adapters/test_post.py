@@ -7,6 +7,7 @@ import base64
 import hashlib
 import hmac
 import ipaddress
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -294,10 +295,10 @@ async def test_whatever_a_receiver_does_is_an_answer_that_tells_no_secret(talk: 
 
 
 async def test_where_nobody_listens_no_connection_is_made() -> None:
-    async with receiver() as (port, _):
-        pass
-    async with HttpPost(allow_private=True) as post:
-        posted = await post.send(f"http://127.0.0.1:{port}/", {}, BODY)
+    with socket.socket() as bound:  # so that nobody else can come to listen there
+        bound.bind(("127.0.0.1", 0))
+        async with HttpPost(allow_private=True) as post:
+            posted = await post.send(f"http://127.0.0.1:{bound.getsockname()[1]}/", {}, BODY)
     assert posted == Posted(None, "no connection could be made", posted.took)
 
 
