@@ -338,6 +338,8 @@ async def test_it_stops_promptly_when_there_is_nothing_to_do(
     before = asyncio.all_tasks()
     loop = asyncio.get_running_loop()
     async with dispatching(world, processes=3):
+        for _ in range(100):  # until they have begun, and found nothing
+            await asyncio.sleep(0)
         began = loop.time()
     assert loop.time() - began < 30
     assert asyncio.all_tasks() == before
