@@ -5,14 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import pytest
+from hypothesis import HealthCheck, settings
 from tests.services import ask, databases
 from tests.services.s3 import Bucket
 
+# A slow machine is no failure. Loaded before any test is read, so that every property has it.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
+
+LONGEST = {"test_fuzz.py", "test_kill.py"}
 HOLD = pytest.StashKey[ask.Hold]()
 Result = TypeVar("Result")
 
@@ -36,6 +42,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         hold.release()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first: when they are over there is still enough for everybody to do."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Start what the chosen tests will need while those that need nothing run."""
     if session.config.option.collectonly or ask.KEEPER not in os.environ:
@@ -53,28 +64,25 @@ def postgres_server() -> str:
 
 
 @pytest.fixture(scope="session")
-def postgres_template(postgres_server: str) -> Iterator[str]:
+def postgres_template(postgres_server: str) -> str:
     """The name of the database that `databases.prepare` filled."""
     name = run(databases.create(postgres_server))
     run(databases.prepare(databases.within(postgres_server, name)))
-    yield name
-    run(databases.drop(postgres_server, name))
+    return name
 
 
 @pytest.fixture
-def postgres_url(postgres_server: str, postgres_template: str) -> Iterator[str]:
+def postgres_url(postgres_server: str, postgres_template: str) -> str:
     """The URL of a fresh database, a copy of the template."""
     name = run(databases.create(postgres_server, postgres_template))
-    yield databases.within(postgres_server, name)
-    run(databases.drop(postgres_server, name))
+    return databases.within(postgres_server, name)
 
 
 @pytest.fixture
-def empty_postgres_url(postgres_server: str) -> Iterator[str]:
+def empty_postgres_url(postgres_server: str) -> str:
     """The URL of a fresh database in which there is nothing."""
     name = run(databases.create(postgres_server))
-    yield databases.within(postgres_server, name)
-    run(databases.drop(postgres_server, name))
+    return databases.within(postgres_server, name)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path as File
 from typing import Any, Final
 
+from tests.services import files
+
 from carrel.adapters.clock import SystemClock
 from carrel.adapters.memory import MemoryStore
 from carrel.adapters.sqlite import open_store
@@ -81,7 +83,7 @@ async def memory(directory: File) -> AsyncIterator[World]:
 
 @asynccontextmanager
 async def sqlite(directory: File) -> AsyncIterator[World]:
-    async with open_store(directory / "carrel.db") as store:
+    async with open_store(files.fresh(directory / "carrel.db")) as store:
         yield world_of(store)
 
 

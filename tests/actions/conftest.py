@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path as File
 
 import pytest
@@ -38,19 +38,15 @@ async def anywhere(request: pytest.FixtureRequest, tmp_path: File) -> AsyncItera
 
 
 @pytest.fixture
-def stores(request: pytest.FixtureRequest, tmp_path: File) -> Iterator[Stores]:
+def stores(request: pytest.FixtureRequest, tmp_path: File) -> Stores:
     """Empty stores for the asking; a database is made only for those that want one."""
-    made: list[str] = []
 
     def database() -> str:
         server = request.getfixturevalue("postgres_server")
         name = asyncio.run(databases.create(server, request.getfixturevalue("postgres_template")))
-        made.append(name)
         return databases.within(server, name)
 
-    yield Stores(tmp_path, database)
-    for name in made:
-        asyncio.run(databases.drop(request.getfixturevalue("postgres_server"), name))
+    return Stores(tmp_path, database)
 
 
 @pytest.fixture

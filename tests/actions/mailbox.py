@@ -55,7 +55,7 @@ class Mailbox:
         return None
 
     async def next(self) -> Letter:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             return await self.letters.get()
 
 
@@ -73,13 +73,13 @@ async def dispatching(
         yield
     finally:
         stop.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await asyncio.gather(*works)
 
 
 async def settled(world: World, made: Made, count: int) -> list[tuple[Delivery, list[Posted]]]:
     """The webhook's deliveries, oldest first, once that many are no longer pending."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while True:
             page = await webhooks.deliveries(world, ADA, made.webhook.id, limit=10_000)
             done = [(d, [a.posted for a in tried]) for d, tried in page.items]

@@ -10,6 +10,7 @@ from pathlib import Path as File
 from typing import Any, Final
 
 from msgspec import structs
+from tests.services import files
 
 from carrel.actions import backups
 from carrel.actions.upkeep import examine
@@ -53,7 +54,9 @@ class Stores:
         directory = self._directory / f"store-{self._made}"
         place = DirectoryObjects(directory / "objects") if objects is True else objects or None
         if kind == "sqlite":
-            async with sqlite.open_store(directory / "carrel.db", objects=place) as store:
+            async with sqlite.open_store(
+                files.fresh(directory / "carrel.db"), objects=place
+            ) as store:
                 yield Shelter(store, place)
         else:
             url = await asyncio.to_thread(self._database)

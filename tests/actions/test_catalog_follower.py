@@ -275,13 +275,13 @@ async def keeping(
         yield stop
     finally:
         stop.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await asyncio.gather(*works)
         assert taken == {}
 
 
 async def caught_up(world: World, depot: MemoryDepot) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while depot.objects != await fresh(world):
             await world.events.wake(0.01)
 
@@ -313,7 +313,7 @@ async def test_a_place_that_fails_is_told_tried_again_and_stops_nothing(town: To
     depot.fails_after = 3
     with capture_logs() as logs:
         async with keeping(town.world, depot):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(30):
                 while not logs:
                     await town.world.events.wake(0.01)
             depot.fails_after = None
@@ -337,7 +337,7 @@ class Slow(MemoryDepot):
 
 async def test_a_place_that_never_answers_keeps_no_server_from_stopping(town: Town) -> None:
     depot = Slow()
-    async with keeping(town.world, depot), asyncio.timeout(20):
+    async with keeping(town.world, depot), asyncio.timeout(30):
         await depot.asked.wait()
     assert depot.objects == {}
 
@@ -346,7 +346,7 @@ async def test_a_catalog_of_others_is_not_touched(town: Town) -> None:
     depot = MemoryDepot()
     await depot.put({"tenants/other/agents/a/workspace/b": b"theirs"})
     with capture_logs() as logs:
-        async with keeping(town.world, depot), asyncio.timeout(20):
+        async with keeping(town.world, depot), asyncio.timeout(30):
             while not logs:
                 await town.world.events.wake(0.01)
     assert "--adopt" in logs[0]["said"]

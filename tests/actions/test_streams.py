@@ -36,7 +36,7 @@ async def write(world: World, actor: Actor = ADA, path: str = "a.md", **more: An
 async def heard(batches: Batches, count: int) -> list[Event]:
     """The next so many events, or all where the stream ends before."""
     found: list[Event] = []
-    async with asyncio.timeout(20), aclosing(batches):
+    async with asyncio.timeout(30), aclosing(batches):
         async for batch in batches:
             found += batch
             if len(found) >= count:
@@ -177,7 +177,7 @@ async def test_a_thousand_listeners_cost_the_log_no_more_than_one(world: World) 
         await asyncio.sleep(0)
         counting.asked.clear()
         await write(crowded, path="news.md")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             batches = await asyncio.gather(*waiting)
     assert {batch[0].payload["path"] for batch in batches} == {"news.md"}
     assert counting.asked["after"] < 10
@@ -234,7 +234,7 @@ async def test_listeners_outlive_an_outage_of_the_store(
 ) -> None:
     monkeypatch.setattr(streams, "_PAUSE", 0.01)
     flaky = Flaky(world.events)
-    async with asyncio.timeout(20), hub_of(flaky) as hub:
+    async with asyncio.timeout(30), hub_of(flaky) as hub:
         listener = Listener(hub, EVERYTHING, await world.events.latest())
         await write(world, path="before.md")
         assert [event.payload["path"] for event in await listener.next()] == ["before.md"]

@@ -28,6 +28,7 @@ from tests.actions.stores import (
     say,
     told,
 )
+from tests.services.files import fresh
 
 from carrel.actions import secrets, vaults
 from carrel.actions.upkeep import collect, look_at_secrets, weave
@@ -236,7 +237,7 @@ def test_what_is_committed_within_the_grace_of_its_put_can_always_be_read(
         clock = Clock()
         objects = MemoryObjects(clock)
         with TemporaryDirectory() as directory:
-            async with open_store(File(directory) / "carrel.db", objects=objects) as store:
+            async with open_store(fresh(File(directory) / "carrel.db"), objects=objects) as store:
                 await _live(Shelter(store, objects), clock, steps)
 
     asyncio.run(live())

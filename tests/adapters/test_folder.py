@@ -161,7 +161,7 @@ async def test_a_pipe_is_no_object_and_is_not_waited_for(root: File) -> None:
     os.mkfifo(root / "a")
     depot = FolderDepot(root)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         assert await depot.get("a") is None
         assert await listed(depot) == {"a": None}
 

@@ -7,6 +7,7 @@ import base64
 import hashlib
 import hmac
 import ipaddress
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -223,7 +224,7 @@ async def test_a_receiver_that_says_nothing_is_given_up() -> None:
     async with receiver(silent) as (port, _), HttpPost(allow_private=True, timeout=0.2) as post:
         posted = await post.send(f"http://127.0.0.1:{port}/", {}, BODY)
     assert (posted.status, posted.problem) == (None, "no answer within 0.2 seconds")
-    assert 100 < posted.took < 5000
+    assert 100 < posted.took < 60_000
 
 
 async def test_a_receiver_that_drips_its_headers_is_given_up_all_the_same() -> None:
@@ -237,7 +238,7 @@ async def test_a_receiver_that_drips_its_headers_is_given_up_all_the_same() -> N
     async with receiver(dripping) as (port, _), HttpPost(allow_private=True, timeout=0.3) as post:
         posted = await post.send(f"http://127.0.0.1:{port}/", {}, BODY)
     assert posted.status is None
-    assert posted.took < 5000
+    assert posted.took < 60_000
 
 
 async def test_of_a_huge_answer_only_the_beginning_is_read() -> None:
@@ -263,7 +264,7 @@ async def test_an_answer_counts_once_its_status_is_there() -> None:
         await writer.drain()
         await asyncio.Event().wait()
 
-    async with receiver(slow) as (port, _), HttpPost(allow_private=True, timeout=0.2) as post:
+    async with receiver(slow) as (port, _), HttpPost(allow_private=True, timeout=1) as post:
         posted = await post.send(f"http://127.0.0.1:{port}/", {}, BODY)
     assert (posted.status, posted.problem) == (201, "")
 
@@ -294,10 +295,10 @@ async def test_whatever_a_receiver_does_is_an_answer_that_tells_no_secret(talk: 
 
 
 async def test_where_nobody_listens_no_connection_is_made() -> None:
-    async with receiver() as (port, _):
-        pass
-    async with HttpPost(allow_private=True) as post:
-        posted = await post.send(f"http://127.0.0.1:{port}/", {}, BODY)
+    with socket.socket() as bound:  # so that nobody else can come to listen there
+        bound.bind(("127.0.0.1", 0))
+        async with HttpPost(allow_private=True) as post:
+            posted = await post.send(f"http://127.0.0.1:{bound.getsockname()[1]}/", {}, BODY)
     assert posted == Posted(None, "no connection could be made", posted.took)
 
 

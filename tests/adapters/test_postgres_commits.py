@@ -199,7 +199,7 @@ async def test_a_store_whose_connections_are_cut_goes_on_with_new_ones(
     )
     await connection.close()
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while True:
             try:
                 outcome = await commit(store, "after")

@@ -49,7 +49,7 @@ async def pages(
 
 async def quiet(world: World) -> None:
     """Wait until nothing wakes any more; a store may wake somebody once too often."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while await world.events.wake(0.3):
             pass
 

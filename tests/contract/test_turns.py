@@ -83,7 +83,7 @@ async def test_who_lost_the_connection_has_lost_the_turn(postgres_url: str) -> N
     )
     await other.close()
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while not await second.take():
             pass
     with pytest.raises((OSError, asyncpg.PostgresError, asyncpg.InterfaceError)):

@@ -10,6 +10,7 @@ from pathlib import Path as File
 from typing import Final, Protocol
 
 import asyncpg
+from tests.services import files
 
 from carrel.adapters.directory import DirectoryObjects
 from carrel.adapters.memory import MemoryStore
@@ -101,7 +102,8 @@ async def memory(place: Place) -> AsyncIterator[World]:
 
 @asynccontextmanager
 async def sqlite(place: Place) -> AsyncIterator[World]:
-    file, objects = place.directory / "carrel.db", DirectoryObjects(place.directory / "objects")
+    file = files.fresh(place.directory / "carrel.db")
+    objects = DirectoryObjects(place.directory / "objects")
 
     async def tamper(digest: Digest) -> None:
         with closing(sqlite3.connect(file)) as db, db:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -268,6 +268,7 @@ CODE = [
 
 @pytest.mark.parametrize("markdown", MARKDOWN)
 @pytest.mark.parametrize("context", [*PROSE, *CODE])
+@settings(max_examples=40)  # in each of a hundred places
 @given(value=values)
 @example(value="a\\")
 @example(value="1")

@@ -8,6 +8,7 @@ import sys
 import time
 from urllib.parse import urlsplit
 
+PATIENCE = 60
 TIMED_OUT = 28
 
 
@@ -25,13 +26,14 @@ def asked() -> argparse.Namespace:
 
 def main() -> int:
     ask = asked()
-    url, ends = urlsplit(ask.url), time.monotonic() + ask.max_time
+    url = urlsplit(ask.url)
     target = url.path + (f"?{url.query}" if url.query else "")
     headers = dict(each.split(": ", 1) for each in ask.headers)
-    connection = http.client.HTTPConnection(url.netloc, timeout=ask.max_time)
+    connection = http.client.HTTPConnection(url.netloc, timeout=PATIENCE)
     method = ask.method or ("POST" if ask.body else "GET")
     connection.request(method, target, ask.body and ask.body.encode(), headers)
     answer = connection.getresponse()
+    ends = time.monotonic() + ask.max_time  # what a slow machine took to begin does not count
     try:
         while chunk := answer.read1():
             sys.stdout.buffer.write(chunk)

@@ -77,7 +77,7 @@ def _up(process: subprocess.Popen[str]) -> Live:
     found = re.search(r"http://[\d.]+:\d+", welcome)
     if found is None:
         raise RuntimeError(f"the server did not start: {welcome}")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while True:
         try:
             httpx.get(f"{found[0]}/readyz").raise_for_status()

@@ -32,7 +32,7 @@ def test_the_fuzzer_finds_no_crash_and_nothing_undocumented(tmp_path: File) -> N
             ],
             capture_output=True,
             text=True,
-            timeout=400,
+            timeout=900,
             check=False,
         )
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]

@@ -159,7 +159,7 @@ def test_the_overlay_endpoint_knows_nothing_of_another_tenant(scene: Scene) -> N
     max_examples=150,
     deadline=None,
     derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(choices=st.data())
 def test_no_mixture_of_ids_and_bodies_shows_or_changes_anything(

@@ -30,7 +30,7 @@ class Stream:
     async def next(self) -> Sent | None:
         """The next event, None where the stream has ended."""
         fields: dict[str, str] = {}
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             async for line in self._lines:
                 name, _, value = line.partition(":")
                 if line:
@@ -44,7 +44,7 @@ class Stream:
 
     async def position(self) -> str:
         """Where the stream stands before anything happens."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             async for line in self._lines:
                 if line.startswith("id: "):
                     self.last = line.removeprefix("id: ")

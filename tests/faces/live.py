@@ -28,12 +28,12 @@ def serving(app: Any) -> Iterator[int]:
     server.startup = start  # type: ignore[method-assign]  # to know when it listens
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    assert up.wait(10), "the server did not start"
+    assert up.wait(30), "the server did not start"
     try:
         yield server.servers[0].sockets[0].getsockname()[1]
     finally:
         server.should_exit = True
-        thread.join(10)
+        thread.join(30)
         assert not thread.is_alive(), "the server did not stop"
 
 

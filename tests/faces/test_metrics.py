@@ -114,8 +114,8 @@ def test_any_worker_tells_what_all_of_them_counted(tmp_path: File) -> None:
         assert worker.stdout
         assert worker.stdout.readline() == "told\n"
     # The first is asked while the other is alive but was never asked itself.
-    text, _ = workers[0].communicate("now\n", timeout=20)
-    workers[1].communicate("now\n", timeout=20)
+    text, _ = workers[0].communicate("now\n", timeout=60)
+    workers[1].communicate("now\n", timeout=60)
     counted = samples(text)
     assert counted["carrel_request_seconds_count", "GET", "/x", "2xx"] == 5
     assert counted[("carrel_commits_total",)] == 12

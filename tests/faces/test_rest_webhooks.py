@@ -171,7 +171,7 @@ async def _settled(
     client: httpx.AsyncClient, place: str, tries: int, world: World | None = None
 ) -> dict[str, Any]:
     """The one delivery, once it has been tried so often and is no longer pending."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while True:
             items = (await client.get(place)).json()["items"]
             if items and len(items[0]["attempts"]) >= tries and items[0]["state"] != "pending":

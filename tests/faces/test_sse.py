@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
+from tests.faces.leaping import in_leaps
 from tests.faces.toys import client, toy_app
 
 from carrel.faces.rest.endpoint import Answer, Call, endpoint
@@ -50,7 +51,7 @@ class Listener:
         self._left.set()
 
     async def hears(self, count: int) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while len(self.heard) < count:
                 self.news.clear()
                 await self.news.wait()
@@ -92,6 +93,7 @@ async def test_events_arrive_with_the_headers_that_keep_proxies_from_waiting() -
         assert "content-length" not in answer.headers
 
 
+@in_leaps
 async def test_a_silent_stream_is_kept_awake() -> None:
     streams, listener = Streams(asyncio.Event(), every=0.02), Listener()
     pouring = asyncio.create_task(
@@ -104,6 +106,7 @@ async def test_a_silent_stream_is_kept_awake() -> None:
     assert len(streams) == 0
 
 
+@in_leaps
 async def test_what_is_no_event_stream_gets_nothing_it_did_not_say() -> None:
     streams, listener = Streams(asyncio.Event(), every=0.01), Listener()
 
@@ -117,6 +120,7 @@ async def test_what_is_no_event_stream_gets_nothing_it_did_not_say() -> None:
     assert listener.over
 
 
+@in_leaps
 async def test_a_stream_that_speaks_is_not_spoken_over() -> None:
     streams, listener = Streams(asyncio.Event(), every=0.5), Listener()
 
@@ -147,7 +151,7 @@ async def test_nothing_is_left_of_a_stream_that_ended() -> None:
     assert await streams.pour(source, listener.receive, listener.send, HEARTBEAT)
     assert source.closed
     left = asyncio.all_tasks() - before
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await asyncio.gather(*left, return_exceptions=True)
 
 
@@ -168,6 +172,7 @@ async def test_closing_ends_every_stream_cleanly_and_admits_no_other() -> None:
     assert late.heard == [b""]
 
 
+@in_leaps
 async def test_a_reader_that_does_not_keep_up_holds_up_its_source() -> None:
     made = 0
 

@@ -82,6 +82,8 @@ def server(binaries: File, home: File, port: int) -> list[str]:
         "max_connections": "300",
         "shared_buffers": "128MB",
         "max_wal_size": "1GB",
+        # It would go round all the databases that tests have left behind.
+        "autovacuum_naptime": "1d",
     }
     command = [str(binaries / "postgres"), "-D", str(home / "cluster")]
     return command + [

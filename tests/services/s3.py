@@ -45,7 +45,7 @@ class Bucket:
             secret_access_key=self.secret_key,
             region=self.region,
             virtual_hosted_style_request=False,
-            client_options={"allow_http": True, "timeout": "5s"},
+            client_options={"allow_http": True, "timeout": "20s"},
             retry_config={"max_retries": 0},
         )
 

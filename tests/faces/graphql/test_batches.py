@@ -10,6 +10,7 @@ import httpx
 import pytest
 from tests.faces.graphql.asking import Scene, scene, told, write
 from tests.faces.whole import Whole, app_of
+from tests.services.files import fresh
 from tests.worlds import world_of
 
 from carrel.actions import agents, files, pins, stacks, surveys
@@ -49,7 +50,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Counted:
 
 @pytest.fixture
 async def here(tmp_path: File, asked: Counted) -> AsyncIterator[Whole]:
-    async with open_store(tmp_path / "carrel.db") as store:
+    async with open_store(fresh(tmp_path / "carrel.db")) as store:
         world = world_of(store)
         yield Whole(world, app_of(world))
 

@@ -1,8 +1,0 @@
-"""Properties hold on slow machines too: no example is judged by the time it takes."""
-
-from __future__ import annotations
-
-from hypothesis import HealthCheck, settings
-
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
