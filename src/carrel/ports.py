@@ -14,6 +14,7 @@ from carrel.core.names import Digest, Moment, Path, Scope
 from carrel.core.receipt import Claim, Receipt
 from carrel.core.record import Deed, Noun, Record
 from carrel.core.run import Layer, Run
+from carrel.core.tokens import Estimate
 from carrel.core.tree import Blob, Commit, Outcome, ReceiptKey, Tree, Version
 
 
@@ -307,6 +308,17 @@ class Clock(Protocol):
         """A new secret of 256 bits."""
 
 
+class Tokens(Protocol):
+    """Tells how long texts are for a model."""
+
+    @property
+    def name(self) -> str:
+        """Which tokenizer counts; ``core.tokens.ESTIMATE`` where none does and it is a guess."""
+
+    async def count(self, texts: Sequence[str]) -> tuple[int, ...]:
+        """Return the tokens of each, in order; the same text always has the same count."""
+
+
 class Frozen(Protocol):
     """The whole store as it was at one moment, table by table."""
 
@@ -360,6 +372,7 @@ class World:
     vault: Vault
     post: Post
     clock: Clock
+    tokens: Tokens = field(default_factory=Estimate)
     memo: Memo = field(default_factory=Memo)
     """What was worked out from records, by their revision."""
     marks: dict[str, Moment] = field(default_factory=dict)
