@@ -33,6 +33,10 @@ _RECENT: Final = "RECENT NOTES"
 TRUNCATED: Final = "\n\n[truncated]"
 _GAP: Final = "\n\n"
 
+_OURS: Final = "prompt:"
+_DAY, _LIMITS, _DOC = f"{_OURS}day", f"{_OURS}limits", f"{_OURS}doc:"
+"""Under which names a run keeps what its prompt depends on."""
+
 
 class Wish(Struct, frozen=True):
     """What a prompt depends on beside the files."""
@@ -43,6 +47,26 @@ class Wish(Struct, frozen=True):
     extra_docs: tuple[str, ...] = ()
     prompt_chars: int = 60_000
     file_chars: int = 12_000
+
+    def words(self) -> Mapping[str, str]:
+        """All of it but the mode, as a run keeps it."""
+        docs = {f"{_DOC}{at:03}": doc for at, doc in enumerate(self.extra_docs)}
+        limits = {_LIMITS: f"{self.prompt_chars} {self.file_chars}"}
+        return {_DAY: self.day.isoformat(), **limits, **docs}
+
+    @staticmethod
+    def claims(name: str) -> bool:
+        """Whether a word of this name is a wish's own, and so for nobody else to say."""
+        return name.startswith(_OURS)
+
+    @classmethod
+    def of(cls, words: Mapping[str, str], mode: Mode, day: date) -> Wish:
+        """The same again; of a run that has kept none, as on that day and by the usual limits."""
+        if _DAY not in words:
+            return cls(mode, day)
+        docs = tuple(words[name] for name in sorted(words) if name.startswith(_DOC))
+        limits = map(int, words[_LIMITS].split())
+        return cls(mode, date.fromisoformat(words[_DAY]), docs, *limits)
 
 
 class Document(Struct, frozen=True):
