@@ -9,6 +9,7 @@ from pathlib import Path as File
 from typing import Any, Final
 
 from carrel.adapters.clock import SystemClock
+from carrel.adapters.estimate import EstimateTokens
 from carrel.adapters.memory import MemoryStore
 from carrel.adapters.sqlite import open_store
 from carrel.adapters.vault import SealingVault
@@ -69,6 +70,7 @@ def world_of(store: Any, clock: SystemClock | None = None) -> World:
         vault=SealingVault(bytes(32)),
         post=Nowhere(),
         clock=clock or TravelClock(),
+        tokens=EstimateTokens(),
     )
 
 

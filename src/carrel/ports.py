@@ -14,7 +14,6 @@ from carrel.core.names import Digest, Moment, Path, Scope
 from carrel.core.receipt import Claim, Receipt
 from carrel.core.record import Deed, Noun, Record
 from carrel.core.run import Layer, Run
-from carrel.core.tokens import Estimate
 from carrel.core.tree import Blob, Commit, Outcome, ReceiptKey, Tree, Version
 
 
@@ -372,7 +371,7 @@ class World:
     vault: Vault
     post: Post
     clock: Clock
-    tokens: Tokens = field(default_factory=Estimate)
+    tokens: Tokens
     memo: Memo = field(default_factory=Memo)
     """What was worked out from records, by their revision."""
     marks: dict[str, Moment] = field(default_factory=dict)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from carrel.adapters.estimate import EstimateTokens
 from carrel.adapters.splintr import _MOST, SplintrTokens
-from carrel.core.tokens import Estimate
 from carrel.settings import Unusable, load
 from carrel.wiring.world import open_world
 
@@ -39,7 +39,7 @@ async def test_many_may_count_at_once() -> None:
 
 
 async def test_an_estimate_is_a_quarter_of_the_bytes() -> None:
-    assert await Estimate().count(["", "a", "abcd", "ääää"]) == (0, 1, 1, 2)
+    assert await EstimateTokens().count(["", "a", "abcd", "ääää"]) == (0, 1, 1, 2)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from carrel.client.errors import (
 )
 from carrel.client.files import Workspace
 from carrel.client.materialising import Materialised
+from carrel.client.prompts import Prompt, PromptBlock
 from carrel.client.rows import File, FileRow
 from carrel.client.runs import Frozen, Run
 
@@ -48,6 +49,8 @@ __all__ = [
     "Missing",
     "NotOurs",
     "Occupied",
+    "Prompt",
+    "PromptBlock",
     "Refused",
     "Run",
     "Stale",

@@ -12,12 +12,13 @@ from urllib.parse import urlsplit
 from carrel.actions import vaults
 from carrel.adapters.clock import SystemClock
 from carrel.adapters.directory import DirectoryObjects
+from carrel.adapters.estimate import EstimateTokens
 from carrel.adapters.keeping import KeepingBlobs
 from carrel.adapters.post import HttpPost
 from carrel.adapters.splintr import SplintrTokens, is_installed
 from carrel.adapters.sqlite import open_store as open_sqlite
 from carrel.adapters.vault import SealingVault
-from carrel.core.tokens import ESTIMATE, Estimate
+from carrel.core.tokens import ESTIMATE
 from carrel.ports import Objects, Tokens, Upkeep, World
 from carrel.settings import Settings, Unusable
 
@@ -98,7 +99,7 @@ def _vault(settings: Settings) -> SealingVault:
 
 def _tokens(settings: Settings) -> Tokens:
     if settings.tokenizer == ESTIMATE or not (settings.tokenizer or is_installed()):
-        return Estimate()
+        return EstimateTokens()
     if not settings.tokenizer:
         return SplintrTokens()
     chosen = SplintrTokens(settings.tokenizer)

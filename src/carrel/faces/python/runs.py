@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from carrel.actions import differences, runs, streams
+from carrel.actions import differences, prompts, runs, streams
+from carrel.actions.prompts import Shown
 from carrel.actions.runs import Start
 from carrel.core import run as core
 from carrel.core.names import Path
@@ -90,6 +91,10 @@ class Run(Noun):
     @property
     def workspace(self) -> Frozen:
         return Frozen(self._seat, self._run)
+
+    async def prompt(self) -> Shown:
+        """Its exact system prompt, whatever has changed since it began."""
+        return await prompts.of_run(self._world, self._run)
 
     async def diff(self) -> tuple[Difference, ...]:
         """What has changed in the workspace since, in order of path."""
