@@ -11,6 +11,7 @@ from typing import Any, Final
 from tests.services import files
 
 from carrel.adapters.clock import SystemClock
+from carrel.adapters.estimate import EstimateTokens
 from carrel.adapters.memory import MemoryStore
 from carrel.adapters.sqlite import open_store
 from carrel.adapters.vault import SealingVault
@@ -71,6 +72,7 @@ def world_of(store: Any, clock: SystemClock | None = None) -> World:
         vault=SealingVault(bytes(32)),
         post=Nowhere(),
         clock=clock or TravelClock(),
+        tokens=EstimateTokens(),
     )
 
 

@@ -309,6 +309,17 @@ class Clock(Protocol):
         """A new secret of 256 bits."""
 
 
+class Tokens(Protocol):
+    """Tells how long texts are for a model."""
+
+    @property
+    def name(self) -> str:
+        """Which tokenizer counts; ``core.tokens.ESTIMATE`` where none does and it is a guess."""
+
+    async def count(self, texts: Sequence[str]) -> tuple[int, ...]:
+        """Return the tokens of each, in order; the same text always has the same count."""
+
+
 class Frozen(Protocol):
     """The whole store as it was at one moment, table by table."""
 
@@ -362,6 +373,7 @@ class World:
     vault: Vault
     post: Post
     clock: Clock
+    tokens: Tokens
     memo: Memo = field(default_factory=Memo)
     """What was worked out from records, by their revision."""
     marks: dict[str, Moment] = field(default_factory=dict)

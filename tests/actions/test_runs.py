@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.worlds import travel
 
-from carrel.actions import agents, files, policies, runs, templates
+from carrel.actions import agents, differences, files, policies, runs, templates
 from carrel.actions.agents import NewAgent
 from carrel.actions.files import Intent
 from carrel.actions.policies import LimitsForm, PolicyForm
@@ -161,7 +161,8 @@ async def test_a_replay_sees_what_the_original_saw_to_the_byte(world: World) -> 
     await files.delete(world, OWN, SOUL, ADA)
     again = await runs.start(world, ADA, Start(replay_of=original.id))
     assert await seen(world, again) == {"SOUL.md": (1, b"as it was")}
-    assert (again.workflow, again.mode, again.variables) == ("w", Mode.SHARED, variables)
+    assert (again.workflow, again.mode, again.variables) == ("w", Mode.SHARED, original.variables)
+    assert original.variables["HUMAN_NAME"] == "Zoë"
     assert again.replay_of == original.id
     await runs.change(world, ADA, original.id, status=Status.COMPLETED, kept=False)
     await say(world, "pruning what only the replay still holds")
@@ -177,8 +178,8 @@ async def test_a_run_that_was_let_go_has_nothing_to_show_or_to_share(world: Worl
         for reading in (
             runs.manifest(world, stale),
             runs.file(world, stale, SOUL),
-            runs.diff(world, stale),
-            runs.difference(world, stale, SOUL),
+            differences.diff(world, stale),
+            differences.difference(world, stale, SOUL),
         ):
             with pytest.raises(Missing, match="let go"):
                 await reading
@@ -324,12 +325,12 @@ async def test_a_diff_tells_what_changed_since_and_how(world: World) -> None:
     for path, text in {"a.md": "1\n2\n", "b.md": "b", "c.md": "c", "d.md": "d"}.items():
         await say(world, text, Path(path))
     run = await runs.start(world, ADA, WORK)
-    assert await runs.diff(world, run) == ()
+    assert await differences.diff(world, run) == ()
     await say(world, "1\nTWO\n", Path("a.md"))
     await files.delete(world, OWN, Path("b.md"), ADA)
     await say(world, "c", Path("c.md"))
     await say(world, "e", Path("e.md"))
-    found = await runs.diff(world, run)
+    found = await differences.diff(world, run)
     assert [(each.path.text, each.kind) for each in found] == [
         ("a.md", "changed"),
         ("b.md", "removed"),
@@ -337,14 +338,14 @@ async def test_a_diff_tells_what_changed_since_and_how(world: World) -> None:
     ]
     versions = [tuple(f and f.head.version for f in (d.before, d.after)) for d in found]
     assert versions == [(1, 2), (1, None), (None, 1)]
-    difference, text = await runs.difference(world, run, Path("a.md"))
+    difference, text = await differences.difference(world, run, Path("a.md"))
     assert difference == found[0]
     assert text == "--- a/a.md\n+++ b/a.md\n@@ -1,2 +1,2 @@\n 1\n-2\n+TWO\n"
-    assert await runs.difference(world, run, Path("c.md")) == (None, "")
-    _, removed = await runs.difference(world, run, Path("b.md"))
+    assert await differences.difference(world, run, Path("c.md")) == (None, "")
+    _, removed = await differences.difference(world, run, Path("b.md"))
     assert "-b" in removed
     with pytest.raises(Missing):
-        await runs.difference(world, run, Path("never.md"))
+        await differences.difference(world, run, Path("never.md"))
 
 
 async def test_the_diff_of_an_agent_that_is_gone_is_against_the_layers_it_had(
@@ -355,5 +356,5 @@ async def test_the_diff_of_an_agent_that_is_gone_is_against_the_layers_it_had(
     await say(world, "x", stack=own)
     run = await runs.start(world, ADA, Start(agent="marco"))
     await agents.delete(world, ADA, "marco")
-    assert await runs.diff(world, run) == ()
+    assert await differences.diff(world, run) == ()
     assert await seen(world, run) == {"SOUL.md": (1, b"x")}

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from msgspec.structs import replace
 
-from carrel.actions import files, histories, stacks
-from carrel.actions.lineages import eye_of
+from carrel.actions import files, stacks
+from carrel.actions.lineages import Lineage, lineage_of
 from carrel.actions.records import Page, issued
+from carrel.actions.timezones import day
 from carrel.core.access import Actor
 from carrel.core.compose import File, Workspace, compose, resolve
+from carrel.core.config import config_of
 from carrel.core.errors import Busy, Malformed, Missing, Taken
 from carrel.core.names import Kind, Path, Scope, Stack, identifier
 from carrel.core.overlay import Eye
+from carrel.core.prompt import SHARED, Wish
 from carrel.core.run import NOOP, Layer, Mode, Run, Status, settled
 from carrel.ports import World
 
@@ -117,22 +120,42 @@ async def _fresh(world: World, actor: Actor, asked: Start) -> _Plan:
 
 
 async def _words(world: World, stack: Stack, asked: Start) -> Mapping[str, str]:
-    """What an agent's files are rendered with, and which of them are pinned: frozen with them."""
-    eye = await eye_of(world, stack)
-    if eye is None:
-        return asked.variables
-    if taken := sorted(filter(Eye.claims, asked.variables)):
+    """What an agent's files are rendered with, and what of them its prompt is: frozen with them."""
+    of_agent = stack[0].kind is Kind.AGENT
+    claimed = (name for name in asked.variables if Wish.claims(name) or of_agent * Eye.claims(name))
+    if taken := sorted(claimed):
         raise Malformed(f"{taken[0]} is not for a caller to say")
-    return {**asked.variables, **eye.words()}
+    if not of_agent:
+        return {**asked.variables, **Wish(Mode.MAIN, day(world.clock.now(), None)).words()}
+    lineage = await lineage_of(world, stack[0].tenant, stack[0].name)
+    wish = wish_now(world, lineage, Mode.MAIN)
+    return {**asked.variables, **lineage.eye.words(), **wish.words()}
+
+
+def wish_now(world: World, lineage: Lineage, mode: Mode) -> Wish:
+    """What an agent's prompt depends on beside its files, as of this moment."""
+    config = config_of(lineage.agent.body.get("config") or {})
+    today = day(world.clock.now(), config.timezone)
+    return Wish(mode, today, config.extra_docs, config.prompt_chars, config.file_chars)
+
+
+def wish_of(run: Run) -> Wish:
+    """What the prompt of a run depends on beside its files, as it was when it began."""
+    return Wish.of(run.variables, run.mode, day(run.started, None))
+
+
+def _kept_words(run: Run) -> Mapping[str, str]:
+    """What another run needs to see and say the same, though it begins on another day."""
+    return {**wish_of(run).words(), **run.variables}
 
 
 def _replay(original: Run, asked: Start) -> _Plan:
     """The very vector and variables of the original, so that it reads the same to the byte."""
     if asked.mode not in {None, original.mode}:
         raise Malformed(f"the run that is replayed has the scope {original.mode}")
-    _held(original, Taken)
+    held(original, Taken)
     workflow = asked.workflow or original.workflow
-    vector, variables = original.snapshot, original.variables
+    vector, variables = original.snapshot, _kept_words(original)
     return _Plan(vector, original.scope, workflow, original.mode, variables, original)
 
 
@@ -144,13 +167,14 @@ async def _child(world: World, parent: Run, asked: Start) -> _Plan:
     mode = Mode.SHARED if parent.mode is Mode.SHARED else asked.mode or parent.mode
     workflow = asked.workflow or parent.workflow
     if asked.share_parent:
-        _held(parent, Taken)
-        return _Plan(parent.snapshot, parent.scope, workflow, mode, parent.variables, parent)
-    stack = await _live(world, parent)
+        held(parent, Taken)
+        words = _kept_words(parent)
+        return _Plan(parent.snapshot, parent.scope, workflow, mode, words, parent)
+    stack = await live(world, parent)
     return _Plan(stack, parent.scope, workflow, mode, await _words(world, stack, asked))
 
 
-async def _live(world: World, run: Run) -> Stack:
+async def live(world: World, run: Run) -> Stack:
     """The stack that the run's workspace has now, for those who may know of the run."""
     if run.scope.kind is Kind.AGENT:
         return await stacks.agent(world, Actor(run.tenant, run.by), run.scope.name)
@@ -230,130 +254,63 @@ def _wanted(world: World, run: Run, status: Status | None, kept: bool | None) ->
     return replace(run, status=becomes, ended=ended, kept=stays, snapshot=snapshot)
 
 
-def _held(run: Run, refusal: type[Missing] | type[Taken] = Missing) -> None:
+def held(run: Run, refusal: type[Missing] | type[Taken] = Missing) -> None:
     if not run.kept:
         raise refusal(f"run {run.id} has no files any more: {LET_GO}")
 
 
-async def _still_held(world: World, run: Run) -> None:
+async def still_held(world: World, run: Run) -> None:
     """What was read of a snapshot is true only if the run held it until after the reading."""
     [found] = await world.runs.get(run.tenant, [run.id])
     if found is None:
         raise Missing(f"there is no run {run.id}")
-    _held(found)
+    held(found)
 
 
 async def manifest(world: World, run: Run) -> Workspace:
     """What the run sees, in order of path. Raises Missing where its snapshot was let go."""
-    _held(run)
-    layers, eye = await world.trees.read(run.snapshot), _eye(run)
+    held(run)
+    layers, eye = await world.trees.read(run.snapshot), eye_of_run(run)
     workspace = compose(layers) if eye is None else eye.compose(layers)
-    await _still_held(world, run)
-    return workspace
+    await still_held(world, run)
+    return visible(run, workspace)
+
+
+def visible(run: Run, workspace: Workspace) -> Workspace:
+    """What the run may tell of: where others are listening, nothing private."""
+    if run.mode is Mode.MAIN:
+        return workspace
+    return Workspace({path: file for path, file in workspace.files.items() if path in SHARED})
 
 
 async def file(world: World, run: Run, path: Path) -> tuple[File, bytes]:
     """A file as the run sees it, however it has changed since. Raises Missing."""
-    found = await _look(world, run, path)
+    found = (await look(world, run, [path])).get(path)
     if found is None:
         raise Missing(f"run {run.id} sees no {path}")
     content = await files.content(world, found)
-    await _still_held(world, run)
+    await still_held(world, run)
     return found, content
 
 
 async def contents(world: World, run: Run, seen: Workspace) -> files.Contents:
     """The bytes of files that the run sees, in one batch; what cannot be had fails by name."""
     found = await files.contents(world, seen)
-    await _still_held(world, run)
+    await still_held(world, run)
     return found
 
 
-async def _look(world: World, run: Run, path: Path) -> File | None:
-    _held(run)
-    layers, eye = await world.trees.read(run.snapshot, (path,)), _eye(run)
-    return resolve(path, layers) if eye is None else eye.shown(path, layers)
+async def look(world: World, run: Run, paths: Collection[Path]) -> Mapping[Path, File]:
+    """What the run sees at these paths, where it sees anything, without content."""
+    held(run)
+    asked = [path for path in paths if run.mode is Mode.MAIN or path in SHARED]
+    layers, eye = await world.trees.read(run.snapshot, asked), eye_of_run(run)
+    shown = (
+        (path, resolve(path, layers) if eye is None else eye.shown(path, layers)) for path in asked
+    )
+    return {path: file for path, file in shown if file}
 
 
-def _eye(run: Run) -> Eye | None:
+def eye_of_run(run: Run) -> Eye | None:
     """The eyes with which the run sees an agent's workspace, as they were when it started."""
     return Eye.of(run.variables) if run.scope.kind is Kind.AGENT else None
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A path at which the workspace now shows something else than the run sees."""
-
-    path: Path
-    before: File | None
-    after: File | None
-
-    @property
-    def kind(self) -> str:
-        if self.before is None:
-            return "added"
-        return "removed" if self.after is None else "changed"
-
-
-async def diff(world: World, run: Run) -> tuple[Difference, ...]:
-    """What has changed since, in order of path; a file written anew with the same content has not.
-
-    Raises Missing where the run's snapshot was let go.
-    """
-    frozen = (await manifest(world, run)).files
-    stack, eye = await _now(world, run)
-    live = (await files.listing(world, stack, eye=eye)).files
-    paths = sorted({*frozen, *live})
-    pairs = [Difference(path, frozen.get(path), live.get(path)) for path in paths]
-    same = await _reading_the_same(world, pairs)
-    return tuple(pair for pair in pairs if pair.path not in same)
-
-
-async def _reading_the_same(world: World, pairs: Sequence[Difference]) -> Set[Path]:
-    """The paths at which both show the same; those of one text and other words are read to tell."""
-    alike = [pair for pair in pairs if _stored(pair.before) == _stored(pair.after)]
-    same = {pair.path for pair in alike if _words_of(pair.before) == _words_of(pair.after)}
-    doubtful = [pair for pair in alike if pair.path not in same]
-    blobs = await world.blobs.get([pair.before.blob for pair in doubtful if pair.before])
-    for pair in doubtful:
-        if pair.before and pair.after:
-            stored = blobs[pair.before.blob.digest]
-            if files.served(pair.before, stored) == files.served(pair.after, stored):
-                same.add(pair.path)
-    return same
-
-
-async def difference(world: World, run: Run, path: Path) -> tuple[Difference | None, str]:
-    """What has changed at one path, with a unified diff. Raises Missing where it never was."""
-    before = await _look(world, run, path)
-    stack, eye = await _now(world, run)
-    layers = await world.trees.read(stack, (path,))
-    after = resolve(path, layers) if eye is None else eye.shown(path, layers)
-    await _still_held(world, run)
-    if before is None and after is None:
-        raise Missing(f"neither run {run.id} nor its workspace has {path}")
-    if await _reading_the_same(world, [Difference(path, before, after)]):
-        return None, ""
-    blobs = await world.blobs.get([found.blob for found in (before, after) if found])
-    old, new = (
-        files.served(found, blobs[found.blob.digest]) if found else None
-        for found in (before, after)
-    )
-    return Difference(path, before, after), await histories.compared(old, new, path)
-
-
-async def _now(world: World, run: Run) -> tuple[Stack, Eye | None]:
-    """The run's workspace as it is now; of an agent that is gone, the layers that it had."""
-    try:
-        stack = await _live(world, run)
-        return stack, await eye_of(world, stack)
-    except Missing:
-        return tuple(layer.scope for layer in run.snapshot), _eye(run)
-
-
-def _stored(file: File | None) -> object:
-    return file and (file.blob.digest, file.entry.type)
-
-
-def _words_of(file: File | None) -> object:
-    return file and file.variables

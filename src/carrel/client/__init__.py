@@ -30,6 +30,7 @@ from carrel.client.errors import (
 )
 from carrel.client.files import Workspace
 from carrel.client.materialising import Materialised
+from carrel.client.prompts import Prompt, PromptBlock
 from carrel.client.rows import File, FileRow
 from carrel.client.runs import Frozen, Run
 
@@ -52,6 +53,8 @@ __all__ = [
     "Occupied",
     "Overdue",
     "Oversized",
+    "Prompt",
+    "PromptBlock",
     "Refused",
     "Run",
     "Stale",

@@ -11,6 +11,7 @@ from carrel.client.directory import Watch
 from carrel.client.driving import Driver, Noun, Send, Steps, operation
 from carrel.client.errors import Incomplete, Malformed
 from carrel.client.materialising import Materialised, Wish, materialise
+from carrel.client.prompts import Prompt, asked_at
 from carrel.client.rows import File, FileRow, rows_of, whole_file
 from carrel.client.runs import Run, started
 
@@ -124,6 +125,11 @@ class Workspace(Noun[Driver]):
             Send("PUT", self._at(f"memory/{name}"), headers=head, body=body)
         )
         return whole_file(decoded(answer))
+
+    @operation
+    def prompt(self, mode: str = "main") -> Steps[Prompt]:
+        """The system prompt that the agent would be given now; ``shared`` where others listen."""
+        return (yield from asked_at(at("agents", self._agent, "prompt"), {"scope": mode}))
 
     @operation
     def materialise(

@@ -8,6 +8,7 @@ from typing import Any
 from carrel.client.asking import at, decoded, fetched, written
 from carrel.client.driving import Driver, Noun, Send, Steps, operation
 from carrel.client.errors import Garbled
+from carrel.client.prompts import Prompt, asked_at
 from carrel.client.rows import File, FileRow, rows_of, whole_file
 
 
@@ -49,6 +50,11 @@ class Run(Noun[Driver]):
     @property
     def workspace(self) -> Frozen[Driver]:
         return Frozen(self._driver, self.id)
+
+    @operation
+    def prompt(self) -> Steps[Prompt]:
+        """Its exact system prompt, whatever has changed since it began."""
+        return (yield from asked_at(at("runs", self.id, "prompt")))
 
     @operation
     def finish(self, status: str = "completed") -> Steps[Run[Driver]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from carrel.core import labels
+from carrel.core import labels, persona
 from carrel.core.fences import BULLET, END, MARK, Line, line_end, outside_fences
 from carrel.core.names import Path
 from carrel.core.placeholders import sanitised
@@ -43,11 +43,15 @@ def name_in(text: bytes) -> str | None:
 
 
 def names_in(text: bytes) -> tuple[str, ...]:
-    """What all Name lines say: whoever may not change the name may not add another either."""
+    """What all Name lines say: whoever may not change the name may not add another either.
+
+    Those that a prompt takes for one are of them, though a rename would not.
+    """
     file = _decoded(text)
-    return (
-        () if file is None else tuple(file[at.start : at.end] for at in labels.every(file, _NAME))
-    )
+    if file is None:
+        return ()
+    written = tuple(file[at.start : at.end] for at in labels.every(file, _NAME))
+    return (*written, *persona.values(file, _NAME))
 
 
 def follows_its_agent(text: bytes) -> bool:

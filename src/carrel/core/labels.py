@@ -28,7 +28,7 @@ def every(file: str, label: str) -> Iterator[Span]:
     for line in outside_fences(file):
         if introduced := introduces.match(line.text):
             start = line.end - len(line.text) + introduced.end()
-            yield _value_between(file, start, line.end)
+            yield value_between(file, start, line.end)
 
 
 def replaced(file: str, found: Span, shown: str) -> str:
@@ -48,7 +48,7 @@ def _introduces(label: str) -> re.Pattern[str]:
     )
 
 
-def _value_between(file: str, start: int, end: int) -> Span:
+def value_between(file: str, start: int, end: int) -> Span:
     """The value in the rest of its line: without blanks around it and comments at its end.
 
     Some editors show U+2028 and U+2029 as line ends, so that what comes after them is not of it.

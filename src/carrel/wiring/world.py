@@ -12,11 +12,14 @@ from urllib.parse import urlsplit
 from carrel.actions import vaults
 from carrel.adapters.clock import SystemClock
 from carrel.adapters.directory import DirectoryObjects
+from carrel.adapters.estimate import EstimateTokens
 from carrel.adapters.keeping import KeepingBlobs
 from carrel.adapters.post import HttpPost
+from carrel.adapters.splintr import SplintrTokens, is_installed
 from carrel.adapters.sqlite import open_store as open_sqlite
 from carrel.adapters.vault import SealingVault
-from carrel.ports import Objects, Upkeep, World
+from carrel.core.tokens import ESTIMATE
+from carrel.ports import Objects, Tokens, Upkeep, World
 from carrel.settings import Settings, Unusable
 
 
@@ -50,6 +53,7 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
             vault=vault,
             post=post,
             clock=SystemClock(),
+            tokens=_tokens(settings),
         )
         if insist and not await vaults.agree(world):
             raise Unusable("the vault's key is not the one that this store was sealed with")
@@ -91,3 +95,18 @@ def _vault(settings: Settings) -> SealingVault:
     if settings.vault_key:
         return SealingVault.of(settings.vault_key)
     return SealingVault.at(settings.directory / "vault.key")
+
+
+def _tokens(settings: Settings) -> Tokens:
+    if settings.tokenizer == ESTIMATE or not (settings.tokenizer or is_installed()):
+        return EstimateTokens()
+    if not settings.tokenizer:
+        return SplintrTokens()
+    chosen = SplintrTokens(settings.tokenizer)
+    try:
+        chosen.load()
+    except ImportError:
+        raise Unusable("CARREL_TOKENIZER needs the extra `tokens`, or `estimate`") from None
+    except ValueError as problem:
+        raise Unusable(f"CARREL_TOKENIZER: {problem}") from None
+    return chosen

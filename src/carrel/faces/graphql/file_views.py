@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from carrel.actions import histories
-from carrel.actions.runs import Difference
+from carrel.actions.differences import Difference
 from carrel.core import compose
 from carrel.core.classes import FileClass
 from carrel.core.names import Kind, Moment, Stack

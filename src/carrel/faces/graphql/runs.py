@@ -7,7 +7,7 @@ from typing import Any, Final
 from ariadne import ObjectType, QueryType
 from msgspec.structs import replace
 
-from carrel.actions import runs
+from carrel.actions import differences, runs
 from carrel.core.access import Permission
 from carrel.core.compose import Workspace
 from carrel.core.errors import Missing
@@ -83,12 +83,12 @@ async def frozen_content(source: File, info: Info) -> str:
 async def changes_since(source: RunRow, info: Info) -> list[RunChange]:
     asking = info.context
     asking.must(Permission.WORKSPACE_READ)
-    return [RunChange.of(one) for one in await runs.diff(asking.world, source.run)]
+    return [RunChange.of(one) for one in await differences.diff(asking.world, source.run)]
 
 
 @run_type.field("diff")
 async def diff_since(source: RunRow, info: Info, path: str) -> str:
     asking = info.context
     asking.must(Permission.WORKSPACE_READ)
-    _, text = await runs.difference(asking.world, source.run, Path(path))
+    _, text = await differences.difference(asking.world, source.run, Path(path))
     return text

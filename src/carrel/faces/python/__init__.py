@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from carrel.actions.prompts import Counted as PromptBlock
+from carrel.actions.prompts import Shown as Prompt
 from carrel.faces.python.agents import Agent, Agents, Template, Templates
 from carrel.faces.python.desk import Carrel
 from carrel.faces.python.feed import Event, Feed
@@ -36,6 +38,8 @@ __all__ = [
     "Person",
     "Policies",
     "Policy",
+    "Prompt",
+    "PromptBlock",
     "Run",
     "Secret",
     "Secrets",

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from carrel.actions import pins, seeds
+from carrel.actions import pins, prompts, seeds
+from carrel.actions.prompts import Shown
 from carrel.actions.reviews import Reviewed
 from carrel.actions.seeds import Standing
 from carrel.core import pinned
 from carrel.core.errors import Malformed
 from carrel.core.names import Path, digest_named
+from carrel.core.run import Mode
 from carrel.core.tree import Blob
 from carrel.faces.python.files import Files, Stacked
-from carrel.faces.python.seat import Seat
+from carrel.faces.python.seat import Seat, one_of
 from carrel.faces.python.workspaces import Workspace
 from carrel.ports import Corrupt
 
@@ -65,6 +67,14 @@ class AgentWorkspace(Workspace):
     def __init__(self, seat: Seat, stack: Stacked, agent: str) -> None:
         super().__init__(seat, stack, agent)
         self._name = agent
+
+    async def prompt(self, mode: str = Mode.MAIN) -> Shown:
+        """The system prompt that the agent would be given now; ``shared`` where others listen.
+
+        Raises Taken where a policy file does not fit or cannot be had.
+        """
+        chosen = one_of(Mode, mode, "mode")
+        return await prompts.of_agent(self._world, self._actor, self._name, chosen)
 
     async def pins(self) -> tuple[Pin, ...]:
         """Every pinned file that it has or could have, with both texts."""

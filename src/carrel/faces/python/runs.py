@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from carrel.actions import runs, streams
+from carrel.actions import differences, prompts, runs, streams
+from carrel.actions.prompts import Shown
 from carrel.actions.runs import Start
 from carrel.core import run as core
 from carrel.core.names import Path
@@ -91,6 +92,10 @@ class Run(Noun):
     def workspace(self) -> Frozen:
         return Frozen(self._seat, self._run)
 
+    async def prompt(self) -> Shown:
+        """Its exact system prompt, whatever has changed since it began."""
+        return await prompts.of_run(self._world, self._run)
+
     async def diff(self) -> tuple[Difference, ...]:
         """What has changed in the workspace since, in order of path."""
         return tuple(
@@ -100,12 +105,12 @@ class Run(Noun):
                 before=found.before.head.version if found.before else None,
                 after=found.after.head.version if found.after else None,
             )
-            for found in await runs.diff(self._world, self._run)
+            for found in await differences.diff(self._world, self._run)
         )
 
     async def diff_of(self, path: str) -> str:
         """What has changed at one path since, as a unified diff; empty where nothing has."""
-        _, text = await runs.difference(self._world, self._run, Path(path))
+        _, text = await differences.difference(self._world, self._run, Path(path))
         return text
 
     async def finish(self, status: str = Status.COMPLETED) -> Run:

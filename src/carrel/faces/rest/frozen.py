@@ -7,8 +7,8 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from carrel.actions import runs, streams
-from carrel.actions.runs import Difference
+from carrel.actions import differences, runs, streams
+from carrel.actions.differences import Difference
 from carrel.core.access import Permission
 from carrel.core.errors import Malformed, Missing, Taken
 from carrel.core.event import Filter
@@ -111,9 +111,9 @@ async def diff(call: Call[None, DiffQuery]) -> Answer:
     """Show what has changed in the workspace since; with a path, the text that changed there."""
     run = await runs.get(call.world, call.actor, call.params["id"])
     if call.query.path is None:
-        found = await runs.diff(call.world, run)
+        found = await differences.diff(call.world, run)
         return Answer.json(RunDiff(run_id=run.id, changes=[_changed(each) for each in found]))
-    one, text = await runs.difference(call.world, run, Path(call.query.path))
+    one, text = await differences.difference(call.world, run, Path(call.query.path))
     return Answer.json(RunDiff(run_id=run.id, changes=[_changed(one, text)] if one else []))
 
 

@@ -1,0 +1,137 @@
+"""Prompts: of an agent as it is now, and of a run for ever as it was."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from carrel.actions import files, runs, stacks
+from carrel.actions.contents import contents_of
+from carrel.actions.lineages import Lineage, lineage_of
+from carrel.core.access import Actor
+from carrel.core.compose import File
+from carrel.core.names import Path
+from carrel.core.prompt import Block, Document, Kept, Prompt, Wish, assembled, wanted
+from carrel.core.run import Mode, Run
+from carrel.ports import Corrupt, World
+
+ETAG: Final = 32
+"""Digits of an etag."""
+
+
+class Counted(Struct, frozen=True, rename="camel"):
+    """What became of one file that could have stood in the prompt."""
+
+    name: str
+    path: str
+    source: str | None
+    """The layer that it comes from."""
+    version: int | None
+    chars: int
+    """Of what stands in the prompt for it, with its heading."""
+    tokens: int
+    kept: Kept
+    reason: str
+
+
+class Shown(Struct, frozen=True, rename="camel"):
+    """A prompt, and what it is made of."""
+
+    text: str
+    blocks: tuple[Counted, ...]
+    chars: int
+    tokens: int
+    tokenizer: str
+    """What counted the tokens, or `estimate`."""
+    etag: str
+    """The same for the same prompt of the same files."""
+
+    lasts: bool = True
+
+
+class Asked(Struct, frozen=True):
+    """An agent's prompt before it is made."""
+
+    key: str
+    """Changes with anything that could change the prompt."""
+    lineage: Lineage
+    wish: Wish
+
+
+def mode_of(scope: str | None) -> Mode:
+    """Whoever says something unknown is not trusted with what is private."""
+    return Mode.MAIN if scope in {None, Mode.MAIN} else Mode.SHARED
+
+
+async def asked(world: World, actor: Actor, name: str, mode: Mode) -> Asked:
+    """By id or slug. Raises Missing."""
+    stack = await stacks.agent(world, actor, name)
+    lineage = await lineage_of(world, actor.tenant, stack[0].name)
+    wish = runs.wish_now(world, lineage, mode)
+    today = wish.day.isoformat() if mode is Mode.MAIN else ""
+    agent = str(lineage.agent.revision)
+    key = await files.etag(world, stack, "prompt", mode, today, agent, world.tokens.name)
+    return Asked(key, lineage, wish)
+
+
+async def made(world: World, asked: Asked) -> Shown:
+    """Raises Taken where a policy file does not fit or cannot be had."""
+    eye, paths = asked.lineage.eye, wanted(asked.wish)
+    layers = await world.trees.read(asked.lineage.stack, paths)
+    found = {path: file for path in paths if (file := eye.shown(path, layers))}
+    return await _counted(world, await _assembled(world, found, asked.wish))
+
+
+async def of_agent(world: World, actor: Actor, name: str, mode: Mode = Mode.MAIN) -> Shown:
+    """The prompt that an agent would be given now."""
+    return await made(world, await asked(world, actor, name, mode))
+
+
+async def of_run(world: World, run: Run) -> Shown:
+    """The prompt of a run, whatever has changed since. Raises Missing where that was let go."""
+    wish = runs.wish_of(run)
+    found = await runs.look(world, run, wanted(wish))
+    prompt = await _assembled(world, found, wish)
+    await runs.still_held(world, run)
+    return await _counted(world, prompt)
+
+
+async def _assembled(world: World, found: Mapping[Path, File], wish: Wish) -> Prompt:
+    blobs = await contents_of(world, [file.blob for file in found.values()])
+    return assembled(
+        {path: _document(file, blobs[file.blob.digest]) for path, file in found.items()}, wish
+    )
+
+
+def _document(file: File, stored: bytes | Corrupt) -> Document:
+    source, version = file.origin or file.source.kind, file.head.version
+    if isinstance(stored, Corrupt):
+        return Document(None, source, version, str(stored))
+    return Document(files.served(file, stored), source, version)
+
+
+async def _counted(world: World, prompt: Prompt) -> Shown:
+    texts = [block.text for block in prompt.blocks]
+    *each, all_of_it = await world.tokens.count([*texts, prompt.text])
+    blocks = tuple(_row(*pair) for pair in zip(prompt.blocks, each, strict=True))
+    facts = (prompt.text, blocks, all_of_it, world.tokens.name)
+    return Shown(
+        text=prompt.text,
+        blocks=blocks,
+        chars=len(prompt.text),
+        tokens=all_of_it,
+        tokenizer=world.tokens.name,
+        etag=f'"{hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:ETAG]}"',
+        lasts=prompt.lasts,
+    )
+
+
+def _row(block: Block, tokens: int) -> Counted:
+    return Counted(
+        *(block.name, block.path, block.source, block.version),
+        *(len(block.text), tokens, block.kept, block.reason),
+    )

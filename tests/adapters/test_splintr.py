@@ -1,0 +1,61 @@
+"""Counting tokens for real, without a network."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path as File
+from typing import Any
+
+import pytest
+
+from carrel.adapters.estimate import EstimateTokens
+from carrel.adapters.splintr import _MOST, SplintrTokens
+from carrel.settings import Unusable, load
+from carrel.wiring.world import open_world
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_tokenizer_counts_each_text() -> None:
+    tokens = SplintrTokens()
+    assert await tokens.count(["hello world", "", "hello world", "<|endoftext|>"]) == (2, 0, 2, 7)
+    assert await tokens.count([]) == ()
+
+
+async def test_what_was_counted_is_known_and_not_for_ever_more() -> None:
+    tokens = SplintrTokens("cl100k_base")
+    first = await tokens.count(["tokenizer"])
+    assert await tokens.count(["tokenizer"]) == first
+    many = [f"word {n}" for n in range(_MOST + 10)]
+    assert len(await tokens.count(many)) == len(many)
+    assert len(tokens._known) == _MOST
+
+
+async def test_many_may_count_at_once() -> None:
+    tokens = SplintrTokens()
+    counts = await asyncio.gather(*(tokens.count([f"x {n % 3}"]) for n in range(32)))
+    assert len(set(counts)) == 1
+
+
+async def test_an_estimate_is_a_quarter_of_the_bytes() -> None:
+    assert await EstimateTokens().count(["", "a", "abcd", "ääää"]) == (0, 1, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "name"), [("", "o200k_base"), ("llama3", "llama3"), ("estimate", "estimate")]
+)
+async def test_a_setting_chooses(chosen: str, name: str, tmp_path: File) -> None:
+    async with open_world(_settings(tmp_path, tokenizer=chosen)) as opened:
+        assert opened.world.tokens.name == name
+
+
+async def test_a_tokenizer_that_is_none_is_said_at_the_start(tmp_path: File) -> None:
+    with pytest.raises(Unusable, match="CARREL_TOKENIZER: Unknown pretrained model: nobody"):
+        async with open_world(_settings(tmp_path, tokenizer="nobody")):
+            pass
+
+
+def _settings(directory: File, **given: Any) -> Any:
+    chosen: Mapping[str, Any] = {"data": str(directory), **given}
+    return load(chosen, environ={}, file=File("no such file"))
