@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -18,7 +18,11 @@ from carrel.core.names import Moment
 from carrel.core.run import Mode
 from carrel.core.tree import ReceiptKey
 
+Row = TypeVar("Row")
+
 VERSION: Final = 1
+HEAVIEST: Final = 4 * 2**20
+"""Bytes after which no more is read at a time."""
 MEDIA_TYPE: Final = "application/jsonl"
 _HEX: Final = "[0-9a-fA-F]"
 _ID: Final = re.compile(
@@ -219,6 +223,16 @@ def _moment(text: str) -> Moment:
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)
     return (when - _BEGINNING) // _MILLISECOND
+
+
+def light(said: Iterable[Row], size: Callable[[Row], int]) -> Iterator[Row]:
+    """As many as one answer carries: one at least, and none past HEAVIEST bytes."""
+    carried = 0
+    for one in said:
+        if carried >= HEAVIEST:
+            return
+        yield one
+        carried += size(one)
 
 
 def shown(text: str, most: int) -> tuple[str, bool]:
