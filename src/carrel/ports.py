@@ -357,6 +357,37 @@ class Sessions(Protocol):
         """
 
 
+class Mirror(Protocol):
+    """Where transcripts stand as files, each agent's in a directory of its own.
+
+    Lines are added whole. Whoever dies while writing leaves a last line that is torn, which is cut
+    off when the file is next looked at. Verbs raise OSError where the place does not do its part,
+    or where somebody else has changed the file meanwhile.
+    """
+
+    async def claim(self, folder: str, owner: str, others: Mapping[str, str]) -> None:
+        """Let an owner have a directory, which is made, unless one of the others has it.
+
+        Others are owners with the directories that they want. Raises Taken, and Malformed where
+        the directory is outside of all that may be written to.
+        """
+
+    async def held(self, folder: str, session: Session) -> int:
+        """How many entries a session's file has, which is begun if there is none.
+
+        A file that cannot be what was written is begun anew. Raises Malformed as above, and Taken
+        where the file is of another session.
+        """
+
+    async def add(
+        self, folder: str, session: Session, after: int, lines: bytes, count: int
+    ) -> None:
+        """Add these lines of so many entries to a file that was just seen to hold ``after``."""
+
+    async def remove(self, folder: str, owner: str, sessions: Sequence[Session]) -> None:
+        """Forget the files of these, if the owner has the directory; an absent one is no error."""
+
+
 class Post(Protocol):
     """Sends a signed body to a webhook's address."""
 

@@ -21,6 +21,9 @@ from carrel.core.tree import ReceiptKey
 Row = TypeVar("Row")
 
 VERSION: Final = 1
+LONGEST_CONTENT: Final = 2**20
+"""Bytes that can be said at a time."""
+LONGEST_NAME: Final = 256
 HEAVIEST: Final = 4 * 2**20
 """Bytes after which no more is read at a time."""
 MEDIA_TYPE: Final = "application/jsonl"
