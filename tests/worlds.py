@@ -69,6 +69,7 @@ def world_of(store: Any, clock: SystemClock | None = None) -> World:
         events=store.events,
         receipts=store.receipts,
         deliveries=store.deliveries,
+        sessions=store.sessions,
         vault=SealingVault(bytes(32)),
         post=Nowhere(),
         clock=clock or TravelClock(),

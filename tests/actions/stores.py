@@ -22,6 +22,7 @@ from carrel.core.names import Kind, Path, Scope
 from carrel.core.receipt import Receipt
 from carrel.core.record import Change, Noun
 from carrel.core.run import Mode, Run, Status
+from carrel.core.transcript import Addition, Role, Session, Utterance
 from carrel.core.tree import Applied, Commit, Entry, Head, ReceiptKey, Write
 from carrel.ports import Objects
 
@@ -30,6 +31,7 @@ HOUR: Final = 3_600_000
 AGENT: Final = Scope("acme", Kind.AGENT, "marco")
 TEMPLATE: Final = Scope("acme", Kind.TEMPLATE, "sales")
 SOUL: Final = Path("SOUL.md")
+TALKS: Final = [f"5f0c8a52-2f5e-4d3c-9f10-00000000000{n}" for n in range(2)]
 LARGE: Final = Path("large.txt")
 
 
@@ -91,7 +93,7 @@ async def keep_only(shelter: Shelter, versions: int) -> None:
     assert isinstance(outcome, Applied)
 
 
-async def fill(shelter: Shelter) -> None:
+async def fill(shelter: Shelter, *, talks: bool = True) -> None:
     """Histories, a tombstone, large bytes, runs, facts, a receipt, deliveries, events."""
     store = shelter.store
     for n in range(3):
@@ -123,6 +125,16 @@ async def fill(shelter: Shelter) -> None:
     events = await store.events.after(None, limit=4)
     assert await store.deliveries.enqueue(None, events[-1].cursor, [delivery])
     await store.deliveries.settle([(delivery, Attempt(NOW, Posted(None, "no", 3)))])
+    if talks:
+        await talk(store)
+
+
+async def talk(store: Any) -> None:
+    """Say something in one session, and nothing in another."""
+    talks = [Session("acme", id, "marco", Mode.MAIN, "", NOW, None, 0, NOW) for id in TALKS]
+    await store.sessions.start(talks)
+    said = tuple(Utterance(0, NOW + n, Role.USER, f"said {n} é") for n in range(3))
+    await store.sessions.append([Addition("acme", TALKS[0], "marco", said)])
 
 
 async def rows_of(shelter: Shelter) -> Mapping[str, Sequence[Sequence[Any]]]:
@@ -159,6 +171,9 @@ async def shown(shelter: Shelter) -> Mapping[str, Any]:
         "used": await store.records.last_used(["key_1"]),
         "deliveries": await store.deliveries.list("acme", "wh_1"),
         "events": [(e.type, e.payload, e.run, e.sequence) for e in await store.events.after(None)],
+        "sessions": await store.sessions.list("acme", "marco"),
+        "said": await store.sessions.read("acme", TALKS[0]),
+        "found": await store.sessions.search("acme", "marco", ["said"]),
         "due": [(e.type, e.payload, e.run, e.sequence) for e in due],
     }
 

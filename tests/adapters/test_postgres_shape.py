@@ -95,7 +95,7 @@ async def test_the_tables_have_the_columns_that_a_backup_holds(postgres_url: str
     for table, column in rows:
         found.setdefault(table, []).append(column)
     found["event"].remove("xid")
-    del found["migration"]
+    del found["migration"], found["utterance_text"]
     assert {table: tuple(columns) for table, columns in found.items()} == TABLES
 
 

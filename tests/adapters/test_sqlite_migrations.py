@@ -76,7 +76,8 @@ def filled(file: File, rows: Rows) -> None:
         for table, some in rows.items():
             columns = TABLES[table]
             marks = ", ".join("?" * len(columns))
-            db.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", some)
+            if some:
+                db.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", some)
 
 
 def shape(file: File) -> dict[str, str]:
@@ -106,6 +107,8 @@ def test_the_tables_have_the_columns_that_a_backup_holds(file: File) -> None:
         }
 
     del found["migration"], found["sqlite_sequence"]
+    found = {table: its for table, its in found.items() if not table.startswith("utterance_text")}
+    found["utterance"].remove("id")
     assert found == {table: set(columns) for table, columns in TABLES.items()}
 
 
@@ -114,7 +117,7 @@ async def test_what_an_older_file_held_is_there_afterwards(
     stores: Stores, file: File, upto: int
 ) -> None:
     async with stores.open("sqlite") as made:
-        await fill(made)
+        await fill(made, talks=False)
         rows, seen = await rows_of(made), await shown(made)
     migrated(file, upto)
     filled(file, rows)
@@ -129,7 +132,7 @@ async def test_what_an_older_file_held_is_there_afterwards(
 
 async def test_an_older_file_goes_on_where_it_was(stores: Stores, file: File) -> None:
     async with stores.open("sqlite") as made:
-        await fill(made)
+        await fill(made, talks=False)
         rows = await rows_of(made)
     migrated(file, 1)
     filled(file, rows)

@@ -24,7 +24,8 @@ from carrel.core.delivery import Attempt, Delivery, Posted, State
 from carrel.core.names import Path, Scope
 from carrel.core.receipt import Receipt, Taken
 from carrel.core.record import Change, Noun
-from carrel.core.run import Layer
+from carrel.core.run import Layer, Mode
+from carrel.core.transcript import Addition, Role, Session, Utterance
 from carrel.core.tree import Entry, ReceiptKey, Write
 from carrel.ports import Upkeep
 
@@ -33,6 +34,10 @@ SECOND, HOUR = 1000, 3600 * 1000
 DAY = 24 * HOUR
 LARGE = "large " * 20_000
 ANSWER = Receipt(200, "sealed")
+TALK = Session(
+    ACME, "5f0c8a52-2f5e-4d3c-9f10-0a8c6f9a1b2c", "marco", Mode.MAIN, "web", NOW, None, 0, NOW
+)
+ANSWERED = Utterance(0, NOW, Role.ASSISTANT, "welcome")
 REQUESTS = [ReceiptKey(ACME, "PUT", f"key-{n}") for n in range(3)]
 Rows = Sequence[Sequence[Any]]
 
@@ -77,6 +82,10 @@ async def live_in(world: World) -> None:
     posted = Delivery("dl_1", ACME, "wh_1", "t", b"\x00body", State.PENDING, NOW, NOW)
     assert await world.deliveries.enqueue(None, second.cursor, [posted])
     await world.deliveries.settle([(replace(posted, tries=1), Attempt(NOW, Posted(500, "x", 3)))])
+    await world.sessions.start([TALK])
+    said = (Utterance(0, NOW, Role.USER, "Grüße \0", "m", "web", "ada"), ANSWERED)
+    await world.sessions.append([Addition(ACME, TALK.id, "marco", said)])
+    await world.sessions.close(ACME, "marco", [TALK.id], NOW + 1)
 
 
 async def portrait(world: World) -> list[Any]:
@@ -98,6 +107,9 @@ async def portrait(world: World) -> list[Any]:
         await world.records.revision(),
         await world.records.audit(ACME),
         await world.records.last_used(["k1"]),
+        await world.sessions.get(ACME, [TALK.id]),
+        await world.sessions.read(ACME, TALK.id),
+        await world.sessions.search(ACME, "marco", ["gruss"]),
         [await world.receipts.claim(key, f"f{n}", NOW, 0) for n, key in enumerate(REQUESTS)],
         await world.deliveries.list(ACME, "wh_1"),
     ]

@@ -17,7 +17,18 @@ from carrel.adapters.memory import MemoryStore
 from carrel.adapters.postgres import open_store as postgres_store
 from carrel.adapters.sqlite import open_store as sqlite_store
 from carrel.core.names import Digest
-from carrel.ports import Blobs, Deliveries, Events, Objects, Receipts, Records, Runs, Trees, Upkeep
+from carrel.ports import (
+    Blobs,
+    Deliveries,
+    Events,
+    Objects,
+    Receipts,
+    Records,
+    Runs,
+    Sessions,
+    Trees,
+    Upkeep,
+)
 
 
 class Store(Protocol):
@@ -37,6 +48,8 @@ class Store(Protocol):
     def receipts(self) -> Receipts: ...
     @property
     def deliveries(self) -> Deliveries: ...
+    @property
+    def sessions(self) -> Sessions: ...
 
 
 @dataclass(frozen=True)
@@ -84,6 +97,10 @@ class World:
     @property
     def deliveries(self) -> Deliveries:
         return self.store.deliveries
+
+    @property
+    def sessions(self) -> Sessions:
+        return self.store.sessions
 
 
 def flipped(content: bytes) -> bytes:

@@ -20,6 +20,7 @@ from carrel.core.finding import Findings
 from carrel.core.names import Kind, Path, Scope
 from carrel.core.record import Change, Noun
 from carrel.core.run import Mode, Run, Status
+from carrel.core.transcript import Addition, Role, Session, Utterance
 from carrel.core.tree import Applied, Commit, Entry, Write
 
 Tables = dict[str, list[list[Any]]]
@@ -111,6 +112,11 @@ async def _fill(store: SqliteStore) -> None:
     delivery = Delivery("del_1", "acme", "wh_1", "t", b"{}", State.PENDING, NOW, NOW)
     assert await store.deliveries.enqueue(None, "2", [delivery])
     await store.deliveries.settle([(delivery, Attempt(NOW, Posted(None, "no", 3)))])
+    ids = [f"5f0c8a52-2f5e-4d3c-9f10-00000000000{n}" for n in range(2)]
+    talks = [Session("acme", id, "marco", Mode.MAIN, "", NOW, None, 0, NOW) for id in ids]
+    await store.sessions.start(talks)
+    said = tuple(Utterance(0, NOW, Role.USER, f"said {n}") for n in range(3))
+    await store.sessions.append([Addition("acme", id, "marco", said) for id in ids])
 
 
 def whole() -> Tables:

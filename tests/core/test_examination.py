@@ -180,6 +180,16 @@ DAMAGES: dict[str, tuple[Break, str]] = {
         put("mark", "cursor", "99"),
         "mark deliveries: is past the last event",
     ),
+    "a lost session": (drop("session"), "entry 1 of session 5f0c8a52-2f5e-4d3c-9f10-000000000000"),
+    "a session of another spelling": (put("session", "id", "5F0C"), "its id is not a UUID in its"),
+    "a session of no mode": (put("session", "mode", "lost"), "its mode is none that is known"),
+    "a session from before it began": (put("session", "last", 1), "its numbers cannot be"),
+    "a lost last entry": (drop("utterance", 2), "1 of them say that more was said than there is"),
+    "a lost entry between": (drop("utterance", 1), "comes after entry 1"),
+    "a lost first entry": (drop("utterance", 3), "entry 2 of session"),
+    "an entry too many": (put("session", "entries", 2), "the session says that less was said"),
+    "an entry of no role": (put("utterance", "role", "judge"), "nobody of that role can speak"),
+    "an entry that is no text": (put("utterance", "content", b"\xff"), "said is not text"),
 }
 
 

@@ -59,14 +59,18 @@ def plant(client: httpx.Client) -> list[str]:
     made("PUT", f"/v1/secrets/{CANARY}", {"value": f"{CANARY} is a secret"})
     hook = {"url": f"https://example.com/{CANARY}", "events": ["*"]}
     webhook = made("POST", "/v1/webhooks", hook)["id"]
+    talk = made("POST", f"/v1/agents/{agent}/sessions", {"sourcePlugin": CANARY})["id"]
+    entry = {"role": "user", "content": f"{CANARY} six", "senderId": CANARY}
+    made("POST", f"/v1/agents/{agent}/sessions/{talk}/entries", entry)
     run = made("POST", "/v1/runs", {"workflowId": CANARY})["runId"]
-    return [file, CANARY, template, agent, who, key, webhook, run]
+    return [file, CANARY, template, agent, who, key, webhook, talk, run]
 
 
 def everything(client: httpx.Client, ids: list[str]) -> dict[str, Any]:
     """All that the planted tenant can see of itself, to notice if somebody changed it."""
     pages = ("host/workspace/files", "people", "templates", "agents", "secrets", "webhooks", "runs")
     seen = {page: client.get(f"/v1/{page}").json() for page in pages}
+    seen["session"] = client.get(f"/v1/agents/{CANARY}/sessions/{ids[-2]}").json()
     seen["run"] = client.get(f"/v1/runs/{ids[-1]}").json()
     seen["keys"] = [key["id"] for key in client.get("/v1/keys").json()["items"]]
     return seen
@@ -113,6 +117,7 @@ BODIES: list[Any] = [
     {"value": "a secret of mine"},
     {"workflowId": "mine"},
     {"approved": True},
+    {"role": "user", "content": "mine"},
 ]
 
 

@@ -25,6 +25,7 @@ TEMPLATES = (
     "/v1/pins/{all...}",
     "/v1/pins/me/{one}/x",
     "/v1/runs/{id}",
+    "/v1/runs/{id}.txt",
     "/v1/runs/{id}/diff",
     "/{page}",
 )
@@ -54,6 +55,14 @@ def test_a_literal_that_leads_nowhere_gives_way() -> None:
         "/v1/agents/{id}/files/{path...}/history",
         {"id": "me", "path": "a"},
     )
+
+
+def test_what_ends_in_a_certain_way_may_lead_elsewhere() -> None:
+    assert where("/v1/runs/a.txt") == ("/v1/runs/{id}.txt", {"id": "a"})
+    assert where("/v1/runs/a.txt.txt") == ("/v1/runs/{id}.txt", {"id": "a.txt"})
+    assert where("/v1/runs/.txt") == ("/v1/runs/{id}", {"id": ".txt"})
+    assert where("/v1/runs/a.tx") == ("/v1/runs/{id}", {"id": "a.tx"})
+    assert where("/v1/runs/a.txt/diff") == ("/v1/runs/{id}/diff", {"id": "a.txt"})
 
 
 def test_an_encoded_slash_belongs_to_its_segment() -> None:

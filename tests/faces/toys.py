@@ -250,6 +250,7 @@ def memory_world(clock: SystemClock | None = None) -> World:
         events=store.events,
         receipts=store.receipts,
         deliveries=store.deliveries,
+        sessions=store.sessions,
         vault=SealingVault(bytes(32)),
         post=cast(Any, None),
         clock=clock or SystemClock(),

@@ -48,18 +48,18 @@ async def run_catalog(world: World, depot: Depot, turn: Turn, stop: asyncio.Even
             try:
                 if not await turn.take():
                     follower = Follower(world, depot)
-                    await _first(_BESIDE, stop.wait())
+                    await first_of(_BESIDE, stop.wait())
                     continue
                 # Called off when told to stop: what is half done then is what a crash would leave.
-                await _first(None, follower.catch_up(), stop.wait())
+                await first_of(None, follower.catch_up(), stop.wait())
                 tries = 0
             except Exception as problem:
-                _log.warning("the catalog is held up", **_told(problem))
-                await _first(BACKOFF[min(tries, len(BACKOFF) - 1)], stop.wait())
+                _log.warning("the catalog is held up", **told_of(problem))
+                await first_of(BACKOFF[min(tries, len(BACKOFF) - 1)], stop.wait())
                 tries += 1
             else:
-                if await _first(_IDLE, stop.wait(), world.events.wake(_IDLE)):
-                    await _first(_GATHER, stop.wait())
+                if await first_of(_IDLE, stop.wait(), world.events.wake(_IDLE)):
+                    await first_of(_GATHER, stop.wait())
     finally:
         await turn.leave()
 
@@ -112,7 +112,7 @@ class Follower:
         except OSError:
             raise
         except Exception as problem:
-            _log.warning("a tenant's catalog is held up", tenant=id, **_told(problem))
+            _log.warning("a tenant's catalog is held up", tenant=id, **told_of(problem))
             self._put_off(id)
         else:
             self._settle(id, done.failures[before:])
@@ -195,7 +195,7 @@ class Follower:
         }
 
 
-async def _first(seconds: float | None, *waits: Coroutine[Any, Any, Any]) -> bool:
+async def first_of(seconds: float | None, *waits: Coroutine[Any, Any, Any]) -> bool:
     """Whether one of these was done before the time was over; the others are called off."""
     tasks = {asyncio.create_task(wait) for wait in waits}
     try:
@@ -207,7 +207,7 @@ async def _first(seconds: float | None, *waits: Coroutine[Any, Any, Any]) -> boo
         await asyncio.wait(tasks)
 
 
-def _told(problem: Exception) -> dict[str, str]:
+def told_of(problem: Exception) -> dict[str, str]:
     """What may be written down: a place's own words, of others no more than what they are."""
     told = {"error": type(problem).__name__}
     if isinstance(problem, OSError | Refusal):

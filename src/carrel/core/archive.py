@@ -63,6 +63,14 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
         **{"status": int | None, "problem": str, "took": int},
     },
     "mark": {"name": str, "cursor": str},
+    "session": {
+        **{"tenant": str, "id": str, "agent": str, "mode": str, "plugin": str},
+        **{"started": int, "ended": int | None, "entries": int, "last": int},
+    },
+    "utterance": {
+        **{"tenant": str, "session": str, "number": int, "at": int, "role": str},
+        **{"content": bytes, "message": str | None, "plugin": str, "sender": str | None},
+    },
 }
 """Table → its columns with their types, in an order in which what is referred to comes first."""
 
@@ -73,7 +81,7 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
 KEYS: Final[Mapping[str, int]] = {
     **dict.fromkeys(TABLES, 1),
     **{"entry": 2, "version": 3, "run_layer": 2, "record": 3, "link": 4, "shelf": 2},
-    **{"receipt": 3, "attempt": 2},
+    **{"receipt": 3, "attempt": 2, "session": 2, "utterance": 3},
 }
 """How many of a table's first columns are its key: what its rows are ordered by, and unique in."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
@@ -12,6 +13,7 @@ from carrel.core.errors import Malformed
 
 Text = Annotated[str, Meta(max_length=500)]
 Pattern = Annotated[str, Meta(min_length=1, max_length=200)]
+_LEADS_OUT: Final = re.compile(r"(?:^|[/\\])\.\.(?:$|[/\\])|[\x00-\x1f\x7f]")
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 
@@ -71,9 +73,12 @@ BLANK: Final = Config()
 def checked(given: Mapping[str, Any]) -> Config:
     """What it means, if all that we know of it is as it should be. Raises Malformed."""
     try:
-        return msgspec.convert(given, Config)
+        config = msgspec.convert(given, Config)
     except msgspec.ValidationError as wrong:
         raise Malformed(f"config: {wrong}") from None
+    if _LEADS_OUT.search(config.transcripts_dir or ""):
+        raise Malformed("config: transcriptsDir has no .. in it, and no control character")
+    return config
 
 
 def config_of(given: Mapping[str, Any]) -> Config:

@@ -21,13 +21,14 @@ from carrel.core.names import Kind, Moment
 from carrel.core.policy import Limits, Policy
 from carrel.core.record import Noun
 from carrel.core.run import Mode, Status
+from carrel.core.transcript_examination import TranscriptExamination
 from carrel.core.tree_examination import Contents, Keeping, Row, TreeExamination
 
 TREES: Final = ("scope", "entry", "version")
 PHASES: Final[tuple[tuple[str, ...], ...]] = (
     *(("counter",), ("shelf",), ("record",), ("handle",), ("link",), ("scope",), ("run",)),
     *(("run_layer",), ("content",), TREES, ("event",), ("audit",), ("usage",), ("receipt",)),
-    *(("delivery",), ("attempt",), ("mark",)),
+    *(("delivery",), ("attempt",), ("mark",), ("session",), ("utterance",)),
 )
 """What is read, in this order; the tables of TREES woven into one by their keys."""
 
@@ -61,6 +62,7 @@ class Examination:
         self._deliveries: set[int] = set()
         self._contents = Contents()
         self._trees = TreeExamination(self.findings, self._contents, self._keepings, self._held)
+        self._transcripts = TranscriptExamination(self.findings)
         self._looks: Mapping[str, Callable[[Row], None]] = {
             "counter": self._counter,
             "shelf": self._shelf,
@@ -75,6 +77,7 @@ class Examination:
             "delivery": self._delivery,
             "attempt": self._attempt,
             "mark": self._mark,
+            **self._transcripts.looks,
         }
 
     def look(self, table: str, rows: Sequence[Row]) -> None:
@@ -94,6 +97,7 @@ class Examination:
 
     def finish(self) -> Findings:
         self._trees.finish()
+        self._transcripts.finish()
         for name, greatest in self._greatest.items():
             if self._counters.get(name, 0) < greatest:
                 text = f"stands at {self._counters.get(name, 0)}, below {greatest}, which is given"

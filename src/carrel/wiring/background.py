@@ -1,4 +1,4 @@
-"""What a server process does beside answering: webhooks, last uses, garbage, the catalog."""
+"""What a server process does beside answering: webhooks, last uses, garbage, files for others."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from carrel.actions.dispatch import run_dispatch
 from carrel.faces.rest.logs import describe
 from carrel.ports import World
 from carrel.wiring.catalogs import keep_catalog, kept_depot
+from carrel.wiring.transcripts import keep_transcripts, retire_sessions
 from carrel.wiring.world import Opened
 
 _NOTE_EVERY: Final = 15.0
@@ -27,6 +28,7 @@ async def background(opened: Opened, stop: asyncio.Event) -> AsyncIterator[None]
     backoff = tuple(int(seconds) for seconds in settings.webhook_backoff.split(","))
     works = [
         run_dispatch(world, stop, backoff=backoff),
+        keep_transcripts(opened, stop),
         _every(_NOTE_EVERY, stop, lambda: note_use(world)),
     ]
     if depot := kept_depot(settings):
@@ -85,3 +87,4 @@ async def _collect(opened: Opened) -> None:
         grace=settings.gc_grace_minutes * 60_000,
         events_kept=settings.events_days * 86_400_000,
     )
+    await retire_sessions(opened)

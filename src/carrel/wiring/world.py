@@ -50,6 +50,7 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
             events=store.events,
             receipts=store.receipts,
             deliveries=store.deliveries,
+            sessions=store.sessions,
             vault=vault,
             post=post,
             clock=SystemClock(),

@@ -9,6 +9,7 @@ from carrel.adapters.memory.events import MemoryEvents
 from carrel.adapters.memory.receipts import MemoryReceipts
 from carrel.adapters.memory.records import MemoryRecords
 from carrel.adapters.memory.runs import MemoryRuns
+from carrel.adapters.memory.sessions import MemorySessions
 from carrel.adapters.memory.state import MemoryState
 from carrel.adapters.memory.trees import MemoryTrees
 from carrel.adapters.memory.turn import MemoryTurn
@@ -22,6 +23,7 @@ __all__ = [
     "MemoryReceipts",
     "MemoryRecords",
     "MemoryRuns",
+    "MemorySessions",
     "MemoryState",
     "MemoryStore",
     "MemoryTrees",
@@ -41,3 +43,4 @@ class MemoryStore:
         self.events = MemoryEvents(self.state)
         self.receipts = MemoryReceipts(self.state)
         self.deliveries = MemoryDeliveries(self.state)
+        self.sessions = MemorySessions(self.state)

@@ -14,6 +14,7 @@ from carrel.core.receipt import Receipt
 from carrel.core.record import Deed, Noun, Record
 from carrel.core.retention import prunable
 from carrel.core.run import Run
+from carrel.core.transcript import Session, Utterance
 from carrel.core.tree import Entry, Head, ReceiptKey, Version
 
 RecordKey = tuple[str, Noun, str]
@@ -84,6 +85,9 @@ class MemoryState:
     deliveries: dict[str, Delivery] = field(default_factory=dict)
     attempts: dict[str, list[Attempt]] = field(default_factory=dict)
     mark: str | None = None
+    sessions: dict[tuple[str, str], Session] = field(default_factory=dict)
+    said: dict[tuple[str, str], list[Utterance]] = field(default_factory=dict)
+    words: dict[tuple[str, str, int], tuple[str, ...]] = field(default_factory=dict)
 
     def told(self, scope: Scope) -> Told:
         return self.scopes.get(scope) or Told()

@@ -215,3 +215,44 @@ CREATE TABLE mark (
     name   text COLLATE "C" PRIMARY KEY,
     cursor text NOT NULL
 );
+
+-- What was said in agents' sessions, only ever appended to. `last` is when anything was, and `entries`
+-- how much; `number` counts from 1 in each session.
+CREATE TABLE session (
+    tenant  text COLLATE "C" NOT NULL,
+    id      text COLLATE "C" NOT NULL,
+    agent   text COLLATE "C" NOT NULL,
+    mode    text NOT NULL,
+    plugin  text NOT NULL,
+    started bigint NOT NULL,
+    ended   bigint,
+    entries bigint NOT NULL,
+    last    bigint NOT NULL,
+    PRIMARY KEY (tenant, id)
+);
+CREATE INDEX session_by_agent ON session (tenant, agent, last, id);
+CREATE INDEX session_by_last ON session (last, tenant, id);
+
+CREATE TABLE utterance (
+    tenant  text COLLATE "C" NOT NULL,
+    session text COLLATE "C" NOT NULL,
+    number  bigint NOT NULL,
+    at      bigint NOT NULL,
+    role    text NOT NULL,
+    content bytea NOT NULL,
+    message text,
+    plugin  text NOT NULL,
+    sender  text,
+    PRIMARY KEY (tenant, session, number)
+);
+
+-- Its words: made from what is above, and made again by `carrel reindex`. One of them stands for
+-- tenant and agent, so that nobody's search goes through the words of others.
+CREATE TABLE utterance_text (
+    tenant  text COLLATE "C" NOT NULL,
+    session text COLLATE "C" NOT NULL,
+    number  bigint NOT NULL,
+    words   tsvector NOT NULL,
+    PRIMARY KEY (tenant, session, number)
+);
+CREATE INDEX utterance_text_by_words ON utterance_text USING gin (words);

@@ -358,3 +358,83 @@ UPDATE mark SET cursor = '0.' || cursor;
 
 -- name: note_loaded
 UPDATE counter SET value = greatest_event() WHERE name = 'loaded';
+
+-- name: start_sessions
+INSERT INTO session (tenant, id, agent, mode, plugin, started, ended, entries, last)
+SELECT n.*, 0, n.started
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[])
+    AS n (tenant, id, agent, mode, plugin, started, ended)
+ ORDER BY 1, 2
+ON CONFLICT DO NOTHING;
+
+-- name: sessions
+SELECT s.tenant, s.id, s.agent, s.mode, s.plugin, s.started, s.ended, s.entries, s.last
+  FROM unnest($1::text[], $2::text[]) AS w (tenant, id)
+  JOIN session AS s ON s.tenant = w.tenant AND s.id = w.id;
+
+-- name: append_utterances
+SELECT a.place, (a.became).* FROM append_utterances(
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) AS a;
+
+-- name: close_sessions
+UPDATE session SET ended = $4
+ WHERE tenant = $1 AND id = ANY ($3::text[]) AND agent = $2 AND ended IS NULL;
+
+-- name: sessions_listed
+SELECT tenant, id, agent, mode, plugin, started, ended, entries, last
+  FROM session
+ WHERE tenant = $1 AND agent = $2 AND (last, id) < ($3, $4) AND ($5::text IS NULL OR mode = $5)
+ ORDER BY last DESC, id DESC LIMIT $6;
+
+-- name: utterances
+SELECT number, at, role, content, message, plugin, sender
+  FROM (SELECT u.*, sum(octet_length(u.content)) OVER (ORDER BY u.number)
+                    - octet_length(u.content) AS before
+          FROM (SELECT * FROM utterance
+                 WHERE tenant = $1 AND session = $2 AND number > $3 ORDER BY number LIMIT $4) AS u
+       ) AS x
+ WHERE before < $5 ORDER BY number;
+
+-- name: utterances_found
+SELECT session, number, at, role, content, message, plugin, sender
+  FROM (SELECT u.*, sum(octet_length(u.content)) OVER (ORDER BY u.at DESC, u.session DESC, u.number DESC)
+                    - octet_length(u.content) AS before
+          FROM (SELECT u.*
+                  FROM utterance_text AS t
+                  JOIN utterance AS u ON u.tenant = t.tenant AND u.session = t.session
+                                     AND u.number = t.number
+                  JOIN session AS s ON s.tenant = u.tenant AND s.id = u.session
+                 WHERE t.words @@ $1::text::tsquery AND s.tenant = $2 AND s.agent = $3
+                   AND ($4::text IS NULL OR s.mode = $4)
+                 ORDER BY u.at DESC, u.session DESC, u.number DESC LIMIT $5) AS u
+       ) AS x
+ WHERE before < $6 ORDER BY at DESC, session DESC, number DESC;
+
+-- name: sessions_touched
+SELECT tenant, id, agent, mode, plugin, started, ended, entries, last
+  FROM session WHERE last >= $1 AND (last, tenant, id) > ($2, $3, $4)
+ ORDER BY last, tenant, id LIMIT $5;
+
+-- name: drop_sessions
+SELECT drop_sessions($1, $2, $3);
+
+-- name: drop_all_words
+TRUNCATE utterance_text;
+
+-- name: utterances_counted
+SELECT count(*) FROM utterance;
+
+-- name: utterances_unindexed
+SELECT u.tenant, u.session, u.number, s.agent, u.content,
+       EXISTS (SELECT FROM utterance_text AS t
+                WHERE t.tenant = u.tenant AND t.session = u.session AND t.number = u.number)
+  FROM utterance AS u JOIN session AS s ON s.tenant = u.tenant AND s.id = u.session
+ WHERE (u.tenant, u.session, u.number) > ($1, $2, $3)
+ ORDER BY u.tenant, u.session, u.number LIMIT $4;
+
+-- name: add_words
+INSERT INTO utterance_text (tenant, session, number, words)
+SELECT u.tenant, u.session, u.number, w.words::tsvector
+  FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) AS w (tenant, session, number, words)
+  JOIN utterance AS u ON u.tenant = w.tenant AND u.session = w.session AND u.number = w.number
+ON CONFLICT DO NOTHING;

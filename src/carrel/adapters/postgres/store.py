@@ -14,6 +14,7 @@ from carrel.adapters.postgres.events import PostgresEvents
 from carrel.adapters.postgres.receipts import PostgresReceipts
 from carrel.adapters.postgres.records import PostgresRecords
 from carrel.adapters.postgres.runs import PostgresRuns
+from carrel.adapters.postgres.sessions import PostgresSessions
 from carrel.adapters.postgres.trees import Counts, PostgresTrees
 from carrel.adapters.postgres.upkeep import PostgresUpkeep
 from carrel.ports import Objects
@@ -28,6 +29,7 @@ class PostgresStore:
     events: PostgresEvents
     receipts: PostgresReceipts
     deliveries: PostgresDeliveries
+    sessions: PostgresSessions
     upkeep: PostgresUpkeep
 
     @property
@@ -59,6 +61,7 @@ async def open_store(
             events=PostgresEvents(database, bell),
             receipts=PostgresReceipts(database),
             deliveries=PostgresDeliveries(database),
+            sessions=PostgresSessions(database),
             upkeep=PostgresUpkeep(database),
         )
         try:

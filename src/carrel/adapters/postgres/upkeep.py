@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import asyncpg
 
 from carrel.adapters.postgres.collector import Collector
 from carrel.adapters.postgres.database import SQL, Database, alone, speakable
 from carrel.adapters.postgres.rows import columns
+from carrel.adapters.postgres.sessions import index_some
 from carrel.core.archive import TABLES, key_of
 from carrel.core.errors import Taken
 from carrel.core.names import Digest, Moment
 
 Rows = Sequence[Sequence[Any]]
 
-_FEWER: Final = {"content": 64, "delivery": 64}
+_FEWER: Final = {"content": 64, "delivery": 64, "utterance": 64}
 """Tables whose rows are long, and how many of them are fetched at a time."""
+
+
+_INDEXED: Final = 500
 
 
 class PostgresFrozen:
@@ -61,6 +65,7 @@ class PostgresUpkeep:
                     await _load(connection, table, some)
             for name in ("loaded", "continue_numbers", "load_marks", "note_loaded"):
                 await connection.execute(SQL[name])
+            await _index(connection)
             await connection.execute("ANALYZE")
 
     async def collect(self, now: Moment, grace: int, events_kept: int) -> Mapping[str, int]:
@@ -73,6 +78,17 @@ class PostgresUpkeep:
 
     async def migrations(self) -> tuple[str, ...]:
         return tuple(row[0] for row in await self._database.rows("migrations"))
+
+
+async def _index(connection: asyncpg.Connection) -> None:
+    """Let everything that was said be found by its words."""
+
+    async def ask(name: str, *values: Any) -> Rows:
+        return cast(Rows, await connection.fetch(SQL[name], *values))
+
+    place, count = await index_some(ask, None, _INDEXED)
+    while count:
+        place, count = await index_some(ask, place, _INDEXED)
 
 
 def _select(table: str) -> str:

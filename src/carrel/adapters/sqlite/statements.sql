@@ -422,3 +422,83 @@ ON CONFLICT DO UPDATE SET value = max(value, excluded.value);
 
 -- name: migrations
 SELECT name FROM migration ORDER BY name;
+
+-- name: start_session
+INSERT INTO session (tenant, id, agent, mode, plugin, started, ended, entries, last)
+VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO NOTHING;
+
+-- name: sessions
+SELECT s.tenant, s.id, s.agent, s.mode, s.plugin, s.started, s.ended, s.entries, s.last
+  FROM json_each(?) AS w CROSS JOIN session AS s ON s.tenant = w.value ->> 0 AND s.id = w.value ->> 1;
+
+-- name: extend_session
+UPDATE session SET entries = entries + ?, last = max(last, ?)
+ WHERE tenant = ? AND id = ? AND agent = ? AND ended IS NULL
+RETURNING tenant, id, agent, mode, plugin, started, ended, entries, last;
+
+-- name: last_utterance
+SELECT coalesce(max(id), 0) FROM utterance;
+
+-- name: add_utterance
+INSERT INTO utterance (id, tenant, session, number, at, role, content, message, plugin, sender)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: add_words
+INSERT INTO utterance_text (rowid, owner, words) VALUES (?, ?, ?);
+
+-- name: close_session
+UPDATE session SET ended = ? WHERE tenant = ? AND id = ? AND agent = ? AND ended IS NULL;
+
+-- name: sessions_listed
+SELECT tenant, id, agent, mode, plugin, started, ended, entries, last
+  FROM session
+ WHERE tenant = ?1 AND agent = ?2 AND (last, id) < (?3, ?4) AND (?5 IS NULL OR mode = ?5)
+ ORDER BY last DESC, id DESC LIMIT ?6;
+
+-- name: utterances
+SELECT number, at, role, content, message, plugin, sender FROM utterance
+ WHERE tenant = ? AND session = ? AND number > ? ORDER BY number LIMIT ?;
+
+-- name: utterances_found
+WITH found AS (
+    SELECT u.id, u.at, u.session, u.number
+      FROM utterance_text AS t
+      JOIN utterance AS u ON u.id = t.rowid
+      JOIN session AS s ON s.tenant = u.tenant AND s.id = u.session
+     WHERE utterance_text MATCH ?1 AND s.tenant = ?2 AND s.agent = ?3 AND (?4 IS NULL OR s.mode = ?4)
+     ORDER BY u.at DESC, u.session DESC, u.number DESC LIMIT ?5
+)
+SELECT u.session, u.number, u.at, u.role, u.content, u.message, u.plugin, u.sender
+  FROM found AS f JOIN utterance AS u ON u.id = f.id
+ ORDER BY f.at DESC, f.session DESC, f.number DESC;
+
+-- name: sessions_touched
+SELECT tenant, id, agent, mode, plugin, started, ended, entries, last
+  FROM session WHERE last >= ? AND (last, tenant, id) > (?, ?, ?)
+ ORDER BY last, tenant, id LIMIT ?;
+
+-- name: drop_session
+DELETE FROM session WHERE tenant = ? AND id = ? AND entries = ?;
+
+-- name: words_of_session
+SELECT u.id, u.content FROM utterance AS u JOIN utterance_text_docsize AS d ON d.id = u.id
+ WHERE u.tenant = ? AND u.session = ?;
+
+-- name: drop_words
+INSERT INTO utterance_text (utterance_text, rowid, owner, words) VALUES ('delete', ?, ?, ?);
+
+-- name: drop_utterances
+DELETE FROM utterance WHERE tenant = ? AND session = ?;
+
+-- name: drop_all_words
+INSERT INTO utterance_text (utterance_text) VALUES ('delete-all');
+
+-- name: utterances_counted
+SELECT count(*) FROM utterance;
+
+-- name: utterances_unindexed
+SELECT u.tenant, u.session, u.number, u.id, s.agent, u.content, d.id IS NOT NULL
+  FROM utterance AS u JOIN session AS s ON s.tenant = u.tenant AND s.id = u.session
+  LEFT JOIN utterance_text_docsize AS d ON d.id = u.id
+ WHERE (u.tenant, u.session, u.number) > (?, ?, ?)
+ ORDER BY u.tenant, u.session, u.number LIMIT ?;

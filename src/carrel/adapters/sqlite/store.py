@@ -15,6 +15,7 @@ from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.receipts import SqliteReceipts
 from carrel.adapters.sqlite.records import SqliteRecords
 from carrel.adapters.sqlite.runs import SqliteRuns
+from carrel.adapters.sqlite.sessions import SqliteSessions
 from carrel.adapters.sqlite.trees import SqliteTrees
 from carrel.adapters.sqlite.upkeep import SqliteUpkeep
 from carrel.adapters.sqlite.writer import Counts, Writer
@@ -30,6 +31,7 @@ class SqliteStore:
     events: SqliteEvents
     receipts: SqliteReceipts
     deliveries: SqliteDeliveries
+    sessions: SqliteSessions
     upkeep: SqliteUpkeep
     reader: Reader
     writer: Writer
@@ -62,6 +64,7 @@ async def open_store(
             events=events,
             receipts=SqliteReceipts(writer),
             deliveries=SqliteDeliveries(reader, writer),
+            sessions=SqliteSessions(reader, writer),
             upkeep=SqliteUpkeep(file, reader, writer),
             reader=reader,
             writer=writer,

@@ -13,6 +13,7 @@ from typing import Any, Final
 from carrel.adapters.sqlite.batch import Batch
 from carrel.adapters.sqlite.database import SQL, connect, transaction
 from carrel.adapters.sqlite.reader import Reader
+from carrel.adapters.sqlite.sessions import index_some
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.archive import TABLES, key_of
 from carrel.core.errors import Taken
@@ -24,7 +25,7 @@ _SLICE: Final = 500
 _HEAVY: Final = 4 * 2**20
 """Bytes after which a batch of long rows is handed over, however few they are."""
 _COUNTED: Final = {"drop_content": "continue_contents", "drop_event": "continue_events"}
-_LONG: Final = frozenset({"content", "delivery"})
+_LONG: Final = frozenset({"content", "delivery", "utterance"})
 Rows = Sequence[Sequence[Any]]
 
 
@@ -70,6 +71,7 @@ class SqliteUpkeep:
                 await asyncio.to_thread(_insert, db, sql, some)
             db.execute(SQL["continue_contents"])
             db.execute(SQL["continue_events"])
+            await asyncio.to_thread(_index, db)
 
     async def collect(self, now: Moment, grace: int, events_kept: int) -> Mapping[str, int]:
         """What is to go is looked for beside the writer, and then goes slice by slice.
@@ -131,6 +133,13 @@ def _dropped(statement: str, keys: Rows, db: sqlite3.Connection, _: Batch) -> in
 def _insert(db: sqlite3.Connection, sql: str, rows: Rows) -> None:
     """The cursor ends here: ending later, elsewhere, it would reset the next call's statement."""
     db.executemany(sql, rows)
+
+
+def _index(db: sqlite3.Connection) -> None:
+    """Let everything that was said be found by its words."""
+    place, count = index_some(db, None, _SLICE)
+    while count:
+        place, count = index_some(db, place, _SLICE)
 
 
 def _known(table: str) -> str:

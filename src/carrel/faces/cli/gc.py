@@ -19,21 +19,25 @@ _NAMES = {
     "discarded": "large objects put into the trash",
     "restored": "large objects brought back from the trash",
     "objects": "large objects deleted",
+    "sessions": "sessions that have had their time",
 }
 
 
 @click.command()
 @store_options
 @click.option("--grace", type=click.IntRange(min=0), help="Minutes for which bytes stay.")
+@click.option("--transcripts", type=click.IntRange(min=1), help="Days for which sessions stay.")
 @click.option("--events", type=click.IntRange(min=1), help="Days for which events stay.")
-def gc(as_json: bool, grace: int | None, events: int | None, **given: Any) -> None:
+def gc(
+    as_json: bool, grace: int | None, events: int | None, transcripts: int | None, **given: Any
+) -> None:
     """Remove what nothing needs any more.
 
     The store may be serving meanwhile; a server does this by itself every hour. Large objects
     go in two steps: into a trash first, and for good once they have lain there for the grace
     period. Make that no shorter than any write or backup takes.
     """
-    given |= {"gc_grace_minutes": grace, "events_days": events}
+    given |= {"gc_grace_minutes": grace, "events_days": events, "transcripts_days": transcripts}
     counts = run(lambda: _collect(given), as_json=as_json)
     if as_json:
         answer({"ok": True, **counts})
@@ -48,12 +52,14 @@ def gc(as_json: bool, grace: int | None, events: int | None, **given: Any) -> No
 async def _collect(given: dict[str, Any]) -> Mapping[str, int]:
     from carrel.actions.upkeep import collect  # noqa: PLC0415 - so that --help stays quick
     from carrel.wiring.commands import opened  # noqa: PLC0415 - as above
+    from carrel.wiring.transcripts import retire_sessions  # noqa: PLC0415 - as above
 
     async with opened(given) as store:
-        return await collect(
+        counts = await collect(
             store.upkeep,
             store.objects,
             now=store.world.clock.now(),
             grace=store.settings.gc_grace_minutes * 60_000,
             events_kept=store.settings.events_days * 86_400_000,
         )
+        return {**counts, "sessions": await retire_sessions(store)}

@@ -15,7 +15,7 @@ from carrel.core.errors import Malformed
 
 T = TypeVar("T")
 
-_PARAMETER: Final = re.compile(r"\{([a-z][A-Za-z0-9_]*)(\.\.\.)?\}")
+_PARAMETER: Final = re.compile(r"\{([a-z][A-Za-z0-9_]*)(?:(\.\.\.)\}|\}(\.[a-z]+)?)")
 _BROKEN_PERCENT: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
@@ -70,15 +70,26 @@ class _Rest(Generic[T]):
 @dataclass(slots=True)
 class _Node(Generic[T]):
     literals: dict[bytes, _Node[T]] = field(default_factory=dict)
+    endings: dict[bytes, _Node[T]] = field(default_factory=dict)
+    """Parameters that something follows in their segment, by that: ``{name}.txt``."""
     parameter: _Node[T] | None = None
     rest: _Rest[T] | None = None
     leaf: Leaf[T] | None = None
 
     def catches(self) -> Leaf[T] | None:
         """Where one segment more leads that is no literal with a leaf of its own."""
+        if self.endings:
+            return None
         if self.parameter is not None:
             return self.parameter.leaf
         return None if self.rest is None else self.rest.leaf
+
+    def past(self, ending: str | None) -> _Node[T]:
+        """Where a parameter leads, perhaps one that something follows in its segment."""
+        if ending:
+            return self.endings.setdefault(ending.encode("ascii"), _Node())
+        self.parameter = self.parameter or _Node()
+        return self.parameter
 
     def match(self, segments: list[bytes], at: int, values: Values) -> Found[T] | None:
         """A literal beats a parameter and a parameter the rest, but only where it leads on."""
@@ -88,6 +99,14 @@ class _Node(Generic[T]):
         child = self.literals.get(segment)
         if child is not None and (found := child.match(segments, at + 1, values)):
             return found
+        for ending, child in self.endings.items():
+            value = segment.removesuffix(ending)
+            if (
+                value
+                and value != segment
+                and (found := child.match(segments, at + 1, (*values, value)))
+            ):
+                return found
         child = self.parameter
         if child is not None and segment:
             found = child.match(segments, at + 1, (*values, segment))
@@ -146,6 +165,8 @@ class Routes(Generic[T]):
             segment = segments[at]
             child = node.literals.get(segment)
             if child is None:
+                if node.endings:
+                    return None
                 child = node.parameter
                 if child is None or not segment:
                     rest = node.rest
@@ -171,7 +192,7 @@ class Routes(Generic[T]):
             names.append(parameter[1])
             if parameter[2]:
                 return self._rest_leaf(node, template, segments[at + 1 :], tuple(names))
-            node.parameter = node = node.parameter or _Node()
+            node = node.past(parameter[3])
         if node.leaf is None:
             node.leaf = self._new_leaf(template, tuple(names))
             if not names:

@@ -1,0 +1,152 @@
+"""Sessions in a dictionary, what was said in lists, and its words beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+from msgspec.structs import replace
+
+from carrel.adapters.memory.state import MemoryState
+from carrel.core.names import Moment
+from carrel.core.run import Mode
+from carrel.core.search import distinct
+from carrel.core.transcript import Addition, Hit, Session, Utterance, light
+
+Place = tuple[str, str, int]
+
+
+class MemorySessions:
+    def __init__(self, state: MemoryState) -> None:
+        self._state = state
+
+    async def start(self, sessions: Sequence[Session]) -> tuple[Session, ...]:
+        known = self._state.sessions
+        return tuple(known.setdefault((one.tenant, one.id), one) for one in sessions)
+
+    async def append(self, additions: Sequence[Addition]) -> tuple[Session | None, ...]:
+        return tuple(map(self._append, additions))
+
+    async def close(
+        self, tenant: str, agent: str, ids: Sequence[str], at: Moment
+    ) -> tuple[Session | None, ...]:
+        for one in await self.get(tenant, ids):
+            if one and one.agent == agent and one.ended is None:
+                self._state.sessions[tenant, one.id] = replace(one, ended=at)
+        found = await self.get(tenant, ids)
+        return tuple(one if one and one.agent == agent else None for one in found)
+
+    async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Session | None, ...]:
+        return tuple(self._state.sessions.get((tenant, id)) for id in ids)
+
+    async def list(
+        self,
+        tenant: str,
+        agent: str,
+        *,
+        mode: Mode | None = None,
+        before: tuple[Moment, str] | None = None,
+        limit: int = 100,
+    ) -> tuple[Session, ...]:
+        own = (
+            one
+            for one in sorted(self._state.sessions.values(), key=_newness, reverse=True)
+            if (one.tenant, one.agent) == (tenant, agent) and mode in {None, one.mode}
+        )
+        return tuple(islice((one for one in own if not before or _newness(one) < before), limit))
+
+    async def read(
+        self, tenant: str, id: str, *, after: int = 0, limit: int = 100
+    ) -> tuple[Utterance, ...]:
+        found = self._state.said.get((tenant, id), [])[after : after + limit]
+        return tuple(light(found, lambda one: len(one.content.encode())))
+
+    async def search(
+        self,
+        tenant: str,
+        agent: str,
+        words: Sequence[str],
+        *,
+        every: bool = True,
+        mode: Mode | None = None,
+        limit: int = 100,
+    ) -> tuple[Hit, ...]:
+        own = await self.list(tenant, agent, mode=mode, limit=len(self._state.sessions))
+        found = [
+            Hit(one.id, said)
+            for one in own
+            for said in self._state.said.get((tenant, one.id), ())
+            if _has(self._state.words.get((tenant, one.id, said.number), ()), words, every=every)
+        ]
+        found.sort(
+            key=lambda hit: (hit.utterance.at, hit.session, hit.utterance.number), reverse=True
+        )
+        return tuple(light(found[:limit], lambda hit: len(hit.utterance.content.encode())))
+
+    async def touched(
+        self, since: Moment, *, after: Session | None = None, limit: int = 500
+    ) -> tuple[Session, ...]:
+        order = sorted(self._state.sessions.values(), key=_age)
+        past = (
+            one for one in order if one.last >= since and (not after or _age(one) > _age(after))
+        )
+        return tuple(islice(past, limit))
+
+    async def drop(self, sessions: Sequence[Session]) -> int:
+        gone = [one for one in sessions if self._same(one)]
+        for one in gone:
+            key = (one.tenant, one.id)
+            del self._state.sessions[key]
+            for said in self._state.said.pop(key, []):
+                self._state.words.pop((*key, said.number), None)
+        return len(gone)
+
+    async def unindex(self) -> int:
+        self._state.words.clear()
+        return sum(map(len, self._state.said.values()))
+
+    async def index(
+        self, after: Place | None = None, *, limit: int = 500
+    ) -> tuple[Place | None, int]:
+        every = sorted(
+            ((*key, one.number), one.content)
+            for key, said in self._state.said.items()
+            for one in said
+        )
+        some = [(place, text) for place, text in every if after is None or place > after][:limit]
+        for place, text in some:
+            self._state.words[place] = distinct(text)
+        return (some[-1][0] if some else None), len(some)
+
+    def _append(self, addition: Addition) -> Session | None:
+        key = (addition.tenant, addition.session)
+        was = self._state.sessions.get(key)
+        if was is None or was.agent != addition.agent or was.ended is not None:
+            return None
+        said = self._state.said.setdefault(key, [])
+        for one in addition.utterances:
+            said.append(replace(one, number=len(said) + 1))
+            self._state.words[*key, len(said)] = distinct(one.content)
+        if addition.receipt in self._state.receipts:
+            numbers = range(was.entries + 1, len(said) + 1)
+            self._state.receipts[addition.receipt].versions = tuple(numbers)
+        last = max([was.last, *[one.at for one in addition.utterances]])
+        self._state.sessions[key] = replace(was, entries=len(said), last=last)
+        return self._state.sessions[key]
+
+    def _same(self, session: Session) -> bool:
+        found = self._state.sessions.get((session.tenant, session.id))
+        return found is not None and found.entries == session.entries
+
+
+def _newness(session: Session) -> tuple[Moment, str]:
+    return session.last, session.id
+
+
+def _age(session: Session) -> tuple[Moment, str, str]:
+    return session.last, session.tenant, session.id
+
+
+def _has(there: Sequence[str], wanted: Sequence[str], *, every: bool) -> bool:
+    begun = [any(word.startswith(one) for word in there) for one in wanted]
+    return bool(begun) and (all(begun) if every else any(begun))

@@ -1,0 +1,155 @@
+"""Transcripts as lines of JSON: what is written is read again, whatever else a file holds."""
+
+from __future__ import annotations
+
+import json
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carrel.core.errors import Malformed
+from carrel.core.run import Mode
+from carrel.core.transcript import (
+    Heading,
+    Role,
+    Session,
+    Transcript,
+    Utterance,
+    drawn_id,
+    heading,
+    line,
+    lines,
+    read,
+    session_id,
+    shown,
+    whole,
+)
+
+ID = "5f0c8a52-2f5e-4d3c-9f10-0a8c6f9a1b2c"
+AT = 1_777_024_800_123
+SESSION = Session("ten_1", ID, "kate", Mode.MAIN, "telegram", AT)
+texts = st.text(st.characters(codec="utf-8"), max_size=40)
+names = st.text("abc:-_1", min_size=1, max_size=12)
+moments = st.integers(0, 4_000_000_000_000)
+utterances = st.builds(
+    Utterance,
+    number=st.just(0),
+    at=moments,
+    role=st.sampled_from(Role),
+    content=texts,
+    message=st.none() | names,
+    plugin=st.just("") | names,
+    sender=st.none() | names,
+)
+
+
+def numbered(said: list[Utterance]) -> tuple[Utterance, ...]:
+    return tuple(
+        Utterance(n, s.at, s.role, s.content, s.message, s.plugin, s.sender)
+        for n, s in enumerate(said, 1)
+    )
+
+
+def test_a_header_is_written_as_the_format_has_it() -> None:
+    assert heading(SESSION) == (
+        b'{"type":"session","version":1,"id":"5f0c8a52-2f5e-4d3c-9f10-0a8c6f9a1b2c",'
+        b'"timestamp":"2026-04-24T10:00:00.123Z","agent_id":"kate","source_plugin":"telegram"}\n'
+    )
+
+
+def test_an_entry_is_written_as_the_format_has_it() -> None:
+    said = Utterance(1, AT, Role.USER, "hello", "m-1", "telegram", "user123")
+    assert line(said) == (
+        b'{"type":"entry","timestamp":"2026-04-24T10:00:00.123Z","role":"user","content":"hello",'
+        b'"message_id":"m-1","source_plugin":"telegram","sender_id":"user123"}\n'
+    )
+
+
+def test_what_was_not_said_of_an_entry_is_left_out() -> None:
+    assert line(Utterance(2, AT, Role.ASSISTANT, "hello Luis")) == (
+        b'{"type":"entry","timestamp":"2026-04-24T10:00:00.123Z","role":"assistant",'
+        b'"content":"hello Luis"}\n'
+    )
+
+
+def test_an_empty_source_plugin_is_understood_as_none() -> None:
+    told = b'{"type":"entry","timestamp":"2026-04-24T10:00:00Z","role":"user","content":"x"'
+    with_one, without = read(told + b',"source_plugin":""}\n'), read(told + b"}\n")
+    assert with_one == without
+    assert with_one.utterances[0].plugin == ""
+
+
+@given(st.lists(utterances, max_size=6), names, moments)
+def test_what_is_written_is_read_again(said: list[Utterance], plugin: str, at: int) -> None:
+    session = Session("ten_1", ID, "kate", Mode.SHARED, plugin, at)
+    written = heading(session) + lines(said)
+    assert read(written) == Transcript(Heading(ID, at, "kate", plugin), numbered(said))
+    assert len(written.splitlines()) >= 1 + len(said)
+    assert [json.loads(row)["type"] for row in written.split(b"\n")[:-1]] == [
+        "session",
+        *["entry"] * len(said),
+    ]
+
+
+@given(st.lists(utterances, min_size=1, max_size=5), st.data())
+def test_a_torn_file_loses_only_its_last_line(said: list[Utterance], data: st.DataObject) -> None:
+    written = heading(SESSION) + lines(said)
+    last = len(line(said[-1]))
+    torn = written[: len(written) - data.draw(st.integers(2, last - 1))]
+    assert read(torn).utterances == numbered(said)[:-1]
+    assert torn[: whole(torn)] == heading(SESSION) + lines(said[:-1])
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        b"",
+        b"   \r",
+        b"not json",
+        b'{"type":"compact_boundary","uuid":"x"}',
+        b'{"type":"entry","role":"user"}',
+        b'{"type":"entry","timestamp":"never","role":"user","content":"x"}',
+        b'{"type":"entry","timestamp":"2026-04-24T10:00:00Z","role":"judge","content":"x"}',
+        b'{"type":"entry","timestamp":"2026-04-24T10:00:00Z","role":"user","content":"\xff"}',
+        b"[" * 100_000,
+    ],
+)
+def test_a_line_that_cannot_be_read_costs_itself_and_no_other(strange: bytes) -> None:
+    said = [Utterance(n, AT, Role.TOOL, f"{n}") for n in (1, 2)]
+    found = read(heading(SESSION) + line(said[0]) + strange + b"\n" + line(said[1]))
+    assert found.utterances == tuple(said)
+    assert found.skipped == bool(strange.strip())
+
+
+def test_what_an_entry_has_beside_is_ignored_and_a_second_header_is_no_entry() -> None:
+    told = b'{"type":"entry","timestamp":"2026-04-24T12:00:00+02:00","role":"user","content":"x",'
+    found = read(heading(SESSION) * 2 + told + b'"mood":"fine"}\n')
+    assert found.heading == Heading(ID, AT, "kate", "telegram")
+    assert [said.at for said in found.utterances] == [1_777_024_800_000]
+    assert found.skipped == 1
+
+
+@given(st.uuids())
+def test_any_usual_spelling_of_an_id_is_the_same_id(id: UUID) -> None:
+    spellings = [str(id), str(id).upper(), id.hex, f"{{{id}}}", id.urn]
+    assert {session_id(spelling) for spelling in spellings} == {str(id)}
+
+
+@given(st.text())
+def test_a_drawn_id_is_a_random_uuid(chance: str) -> None:
+    drawn = UUID(drawn_id(chance))
+    assert (str(drawn), drawn.version) == (drawn_id(chance), 4)
+    assert session_id(str(drawn)) == str(drawn)
+
+
+@pytest.mark.parametrize("text", ["", "x", "../x", ID + "/", ID[:-1], "-".join(ID), f"{ID}\n"])
+def test_what_is_no_uuid_is_no_id_of_a_session(text: str) -> None:
+    with pytest.raises(Malformed, match="UUID"):
+        session_id(text)
+
+
+def test_a_preview_says_where_it_was_cut() -> None:
+    assert shown("hello", 5) == ("hello", False)
+    assert shown("hello!", 5) == ("hello…", True)
