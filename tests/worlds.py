@@ -66,6 +66,7 @@ def world_of(store: Any, clock: SystemClock | None = None) -> World:
         events=store.events,
         receipts=store.receipts,
         deliveries=store.deliveries,
+        recalls=store.recalls,
         vault=SealingVault(bytes(32)),
         post=Nowhere(),
         clock=clock or TravelClock(),

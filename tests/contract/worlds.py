@@ -16,7 +16,18 @@ from carrel.adapters.memory import MemoryStore
 from carrel.adapters.postgres import open_store as postgres_store
 from carrel.adapters.sqlite import open_store as sqlite_store
 from carrel.core.names import Digest
-from carrel.ports import Blobs, Deliveries, Events, Objects, Receipts, Records, Runs, Trees, Upkeep
+from carrel.ports import (
+    Blobs,
+    Deliveries,
+    Events,
+    Objects,
+    Recalls,
+    Receipts,
+    Records,
+    Runs,
+    Trees,
+    Upkeep,
+)
 
 
 class Store(Protocol):
@@ -36,6 +47,8 @@ class Store(Protocol):
     def receipts(self) -> Receipts: ...
     @property
     def deliveries(self) -> Deliveries: ...
+    @property
+    def recalls(self) -> Recalls: ...
 
 
 @dataclass(frozen=True)
@@ -83,6 +96,10 @@ class World:
     @property
     def deliveries(self) -> Deliveries:
         return self.store.deliveries
+
+    @property
+    def recalls(self) -> Recalls:
+        return self.store.recalls
 
 
 def flipped(content: bytes) -> bytes:

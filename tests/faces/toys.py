@@ -249,6 +249,7 @@ def memory_world(clock: SystemClock | None = None) -> World:
         events=store.events,
         receipts=store.receipts,
         deliveries=store.deliveries,
+        recalls=store.recalls,
         vault=SealingVault(bytes(32)),
         post=cast(Any, None),
         clock=clock or SystemClock(),

@@ -47,6 +47,7 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
             events=store.events,
             receipts=store.receipts,
             deliveries=store.deliveries,
+            recalls=store.recalls,
             vault=vault,
             post=post,
             clock=SystemClock(),

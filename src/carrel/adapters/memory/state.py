@@ -10,6 +10,7 @@ from typing import Any
 from carrel.core.delivery import Attempt, Delivery
 from carrel.core.event import Event
 from carrel.core.names import Digest, Moment, Path, Scope
+from carrel.core.recall import Recall
 from carrel.core.receipt import Receipt
 from carrel.core.record import Deed, Noun, Record
 from carrel.core.retention import prunable
@@ -84,6 +85,8 @@ class MemoryState:
     deliveries: dict[str, Delivery] = field(default_factory=dict)
     attempts: dict[str, list[Attempt]] = field(default_factory=dict)
     mark: str | None = None
+    recalls: dict[tuple[str, str, str, str], Recall] = field(default_factory=dict)
+    """By tenant, agent, memory and id."""
 
     def told(self, scope: Scope) -> Told:
         return self.scopes.get(scope) or Told()

@@ -11,6 +11,7 @@ from carrel.adapters.postgres.blobs import PostgresBlobs
 from carrel.adapters.postgres.database import connected, prepare
 from carrel.adapters.postgres.deliveries import PostgresDeliveries
 from carrel.adapters.postgres.events import PostgresEvents
+from carrel.adapters.postgres.recalls import PostgresRecalls
 from carrel.adapters.postgres.receipts import PostgresReceipts
 from carrel.adapters.postgres.records import PostgresRecords
 from carrel.adapters.postgres.runs import PostgresRuns
@@ -28,6 +29,7 @@ class PostgresStore:
     events: PostgresEvents
     receipts: PostgresReceipts
     deliveries: PostgresDeliveries
+    recalls: PostgresRecalls
     upkeep: PostgresUpkeep
 
     @property
@@ -59,6 +61,7 @@ async def open_store(
             events=PostgresEvents(database, bell),
             receipts=PostgresReceipts(database),
             deliveries=PostgresDeliveries(database),
+            recalls=PostgresRecalls(database),
             upkeep=PostgresUpkeep(database),
         )
         try:
