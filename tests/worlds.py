@@ -70,6 +70,7 @@ def world_of(store: Any, clock: SystemClock | None = None) -> World:
         receipts=store.receipts,
         deliveries=store.deliveries,
         sessions=store.sessions,
+        recalls=store.recalls,
         vault=SealingVault(bytes(32)),
         post=Nowhere(),
         clock=clock or TravelClock(),

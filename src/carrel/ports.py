@@ -11,6 +11,7 @@ from carrel.core.delivery import Attempt, Delivery, Posted
 from carrel.core.event import Event, Filter
 from carrel.core.memo import Memo
 from carrel.core.names import Digest, Moment, Path, Scope
+from carrel.core.recall import Recall, Tally
 from carrel.core.receipt import Claim, Receipt
 from carrel.core.record import Deed, Noun, Record
 from carrel.core.run import Layer, Mode, Run
@@ -171,11 +172,21 @@ class Records(Protocol):
     async def count(self, tenant: str, noun: Noun, links: Sequence[str]) -> tuple[int, ...]:
         """How many records of this tenant and noun have each of these links."""
 
+    async def find(
+        self, tenant: str, noun: Noun, link: str, words: Sequence[str], *, limit: int = 100
+    ) -> tuple[Record, ...]:
+        """Return records with this link in whose text some word begins with one of these.
+
+        Those in which more of them are found come first, then those with more whole words, then
+        the greater id. What a text's words are, and which text, is for ``core.search`` to say;
+        no words find nothing.
+        """
+
     async def shelves(self, asks: Sequence[tuple[str, Noun]]) -> tuple[int, ...]:
         """Return the revision of each (tenant, noun), 0 where nothing ever was."""
 
     async def revision(self) -> int:
-        """A number that rises with any change of any record: what their caches are keyed by."""
+        """A number that rises with any change of a record that is not QUIET: for keys of caches."""
 
     async def used(self, marks: Mapping[str, Moment]) -> None:
         """Note when each id was last used; an earlier moment never replaces a later one."""
@@ -183,7 +194,34 @@ class Records(Protocol):
     async def last_used(self, ids: Sequence[str]) -> tuple[Moment | None, ...]: ...
 
     async def audit(self, tenant: str, *, before: int = 0, limit: int = 100) -> tuple[Deed, ...]:
-        """Return what was done to this tenant's records, newest first, those before a deed's id."""
+        """Return what was done to this tenant's records, newest first, those before a deed's id.
+
+        Changes of QUIET records are not told.
+        """
+
+
+class Recalls(Protocol):
+    """Which memories came up for which questions. What is recorded only counts."""
+
+    async def record(self, tenant: str, recalls: Sequence[Recall]) -> None:
+        """Keep these; one that is there already, by its id, stays as it is."""
+
+    async def tallies(self, tenant: str, agent: str, *, limit: int = 10_000) -> tuple[Tally, ...]:
+        """Sum up each memory of an agent that ever came up: most often first, then by id.
+
+        One question to the store, however many recalls there are.
+        """
+
+    async def since(self, tenant: str, agent: str, moment: Moment) -> Mapping[str, int]:
+        """How often each memory of an agent has come up since then, for those that have."""
+
+    async def drop(
+        self, tenant: str, agent: str, memories: Collection[str], *, before: Moment | None = None
+    ) -> int:
+        """Forget that these memories came up, or that they did before a moment; say how often."""
+
+    async def prune(self, tenant: str, agent: str, before: Moment) -> int:
+        """Forget all that an agent recalled before a moment, and say how much that was."""
 
 
 class Runs(Protocol):
@@ -468,6 +506,12 @@ class Upkeep(Protocol):
         deliveries.
         """
 
+    async def reindex(self) -> int:
+        """Make anew what is only made from the rest: the words that records are found by.
+
+        Says how many there are. What others write meanwhile waits for it.
+        """
+
     async def referred(self) -> Set[Digest]:
         """The digests of all bytes that are kept outside the database."""
 
@@ -487,6 +531,7 @@ class World:
     receipts: Receipts
     deliveries: Deliveries
     sessions: Sessions
+    recalls: Recalls
     vault: Vault
     post: Post
     clock: Clock

@@ -29,7 +29,7 @@ from tests.actions.stores import (
 
 from carrel.adapters.sqlite import open_store
 from carrel.adapters.sqlite.database import HERE, MIGRATIONS, Incompatible, prepare
-from carrel.core.archive import TABLES
+from carrel.core.archive import DERIVED, TABLES
 from carrel.core.event import Filter
 from carrel.core.run import Mode, Run, Status
 
@@ -74,6 +74,8 @@ def migrated(file: File, upto: int) -> None:
 def filled(file: File, rows: Rows) -> None:
     with closing(sqlite3.connect(file)) as db, db:
         for table, some in rows.items():
+            if not some:  # perhaps there is no such table yet
+                continue
             columns = TABLES[table]
             marks = ", ".join("?" * len(columns))
             if some:
@@ -109,7 +111,9 @@ def test_the_tables_have_the_columns_that_a_backup_holds(file: File) -> None:
     del found["migration"], found["sqlite_sequence"]
     found = {table: its for table, its in found.items() if not table.startswith("utterance_text")}
     found["utterance"].remove("id")
-    assert found == {table: set(columns) for table, columns in TABLES.items()}
+    assert {table: found[table] for table in found.keys() - DERIVED} == {
+        table: set(columns) for table, columns in TABLES.items()
+    }
 
 
 @pytest.mark.parametrize("upto", range(1, len(MIGRATIONS)))

@@ -22,6 +22,7 @@ from tests.contract.worlds import STORES, World
 from carrel.core.archive import TABLES
 from carrel.core.delivery import Attempt, Delivery, Posted, State
 from carrel.core.names import Path, Scope
+from carrel.core.recall import Recall
 from carrel.core.receipt import Receipt, Taken
 from carrel.core.record import Change, Noun
 from carrel.core.run import Layer, Mode
@@ -78,6 +79,10 @@ async def live_in(world: World) -> None:
     await world.trees.commit([commit(pin, at=NOW, changes=(person,), by="ada", why="é")])
     await say(world, None, at=NOW)
     await world.records.used({"k1": NOW})
+    told = {"content": "Ada likes tea", "agentId": "marco"}
+    memory = Change(ACME, Noun.MEMORY, "mem_1", told, links=("agent:marco",))
+    await world.trees.commit([commit(changes=(memory,), at=NOW)])
+    await world.recalls.record(ACME, [Recall("rcl_1", "marco", "mem_1", "tea", 1.0, NOW)])
     [_, second, *_] = await world.events.after(None)
     posted = Delivery("dl_1", ACME, "wh_1", "t", b"\x00body", State.PENDING, NOW, NOW)
     assert await world.deliveries.enqueue(None, second.cursor, [posted])
@@ -105,6 +110,8 @@ async def portrait(world: World) -> list[Any]:
         await world.records.named(["h"]),
         await world.records.shelves([(ACME, Noun.PERSON)]),
         await world.records.revision(),
+        await world.recalls.tallies(ACME, "marco"),
+        await world.records.find(ACME, Noun.MEMORY, "agent:marco", ["te"]),
         await world.records.audit(ACME),
         await world.records.last_used(["k1"]),
         await world.sessions.get(ACME, [TALK.id]),

@@ -22,6 +22,7 @@ from carrel.ports import (
     Deliveries,
     Events,
     Objects,
+    Recalls,
     Receipts,
     Records,
     Runs,
@@ -50,6 +51,8 @@ class Store(Protocol):
     def deliveries(self) -> Deliveries: ...
     @property
     def sessions(self) -> Sessions: ...
+    @property
+    def recalls(self) -> Recalls: ...
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,10 @@ class World:
     @property
     def sessions(self) -> Sessions:
         return self.store.sessions
+
+    @property
+    def recalls(self) -> Recalls:
+        return self.store.recalls
 
 
 def flipped(content: bytes) -> bytes:

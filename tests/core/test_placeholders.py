@@ -294,6 +294,6 @@ def test_no_value_takes_longer_than_linear_time(unit: str) -> None:
 
 @given(st.from_regex(placeholders._PLAIN, fullmatch=True))
 def test_a_plain_name_is_written_as_any_other_would_be(value: str) -> None:
-    every = placeholders._STRUCTURAL.sub(placeholders._escaped, placeholders._cleaned(value))
+    every = placeholders._STRUCTURAL.sub(placeholders._escaped, placeholders.cleaned(value))
     if len(value) <= placeholders.LONGEST:
         assert sanitised(value) == every == value

@@ -251,6 +251,7 @@ def memory_world(clock: SystemClock | None = None) -> World:
         receipts=store.receipts,
         deliveries=store.deliveries,
         sessions=store.sessions,
+        recalls=store.recalls,
         vault=SealingVault(bytes(32)),
         post=cast(Any, None),
         clock=clock or SystemClock(),

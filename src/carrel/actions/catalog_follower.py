@@ -130,7 +130,7 @@ class Follower:
         except OSError:
             raise
         except Exception as problem:
-            _log.warning("a part of a catalog is held up", tenant=id, **_told(problem))
+            _log.warning("a part of a catalog is held up", tenant=id, **told_of(problem))
         if fits:
             self._settle(id, done.failures[before:])
         else:

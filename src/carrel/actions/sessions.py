@@ -18,7 +18,7 @@ from carrel.core.errors import BodyTooLarge, Malformed, Missing, Taken
 from carrel.core.names import Moment
 from carrel.core.redaction import Redactor
 from carrel.core.run import Mode
-from carrel.core.search import ranked, words
+from carrel.core.search import asked, ranked
 from carrel.core.transcript import (
     LONGEST_CONTENT,
     LONGEST_NAME,
@@ -34,7 +34,6 @@ from carrel.ports import World
 
 MOST_AT_ONCE: Final = 100
 """Entries that one call may add."""
-_MOST_WORDS: Final = 16
 _CANDIDATES: Final = 200
 """Texts that are looked at to find those which answer a query best."""
 _PAGE: Final = 500
@@ -214,7 +213,7 @@ async def search(
     With a mode only what was said in sessions of that mode.
     """
     owner = await _agent(world, actor, agent)
-    wanted = tuple(dict.fromkeys(words(query)))[:_MOST_WORDS]
+    wanted = asked(query)
     found: dict[tuple[str, int], Hit] = {}
     for every in (True, False):
         if len(found) < limit:

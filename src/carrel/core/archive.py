@@ -71,6 +71,10 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
         **{"tenant": str, "session": str, "number": int, "at": int, "role": str},
         **{"content": bytes, "message": str | None, "plugin": str, "sender": str | None},
     },
+    "recall": {
+        **{"tenant": str, "agent": str, "memory": str, "id": str},
+        **{"query": str, "score": float, "at": int},
+    },
 }
 """Table → its columns with their types, in an order in which what is referred to comes first."""
 
@@ -78,10 +82,13 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     table: tuple(columns) for table, columns in COLUMNS.items()
 }
 
+DERIVED: Final = frozenset({"word"})
+"""Tables that are made from the others, and again once those have been filled."""
+
 KEYS: Final[Mapping[str, int]] = {
     **dict.fromkeys(TABLES, 1),
     **{"entry": 2, "version": 3, "run_layer": 2, "record": 3, "link": 4, "shelf": 2},
-    **{"receipt": 3, "attempt": 2, "session": 2, "utterance": 3},
+    **{"receipt": 3, "attempt": 2, "session": 2, "utterance": 3, "recall": 4},
 }
 """How many of a table's first columns are its key: what its rows are ordered by, and unique in."""
 

@@ -28,7 +28,7 @@ TREES: Final = ("scope", "entry", "version")
 PHASES: Final[tuple[tuple[str, ...], ...]] = (
     *(("counter",), ("shelf",), ("record",), ("handle",), ("link",), ("scope",), ("run",)),
     *(("run_layer",), ("content",), TREES, ("event",), ("audit",), ("usage",), ("receipt",)),
-    *(("delivery",), ("attempt",), ("mark",), ("session",), ("utterance",)),
+    *(("delivery",), ("attempt",), ("mark",), ("session",), ("utterance",), ("recall",)),
 )
 """What is read, in this order; the tables of TREES woven into one by their keys."""
 

@@ -137,7 +137,7 @@ def sanitised(value: str | None) -> str:
     """The value as it may stand anywhere in markdown: one line that is only ever text."""
     if value and len(value) <= LONGEST and _PLAIN.fullmatch(value):
         return value
-    text = _cleaned(value or "")
+    text = cleaned(value or "")
     if len(text) > LONGEST:
         text = text[: LONGEST - 1].rstrip() + "…"
     return _STRUCTURAL.sub(_escaped, text) or NOTHING
@@ -177,7 +177,7 @@ _ANSI_STRING: Final = re.compile("\x1b[]NOPX^_]"), re.compile("\x1b\\\\|\x07")
 _COMMENT: Final = re.compile("<!--"), re.compile("-->")
 
 
-def _cleaned(value: str) -> str:
+def cleaned(value: str) -> str:
     """One line of what can be seen, in NFC, which comes last: what is left may have met anew."""
     text = _without(_ANSI.sub("", value), *_ANSI_STRING)
     text = _without(_UNSEEN.sub("", _BREAKS.sub("\n", text)), *_COMMENT)

@@ -39,7 +39,9 @@ class Noun(StrEnum):
 
 
 QUIET: Final = frozenset({Noun.MEMORY, Noun.PROMOTION, Noun.DREAM})
-"""What agents write themselves, and often: nobody's rights or files rest on these."""
+"""What agents write themselves, and often: nobody's rights or files rest on these.
+
+Hence a change of these raises no revision of all records, and stands in no audit."""
 
 
 class Record(Struct, frozen=True):

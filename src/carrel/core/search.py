@@ -9,21 +9,27 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Sequence
-from typing import Final, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from carrel.core.names import Moment
+from carrel.core.record import Noun
 
 Key = TypeVar("Key")
 
-LONGEST: Final = 64
+SEARCHED: Final = frozenset({Noun.MEMORY})
+"""The records that are found by their words."""
+
+LONGEST_WORD: Final = 64
 """Characters of a word that are looked at; what follows them makes no difference."""
+MOST_ASKED: Final = 16
+"""Words of a question that are looked for."""
 MOST_BYTES: Final = 256 * 1024
 """Of one text's different words, as much as an index takes."""
 
 _SINGLE: Final = (
-    "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    "\U00020000-\U0003ffff"
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3040-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff"
 )
 """Characters of scripts that put no spaces between words: each is a word."""
 _WORD: Final = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+")
@@ -31,7 +37,7 @@ _WORD: Final = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+")
 
 def words(text: str) -> tuple[str, ...]:
     """The words of a text in order: without marks, in one letter case, of letters and digits."""
-    return tuple(word[:LONGEST] for word in _WORD.findall(_folded(text)))
+    return tuple(word[:LONGEST_WORD] for word in _WORD.findall(_folded(text)) if word.isalnum())
 
 
 def distinct(text: str) -> tuple[str, ...]:
@@ -53,13 +59,28 @@ def _folded(text: str) -> str:
     return "".join(one for one in text if not unicodedata.category(one).startswith("M"))
 
 
+def asked(query: str) -> tuple[str, ...]:
+    """The words to look for: each once, and not too many."""
+    return tuple(dict.fromkeys(words(query)))[:MOST_ASKED]
+
+
+def found_by(noun: Noun, body: Mapping[str, Any]) -> tuple[str, ...]:
+    """The words that a record is found by, each once; none for what is not searched."""
+    return distinct(searched_text(body)) if noun in SEARCHED else ()
+
+
+def searched_text(body: Mapping[str, Any]) -> str:
+    """What a memory says, and the tags that it was given."""
+    return "\n".join((body["content"], *body.get("tags", ())))
+
+
 def ranked(query: str, found: Sequence[tuple[Key, str, Moment]]) -> list[Key]:
     """The keys of those texts that have words of the query, or words that begin so, best first.
 
     More of its words beat fewer, whole words beat beginnings, words that stand together as in the
     query beat scattered ones, and newer beats older.
     """
-    wanted = words(query)
+    wanted = words(query)[:MOST_ASKED]
     if not wanted:
         return []
     scored = [(_score(wanted, words(text)), at, key) for key, text, at in found]

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from carrel.core.names import Digest, Moment, Path, Scope
-from carrel.core.record import Change, Shelf
+from carrel.core.record import QUIET, Change, Shelf
 
 MARKDOWN = "text/markdown"
 
@@ -170,6 +170,8 @@ def subjects_of(commit: Commit) -> Mapping[str, tuple[str, ...]]:
     """What the audit of each tenant is to name: nobody reads of another's."""
     found: dict[str, tuple[str, ...]] = {}
     for change in commit.changes:
+        if change.noun in QUIET:
+            continue
         found[change.tenant] = (*found.get(change.tenant, ()), f"{change.noun}/{change.id}")
     if commit.about:
         tenant = commit.writes[0].scope.tenant

@@ -51,6 +51,7 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
             receipts=store.receipts,
             deliveries=store.deliveries,
             sessions=store.sessions,
+            recalls=store.recalls,
             vault=vault,
             post=post,
             clock=SystemClock(),

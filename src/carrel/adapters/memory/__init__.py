@@ -6,6 +6,7 @@ from carrel.adapters.memory.blobs import MemoryBlobs, MemoryObjects
 from carrel.adapters.memory.deliveries import MemoryDeliveries
 from carrel.adapters.memory.depot import MemoryDepot
 from carrel.adapters.memory.events import MemoryEvents
+from carrel.adapters.memory.recalls import MemoryRecalls
 from carrel.adapters.memory.receipts import MemoryReceipts
 from carrel.adapters.memory.records import MemoryRecords
 from carrel.adapters.memory.runs import MemoryRuns
@@ -20,6 +21,7 @@ __all__ = [
     "MemoryDepot",
     "MemoryEvents",
     "MemoryObjects",
+    "MemoryRecalls",
     "MemoryReceipts",
     "MemoryRecords",
     "MemoryRuns",
@@ -44,3 +46,4 @@ class MemoryStore:
         self.receipts = MemoryReceipts(self.state)
         self.deliveries = MemoryDeliveries(self.state)
         self.sessions = MemorySessions(self.state)
+        self.recalls = MemoryRecalls(self.state)

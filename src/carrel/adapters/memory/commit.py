@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from carrel.adapters.memory.state import MemoryState, RecordKey, Told
 from carrel.core.event import UPDATED
 from carrel.core.names import Moment
-from carrel.core.record import Change, Deed, Record
+from carrel.core.record import QUIET, Change, Deed, Record
 from carrel.core.tree import Applied, Commit, Head, Version, Write, subjects_of
 
 
@@ -50,7 +50,7 @@ def _change(state: MemoryState, changes: Sequence[Change], at: Moment) -> None:
     changed = [change for change in changes if _changed(state, change, at)]
     for shelf in dict.fromkeys((change.tenant, change.noun) for change in changed):
         state.shelves[shelf] = state.shelves.get(shelf, 0) + 1
-    state.records_revision += bool(changed)
+    state.records_revision += any(change.noun not in QUIET for change in changed)
 
 
 def _changed(state: MemoryState, change: Change, at: Moment) -> bool:

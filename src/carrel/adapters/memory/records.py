@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from carrel.adapters.memory.state import MemoryState, RecordKey
 from carrel.core.names import Moment
 from carrel.core.record import Deed, Noun, Record
+from carrel.core.search import found_by
 
 
 class MemoryRecords:
@@ -41,6 +42,19 @@ class MemoryRecords:
     async def count(self, tenant: str, noun: Noun, links: Sequence[str]) -> tuple[int, ...]:
         mine = [names for key, names in self._state.links.items() if key[:2] == (tenant, noun)]
         return tuple(sum(link in names for names in mine) for link in links)
+
+    async def find(
+        self, tenant: str, noun: Noun, link: str, words: Sequence[str], *, limit: int = 100
+    ) -> tuple[Record, ...]:
+        found: list[tuple[int, int, str]] = []
+        for key, record in self._state.records.items():
+            if key[:2] != (tenant, noun) or link not in self._state.links[key]:
+                continue
+            known = found_by(noun, record.body)
+            some = sum(any(one.startswith(word) for one in known) for word in words)
+            found += [(some, sum(word in known for word in words), key[2])] if some else []
+        ids = [id for _, _, id in sorted(found, reverse=True)[:limit]]
+        return tuple(filter(None, await self.get(tenant, noun, ids)))
 
     async def shelves(self, asks: Sequence[tuple[str, Noun]]) -> tuple[int, ...]:
         return tuple(self._state.shelves.get(ask, 0) for ask in asks)

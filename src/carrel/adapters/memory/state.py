@@ -10,6 +10,7 @@ from typing import Any
 from carrel.core.delivery import Attempt, Delivery
 from carrel.core.event import Event
 from carrel.core.names import Digest, Moment, Path, Scope
+from carrel.core.recall import Recall
 from carrel.core.receipt import Receipt
 from carrel.core.record import Deed, Noun, Record
 from carrel.core.retention import prunable
@@ -88,6 +89,8 @@ class MemoryState:
     sessions: dict[tuple[str, str], Session] = field(default_factory=dict)
     said: dict[tuple[str, str], list[Utterance]] = field(default_factory=dict)
     words: dict[tuple[str, str, int], tuple[str, ...]] = field(default_factory=dict)
+    recalls: dict[tuple[str, str, str, str], Recall] = field(default_factory=dict)
+    """By tenant, agent, memory and id."""
 
     def told(self, scope: Scope) -> Told:
         return self.scopes.get(scope) or Told()

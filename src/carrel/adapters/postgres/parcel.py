@@ -23,7 +23,8 @@ from carrel.adapters.postgres.rows import (
     to_json,
 )
 from carrel.core.names import Digest, Path, Scope
-from carrel.core.record import Noun
+from carrel.core.record import QUIET, Noun
+from carrel.core.search import found_by
 from carrel.core.tree import (
     Applied,
     Blob,
@@ -211,9 +212,13 @@ class Parcel:
         return commit.run
 
     def _changes(self, commit: Commit) -> str:
-        """The changes of records, and after them what the audit is to name besides."""
+        """The changes of records, and after them what the audit is to name besides.
+
+        The lock of all records is not for the quiet ones: what handles these have begin with their
+        tenant and noun, and the shelf's own lock is theirs.
+        """
         changes = commit.changes
-        if changes:
+        if any(change.noun not in QUIET for change in changes):
             self._mine.add(RECORDS)
         self._mine.update(shelf_name(change.tenant, change.noun) for change in changes)
         names = [name.partition("/") for name in commit.about]
@@ -227,6 +232,8 @@ class Parcel:
                     "expected": change.expected,
                     "handles": () if change.body is None else change.handles,
                     "links": change.links,
+                    "words": () if change.body is None else found_by(change.noun, change.body),
+                    "quiet": change.noun in QUIET,
                 }
                 for change in changes
             ]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from carrel.adapters.postgres.batcher import Batcher
 from carrel.adapters.postgres.database import Database, findable
 from carrel.adapters.postgres.rows import Row, columns, from_json, record_of
 from carrel.core.names import Moment
 from carrel.core.record import Deed, Noun, Record
+
+_LAST: Final = "\U0010ffff"
+"""Sorts after whatever a word may go on with."""
 
 
 class PostgresRecords:
@@ -47,6 +51,15 @@ class PostgresRecords:
         rows = await self._database.rows("records_counted", names, findable(tenant), noun)
         found = {place: count for place, count in rows}
         return tuple(found.get(n + 1, 0) for n in range(len(links)))
+
+    async def find(
+        self, tenant: str, noun: Noun, link: str, words: Sequence[str], *, limit: int = 100
+    ) -> tuple[Record, ...]:
+        wanted = [word for one in words if (word := findable(one))]
+        upto = [word + _LAST for word in wanted]
+        ask = (wanted, upto, findable(tenant), noun, findable(link), limit)
+        rows = await self._database.rows("ids_by_words", *ask) if wanted else ()
+        return tuple(filter(None, await self.get(tenant, noun, [row[0] for row in rows])))
 
     async def shelves(self, asks: Sequence[tuple[str, Noun]]) -> tuple[int, ...]:
         revisions = await self._database.value("shelves", *columns(asks, 2)) if asks else ()

@@ -256,3 +256,27 @@ CREATE TABLE utterance_text (
     PRIMARY KEY (tenant, session, number)
 );
 CREATE INDEX utterance_text_by_words ON utterance_text USING gin (words);
+
+-- The words that records are found by, under each of their links. Made from the records, and can be
+-- made from them again.
+CREATE TABLE word (
+    tenant text COLLATE "C" NOT NULL,
+    noun   text COLLATE "C" NOT NULL,
+    link   text COLLATE "C" NOT NULL,
+    word   text COLLATE "C" NOT NULL,
+    id     text COLLATE "C" NOT NULL,
+    PRIMARY KEY (tenant, noun, link, word, id)
+);
+CREATE INDEX word_of ON word (tenant, noun, id);
+
+-- Which memory came up for which question of an agent, and how far up.
+CREATE TABLE recall (
+    tenant text COLLATE "C" NOT NULL,
+    agent  text COLLATE "C" NOT NULL,
+    memory text COLLATE "C" NOT NULL,
+    id     text COLLATE "C" NOT NULL,
+    query  text COLLATE "C" NOT NULL,
+    score  double precision NOT NULL,
+    at     bigint NOT NULL,
+    PRIMARY KEY (tenant, agent, memory, id)
+);

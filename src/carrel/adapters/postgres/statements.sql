@@ -157,11 +157,10 @@ SELECT r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
 
 -- name: records_linked_everywhere
 SELECT r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
-  FROM record AS r
- WHERE r.noun = $1 AND r.id > $3
-   AND EXISTS (SELECT FROM link AS l WHERE l.tenant = r.tenant AND l.noun = r.noun
-                                       AND l.name = $2 AND l.id = r.id)
- ORDER BY r.id, r.tenant LIMIT $4;
+  FROM shelf AS s
+  JOIN link AS l ON l.tenant = s.tenant AND l.noun = s.noun AND l.name = $2 AND l.id > $3
+  JOIN record AS r ON r.tenant = l.tenant AND r.noun = l.noun AND r.id = l.id
+ WHERE s.noun = $1 ORDER BY l.id, l.tenant LIMIT $4;
 
 -- name: shelves
 SELECT shelf_revisions($1, $2);
@@ -438,3 +437,45 @@ SELECT u.tenant, u.session, u.number, w.words::tsvector
   FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) AS w (tenant, session, number, words)
   JOIN utterance AS u ON u.tenant = w.tenant AND u.session = w.session AND u.number = w.number
 ON CONFLICT DO NOTHING;
+
+-- name: ids_by_words
+SELECT w.id, count(DISTINCT q.n) AS begun, count(*) FILTER (WHERE w.word = q.word) AS whole
+  FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS q (word, upto, n)
+  JOIN word AS w ON w.tenant = $3 AND w.noun = $4 AND w.link = $5
+                AND w.word >= q.word AND w.word < q.upto
+ GROUP BY w.id ORDER BY begun DESC, whole DESC, w.id DESC LIMIT $6;
+
+-- name: add_recalls
+INSERT INTO recall (tenant, agent, memory, id, query, score, at)
+SELECT $1, n.agent, n.memory, n.id, n.query, n.score, n.at
+  FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::double precision[], $7::bigint[])
+    AS n (agent, memory, id, query, score, at)
+ON CONFLICT DO NOTHING;
+
+-- name: tallies
+SELECT memory, count(*) AS hits, avg(score), count(DISTINCT query),
+       count(DISTINCT at / 86400000), max(at)
+  FROM recall WHERE tenant = $1 AND agent = $2
+ GROUP BY memory ORDER BY hits DESC, memory LIMIT $3;
+
+-- name: recalls_since
+SELECT memory, count(*) FROM recall WHERE tenant = $1 AND agent = $2 AND at >= $3 GROUP BY memory;
+
+-- name: drop_recalls
+WITH gone AS (
+    DELETE FROM recall WHERE tenant = $1 AND agent = $2 AND memory = ANY ($3::text[]) AND at < $4
+    RETURNING 1
+)
+SELECT count(*) FROM gone;
+
+-- name: prune_recalls
+WITH gone AS (DELETE FROM recall WHERE tenant = $1 AND agent = $2 AND at < $3 RETURNING 1)
+SELECT count(*) FROM gone;
+
+-- name: links_and_bodies
+SELECT l.tenant, l.noun, l.name, l.id, r.body
+  FROM link AS l JOIN record AS r ON r.tenant = l.tenant AND r.noun = l.noun AND r.id = l.id
+ WHERE l.noun = $1;
+
+-- name: forget_words
+DELETE FROM word;

@@ -11,6 +11,7 @@ from carrel.adapters.postgres.blobs import PostgresBlobs
 from carrel.adapters.postgres.database import connected, prepare
 from carrel.adapters.postgres.deliveries import PostgresDeliveries
 from carrel.adapters.postgres.events import PostgresEvents
+from carrel.adapters.postgres.recalls import PostgresRecalls
 from carrel.adapters.postgres.receipts import PostgresReceipts
 from carrel.adapters.postgres.records import PostgresRecords
 from carrel.adapters.postgres.runs import PostgresRuns
@@ -30,6 +31,7 @@ class PostgresStore:
     receipts: PostgresReceipts
     deliveries: PostgresDeliveries
     sessions: PostgresSessions
+    recalls: PostgresRecalls
     upkeep: PostgresUpkeep
 
     @property
@@ -62,6 +64,7 @@ async def open_store(
             receipts=PostgresReceipts(database),
             deliveries=PostgresDeliveries(database),
             sessions=PostgresSessions(database),
+            recalls=PostgresRecalls(database),
             upkeep=PostgresUpkeep(database),
         )
         try:

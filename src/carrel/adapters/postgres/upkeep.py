@@ -10,14 +10,16 @@ import asyncpg
 
 from carrel.adapters.postgres.collector import Collector
 from carrel.adapters.postgres.database import SQL, Database, alone, speakable
-from carrel.adapters.postgres.rows import columns
+from carrel.adapters.postgres.rows import columns, from_json
 from carrel.adapters.postgres.sessions import index_some
 from carrel.core.archive import TABLES, key_of
 from carrel.core.errors import Taken
 from carrel.core.names import Digest, Moment
+from carrel.core.search import SEARCHED, found_by
 
 Rows = Sequence[Sequence[Any]]
 
+_WORD: Final = ("tenant", "noun", "link", "word", "id")
 _FEWER: Final = {"content": 64, "delivery": 64, "utterance": 64}
 """Tables whose rows are long, and how many of them are fetched at a time."""
 
@@ -65,12 +67,18 @@ class PostgresUpkeep:
                     await _load(connection, table, some)
             for name in ("loaded", "continue_numbers", "load_marks", "note_loaded"):
                 await connection.execute(SQL[name])
+            await _index_utterances(connection)
             await _index(connection)
             await connection.execute("ANALYZE")
 
     async def collect(self, now: Moment, grace: int, events_kept: int) -> Mapping[str, int]:
         async with alone(self._database.url) as connection:
             return await Collector(connection).collect(now, grace, events_kept)
+
+    async def reindex(self) -> int:
+        async with alone(self._database.url) as connection, connection.transaction():
+            await connection.execute(SQL["take_everything"])
+            return await _index(connection)
 
     async def referred(self) -> frozenset[Digest]:
         rows = await self._database.rows("outside_digests")
@@ -80,7 +88,7 @@ class PostgresUpkeep:
         return tuple(row[0] for row in await self._database.rows("migrations"))
 
 
-async def _index(connection: asyncpg.Connection) -> None:
+async def _index_utterances(connection: asyncpg.Connection) -> None:
     """Let everything that was said be found by its words."""
 
     async def ask(name: str, *values: Any) -> Rows:
@@ -96,6 +104,23 @@ def _select(table: str) -> str:
     if table in {"counter", "mark"}:
         return SQL[f"frozen_{table}"]
     return f"SELECT {names} FROM {table} ORDER BY {key_of(table)}"
+
+
+async def _index(connection: asyncpg.Connection) -> int:
+    """Make the words anew that records are found by."""
+    await connection.execute(SQL["forget_words"])
+    count = 0
+    for noun in sorted(SEARCHED):
+        cursor = await connection.cursor(SQL["links_and_bodies"], noun)
+        while found := await cursor.fetch(500):
+            rows = [
+                (tenant, noun, link, word, id)
+                for tenant, _, link, id, body in found
+                for word in found_by(noun, from_json(body))
+            ]
+            await connection.copy_records_to_table("word", records=rows, columns=_WORD)
+            count += len(rows)
+    return count
 
 
 async def _load(connection: asyncpg.Connection, table: str, rows: Rows) -> None:

@@ -8,7 +8,8 @@ import sqlite3
 from carrel.adapters.sqlite.database import SQL
 from carrel.adapters.sqlite.rows import Row, record_of
 from carrel.core.names import Moment
-from carrel.core.record import Change, Noun, Record, Shelf
+from carrel.core.record import QUIET, Change, Noun, Record, Shelf
+from carrel.core.search import SEARCHED, found_by
 from carrel.core.tree import Commit, Conflict, subjects_of
 
 _Key = tuple[str, Noun, str]
@@ -43,7 +44,7 @@ class RecordChanges:
         for tenant, noun in {(change.tenant, change.noun) for change in changed}:
             self._db.execute(SQL["raise_shelf"], (tenant, noun))
             self._shelves.pop((tenant, noun), None)
-            self.changed = True
+            self.changed = self.changed or noun not in QUIET
 
     def note(self, commit: Commit) -> None:
         """For the audit."""
@@ -83,6 +84,8 @@ class RecordChanges:
         found, key = self._find(change), _key(change)
         self._db.execute(SQL["drop_handles"], key)
         self._db.execute(SQL["drop_links"], key)
+        if change.noun in SEARCHED:
+            self._db.execute(SQL["drop_words"], key)
         if change.body is None:
             self._db.execute(SQL["drop_record"], key)
             return found is not None
@@ -94,7 +97,19 @@ class RecordChanges:
             self._db.execute(SQL["add_handle"], (name, *key))
         for name in change.links:
             self._db.execute(SQL["add_link"], (change.tenant, change.noun, name, change.id))
+        if change.noun in SEARCHED:
+            self._db.executemany(SQL["add_word"], _words(change))
         return True
+
+
+def _words(change: Change) -> list[Row]:
+    assert change.body is not None
+    words = found_by(change.noun, change.body)
+    return [
+        (change.tenant, change.noun, link, word, change.id)
+        for link in change.links
+        for word in words
+    ]
 
 
 def _key(change: Change) -> _Key:

@@ -33,8 +33,10 @@ class SqliteRecords:
         self, tenant: str, noun: Noun, *, link: str = "", after: str = "", limit: int = 100
     ) -> tuple[Record, ...]:
         db = self._reader.db
-        if link:
+        if link and tenant:
             rows = db.execute(SQL["records_linked"], (tenant, noun, link, after, limit))
+        elif link:
+            rows = db.execute(SQL["records_linked_everywhere"], (noun, link, after, limit))
         elif tenant:
             rows = db.execute(SQL["records_listed"], (tenant, noun, after, limit))
         else:
@@ -45,6 +47,13 @@ class SqliteRecords:
         ask = (json.dumps(list(links)), tenant, noun)
         found = dict(self._reader.db.execute(SQL["records_counted"], ask).fetchall())
         return tuple(found.get(place, 0) for place in range(len(links)))
+
+    async def find(
+        self, tenant: str, noun: Noun, link: str, words: Sequence[str], *, limit: int = 100
+    ) -> tuple[Record, ...]:
+        ask = (json.dumps(list(words)), tenant, noun, link, limit)
+        rows = self._reader.db.execute(SQL["ids_by_words"], ask).fetchall() if words else ()
+        return tuple(filter(None, await self.get(tenant, noun, [row[0] for row in rows])))
 
     async def shelves(self, asks: Sequence[tuple[str, Noun]]) -> tuple[int, ...]:
         wanted = json.dumps([list(ask) for ask in asks])

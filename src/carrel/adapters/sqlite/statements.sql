@@ -365,6 +365,52 @@ SELECT a.delivery, a.at, a.status, a.problem, a.took
 -- name: replay_delivery
 UPDATE delivery SET state = 'pending', due = ?, tries = 0 WHERE id = ? AND tenant = ?;
 
+-- name: drop_words
+DELETE FROM word WHERE tenant = ? AND noun = ? AND id = ?;
+
+-- name: add_word
+INSERT OR IGNORE INTO word (tenant, noun, link, word, id) VALUES (?, ?, ?, ?, ?);
+
+-- name: ids_by_words
+SELECT w.id, count(DISTINCT q.key) AS begun, sum(w.word = q.value) AS whole
+  FROM json_each(?1) AS q
+ CROSS JOIN word AS w ON w.tenant = ?2 AND w.noun = ?3 AND w.link = ?4
+        AND w.word >= q.value AND w.word < q.value || char(1114111)
+ GROUP BY w.id ORDER BY begun DESC, whole DESC, w.id DESC LIMIT ?5;
+
+-- name: add_recall
+INSERT OR IGNORE INTO recall (tenant, agent, memory, id, query, score, at)
+VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: tallies
+SELECT memory, count(*) AS hits, avg(score), count(DISTINCT query),
+       count(DISTINCT at / 86400000), max(at)
+  FROM recall WHERE tenant = ? AND agent = ? GROUP BY memory ORDER BY hits DESC, memory LIMIT ?;
+
+-- name: recalls_since
+SELECT memory, count(*) FROM recall WHERE tenant = ? AND agent = ? AND at >= ? GROUP BY memory;
+
+-- name: drop_recalls
+DELETE FROM recall WHERE tenant = ? AND agent = ? AND memory = ? AND at < ?;
+
+-- name: prune_recalls
+DELETE FROM recall WHERE tenant = ? AND agent = ? AND at < ?;
+
+-- name: records_linked_everywhere
+SELECT r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
+  FROM shelf AS s
+ CROSS JOIN link AS l ON l.tenant = s.tenant AND l.noun = s.noun AND l.name = ?2 AND l.id > ?3
+ CROSS JOIN record AS r ON r.tenant = l.tenant AND r.noun = l.noun AND r.id = l.id
+ WHERE s.noun = ?1 ORDER BY l.id, l.tenant LIMIT ?4;
+
+-- name: links_and_bodies
+SELECT l.tenant, l.noun, l.name, l.id, r.body
+  FROM link AS l JOIN record AS r ON r.tenant = l.tenant AND r.noun = l.noun AND r.id = l.id
+ WHERE l.noun = ?;
+
+-- name: forget_words
+DELETE FROM word;
+
 -- name: old_versions
 SELECT v.scope, v.path, v.version
   FROM scope AS s

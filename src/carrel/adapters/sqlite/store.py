@@ -12,6 +12,7 @@ from carrel.adapters.sqlite.database import prepare
 from carrel.adapters.sqlite.deliveries import SqliteDeliveries
 from carrel.adapters.sqlite.events import SqliteEvents
 from carrel.adapters.sqlite.reader import Reader
+from carrel.adapters.sqlite.recalls import SqliteRecalls
 from carrel.adapters.sqlite.receipts import SqliteReceipts
 from carrel.adapters.sqlite.records import SqliteRecords
 from carrel.adapters.sqlite.runs import SqliteRuns
@@ -32,6 +33,7 @@ class SqliteStore:
     receipts: SqliteReceipts
     deliveries: SqliteDeliveries
     sessions: SqliteSessions
+    recalls: SqliteRecalls
     upkeep: SqliteUpkeep
     reader: Reader
     writer: Writer
@@ -65,6 +67,7 @@ async def open_store(
             receipts=SqliteReceipts(writer),
             deliveries=SqliteDeliveries(reader, writer),
             sessions=SqliteSessions(reader, writer),
+            recalls=SqliteRecalls(reader, writer),
             upkeep=SqliteUpkeep(file, reader, writer),
             reader=reader,
             writer=writer,

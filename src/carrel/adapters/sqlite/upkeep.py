@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path as File
 from typing import Any, Final
 
+from msgspec.json import decode
+
 from carrel.adapters.sqlite.batch import Batch
 from carrel.adapters.sqlite.database import SQL, connect, transaction
 from carrel.adapters.sqlite.reader import Reader
@@ -18,6 +20,7 @@ from carrel.adapters.sqlite.writer import Writer
 from carrel.core.archive import TABLES, key_of
 from carrel.core.errors import Taken
 from carrel.core.names import Digest, Moment
+from carrel.core.search import SEARCHED, found_by
 
 _DAY: Final = 24 * 3600 * 1000
 _SLICE: Final = 500
@@ -71,6 +74,7 @@ class SqliteUpkeep:
                 await asyncio.to_thread(_insert, db, sql, some)
             db.execute(SQL["continue_contents"])
             db.execute(SQL["continue_events"])
+            await asyncio.to_thread(_index_utterances, db)
             await asyncio.to_thread(_index, db)
 
     async def collect(self, now: Moment, grace: int, events_kept: int) -> Mapping[str, int]:
@@ -87,6 +91,9 @@ class SqliteUpkeep:
             "deliveries": await self._remove("collect_deliveries", now - 30 * _DAY),
             "events": await self._collect("old_events", now - events_kept, "drop_event"),
         }
+
+    async def reindex(self) -> int:
+        return await self._writer.do(lambda db, _: _index(db), long=True)
 
     async def referred(self) -> frozenset[Digest]:
         rows = await self._reader.scan(lambda db: db.execute(SQL["outside_digests"]).fetchall())
@@ -135,11 +142,22 @@ def _insert(db: sqlite3.Connection, sql: str, rows: Rows) -> None:
     db.executemany(sql, rows)
 
 
-def _index(db: sqlite3.Connection) -> None:
+def _index_utterances(db: sqlite3.Connection) -> None:
     """Let everything that was said be found by its words."""
     place, count = index_some(db, None, _SLICE)
     while count:
         place, count = index_some(db, place, _SLICE)
+
+
+def _index(db: sqlite3.Connection) -> int:
+    """Make the words anew that records are found by."""
+    db.execute(SQL["forget_words"])
+    count = 0
+    for noun in sorted(SEARCHED):
+        for tenant, _, link, id, body in db.execute(SQL["links_and_bodies"], (noun,)):
+            rows = [(tenant, noun, link, word, id) for word in found_by(noun, decode(body))]
+            count += db.executemany(SQL["add_word"], rows).rowcount if rows else 0
+    return count
 
 
 def _known(table: str) -> str:

@@ -3,7 +3,8 @@
 -- Apply the record changes of one commit in their order, with their audit, which also names what is
 -- only noted. NULL if they were applied; else [place of the change that cannot be, the handle that
 -- another has], and none was. With `undo` they are only tried. Whoever changes anything by this has
--- the lock of all records, so that no handle can be taken by two at a time.
+-- the lock of all records, so that no handle can be taken by two at a time; or, where all that changes
+-- is quiet, those of the shelves, within which quiet handles lie. What is quiet stands in no audit.
 CREATE FUNCTION apply_changes(
     changes jsonb, said_by text, said_why text, said_at bigint, undo boolean
 ) RETURNS jsonb LANGUAGE plpgsql AS $$
@@ -13,13 +14,14 @@ DECLARE
     taken text;
     refused text;
     changed jsonb[] = '{}';
+    loud boolean = false;
 BEGIN
     FOR c IN
         SELECT x.*, e.n
           FROM jsonb_array_elements(changes) WITH ORDINALITY AS e (change, n),
                jsonb_to_record(e.change) AS x (tenant text, noun text, id text, body text,
                                                expected bigint, handles text[], links text[],
-                                               note boolean)
+                                               words text[], quiet boolean, note boolean)
          WHERE x.note IS NULL
          ORDER BY e.n
     LOOP
@@ -37,6 +39,7 @@ BEGIN
 
         DELETE FROM handle AS h WHERE h.tenant = c.tenant AND h.noun = c.noun AND h.id = c.id;
         DELETE FROM link AS l WHERE l.tenant = c.tenant AND l.noun = c.noun AND l.id = c.id;
+        DELETE FROM word AS w WHERE w.tenant = c.tenant AND w.noun = c.noun AND w.id = c.id;
         IF c.body IS NULL THEN
             DELETE FROM record AS r WHERE r.tenant = c.tenant AND r.noun = c.noun AND r.id = c.id;
             CONTINUE WHEN NOT FOUND;
@@ -49,18 +52,23 @@ BEGIN
             SELECT DISTINCT w.name, c.tenant, c.noun, c.id FROM unnest(c.handles) AS w (name);
             INSERT INTO link (tenant, noun, name, id)
             SELECT DISTINCT c.tenant, c.noun, w.name, c.id FROM unnest(c.links) AS w (name);
+            INSERT INTO word (tenant, noun, link, word, id)
+            SELECT DISTINCT c.tenant, c.noun, l.name, w.word, c.id
+              FROM unnest(c.links) AS l (name), unnest(c.words) AS w (word);
         END IF;
         changed = changed || jsonb_build_array(c.tenant, c.noun);
+        loud = loud OR NOT c.quiet;
     END LOOP;
 
     INSERT INTO shelf (tenant, noun, revision)
     SELECT DISTINCT k.shelf ->> 0, k.shelf ->> 1, 1 FROM unnest(changed) AS k (shelf)
     ON CONFLICT (tenant, noun) DO UPDATE SET revision = shelf.revision + 1;
-    UPDATE counter SET value = value + 1 WHERE name = 'records' AND cardinality(changed) > 0;
+    UPDATE counter SET value = value + 1 WHERE name = 'records' AND loud;
     INSERT INTO audit (tenant, at, by, why, subjects)
     SELECT e.change ->> 'tenant', said_at, said_by, said_why,
            jsonb_agg(concat(e.change ->> 'noun', '/', e.change ->> 'id') ORDER BY e.n)::text
       FROM jsonb_array_elements(changes) WITH ORDINALITY AS e (change, n)
+     WHERE NOT coalesce((e.change ->> 'quiet')::boolean, false)
      GROUP BY 1 ORDER BY min(e.n);
     IF undo THEN
         RAISE SQLSTATE 'CA002';

@@ -1,0 +1,44 @@
+"""Recalls in PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from carrel.adapters.postgres.database import Database, findable
+from carrel.adapters.postgres.rows import columns
+from carrel.core.names import Moment
+from carrel.core.recall import Recall, Tally
+
+_NEVER: Final = 2**62
+
+
+class PostgresRecalls:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def record(self, tenant: str, recalls: Sequence[Recall]) -> None:
+        rows = [
+            (one.agent, one.memory, one.id, one.query, float(one.score), one.at) for one in recalls
+        ]
+        if rows:
+            await self._database.rows("add_recalls", tenant, *columns(rows, 6))
+
+    async def tallies(self, tenant: str, agent: str, *, limit: int = 10_000) -> tuple[Tally, ...]:
+        rows = await self._database.rows("tallies", findable(tenant), findable(agent), limit)
+        return tuple(Tally(*row) for row in rows)
+
+    async def since(self, tenant: str, agent: str, moment: Moment) -> Mapping[str, int]:
+        ask = (findable(tenant), findable(agent), moment)
+        return {memory: count for memory, count in await self._database.rows("recalls_since", *ask)}
+
+    async def drop(
+        self, tenant: str, agent: str, memories: Collection[str], *, before: Moment | None = None
+    ) -> int:
+        wanted = [memory for one in memories if (memory := findable(one))]
+        upto = _NEVER if before is None else before
+        gone = await self._database.value("drop_recalls", tenant, agent, wanted, upto)
+        return int(gone)
+
+    async def prune(self, tenant: str, agent: str, before: Moment) -> int:
+        return int(await self._database.value("prune_recalls", tenant, agent, before))

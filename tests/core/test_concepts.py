@@ -1,0 +1,47 @@
+"""What texts are taken to be about."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carrel.core.concepts import LONGEST, MOST, concepts
+
+
+@pytest.mark.parametrize(
+    ("text", "tags"),
+    [
+        ("OpenAI quota monitoring endpoint", ("openai", "quota", "monitoring", "endpoint")),
+        ("Router VLAN config on switch", ("router", "vlan", "config", "switch")),
+        (
+            "edit src/main.rs and config.yaml files",
+            ("src/main.rs", "config.yaml", "edit", "src", "main.rs"),
+        ),
+        ("nightly backups go to S3", ("backups", "s3", "nightly")),
+        ("the networking team", ("network", "networking", "team")),
+        ("2026-05-01 12345 a of", ()),
+        ("snake_case and snake-case", ("snake-case", "snake", "case")),
+        ("网关在东京", ("网关", "网关在东京")),
+        ("Café CAFÉ café", ("café",)),
+        ("!!! …", ()),
+        ("", ()),
+    ],
+)
+def test_tags_are_known_terms_then_compounds_then_words(text: str, tags: tuple[str, ...]) -> None:
+    assert concepts(text) == tags
+
+
+def test_there_are_eight_at_most_or_as_few_as_are_asked_for() -> None:
+    text = "alpha beta gamma delta epsilon zeta theta iota kappa"
+    assert len(concepts(text)) == MOST
+    assert concepts(text, 2) == ("alpha", "beta")
+    assert concepts(text, 0) == ()
+
+
+@given(st.text())
+def test_every_tag_is_short_once_there_and_lower_case(text: str) -> None:
+    tags = concepts(text)
+    assert len(set(tags)) == len(tags) <= MOST
+    assert all(len(tag.encode()) <= LONGEST and tag[0].isalnum() for tag in tags)
+    assert concepts(text) == tags
