@@ -49,13 +49,28 @@ class Trees(Protocol):
     ) -> tuple[Version, ...]:
         """Return the versions of a path, newest first, tombstones included."""
 
+    async def log(
+        self, scope: Scope, *, after: tuple[int, str, int] = (0, "", 0), limit: int = 1000
+    ) -> tuple[Version, ...]:
+        """Return what a scope said past a (revision, path, version), in that order.
+
+        Tombstones are included, and versions that were pruned are not.
+        """
+
+    async def unbroken(self, scope: Scope) -> int:
+        """The revision from which on nothing that a scope said has been pruned.
+
+        0 where nothing ever was. At this revision and all later ones its tree is known.
+        """
+
     async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
         """Try each commit: applied whole if all it expects still holds, else not at all.
 
         One answer per commit, in order; one refusal does not stop the others. Once this returns,
         what was applied survives the death of the process and of the machine. Every write adds a
         version and an event ``workspace.updated`` in the same transaction, and prunes what
-        ``keep`` no longer covers and no kept run can see. Later commits of one call see earlier
+        ``keep`` no longer covers and no kept run can see, nothing of an agent whose config enables
+        git: its history is kept whole. Later commits of one call see earlier
         ones. Raises whatever the store raises; then none of this call was applied.
         """
 
