@@ -63,11 +63,13 @@ def revisions(versions: Iterable[Version]) -> Iterator[Said]:
         yield Said(tuple(some))
 
 
-def commit_of(said: Said, tree: str, parent: str | None, redact: Callable[[str], str]) -> Object:
-    """The git commit of one revision; one without a parent may begin in the middle."""
+def commit_of(
+    said: Said, tree: str, parent: str | None, redact: Callable[[str], str], *, pruned: bool
+) -> Object:
+    """The git commit of one revision; it tells if what was before is not known any more."""
     first = said.versions[0]
     at = first.head.at
-    message = _message(said, redact(first.why), pruned=parent is None and _began_before(said))
+    message = _message(said, redact(first.why), pruned=pruned)
     parents = () if parent is None else (parent,)
     author = Signature(who(first.by), at)
     return commit(tree, parents, author, Signature(_COMMITTER, at), message)
@@ -104,10 +106,6 @@ def _acted_on(segment: str) -> bool:
     seen = "".join(c for c in segment if unicodedata.category(c) != "Cf").casefold()
     seen = seen.partition(":")[0].rstrip(". ")
     return seen in _ACTED_ON or _SHORT.fullmatch(seen) is not None
-
-
-def _began_before(said: Said) -> bool:
-    return any(version.head.version > 1 for version in said.versions)
 
 
 def _message(said: Said, why: str, *, pruned: bool) -> bytes:

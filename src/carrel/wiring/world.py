@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from carrel.actions import vaults
 from carrel.adapters.clock import SystemClock
 from carrel.adapters.directory import DirectoryObjects
+from carrel.adapters.git import GitDirectory
 from carrel.adapters.keeping import KeepingBlobs
 from carrel.adapters.post import HttpPost
 from carrel.adapters.sqlite import open_store as open_sqlite
@@ -50,6 +51,7 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
             vault=vault,
             post=post,
             clock=SystemClock(),
+            repositories=GitDirectory(settings.directory / "git"),
         )
         if insist and not await vaults.agree(world):
             raise Unusable("the vault's key is not the one that this store was sealed with")

@@ -94,7 +94,7 @@ class MemoryState:
 
     def keeps_all(self, scope: Scope) -> bool:
         agent = self.records.get((scope.tenant, Noun.AGENT, scope.name))
-        return scope.kind is Kind.AGENT and keeps_all(agent and agent.body)
+        return scope.kind is Kind.AGENT and keeps_all(agent.body if agent else None)
 
     def held(self, scope: Scope) -> frozenset[int]:
         """The revisions of a scope at which kept runs stand."""

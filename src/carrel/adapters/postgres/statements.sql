@@ -133,12 +133,11 @@ SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
  ORDER BY v.revision, v.path, v.version LIMIT $7;
 
 -- name: unbroken
-SELECT coalesce(max(x.revision), 0)
-  FROM (SELECT v.revision, v.version,
-               lag(v.version, 1, 0::bigint) OVER (PARTITION BY v.path ORDER BY v.version) AS before
-          FROM scope AS s JOIN version AS v ON v.scope = s.id
-         WHERE s.tenant = $1 AND s.kind = $2 AND s.name = $3) AS x
- WHERE x.version <> x.before + 1;
+SELECT coalesce(max(v.revision), 0)
+  FROM scope AS s JOIN version AS v ON v.scope = s.id AND v.version > 1
+ WHERE s.tenant = $1 AND s.kind = $2 AND s.name = $3
+   AND NOT EXISTS (SELECT FROM version AS p
+                    WHERE p.scope = v.scope AND p.path = v.path AND p.version = v.version - 1);
 
 -- name: bodies
 SELECT id, body FROM content WHERE id = ANY ($1::bigint[]);

@@ -125,12 +125,11 @@ SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
  ORDER BY v.revision, v.path, v.version LIMIT ?;
 
 -- name: unbroken
-SELECT coalesce(max(revision), 0)
-  FROM (SELECT v.revision, v.version,
-               lag(v.version, 1, 0) OVER (PARTITION BY v.path ORDER BY v.version) AS before
-          FROM scope AS s JOIN version AS v ON v.scope = s.id
-         WHERE s.tenant = ? AND s.kind = ? AND s.name = ?)
- WHERE version <> before + 1;
+SELECT coalesce(max(v.revision), 0)
+  FROM scope AS s JOIN version AS v ON v.scope = s.id AND v.version > 1
+ WHERE s.tenant = ? AND s.kind = ? AND s.name = ?
+   AND NOT EXISTS (SELECT 1 FROM version AS p
+                    WHERE p.scope = v.scope AND p.path = v.path AND p.version = v.version - 1);
 
 -- name: add_content
 INSERT INTO content (id, digest, size, at, body) VALUES (?, ?, ?, ?, ?);
