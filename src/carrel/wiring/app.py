@@ -23,6 +23,7 @@ from carrel.faces.rest import (
     documents,
     events,
     files,
+    git,
     health,
     history,
     keys,
@@ -70,6 +71,7 @@ _NOUNS: Final = (
     dialect,
     audit,
     signin,
+    git,
     web,
 )
 PLATFORM: Final = Actor("", "platform", frozenset(), platform=True)

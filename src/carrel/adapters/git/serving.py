@@ -11,7 +11,7 @@ from tempfile import SpooledTemporaryFile
 from typing import IO, Final
 
 from dulwich.objects import Commit, ObjectID, Tag
-from dulwich.protocol import ReceivableProtocol
+from dulwich.protocol import CAPABILITY_FILTER, ReceivableProtocol
 from dulwich.refs import Ref
 from dulwich.repo import Repo
 from dulwich.server import Backend, BackendRepo, UploadPackHandler
@@ -33,6 +33,13 @@ class _Desk(Backend):
 
     def open_repository(self, path: str) -> BackendRepo:
         return self._repo
+
+
+class _Handler(UploadPackHandler):
+    """Offers no clones that leave files out: git would ask for those one by one, and by no name."""
+
+    def capabilities(self) -> list[bytes]:
+        return [one for one in super().capabilities() if one != CAPABILITY_FILTER]
 
 
 def advertised(place: File) -> bytes:
@@ -67,10 +74,8 @@ def packed(place: File, request: bytes) -> IO[bytes]:
     return answer
 
 
-def _handler(repo: Repo, protocol: ReceivableProtocol, *, advertise: bool) -> UploadPackHandler:
-    return UploadPackHandler(
-        _Desk(repo), ["/"], protocol, stateless_rpc=True, advertise_refs=advertise
-    )
+def _handler(repo: Repo, protocol: ReceivableProtocol, *, advertise: bool) -> _Handler:
+    return _Handler(_Desk(repo), ["/"], protocol, stateless_rpc=True, advertise_refs=advertise)
 
 
 def _offer(repo: Repo, request: bytes) -> None:
