@@ -23,7 +23,7 @@ RUN: Final = "Carrel-Run"
 PRUNED: Final = "What was before this has been pruned."
 _COMMITTER: Final = "Carrel <carrel@carrel.invalid>"
 _CONTROL: Final = re.compile(r"[^\n\t\x20-\x7e\x80-\U0010ffff]|[\x80-\x9f]")
-_UNNAMEABLE: Final = re.compile(r"[\x00-\x20<>\x7f-\x9f]+")
+_UNNAMEABLE: Final = re.compile(r"[^A-Za-z0-9._+@-]+")
 _ACTED_ON: Final = frozenset({".git", ".gitmodules", ".gitattributes"})
 _SHORT: Final = re.compile(r"g[a-z0-9]*~[0-9]+")
 _TAG: Final = "checkpoint/"
@@ -89,7 +89,7 @@ def revision_of(message: str) -> int | None:
 
 def who(by: str) -> str:
     """An id as git has names and addresses; the domain is one that nobody can ever have."""
-    name = _UNNAMEABLE.sub("-", by).strip("-.,:;\"'") or "unknown"
+    name = _UNNAMEABLE.sub("-", by).strip("-.") or "unknown"
     return f"{name} <{name}@carrel.invalid>"
 
 

@@ -43,8 +43,10 @@ class GitDirectory:
         try:
             yield repository
         finally:
-            await asyncio.shield(self._do(repository.close))
-            os.close(lock)
+            try:
+                await self._do(repository.close)
+            finally:
+                os.close(lock)
 
     async def advertised(self, scope: Scope) -> bytes:
         from carrel.adapters.git.serving import advertised  # noqa: PLC0415 - see above
@@ -60,7 +62,17 @@ class GitDirectory:
         return self._root / identifier(scope.tenant) / f"{identifier(scope.name)}.git"
 
     async def _do(self, work: Callable[..., Result], *about: Any) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work, *about)
+        """To its end, also if whoever asked has left: a thread goes on, and needs the lock."""
+        doing = asyncio.get_running_loop().run_in_executor(self._pool, work, *about)
+        left: asyncio.CancelledError | None = None
+        while not doing.done():
+            try:
+                await asyncio.shield(doing)
+            except asyncio.CancelledError as gone:
+                left = gone
+        if left is not None:
+            raise left
+        return doing.result()
 
 
 async def _poured(answer: IO[bytes]) -> AsyncIterator[bytes]:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
+import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path as File
 from typing import Any, Final
 
-from dulwich.errors import NotGitRepository
+from dulwich.errors import (
+    ChecksumMismatch,
+    FileFormatException,
+    NotGitRepository,
+    ObjectFormatException,
+)
+from dulwich.file import FileLocked
 from dulwich.objects import ObjectID, ShaFile, object_class
 from dulwich.refs import Ref
 from dulwich.repo import Repo
@@ -21,6 +29,12 @@ _PACKED: Final = 64
 """Objects in one go from which on they are written into a pack of their own."""
 _LOOSE: Final = 2000
 """Files of single objects from which on they are gathered into a pack."""
+
+_UNREADABLE: Final = (
+    *(KeyError, ValueError, zlib.error),
+    *(ChecksumMismatch, FileFormatException, ObjectFormatException),
+)
+"""What is damaged is not there: it will be made again."""
 
 Do = Callable[..., Awaitable[Any]]
 
@@ -94,13 +108,15 @@ class GitRepository:
             store.add_objects([(one, None) for one in new])
             return
         for one in new:
-            store.add_object(one)
+            _despite_the_dead(partial(store.add_object, one))
         if store.count_loose_objects() > _LOOSE:
             store.pack_loose_objects()
 
     def _point(self, refs: Mapping[str, str]) -> None:
+        known = self._open().refs
         for name, id in refs.items():
-            self._open().refs[Ref(name.encode())] = ObjectID(id.encode())
+            set_it = partial(known.__setitem__, Ref(name.encode()), ObjectID(id.encode()))
+            _despite_the_dead(set_it)
 
     def _settle(self) -> None:
         """Whoever dies between the two leaves none, and the next one makes it again."""
@@ -123,6 +139,15 @@ def opened(place: File) -> Repo:
     return repo
 
 
+def _despite_the_dead(work: Callable[[], None]) -> None:
+    """Do it; a lock of git's own that is in the way was left by a process that died."""
+    try:
+        work()
+    except FileLocked as left:
+        os.unlink(left.lockfilename)
+        work()
+
+
 def _sha_file(one: Object) -> ShaFile:
     kind = object_class(one.kind.encode())
     assert kind is not None
@@ -132,7 +157,7 @@ def _sha_file(one: Object) -> ShaFile:
 def _object(repo: Repo, id: str) -> Object | None:
     try:
         number, body = repo.object_store.get_raw(ObjectID(id.encode()))
-    except KeyError:
+    except _UNREADABLE:
         return None
     kind = object_class(number)
     assert kind is not None

@@ -116,4 +116,6 @@ def _say(found: History) -> None:
         click.echo(f"{line.commit.id[:7]}  {when}Z  {who}  {line.commit.subject}{mark}")
     if found.diff:
         click.echo()
-        click.echo(found.diff, nl=False)
+        click.echo(
+            "".join(c if c.isprintable() or c in "\n\t" else "�" for c in found.diff), nl=False
+        )
