@@ -12,6 +12,7 @@ from tests.services import files
 
 from carrel.adapters.clock import SystemClock
 from carrel.adapters.estimate import EstimateTokens
+from carrel.adapters.git import GitDirectory
 from carrel.adapters.memory import MemoryStore
 from carrel.adapters.sqlite import open_store
 from carrel.adapters.vault import SealingVault
@@ -59,8 +60,8 @@ class Unhurried:
         return later
 
 
-def world_of(store: Any, clock: SystemClock | None = None) -> World:
-    """A world around a store."""
+def world_of(store: Any, clock: SystemClock | None = None, directory: File | None = None) -> World:
+    """A world around a store, with git where there is a directory for it."""
     return World(
         trees=store.trees,
         blobs=store.blobs,
@@ -75,6 +76,7 @@ def world_of(store: Any, clock: SystemClock | None = None) -> World:
         post=Nowhere(),
         clock=clock or TravelClock(),
         tokens=EstimateTokens(),
+        repositories=GitDirectory(directory / "git") if directory else None,
     )
 
 
@@ -82,13 +84,13 @@ def world_of(store: Any, clock: SystemClock | None = None) -> World:
 async def memory(directory: File) -> AsyncIterator[World]:
     store = MemoryStore()
     ports: Any = type("Ports", (), {name: Unhurried(port) for name, port in vars(store).items()})
-    yield world_of(ports)
+    yield world_of(ports, directory=directory)
 
 
 @asynccontextmanager
 async def sqlite(directory: File) -> AsyncIterator[World]:
     async with open_store(files.fresh(directory / "carrel.db")) as store:
-        yield world_of(store)
+        yield world_of(store, directory=directory)
 
 
 WORLDS: Final[Mapping[str, Callable[[File], AbstractAsyncContextManager[World]]]] = {

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from carrel.core.delivery import Attempt, Delivery, Posted
 from carrel.core.event import Event, Filter
+from carrel.core.git_objects import Object
 from carrel.core.memo import Memo
 from carrel.core.names import Digest, Moment, Path, Scope
 from carrel.core.recall import Recall, Tally
@@ -51,6 +52,20 @@ class Trees(Protocol):
     ) -> tuple[Version, ...]:
         """Return the versions of a path, newest first, tombstones included."""
 
+    async def log(
+        self, scope: Scope, *, after: tuple[int, str, int] = (0, "", 0), limit: int = 1000
+    ) -> tuple[Version, ...]:
+        """Return what a scope said past a (revision, path, version), in that order.
+
+        Tombstones are included, and versions that were pruned are not.
+        """
+
+    async def unbroken(self, scope: Scope) -> int:
+        """The revision from which on nothing that a scope said has been pruned.
+
+        0 where nothing ever was. At this revision and all later ones its tree is known.
+        """
+
     async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
         """Try each commit: applied whole if all it expects still holds, else not at all.
 
@@ -59,7 +74,8 @@ class Trees(Protocol):
         One answer per commit, in order; one refusal does not stop the others. Once this returns,
         what was applied survives the death of the process and of the machine. Every write adds a
         version and an event ``workspace.updated`` in the same transaction, and prunes what
-        ``keep`` no longer covers and no kept run can see. Later commits of one call see earlier
+        ``keep`` no longer covers and no kept run can see, nothing of an agent whose config enables
+        git: its history is kept whole. Later commits of one call see earlier
         ones. Raises whatever the store raises; then none of this call was applied.
         """
 
@@ -137,6 +153,47 @@ class Depot(Protocol):
 
         With the digest of what stands there; None where that was not put here.
         """
+
+
+class Repository(Protocol):
+    """A git repository that nobody else changes for as long as it is held.
+
+    It is made from what a scope said, may be lost, and is then made again.
+    """
+
+    async def key(self) -> str | None:
+        """What it was begun with; None where there is none, or none that can be used."""
+
+    async def refs(self) -> Mapping[str, str]:
+        """The ids that names such as ``refs/heads/main`` stand for."""
+
+    async def read(self, ids: Sequence[str]) -> tuple[Object | None, ...]:
+        """Return each object, None where it is not there."""
+
+    async def begin(self, key: str) -> None:
+        """Start with an empty one, which takes the place of what is there once it is settled."""
+
+    async def write(self, objects: Sequence[Object]) -> None:
+        """Keep these durably. What is there already is kept once."""
+
+    async def point(self, refs: Mapping[str, str]) -> None:
+        """Let names stand for objects that are written already."""
+
+    async def settle(self) -> None:
+        """Put what was begun into its place, for all who ask from now on."""
+
+
+class Repositories(Protocol):
+    """The git repositories of scopes, on this machine."""
+
+    def held(self, scope: Scope) -> AbstractAsyncContextManager[Repository]:
+        """The repository of a scope, there or not, for one at a time of all processes here."""
+
+    async def advertised(self, scope: Scope) -> bytes:
+        """What git's upload-pack tells over HTTP of the names there are. Raises Missing."""
+
+    async def packed(self, scope: Scope, request: bytes) -> AsyncIterator[bytes]:
+        """What it answers to a request. Raises Missing, or Malformed for what is not one."""
 
 
 class Turn(Protocol):
@@ -536,6 +593,8 @@ class World:
     post: Post
     clock: Clock
     tokens: Tokens
+    repositories: Repositories | None = None
+    """None where no git is kept."""
     memo: Memo = field(default_factory=Memo)
     """What was worked out from records, by their revision."""
     marks: dict[str, Moment] = field(default_factory=dict)

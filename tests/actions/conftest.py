@@ -31,7 +31,7 @@ async def anywhere(request: pytest.FixtureRequest, tmp_path: File) -> AsyncItera
     """The same and PostgreSQL, for what must be shown on every store."""
     if request.param == "postgres":
         async with open_store(request.getfixturevalue("postgres_url")) as store:
-            yield world_of(store)
+            yield world_of(store, directory=tmp_path)
         return
     async with WORLDS[request.param](tmp_path) as opened:
         yield opened

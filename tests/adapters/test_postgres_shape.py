@@ -35,6 +35,8 @@ SHAPE = {
          WHERE connamespace = 'public'::regnamespace AND conrelid <> 'migration'::regclass""",
     "functions": """
         SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'public'::regnamespace""",
+    "triggers": """
+        SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal""",
     "rows": "SELECT name, value FROM counter",
 }
 

@@ -37,8 +37,11 @@ class Noun(StrEnum):
     DREAM = "dream"
     """One sweep over an agent's memories, and what came of it."""
 
+    CHECKPOINT = "checkpoint"
+    """A revision of an agent's files that somebody wanted to find again."""
 
-QUIET: Final = frozenset({Noun.MEMORY, Noun.PROMOTION, Noun.DREAM})
+
+QUIET: Final = frozenset({Noun.MEMORY, Noun.PROMOTION, Noun.DREAM, Noun.CHECKPOINT})
 """What agents write themselves, and often: nobody's rights or files rest on these.
 
 Hence a change of these raises no revision of all records, and stands in no audit."""

@@ -1,8 +1,15 @@
-"""Which old versions may go: none that is among the newest, and none that a kept run can see."""
+"""Which old versions may go: none that is among the newest, and none that a kept run can see.
+
+Nor any of an agent that keeps its history in git.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from carrel.core.config import config_of
+from carrel.core.tree import Version
 
 
 def visible(versions: Sequence[tuple[int, int]], revisions: Iterable[int]) -> frozenset[int]:
@@ -26,3 +33,18 @@ def prunable(
     newest = versions[-1][0]
     held = visible(versions, revisions)
     return tuple(v for v, _ in versions if v <= newest - keep and v not in held)
+
+
+def keeps_all(agent: Mapping[str, Any] | None) -> bool:
+    """Whether nothing may go of what an agent said: its git repository is made from all of it."""
+    return agent is not None and config_of(agent.get("config") or {}).workspace_git.enabled
+
+
+def whole_since(versions: Sequence[Version]) -> int:
+    """The revision from which on all versions of a path are there, given those in order."""
+    before, since = 0, 0
+    for version in versions:
+        if version.head.version != before + 1:
+            since = version.head.revision
+        before = version.head.version
+    return since

@@ -23,6 +23,7 @@ from carrel.faces.rest import (
     documents,
     events,
     files,
+    git,
     health,
     history,
     keys,
@@ -76,6 +77,7 @@ _NOUNS: Final = (
     tools,
     audit,
     signin,
+    git,
     web,
 )
 PLATFORM: Final = Actor("", "platform", frozenset(), platform=True)

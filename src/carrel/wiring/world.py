@@ -13,6 +13,7 @@ from carrel.actions import vaults
 from carrel.adapters.clock import SystemClock
 from carrel.adapters.directory import DirectoryObjects
 from carrel.adapters.estimate import EstimateTokens
+from carrel.adapters.git import GitDirectory
 from carrel.adapters.keeping import KeepingBlobs
 from carrel.adapters.post import HttpPost
 from carrel.adapters.splintr import SplintrTokens, is_installed
@@ -56,6 +57,7 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
             post=post,
             clock=SystemClock(),
             tokens=_tokens(settings),
+            repositories=GitDirectory(settings.directory / "git"),
         )
         if insist and not await vaults.agree(world):
             raise Unusable("the vault's key is not the one that this store was sealed with")

@@ -40,7 +40,8 @@ def _written(state: MemoryState, commit: Commit, write: Write, revision: int) ->
     number = was.version + 1 if was else 1
     head = Head(write.path, number, told.revision, commit.at, write.entry)
     told.add(Version(head, commit.by, commit.why, commit.run))
-    told.prune(write.path, commit.keep, state.held(write.scope))
+    if not state.keeps_all(write.scope):
+        told.prune(write.path, commit.keep, state.held(write.scope))
     payload = {"path": write.path.text, "version": number}
     state.log(UPDATED, write.scope, commit.at, payload, commit.run)
     return head

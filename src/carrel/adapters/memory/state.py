@@ -9,11 +9,11 @@ from typing import Any
 
 from carrel.core.delivery import Attempt, Delivery
 from carrel.core.event import Event
-from carrel.core.names import Digest, Moment, Path, Scope
+from carrel.core.names import Digest, Kind, Moment, Path, Scope
 from carrel.core.recall import Recall
 from carrel.core.receipt import Receipt
 from carrel.core.record import Deed, Noun, Record
-from carrel.core.retention import prunable
+from carrel.core.retention import keeps_all, prunable
 from carrel.core.run import Run
 from carrel.core.transcript import Session, Utterance
 from carrel.core.tree import Entry, Head, ReceiptKey, Version
@@ -98,6 +98,10 @@ class MemoryState:
     def entry(self, scope: Scope, path: Path) -> Entry | None:
         head = self.told(scope).head(path)
         return head.entry if head else None
+
+    def keeps_all(self, scope: Scope) -> bool:
+        agent = self.records.get((scope.tenant, Noun.AGENT, scope.name))
+        return scope.kind is Kind.AGENT and keeps_all(agent.body if agent else None)
 
     def held(self, scope: Scope) -> frozenset[int]:
         """The revisions of a scope at which kept runs stand."""

@@ -10,6 +10,7 @@ from carrel.adapters.memory.commit import apply, storable
 from carrel.adapters.memory.refusal import refusal
 from carrel.adapters.memory.state import MemoryState, Told
 from carrel.core.names import Path, Scope
+from carrel.core.retention import whole_since
 from carrel.core.run import Layer
 from carrel.core.tree import Commit, Head, Outcome, Tree, Version
 
@@ -44,6 +45,15 @@ class MemoryTrees:
             islice((v for v in newest if before is None or v.head.version < before), limit)
         )
 
+    async def log(
+        self, scope: Scope, *, after: tuple[int, str, int] = (0, "", 0), limit: int = 1000
+    ) -> tuple[Version, ...]:
+        said = [version for some in self._state.told(scope).paths.values() for version in some]
+        return tuple(sorted((v for v in said if _place(v) > after), key=_place)[:limit])
+
+    async def unbroken(self, scope: Scope) -> int:
+        return max(map(whole_since, self._state.told(scope).paths.values()), default=0)
+
     async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
         for commit in commits:
             storable(commit)
@@ -64,6 +74,10 @@ class MemoryTrees:
         else:
             found = list(_heads(told, paths, revision))
         return Tree(scope, revision, MappingProxyType({head.path: head for head in found}))
+
+
+def _place(version: Version) -> tuple[int, str, int]:
+    return version.head.revision, version.head.path.text, version.head.version
 
 
 def _heads(told: Told, paths: Iterable[Path], revision: int) -> Iterable[Head]:

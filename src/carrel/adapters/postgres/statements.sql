@@ -123,6 +123,23 @@ SELECT v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base,
  WHERE s.tenant = $1 AND s.kind = $2 AND s.name = $3
  ORDER BY v.version DESC LIMIT $6;
 
+-- name: log
+SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest,
+       b.size, v.by, v.why, v.run
+  FROM scope AS s
+  JOIN version AS v ON v.scope = s.id
+  LEFT JOIN content AS b ON b.id = v.base
+ WHERE s.tenant = $1 AND s.kind = $2 AND s.name = $3
+   AND (v.revision, v.path, v.version) > ($4, $5, $6)
+ ORDER BY v.revision, v.path, v.version LIMIT $7;
+
+-- name: unbroken
+SELECT coalesce(max(v.revision), 0)
+  FROM scope AS s JOIN version AS v ON v.scope = s.id AND v.version > 1
+ WHERE s.tenant = $1 AND s.kind = $2 AND s.name = $3
+   AND NOT EXISTS (SELECT FROM version AS p
+                    WHERE p.scope = v.scope AND p.path = v.path AND p.version = v.version - 1);
+
 -- name: bodies
 SELECT id, body FROM content WHERE id = ANY ($1::bigint[]);
 

@@ -84,6 +84,17 @@ class PostgresTrees:
         ask = (scope.tenant, scope.kind, scope.name, path.text, below, limit)
         return tuple(version_of(path, row, 0) for row in await self._database.rows("history", *ask))
 
+    async def log(
+        self, scope: Scope, *, after: tuple[int, str, int] = (0, "", 0), limit: int = 1000
+    ) -> tuple[Version, ...]:
+        ask = (scope.tenant, scope.kind, scope.name, *after, limit)
+        rows = await self._database.rows("log", *ask)
+        return tuple(version_of(Path(row[0]), row, 1) for row in rows)
+
+    async def unbroken(self, scope: Scope) -> int:
+        ask = (scope.tenant, scope.kind, scope.name)
+        return int(await self._database.value("unbroken", *ask))
+
     async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
         if not commits:
             return ()

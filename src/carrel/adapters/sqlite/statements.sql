@@ -118,6 +118,23 @@ SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
  WHERE s.tenant = ? AND s.kind = ? AND s.name = ?
  ORDER BY v.version DESC LIMIT ?;
 
+-- name: log
+SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
+       v.base, b.digest, b.size, v.by, v.why, v.run
+  FROM scope AS s
+  JOIN version AS v ON v.scope = s.id
+  LEFT JOIN content AS b ON b.id = v.base
+ WHERE s.tenant = ? AND s.kind = ? AND s.name = ?
+   AND (v.revision, v.path, v.version) > (?, ?, ?)
+ ORDER BY v.revision, v.path, v.version LIMIT ?;
+
+-- name: unbroken
+SELECT coalesce(max(v.revision), 0)
+  FROM scope AS s JOIN version AS v ON v.scope = s.id AND v.version > 1
+ WHERE s.tenant = ? AND s.kind = ? AND s.name = ?
+   AND NOT EXISTS (SELECT 1 FROM version AS p
+                    WHERE p.scope = v.scope AND p.path = v.path AND p.version = v.version - 1);
+
 -- name: add_content
 INSERT INTO content (id, digest, size, at, body) VALUES (?, ?, ?, ?, ?);
 
@@ -141,7 +158,12 @@ DELETE FROM version AS v
         WHERE l.scope = ?1 AND l.revision >= v.revision AND l.revision <
               (SELECT n.revision FROM version AS n
                 WHERE n.scope = ?1 AND n.path = ?2 AND n.version > ?3
-                ORDER BY n.version LIMIT 1));
+                ORDER BY n.version LIMIT 1))
+   AND NOT EXISTS (
+       SELECT 1 FROM scope AS s
+         JOIN record AS r ON r.tenant = s.tenant AND r.noun = 'agent' AND r.id = s.name
+        WHERE s.id = ?1 AND s.kind = 'agent'
+          AND json_type(r.body, '$.config.workspaceGit.enabled') = 'true');
 
 -- name: bodies
 SELECT id, body FROM content WHERE id IN (SELECT value FROM json_each(?));
@@ -426,6 +448,10 @@ SELECT v.scope, v.path, v.version
               (SELECT n.revision FROM version AS n
                 WHERE n.scope = v.scope AND n.path = v.path AND n.version > v.version
                 ORDER BY n.version LIMIT 1))
+   AND NOT EXISTS (
+       SELECT 1 FROM record AS r
+        WHERE r.tenant = s.tenant AND r.noun = 'agent' AND r.id = s.name AND s.kind = 'agent'
+          AND json_type(r.body, '$.config.workspaceGit.enabled') = 'true')
  LIMIT 100000;
 
 -- name: old_contents

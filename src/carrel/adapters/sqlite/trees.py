@@ -69,6 +69,18 @@ class SqliteTrees:
         ask = (path.text, below, scope.tenant, scope.kind, scope.name, limit)
         return tuple(map(version_of, self._reader.db.execute(SQL["history"], ask).fetchall()))
 
+    async def log(
+        self, scope: Scope, *, after: tuple[int, str, int] = (0, "", 0), limit: int = 1000
+    ) -> tuple[Version, ...]:
+        ask = (scope.tenant, scope.kind, scope.name, *after, limit)
+        rows = await self._reader.scan(lambda db: db.execute(SQL["log"], ask).fetchall())
+        return tuple(map(version_of, rows))
+
+    async def unbroken(self, scope: Scope) -> int:
+        ask = (scope.tenant, scope.kind, scope.name)
+        [row] = await self._reader.scan(lambda db: db.execute(SQL["unbroken"], ask).fetchall())
+        return int(row[0])
+
     async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
         if not commits:
             return ()

@@ -192,7 +192,7 @@ class Rest:
         if bound is None:
             return await self._miss(x)
         if not bound.public:
-            x.actor = await self._authenticate(x.headers)
+            x.actor = await self._authenticate(bound.credential(x.headers))
             bound.admit(x.actor)
         params = x.leaf.params(x.values) if x.values and x.leaf else {}
         call: Call[Any, Any] = Call(self._world, x.actor, x.headers, params, x.request_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from time import perf_counter
 from typing import Any
 from urllib.parse import quote
@@ -52,6 +53,11 @@ class Bound:
         self.body = None if endpoint.body in (None, bytes) else BodyReader(endpoint.body)
         self.most = limits.body if endpoint.max_body is None else endpoint.max_body
 
+    def credential(self, headers: Headers) -> Headers:
+        """What a caller is known by: where it may be a password, as the token that it is."""
+        manner = self.endpoint.manner
+        return headers if manner is None or not manner.basic else unwrapped(headers)
+
     def admit(self, actor: Actor) -> None:
         """Raises Forbidden."""
         if self.endpoint.permission is not None:
@@ -64,6 +70,18 @@ class Bound:
         headers = exchange.headers
         call.raw = await read_body(exchange.receive, headers, self.most, self.limits, self.patience)
         call.body = call.raw if self.body is None else self.body.read(call.raw, headers)
+
+
+def unwrapped(headers: Headers) -> Headers:
+    """The same with the password of a Basic authentication as a token, whoever it is said to be."""
+    scheme, _, wrapped = headers.get(b"authorization", b"").strip().partition(b" ")
+    if scheme.lower() != b"basic":
+        return headers
+    try:
+        _, _, password = b64decode(wrapped.strip(), validate=True).partition(b":")
+    except ValueError:
+        password = b""
+    return {**headers, b"authorization": b"Bearer " + password}
 
 
 class Exchange:

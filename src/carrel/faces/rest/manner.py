@@ -12,6 +12,7 @@ from carrel.faces.rest.answer import Answer, Pairs, encode
 from carrel.faces.rest.problems import Problem
 
 _problem: Final = msgspec.json.Decoder(Problem).decode
+_REPLACED: Final = frozenset({b"content-type", b"www-authenticate"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,28 @@ class Manner:
     """What refusals are, for the documentation."""
     retold: Callable[[Problem], Any]
     """A refusal or failure in other words."""
+    plain: bool = False
+    """Whether those words are text, and not JSON."""
+    basic: bool = False
+    """Takes a token as the password of Basic authentication too, and asks for it in that way."""
+
+    @property
+    def media(self) -> str:
+        return "text/plain" if self.plain else "application/json"
 
     def of(self, answer: Answer) -> Answer:
-        body = answer.body if answer.status < 400 else encode(self.retold(_problem(answer.body)))
-        return Answer(answer.status, body, [*answer.headers, *self.headers], answer.source)
+        if answer.status < 400:
+            headers = [*answer.headers, *self.headers]
+            return Answer(answer.status, answer.body, headers, answer.source)
+        told = self.retold(_problem(answer.body))
+        body = told.encode() if self.plain else encode(told)
+        headers = [*self._said(answer), *self.headers]
+        return Answer(answer.status, body, headers)
+
+    def _said(self, answer: Answer) -> Pairs:
+        said = [pair for pair in answer.headers if pair[0] not in _REPLACED]
+        said.append((b"content-type", self.media.encode("ascii")))
+        asks = answer.header(b"www-authenticate")
+        if asks is not None:
+            said.append((b"www-authenticate", b'Basic realm="carrel"' if self.basic else asks))
+        return said

@@ -192,9 +192,10 @@ def _responses(endpoint: Endpoint, schemas: _Schemas) -> Json:
         elif kind is not None:
             answer["content"] = {"application/json": {"schema": schemas.of(kind)}}
     shape = Problem if endpoint.manner is None else endpoint.manner.problem
+    media = "application/json" if endpoint.manner is None else endpoint.manner.media
     for status, codes, headers in _problems(endpoint):
         problem = _response(" or ".join(f"`{code}`" for code in codes), headers)
-        problem["content"] = {"application/json": {"schema": schemas.of(shape)}}
+        problem["content"] = {media: {"schema": schemas.of(shape)}}
         told[str(status)] = problem
     return dict(sorted(told.items()))
 

@@ -1,0 +1,96 @@
+"""What git's upload-pack says to those who clone and fetch over HTTP."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from io import BytesIO
+from pathlib import Path as File
+from tempfile import SpooledTemporaryFile
+from typing import IO, Final
+
+from dulwich.objects import Commit, ObjectID, Tag
+from dulwich.protocol import CAPABILITY_FILTER, ReceivableProtocol
+from dulwich.refs import Ref
+from dulwich.repo import Repo
+from dulwich.server import Backend, BackendRepo, UploadPackHandler
+
+from carrel.adapters.git.repository import opened
+from carrel.core.errors import Malformed
+
+_IN_MEMORY: Final = 8 * 2**20
+_WANT: Final = re.compile(rb"[0-9a-f]{4}want ([0-9a-f]{40})")
+_MOST_WANTS: Final = 1000
+_SIGNED: Final = {Commit.type_num, Tag.type_num}
+
+
+class _Desk(Backend):
+    """The one repository that is asked about."""
+
+    def __init__(self, repo: Repo) -> None:
+        self._repo = repo
+
+    def open_repository(self, path: str) -> BackendRepo:
+        return self._repo
+
+
+class _Handler(UploadPackHandler):
+    """Offers no clones that leave files out: git would ask for those one by one, and by no name."""
+
+    def capabilities(self) -> list[bytes]:
+        return [one for one in super().capabilities() if one != CAPABILITY_FILTER]
+
+
+def advertised(place: File) -> bytes:
+    """The names there are. Raises Missing."""
+    answer = BytesIO()
+    with closing(opened(place)) as repo:
+        protocol = ReceivableProtocol(BytesIO().read, answer.write)
+        protocol.write_pkt_line(b"# service=git-upload-pack\n")
+        protocol.write_pkt_line(None)
+        _handler(repo, protocol, advertise=True).handle()
+    return answer.getvalue()
+
+
+def packed(place: File, request: bytes) -> IO[bytes]:
+    """The answer in a file, so that nobody here waits for a slow reader. Raises Missing, Malformed.
+
+    What a request can make the parser stumble over is not ours to know, so it is all Malformed.
+    """
+    answer: IO[bytes] = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - its reader closes it
+    with closing(opened(place)) as repo:
+        _offer(repo, request)
+        protocol = ReceivableProtocol(BytesIO(request).read, answer.write)
+        try:
+            _handler(repo, protocol, advertise=False).handle()
+        except (OSError, MemoryError):
+            answer.close()
+            raise
+        except Exception:
+            answer.close()
+            raise Malformed("git's upload-pack does not understand this request") from None
+    answer.seek(0)
+    return answer
+
+
+def _handler(repo: Repo, protocol: ReceivableProtocol, *, advertise: bool) -> _Handler:
+    return _Handler(_Desk(repo), ["/"], protocol, stateless_rpc=True, advertise_refs=advertise)
+
+
+def _offer(repo: Repo, request: bytes) -> None:
+    """Let a request have the commits it names, also where a name has moved on since it was told.
+
+    All that lie here belong to the one history, so nobody is given what they may not have.
+    """
+    refs = repo.get_refs()
+    for n, id in enumerate(_wanted(repo, request)):
+        refs[Ref(b"refs/carrel/wanted/%d" % n)] = id
+    repo.get_refs = lambda: refs  # type: ignore[method-assign]  # it is asked for nothing else
+
+
+def _wanted(repo: Repo, request: bytes) -> Iterator[ObjectID]:
+    for found in dict.fromkeys(_WANT.findall(request)[:_MOST_WANTS]):
+        id = ObjectID(found)
+        if id in repo.object_store and repo.object_store.get_raw(id)[0] in _SIGNED:
+            yield id

@@ -1,0 +1,16 @@
+-- An agent whose config enables git keeps all that it said: its repository is made from it.
+CREATE FUNCTION hold_for_git() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (
+        SELECT FROM scope AS s
+          JOIN record AS r ON r.tenant = s.tenant AND r.noun = 'agent' AND r.id = s.name
+         WHERE s.id = OLD.scope AND s.kind = 'agent'
+           AND r.body::jsonb #> '{config,workspaceGit,enabled}' = 'true'::jsonb
+    ) THEN
+        RETURN NULL;
+    END IF;
+    RETURN OLD;
+END $$;
+
+CREATE TRIGGER version_held_for_git BEFORE DELETE ON version
+    FOR EACH ROW EXECUTE FUNCTION hold_for_git();

@@ -1,0 +1,472 @@
+"""An agent's history in git: what is in it, and that it is the same however it came to be made."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path as File
+from typing import Any
+
+import pytest
+from dulwich.objects import Commit
+from dulwich.repo import Repo
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.actions.cast import founded, joined
+from tests.worlds import WORLDS, travel
+
+from carrel.actions import agents, files, gits, runs, secrets, stacks
+from carrel.actions.agents import NewAgent
+from carrel.actions.files import Intent
+from carrel.actions.projections import Projected
+from carrel.adapters.git import GitDirectory
+from carrel.core.access import Actor, KeyKind, Permission
+from carrel.core.errors import Forbidden, Malformed, Missing
+from carrel.core.names import Path, Scope
+from carrel.core.tree import Applied, Entry, Write
+from carrel.core.tree import Commit as StoreCommit
+from carrel.ports import World
+
+pytestmark = pytest.mark.anyio
+
+ENABLED = {"workspaceGit": {"enabled": True}}
+SOUL, MEMORY = Path("SOUL.md"), Path("MEMORY.md")
+
+
+class Studio:
+    """A tenant with one agent that keeps its history in git."""
+
+    def __init__(self, world: World, owner: Actor, scope: Scope) -> None:
+        self.world, self.owner, self.scope = world, owner, scope
+
+    @classmethod
+    async def of(cls, world: World, slug: str = "acme") -> Studio:
+        _, owner = await founded(world, slug)
+        agent = await agents.create(world, owner, NewAgent("marco", "Marco", config=ENABLED))
+        return cls(world, owner, (await stacks.agent(world, owner, agent.id))[0])
+
+    @property
+    def place(self) -> File:
+        assert isinstance(self.world.repositories, GitDirectory)
+        return self.world.repositories.place(self.scope)
+
+    async def put(self, path: Path | str, text: str | bytes, **said: Any) -> None:
+        stack = await stacks.agent(self.world, self.owner, "marco")
+        at = Path(path) if isinstance(path, str) else path
+        content = text.encode() if isinstance(text, str) else text
+        await files.put(self.world, stack, at, content, self.owner, Intent(**said))
+
+    async def delete(self, path: Path) -> None:
+        stack = await stacks.agent(self.world, self.owner, "marco")
+        await files.delete(self.world, stack, path, self.owner)
+
+    async def write(self, texts: Mapping[str, str | None], keep: int = 100) -> None:
+        """Any commit at all, past what an agent's own files may be."""
+        writes = [
+            Write(self.scope, Path(path), None if text is None else await self._entry(text))
+            for path, text in texts.items()
+        ]
+        now = self.world.clock.now()
+        [done] = await self.world.trees.commit(
+            [StoreCommit(tuple(writes), "per_1", "any", now, keep=keep)]
+        )
+        assert isinstance(done, Applied)
+
+    async def _entry(self, text: str) -> Entry:
+        [blob] = await self.world.blobs.put([text.encode()])
+        return Entry(blob)
+
+    async def enable(self, enabled: bool) -> None:
+        config = {"workspaceGit": {"enabled": enabled}}
+        await agents.patch(self.world, self.owner, "marco", {"config": config})
+
+    async def refresh(self, **more: Any) -> Projected:
+        return await gits.refresh(self.world, self.owner, "marco", **more)
+
+
+def sound(place: File) -> None:
+    """Everything that is there is whole, as we read it, and as git does where there is a git."""
+    with Repo(str(place)) as repo:
+        for id in repo.object_store:
+            repo.object_store[id].check()
+        for commit in history(place):
+            assert all(parent in repo.object_store for parent in commit.parents)
+    if git := shutil.which("git"):
+        ask = [git, "-C", str(place), "fsck", "--full", "--strict", "--no-dangling"]
+        done = subprocess.run(ask, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+def history(place: File) -> list[Commit]:
+    """Oldest first."""
+    with Repo(str(place)) as repo:
+        if not repo.refs.as_dict():
+            return []
+        found = [entry.commit for entry in repo.get_walker(order="topo")]
+    return found[::-1]
+
+
+def texts(place: File, commit: Commit) -> dict[str, bytes]:
+    with Repo(str(place)) as repo:
+        store = repo.object_store
+        rows = list(store.iter_tree_contents(commit.tree))
+        assert {row.mode for row in rows} <= {0o100644}
+        return {row.path.decode(): store[row.sha].as_raw_string() for row in rows}
+
+
+def refs(place: File) -> dict[bytes, bytes]:
+    with Repo(str(place)) as repo:
+        return {bytes(name): bytes(id) for name, id in repo.refs.as_dict().items()}
+
+
+def everything(place: File) -> bytes:
+    """All bytes of all objects."""
+    with Repo(str(place)) as repo:
+        return b"\n".join(repo.object_store[id].as_raw_string() for id in repo.object_store)
+
+
+async def test_every_commit_of_the_store_is_one_of_gits(anywhere: World) -> None:
+    studio = await Studio.of(anywhere)
+    await studio.put(SOUL, "calm", why="be calm\n\nIt was asked for.")
+    run = await runs.start(anywhere, studio.owner, runs.Start("noop", agent="marco"))
+    await studio.put("notes/one.md", "1", run=run.id)
+    await studio.write({"SOUL.md": "calmer", "MEMORY.md": "new", "notes/one.md": None})
+    await studio.put("empty.md", "")
+
+    projected = await studio.refresh()
+
+    found = history(studio.place)
+    assert [commit.message.decode().partition("\n")[0] for commit in found] == [
+        "be calm",
+        "put notes/one.md",
+        "any",
+        "put empty.md",
+    ]
+    assert found[0].author.decode().startswith(f"{studio.owner.name} <")
+    assert found[2].author == b"per_1 <per_1@carrel.invalid>"
+    assert f"\nCarrel-Run: {run.id}\nCarrel-Revision: 2\n" in found[1].message.decode()
+    assert [texts(studio.place, commit) for commit in found] == [
+        {"SOUL.md": b"calm"},
+        {"SOUL.md": b"calm", "notes/one.md": b"1"},
+        {"SOUL.md": b"calmer", "MEMORY.md": b"new"},
+        {"SOUL.md": b"calmer", "MEMORY.md": b"new", "empty.md": b""},
+    ]
+    assert (projected.made, projected.revision) == (4, 4)
+    assert projected.tip == found[-1].id.decode()
+    sound(studio.place)
+
+
+async def test_what_an_agent_inherits_is_not_in_its_history(world: World) -> None:
+    studio = await Studio.of(world)
+    assert (await studio.refresh()).tip is None
+    await studio.put(MEMORY, "mine")
+    await studio.refresh()
+    assert [texts(studio.place, commit) for commit in history(studio.place)] == [
+        {"MEMORY.md": b"mine"}
+    ]
+
+
+async def test_bytes_that_are_no_text_and_large_ones_come_as_they_are(world: World) -> None:
+    studio = await Studio.of(world)
+    binary, large = bytes(range(256)) * 3, b"0123456789abcdef" * 60_000
+    await studio.put("a.bin", binary)
+    await studio.put("b.bin", large)
+    await studio.refresh()
+    assert texts(studio.place, history(studio.place)[-1]) == {"a.bin": binary, "b.bin": large}
+    sound(studio.place)
+
+
+async def test_it_goes_on_from_where_it_ended(world: World) -> None:
+    studio = await Studio.of(world)
+    await studio.put(SOUL, "one")
+    assert (await studio.refresh()).made == 1
+    assert (await studio.refresh()).made == 0
+    await studio.put(MEMORY, "two")
+    await studio.delete(SOUL)
+    again = await studio.refresh()
+    assert (again.made, again.anew) == (2, False)
+    assert (await studio.refresh(anew=True)).tip == again.tip
+    assert texts(studio.place, history(studio.place)[-1]) == {"MEMORY.md": b"two"}
+
+
+async def test_more_versions_than_are_kept_elsewhere_are_all_in_it(world: World) -> None:
+    studio = await Studio.of(world)
+    for n in range(8):
+        await studio.write({"SOUL.md": f"text {n}"}, keep=2)
+    assert (await studio.refresh()).made == 8
+    assert not history(studio.place)[0].parents
+
+
+async def test_what_was_pruned_before_git_was_enabled_is_told_to_be_missing(world: World) -> None:
+    studio = await Studio.of(world)
+    await studio.enable(False)
+    await studio.write({"notes/old.md": "kept"})
+    for n in range(6):
+        await studio.write({"SOUL.md": f"text {n}"}, keep=2)
+    await studio.enable(True)
+    first = await studio.refresh()
+    assert first.made == 2
+    found = history(studio.place)
+    assert b"pruned" in found[0].message
+    assert b"pruned" not in found[1].message
+    assert texts(studio.place, found[0]) == {"notes/old.md": b"kept", "SOUL.md": b"text 4"}
+    await studio.write({"SOUL.md": "text 6"}, keep=2)
+    assert (await studio.refresh()).anew is False
+    tip = (await studio.refresh()).tip
+    assert (await studio.refresh(anew=True)).tip == tip
+    sound(studio.place)
+
+
+async def test_what_was_pruned_while_git_was_off_is_never_served(world: World) -> None:
+    studio = await Studio.of(world)
+    for n in range(4):
+        await studio.write({"SOUL.md": f"text {n}"})
+    await studio.write({"MEMORY.md": "the newest, and untouched"})
+    await studio.refresh()
+    await studio.enable(False)
+    await studio.write({"SOUL.md": "text 4"}, keep=3)
+    await studio.enable(True)
+    again = await studio.refresh()
+    assert again.anew
+    assert (await studio.refresh(anew=True)).tip == again.tip
+    sound(studio.place)
+
+
+async def test_a_file_that_a_folder_hid_is_there_again_without_it(world: World) -> None:
+    studio = await Studio.of(world)
+    await studio.write({"a": "a file", "a/b": "in a folder of that name"})
+    await studio.refresh()
+    await studio.write({"a/b": None})
+    grown = await studio.refresh()
+    assert not grown.anew
+    assert [texts(studio.place, commit) for commit in history(studio.place)] == [
+        {"a/b": b"in a folder of that name"},
+        {"a": b"a file"},
+    ]
+    assert (await studio.refresh(anew=True)).tip == grown.tip
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("write"),
+            st.dictionaries(
+                st.sampled_from(["a", "a/b", "a/b/c", "d.md", "é", ".git/config", "x/.gitmodules"]),
+                st.none() | st.sampled_from(["", "one", "two"]),
+                min_size=1,
+                max_size=3,
+            ),
+        ),
+        st.tuples(st.sampled_from(["refresh", "mark", "off", "on", "later"]), st.none()),
+    ),
+    max_size=14,
+)
+
+
+@given(STEPS)
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_however_it_came_about_making_it_again_gives_the_same(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, Any]]
+) -> None:
+    async def story() -> None:
+        async with WORLDS["memory"](tmp_path_factory.mktemp("any")) as world:
+            studio = await Studio.of(world)
+            for what, about in steps:
+                await _step(studio, what, about)
+            await studio.enable(True)
+            kept = await studio.refresh()
+            before = refs(studio.place)
+            built = await studio.refresh(anew=True)
+            assert built.tip == kept.tip
+            assert refs(studio.place) == before
+            await _agrees(studio)
+
+    asyncio.run(story())
+
+
+async def _step(studio: Studio, what: str, about: Any) -> None:
+    on = await _is_on(studio)
+    if what == "write":
+        await studio.write(about, keep=2)
+    elif what == "refresh" and on:
+        await studio.refresh()
+    elif what == "mark" and on:
+        await gits.checkpoint(studio.world, studio.owner, "marco", "here")
+    elif what in {"on", "off"}:
+        await studio.enable(what == "on")
+    elif what == "later":
+        travel(studio.world, 1000)
+
+
+async def _is_on(studio: Studio) -> bool:
+    agent = await agents.get(studio.world, studio.owner, "marco")
+    return bool(agent.body["config"]["workspaceGit"]["enabled"])
+
+
+async def _agrees(studio: Studio) -> None:
+    """The newest commit has the files that the store has, as far as git can hold them."""
+    [tree] = await studio.world.trees.read([studio.scope])
+    live = {path.text: head.entry for path, head in tree.heads.items() if head.entry}
+    contents = await studio.world.blobs.get([entry.blob for entry in live.values()])
+    meant = {
+        path: contents[entry.blob.digest]
+        for path, entry in live.items()
+        if ".git" not in path and not any(other.startswith(f"{path}/") for other in live)
+    }
+    found = history(studio.place)
+    assert (texts(studio.place, found[-1]) if found else {}) == meant
+
+
+async def test_a_store_that_was_set_back_is_followed(world: World, tmp_path: File) -> None:
+    """As after restoring a backup over a machine that has gone on since."""
+    studio = await Studio.of(world)
+    await studio.put(SOUL, "one")
+    await studio.refresh()
+    async with WORLDS["memory"](tmp_path / "other") as other:
+        shorter = await Studio.of(other)
+        shutil.copytree(studio.place, shorter.place)
+        found = await shorter.refresh()
+        assert (found.anew, found.tip) == (True, None)
+        await shorter.put(SOUL, "another")
+        shutil.rmtree(shorter.place)
+        shutil.copytree(studio.place, shorter.place)
+        await shorter.refresh()
+        [commit] = history(shorter.place)
+        assert texts(shorter.place, commit) == {"SOUL.md": b"another"}
+
+
+async def test_a_secret_is_in_no_object_of_whatever_age(world: World) -> None:
+    studio = await Studio.of(world)
+    await studio.put(SOUL, "the password is swordfish-9", why="swordfish-9 it is")
+    await studio.put("notes/swordfish-9.md", "a path")
+    await gits.checkpoint(world, studio.owner, "marco", "swordfish-9")
+    await studio.put(SOUL, "nothing")
+    before = await studio.refresh()
+    assert b"swordfish-9" in everything(studio.place)
+
+    await secrets.put(world, studio.owner, "fish", "swordfish-9")
+    await studio.put(MEMORY, "again swordfish-9")
+    after = await studio.refresh()
+
+    assert after.anew
+    assert b"swordfish-9" not in everything(studio.place)
+    found = history(studio.place)
+    assert texts(studio.place, found[0]) == {"SOUL.md": b"the password is [REDACTED:fish]"}
+    assert found[0].message.startswith(b"[REDACTED:fish] it is\n")
+    assert b"[REDACTED:fish]" in texts(studio.place, found[-1])["MEMORY.md"]
+    assert before.tip not in {commit.id.decode() for commit in found}
+    assert (await studio.refresh(anew=True)).tip == after.tip
+    sound(studio.place)
+
+
+async def test_a_secret_that_stands_nowhere_changes_no_id(world: World) -> None:
+    studio = await Studio.of(world)
+    await studio.put(SOUL, "plain")
+    before = await studio.refresh()
+    await secrets.put(world, studio.owner, "fish", "swordfish-9")
+    assert (await studio.refresh()).tip == before.tip
+
+
+async def test_a_checkpoint_is_a_tag_with_its_note(anywhere: World) -> None:
+    studio = await Studio.of(anywhere)
+    nothing = await gits.checkpoint(anywhere, studio.owner, "marco", "early")
+    assert (nothing.skipped, nothing.oid) == (True, "")
+    await studio.put(SOUL, "one")
+    made = await gits.checkpoint(anywhere, studio.owner, "marco", "  before\nthe move ")
+    assert (made.skipped, made.subject) == (False, "checkpoint: before the move")
+    again = await gits.checkpoint(anywhere, studio.owner, "marco", "another")
+    assert (again.skipped, again.subject, again.oid) == (True, made.subject, made.oid)
+    assert again.reason
+    await studio.put(SOUL, "two")
+    other = await gits.checkpoint(anywhere, studio.owner, "marco")
+    assert (other.subject, other.skipped) == ("checkpoint: manual", False)
+    found = [commit.id.decode() for commit in history(studio.place)]
+    assert [made.oid, other.oid] == found
+    before = refs(studio.place)
+    assert {b"refs/tags/checkpoint/1", b"refs/tags/checkpoint/2"} < before.keys()
+    await studio.refresh(anew=True)
+    assert refs(studio.place) == before
+    sound(studio.place)
+
+
+@pytest.mark.parametrize("note", ["", " \n", "x" * 501])
+async def test_a_note_is_a_line(world: World, note: str) -> None:
+    studio = await Studio.of(world)
+    await studio.put(SOUL, "one")
+    with pytest.raises(Malformed):
+        await gits.checkpoint(world, studio.owner, "marco", note)
+
+
+async def test_a_history_is_newest_first_with_what_it_changed(world: World) -> None:
+    studio = await Studio.of(world)
+    assert await gits.history(world, studio.owner, "marco", include_diff=True) == gits.History(
+        (), None
+    )
+    for n in range(1, 4):
+        await studio.put(SOUL, f"line {n}\n", why=f"turn {n}\n\nbecause")
+    await gits.checkpoint(world, studio.owner, "marco", "done")
+
+    told = await gits.history(world, studio.owner, "marco", limit=2, include_diff=True)
+    assert [line.commit.subject for line in told.commits] == ["turn 3", "turn 2"]
+    assert told.commits[0].commit.body.startswith("because")
+    assert [line.checkpoint and line.checkpoint.note for line in told.commits] == ["done", None]
+    assert told.diff == "--- a/SOUL.md\n+++ b/SOUL.md\n@@ -1 +1 @@\n-line 1\n+line 3\n"
+
+    whole = await gits.history(world, studio.owner, "marco", limit=1000, include_diff=True)
+    assert len(whole.commits) == 3
+    assert whole.diff == "--- /dev/null\n+++ b/SOUL.md\n@@ -0,0 +1 @@\n+line 3\n"
+    assert (await gits.history(world, studio.owner, "marco", limit=-5)).diff is None
+    assert len((await gits.history(world, studio.owner, "marco", limit=-5)).commits) == 1
+
+
+async def test_a_long_diff_is_cut(world: World) -> None:
+    studio = await Studio.of(world)
+    await studio.put("long.md", "a line of no interest\n" * 10_000)
+    told = await gits.history(world, studio.owner, "marco", include_diff=True)
+    assert told.diff is not None
+    assert told.diff.endswith("\n[truncated]\n")
+    assert len(told.diff) < gits.DIFF_CHARS + 100
+
+
+async def test_only_who_may_see_the_agent_and_only_where_git_is_enabled(world: World) -> None:
+    studio = await Studio.of(world)
+    await studio.put(SOUL, "one")
+    _, stranger = await founded(world, "globex")
+    with pytest.raises(Missing):
+        await gits.refresh(world, stranger, studio.scope.name)
+    other = await agents.create(world, studio.owner, NewAgent("other", "Other"))
+    for name in ("other", other.id, "nobody"):
+        with pytest.raises(Missing):
+            await gits.history(world, studio.owner, name)
+    _, member = await joined(world, studio.owner, "bob")
+    assert (await gits.history(world, member, "marco")).commits
+    bound = Actor(studio.owner.tenant, "key_1", kind=KeyKind.AGENT, agent=other.id)
+    with pytest.raises(Missing):
+        await gits.history(world, bound, "marco")
+    reader = Actor(studio.owner.tenant, "key_2", frozenset({Permission.WORKSPACE_READ}))
+    with pytest.raises(Forbidden):
+        await gits.checkpoint(world, reader, "marco", "x")
+    with pytest.raises(Forbidden):
+        await gits.history(world, Actor(studio.owner.tenant, "key_3", frozenset()), "marco")
+    await studio.enable(False)
+    with pytest.raises(Missing):
+        await gits.advertised(world, studio.owner, "marco")
+
+
+async def test_many_at_once_make_each_commit_once(world: World) -> None:
+    studio = await Studio.of(world)
+
+    async def writer(number: int) -> None:
+        for n in range(5):
+            await studio.put(f"notes/{number}.md", f"{n}")
+            await studio.refresh()
+
+    await asyncio.gather(*map(writer, range(6)))
+    assert len(history(studio.place)) == 30
+    tip = (await studio.refresh()).tip
+    assert (await studio.refresh(anew=True)).tip == tip
+    sound(studio.place)
