@@ -26,12 +26,15 @@ from carrel.client.errors import (
     Unreachable,
     UnsafePath,
 )
+from carrel.client.events import CONNECTED, Heard
 from carrel.client.files import Workspace
 from carrel.client.materialising import Materialised
+from carrel.client.records import Records
 from carrel.client.rows import File, FileRow
 from carrel.client.runs import Frozen, Run
 
 __all__ = [
+    "CONNECTED",
     "AsyncClient",
     "Busy",
     "CarrelError",
@@ -42,12 +45,14 @@ __all__ = [
     "Forbidden",
     "Frozen",
     "Garbled",
+    "Heard",
     "Incomplete",
     "Malformed",
     "Materialised",
     "Missing",
     "NotOurs",
     "Occupied",
+    "Records",
     "Refused",
     "Run",
     "Stale",
