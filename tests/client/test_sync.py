@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import unicodedata
+from hashlib import sha256
 from pathlib import Path as File
 
 import httpx
@@ -280,3 +281,16 @@ def test_a_forged_note_leads_nowhere_else(both: Synced) -> None:
         both.hands.put("a.md", "theirs")
         both.sync()
     assert outside.read_text("utf-8") == "not mine"
+
+
+def test_a_text_whose_answer_was_lost_is_known_again_and_makes_no_conflict(both: Synced) -> None:
+    both.sync()
+    state = json.loads((both.dir / STATE).read_text("utf-8"))
+    both.hands.put("a.md", "on its way")
+    both.write("a.md", "edited since")
+    sent = sha256(b"on its way").hexdigest()
+    both.write(STATE, json.dumps({**state, "sending": {"a.md": sent}}))
+
+    assert both.sync()["sent"] == ["a.md"]
+    assert both.here() == both.there() == {"a.md": "edited since"}
+    assert json.loads((both.dir / STATE).read_text("utf-8"))["sending"] == {}

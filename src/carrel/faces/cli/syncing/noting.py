@@ -23,6 +23,8 @@ class Note(Struct, kw_only=True):
     id: str = ""
     """The agent's, where the token may know it: another may come to have its slug."""
     files: dict[str, Known] = {}
+    sending: dict[str, str] = {}
+    """What is on its way up, by path: if its answer is lost, it is known again by its digest."""
     whole: bool = False
     """Whether every file has been dealt with at least once."""
     format: int = _FORMAT
@@ -54,4 +56,4 @@ def same(folder: Folder, note: Note | None, fresh: Note) -> Note:
         known = note.id == fresh.id
     if not known:
         raise Unfit(f"{folder.path} is kept with {note.agent} at {note.server}; {_ANEW}")
-    return replace(fresh, id=fresh.id or note.id, files=note.files, whole=note.whole)
+    return replace(note, server=fresh.server, agent=fresh.agent, id=fresh.id or note.id)

@@ -96,8 +96,10 @@ async def one_pass(sides: Sides, *, taking: bool = False, watch: Watch | None = 
     look = sides.eyes.look(files, copies)
     sides.must_be_there()
     work = _Pass(sides, rows, look, Outcome(problems=look.problems, unsettled=look.unsettled))
+    work.recognise_own()
     steps = work.decided()
     todo = [(path, step) for path, step in steps.items() if step not in _QUIET]
+    work.announce(steps)
     try:
         for number, (path, step) in enumerate(todo, 1):
             await work.do(path, step, taking)
@@ -120,6 +122,20 @@ class _Pass:
     rows: dict[str, FileRow]
     look: Look
     outcome: Outcome
+
+    def recognise_own(self) -> None:
+        """What went up last time may be there although no answer came."""
+        for path, sent in self.sides.note.sending.items():
+            there = self._there(path)
+            if there is not None and there.digest == sent:
+                self.sides.note.files[path] = Known(sent, sent, there.own)
+
+    def announce(self, steps: dict[str, Step]) -> None:
+        note, files = self.sides.note, self.look.files
+        before, ups = note.sending, (path for path, step in steps.items() if step is Step.UP)
+        note.sending = {path: files[path].digest for path in ups}
+        if note.sending or before:
+            self.sides.save()
 
     def decided(self) -> dict[str, Step]:
         known, files = self.sides.note.files, self.look.files
