@@ -56,8 +56,8 @@ class Live:
 
 
 @contextmanager
-def serving(data: File, *, workers: int = 1, **settings: str) -> Iterator[Live]:
-    around = environment(data, port="0", workers=str(workers), log_level="error", **settings)
+def serving(data: File, *, workers: int = 1, port: str = "0", **settings: str) -> Iterator[Live]:
+    around = environment(data, port=port, workers=str(workers), log_level="error", **settings)
     process = subprocess.Popen(
         [*_CARREL, "serve"], env=around, stdout=subprocess.PIPE, text=True, start_new_session=True
     )

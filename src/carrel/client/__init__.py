@@ -28,13 +28,16 @@ from carrel.client.errors import (
     Unreachable,
     UnsafePath,
 )
+from carrel.client.events import CONNECTED, Heard
 from carrel.client.files import Workspace
 from carrel.client.materialising import Materialised
 from carrel.client.prompts import Prompt, PromptBlock
+from carrel.client.records import Records
 from carrel.client.rows import File, FileRow
 from carrel.client.runs import Frozen, Run
 
 __all__ = [
+    "CONNECTED",
     "AsyncClient",
     "Busy",
     "CarrelError",
@@ -45,6 +48,7 @@ __all__ = [
     "Forbidden",
     "Frozen",
     "Garbled",
+    "Heard",
     "Incomplete",
     "Malformed",
     "Materialised",
@@ -55,6 +59,7 @@ __all__ = [
     "Oversized",
     "Prompt",
     "PromptBlock",
+    "Records",
     "Refused",
     "Run",
     "Stale",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import AsyncGenerator, Collection
 from typing import Any, Final, Self
 
 import httpx
@@ -13,8 +13,10 @@ from carrel.client.bounds import Bounds
 from carrel.client.directory import Watch
 from carrel.client.driving import Awaiting, Blocking, Driver, Noun, Steps, operation
 from carrel.client.errors import Malformed
+from carrel.client.events import Heard, follow
 from carrel.client.files import Workspace
 from carrel.client.materialising import Materialised, Wish, materialise
+from carrel.client.records import Records
 from carrel.client.runs import Run, found, started
 
 TIMEOUT: Final = 30.0
@@ -33,6 +35,8 @@ class Desk(Noun[Driver]):
     def __init__(self, driver: Driver, server: str) -> None:
         super().__init__(driver)
         self._server = server
+        self.agents = Records(driver, "agents")
+        self.templates = Records(driver, "templates")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._server}>"
@@ -121,6 +125,18 @@ class AsyncClient(Desk[Awaiting]):
         bounds = Bounds(timeout, deadline, max_answer_bytes)
         self._http = httpx.AsyncClient(**how, transport=transport)
         super().__init__(Awaiting(self._http, bounds), server)
+
+    def events(
+        self, *, types: Collection[str] = (), since: str | None = None, own: bool = False
+    ) -> AsyncGenerator[Heard, None]:
+        """What happens in the tenant, or in the ``own`` workspace of a credential confined to one.
+
+        It never ends by itself. The first that comes, and the first after every interruption, is a
+        CONNECTED. Raises Refused.
+        """
+        if own:
+            return follow(self._http, "/v1/host/workspace/events", (), since)
+        return follow(self._http, "/v1/events", types, since)
 
     async def aclose(self) -> None:
         await self._http.aclose()

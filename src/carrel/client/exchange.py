@@ -26,12 +26,15 @@ def _renameat2() -> Callable[..., int] | None:
     return found  # type: ignore[no-any-return]  # a function of C has no other type
 
 
-def exchanged(one: str, other: str) -> bool:
-    """Whether they have changed places; not, where the system or the file system cannot."""
+def exchanged(one: str, other: str, within: int = _HERE) -> bool:
+    """Whether they have changed places; not, where the system or the file system cannot.
+
+    ``within`` is the descriptor of the directory that the names are of.
+    """
     rename = _renameat2()
     if rename is None:
         return False
-    if rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+    if rename(within, os.fsencode(one), within, os.fsencode(other), _EXCHANGE) == 0:
         return True
     number = ctypes.get_errno()
     if number in _CANNOT:

@@ -38,15 +38,12 @@ def pull(agent: str, dir: File, as_json: bool, stale_ok: bool, **given: Any) -> 
 
 
 async def _pull(agent: str, dir: File, stale_ok: bool, given: dict[str, Any]) -> Materialised:
-    from carrel.client import AsyncClient, Unfit  # noqa: PLC0415 - so that --help stays quick
-    from carrel.wiring.commands import Unopenable, settings_by  # noqa: PLC0415 - as above
+    from carrel.client import Unfit  # noqa: PLC0415 - so that --help stays quick
+    from carrel.faces.cli.reaching import reached  # noqa: PLC0415 - as above
 
     if File.cwd().is_relative_to(dir):  # A shell would stay in what was there before.
         raise Unfit("you are in that directory; pull into it from outside")
-    settings = settings_by(given)
-    if not settings.token:
-        raise Unopenable("a token is needed: CARREL_TOKEN, or --token")
-    async with AsyncClient(settings.url, settings.token) as desk:
+    async with reached(given) as (desk, _):
         with watching() as watch:
             return await desk.materialise(agent, dir, stale_ok=stale_ok, watch=watch)
 

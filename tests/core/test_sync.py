@@ -1,0 +1,299 @@
+"""A directory and the server come to say the same, whoever edits what, and no text is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from carrel.core.sync import Known, Step, There, clashing, copy_names, decide, is_passed_over
+
+DIGESTS = st.sampled_from(["a", "b", "c"])
+THERES = st.none() | st.builds(There, DIGESTS, st.booleans(), st.booleans())
+KNOWNS = st.none() | st.builds(
+    Known, st.none() | DIGESTS, DIGESTS, st.booleans(), st.none() | st.just("copy")
+)
+SECRET = "secret "
+
+
+def stored(text: str) -> str:
+    return text.replace(SECRET, "[redacted] ")
+
+
+class OnePath(RuleBasedStateMachine):
+    """Two people, one at each side of a path, and a sync between them that may be killed.
+
+    A text stands for its own digest. Every edit is a text that nobody has written before.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.here: str | None = None
+        self.copies: dict[str, str] = {}
+        self.known: Known | None = None
+        self.own: str | None = None
+        self.inherited: str | None = None
+        self.held = False
+        self.count = 0
+        self.history: set[str] = set()
+        """All that the server has ever had."""
+        self.typed: set[str] = set()
+        """What was written here and not taken back here."""
+        self.shown: set[str] = set()
+        """What somebody in the directory had in front of them."""
+
+    # The people.
+
+    def fresh(self, start: str = "text ") -> str:
+        self.count += 1
+        return f"{start}{self.count}"
+
+    @initialize(inherited=st.booleans())
+    def begin(self, inherited: bool) -> None:
+        if inherited:
+            self.inherit()
+
+    @rule(start=st.sampled_from(["text ", SECRET]))
+    def edit_here(self, start: str) -> None:
+        self.typed.discard(self.here or "")
+        self.here = self.fresh(start)
+        self.typed.add(self.here)
+
+    @rule()
+    def take_what_is_inherited(self) -> None:
+        if self.inherited is not None:
+            self.typed.discard(self.here or "")
+            self.here = self.inherited
+
+    @precondition(lambda self: self.here is not None)
+    @rule()
+    def delete_here(self) -> None:
+        self.typed.discard(self.here or "")
+        self.here = None
+
+    @rule()
+    def edit_there(self) -> None:
+        self.own = self.fresh()
+        self.history.add(self.own)
+
+    @precondition(lambda self: self.own is not None)
+    @rule()
+    def revert_there(self) -> None:
+        self.own = None
+
+    @rule()
+    def inherit(self) -> None:
+        self.inherited = self.fresh("inherited ")
+        self.history.add(self.inherited)
+
+    @rule()
+    def inherit_nothing(self) -> None:
+        self.inherited = None
+
+    @rule()
+    def pin_or_unpin(self) -> None:
+        self.held = not self.held
+
+    @precondition(lambda self: self.copies)
+    @rule(which=st.integers(0, 9))
+    def choose(self, which: int) -> None:
+        """A person who has read a copy takes it away."""
+        name = sorted(self.copies)[which % len(self.copies)]
+        self.typed.discard(self.copies.pop(name))
+
+    @precondition(lambda self: self.copies)
+    @rule(which=st.integers(0, 9))
+    def work_in_a_copy(self, which: int) -> None:
+        name = sorted(self.copies)[which % len(self.copies)]
+        self.typed.discard(self.copies[name])
+        self.copies[name] = self.fresh()
+        self.typed.add(self.copies[name])
+
+    # The sync.
+
+    def there(self) -> There | None:
+        shown = self.inherited if self.own is None else self.own
+        own = self.own is not None or self.held
+        return None if shown is None else There(shown, own, self.held)
+
+    def decided(self) -> Step:
+        copy = self.known.copy if self.known else None
+        return decide(self.known, self.here, self.there(), copy_there=copy in self.copies)
+
+    @rule(killed=st.booleans())
+    def sync(self, killed: bool) -> None:
+        note = self.done(self.decided())
+        if not killed:
+            self.known = note
+
+    def done(self, step: Step) -> Known | None:
+        there, was = self.there(), self.known
+        if step in {Step.NOTHING, Step.DISPUTED}:
+            return was
+        if step is Step.DISPUTE:
+            assert there is not None
+            note: Known | None = Known(None, there.digest, copy=self.kept(there.digest))
+        else:
+            note = self.carried_out(step, there)
+        old = was.copy if was and was.copy != (note.copy if note else None) else None
+        if was and old and self.copies.get(old) == was.there:
+            del self.copies[old]
+        return note
+
+    def carried_out(self, step: Step, there: There | None) -> Known | None:
+        match step:
+            case Step.UP:
+                return self.put()
+            case Step.REMOVE_THERE:
+                assert self.own in self.shown
+                self.own = None
+                return None
+            case Step.REMOVE_HERE:
+                self.here = None
+                return None
+            case Step.ASIDE:
+                assert self.here is not None
+                self.kept(self.here)
+                self.here = there.digest if there and there.own else None
+            case Step.DOWN:
+                assert there is not None
+                self.here = there.digest
+            case _:
+                assert step in {Step.AGREE, Step.FORGET}
+        if there is None or (not there.own and self.here is None) or step is Step.FORGET:
+            return None
+        return Known(self.here, there.digest, there.own)
+
+    def put(self) -> Known | None:
+        assert self.here is not None
+        if self.held:  # Never reviewed, so that nothing shows: the server says no.
+            return self.known
+        assert self.own is None or self.own in self.shown, "somebody's text was written over"
+        kept = stored(self.here)
+        self.history.add(kept)
+        self.own = None if kept == self.inherited else kept
+        return Known(self.here, kept, self.own is not None)
+
+    def kept(self, text: str) -> str:
+        name = next(each for each in (text, text + "'") if self.copies.get(each, text) == text)
+        self.copies[name] = text
+        return name
+
+    @invariant()
+    def nothing_is_lost(self) -> None:
+        self.shown |= {self.here or "", stored(self.here or ""), *self.copies.values()}
+        assert self.typed <= {self.here, *self.copies.values()} | self.history
+
+    @invariant()
+    def it_comes_to_rest(self) -> None:
+        before = dict(vars(self)), dict(self.copies), set(self.history)
+        for _ in range(2):
+            self.known = self.done(self.decided())
+        step = self.decided()
+        there = self.there()
+        if self.held and there is None:
+            assert step in {Step.UP, Step.NOTHING, Step.FORGET}
+        else:
+            assert step in {Step.NOTHING, Step.DISPUTED}
+        if step is Step.NOTHING and self.here is not None and there is not None:
+            assert stored(self.here) == there.digest
+        if step is Step.NOTHING and self.here is None:
+            assert there is None or not there.own
+        vars(self).update(before[0])
+        self.copies, self.history = before[1], before[2]
+
+
+TestOnePath = OnePath.TestCase
+TestOnePath.settings = settings(max_examples=300, stateful_step_count=30, deadline=None)
+
+
+@given(KNOWNS, st.none() | DIGESTS, THERES, st.booleans())
+def test_there_is_an_answer_to_everything(known: Any, here: Any, there: Any, copy: bool) -> None:
+    step = decide(known, here, there, copy_there=copy)
+    if step in {Step.UP, Step.REMOVE_HERE, Step.ASIDE, Step.DISPUTE, Step.DISPUTED}:
+        assert here is not None
+    if step in {Step.DOWN, Step.REMOVE_THERE, Step.DISPUTE, Step.DISPUTED}:
+        assert (there is not None and there.own) or known is not None
+    if step is Step.UP:
+        assert there is None or not there.held
+    if step is Step.REMOVE_THERE:
+        assert there == There(known.there)
+
+
+@given(KNOWNS, st.none() | DIGESTS, THERES, st.booleans())
+def test_what_is_the_same_on_both_sides_is_left_alone(
+    known: Any, here: Any, there: Any, copy: bool
+) -> None:
+    if here is not None and there is not None and here == there.digest:
+        assert decide(known, here, there, copy_there=copy) in {Step.AGREE, Step.NOTHING}
+
+
+def test_what_changed_only_on_one_side_goes_to_the_other() -> None:
+    known = Known("a", "a")
+    assert decide(known, "b", There("a")) is Step.UP
+    assert decide(known, "a", There("b")) is Step.DOWN
+    assert decide(known, None, There("a")) is Step.REMOVE_THERE
+    assert decide(known, "a", None) is Step.REMOVE_HERE
+    assert decide(None, "a", None) is Step.UP
+    assert decide(None, None, There("a")) is Step.DOWN
+    assert decide(known, "b", There("c")) is Step.DISPUTE
+
+
+def test_a_change_beats_a_removal() -> None:
+    known = Known("a", "a")
+    assert decide(known, "b", None) is Step.UP
+    assert decide(known, "b", There("x", own=False)) is Step.UP
+    assert decide(known, None, There("b")) is Step.DOWN
+
+
+def test_what_is_inherited_is_not_brought_and_what_was_reverted_is_taken_away() -> None:
+    assert decide(None, None, There("x", own=False)) is Step.NOTHING
+    assert decide(Known("a", "a"), "a", There("x", own=False)) is Step.REMOVE_HERE
+    assert decide(None, "x", There("x", own=False)) is Step.AGREE
+    assert decide(Known("x", "x", own=False), "x", There("y", own=False)) is Step.DOWN
+
+
+def test_held_files_come_down_and_an_edit_of_them_is_set_aside() -> None:
+    pinned = There("p", held=True)
+    assert decide(None, None, pinned) is Step.DOWN
+    assert decide(Known("p", "p"), None, pinned) is Step.DOWN
+    assert decide(Known("p", "p"), "mine", pinned) is Step.ASIDE
+    assert decide(None, "mine", pinned) is Step.ASIDE
+    assert decide(Known("o", "o"), "o", pinned) is Step.DOWN
+
+
+def test_a_text_whose_secret_the_server_took_out_stays_here_and_is_never_written_over() -> None:
+    known = Known("with", "without")
+    assert decide(known, "with", There("without")) is Step.NOTHING
+    assert decide(known, "with", There("edited")) is Step.DISPUTE
+    assert decide(known, "with", None) is Step.ASIDE
+
+
+def test_a_person_chooses_by_taking_the_copy_away() -> None:
+    waiting = Known(None, "theirs", copy="copy")
+    assert decide(waiting, "mine", There("theirs"), copy_there=True) is Step.DISPUTED
+    assert decide(waiting, "mine", There("theirs")) is Step.UP
+    assert decide(waiting, "theirs", There("theirs")) is Step.AGREE
+    assert decide(waiting, None, There("theirs"), copy_there=True) is Step.DOWN
+    assert decide(waiting, None, There("theirs")) is Step.REMOVE_THERE
+    assert decide(waiting, "mine", There("newer"), copy_there=True) is Step.DISPUTE
+    assert decide(waiting, "mine", There("newer")) is Step.DISPUTE
+
+
+def test_what_is_hidden_or_in_the_making_is_passed_over() -> None:
+    digest = "0123456789abcdef" * 4
+    for path in (".git/config", "a/.x.md", "a.md~", ".a.md.swp", "4913", "#a.md#", "a.tmp", "~$a"):
+        assert is_passed_over(path), path
+    for path in ("a.md", "notes/a.md", "a.conflict.md", "conflict-12345678", "a#b"):
+        assert not is_passed_over(path), path
+    for path in ("a.md", "notes/b", "a.b/c.d.e", "conflict", ".x"):
+        assert all(map(is_passed_over, copy_names(path, digest))), path
+    assert next(iter(copy_names("a/b.md", digest))) == "a/b.conflict-01234567.md"
+
+
+def test_of_paths_that_some_disks_take_for_one_the_known_one_goes_first() -> None:
+    assert clashing(["a.md", "A.md", "b.md"], ()) == {"a.md": "A.md"}
+    assert clashing(["a.md", "A.md"], {"a.md"}) == {"A.md": "a.md"}
+    assert clashing(["ﬁ", "fi", "x/FI"], ()) == {"ﬁ": "fi"}
