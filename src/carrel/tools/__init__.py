@@ -4,8 +4,28 @@ from __future__ import annotations
 
 from typing import Final
 
-from carrel.tools import what_do_i_know
+from carrel.tools import (
+    forget,
+    memory_checkpoint,
+    memory_history,
+    my_stats,
+    recall,
+    remember,
+    session_logs,
+    what_do_i_know,
+    who_am_i,
+)
 from carrel.tools.tool import Tool
 
-ALL: Final[tuple[Tool, ...]] = (what_do_i_know.TOOL,)
+ALL: Final[tuple[Tool, ...]] = (
+    forget.TOOL,
+    memory_checkpoint.TOOL,
+    memory_history.TOOL,
+    my_stats.TOOL,
+    recall.TOOL,
+    remember.TOOL,
+    session_logs.TOOL,
+    what_do_i_know.TOOL,
+    who_am_i.TOOL,
+)
 """In order of name."""

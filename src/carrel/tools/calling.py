@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from carrel.actions import agents, runs, stacks
+from carrel.actions import agents, runs, sessions, stacks
 from carrel.core.access import Actor, Permission
 from carrel.core.config import Config, allows
 from carrel.core.errors import Missing, Refusal
@@ -37,19 +37,16 @@ async def seat(
     """
     stack = await stacks.agent(world, actor, agent)
     record = await agents.get(world, actor, stack[0].name)
-    modes = [_mode(scope)]
+    modes = [sessions.mode_of(scope)]
     frozen = await runs.get(world, actor, run) if run is not None else None
     if frozen is not None:
         if frozen.scope != stack[0]:
             raise Missing(f"there is no run {run} of this agent")
         modes.append(frozen.mode)
+    if session is not None:
+        modes.append((await sessions.get(world, actor, record.id, session)).mode)
     mode = Mode.SHARED if Mode.SHARED in modes else Mode.MAIN
     return Sitting(world, actor, record, stack, mode, session, frozen)
-
-
-def _mode(scope: str | None) -> Mode:
-    """Whatever is not known to be private is not."""
-    return Mode.MAIN if scope in {None, Mode.MAIN} else Mode.SHARED
 
 
 async def call(sitting: Sitting, name: str, arguments: Mapping[str, Any]) -> Reply:

@@ -14,7 +14,7 @@ For example::
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Set
 from typing import Any, TypeVar
 
 import msgspec
@@ -69,6 +69,12 @@ class Sitting(Struct, frozen=True):
             return (await self._content(path)).decode()
         except (Missing, UnicodeDecodeError):
             return None
+
+    async def paths(self) -> Set[Path]:
+        """Of all files that the agent has."""
+        if self.run is not None:
+            return set((await runs.manifest(self.world, self.run)).files)
+        return set((await files.listing(self.world, self.stack)).files)
 
     async def _content(self, path: Path) -> bytes:
         if self.run is not None:
