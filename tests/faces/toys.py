@@ -12,6 +12,7 @@ import httpx
 import msgspec
 
 from carrel.adapters.clock import SystemClock
+from carrel.adapters.estimate import EstimateTokens
 from carrel.adapters.memory import MemoryStore
 from carrel.adapters.vault import SealingVault
 from carrel.core import edit
@@ -252,6 +253,7 @@ def memory_world(clock: SystemClock | None = None) -> World:
         vault=SealingVault(bytes(32)),
         post=cast(Any, None),
         clock=clock or SystemClock(),
+        tokens=EstimateTokens(),
     )
 
 

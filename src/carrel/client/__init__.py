@@ -28,7 +28,7 @@ from carrel.client.errors import (
 )
 from carrel.client.files import Workspace
 from carrel.client.materialising import Materialised
-from carrel.client.prompts import Prompt, PromptBlock
+from carrel.client.prompts import Prompt, PromptBlock, PromptFlaw
 from carrel.client.rows import File, FileRow
 from carrel.client.runs import Frozen, Run
 
@@ -51,6 +51,7 @@ __all__ = [
     "Occupied",
     "Prompt",
     "PromptBlock",
+    "PromptFlaw",
     "Refused",
     "Run",
     "Stale",

@@ -9,9 +9,10 @@ from typing import Any, Final, Self
 
 import httpx
 
+from carrel.client.asking import at, fetched
 from carrel.client.directory import Watch
-from carrel.client.driving import Awaiting, Blocking, Driver, Noun, Steps, operation
-from carrel.client.errors import Malformed
+from carrel.client.driving import Awaiting, Blocking, Driver, Noun, Send, Steps, operation
+from carrel.client.errors import Garbled, Malformed
 from carrel.client.files import Workspace
 from carrel.client.materialising import Materialised, Wish, materialise
 from carrel.client.runs import Run, found, started
@@ -35,6 +36,22 @@ class Desk(Noun[Driver]):
     def agent(self, name: str) -> Workspace[Driver]:
         """An agent's workspace, by id or slug. Nothing is asked for yet."""
         return Workspace(self._driver, self._server, name)
+
+    @operation
+    def agents(self) -> Steps[tuple[str, ...]]:
+        """The slugs of all agents, in order."""
+        slugs: list[str] = []
+        query: dict[str, str] = {"limit": "500"}
+        while True:
+            page = yield from fetched(Send("GET", at("agents"), query))
+            try:
+                slugs += [row["slug"] for row in page["items"]]
+                more = page["next"]
+            except (KeyError, TypeError):
+                raise Garbled("the answer is no page of agents") from None
+            if not more:
+                return tuple(sorted(slugs))
+            query["cursor"] = more
 
     @operation
     def materialise(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.faces.cli.terminal import answer, run, server_options, watching
+from carrel.faces.cli.terminal import answer, run, server, server_options, watching
 
 if TYPE_CHECKING:
     from carrel.client import Materialised
@@ -38,15 +38,11 @@ def pull(agent: str, dir: File, as_json: bool, stale_ok: bool, **given: Any) -> 
 
 
 async def _pull(agent: str, dir: File, stale_ok: bool, given: dict[str, Any]) -> Materialised:
-    from carrel.client import AsyncClient, Unfit  # noqa: PLC0415 - so that --help stays quick
-    from carrel.wiring.commands import Unopenable, settings_by  # noqa: PLC0415 - as above
+    from carrel.client import Unfit  # noqa: PLC0415 - so that --help stays quick
 
     if File.cwd().is_relative_to(dir):  # A shell would stay in what was there before.
         raise Unfit("you are in that directory; pull into it from outside")
-    settings = settings_by(given)
-    if not settings.token:
-        raise Unopenable("a token is needed: CARREL_TOKEN, or --token")
-    async with AsyncClient(settings.url, settings.token) as desk:
+    async with server(given) as desk:
         with watching() as watch:
             return await desk.materialise(agent, dir, stale_ok=stale_ok, watch=watch)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from carrel.client import AsyncClient
 
 Watch = Callable[[str, int, int], None]
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -31,11 +34,25 @@ def server_options(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")(command)
 
 
+@asynccontextmanager
+async def server(given: dict[str, Any]) -> AsyncIterator[AsyncClient]:
+    """The server that settings name, or what is given in their place. Raises Unopenable."""
+    from carrel.client import AsyncClient  # noqa: PLC0415 - so that --help stays quick
+    from carrel.wiring.commands import Unopenable, settings_by  # noqa: PLC0415 - as above
+
+    settings = settings_by(given)
+    if not settings.token:
+        raise Unopenable("a token is needed: CARREL_TOKEN, or --token")
+    async with AsyncClient(settings.url, settings.token) as desk:
+        yield desk
+
+
 def run(
     work: Callable[[], Coroutine[Any, Any, Result]],
     *,
     as_json: bool,
     expects: tuple[type[Exception], ...] = (),
+    failed: int = FAILED,
 ) -> Result:
     """Do it; what is refused or damaged is said in a line, and not in a traceback."""
     import asyncio  # noqa: PLC0415 - so that --help stays quick
@@ -50,8 +67,9 @@ def run(
     except foreseen as problem:
         if as_json:
             answer({"ok": False, "problem": str(problem)})
-            sys.exit(FAILED)
-        raise click.ClickException(str(problem)) from problem
+            sys.exit(failed)
+        click.ClickException(str(problem)).show()
+        sys.exit(failed)
 
 
 def answer(result: Any) -> None:
