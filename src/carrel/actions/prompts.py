@@ -13,7 +13,7 @@ from carrel.actions import files, runs, stacks
 from carrel.actions.contents import contents_of
 from carrel.actions.lineages import Lineage, lineage_of
 from carrel.core.access import Actor
-from carrel.core.compose import File
+from carrel.core.compose import File, revisions_etag
 from carrel.core.names import Path
 from carrel.core.prompt import Block, Document, Kept, Prompt, Wish, assembled, wanted
 from carrel.core.run import Mode, Run
@@ -73,8 +73,8 @@ async def asked(world: World, actor: Actor, name: str, mode: Mode) -> Asked:
     lineage = await lineage_of(world, actor.tenant, stack[0].name)
     wish = runs.wish_now(world, lineage, mode)
     today = wish.day.isoformat() if mode is Mode.MAIN else ""
-    agent = str(lineage.agent.revision)
-    key = await files.etag(world, stack, "prompt", mode, today, agent, world.tokens.name)
+    seen = (lineage.key, str(lineage.agent.revision), world.tokens.name)
+    key = revisions_etag(stack, await world.trees.revisions(stack), "prompt", mode, today, *seen)
     return Asked(key, lineage, wish)
 
 
