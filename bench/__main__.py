@@ -14,7 +14,7 @@ from pathlib import Path as File
 from rich.console import Console
 from rich.progress import Progress
 
-from bench import cases, crowd, overlay
+from bench import cases, crowd, overlay, prompt
 from bench.postgres import database
 from bench.server import running
 from bench.table import Book
@@ -31,6 +31,7 @@ def main(wanted: list[str]) -> int:
     parts = {
         **{"serve": serve, "store": store, "postgres": postgres, "runs": runs},
         **{"overlay": cold_starts, "accept": accepts, "agents": agents, "scale": scale},
+        **{"prompt": prompts},
     }
     with Progress(console=console) as progress, tempfile.TemporaryDirectory(dir=_disk()) as folder:
         for name in wanted or parts:
@@ -117,6 +118,18 @@ def cold_starts(book: Book, folder: File, progress: Progress) -> None:
             overlay.round(book, server, slugs, number)
             progress.advance(task)
     overlay.rows(book)
+
+
+def prompts(book: Book, folder: File, progress: Progress) -> None:
+    folder.mkdir(parents=True)
+    task = progress.add_task("agents with full prompts", total=prompt.AGENTS)
+    slugs = asyncio.run(prompt.prepare(folder, partial(progress.advance, task)))
+    task = progress.add_task("prompts", total=ROUNDS)
+    with running(str(folder), cpus="0") as server:
+        for _ in range(ROUNDS):
+            prompt.round(book, server, folder, slugs)
+            progress.advance(task)
+    prompt.rows(book)
 
 
 def accepts(book: Book, folder: File, progress: Progress) -> None:

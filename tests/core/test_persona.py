@@ -110,6 +110,10 @@ def test_a_value_begins_no_further_field() -> None:
     assert line == "name=Kate, vibe=calm, name: Mallory, NAME: x, name: y"
 
 
+def test_what_cannot_be_seen_hides_no_field() -> None:
+    assert persona_of("- Vibe: a, na\u200d\ufe0fme=b").line == "vibe=a, name: b"
+
+
 @pytest.mark.parametrize("gap", "\t\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 def test_a_value_stays_on_its_line(gap: str) -> None:
     line = persona_of(f"- Vibe: calm{gap}# MEMORY").line

@@ -194,9 +194,9 @@ async def test_the_log_of_an_ended_run_is_streamed_to_its_end(ada: httpx.AsyncCl
 
 
 async def test_children_and_replays_over_the_wire(ada: httpx.AsyncClient) -> None:
-    await put(ada, "a.md", "old")
+    await put(ada, "AGENTS.md", "old")
     parent = await start(ada, workflowId="w", scope="shared")
-    await put(ada, "a.md", "new")
+    await put(ada, "AGENTS.md", "new")
     child = await start(ada, parentRunId=parent)
     sharing = await start(ada, parentRunId=parent, shareSnapshot=True)
     replay = await start(ada, replayOf=parent)
@@ -208,7 +208,7 @@ async def test_children_and_replays_over_the_wire(ada: httpx.AsyncClient) -> Non
     assert versions == {child: 2, sharing: 1, replay: 1}
     assert (await shown(ada, child))["parentRunId"] == parent
     assert (await shown(ada, replay))["replayOf"] == parent
-    assert (await shown(ada, replay, "/files/a.md"))["content"] == "old"
+    assert (await shown(ada, replay, "/files/AGENTS.md"))["content"] == "old"
 
 
 async def test_a_run_that_was_let_go_is_still_known_but_has_no_files(

@@ -13,7 +13,7 @@ from carrel.actions import files, runs, stacks
 from carrel.actions.contents import contents_of
 from carrel.actions.lineages import Lineage, lineage_of
 from carrel.core.access import Actor
-from carrel.core.compose import File
+from carrel.core.compose import File, revisions_etag
 from carrel.core.names import Path
 from carrel.core.prompt import Block, Document, Kept, Prompt, Wish, assembled, wanted
 from carrel.core.run import Mode, Run
@@ -73,8 +73,8 @@ async def asked(world: World, actor: Actor, name: str, mode: Mode) -> Asked:
     lineage = await lineage_of(world, actor.tenant, stack[0].name)
     wish = runs.wish_now(world, lineage, mode)
     today = wish.day.isoformat() if mode is Mode.MAIN else ""
-    agent = str(lineage.agent.revision)
-    key = await files.etag(world, stack, "prompt", mode, today, agent, world.tokens.name)
+    seen = (lineage.key, str(lineage.agent.revision), world.tokens.name)
+    key = revisions_etag(stack, await world.trees.revisions(stack), "prompt", mode, today, *seen)
     return Asked(key, lineage, wish)
 
 
@@ -102,16 +102,20 @@ async def of_run(world: World, run: Run) -> Shown:
 
 async def _assembled(world: World, found: Mapping[Path, File], wish: Wish) -> Prompt:
     blobs = await contents_of(world, [file.blob for file in found.values()])
-    return assembled(
-        {path: _document(file, blobs[file.blob.digest]) for path, file in found.items()}, wish
-    )
+    documents: dict[Path, Document] = {}
+    for path, file in found.items():
+        stored = blobs[file.blob.digest]
+        if isinstance(stored, Corrupt):
+            documents[path] = document(file, None, str(stored))
+        else:
+            documents[path] = document(file, stored)
+    return assembled(documents, wish)
 
 
-def _document(file: File, stored: bytes | Corrupt) -> Document:
-    source, version = file.origin or file.source.kind, file.head.version
-    if isinstance(stored, Corrupt):
-        return Document(None, source, version, str(stored))
-    return Document(files.served(file, stored), source, version)
+def document(file: File, stored: bytes | None, problem: str = "") -> Document:
+    """A file as a prompt takes it: as it is served, or why it cannot be."""
+    content = None if stored is None else files.served(file, stored)
+    return Document(content, file.origin or file.source.kind, file.head.version, problem)
 
 
 async def _counted(world: World, prompt: Prompt) -> Shown:

@@ -21,8 +21,14 @@ def zone(name: str) -> tzinfo:
 
 def day(at: Moment, timezone: str | None) -> date:
     """The day that it is there at this moment; in UTC where no place is named, or none known."""
+    return _day_at(at // 60_000, timezone)
+
+
+@lru_cache(maxsize=1024)
+def _day_at(minute: int, timezone: str | None) -> date:
+    """Days begin with a minute: of the places of today none is seconds apart from another."""
     try:
         there = zone(timezone) if timezone else UTC
     except Malformed:
         there = UTC
-    return datetime.fromtimestamp(at / 1000, there).date()
+    return datetime.fromtimestamp(minute * 60, there).date()

@@ -31,7 +31,7 @@ from carrel.client.errors import (
 from carrel.client.events import CONNECTED, Heard
 from carrel.client.files import Workspace
 from carrel.client.materialising import Materialised
-from carrel.client.prompts import Prompt, PromptBlock
+from carrel.client.prompts import Prompt, PromptBlock, PromptFlaw
 from carrel.client.records import Records
 from carrel.client.rows import File, FileRow
 from carrel.client.runs import Frozen, Run
@@ -59,6 +59,7 @@ __all__ = [
     "Oversized",
     "Prompt",
     "PromptBlock",
+    "PromptFlaw",
     "Records",
     "Refused",
     "Run",

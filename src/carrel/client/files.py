@@ -11,7 +11,7 @@ from carrel.client.directory import Watch
 from carrel.client.driving import Driver, Noun, Send, Steps, operation
 from carrel.client.errors import Incomplete, Malformed
 from carrel.client.materialising import Materialised, Wish, materialise
-from carrel.client.prompts import Prompt, asked_at
+from carrel.client.prompts import Prompt, PromptFlaw, asked_at, flaws_of
 from carrel.client.rows import File, FileRow, rows_of, whole_file
 from carrel.client.runs import Run, started
 
@@ -130,6 +130,13 @@ class Workspace(Noun[Driver]):
     def prompt(self, mode: str = "main") -> Steps[Prompt]:
         """The system prompt that the agent would be given now; ``shared`` where others listen."""
         return (yield from asked_at(at("agents", self._agent, "prompt"), {"scope": mode}))
+
+    @operation
+    def lint(self) -> Steps[tuple[PromptFlaw, ...]]:
+        """What is wrong with the agent's prompt and its files."""
+        return flaws_of(
+            (yield from fetched(Send("GET", at("agents", self._agent, "prompt", "lint"))))
+        )
 
     @operation
     def materialise(

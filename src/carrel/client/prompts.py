@@ -37,6 +37,15 @@ class Prompt:
     etag: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptFlaw:
+    """Something that is wrong with a prompt or with a file that it is made of."""
+
+    fault: str
+    path: str
+    text: str
+
+
 def asked_at(path: str, query: Mapping[str, str] | None = None) -> Steps[Prompt]:
     return prompt_of((yield from fetched(Send("GET", path, query or {}))))
 
@@ -50,3 +59,12 @@ def prompt_of(told: Any) -> Prompt:
         return Prompt(**facts, blocks=blocks)
     except (KeyError, TypeError, AttributeError):
         raise Garbled("the answer is no prompt") from None
+
+
+def flaws_of(told: Any) -> tuple[PromptFlaw, ...]:
+    """Raises Garbled."""
+    try:
+        known = PromptFlaw.__slots__
+        return tuple(PromptFlaw(**{name: row[name] for name in known}) for row in told["flaws"])
+    except (KeyError, TypeError):
+        raise Garbled("the answer is no list of flaws") from None

@@ -23,6 +23,22 @@ class Records(Noun[Driver]):
         return _facts((yield from fetched(Send("GET", at(self._kind, name)))))
 
     @operation
+    def slugs(self) -> Steps[tuple[str, ...]]:
+        """Of all of them, in order."""
+        found: list[str] = []
+        query: dict[str, str] = {"limit": "500"}
+        while True:
+            page = yield from fetched(Send("GET", at(self._kind), query))
+            try:
+                found += [row["slug"] for row in page["items"]]
+                more = page["next"]
+            except (KeyError, TypeError):
+                raise Garbled("the answer is no page of these") from None
+            if not more:
+                return tuple(sorted(found))
+            query["cursor"] = more
+
+    @operation
     def create(self, facts: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
         """Raises Taken where another has the slug."""
         return _facts(decoded((yield from written(Send("POST", at(self._kind), body=facts)))))

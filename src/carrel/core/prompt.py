@@ -33,6 +33,14 @@ _RECENT: Final = "RECENT NOTES"
 TRUNCATED: Final = "\n\n[truncated]"
 _GAP: Final = "\n\n"
 
+ABSENT: Final = "there is no such file"
+EMPTY: Final = "it is empty"
+NOT_TEXT: Final = "it is not text"
+UNSAID: Final = "it says nothing of name, emoji, vibe or creature"
+PRIVATE: Final = "it is private, and others are listening"
+ABOVE: Final = "it stands above already"
+TWICE: Final = "it is named twice"
+
 _OURS: Final = "prompt:"
 _DAY, _LIMITS, _DOC = f"{_OURS}day", f"{_OURS}limits", f"{_OURS}doc:"
 """Under which names a run keeps what its prompt depends on."""
@@ -160,7 +168,7 @@ def _slot(path: Path) -> _Slot:
 
 def _private(slot: _Slot) -> _Slot:
     """Neither read nor told of, so that nothing of it can be told."""
-    return _Slot(slot.name, None, "", slot.shown, "it is private, and others are listening")
+    return _Slot(slot.name, None, "", slot.shown, PRIVATE)
 
 
 def _notes(wish: Wish) -> Iterator[_Slot]:
@@ -187,8 +195,8 @@ def _extras(wish: Wish, loaded: set[Path | None]) -> Iterator[_Slot]:
         except Malformed as problem:
             yield _Slot(name, None, "", text, str(problem))
             continue
-        reason = "it stands above already" if path in loaded else ""
-        reason = "it is named twice" if path in named else reason
+        reason = ABOVE if path in loaded else ""
+        reason = TWICE if path in named else reason
         named.add(path)
         yield _Slot(name, path, f"# {_rules(path.text)}\n", path.text, reason)
 
@@ -207,7 +215,7 @@ class _Desk:
             return Block(slot.name, slot.shown, Kept.LEFT_OUT, reason=slot.reason)
         found = files.get(slot.path)
         if found is None:
-            reason = "there is no such file"
+            reason = ABSENT
             return Block(slot.name, slot.shown, Kept.LEFT_OUT, reason=reason)
         body, reason = _body(slot.path, found)
         kept, text = Kept.LEFT_OUT, ""
@@ -251,15 +259,15 @@ def _body(path: Path, found: Document) -> tuple[str, str]:
     text, reason = "", found.problem or "it could not be had"
     if found.content is not None:
         try:
-            text, reason = found.content.decode().removeprefix(MARK).strip(), "it is empty"
+            text, reason = found.content.decode().removeprefix(MARK).strip(), EMPTY
         except UnicodeDecodeError:
-            reason = "it is not text"
-    if not text and path in POLICY and reason != "it is empty":
+            reason = NOT_TEXT
+    if not text and path in POLICY and reason != EMPTY:
         raise Taken(
             f"{path} cannot be had, and there is no prompt without it: {reason}", path=path.text
         )
     if text and path == _IDENTITY:
-        text, reason = persona_of(text).line, "it says nothing of name, emoji, vibe or creature"
+        text, reason = persona_of(text).line, UNSAID
     return text, "" if text else reason
 
 

@@ -103,27 +103,27 @@ async def test_tenants_are_apart(desk: Carrel) -> None:
 
 async def test_a_run_reads_what_was_there_when_it_began(desk: Carrel) -> None:
     ws = desk.workspace()
-    await ws.put("a.md", "old")
+    await ws.put("AGENTS.md", "old")
     run = await ws.start_run("nightly", mode="shared")
-    await ws.put("a.md", "new", run=run.id)
-    await ws.put("b.md", "b")
-    assert (await run.workspace.get("a.md")).content == "old"
+    await ws.put("AGENTS.md", "new", run=run.id)
+    await ws.put("SOUL.md", "b")
+    assert (await run.workspace.get("AGENTS.md")).content == "old"
     assert [(each.path, each.kind, each.before, each.after) for each in await run.diff()] == [
-        ("a.md", "changed", 1, 2),
-        ("b.md", "added", None, 1),
+        ("AGENTS.md", "changed", 1, 2),
+        ("SOUL.md", "added", None, 1),
     ]
-    assert "+new" in await run.diff_of("a.md")
+    assert "+new" in await run.diff_of("AGENTS.md")
     child = await run.start_child(share_snapshot=True)
     assert (child.parent, child.mode) == (run.id, "shared")
-    assert (await child.workspace.get("a.md")).content == "old"
+    assert (await child.workspace.get("AGENTS.md")).content == "old"
     await run.finish("failed")
     assert (run.status, run.ended_at is not None) == ("failed", True)
     twin = await run.replay()
-    assert (await twin.workspace.get("a.md")).content == "old"
+    assert (await twin.workspace.get("AGENTS.md")).content == "old"
     assert twin.replay_of == run.id
     await run.release()
     with pytest.raises(carrel.Missing):
-        await run.workspace.get("a.md")
+        await run.workspace.get("AGENTS.md")
     assert (await (await desk.run(run.id)).refresh()).kept is False
     with pytest.raises(carrel.Taken):
         await run.finish("completed")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    pass
 
 Watch = Callable[[str, int, int], None]
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -46,6 +49,7 @@ def run(
     *,
     as_json: bool,
     expects: tuple[type[Exception], ...] = (),
+    failed: int = FAILED,
 ) -> Result:
     """Do it; what is refused or damaged is said in a line, and not in a traceback."""
     import asyncio  # noqa: PLC0415 - so that --help stays quick
@@ -60,8 +64,9 @@ def run(
     except foreseen as problem:
         if as_json:
             answer({"ok": False, "problem": str(problem)})
-            sys.exit(FAILED)
-        raise click.ClickException(str(problem)) from problem
+            sys.exit(failed)
+        click.ClickException(str(problem)).show()
+        sys.exit(failed)
 
 
 def answer(result: Any) -> None:

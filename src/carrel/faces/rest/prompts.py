@@ -6,10 +6,11 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
-from carrel.actions import prompts, runs
+from carrel.actions import lints, prompts, runs
 from carrel.actions.prompts import Shown
 from carrel.core.access import Permission
 from carrel.core.errors import Missing, Taken
+from carrel.core.lint import Fault
 from carrel.core.prompt import Kept
 from carrel.faces.rest.answer import Answer
 from carrel.faces.rest.encoded import ENCODED
@@ -133,6 +134,34 @@ async def of_run(call: Call) -> Answer:
     return _answer(call, await ENCODED.made(key, make))
 
 
+class PromptFlaw(Sent, frozen=True):
+    fault: Fault
+    path: str
+    text: str
+    """By file and line, never by content."""
+
+
+class PromptFlaws(Sent, frozen=True):
+    ok: bool
+    flaws: list[PromptFlaw]
+
+
+@endpoint(
+    "GET",
+    "/v1/agents/{id}/prompt/lint",
+    permission=Permission.WORKSPACE_READ,
+    answers={200: PromptFlaws},
+    refuses=(Missing,),
+    id="agents_prompt_lint",
+    tag=_TAG,
+)
+async def lint(call: Call) -> Answer:
+    """Say what is wrong with an agent's prompt: what is cut, dead, secret or unstable."""
+    found = await lints.of_agent(call.world, call.actor, call.params["id"])
+    told = [PromptFlaw(fault=each.fault, path=each.path, text=each.text) for each in found]
+    return Answer.json(PromptFlaws(ok=not told, flaws=told))
+
+
 def _told(shown: Shown) -> PromptShown:
     kind = PromptShown if shown.lasts else _Passing
     return kind(
@@ -150,4 +179,4 @@ def _answer(call: Asked, body: bytes) -> Answer:
     return unchanged(etag) if matches(call, etag) else file_answer(body, etag)
 
 
-ENDPOINTS: Final = (of_agent, of_run)
+ENDPOINTS: Final = (of_agent, lint, of_run)

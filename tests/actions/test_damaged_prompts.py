@@ -1,0 +1,44 @@
+"""A prompt of which some bytes cannot be had: without policy there is none, all else is told."""
+
+from __future__ import annotations
+
+import pytest
+from tests.actions.cast import founded
+from tests.actions.office import Office
+from tests.worlds import world_of
+
+from carrel.actions import lints, prompts
+from carrel.adapters.memory import MemoryStore
+from carrel.core.errors import Taken
+from carrel.core.names import digest
+
+pytestmark = pytest.mark.anyio
+SOUL, RULES = b"{{AGENT_NAME}} is brisk", b"be good"
+
+
+async def test_damaged_bytes_are_told_and_of_policy_refused() -> None:
+    store = MemoryStore()
+    world = world_of(store)
+    _, owner = await founded(world)
+    await Office(world, owner).open()
+    whole = await prompts.of_agent(world, owner, "marco")
+
+    store.state.contents[digest(SOUL)] = b"other"
+    shown = await prompts.of_agent(world, owner, "marco")
+    [soul] = [block for block in shown.blocks if block.path == "SOUL.md"]
+    assert (soul.kept, soul.version, soul.chars) == ("left out", 1, 0)
+    assert soul.reason
+    assert not shown.lasts
+    assert "# SOUL" not in shown.text
+    assert "# GUARDRAILS\nbe good" in shown.text
+    told = [(flaw.fault, flaw.path) for flaw in await lints.of_agent(world, owner, "marco")]
+    assert ("unreadable", "SOUL.md") in told
+
+    store.state.contents[digest(RULES)] = b"be goof"
+    with pytest.raises(Taken, match=r"GUARDRAILS\.md cannot be had"):
+        await prompts.of_agent(world, owner, "marco")
+    told = [(flaw.fault, flaw.path) for flaw in await lints.of_agent(world, owner, "marco")]
+    assert ("refused", "GUARDRAILS.md") in told
+
+    store.state.contents |= {digest(SOUL): SOUL, digest(RULES): RULES}
+    assert await prompts.of_agent(world, owner, "marco") == whole
