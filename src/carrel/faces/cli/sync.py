@@ -62,6 +62,7 @@ class Teller:
     def __init__(self, dir: File, *, as_json: bool, once: bool) -> None:
         self._dir, self._json, self._once = dir, as_json, once
         self._said: set[str] = set()
+        self._first = True
         self.ok = True
 
     def left_over(self, names: list[str]) -> None:
@@ -72,7 +73,9 @@ class Teller:
         if isinstance(outcome, str):
             click.echo(outcome, err=True)
             return
-        self.ok = outcome.ok
+        if not self._once and self._first:
+            click.echo(f"{self._dir}: watching both sides; Ctrl-C ends it", err=True)
+        self.ok, self._first = outcome.ok, False
         lines = _wrong(outcome)
         news = [line for line in lines if line not in self._said]
         self._said = set(lines)
