@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 @server_options
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 def apply(file: File, as_json: bool, dry_run: bool, **given: Any) -> None:
-    """Make agents as a file says, and leave those alone that are so already.
+    """Make agents what a file says.
 
     FILE is an agents.yaml: a list of agents, each with an id (its slug) and what is said of it;
-    what is not said stays as it is. Where a workspace names a directory that exists, its files
-    become the agent's own the first time; carrel sync keeps them the same from then on. Exit code
-    0: all is as the file says; 1: something could not be done; all else was.
+    what is not said stays, and what is so already is left alone. Where a workspace names a
+    directory that exists, its files become the agent's own the first time; carrel sync keeps them
+    the same from then on. Exit code 0: all is as the file says; 1: something could not be done; all
+    else was.
     """
     from carrel.client import CarrelError  # noqa: PLC0415 - so that --help stays quick
     from carrel.faces.cli.applying.plain import Wrong  # noqa: PLC0415 - as above
