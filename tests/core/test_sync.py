@@ -177,7 +177,9 @@ class OnePath(RuleBasedStateMachine):
         return Known(self.here, kept, self.own is not None)
 
     def kept(self, text: str) -> str:
-        name = next(each for each in (text, text + "'") if self.copies.get(each, text) == text)
+        name = text
+        while self.copies.get(name, text) != text:  # Somebody has worked in that one.
+            name += "'"
         self.copies[name] = text
         return name
 

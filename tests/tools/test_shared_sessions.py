@@ -146,7 +146,7 @@ words = st.text(st.sampled_from("azniber *%_'\"\\"), max_size=8)
         st.sampled_from(["section", "query", "id", "session_id", "note", "limit", "action"])
     ),
 )
-async def test_no_arguments_get_anything_private_told(  # noqa: PLR0913 - what hypothesis draws
+async def test_no_arguments_get_anything_private_told(  # noqa: PLR0913, PLR0917 - what hypothesis draws
     scene: Scene,
     tool: Any,
     where: int,

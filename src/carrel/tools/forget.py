@@ -15,9 +15,7 @@ from carrel.tools.tool import Asked, Sitting, Tool
 class Arguments(Asked, frozen=True):
     id: Annotated[
         str,
-        Meta(
-            min_length=1, max_length=128, description="Of the memory, as recall or remember told."
-        ),
+        Meta(min_length=1, max_length=128, description="Of the memory, as it was told before."),
     ]
 
 

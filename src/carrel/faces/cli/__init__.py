@@ -10,7 +10,7 @@ import click
 from carrel.core.version import VERSION
 
 _STORE: Final = ("doctor", "backup", "restore", "export", "gc", "defaults", "git")
-COMMANDS: Final = ("serve", "pull", "sync", "prompt", "lint", *_STORE, "version")
+COMMANDS: Final = ("serve", "pull", "prompt", "lint", "apply", "sync", *_STORE, "version")
 """Each is a module here with a click command of its name. None may import much at its top."""
 
 

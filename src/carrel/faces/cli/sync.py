@@ -62,6 +62,7 @@ class Teller:
     def __init__(self, dir: File, *, as_json: bool, once: bool) -> None:
         self._dir, self._json, self._once = dir, as_json, once
         self._said: set[str] = set()
+        self._first = True
         self.ok = True
 
     def left_over(self, names: list[str]) -> None:
@@ -72,15 +73,18 @@ class Teller:
         if isinstance(outcome, str):
             click.echo(outcome, err=True)
             return
-        self.ok = outcome.ok
         lines = _wrong(outcome)
         news = [line for line in lines if line not in self._said]
-        self._said = set(lines)
         done = any(getattr(outcome, name) for name in _SAYS)
-        if self._json:
-            if self._once or done or news:
-                self._answer(outcome)
-            return
+        if not self._json:
+            self._say(outcome, news, done)
+        elif self._once or done or news:
+            self._answer(outcome)
+        if self._first and not self._once:
+            click.echo(f"{self._dir}: watching both sides; Ctrl-C ends it", err=True)
+        self.ok, self._first, self._said = outcome.ok, False, set(lines)
+
+    def _say(self, outcome: Outcome, news: list[str], done: bool) -> None:
         for name, word in _SAYS.items():
             for path in getattr(outcome, name):
                 click.echo(f"{word} {path}")

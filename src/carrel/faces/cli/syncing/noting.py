@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 import msgspec
@@ -9,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.client.errors import Unfit
+from carrel.client.reading import read_regular
 from carrel.core.sync import Known
 from carrel.faces.cli.syncing.folder import STATE, Folder
 
@@ -35,15 +37,23 @@ class Note(Struct, kw_only=True):
 
 def noted(folder: Folder) -> Note | None:
     """Raises Unfit for what is none of ours."""
-    text = folder.read(STATE)
+    return _parsed(folder.read(STATE), folder.path)
+
+
+def noted_at(directory: str) -> Note | None:
+    """The same of a directory that somebody else may be holding."""
+    return _parsed(read_regular(os.path.join(directory, STATE)), directory)
+
+
+def _parsed(text: bytes | None, directory: str) -> Note | None:
     if text is None:
         return None
     try:
         note = msgspec.json.decode(text, type=Note)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise Unfit(f"{folder.path}/{STATE} cannot be understood ({problem}); {_ANEW}") from None
+        raise Unfit(f"{directory}/{STATE} cannot be understood ({problem}); {_ANEW}") from None
     if note.format != _FORMAT:
-        raise Unfit(f"{folder.path}/{STATE} is of another version of Carrel; {_ANEW}")
+        raise Unfit(f"{directory}/{STATE} is of another version of Carrel; {_ANEW}")
     return note
 
 

@@ -116,6 +116,18 @@ async def one_pass(sides: Sides, *, taking: bool = False, watch: Watch | None = 
     return work.outcome
 
 
+async def planned(sides: Sides, *, is_new: bool) -> Outcome:
+    """What taking up would do, without doing it; of an agent that is not there yet, everything."""
+    rows = {} if is_new else {row.path: row for row in await sides.agent.list(raw=True)}
+    look = sides.eyes.look(())
+    work = _Pass(sides, rows, look, Outcome(problems=look.problems))
+    for path, step in work.decided().items():
+        if step is Step.UP:
+            work.outcome.up.append(path)
+        work.left_alone(path, step)
+    return work.outcome
+
+
 @dataclass(slots=True)
 class _Pass:
     sides: Sides
@@ -164,7 +176,7 @@ class _Pass:
 
     async def do(self, path: str, step: Step, taking: bool) -> None:
         if taking and (step not in _TAKEN or (step is Step.UP and path in self.sides.note.files)):
-            self._left_alone(path, step)
+            self.left_alone(path, step)
             return
         async with self._told(path):
             before = self.sides.note.files.get(path)
@@ -176,7 +188,7 @@ class _Pass:
             self._clear_copy(before, after)
             self.outcome.moved = True
 
-    def _left_alone(self, path: str, step: Step) -> None:
+    def left_alone(self, path: str, step: Step) -> None:
         row = self.rows.get(path)
         if step is Step.ASIDE and row is not None:
             self.outcome.problems[path] = f"it is {row.file_class}: it was not taken"
