@@ -58,9 +58,9 @@ def packed(place: File, request: bytes) -> IO[bytes]:
 
     What a request can make the parser stumble over is not ours to know, so it is all Malformed.
     """
-    answer: IO[bytes] = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - its reader closes it
     with closing(opened(place)) as repo:
         _offer(repo, request)
+        answer: IO[bytes] = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - its reader closes it
         protocol = ReceivableProtocol(BytesIO(request).read, answer.write)
         try:
             _handler(repo, protocol, advertise=False).handle()
