@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path as File
@@ -40,6 +40,10 @@ class _Handler(UploadPackHandler):
 
     def capabilities(self) -> list[bytes]:
         return [one for one in super().capabilities() if one != CAPABILITY_FILTER]
+
+    def set_client_capabilities(self, caps: Iterable[bytes]) -> None:
+        """Git names it all the same where its user wanted one; it then takes everything."""
+        super().set_client_capabilities([one for one in caps if one != CAPABILITY_FILTER])
 
 
 def advertised(place: File) -> bytes:
