@@ -35,7 +35,7 @@ class _Desk(Backend):
         return self._repo
 
 
-class _Handler(UploadPackHandler):
+class _UploadPack(UploadPackHandler):
     """Offers no clones that leave files out: git would ask for those one by one, and by no name."""
 
     def capabilities(self) -> list[bytes]:
@@ -53,7 +53,7 @@ def advertised(place: File) -> bytes:
         protocol = ReceivableProtocol(BytesIO().read, answer.write)
         protocol.write_pkt_line(b"# service=git-upload-pack\n")
         protocol.write_pkt_line(None)
-        _handler(repo, protocol, advertise=True).handle()
+        _upload_pack(repo, protocol, advertise=True).handle()
     return answer.getvalue()
 
 
@@ -67,7 +67,7 @@ def packed(place: File, request: bytes) -> IO[bytes]:
         answer: IO[bytes] = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - its reader closes it
         protocol = ReceivableProtocol(BytesIO(request).read, answer.write)
         try:
-            _handler(repo, protocol, advertise=False).handle()
+            _upload_pack(repo, protocol, advertise=False).handle()
         except (OSError, MemoryError):
             answer.close()
             raise
@@ -78,8 +78,8 @@ def packed(place: File, request: bytes) -> IO[bytes]:
     return answer
 
 
-def _handler(repo: Repo, protocol: ReceivableProtocol, *, advertise: bool) -> _Handler:
-    return _Handler(_Desk(repo), ["/"], protocol, stateless_rpc=True, advertise_refs=advertise)
+def _upload_pack(repo: Repo, protocol: ReceivableProtocol, *, advertise: bool) -> _UploadPack:
+    return _UploadPack(_Desk(repo), ["/"], protocol, stateless_rpc=True, advertise_refs=advertise)
 
 
 def _offer(repo: Repo, request: bytes) -> None:
