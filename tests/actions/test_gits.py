@@ -4,127 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import subprocess
-from collections.abc import Mapping
 from pathlib import Path as File
 from typing import Any
 
 import pytest
-from dulwich.objects import Commit
-from dulwich.repo import Repo
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.actions.cast import founded, joined
+from tests.actions.studio import MEMORY, SOUL, Studio, everything, history, refs, sound, texts
 from tests.worlds import WORLDS, travel
 
-from carrel.actions import agents, files, gits, runs, secrets, stacks
+from carrel.actions import agents, gits, runs, secrets
 from carrel.actions.agents import NewAgent
-from carrel.actions.files import Intent
-from carrel.actions.projections import Projected
-from carrel.adapters.git import GitDirectory
 from carrel.core.access import Actor, KeyKind, Permission
 from carrel.core.errors import Forbidden, Malformed, Missing
-from carrel.core.names import Path, Scope
-from carrel.core.tree import Applied, Entry, Write
-from carrel.core.tree import Commit as StoreCommit
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio
-
-ENABLED = {"workspaceGit": {"enabled": True}}
-SOUL, MEMORY = Path("SOUL.md"), Path("MEMORY.md")
-
-
-class Studio:
-    """A tenant with one agent that keeps its history in git."""
-
-    def __init__(self, world: World, owner: Actor, scope: Scope) -> None:
-        self.world, self.owner, self.scope = world, owner, scope
-
-    @classmethod
-    async def of(cls, world: World, slug: str = "acme") -> Studio:
-        _, owner = await founded(world, slug)
-        agent = await agents.create(world, owner, NewAgent("marco", "Marco", config=ENABLED))
-        return cls(world, owner, (await stacks.agent(world, owner, agent.id))[0])
-
-    @property
-    def place(self) -> File:
-        assert isinstance(self.world.repositories, GitDirectory)
-        return self.world.repositories.place(self.scope)
-
-    async def put(self, path: Path | str, text: str | bytes, **said: Any) -> None:
-        stack = await stacks.agent(self.world, self.owner, "marco")
-        at = Path(path) if isinstance(path, str) else path
-        content = text.encode() if isinstance(text, str) else text
-        await files.put(self.world, stack, at, content, self.owner, Intent(**said))
-
-    async def delete(self, path: Path) -> None:
-        stack = await stacks.agent(self.world, self.owner, "marco")
-        await files.delete(self.world, stack, path, self.owner)
-
-    async def write(self, texts: Mapping[str, str | None], keep: int = 100) -> None:
-        """Any commit at all, past what an agent's own files may be."""
-        writes = [
-            Write(self.scope, Path(path), None if text is None else await self._entry(text))
-            for path, text in texts.items()
-        ]
-        now = self.world.clock.now()
-        [done] = await self.world.trees.commit(
-            [StoreCommit(tuple(writes), "per_1", "any", now, keep=keep)]
-        )
-        assert isinstance(done, Applied)
-
-    async def _entry(self, text: str) -> Entry:
-        [blob] = await self.world.blobs.put([text.encode()])
-        return Entry(blob)
-
-    async def enable(self, enabled: bool) -> None:
-        config = {"workspaceGit": {"enabled": enabled}}
-        await agents.patch(self.world, self.owner, "marco", {"config": config})
-
-    async def refresh(self, **more: Any) -> Projected:
-        return await gits.refresh(self.world, self.owner, "marco", **more)
-
-
-def sound(place: File) -> None:
-    """Everything that is there is whole, as we read it, and as git does where there is a git."""
-    with Repo(str(place)) as repo:
-        for id in repo.object_store:
-            repo.object_store[id].check()
-        for commit in history(place):
-            assert all(parent in repo.object_store for parent in commit.parents)
-    if git := shutil.which("git"):
-        ask = [git, "-C", str(place), "fsck", "--full", "--strict", "--no-dangling"]
-        done = subprocess.run(ask, capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stdout) == (0, ""), done.stderr
-
-
-def history(place: File) -> list[Commit]:
-    """Oldest first."""
-    with Repo(str(place)) as repo:
-        if not repo.refs.as_dict():
-            return []
-        found = [entry.commit for entry in repo.get_walker(order="topo")]
-    return found[::-1]
-
-
-def texts(place: File, commit: Commit) -> dict[str, bytes]:
-    with Repo(str(place)) as repo:
-        store = repo.object_store
-        rows = list(store.iter_tree_contents(commit.tree))
-        assert {row.mode for row in rows} <= {0o100644}
-        return {row.path.decode(): store[row.sha].as_raw_string() for row in rows}
-
-
-def refs(place: File) -> dict[bytes, bytes]:
-    with Repo(str(place)) as repo:
-        return {bytes(name): bytes(id) for name, id in repo.refs.as_dict().items()}
-
-
-def everything(place: File) -> bytes:
-    """All bytes of all objects."""
-    with Repo(str(place)) as repo:
-        return b"\n".join(repo.object_store[id].as_raw_string() for id in repo.object_store)
 
 
 async def test_every_commit_of_the_store_is_one_of_gits(anywhere: World) -> None:

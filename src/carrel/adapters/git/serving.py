@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path as File
@@ -35,11 +35,15 @@ class _Desk(Backend):
         return self._repo
 
 
-class _Handler(UploadPackHandler):
+class _UploadPack(UploadPackHandler):
     """Offers no clones that leave files out: git would ask for those one by one, and by no name."""
 
     def capabilities(self) -> list[bytes]:
         return [one for one in super().capabilities() if one != CAPABILITY_FILTER]
+
+    def set_client_capabilities(self, caps: Iterable[bytes]) -> None:
+        """Git names it all the same where its user wanted one; it then takes everything."""
+        super().set_client_capabilities([one for one in caps if one != CAPABILITY_FILTER])
 
 
 def advertised(place: File) -> bytes:
@@ -49,7 +53,7 @@ def advertised(place: File) -> bytes:
         protocol = ReceivableProtocol(BytesIO().read, answer.write)
         protocol.write_pkt_line(b"# service=git-upload-pack\n")
         protocol.write_pkt_line(None)
-        _handler(repo, protocol, advertise=True).handle()
+        _upload_pack(repo, protocol, advertise=True).handle()
     return answer.getvalue()
 
 
@@ -58,12 +62,12 @@ def packed(place: File, request: bytes) -> IO[bytes]:
 
     What a request can make the parser stumble over is not ours to know, so it is all Malformed.
     """
-    answer: IO[bytes] = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - its reader closes it
     with closing(opened(place)) as repo:
         _offer(repo, request)
+        answer: IO[bytes] = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - its reader closes it
         protocol = ReceivableProtocol(BytesIO(request).read, answer.write)
         try:
-            _handler(repo, protocol, advertise=False).handle()
+            _upload_pack(repo, protocol, advertise=False).handle()
         except (OSError, MemoryError):
             answer.close()
             raise
@@ -74,8 +78,8 @@ def packed(place: File, request: bytes) -> IO[bytes]:
     return answer
 
 
-def _handler(repo: Repo, protocol: ReceivableProtocol, *, advertise: bool) -> _Handler:
-    return _Handler(_Desk(repo), ["/"], protocol, stateless_rpc=True, advertise_refs=advertise)
+def _upload_pack(repo: Repo, protocol: ReceivableProtocol, *, advertise: bool) -> _UploadPack:
+    return _UploadPack(_Desk(repo), ["/"], protocol, stateless_rpc=True, advertise_refs=advertise)
 
 
 def _offer(repo: Repo, request: bytes) -> None:

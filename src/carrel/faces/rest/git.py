@@ -32,7 +32,7 @@ MANNER: Final = Manner([], str, _told, plain=True, basic=True)
 """Git shows its user what is text."""
 
 
-class Service(Received, frozen=True):
+class Wanted(Received, frozen=True):
     service: Annotated[str, Meta(description="`git-upload-pack`: all that is done here.")] = ""
 
 
@@ -41,14 +41,14 @@ class Service(Received, frozen=True):
     "/git/{repository}/info/refs",
     id="git_refs",
     permission=Permission.WORKSPACE_READ,
-    query=Service,
+    query=Wanted,
     loose_query=True,
     answers={200: f"application/x-{_SERVICE}-advertisement"},
     refuses=(Forbidden, Missing, NotProvided),
     tag=_TAG,
     manner=MANNER,
 )
-async def refs(call: Call[None, Service]) -> Answer:
+async def refs(call: Call[None, Wanted]) -> Answer:
     """What an agent's repository has, as `git clone` asks for it.
 
     `repository` is the agent's id or slug with `.git` behind it, of an agent whose config enables

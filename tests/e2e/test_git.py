@@ -1,0 +1,169 @@
+"""A plain clone of an agent's history from a running server: whole, sound, and telling."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import threading
+from contextlib import suppress
+from pathlib import Path as File
+
+import httpx
+import pytest
+from dulwich import porcelain
+from dulwich.errors import GitProtocolError
+from dulwich.repo import Repo
+from tests.e2e.servers import TOKEN, Live, carrel, serving
+
+VERSIONS = 1000
+NEW = {"slug": "marco", "name": "Marco", "config": {"workspaceGit": {"enabled": True}}}
+
+
+async def busy(live: Live, versions: int) -> None:
+    """An agent whose three files are written again and again."""
+    async with live.http() as owner:
+        (await owner.post("/v1/agents", json=NEW)).raise_for_status()
+
+        async def writer(name: str, times: int) -> None:
+            for n in range(times):
+                body = {"content": f"{name} {n}\n" * 20}
+                put = await owner.put(f"/v1/agents/marco/files/notes/{name}.md", json=body)
+                put.raise_for_status()
+
+        await asyncio.gather(*(writer(f"n{n}", versions // 4) for n in range(4)))
+
+
+def address(live: Live) -> str:
+    return live.url.replace("://", f"://x:{TOKEN}@") + "/git/marco.git"
+
+
+def cloned(live: Live, where: File) -> list[str]:
+    """The ids of all commits, newest first, as a client of another make gets them."""
+    with porcelain.clone(address(live), str(where), errstream=porcelain.NoneStream()) as repo:
+        return _commits(repo)
+
+
+def _commits(repo: Repo) -> list[str]:
+    for id in repo.object_store:
+        repo.object_store[id].check()
+    return [entry.commit.id.decode() for entry in repo.get_walker()]
+
+
+def git(*arguments: str) -> str:
+    around = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1"}
+    done = subprocess.run(
+        ["git", *arguments], env=around, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def clones_with_git(live: Live, where: File, ids: list[str]) -> None:
+    """The same by git itself, however it speaks, where there is one."""
+    for version in ("0", "1", "2"):
+        place = str(where / f"v{version}")
+        git("-c", f"protocol.version={version}", "clone", "-q", address(live), place)
+        assert git("-C", place, "rev-list", "HEAD").split() == ids
+    assert git("-C", place, "fsck", "--full", "--strict") == ""
+    shown = git("-C", place, "log", "-1", "--format=%an|%at|%s|%(trailers:key=Carrel-Revision)")
+    who, when, why, revision = shown.strip().split("|")
+    assert who.startswith("per_")
+    assert int(when) > 0
+    assert why.startswith("put notes/n")
+    assert revision == f"Carrel-Revision: {VERSIONS}"
+    shallow = str(where / "shallow")
+    git("clone", "-q", "--depth", "1", address(live), shallow)
+    assert git("-C", shallow, "rev-list", "HEAD").split() == ids[:1]
+    git("-C", shallow, "fetch", "-q", "--unshallow")
+    assert git("-C", shallow, "rev-list", "HEAD").split() == ids
+    git("clone", "-q", "--filter=blob:none", address(live), str(where / "partial"))
+
+
+def test_a_clone_of_a_thousand_versions_is_whole_and_made_again_to_the_same_ids(
+    tmp_path: File,
+) -> None:
+    data = tmp_path / "data"
+    with serving(data, workers=2) as live:
+        asyncio.run(busy(live, VERSIONS))
+        ids = cloned(live, tmp_path / "one")
+        assert len(ids) == len(set(ids)) == VERSIONS
+        if shutil.which("git"):
+            clones_with_git(live, tmp_path, ids)
+        with pytest.raises((GitProtocolError, porcelain.Error)):
+            porcelain.push(str(tmp_path / "one"), address(live), "refs/heads/main:refs/heads/x")
+
+    told = json.loads(carrel(data, "git", "rebuild", "marco", "--json").stdout)
+    assert told == {"ok": True, "commits": VERSIONS, "revision": VERSIONS, "oid": ids[0]}
+    with serving(data) as live:
+        assert cloned(live, tmp_path / "two") == ids
+
+
+def test_whoever_clones_while_others_write_gets_a_history_that_hangs_together(
+    tmp_path: File,
+) -> None:
+    with serving(tmp_path / "data", workers=2) as live:
+        asyncio.run(busy(live, 40))
+
+        async def story() -> list[list[str]]:
+            async with live.http() as owner:
+                writing = asyncio.create_task(_write(owner))
+                found = [await asyncio.to_thread(cloned, live, tmp_path / f"{n}") for n in range(5)]
+                writing.cancel()
+                await asyncio.wait([writing])
+                return found
+
+        clones = asyncio.run(story())
+        last = cloned(live, tmp_path / "last")
+    for ids in clones:
+        assert ids == last[-len(ids) :]
+
+
+async def _write(owner: httpx.AsyncClient) -> None:
+    n = 0
+    while True:
+        n += 1
+        await owner.put("/v1/agents/marco/files/MEMORY.md", json={"content": f"{n}"})
+
+
+def test_a_server_that_is_killed_at_it_gives_the_same_when_it_is_back(tmp_path: File) -> None:
+    data = tmp_path / "data"
+    with serving(data) as live:
+        asyncio.run(busy(live, 400))
+        asking = threading.Thread(target=_ask, args=(live,))
+        asking.start()
+        while not list((data / "git").glob("*/*.new")) and asking.is_alive():
+            pass
+        live.kill()
+        asking.join()
+    with serving(data) as live:
+        ids = cloned(live, tmp_path / "one")
+    assert len(ids) == 400
+    assert json.loads(carrel(data, "git", "rebuild", "marco", "--json").stdout)["oid"] == ids[0]
+
+
+def _ask(live: Live) -> None:
+    with suppress(httpx.HTTPError):
+        httpx.get(f"{address(live)}/info/refs?service=git-upload-pack", timeout=60)
+
+
+def test_the_log_tells_who_when_and_why_at_a_terminal(tmp_path: File) -> None:
+    with serving(tmp_path) as live:
+        asyncio.run(busy(live, 4))
+    shown = carrel(tmp_path, "git", "log", "marco", "--limit", "3", "--diff")
+    assert shown.returncode == 0, shown.stderr
+    lines = shown.stdout.split("\n\n")[0].splitlines()
+    assert len(lines) == 3
+    assert all("Z  per_" in line and "  put notes/n" in line for line in lines)
+    assert "+++ b/notes/n" in shown.stdout
+    told = json.loads(carrel(tmp_path, "git", "log", "marco", "--json").stdout)
+    assert len(told["commits"]) == 4
+    assert told["diff"] is None
+    rebuilt = carrel(tmp_path, "git", "rebuild", "marco")
+    assert "making commits: 4 of 4" in rebuilt.stderr
+    refused = carrel(tmp_path, "git", "rebuild", "nobody")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "there is no agent nobody" in refused.stderr
+    assert carrel(tmp_path, "git", "log", "marco", "--tenant", "other").returncode == 1
