@@ -30,6 +30,7 @@ from carrel.client.files import Workspace
 from carrel.client.materialising import Materialised
 from carrel.client.rows import File, FileRow
 from carrel.client.runs import Frozen, Run
+from carrel.client.sessions import Session, Sessions
 
 __all__ = [
     "AsyncClient",
@@ -50,6 +51,8 @@ __all__ = [
     "Occupied",
     "Refused",
     "Run",
+    "Session",
+    "Sessions",
     "Stale",
     "Taken",
     "TooLarge",

@@ -133,7 +133,8 @@ async def test_sessions_are_listed_and_searched(owner: httpx.AsyncClient) -> Non
 
 async def test_what_does_not_fit_is_400_or_404(owner: httpx.AsyncClient) -> None:
     await started(owner)
-    for body in ({"id": "x"}, {"id": f"{ID}0"}, {"sourcePlugin": "a\n"}, {"tenant": "x"}, []):
+    news: list[Any] = [{"id": "x"}, {"id": f"{ID}0"}, {"sourcePlugin": "a\n"}, {"tenant": "x"}, []]
+    for body in news:
         assert (await owner.post(ROOT, json=body)).status_code == 400, body
     entries = f"{ROOT}/{ID}/entries"
     bodies: list[Any] = [{}, {"role": "judge", "content": "x"}, {"role": "user"}, HELLO | {"at": 1}]

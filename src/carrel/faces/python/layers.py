@@ -14,6 +14,7 @@ from carrel.core.names import Path, digest_named
 from carrel.core.tree import Blob
 from carrel.faces.python.files import Files, Stacked
 from carrel.faces.python.seat import Seat
+from carrel.faces.python.sessions import Sessions
 from carrel.faces.python.workspaces import Workspace
 from carrel.ports import Corrupt
 
@@ -65,6 +66,11 @@ class AgentWorkspace(Workspace):
     def __init__(self, seat: Seat, stack: Stacked, agent: str) -> None:
         super().__init__(seat, stack, agent)
         self._name = agent
+
+    @property
+    def sessions(self) -> Sessions:
+        """What is said with it."""
+        return Sessions(self._seat, self._name)
 
     async def pins(self) -> tuple[Pin, ...]:
         """Every pinned file that it has or could have, with both texts."""
