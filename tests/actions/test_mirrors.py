@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from tests.actions.cast import founded
 from tests.worlds import travel, world_of
 
-from carrel.actions import agents, sessions
+from carrel.actions import agents, mirrors, sessions
 from carrel.actions.agents import NewAgent
 from carrel.actions.mirrors import AGAIN, Follower, expire, run_mirror
 from carrel.actions.sessions import Said
@@ -22,7 +22,7 @@ from carrel.adapters.memory import MemoryStore, MemoryTurn
 from carrel.adapters.transcripts import CLAIM, FolderMirror
 from carrel.core.access import Actor
 from carrel.core.errors import Malformed
-from carrel.core.transcript import Session, read
+from carrel.core.transcript import Session, lines, read
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio
@@ -244,6 +244,25 @@ async def test_many_processes_write_each_line_once(
     assert files(tmp_path)[f"kate/{IDS[0]}.jsonl"] == await exported(anywhere, owner, IDS[0])
 
 
+async def test_whoever_was_overtaken_adds_nothing(world: World, tmp_path: File) -> None:
+    _, owner = await founded(world)
+    await hire(world, owner, "kate", "kate")
+    await talk(world, owner, IDS[0], "one")
+    session = await sessions.get(world, owner, "kate", IDS[0])
+    said = lines(await world.sessions.read(session.tenant, session.id))
+    first, second = FolderMirror(tmp_path), FolderMirror(tmp_path)
+    for mirror in (first, second):
+        await mirror.claim("kate", "o", {})
+        assert await mirror.held("kate", session) == 0
+
+    await second.add("kate", session, 0, said, 1)
+    with pytest.raises(OSError, match="changed by somebody else"):
+        await first.add("kate", session, 0, said, 1)
+
+    assert list(files(tmp_path).values()) == [await exported(world, owner, IDS[0])]
+    assert await first.held("kate", session) == 1
+
+
 class Flaky(FolderMirror):
     """A disk that is full now and then, and has written half a line by then."""
 
@@ -333,3 +352,25 @@ async def test_sessions_that_have_had_their_time_go_with_their_files(
 async def words_found(world: World, owner: Actor) -> Sequence[Any]:
     hits = await sessions.search(world, owner, "kate", "old and")
     return [hit.utterance.content for hit in hits]
+
+
+async def test_more_sessions_than_are_looked_at_at_a_time(
+    world: World, tmp_path: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mirrors, "_PAGE", 2)
+    _, owner = await founded(world)
+    await hire(world, owner, "kate", "kate")
+    ids = [(await sessions.start(world, owner, "kate")).id for _ in range(7)]
+    for id in ids:
+        await talk(world, owner, id, "one", "two", "three", "four", "five")
+    follower = Follower(world, FolderMirror(tmp_path))
+    await follower.catch_up()
+    expected = {f"kate/{id}.jsonl": await exported(world, owner, id) for id in ids}
+    assert files(tmp_path) == expected
+
+    for id in ids:
+        await talk(world, owner, id, "six")
+    assert await follower.catch_up() == 7
+    travel(world, DAY)
+    assert await expire(world, FolderMirror(tmp_path), world.clock.now()) == 7
+    assert files(tmp_path) == {}
