@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import zipfile
+from contextlib import closing
 from pathlib import Path as File
 from typing import Any
 
@@ -28,8 +29,9 @@ from tests.actions.stores import (
 )
 
 from carrel.actions import backups
+from carrel.actions.archives import Packing
 from carrel.adapters.directory import DirectoryObjects
-from carrel.core.archive import TABLES
+from carrel.core.archive import LATER, TABLES
 from carrel.core.errors import Taken
 from carrel.core.names import Digest, Path
 from carrel.core.version import VERSION
@@ -38,6 +40,23 @@ from carrel.ports import Corrupt
 pytestmark = pytest.mark.anyio
 
 KINDS = ["sqlite", "postgres"]
+
+
+@pytest.mark.parametrize("target", KINDS)
+async def test_a_backup_from_before_there_were_sessions_can_be_restored(
+    stores: Stores, file: File, target: str
+) -> None:
+    async with stores.open("sqlite", objects=False) as first:
+        await fill(first, talks=False)
+        seen = await shown(first)
+        with file.open("w+b") as opened, closing(Packing(opened)) as packing:
+            async with first.store.upkeep.frozen() as frozen:
+                for table in [table for table in TABLES if table not in LATER]:
+                    await packing.add_table(table, frozen.rows(table))
+            packing.finish(VERSION, NOW, await first.store.upkeep.migrations(), None)
+    async with stores.open(target, objects=False) as second:
+        assert await restore(second, file) == []
+        assert await shown(second) == seen
 
 
 @pytest.mark.parametrize("target", KINDS)

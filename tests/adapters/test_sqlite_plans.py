@@ -14,7 +14,7 @@ from carrel.adapters.sqlite.database import SQL
 UPKEEP = {
     *("old_versions", "old_contents", "outside_digests", "continue_contents", "continue_events"),
     *("collect_receipts", "collect_attempts", "collect_deliveries", "migrations"),
-    *("links_and_bodies", "forget_words"),
+    *("links_and_bodies", "forget_words", "utterances_counted"),
 }
 """What goes through everything, because that is its work."""
 

@@ -22,7 +22,7 @@ from typing import IO, Any, Final
 
 import msgspec
 
-from carrel.core.archive import COLUMNS, TABLES
+from carrel.core.archive import COLUMNS, LATER, TABLES
 from carrel.core.errors import Malformed
 from carrel.core.names import Digest, Moment
 from carrel.ports import Corrupt
@@ -126,7 +126,7 @@ class Archive:
             self._zip = zipfile.ZipFile(file)
         self.manifest = self._read_manifest()
         names = self._zip.namelist()
-        wanted = [MANIFEST, *(f"{table}.jsonl" for table in TABLES)]
+        wanted = [MANIFEST, *(f"{table}.jsonl" for table in self.manifest.tables)]
         self.objects: Collection[Digest] = [
             Digest("sha256:" + name.removeprefix(OBJECTS)) for name in names if _OBJECT(name)
         ]
@@ -135,9 +135,12 @@ class Archive:
             raise Corrupt("the backup is damaged: it does not hold what its manifest lists")
 
     async def count(self, table: str) -> int:
-        return self.manifest.tables[table].rows
+        known = self.manifest.tables.get(table)
+        return known.rows if known else 0
 
     async def rows(self, table: str, batch: int = 1000) -> AsyncIterator[Rows]:
+        if table not in self.manifest.tables:
+            return
         expected, count = self.manifest.tables[table], 0
         sha = hashlib.sha256()
         lines = self._lines(f"{table}.jsonl", sha)
@@ -179,7 +182,7 @@ class Archive:
             manifest = msgspec.convert(said, Manifest) if known else None
         except (msgspec.MsgspecError, TypeError, KeyError):
             raise Malformed("this is not a backup of Carrel") from None
-        if manifest is None or _columns(manifest) != TABLES:
+        if manifest is None or not _known(manifest):
             raise Malformed("the backup has a form that this version of Carrel does not know")
         return manifest
 
@@ -199,8 +202,11 @@ class Archive:
             yield rest
 
 
-def _columns(manifest: Manifest) -> Mapping[str, tuple[str, ...]]:
-    return {name: table.columns for name, table in manifest.tables.items()}
+def _known(manifest: Manifest) -> bool:
+    """Whether it has the tables that we know, but perhaps for those that came later."""
+    columns = {name: table.columns for name, table in manifest.tables.items()}
+    absent = {name: TABLES[name] for name in LATER if name not in columns}
+    return {**columns, **absent} == TABLES
 
 
 def _sealed(file: IO[bytes]) -> tuple[bytes, bytes]:

@@ -121,6 +121,9 @@ class Follower:
             others = {"/".join(other): its for other, its in self._wanted.items()}
             await self._mirror.claim(folder, "/".join(owner), others)
             self._done[owner] = folder
+            self._seen = {
+                key: one for key, one in self._seen.items() if (one.tenant, one.agent) != owner
+            }
             before: tuple[Moment, str] | None = None
             while found := await self._world.sessions.list(*owner, before=before, limit=_PAGE):
                 for session in found:

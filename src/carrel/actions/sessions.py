@@ -241,19 +241,21 @@ async def jsonl(world: World, session: Session) -> AsyncIterator[bytes]:
 
 
 async def reindex(world: World, watch: Watch = quiet) -> int:
-    """Make the full text of everything that was said again; it is found while this goes on, if it
-    has been reached already. How much there was."""
+    """Make the full text of everything that was said again, and say how much there was.
+
+    Until this has reached something, it is not found.
+    """
     tally = Tally(watch, "indexing entries")
     total = await world.sessions.unindex()
     tally.expect(total)
-    place, count = await world.sessions.index(limit=_PAGE)
-    done = count
-    tally.add(min(count, total))
-    while count:
+    place, done = None, 0
+    while True:
         place, count = await world.sessions.index(place, limit=_PAGE)
-        tally.add(min(count, max(0, total - done)))
+        if not count:
+            return done
+        if done < total:  # more may have been said meanwhile
+            tally.add(min(count, total - done))
         done += count
-    return done
 
 
 async def _agent(world: World, actor: Actor, name: str) -> str:

@@ -35,6 +35,7 @@ from carrel.client.prompts import Prompt, PromptBlock, PromptFlaw
 from carrel.client.records import Records
 from carrel.client.rows import File, FileRow
 from carrel.client.runs import Frozen, Run
+from carrel.client.sessions import Session, Sessions
 
 __all__ = [
     "CONNECTED",
@@ -63,6 +64,8 @@ __all__ = [
     "Records",
     "Refused",
     "Run",
+    "Session",
+    "Sessions",
     "Stale",
     "Taken",
     "TooLarge",

@@ -14,6 +14,7 @@ from carrel.client.materialising import Materialised, Wish, materialise
 from carrel.client.prompts import Prompt, PromptFlaw, asked_at, flaws_of
 from carrel.client.rows import File, FileRow, rows_of, whole_file
 from carrel.client.runs import Run, started
+from carrel.client.sessions import Sessions
 
 MEMORY: Final = frozenset({"lessons.md", "preferences.md", "contacts.md"})
 """The files that a runtime keeps for its agent, under ``memory/``."""
@@ -35,6 +36,11 @@ class Workspace(Noun[Driver]):
 
     def _at(self, *path: str) -> str:
         return at("agents", self._agent, "files", *path)
+
+    @property
+    def sessions(self) -> Sessions[Driver]:
+        """What is said with the agent. Nothing is asked for yet."""
+        return Sessions(self._driver, self._agent)
 
     @operation
     def get(self, path: str, *, raw: bool = False, version: int | None = None) -> Steps[File]:

@@ -91,9 +91,7 @@ class SqliteSessions:
         if not words:
             return ()
         ask = (_match(_owner(tenant, agent), words, every=every), tenant, agent, mode, limit)
-        rows = await self._reader.scan(
-            lambda db: _light(db.execute(SQL["utterances_found"], ask), 4)
-        )
+        rows = await self._reader.scan(lambda db: _found(db, ask))
         return tuple(Hit(row[0], _utterance(row[1:])) for row in rows)
 
     async def touched(
@@ -203,6 +201,12 @@ def _session(row: Row) -> Session:
 def _utterance(row: Row) -> Utterance:
     number, at, role, content, message, plugin, sender = row
     return Utterance(number, at, Role(role), content.decode(), message, plugin, sender)
+
+
+def _found(db: Connection, ask: Row) -> list[Row]:
+    """By their ids first: what is sorted is short then, whatever was said."""
+    ids = [row[0] for row in db.execute(SQL["utterances_found"], ask).fetchall()]
+    return _light(db.execute(SQL["utterances_by_id"], (json.dumps(ids),)), 4)
 
 
 def _light(rows: Cursor, content: int) -> list[Row]:

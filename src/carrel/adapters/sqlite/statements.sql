@@ -532,17 +532,16 @@ SELECT number, at, role, content, message, plugin, sender FROM utterance
  WHERE tenant = ? AND session = ? AND number > ? ORDER BY number LIMIT ?;
 
 -- name: utterances_found
-WITH found AS (
-    SELECT u.id, u.at, u.session, u.number
-      FROM utterance_text AS t
-      JOIN utterance AS u ON u.id = t.rowid
-      JOIN session AS s ON s.tenant = u.tenant AND s.id = u.session
-     WHERE utterance_text MATCH ?1 AND s.tenant = ?2 AND s.agent = ?3 AND (?4 IS NULL OR s.mode = ?4)
-     ORDER BY u.at DESC, u.session DESC, u.number DESC LIMIT ?5
-)
+SELECT u.id
+  FROM utterance_text AS t
+  JOIN utterance AS u ON u.id = t.rowid
+  JOIN session AS s ON s.tenant = u.tenant AND s.id = u.session
+ WHERE utterance_text MATCH ?1 AND s.tenant = ?2 AND s.agent = ?3 AND (?4 IS NULL OR s.mode = ?4)
+ ORDER BY u.at DESC, u.session DESC, u.number DESC LIMIT ?5;
+
+-- name: utterances_by_id
 SELECT u.session, u.number, u.at, u.role, u.content, u.message, u.plugin, u.sender
-  FROM found AS f JOIN utterance AS u ON u.id = f.id
- ORDER BY f.at DESC, f.session DESC, f.number DESC;
+  FROM json_each(?) AS w CROSS JOIN utterance AS u ON u.id = w.value ORDER BY w.key;
 
 -- name: sessions_touched
 SELECT tenant, id, agent, mode, plugin, started, ended, entries, last

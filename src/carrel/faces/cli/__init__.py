@@ -9,8 +9,9 @@ import click
 
 from carrel.core.version import VERSION
 
-_STORE: Final = ("doctor", "backup", "restore", "export", "gc", "defaults", "git")
-COMMANDS: Final = ("serve", "pull", "prompt", "lint", "apply", "sync", *_STORE, "version")
+_STORE: Final = ("doctor", "backup", "restore", "export", "gc", "reindex", "defaults", "git")
+_MIND: Final = ("prompt", "lint", "sessions")
+COMMANDS: Final = ("serve", "pull", *_MIND, "apply", "sync", *_STORE, "version")
 """Each is a module here with a click command of its name. None may import much at its top."""
 
 

@@ -16,6 +16,7 @@ from carrel.core.run import Mode
 from carrel.core.tree import Blob
 from carrel.faces.python.files import Files, Stacked
 from carrel.faces.python.seat import Seat, one_of
+from carrel.faces.python.sessions import Sessions
 from carrel.faces.python.workspaces import Workspace
 from carrel.ports import Corrupt
 
@@ -75,6 +76,11 @@ class AgentWorkspace(Workspace):
         """
         chosen = one_of(Mode, mode, "mode")
         return await prompts.of_agent(self._world, self._actor, self._name, chosen)
+
+    @property
+    def sessions(self) -> Sessions:
+        """What is said with it."""
+        return Sessions(self._seat, self._name)
 
     async def pins(self) -> tuple[Pin, ...]:
         """Every pinned file that it has or could have, with both texts."""

@@ -1,0 +1,376 @@
+"""Transcripts as files: after any crash, each is what the store would export, with one header."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path as File
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+from tests.actions.cast import founded
+from tests.worlds import travel, world_of
+
+from carrel.actions import agents, mirrors, sessions
+from carrel.actions.agents import NewAgent
+from carrel.actions.mirrors import AGAIN, Follower, expire, run_mirror
+from carrel.actions.sessions import Said
+from carrel.adapters.memory import MemoryStore, MemoryTurn
+from carrel.adapters.transcripts import CLAIM, FolderMirror
+from carrel.core.access import Actor
+from carrel.core.errors import Malformed
+from carrel.core.transcript import Session, lines, read
+from carrel.ports import World
+
+pytestmark = pytest.mark.anyio
+
+IDS = [f"5f0c8a52-2f5e-4d3c-9f10-00000000000{n}" for n in range(4)]
+DAY = 86_400_000
+
+
+@pytest.fixture
+async def owner(anywhere: World) -> Actor:
+    _, owner = await founded(anywhere)
+    await hire(anywhere, owner, "kate", "kate")
+    return owner
+
+
+async def hire(world: World, owner: Actor, slug: str, folder: str | None) -> str:
+    config = {} if folder is None else {"transcriptsDir": folder}
+    return (await agents.create(world, owner, NewAgent(slug, slug.title(), config=config))).id
+
+
+async def talk(world: World, owner: Actor, id: str, *texts: str, agent: str = "kate") -> None:
+    await sessions.start(world, owner, agent, id=id)
+    if texts:
+        await sessions.append(world, owner, agent, id, [Said("user", text) for text in texts])
+
+
+async def exported(world: World, owner: Actor, id: str, agent: str = "kate") -> bytes:
+    session = await sessions.get(world, owner, agent, id)
+    return b"".join([some async for some in sessions.jsonl(world, session)])
+
+
+def files(root: File) -> dict[str, bytes]:
+    """The transcripts beneath a directory, by their path."""
+    return {str(one.relative_to(root)): one.read_bytes() for one in sorted(root.rglob("*.jsonl"))}
+
+
+async def test_what_is_said_is_written_to_a_file_of_its_session(
+    anywhere: World, owner: Actor, tmp_path: File
+) -> None:
+    await hire(anywhere, owner, "marco", None)
+    await talk(anywhere, owner, IDS[0], "before")
+    await talk(anywhere, owner, IDS[1], "not mirrored", agent="marco")
+    follower = Follower(anywhere, FolderMirror(tmp_path / "root"))
+
+    assert await follower.catch_up() == 1
+    await talk(anywhere, owner, IDS[0], "one", "two")
+    await talk(anywhere, owner, IDS[2])
+    assert await follower.catch_up() == 2
+    assert await follower.catch_up() == 0
+
+    assert files(tmp_path / "root") == {
+        f"kate/{id}.jsonl": await exported(anywhere, owner, id) for id in (IDS[0], IDS[2])
+    }
+
+
+async def test_an_agent_that_gets_a_directory_later_is_mirrored_from_its_beginning(
+    anywhere: World, owner: Actor, tmp_path: File
+) -> None:
+    await hire(anywhere, owner, "marco", None)
+    await talk(anywhere, owner, IDS[0], "long ago", agent="marco")
+    follower = Follower(anywhere, FolderMirror(tmp_path))
+    await follower.catch_up()
+    travel(anywhere, 3 * DAY)
+    await follower.catch_up()
+    assert files(tmp_path) == {}
+
+    await agents.patch(anywhere, owner, "marco", {"config": {"transcriptsDir": "a/b"}})
+    await follower.catch_up()
+
+    assert list(files(tmp_path)) == [f"a/b/{IDS[0]}.jsonl"]
+
+
+@pytest.mark.parametrize("folder", ["../out", "a/../../out", "..", "a/..", "a\0b", "a\\..\\b"])
+async def test_a_directory_that_leads_out_is_refused_at_once(
+    world: World, tmp_path: File, folder: str
+) -> None:
+    _, owner = await founded(world)
+    with pytest.raises(Malformed, match="transcriptsDir"):
+        await hire(world, owner, "kate", folder)
+    with pytest.raises(Malformed):
+        await FolderMirror(tmp_path).claim(folder.replace("\\", "/"), "o", {})
+
+
+async def test_a_directory_outside_of_the_root_is_never_written_to(
+    world: World, tmp_path: File
+) -> None:
+    _, owner = await founded(world)
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    root.mkdir()
+    outside.mkdir()
+    (root / "link").symlink_to(outside)
+    wanted = {"kate": str(outside), "marco": "link", "luis": "link/deeper", "ada": str(root / "in")}
+    for n, (slug, folder) in enumerate(wanted.items()):
+        await hire(world, owner, slug, folder)
+        await talk(world, owner, IDS[n], "x", agent=slug)
+
+    with capture_logs() as logs:
+        await Follower(world, FolderMirror(root)).catch_up()
+
+    assert list(outside.iterdir()) == []
+    assert list(files(root)) == [f"in/{IDS[3]}.jsonl"]
+    assert [log["error"] for log in logs] == ["Malformed"] * 3
+
+
+async def test_two_agents_never_share_a_directory(world: World, tmp_path: File) -> None:
+    _, owner = await founded(world)
+    _, stranger = await founded(world, "globex")
+    for actor, slug, n in ((owner, "kate", 0), (owner, "marco", 1), (stranger, "kate", 2)):
+        await hire(world, actor, slug, "same" if n else "./same/")
+        await talk(world, actor, IDS[n], f"{n}", agent=slug)
+
+    for _ in range(2):  # a process that begins anew lets everybody keep what they have
+        with capture_logs() as logs:
+            follower = Follower(world, FolderMirror(tmp_path))
+            await follower.catch_up()
+        [held] = files(tmp_path)
+        assert [log["error"] for log in logs] == ["Taken"] * 2
+
+    whose = next(n for n in range(3) if IDS[n] in held)
+    actor, slug = [(owner, "kate"), (owner, "marco"), (stranger, "kate")][whose]
+    await agents.patch(world, actor, slug, {"config": {"transcriptsDir": "elsewhere"}})
+    await follower.catch_up()
+    travel(world, AGAIN)
+    await follower.catch_up()
+    assert len(files(tmp_path)) == 3
+    assert len(list((tmp_path / "same").glob("*.jsonl"))) == 2
+
+
+async def test_a_file_of_another_session_is_left_alone(world: World, tmp_path: File) -> None:
+    _, owner = await founded(world)
+    await hire(world, owner, "kate", "kate")
+    await talk(world, owner, IDS[0], "ours")
+    theirs = b'{"type":"session","version":1,"id":"x","timestamp":"2026-01-01T00:00:00Z"'
+    theirs += b',"agent_id":"y","source_plugin":""}\n'
+    (tmp_path / "kate").mkdir()
+    (tmp_path / "kate" / f"{IDS[0]}.jsonl").write_bytes(theirs)
+
+    with capture_logs() as logs:
+        await Follower(world, FolderMirror(tmp_path)).catch_up()
+
+    assert list(files(tmp_path).values()) == [theirs]
+    assert [log["error"] for log in logs] == ["Taken"]
+
+
+async def test_a_link_in_place_of_a_file_is_not_followed(world: World, tmp_path: File) -> None:
+    _, owner = await founded(world)
+    await hire(world, owner, "kate", "kate")
+    await talk(world, owner, IDS[0], "ours")
+    (tmp_path / "kate").mkdir()
+    (tmp_path / "victim").write_text("mine")
+    (tmp_path / "kate" / f"{IDS[0]}.jsonl").symlink_to(tmp_path / "victim")
+
+    with capture_logs() as logs:
+        await Follower(world, FolderMirror(tmp_path)).catch_up()
+
+    assert (tmp_path / "victim").read_text() == "mine"
+    assert [log["error"] for log in logs] == ["OSError"]
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(st.data())
+async def test_however_a_file_was_torn_it_is_mended(tmp_path: File, data: st.DataObject) -> None:
+    world = world_of(MemoryStore())
+    _, owner = await founded(world)
+    await hire(world, owner, "kate", f"kate-{world.clock.fresh('d')}")
+    await talk(world, owner, IDS[0], *[f"line {n} é" for n in range(data.draw(st.integers(0, 4)))])
+    await Follower(world, FolderMirror(tmp_path)).catch_up()
+    agent = await agents.get(world, owner, "kate")
+    [file] = (tmp_path / agent.body["config"]["transcriptsDir"]).glob("*.jsonl")
+    content = file.read_bytes()
+    file.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    await talk(world, owner, IDS[0], "after")
+
+    await Follower(world, FolderMirror(tmp_path)).catch_up()
+
+    assert file.read_bytes() == await exported(world, owner, IDS[0])
+
+
+@pytest.mark.parametrize("harm", ["lost", "longer", "scribbled", "blank"])
+async def test_a_file_that_somebody_changed_is_written_anew(
+    world: World, tmp_path: File, harm: str
+) -> None:
+    _, owner = await founded(world)
+    await hire(world, owner, "kate", "kate")
+    await talk(world, owner, IDS[0], "one", "two")
+    follower = Follower(world, FolderMirror(tmp_path))
+    await follower.catch_up()
+    file = tmp_path / "kate" / f"{IDS[0]}.jsonl"
+    content = file.read_bytes()
+    last = content.split(b"\n")[-2] + b"\n"
+    changed = {"longer": content + last * 3, "scribbled": content + b"note\n", "blank": b""}
+    file.unlink() if harm == "lost" else file.write_bytes(changed[harm])
+
+    await talk(world, owner, IDS[0], "three")
+    await follower.catch_up()
+
+    assert file.read_bytes() == await exported(world, owner, IDS[0])
+
+
+async def test_many_processes_write_each_line_once(
+    anywhere: World, owner: Actor, tmp_path: File
+) -> None:
+    """Even where two believe that it is their turn."""
+    await talk(anywhere, owner, IDS[0], *[f"{n}" for n in range(20)])
+    followers = [Follower(anywhere, FolderMirror(tmp_path)) for _ in range(4)]
+    for turn in range(5):
+        with capture_logs():
+            await asyncio.gather(*[follower.catch_up() for follower in followers])
+        await talk(anywhere, owner, IDS[0], *[f"turn {turn}: {n}" for n in range(7)])
+        travel(anywhere, AGAIN)
+    await followers[0].catch_up()
+    travel(anywhere, AGAIN)
+    await followers[0].catch_up()
+
+    assert files(tmp_path)[f"kate/{IDS[0]}.jsonl"] == await exported(anywhere, owner, IDS[0])
+
+
+async def test_whoever_was_overtaken_adds_nothing(world: World, tmp_path: File) -> None:
+    _, owner = await founded(world)
+    await hire(world, owner, "kate", "kate")
+    await talk(world, owner, IDS[0], "one")
+    session = await sessions.get(world, owner, "kate", IDS[0])
+    said = lines(await world.sessions.read(session.tenant, session.id))
+    first, second = FolderMirror(tmp_path), FolderMirror(tmp_path)
+    for mirror in (first, second):
+        await mirror.claim("kate", "o", {})
+        assert await mirror.held("kate", session) == 0
+
+    await second.add("kate", session, 0, said, 1)
+    with pytest.raises(OSError, match="changed by somebody else"):
+        await first.add("kate", session, 0, said, 1)
+
+    assert list(files(tmp_path).values()) == [await exported(world, owner, IDS[0])]
+    assert await first.held("kate", session) == 1
+
+
+class Flaky(FolderMirror):
+    """A disk that is full now and then, and has written half a line by then."""
+
+    fails = 0
+
+    def _add(self, folder: str, session: Session, after: int, lines: bytes, count: int) -> None:
+        if self.fails:
+            self.fails -= 1
+            file = self._place(folder) / f"{session.id}.jsonl"
+            with file.open("ab") as opened:
+                opened.write(lines[: len(lines) // 2])
+            raise OSError("no space left")
+        super()._add(folder, session, after, lines, count)
+
+
+async def test_what_failed_is_tried_again(world: World, tmp_path: File) -> None:
+    _, owner = await founded(world)
+    await hire(world, owner, "kate", "kate")
+    await talk(world, owner, IDS[0], "one", "two")
+    mirror = Flaky(tmp_path)
+    mirror.fails = 2
+    follower = Follower(world, mirror)
+
+    with capture_logs() as logs:
+        for _ in range(3):
+            await follower.catch_up()
+            travel(world, AGAIN)
+
+    assert [log["said"] for log in logs] == ["no space left"] * 2
+    assert files(tmp_path)[f"kate/{IDS[0]}.jsonl"] == await exported(world, owner, IDS[0])
+
+
+async def test_one_of_many_processes_mirrors_until_told_to_stop(
+    world: World, tmp_path: File
+) -> None:
+    _, owner = await founded(world)
+    await hire(world, owner, "kate", "kate")
+    stop, taken = asyncio.Event(), dict[str, MemoryTurn]()
+    works = [
+        asyncio.create_task(
+            run_mirror(world, FolderMirror(tmp_path), MemoryTurn("transcripts", taken), stop)
+        )
+        for _ in range(2)
+    ]
+    await talk(world, owner, IDS[0], "hello")
+    while len(read(b"".join(files(tmp_path).values())).utterances) < 1:
+        await asyncio.wait(works, timeout=0.01)
+    stop.set()
+    await asyncio.gather(*works)
+
+    assert taken == {}
+    assert (
+        (tmp_path / "kate" / CLAIM)
+        .read_text()
+        .strip()
+        .endswith("/" + (await agents.get(world, owner, "kate")).id)
+    )
+
+
+async def test_sessions_that_have_had_their_time_go_with_their_files(
+    anywhere: World, owner: Actor, tmp_path: File
+) -> None:
+    await hire(anywhere, owner, "marco", None)
+    await talk(anywhere, owner, IDS[0], "old")
+    await talk(anywhere, owner, IDS[1], "old too", agent="marco")
+    await talk(anywhere, owner, IDS[2], "old at first")
+    await Follower(anywhere, FolderMirror(tmp_path)).catch_up()
+    travel(anywhere, DAY)
+    await talk(anywhere, owner, IDS[2], "and new")
+    await talk(anywhere, owner, IDS[3], "new")
+
+    async def gone(days: int) -> int:
+        before = anywhere.clock.now() - days * DAY + 1000
+        return await expire(anywhere, FolderMirror(tmp_path), before)
+
+    assert await gone(2) == 0
+    assert await gone(1) == 2
+    assert await gone(1) == 0
+
+    assert list(files(tmp_path)) == [f"kate/{IDS[2]}.jsonl"]
+    kept = (await sessions.listing(anywhere, owner, "kate")).items
+    assert [one.id for one in kept] == [IDS[3], IDS[2]]
+    assert (await sessions.listing(anywhere, owner, "marco")).items == ()
+    assert await words_found(anywhere, owner) == ["and new", "old at first"]
+
+
+async def words_found(world: World, owner: Actor) -> Sequence[Any]:
+    hits = await sessions.search(world, owner, "kate", "old and")
+    return [hit.utterance.content for hit in hits]
+
+
+async def test_more_sessions_than_are_looked_at_at_a_time(
+    world: World, tmp_path: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mirrors, "_PAGE", 2)
+    _, owner = await founded(world)
+    await hire(world, owner, "kate", "kate")
+    ids = [(await sessions.start(world, owner, "kate")).id for _ in range(7)]
+    for id in ids:
+        await talk(world, owner, id, "one", "two", "three", "four", "five")
+    follower = Follower(world, FolderMirror(tmp_path))
+    await follower.catch_up()
+    expected = {f"kate/{id}.jsonl": await exported(world, owner, id) for id in ids}
+    assert files(tmp_path) == expected
+
+    for id in ids:
+        await talk(world, owner, id, "six")
+    assert await follower.catch_up() == 7
+    travel(world, DAY)
+    assert await expire(world, FolderMirror(tmp_path), world.clock.now()) == 7
+    assert files(tmp_path) == {}
