@@ -167,7 +167,8 @@ def without(text: str, gone: Sequence[Standing]) -> str:
 
 def missing(text: str, standing: Sequence[Standing]) -> list[Standing]:
     """Those that the ledger has and the text has no more: a person has taken or changed them."""
-    return [one for one in standing if without(text, [one]) == text]
+    lines = {_bare(line) for line in _lines(text)}
+    return [one for one in standing if one.line not in lines or one.heading not in lines]
 
 
 def _lines(text: str) -> list[str]:
