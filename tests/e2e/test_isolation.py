@@ -60,7 +60,9 @@ def plant(client: httpx.Client) -> list[str]:
     hook = {"url": f"https://example.com/{CANARY}", "events": ["*"]}
     webhook = made("POST", "/v1/webhooks", hook)["id"]
     run = made("POST", "/v1/runs", {"workflowId": CANARY})["runId"]
-    return [file, CANARY, template, agent, who, key, webhook, run]
+    memory = made("POST", f"/v1/agents/{agent}/memories", {"content": f"{CANARY} likes tea"})["id"]
+    dream = made("POST", f"/v1/agents/{agent}/dreams", {})["id"]
+    return [file, CANARY, template, agent, who, key, webhook, memory, dream, run]
 
 
 def everything(client: httpx.Client, ids: list[str]) -> dict[str, Any]:

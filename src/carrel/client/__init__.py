@@ -28,6 +28,7 @@ from carrel.client.errors import (
 )
 from carrel.client.files import Workspace
 from carrel.client.materialising import Materialised
+from carrel.client.memories import Dreams, Memories
 from carrel.client.rows import File, FileRow
 from carrel.client.runs import Frozen, Run
 
@@ -36,6 +37,7 @@ __all__ = [
     "Busy",
     "CarrelError",
     "Client",
+    "Dreams",
     "Failed",
     "File",
     "FileRow",
@@ -45,6 +47,7 @@ __all__ = [
     "Incomplete",
     "Malformed",
     "Materialised",
+    "Memories",
     "Missing",
     "NotOurs",
     "Occupied",

@@ -11,6 +11,7 @@ from carrel.client.directory import Watch
 from carrel.client.driving import Driver, Noun, Send, Steps, operation
 from carrel.client.errors import Incomplete, Malformed
 from carrel.client.materialising import Materialised, Wish, materialise
+from carrel.client.memories import Dreams, Memories
 from carrel.client.rows import File, FileRow, rows_of, whole_file
 from carrel.client.runs import Run, started
 
@@ -34,6 +35,15 @@ class Workspace(Noun[Driver]):
 
     def _at(self, *path: str) -> str:
         return at("agents", self._agent, "files", *path)
+
+    @property
+    def memories(self) -> Memories[Driver]:
+        """What the agent was told to remember."""
+        return Memories(self._driver, self._agent)
+
+    @property
+    def dreams(self) -> Dreams[Driver]:
+        return Dreams(self._driver, self._agent)
 
     @operation
     def get(self, path: str, *, raw: bool = False, version: int | None = None) -> Steps[File]:

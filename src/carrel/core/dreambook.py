@@ -15,8 +15,6 @@ from carrel.core.memory import of_agent
 from carrel.core.names import Digest, Moment
 from carrel.core.record import Change, Noun, Record
 
-DREAMING: Final = "dreaming"
-"""The link under which the agents are listed that dream by themselves."""
 MOST_KEPT: Final = 50
 """Dreams of an agent that are kept; the oldest go."""
 MOST_TOLD: Final = 200

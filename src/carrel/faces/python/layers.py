@@ -13,6 +13,7 @@ from carrel.core.errors import Malformed
 from carrel.core.names import Path, digest_named
 from carrel.core.tree import Blob
 from carrel.faces.python.files import Files, Stacked
+from carrel.faces.python.memories import Dreams, Memories
 from carrel.faces.python.seat import Seat
 from carrel.faces.python.workspaces import Workspace
 from carrel.ports import Corrupt
@@ -65,6 +66,15 @@ class AgentWorkspace(Workspace):
     def __init__(self, seat: Seat, stack: Stacked, agent: str) -> None:
         super().__init__(seat, stack, agent)
         self._name = agent
+
+    @property
+    def memories(self) -> Memories:
+        """What it was told to remember."""
+        return Memories(self._seat, self._name)
+
+    @property
+    def dreams(self) -> Dreams:
+        return Dreams(self._seat, self._name)
 
     async def pins(self) -> tuple[Pin, ...]:
         """Every pinned file that it has or could have, with both texts."""
