@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from msgspec.structs import replace
-
 from carrel.actions import mind_files
 from carrel.actions.lineages import lineage_of
 from carrel.actions.mind_files import MindFiles
@@ -18,7 +16,6 @@ from carrel.core.dream import (
     MOST_CONSIDERED,
     Candidate,
     Rejected,
-    Weighed,
     best_first,
     counted,
     weighed,
@@ -107,7 +104,10 @@ async def _records(
 
 
 def decide(night: Night, redactor: Redactor) -> Decided:
-    """What is promoted and what is not, and why."""
+    """What is promoted and what is not, and why.
+
+    What is written is redacted anew: a secret may have become one since it was remembered.
+    """
     settings, before = night.settings, set(night.promoted)
     candidates = [
         _candidate(tally, night.memories[tally.memory])
@@ -120,9 +120,10 @@ def decide(night: Night, redactor: Redactor) -> Decided:
     made = written(
         night.files.memory,
         [one for one in ledger if one not in lost],
-        [_redacted(one, redactor) for one in good],
+        good,
         night.at,
         (settings.max_promotions_per_sweep, settings.max_chars),
+        lambda text: redactor.redact(text.encode()).content.decode(),
     )
     every = best_first([*rejected, *made.rejected])
     return Decided(len(candidates), made, every, counted(every))
@@ -131,9 +132,3 @@ def decide(night: Night, redactor: Redactor) -> Decided:
 def _candidate(tally: Tally, record: Record) -> Candidate:
     memory = memory_of(record)
     return Candidate(memory.id, memory.content, memory.mode, tally)
-
-
-def _redacted(one: Weighed, redactor: Redactor) -> Weighed:
-    """As it may be written now: a secret may have become one since it was remembered."""
-    content = redactor.redact(one.candidate.content.encode()).content.decode()
-    return replace(one, candidate=replace(one.candidate, content=content))
