@@ -18,11 +18,11 @@ _SHOWN = 20
 @server_options
 @click.option("--dry-run", is_flag=True, help="Change nothing, only show what would change.")
 def dream(agent: str, as_json: bool, dry_run: bool, **given: Any) -> None:
-    """Let an agent dream now, and show what that changes in its MEMORY.md.
+    """Let an agent dream now, and show what changes.
 
-    AGENT is an id or a slug. What came up often enough is promoted; of what was not, the reason is
-    told. Where its config asks for a review, what would be promoted is only proposed. Exit code 0:
-    it dreamed; 1: it could not, and nothing was changed.
+    AGENT is an id or a slug, and what changes is its MEMORY.md. What came up often enough is
+    promoted; of what was not, the reason is told. Where its config asks for a review, what would
+    be promoted is only proposed. Exit code 0: it dreamed; 1: it could not, and nothing changed.
     """
     from carrel.client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
