@@ -14,7 +14,7 @@ from pathlib import Path as File
 from rich.console import Console
 from rich.progress import Progress
 
-from bench import cases, crowd, overlay, prompt
+from bench import cases, crowd, dreams, overlay, prompt
 from bench.postgres import database
 from bench.server import running
 from bench.table import Book
@@ -31,7 +31,7 @@ def main(wanted: list[str]) -> int:
     parts = {
         **{"serve": serve, "store": store, "postgres": postgres, "runs": runs},
         **{"overlay": cold_starts, "accept": accepts, "agents": agents, "scale": scale},
-        **{"prompt": prompts},
+        **{"prompt": prompts, "dream": dream},
     }
     with Progress(console=console) as progress, tempfile.TemporaryDirectory(dir=_disk()) as folder:
         for name in wanted or parts:
@@ -106,6 +106,14 @@ def runs(book: Book, folder: File, progress: Progress) -> None:
         f"seconds a run start, {small} files",
         at_most=1.3,
     )
+
+
+def dream(book: Book, folder: File, progress: Progress) -> None:
+    folder.mkdir(parents=True)
+    task = progress.add_task("dreams", total=1)
+    asyncio.run(dreams.measure(folder, book, ROUNDS))
+    progress.advance(task)
+    book.figure(dreams.WHAT, dreams.WHAT, "s", at_most=2.0)
 
 
 def cold_starts(book: Book, folder: File, progress: Progress) -> None:

@@ -158,6 +158,15 @@ async def test_sessions_belong_to_their_tenant(world: World) -> None:
     assert await world.sessions.close(GLOBEX, MARCO, [id_of(2)], NOW) == (None,)
 
 
+async def test_sessions_are_counted_by_agent_within_their_tenant(world: World) -> None:
+    await begun(world, 1)
+    await begun(world, 2)
+    await begun(world, 3, agent=KATE)
+    await begun(world, 4, tenant=GLOBEX)
+    assert await world.sessions.count(ACME, [KATE, "x", MARCO]) == (1, 0, 2)
+    assert await world.sessions.count(ACME, []) == ()
+
+
 async def test_sessions_are_listed_by_when_something_was_last_said(world: World) -> None:
     modes = (Mode.MAIN, Mode.SHARED)
     for n in range(6):

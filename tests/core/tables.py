@@ -18,6 +18,7 @@ from carrel.core.delivery import Attempt, Delivery, Posted, State
 from carrel.core.examination import PHASES, TREES, Examination
 from carrel.core.finding import Findings
 from carrel.core.names import Kind, Path, Scope
+from carrel.core.recall import Recall
 from carrel.core.record import Change, Noun
 from carrel.core.run import Mode, Run, Status
 from carrel.core.transcript import Addition, Role, Session, Utterance
@@ -108,6 +109,8 @@ async def _fill(store: SqliteStore) -> None:
         Change("acme", Noun.POLICY, "policy", {"limits": {"maxVersions": 3}}, 0),
         at=NOW - 1_000_000,
     )
+    recalls = [Recall(f"rcl_{n}", "marco", "mem_1", "tea", 1.0, NOW) for n in range(2)]
+    await store.recalls.record("acme", recalls)
     await store.records.used({"key_1": NOW})
     delivery = Delivery("del_1", "acme", "wh_1", "t", b"{}", State.PENDING, NOW, NOW)
     assert await store.deliveries.enqueue(None, "2", [delivery])

@@ -128,10 +128,8 @@ def test_every_candidate_is_promoted_or_has_its_reason_whatever_the_order(
 
     told = [one.candidate.memory for one in good] + [one.memory for one in rejected]
     assert sorted(told) == sorted(one.memory for one in found)
-    assert all(
-        0 <= score <= 0.94
-        for score in [one.score for one in good] + [one.score for one in rejected]
-    )
+    assert all(0 <= one.score <= 0.94 for one in good)
+    assert all(0 <= one.score <= 0.94 for one in rejected)
     again, others = weighed(candidates[::-1], USUAL, NOW)
     assert again == good
     assert best_first(others) == best_first(rejected)

@@ -83,7 +83,7 @@ def test_no_more_are_promoted_than_one_sweep_may() -> None:
 
 
 def test_the_oldest_blocks_make_room() -> None:
-    text, standing = "mine\n", []
+    text, standing = "mine\n", list[Standing]()
     for n in range(4):
         at = NOW + n * MINUTE
         after = written(text, standing, [good(f"fact {n} " + "x" * 90, f"m{n}")], at, (20, 500))

@@ -63,7 +63,9 @@ def plant(client: httpx.Client) -> list[str]:
     entry = {"role": "user", "content": f"{CANARY} six", "senderId": CANARY}
     made("POST", f"/v1/agents/{agent}/sessions/{talk}/entries", entry)
     run = made("POST", "/v1/runs", {"workflowId": CANARY})["runId"]
-    return [file, CANARY, template, agent, who, key, webhook, talk, run]
+    memory = made("POST", f"/v1/agents/{agent}/memories", {"content": f"{CANARY} likes tea"})["id"]
+    dream = made("POST", f"/v1/agents/{agent}/dreams", {})["id"]
+    return [file, CANARY, template, agent, who, key, webhook, talk, memory, dream, run]
 
 
 def everything(client: httpx.Client, ids: list[str]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from carrel.client.errors import (
 from carrel.client.events import CONNECTED, Heard
 from carrel.client.files import Workspace
 from carrel.client.materialising import Materialised
+from carrel.client.memories import Dreams, Memories
 from carrel.client.prompts import Prompt, PromptBlock, PromptFlaw
 from carrel.client.records import Records
 from carrel.client.rows import File, FileRow
@@ -43,6 +44,7 @@ __all__ = [
     "Busy",
     "CarrelError",
     "Client",
+    "Dreams",
     "Failed",
     "File",
     "FileRow",
@@ -53,6 +55,7 @@ __all__ = [
     "Incomplete",
     "Malformed",
     "Materialised",
+    "Memories",
     "Missing",
     "NotOurs",
     "Occupied",

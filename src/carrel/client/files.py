@@ -11,6 +11,7 @@ from carrel.client.directory import Watch
 from carrel.client.driving import Driver, Noun, Send, Steps, operation
 from carrel.client.errors import Incomplete, Malformed
 from carrel.client.materialising import Materialised, Wish, materialise
+from carrel.client.memories import Dreams, Memories
 from carrel.client.prompts import Prompt, PromptFlaw, asked_at, flaws_of
 from carrel.client.rows import File, FileRow, rows_of, whole_file
 from carrel.client.runs import Run, started
@@ -41,6 +42,15 @@ class Workspace(Noun[Driver]):
     def sessions(self) -> Sessions[Driver]:
         """What is said with the agent. Nothing is asked for yet."""
         return Sessions(self._driver, self._agent)
+
+    @property
+    def memories(self) -> Memories[Driver]:
+        """What the agent was told to remember."""
+        return Memories(self._driver, self._agent)
+
+    @property
+    def dreams(self) -> Dreams[Driver]:
+        return Dreams(self._driver, self._agent)
 
     @operation
     def get(self, path: str, *, raw: bool = False, version: int | None = None) -> Steps[File]:

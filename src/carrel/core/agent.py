@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from carrel.core.config import config_of
 from carrel.core.record import Change, Noun, Record, handle
 
 USER_FILES: Final = "user-file"
 """The link under which the agents are listed that have a USER.md of their own."""
+
+DREAMING: Final = "dreaming"
+"""The link under which the agents are listed that dream by themselves."""
 
 BLANK: Final[Mapping[str, Any]] = {
     "templateId": None,
@@ -51,6 +55,7 @@ def agent_change(tenant: str, id: str, body: Mapping[str, Any], expected: int) -
     links += [of_human(body["humanPairId"])] if body["humanPairId"] else []
     links += [of_owner(body["ownerId"])] if body["ownerId"] else []
     links += [USER_FILES] if body["userFile"] else []
+    links += [DREAMING] if config_of(body["config"] or {}).dreaming.enabled else []
     slug = handle(tenant, Noun.AGENT, "slug", body["slug"])
     told = {fact: said for fact, said in body.items() if fact not in BLANK or said != BLANK[fact]}
     return Change(tenant, Noun.AGENT, id, told, expected, handles=(slug,), links=tuple(links))

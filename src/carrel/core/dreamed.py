@@ -8,7 +8,7 @@ written: a line that somebody has edited, moved elsewhere or written themselves 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import unescape
 from typing import Final
@@ -25,6 +25,7 @@ TITLE: Final = "# MEMORY.md\n"
 
 _HEADING: Final = re.compile(r"#{1,2}(?:\s|\Z)")
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+_ENOUGH: Final = "others that score higher are as many as one sweep promotes"
 _NUMBERS: Final = re.compile(r"\s*_\(score=[0-9.]+, hits=[0-9]+, days=[0-9]+\)_\s*\Z")
 
 
@@ -64,11 +65,11 @@ def heading_of(at: Moment) -> str:
     return f"## Dreamed {stamp(at)}"
 
 
-def promotion_of(one: Weighed) -> Promotion:
+def promotion_of(one: Weighed, admitted: Callable[[str], str] = str) -> Promotion:
     """One flat line, in which nothing of the memory acts as markdown."""
     tally = one.candidate.tally
     numbers = f"_(score={one.score:.2f}, hits={tally.hits}, days={tally.days})_"
-    line = f"- {sanitised(one.candidate.content)} {numbers}"
+    line = f"- {sanitised(admitted(one.candidate.content))} {numbers}"
     return Promotion(one.candidate.memory, one.score, tally.hits, tally.days, line)
 
 
@@ -78,10 +79,12 @@ def written(
     good: Sequence[Weighed],
     at: Moment,
     limits: tuple[int, int],
+    admitted: Callable[[str], str] = str,
 ) -> Written:
     """Append what is new of the good ones, best first; the oldest blocks make room for it.
 
-    ``limits`` are how many may be promoted at once, and how many characters the text may have.
+    ``limits`` are how many may be promoted at once, and how many characters the text may have;
+    ``admitted`` is what may be written of a memory.
     """
     most, max_chars = limits
     before = _ended(TITLE if text is None else text)
@@ -91,9 +94,12 @@ def written(
     promoted: list[Promotion] = []
     rejected: list[Rejected] = []
     for one in good:
-        promotion = promotion_of(one)
+        if len(promoted) >= most:
+            rejected.append(Rejected(one.candidate.memory, one.score, Reason.LIMIT, _ENOUGH))
+            continue
+        promotion = promotion_of(one, admitted)
         meant = _meaning(promotion.line)
-        if failed := _unfit(promotion, meant in said, len(promoted) >= most, room, max_chars):
+        if failed := _unfit(promotion, meant in said, room, max_chars):
             rejected.append(Rejected(promotion.memory, promotion.score, *failed))
             continue
         said.add(meant)
@@ -107,12 +113,10 @@ def written(
 
 
 def _unfit(
-    promotion: Promotion, said: bool, enough: bool, room: int, max_chars: int
+    promotion: Promotion, said: bool, room: int, max_chars: int
 ) -> tuple[Reason, str] | None:
     if said:
         return Reason.SAID, "MEMORY.md says it already"
-    if enough:
-        return Reason.LIMIT, "others that score higher are as many as one sweep promotes"
     if len(promotion.line) + 1 > room:
         return Reason.ROOM, f"MEMORY.md may grow to {max_chars} characters, and has no room for it"
     return None
@@ -167,7 +171,8 @@ def without(text: str, gone: Sequence[Standing]) -> str:
 
 def missing(text: str, standing: Sequence[Standing]) -> list[Standing]:
     """Those that the ledger has and the text has no more: a person has taken or changed them."""
-    return [one for one in standing if without(text, [one]) == text]
+    lines = {_bare(line) for line in _lines(text)}
+    return [one for one in standing if one.line not in lines or one.heading not in lines]
 
 
 def _lines(text: str) -> list[str]:

@@ -152,7 +152,7 @@ _decode: Final = msgspec.json.Decoder(_Header | _Entry).decode
 
 def heading(session: Session) -> bytes:
     """A transcript's first line."""
-    told = (VERSION, session.id, _told(session.started), session.agent, session.plugin)
+    told = (VERSION, session.id, told_at(session.started), session.agent, session.plugin)
     return _encode(_Header(*told)) + b"\n"
 
 
@@ -161,7 +161,7 @@ def line(said: Utterance) -> bytes:
     return (
         _encode(
             _Entry(
-                _told(said.at),
+                told_at(said.at),
                 said.role,
                 said.content,
                 UNSET if said.message is None else said.message,
@@ -216,7 +216,7 @@ _BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
-def _told(at: Moment) -> str:
+def told_at(at: Moment) -> str:
     when = _BEGINNING + timedelta(milliseconds=at)
     return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

@@ -195,9 +195,7 @@ class Records(Protocol):
     ) -> tuple[Record, ...]:
         """Return records with this link in whose text some word begins with one of these.
 
-        Those in which more of them are found come first, then those with more whole words, then
-        the greater id. What a text's words are, and which text, is for ``core.search`` to say;
-        no words find nothing.
+        Most of them first, then most whole words, then the greatest id. Words: ``core.search``.
         """
 
     async def shelves(self, asks: Sequence[tuple[str, Noun]]) -> tuple[int, ...]:
@@ -212,10 +210,7 @@ class Records(Protocol):
     async def last_used(self, ids: Sequence[str]) -> tuple[Moment | None, ...]: ...
 
     async def audit(self, tenant: str, *, before: int = 0, limit: int = 100) -> tuple[Deed, ...]:
-        """Return what was done to this tenant's records, newest first, those before a deed's id.
-
-        Changes of QUIET records are not told.
-        """
+        """Return what was done to this tenant's records, newest first, those before a deed's id."""
 
 
 class Recalls(Protocol):
@@ -225,10 +220,7 @@ class Recalls(Protocol):
         """Keep these; one that is there already, by its id, stays as it is."""
 
     async def tallies(self, tenant: str, agent: str, *, limit: int = 10_000) -> tuple[Tally, ...]:
-        """Sum up each memory of an agent that ever came up: most often first, then by id.
-
-        One question to the store, however many recalls there are.
-        """
+        """Sum up, in one question, each memory that came up: most often first, then by id."""
 
     async def since(self, tenant: str, agent: str, moment: Moment) -> Mapping[str, int]:
         """How often each memory of an agent has come up since then, for those that have."""
@@ -410,10 +402,7 @@ class Upkeep(Protocol):
         """
 
     async def reindex(self) -> int:
-        """Make anew what is only made from the rest: the words that records are found by.
-
-        Says how many there are. What others write meanwhile waits for it.
-        """
+        """Make the words anew that records are found by, and say how many they are."""
 
     async def referred(self) -> Set[Digest]:
         """The digests of all bytes that are kept outside the database."""

@@ -34,6 +34,9 @@ class Sessions(Protocol):
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Session | None, ...]: ...
 
+    async def count(self, tenant: str, agents: Sequence[str]) -> tuple[int, ...]:
+        """How many sessions each of these agents has had."""
+
     async def list(
         self,
         tenant: str,

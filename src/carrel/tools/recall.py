@@ -33,7 +33,7 @@ async def _run(sitting: Sitting, asked: Arguments) -> object:
             "content": hit.memory.content,
             "tags": hit.memory.tags,
             "score": round(hit.score, 4),
-            "remembered_at": told_at(hit.memory.at),
+            "remembered_at": told_at(hit.memory.created),
         }
         for hit in found
     ]

@@ -1,4 +1,4 @@
-"""What a server process does beside answering: webhooks, last uses, garbage, files for others."""
+"""What a server process does beside answering: webhooks, garbage, files for others, dreams."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import structlog
 
 from carrel.actions import seeds, upkeep
 from carrel.actions.dispatch import run_dispatch
+from carrel.actions.dreaming import dream_when_due
 from carrel.faces.rest.logs import describe
-from carrel.ports import World
-from carrel.wiring.catalogs import keep_catalog, kept_depot
+from carrel.ports import Turn, World
+from carrel.wiring.catalogs import keep_catalog, kept_depot, turn_of
 from carrel.wiring.transcripts import keep_transcripts, retire_sessions
 from carrel.wiring.world import Opened
 
@@ -35,6 +36,8 @@ async def background(opened: Opened, stop: asyncio.Event) -> AsyncIterator[None]
         works.append(keep_catalog(opened, depot, stop))
     if settings.defaults_follow:
         works.append(_follow_defaults(world))
+    if settings.dreams_seconds:
+        works.append(_dream(opened, stop))
     if settings.gc_minutes:
         works.append(_every(settings.gc_minutes * 60.0, stop, lambda: _collect(opened)))
     tasks = [asyncio.create_task(work) for work in works]
@@ -68,6 +71,26 @@ async def _follow_defaults(world: World) -> None:
                 _log.info("defaults", tenant=brought.tenant, written=written, problem=problem)
     except Exception as problem:
         _log.error("background work failed", **describe(problem))
+
+
+async def _dream(opened: Opened, stop: asyncio.Event) -> None:
+    """Let agents dream when it is their time; of all processes on the store one sees to it."""
+    turn = turn_of(opened.settings, "dreams")
+    try:
+        await _every(opened.settings.dreams_seconds, stop, lambda: _dream_in_turn(opened, turn))
+    finally:
+        await turn.leave()
+
+
+async def _dream_in_turn(opened: Opened, turn: Turn) -> None:
+    if not await turn.take():
+        return
+    async for slept in dream_when_due(opened.world):
+        if slept.problem is None:
+            _log.info("dream", tenant=slept.tenant, agent=slept.agent, promoted=slept.promoted)
+        else:
+            about = describe(slept.problem)
+            _log.error("dream failed", tenant=slept.tenant, agent=slept.agent, **about)
 
 
 async def note_use(world: World) -> None:

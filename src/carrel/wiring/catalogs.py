@@ -73,13 +73,13 @@ def kept_depot(settings: Settings) -> Depot | None:
     return depot_at(settings, settings.catalog_url)
 
 
-def turn_of(settings: Settings) -> Turn:
-    """Which of all processes on this store keeps the catalog."""
+def turn_of(settings: Settings, work: str = "catalog") -> Turn:
+    """Which of all processes on this store keeps the catalog, or does another work."""
     if file := settings.sqlite_file:
-        return FileTurn(file, "catalog")
+        return FileTurn(file, work)
     from carrel.adapters.postgres.turn import PostgresTurn  # noqa: PLC0415 - only where it is used
 
-    return PostgresTurn(settings.database_url, "catalog")
+    return PostgresTurn(settings.database_url, work)
 
 
 async def keep_catalog(opened: Opened, depot: Depot, stop: asyncio.Event) -> None:

@@ -39,6 +39,12 @@ class MemorySessions:
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Session | None, ...]:
         return tuple(self._state.sessions.get((tenant, id)) for id in ids)
 
+    async def count(self, tenant: str, agents: Sequence[str]) -> tuple[int, ...]:
+        of = [
+            session.agent for session in self._state.sessions.values() if session.tenant == tenant
+        ]
+        return tuple(of.count(agent) for agent in agents)
+
     async def list(
         self,
         tenant: str,

@@ -63,6 +63,10 @@ class PostgresSessions:
         found = await self._found([(tenant, id) for id in ids])
         return tuple(found.get((tenant, id)) for id in ids)
 
+    async def count(self, tenant: str, agents: Sequence[str]) -> tuple[int, ...]:
+        rows = await self._database.rows("sessions_counted", list(agents), tenant)
+        return tuple(row[1] for row in rows)
+
     async def list(
         self,
         tenant: str,

@@ -396,6 +396,10 @@ SELECT a.place, (a.became).* FROM append_utterances(
 UPDATE session SET ended = $4
  WHERE tenant = $1 AND id = ANY ($3::text[]) AND agent = $2 AND ended IS NULL;
 
+-- name: sessions_counted
+SELECT w.n, (SELECT count(*) FROM session AS s WHERE s.tenant = $2 AND s.agent = w.agent)
+  FROM unnest($1::text[]) WITH ORDINALITY AS w (agent, n) ORDER BY w.n;
+
 -- name: sessions_listed
 SELECT tenant, id, agent, mode, plugin, started, ended, entries, last
   FROM session

@@ -58,6 +58,11 @@ class SqliteSessions:
         found = _sessions(self._reader.db, [(tenant, id) for id in ids])
         return tuple(found.get((tenant, id)) for id in ids)
 
+    async def count(self, tenant: str, agents: Sequence[str]) -> tuple[int, ...]:
+        ask = (json.dumps(list(agents)), tenant)
+        rows = self._reader.db.execute(SQL["sessions_counted"], ask).fetchall()
+        return tuple(count for _, count in rows)
+
     async def list(
         self,
         tenant: str,

@@ -521,6 +521,10 @@ INSERT INTO utterance_text (rowid, owner, words) VALUES (?, ?, ?);
 -- name: close_session
 UPDATE session SET ended = ? WHERE tenant = ? AND id = ? AND agent = ? AND ended IS NULL;
 
+-- name: sessions_counted
+SELECT w.key, (SELECT count(*) FROM session AS s WHERE s.tenant = ?2 AND s.agent = w.value)
+  FROM json_each(?1) AS w ORDER BY w.key;
+
 -- name: sessions_listed
 SELECT tenant, id, agent, mode, plugin, started, ended, entries, last
   FROM session

@@ -1,4 +1,4 @@
-"""``carrel reindex``: making the full text of what was said again."""
+"""``carrel reindex``: making the full text again of what was said and remembered."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from carrel.faces.cli.terminal import answer, run, store_options, watching
 @click.command()
 @store_options
 def reindex(as_json: bool, **given: Any) -> None:
-    """Make the full-text index again.
+    """Make the full-text index again, of what was said and of what is remembered.
 
     It is kept up to date by itself; this is for one that was lost or damaged. The store may be
     serving meanwhile: what has not been reached yet is not found by a search until it is. If it is
@@ -33,4 +33,5 @@ async def _reindex(given: dict[str, Any]) -> dict[str, int]:
 
     async with opened(given) as store:
         with watching() as watch:
-            return {"entries": await sessions.reindex(store.world, watch)}
+            entries = await sessions.reindex(store.world, watch)
+            return {"entries": entries, "words": await store.upkeep.reindex()}

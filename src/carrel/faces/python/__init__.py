@@ -9,6 +9,7 @@ from carrel.faces.python.desk import Carrel
 from carrel.faces.python.feed import Event, Feed
 from carrel.faces.python.files import File, FileRow, Files, Version
 from carrel.faces.python.keys import Key, Keys, NewKey
+from carrel.faces.python.memories import Dream, Memory
 from carrel.faces.python.people import People, Person
 from carrel.faces.python.policy import Limits, Policies, Policy
 from carrel.faces.python.runs import Difference, Frozen, Run
@@ -22,6 +23,7 @@ __all__ = [
     "Agents",
     "Carrel",
     "Difference",
+    "Dream",
     "Event",
     "Feed",
     "File",
@@ -31,6 +33,7 @@ __all__ = [
     "Key",
     "Keys",
     "Limits",
+    "Memory",
     "NewKey",
     "NewTenant",
     "NewWebhook",

@@ -15,6 +15,7 @@ from carrel.core.names import Path, digest_named
 from carrel.core.run import Mode
 from carrel.core.tree import Blob
 from carrel.faces.python.files import Files, Stacked
+from carrel.faces.python.memories import Dreams, Memories
 from carrel.faces.python.seat import Seat, one_of
 from carrel.faces.python.sessions import Sessions
 from carrel.faces.python.workspaces import Workspace
@@ -81,6 +82,15 @@ class AgentWorkspace(Workspace):
     def sessions(self) -> Sessions:
         """What is said with it."""
         return Sessions(self._seat, self._name)
+
+    @property
+    def memories(self) -> Memories:
+        """What it was told to remember."""
+        return Memories(self._seat, self._name)
+
+    @property
+    def dreams(self) -> Dreams:
+        return Dreams(self._seat, self._name)
 
     async def pins(self) -> tuple[Pin, ...]:
         """Every pinned file that it has or could have, with both texts."""

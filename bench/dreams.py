@@ -1,0 +1,55 @@
+"""A dream over very many memories and recalls: how long it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path as File
+from time import perf_counter
+
+from bench.table import Book
+from carrel.actions import dreams
+from carrel.actions.agents import NewAgent, create
+from carrel.adapters.clock import SystemClock
+from carrel.core.access import Actor
+from carrel.core.memory import memory_change, told
+from carrel.core.recall import Recall
+from carrel.core.run import Mode
+from carrel.core.tree import Commit
+from carrel.ports import World
+from carrel.settings import load
+from carrel.wiring.world import open_world
+
+MEMORIES, RECALLS = 10_000, 100_000
+WHAT = f"a dream over {MEMORIES:,} memories and {RECALLS:,} recalls"
+_OWNER = Actor("acme", "bench")
+
+
+async def measure(data: File, book: Book, rounds: int) -> None:
+    """Each time a dry run over all of it, and in the end one that lands."""
+    async with open_world(load({"data": str(data)})) as opened:
+        world = opened.world
+        agent = (await create(world, _OWNER, NewAgent("marco", "Marco"))).id
+        await _fill(world, agent)
+        for number in range(rounds):
+            began = perf_counter()
+            dry = number < rounds - 1
+            report = await dreams.sweep(world, _OWNER, agent, dry_run=dry)
+            assert report.dream.candidates == MEMORIES
+            book.note(WHAT, perf_counter() - began)
+
+
+async def _fill(world: World, agent: str) -> None:
+    at, clock = world.clock.now(), SystemClock()
+    each = RECALLS // MEMORIES
+    for start in range(0, MEMORIES, 500):
+        some = [
+            told(clock.fresh("mem"), agent, f"fact {n} of many that were told", Mode.MAIN, at)
+            for n in range(start, start + 500)
+        ]
+        changes = tuple(memory_change(_OWNER.tenant, one, 0) for one in some)
+        await world.trees.commit([Commit((), "bench", "", at, changes=changes)])
+        recalls = [
+            Recall(clock.fresh("rcl"), agent, one.id, f"question {k}", 1 / (k + 1), at - k * 10**7)
+            for one in some
+            for k in range(each)
+        ]
+        await world.recalls.record(_OWNER.tenant, recalls)

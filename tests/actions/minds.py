@@ -1,0 +1,76 @@
+"""An agent that is told things and recalls them, for the tests of memories and dreams."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.actions.cast import founded
+from tests.actions.office import Office
+from tests.worlds import travel
+
+from carrel.actions import agents, dreams, files, memories
+from carrel.actions.dreams import Report
+from carrel.actions.memories import NewMemory
+from carrel.core.dreamed import MEMORY
+from carrel.core.errors import Missing
+from carrel.core.memory import Memory
+from carrel.core.names import Path
+from carrel.core.run import Mode
+from carrel.ports import World
+
+DAY = 86_400_000
+
+
+class Mind:
+    """One agent of an office, by its slug."""
+
+    def __init__(self, world: World, office: Office, name: str = "marco") -> None:
+        self.world, self.office, self.owner, self.name = world, office, office.owner, name
+
+    async def told(self, text: str, mode: Mode = Mode.MAIN, **more: Any) -> Memory:
+        new = NewMemory(text, mode=mode, **more)
+        return (await memories.remember(self.world, self.owner, self.name, new)).memory
+
+    async def recalled(self, *queries: str, limit: int = 5) -> list[str]:
+        """What came up for the last of the questions."""
+        found: list[str] = []
+        for query in queries:
+            hits = await memories.recall(self.world, self.owner, self.name, query, limit=limit)
+            found = [hit.memory.content for hit in hits]
+        return found
+
+    async def learned(self, text: str, **more: Any) -> Memory:
+        """A memory that has come up often enough to be promoted."""
+        memory = await self.told(text, **more)
+        await self.recalled(text, text + " again", text + " once more", limit=1)
+        return memory
+
+    async def dreams(self, **more: Any) -> Report:
+        return await dreams.sweep(self.world, self.owner, self.name, **more)
+
+    async def set(self, **settings: Any) -> None:
+        """Set up how it dreams."""
+        fields = {"config": {"dreaming": settings}}
+        await agents.patch(self.world, self.owner, self.name, fields)
+
+    async def read(self, path: Path = MEMORY) -> str | None:
+        try:
+            return (await self.office.read(path, self.name)).decode()
+        except Missing:
+            return None
+
+    async def writes(self, text: str, path: Path = MEMORY) -> None:
+        """As a person does."""
+        stack = await self.office.own(self.name)
+        await files.put(self.world, stack, path, text.encode(), self.owner)
+
+    async def forgets(self, id: str) -> None:
+        await memories.forget(self.world, self.owner, self.name, id)
+
+    def sleeps(self, milliseconds: int = DAY) -> None:
+        travel(self.world, milliseconds)
+
+
+async def mind(world: World) -> Mind:
+    _, owner = await founded(world)
+    return Mind(world, await Office(world, owner).open())

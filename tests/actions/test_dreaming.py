@@ -1,0 +1,92 @@
+"""Dreams at their time: whose turn it is, how long they rest, and what a failure costs."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.actions.minds import DAY, Mind, mind
+
+from carrel.actions import agents
+from carrel.actions.dreaming import Slept, dream_when_due
+from carrel.core.dreambook import Rest, rest_of
+from carrel.core.dreamed import MEMORY
+from carrel.core.record import Noun
+from carrel.ports import World
+
+pytestmark = pytest.mark.anyio
+HOUR = 3_600_000
+
+
+@pytest.fixture
+async def marco(world: World) -> Mind:
+    return await mind(world)
+
+
+async def slept(world: World) -> list[Slept]:
+    return [one async for one in dream_when_due(world)]
+
+
+async def test_only_those_who_are_set_up_to_dream_do(marco: Mind) -> None:
+    polo = await marco.office.hire("polo", "Polo")
+    assert await slept(marco.world) == []
+    await agents.patch(
+        marco.world, marco.owner, "polo", {"config": {"dreaming": {"enabled": True}}}
+    )
+    assert [one.agent for one in await slept(marco.world)] == [polo.id]
+    await agents.patch(marco.world, marco.owner, "polo", {"config": {}})
+    marco.sleeps()
+    assert await slept(marco.world) == []
+
+
+async def test_dreams_are_as_far_apart_as_they_are_set_to_be(marco: Mind) -> None:
+    await marco.set(enabled=True, intervalSecs=3600)
+    await marco.learned("Ada likes tea")
+    [first] = await slept(marco.world)
+    assert (first.promoted, first.problem) == (1, None)
+    assert await slept(marco.world) == []
+    marco.sleeps(HOUR - 60_000)
+    assert await slept(marco.world) == []
+    marco.sleeps(61_000)
+    assert len(await slept(marco.world)) == 1
+
+
+async def test_a_dream_by_hand_counts_as_one(marco: Mind) -> None:
+    await marco.set(enabled=True)
+    await marco.dreams()
+    assert await slept(marco.world) == []
+    marco.sleeps(DAY)
+    assert len(await slept(marco.world)) == 1
+
+
+async def test_one_that_fails_waits_longer_and_stops_no_other(marco: Mind) -> None:
+    await marco.office.hire("polo", "Polo")
+    polo = Mind(marco.world, marco.office, "polo")
+    for one in (marco, polo):
+        await one.set(enabled=True, intervalSecs=3600)
+    stack = await marco.office.own()
+    await marco.office.write(stack, MEMORY, b"\xff\xfe")
+    found = await slept(marco.world)
+    assert [one.problem is None for one in found] == [False, True]
+    marco.sleeps(HOUR + 60_000)
+    assert [one.agent for one in await slept(marco.world)] == [found[1].agent]
+    marco.sleeps(HOUR)
+    assert {one.agent for one in await slept(marco.world)} == {one.agent for one in found}
+    [rest] = await marco.world.records.get(marco.owner.tenant, Noun.DREAM, [found[0].agent])
+    assert rest_of(rest).failures == 2
+    await marco.writes("mine\n")
+    marco.sleeps(DAY)
+    assert all(one.problem is None for one in await slept(marco.world))
+    [rest] = await marco.world.records.get(marco.owner.tenant, Noun.DREAM, [found[0].agent])
+    assert rest_of(rest).failures == 0
+
+
+@given(st.integers(60, 10**7), st.integers(0, 100), st.integers(1, 2 * 10**12))
+def test_after_a_failure_nobody_is_sooner_than_after_a_success(
+    interval: int, failures: int, at: int
+) -> None:
+    good = Rest(last=at).due(interval)
+    bad = Rest(tried=at, failures=failures).due(interval)
+    more = Rest(tried=at, failures=failures + 1).due(interval)
+    assert good == at + 1000 * interval <= bad <= more <= at + 1000 * max(interval, 7 * 86_400)
+    assert Rest().due(interval) == 0

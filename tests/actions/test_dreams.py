@@ -1,0 +1,257 @@
+"""Dreams: what came up often stands in MEMORY.md afterwards, once, and nothing else is touched."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from tests.actions.cast import joined, later
+from tests.actions.minds import DAY, Mind, mind
+
+from carrel.actions import dreams, memories, policies, secrets
+from carrel.actions.memories import NewMemory
+from carrel.actions.policies import PolicyForm, RuleForm
+from carrel.core.classes import FileClass
+from carrel.core.diary import DREAMS, INDEX
+from carrel.core.dream import Reason
+from carrel.core.dreambook import MOST_KEPT, Status
+from carrel.core.dreamed import MEMORY
+from carrel.core.errors import Forbidden, Missing, Stale, Taken
+from carrel.core.names import digest
+from carrel.core.record import Noun
+from carrel.core.run import Mode
+from carrel.ports import World
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def marco(anywhere: World) -> Mind:
+    return await mind(anywhere)
+
+
+async def revision(marco: Mind) -> int:
+    own = (await marco.office.own())[0]
+    [found] = await marco.world.trees.revisions([own])
+    return found
+
+
+async def test_what_came_up_often_is_promoted_in_one_commit(marco: Mind) -> None:
+    tea = await marco.learned("Ada likes tea")
+    rare = await marco.told("Bob likes milk")
+    await marco.recalled("milk")
+    before = await revision(marco)
+
+    report = await marco.dreams()
+
+    assert await revision(marco) == before + 1
+    assert [one.memory for one in report.dream.promoted] == [tea.id]
+    [(memory, reason)] = [(one.memory, one.reason) for one in report.dream.rejected]
+    assert (memory, reason) == (rare.id, Reason.HITS)
+    text, diary, index = [await marco.read(path) for path in (MEMORY, DREAMS, INDEX)]
+    assert text and diary and index
+    assert "\n- Ada likes tea _(score=0.73, hits=3, days=1)_\n" in text
+    assert "+- Ada likes tea" in report.diff
+    assert "- promoted: 1\n" in diary
+    assert json.loads(index)["archiveChecksum"] == digest(text.encode())
+    [promotion] = await marco.world.records.get(marco.owner.tenant, Noun.PROMOTION, [tea.id])
+    assert promotion
+    told = await memories.get(marco.world, marco.owner, "marco", tea.id)
+    assert told.promoted == report.dream.started
+
+
+async def test_a_second_dream_promotes_nothing_twice(marco: Mind) -> None:
+    await marco.learned("Ada likes tea")
+    await marco.dreams()
+    text = await marco.read()
+    marco.sleeps()
+    await marco.recalled("tea", "Ada", "likes")
+
+    report = await marco.dreams()
+
+    assert (report.dream.promoted, report.dream.skipped, report.diff) == ((), 1, "")
+    assert await marco.read() == text
+    diary = await marco.read(DREAMS)
+    assert diary and diary.count("## Deep Sleep") == 2
+    assert [one.skipped for one in await dreams.listing(marco.world, marco.owner, "marco")] == [
+        1,
+        0,
+    ]
+
+
+async def test_many_who_dream_at_once_promote_once(marco: Mind) -> None:
+    tea = await marco.learned("Ada likes tea")
+    reports = await asyncio.gather(*[marco.dreams() for _ in range(4)])
+    promoted = [one.memory for report in reports for one in report.dream.promoted]
+    assert promoted == [tea.id]
+    text = await marco.read()
+    assert text and text.count("Ada likes tea") == 1
+
+
+async def test_a_dry_run_shows_what_would_be_and_changes_nothing(marco: Mind) -> None:
+    tea = await marco.learned("Ada likes tea")
+    before = await revision(marco)
+
+    report = await marco.dreams(dry_run=True)
+
+    assert (report.dry_run, [one.memory for one in report.dream.promoted]) == (True, [tea.id])
+    assert "+- Ada likes tea _(score=0.73, hits=3, days=1)_" in report.diff
+    assert await revision(marco) == before
+    assert await dreams.listing(marco.world, marco.owner, "marco") == ()
+    assert [one.memory for one in (await marco.dreams()).dream.promoted] == [tea.id]
+
+
+async def test_what_was_told_in_a_shared_session_is_never_promoted(marco: Mind) -> None:
+    shared = await marco.told("Ada likes tea", Mode.SHARED)
+    await marco.recalled("Ada", "likes", "tea")
+    report = await marco.dreams()
+    [rejected] = report.dream.rejected
+    assert (rejected.memory, rejected.reason) == (shared.id, Reason.SHARED)
+    assert "shared session" in rejected.why
+    assert await marco.read() is None
+
+
+async def test_a_person_who_writes_meanwhile_loses_nothing(marco: Mind) -> None:
+    await marco.writes("mine\n")
+    await marco.learned("Ada likes tea")
+    for turns in range(0, 60, 4):
+        await marco.writes(f"mine {turns}\n")
+        await marco.told(f"fact {turns}")
+        await marco.recalled(f"fact {turns}", f"{turns} fact", f"fact, {turns}", limit=1)
+        mine = f"mine {turns}\nand more\n"
+        await asyncio.gather(marco.dreams(), later(turns, marco.writes(mine)))
+        text = await marco.read()
+        assert text and text.startswith(mine.partition("and")[0])
+        assert "and more\n" in text
+
+
+async def test_what_a_template_says_of_memory_is_kept_beneath_the_dream(marco: Mind) -> None:
+    await marco.office.write(marco.office.sales, MEMORY, b"# About {{AGENT_NAME}}\n")
+    await marco.learned("Ada likes {{AGENT_NAME}}")
+    await marco.dreams()
+    text = await marco.read()
+    assert text and text.startswith("# About Marco\n\n## Dreamed ")
+    assert "- Ada likes \\{\\{AGENT_NAME\\}\\} _(score" in text
+    assert await marco.office.source(MEMORY) == "agent-override"
+
+
+async def test_a_memory_file_that_is_pinned_is_left_alone(marco: Mind) -> None:
+    await marco.learned("Ada likes tea")
+    await marco.writes("mine\n")
+    form = PolicyForm(classes=(RuleForm("MEMORY.md", FileClass.PINNED),))
+    await policies.put(marco.world, marco.owner, form)
+    with pytest.raises(Forbidden):
+        await marco.dreams()
+    assert await dreams.listing(marco.world, marco.owner, "marco") == ()
+
+
+async def test_secrets_that_became_some_later_are_not_written(marco: Mind) -> None:
+    await marco.learned("the code is hunter2_hunter2")
+    await secrets.put(marco.world, marco.owner, "door", "hunter2_hunter2")
+    await marco.dreams()
+    texts = [await marco.read(path) for path in (MEMORY, DREAMS, INDEX)]
+    assert "hunter2" not in str(texts)
+    assert texts[0] and "REDACTED:door" in texts[0]
+
+
+async def test_the_oldest_dreams_make_room_and_a_persons_text_never_does(marco: Mind) -> None:
+    await marco.set(maxChars=500)
+    await marco.writes("# Mine\n\nthis stays\n")
+    told = []
+    for n in range(5):
+        told.append(await marco.learned(f"fact {n} " + "x" * 60))
+        await marco.dreams()
+        marco.sleeps(60_000)
+    text = await marco.read()
+    assert text and len(text) <= 500
+    assert text.startswith("# Mine\n\nthis stays\n")
+    assert "fact 0" not in text and "fact 4" in text
+    for memory in told:
+        await marco.forgets(memory.id)
+    assert await marco.read() == "# Mine\n\nthis stays\n"
+
+
+async def test_a_proposal_lands_as_it_was_reviewed(marco: Mind) -> None:
+    await marco.set(review=True)
+    tea = await marco.learned("Ada likes tea")
+    proposed = await marco.dreams()
+    assert proposed.dream.status is Status.PROPOSED
+    assert (await marco.read(), await marco.read(DREAMS)) == (None, None)
+    shown = await dreams.get(marco.world, marco.owner, "marco", proposed.dream.id)
+    assert shown.diff == proposed.diff
+    assert shown.contents == {tea.id: "Ada likes tea"}
+    marco.sleeps()
+    await marco.recalled("tea")
+
+    done = await dreams.approve(marco.world, marco.owner, "marco", proposed.dream.id)
+
+    assert (done.dream.status, done.dream.answered_by) == (Status.DONE, marco.owner.name)
+    assert await marco.read() == proposed.dream.after
+    with pytest.raises(Taken):
+        await dreams.approve(marco.world, marco.owner, "marco", proposed.dream.id)
+    assert (await marco.dreams()).dream.promoted == ()
+
+
+async def test_a_proposal_is_superseded_by_an_edit_by_forgetting_and_by_the_next(
+    marco: Mind,
+) -> None:
+    world, owner = marco.world, marco.owner
+    await marco.set(review=True)
+    tea = await marco.learned("Ada likes tea")
+    first, second = await marco.dreams(), await marco.dreams()
+    assert (await dreams.get(world, owner, "marco", first.dream.id)).dream.status == "superseded"
+    await marco.writes("mine\n")
+    with pytest.raises(Stale):
+        await dreams.approve(world, owner, "marco", second.dream.id)
+    assert await marco.read() == "mine\n"
+    third = await marco.dreams()
+    await marco.forgets(tea.id)
+    with pytest.raises(Taken):
+        await dreams.approve(world, owner, "marco", third.dream.id)
+    kept = [str(dream) for dream in await dreams.listing(world, owner, "marco")]
+    assert "tea" not in str(kept)
+    assert await marco.read() == "mine\n"
+
+
+async def test_a_proposal_that_is_rejected_leaves_nothing_and_may_come_again(marco: Mind) -> None:
+    await marco.set(review=True)
+    tea = await marco.learned("Ada likes tea")
+    proposed = await marco.dreams()
+    done = await dreams.reject(marco.world, marco.owner, "marco", proposed.dream.id, "not now")
+    assert (done.dream.status, done.dream.reason) == (Status.REJECTED, "not now")
+    assert await marco.read() is None
+    assert [one.memory for one in (await marco.dreams()).dream.promoted] == [tea.id]
+
+
+async def test_only_so_many_dreams_are_kept(marco: Mind) -> None:
+    made = [(await marco.dreams()).dream.id for _ in range(MOST_KEPT + 3)]
+    kept = [one.id for one in await dreams.listing(marco.world, marco.owner, "marco")]
+    assert kept == made[:2:-1]
+
+
+async def test_recalls_are_pruned_once_they_decide_nothing_more(marco: Mind) -> None:
+    tea, milk = await marco.learned("Ada likes tea"), await marco.told("Bob likes milk")
+    await marco.recalled("milk")
+    recalls, tenant = marco.world.recalls, marco.owner.tenant
+    await marco.dreams()
+    assert await recalls.since(tenant, tea.agent, 0) == {tea.id: 3, milk.id: 1}
+    marco.sleeps(31 * DAY)
+    await marco.dreams()
+    assert await recalls.since(tenant, tea.agent, 0) == {milk.id: 1}
+    marco.sleeps(365 * DAY)
+    await marco.dreams()
+    assert await recalls.since(tenant, tea.agent, 0) == {}
+
+
+async def test_dreams_are_their_agents_own(marco: Mind) -> None:
+    dream = (await marco.dreams()).dream
+    await marco.office.hire("polo", "Polo")
+    with pytest.raises(Missing):
+        await dreams.get(marco.world, marco.owner, "polo", dream.id)
+    with pytest.raises(Missing):
+        await dreams.get(marco.world, marco.owner, "marco", dream.agent)
+    _, member = await joined(marco.world, marco.owner, "bob")
+    with pytest.raises(Forbidden):
+        await dreams.sweep(marco.world, member, "marco")
+    await memories.remember(marco.world, marco.owner, "polo", NewMemory("tea"))

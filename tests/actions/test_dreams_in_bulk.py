@@ -1,0 +1,83 @@
+"""A dream over very much asks no more questions than one over little."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.actions.minds import Mind, mind
+
+from carrel.actions import dreams
+from carrel.core.memory import memory_change, told
+from carrel.core.recall import Recall
+from carrel.core.run import Mode
+from carrel.core.tree import Commit
+from carrel.ports import World
+
+pytestmark = pytest.mark.anyio
+PORTS = ("trees", "blobs", "records", "recalls")
+
+
+class Counting:
+    """A port that counts what it is asked."""
+
+    def __init__(self, port: Any, counts: list[str]) -> None:
+        self._port, self._counts = port, counts
+
+    def __getattr__(self, name: str) -> Any:
+        verb = getattr(self._port, name)
+
+        def ask(*args: Any, **more: Any) -> Any:
+            if name != "revision":  # which every store knows without asking
+                self._counts.append(name)
+            return verb(*args, **more)
+
+        return ask
+
+
+def counting(world: World) -> tuple[World, list[str]]:
+    counts: list[str] = []
+    ports: dict[str, Any] = {name: Counting(getattr(world, name), counts) for name in PORTS}
+    return replace(world, **ports), counts
+
+
+async def fill(marco: Mind, memories: int, each: int) -> None:
+    """So many memories, that each came up so often."""
+    agent, tenant, at = marco.office.agent.id, marco.owner.tenant, marco.world.clock.now()
+    made = [told(f"mem_{n:06}", agent, f"fact {n} x", Mode.MAIN, at) for n in range(memories)]
+    for start in range(0, memories, 500):
+        some = made[start : start + 500]
+        changes = tuple(memory_change(tenant, one, 0) for one in some)
+        await marco.world.trees.commit([Commit((), "ada", "", at, changes=changes)])
+        recalls = [
+            Recall(f"{one.id}.{k}", agent, one.id, f"q{k}", 0.01, at)
+            for one in some
+            for k in range(each)
+        ]
+        await marco.world.recalls.record(tenant, recalls)
+
+
+@pytest.mark.parametrize("world", ["sqlite"], indirect=True)
+async def test_the_number_of_questions_is_bounded(world: World) -> None:
+    marco = await mind(world)
+    await fill(marco, 3, 4)
+    few, counts = counting(world)
+    await dreams.sweep(few, marco.owner, "marco", dry_run=True)
+    little = len(counts)
+    await fill_more(marco)
+    many, counts = counting(world)
+    report = await dreams.sweep(many, marco.owner, "marco")
+    assert report.dream.candidates == 2_500
+    assert len(report.dream.promoted) == 20
+    assert len(report.dream.rejected) == 2_480
+    assert little <= 15
+    assert len(counts) <= little + 4 + 8, counts
+
+
+async def fill_more(marco: Mind) -> None:
+    agent, tenant = marco.office.agent.id, marco.owner.tenant
+    await marco.world.recalls.prune(tenant, agent, 2**62)
+    for n in range(3):
+        await marco.forgets(f"mem_{n:06}")
+    await fill(marco, 2_500, 4)
