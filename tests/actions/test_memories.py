@@ -8,7 +8,7 @@ import pytest
 from tests.actions.cast import founded, joined
 from tests.actions.minds import Mind, mind
 
-from carrel.actions import credentials, keys, memories, mind_stats, secrets
+from carrel.actions import agents, credentials, keys, memories, mind_stats, secrets
 from carrel.actions.keys import Holding
 from carrel.actions.memories import NewMemory
 from carrel.core.access import Actor, KeyKind
@@ -228,3 +228,16 @@ async def test_stats_tell_how_much_is_remembered_and_what_came_up(marco: Mind) -
     assert found.top_concepts_7d == (("ceremony", 3), ("kyoto", 3), ("tea", 3))
     later = await mind_stats.stats(marco.world, marco.owner.tenant, tea.agent, now + 10**9)
     assert (later.recalls_7d, later.top_concepts_7d) == (0, ())
+
+
+async def test_with_an_agent_goes_all_that_it_remembered(marco: Mind) -> None:
+    world, tenant = marco.world, marco.owner.tenant
+    tea = await marco.learned("Ada likes tea")
+    await marco.dreams()
+    await marco.office.hire("polo", "Polo")
+    kept = await Mind(world, marco.office, "polo").told("tea")
+    await agents.delete(world, marco.owner, "marco")
+    for noun in (Noun.MEMORY, Noun.PROMOTION, Noun.DREAM):
+        left = await world.records.list(tenant, noun)
+        assert [one.id for one in left] == ([kept.id] if noun is Noun.MEMORY else [])
+    assert await world.recalls.tallies(tenant, tea.agent) == ()

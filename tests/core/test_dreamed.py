@@ -243,6 +243,7 @@ def test_the_index_tells_what_a_memory_file_holds() -> None:
     assert titles == [("Mine", 1, 1), ("Dreamed 2027-01-15 08:00 UTC", 2, 1)]
     [entry] = index["sections"][1]["entries"]
     assert entry["memoryId"] == "m1"
+    assert after.text.splitlines()[entry["line"] - 1] == stood(after)[0].line
 
 
 def test_an_index_that_differs_only_in_its_time_is_the_same() -> None:

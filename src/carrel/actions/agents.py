@@ -9,6 +9,7 @@ from typing import Any
 from carrel.actions.keys import of_agent
 from carrel.actions.lineages import variables_of
 from carrel.actions.managed import Kin, identity_file, user_files
+from carrel.actions.oblivion import forget_everything
 from carrel.actions.records import (
     Drafts,
     Page,
@@ -141,9 +142,9 @@ async def patch(
 
 
 async def delete(world: World, actor: Actor, name: str, receipt: ReceiptKey | None = None) -> None:
-    """Remove an agent and the keys that are bound to it."""
+    """Remove an agent and the keys that are bound to it, and then what it remembered."""
 
-    async def attempt() -> None:
+    async def attempt() -> Record:
         rests = await shelf(world, actor.tenant, Noun.KEY)
         was = await get(world, actor, name)
         gone = [was]
@@ -152,8 +153,10 @@ async def delete(world: World, actor: Actor, name: str, receipt: ReceiptKey | No
         await commit_changes(
             world, actor.name, "delete an agent", changes, shelves=[rests], receipt=receipt
         )
+        return was
 
-    await insist(attempt)
+    gone = await insist(attempt)
+    await forget_everything(world, actor.name, gone.tenant, gone.id)
 
 
 async def _rests(world: World, tenant: str) -> list[Shelf]:

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from carrel.core.dreamed import MEMORY, Promotion, Standing, stamp
-from carrel.core.fences import outside_fences
+from carrel.core.fences import END, outside_fences
 from carrel.core.names import Moment, Path
 
 DREAMS: Final = Path("DREAMS.md")
@@ -71,7 +71,10 @@ def index_of(text: str, standing: Sequence[Standing], at: Moment) -> str:
     """The index of a MEMORY.md: its sections, and of each point its digest and where it is from."""
     dreamed = {(one.heading, one.line): one.memory for one in standing}
     sections: list[dict[str, Any]] = []
-    for number, line in enumerate(outside_fences(text), 1):
+    number, at_line = 1, 0
+    for line in outside_fences(text):
+        number += len(END.findall(text, at_line, line.start))
+        at_line = line.start
         if found := _HEADING.match(line.text):
             section = {"title": found[2] or "", "level": len(found[1]), "line": number}
             sections.append({**section, "heading": line.text, "entries": []})
