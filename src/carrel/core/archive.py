@@ -78,7 +78,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 """Table → its columns with their types, in an order in which what is referred to comes first."""
 
-LATER: Final = frozenset({"session", "utterance"})
+LATER: Final = frozenset({"session", "utterance", "recall"})
 """Tables that came with later versions: a backup from before has none of them."""
 
 TABLES: Final[Mapping[str, tuple[str, ...]]] = {
