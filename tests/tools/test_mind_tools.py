@@ -114,7 +114,7 @@ async def test_numbers_are_those_of_the_agent_alone(ada: httpx.AsyncClient) -> N
         "memories_promoted": 0,
         "last_dream_ts": None,
         "recall_events_7d": 1,
-        "workspace_files_present": ["IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "MEMORY.md"],
+        "workspace_files_present": ["IDENTITY.md", "SOUL.md", "USER.md"],
     }
 
 

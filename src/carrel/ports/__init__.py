@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence, Set
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from carrel.core.delivery import Attempt, Delivery, Posted
 from carrel.core.event import Event, Filter
 from carrel.core.memo import Memo
 from carrel.core.names import Digest, Moment, Path, Scope
-from carrel.core.recall import Recall, Tally
 from carrel.core.receipt import Claim, Receipt
 from carrel.core.record import Deed, Noun, Record
 from carrel.core.run import Layer, Run
 from carrel.core.tree import Blob, Commit, Outcome, ReceiptKey, Tree, Version
+from carrel.ports.recalls import Recalls as Recalls
 from carrel.ports.repositories import Repositories as Repositories
 from carrel.ports.repositories import Repository as Repository
 from carrel.ports.sessions import Mirror as Mirror
 from carrel.ports.sessions import Sessions as Sessions
+from carrel.ports.upkeep import Frozen as Frozen
+from carrel.ports.upkeep import Upkeep as Upkeep
 
 
 class Corrupt(Exception):
@@ -213,27 +214,6 @@ class Records(Protocol):
         """Return what was done to this tenant's records, newest first, those before a deed's id."""
 
 
-class Recalls(Protocol):
-    """Which memories came up for which questions. What is recorded only counts."""
-
-    async def record(self, tenant: str, recalls: Sequence[Recall]) -> None:
-        """Keep these; one that is there already, by its id, stays as it is."""
-
-    async def tallies(self, tenant: str, agent: str, *, limit: int = 10_000) -> tuple[Tally, ...]:
-        """Sum up, in one question, each memory that came up: most often first, then by id."""
-
-    async def since(self, tenant: str, agent: str, moment: Moment) -> Mapping[str, int]:
-        """How often each memory of an agent has come up since then, for those that have."""
-
-    async def drop(
-        self, tenant: str, agent: str, memories: Collection[str], *, before: Moment | None = None
-    ) -> int:
-        """Forget that these memories came up, or that they did before a moment; say how often."""
-
-    async def prune(self, tenant: str, agent: str, before: Moment) -> int:
-        """Forget all that an agent recalled before a moment, and say how much that was."""
-
-
 class Runs(Protocol):
     """Runs and the snapshots they hold."""
 
@@ -367,48 +347,6 @@ class Tokens(Protocol):
 
     async def count(self, texts: Sequence[str]) -> tuple[int, ...]:
         """Return the tokens of each, in order; the same text always has the same count."""
-
-
-class Frozen(Protocol):
-    """The whole store as it was at one moment, table by table."""
-
-    async def count(self, table: str) -> int: ...
-
-    def rows(self, table: str, batch: int = 1000) -> AsyncIterator[Sequence[Sequence[Any]]]:
-        """Every row of a table of ``core.archive.TABLES``, columns in that order, by its key."""
-
-
-class Upkeep(Protocol):
-    """What an operator does to a store as a whole."""
-
-    async def ping(self) -> None:
-        """Return if the store answers; raise what is wrong otherwise."""
-
-    def frozen(self) -> AbstractAsyncContextManager[Frozen]:
-        """Hold still one consistent view, while others go on writing."""
-
-    async def load(self, rows: AsyncIterator[tuple[str, Sequence[Sequence[Any]]]]) -> None:
-        """Fill an empty store with rows of tables, all or nothing. Raises Taken if not empty.
-
-        Ids that are given out afterwards are greater than those that came.
-        """
-
-    async def collect(self, now: Moment, grace: int, events_kept: int) -> Mapping[str, int]:
-        """Remove rows that nothing refers to or that have run out, and say how many of what.
-
-        Bytes younger than ``grace`` milliseconds stay, since a commit may be on its way to them;
-        events older than ``events_kept`` milliseconds go once they have been turned into
-        deliveries.
-        """
-
-    async def reindex(self) -> int:
-        """Make the words anew that records are found by, and say how many they are."""
-
-    async def referred(self) -> Set[Digest]:
-        """The digests of all bytes that are kept outside the database."""
-
-    async def migrations(self) -> tuple[str, ...]:
-        """The names of the steps by which the store got its shape, in order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,13 +98,24 @@ class Tool(Struct, frozen=True):
     def schema(self) -> Mapping[str, Any]:
         """Of its arguments, strict and in one piece."""
         whole = msgspec.json.schema(self.arguments)
-        [described] = whole["$defs"].values()
+        named = whole["$defs"]
+        described = named[self.arguments.__name__]
         return {
             "type": "object",
-            "properties": described.get("properties", {}),
-            "required": described.get("required", []),
+            "properties": {
+                name: _inlined(said, named) for name, said in described["properties"].items()
+            },
+            "required": described["required"],
             "additionalProperties": False,
         }
+
+
+def _inlined(said: Mapping[str, Any], named: Mapping[str, Any]) -> Mapping[str, Any]:
+    """With the choices in place that it refers to."""
+    if "$ref" not in said:
+        return said
+    meant = named[said["$ref"].rpartition("/")[2]]
+    return {"type": "string", "enum": meant["enum"], "description": said["description"]}
 
 
 class Reply(Struct, frozen=True):

@@ -164,7 +164,7 @@ def _drop(session: Session, db: Connection, _: Batch) -> int:
         return 0
     owner = _owner(session.tenant, session.agent)
     for id, content in db.execute(SQL["words_of_session"], key).fetchall():
-        db.execute(SQL["drop_words"], (id, owner, " ".join(distinct(content.decode()))))
+        db.execute(SQL["drop_said_words"], (id, owner, " ".join(distinct(content.decode()))))
     db.execute(SQL["drop_utterances"], key)
     return 1
 

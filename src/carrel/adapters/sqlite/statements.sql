@@ -559,7 +559,7 @@ DELETE FROM session WHERE tenant = ? AND id = ? AND entries = ?;
 SELECT u.id, u.content FROM utterance AS u JOIN utterance_text_docsize AS d ON d.id = u.id
  WHERE u.tenant = ? AND u.session = ?;
 
--- name: drop_words
+-- name: drop_said_words
 INSERT INTO utterance_text (utterance_text, rowid, owner, words) VALUES ('delete', ?, ?, ?);
 
 -- name: drop_utterances
