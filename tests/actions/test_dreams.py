@@ -147,8 +147,8 @@ async def test_a_memory_file_that_is_pinned_is_left_alone(marco: Mind) -> None:
 
 
 async def test_secrets_that_became_some_later_are_not_written(marco: Mind) -> None:
-    await marco.learned("the code is hunter2_hunter2")
-    await secrets.put(marco.world, marco.owner, "door", "hunter2_hunter2")
+    await marco.learned("the code is hunter2*hunter2")
+    await secrets.put(marco.world, marco.owner, "door", "hunter2*hunter2")
     await marco.dreams()
     texts = [await marco.read(path) for path in (MEMORY, DREAMS, INDEX)]
     assert "hunter2" not in str(texts)

@@ -111,15 +111,12 @@ def rest_change(tenant: str, agent: str, rest: Rest, was: Record | None) -> Chan
     return Change(tenant, Noun.DREAM, agent, body, was.revision if was else 0)
 
 
-def promotion_change(
-    tenant: str, agent: str, promotion: Promotion, stood: Standing, *, was: Record | None = None
-) -> Change:
+def promotion_change(tenant: str, agent: str, promotion: Promotion, stood: Standing) -> Change:
     """That a memory was promoted. Only one can say so: whoever comes second is refused."""
     body: dict[str, Any] = {**msgspec.to_builtins(promotion), "agentId": agent}
     body |= {"heading": stood.heading, "at": stood.at}
     links = (of_agent(agent), standing(agent))
-    expected = was.revision if was else 0
-    return Change(tenant, Noun.PROMOTION, promotion.memory, body, expected, links=links)
+    return Change(tenant, Noun.PROMOTION, promotion.memory, body, 0, links=links)
 
 
 def fallen_change(record: Record) -> Change:

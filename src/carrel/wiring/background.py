@@ -77,12 +77,13 @@ async def _dream(opened: Opened, stop: asyncio.Event) -> None:
     """Let agents dream when it is their time; of all processes on the store one sees to it."""
     turn = turn_of(opened.settings, "dreams")
     try:
-        await _every(opened.settings.dreams_seconds, stop, lambda: _dream_in_turn(opened, turn))
+        await _every(opened.settings.dreams_seconds, stop, lambda: dream_in_turn(opened, turn))
     finally:
         await turn.leave()
 
 
-async def _dream_in_turn(opened: Opened, turn: Turn) -> None:
+async def dream_in_turn(opened: Opened, turn: Turn) -> None:
+    """Let those dream whose time has come, unless another process has the turn."""
     if not await turn.take():
         return
     async for slept in dream_when_due(opened.world):

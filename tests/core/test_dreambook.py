@@ -1,0 +1,58 @@
+"""What is kept of dreams says what it did when it is read again."""
+
+from __future__ import annotations
+
+from carrel.core.dream import Reason, Rejected
+from carrel.core.dreambook import (
+    Dream,
+    Rest,
+    Status,
+    dream_change,
+    dream_of,
+    fallen_change,
+    promotion_change,
+    promotion_of_record,
+    rest_change,
+    rest_of,
+    standing_of,
+)
+from carrel.core.dreamed import Promotion, Standing
+from carrel.core.names import Digest
+from carrel.core.record import Change, Record
+
+TEA = Promotion("mem_1", 0.42, 5, 3, "- tea _(score=0.42, hits=5, days=3)_")
+
+
+def kept(change: Change, revision: int = 1) -> Record:
+    assert change.body is not None
+    return Record(change.tenant, change.noun, change.id, revision, change.body, 1, 1)
+
+
+def test_a_dream_is_read_as_it_was_kept_and_found_while_it_waits() -> None:
+    rejected = (Rejected("mem_2", 0.1, Reason.HITS, "too seldom"),)
+    dream = Dream("drm_1", "agt_1", "ada", 5, Status.PROPOSED, 2, 1, (TEA,), rejected)
+    waiting = dream_change("acme", dream, 0)
+    assert dream_of(kept(waiting)) == dream
+    assert waiting.links == ("agent:agt_1", "proposed:agt_1")
+    done = Dream("drm_1", "agt_1", "ada", 5, seen=Digest("sha256:x"), after="x")
+    assert dream_change("acme", done, 1).links == ("agent:agt_1",)
+    assert dream_of(kept(dream_change("acme", done, 1))) == done
+
+
+def test_a_promotion_can_only_be_new_and_stands_until_it_falls() -> None:
+    stood = Standing("mem_1", "## Dreamed x", TEA.line, 7)
+    change = promotion_change("acme", "agt_1", TEA, stood)
+    assert (change.expected, change.links) == (0, ("agent:agt_1", "standing:agt_1"))
+    record = kept(change)
+    assert (promotion_of_record(record), standing_of(record)) == (TEA, stood)
+    fallen = fallen_change(record)
+    assert (fallen.links, fallen.body, fallen.expected) == (("agent:agt_1",), record.body, 1)
+
+
+def test_how_it_rests_is_read_as_it_was_kept() -> None:
+    rest = Rest(last=5, dream="drm_1", tried=6, failures=2)
+    change = rest_change("acme", "agt_1", rest, None)
+    assert (change.id, change.expected, change.links) == ("agt_1", 0, ())
+    assert rest_of(kept(change)) == rest
+    assert rest_change("acme", "agt_1", rest, kept(change, 4)).expected == 4
+    assert rest_of(None) == Rest()

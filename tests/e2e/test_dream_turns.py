@@ -1,0 +1,49 @@
+"""Of all processes on a store one lets agents dream, and another when that one is gone."""
+
+from __future__ import annotations
+
+from pathlib import Path as File
+
+import pytest
+from tests.actions.cast import founded
+
+from carrel.actions import agents, dreams
+from carrel.actions.agents import NewAgent
+from carrel.settings import load
+from carrel.wiring.background import dream_in_turn
+from carrel.wiring.catalogs import turn_of
+from carrel.wiring.world import open_world
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_who_has_not_the_turn_lets_nobody_dream(
+    request: pytest.FixtureRequest, tmp_path: File, kind: str
+) -> None:
+    where = {"data": str(tmp_path)}
+    if kind == "postgres":
+        where["database_url"] = request.getfixturevalue("postgres_url")
+    settings = load(where)
+    async with open_world(settings) as opened:
+        world = opened.world
+        _, owner = await founded(world)
+        config = {"dreaming": {"enabled": True}}
+        await agents.create(world, owner, NewAgent("marco", "Marco", config=config))
+        first, second = (turn_of(settings, "dreams") for _ in range(2))
+        assert await first.take()
+
+        await dream_in_turn(opened, second)
+        assert await dreams.listing(world, owner, "marco") == ()
+
+        await first.leave()
+        for _ in range(2):
+            await dream_in_turn(opened, second)
+        [dream] = await dreams.listing(world, owner, "marco")
+        assert dream.by == "carrel"
+        await second.leave()
