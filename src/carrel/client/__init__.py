@@ -37,6 +37,7 @@ from carrel.client.records import Records
 from carrel.client.rows import File, FileRow
 from carrel.client.runs import Frozen, Run
 from carrel.client.sessions import Session, Sessions
+from carrel.client.tools import Reply, Tools
 
 __all__ = [
     "CONNECTED",
@@ -66,12 +67,14 @@ __all__ = [
     "PromptFlaw",
     "Records",
     "Refused",
+    "Reply",
     "Run",
     "Session",
     "Sessions",
     "Stale",
     "Taken",
     "TooLarge",
+    "Tools",
     "Unauthenticated",
     "Unfit",
     "Unreachable",

@@ -16,6 +16,7 @@ from carrel.client.prompts import Prompt, PromptFlaw, asked_at, flaws_of
 from carrel.client.rows import File, FileRow, rows_of, whole_file
 from carrel.client.runs import Run, started
 from carrel.client.sessions import Sessions
+from carrel.client.tools import Tools
 
 MEMORY: Final = frozenset({"lessons.md", "preferences.md", "contacts.md"})
 """The files that a runtime keeps for its agent, under ``memory/``."""
@@ -51,6 +52,11 @@ class Workspace(Noun[Driver]):
     @property
     def dreams(self) -> Dreams[Driver]:
         return Dreams(self._driver, self._agent)
+
+    @property
+    def tools(self) -> Tools[Driver]:
+        """What the agent can do when a model asks for it."""
+        return Tools(self._driver, self._agent)
 
     @operation
     def get(self, path: str, *, raw: bool = False, version: int | None = None) -> Steps[File]:

@@ -13,7 +13,7 @@ from carrel.tools.tool import Asked, Sitting, Tool
 
 class Arguments(Asked, frozen=True):
     content: Annotated[
-        str, Meta(min_length=1, max_length=4000, description="One fact, in a sentence or two.")
+        str, Meta(min_length=1, max_length=2000, description="One fact, in a sentence or two.")
     ]
     tags: Annotated[
         tuple[Annotated[str, Meta(max_length=64)], ...],

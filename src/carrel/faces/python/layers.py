@@ -18,6 +18,7 @@ from carrel.faces.python.files import Files, Stacked
 from carrel.faces.python.memories import Dreams, Memories
 from carrel.faces.python.seat import Seat, one_of
 from carrel.faces.python.sessions import Sessions
+from carrel.faces.python.tools import Tools
 from carrel.faces.python.workspaces import Workspace
 from carrel.ports import Corrupt
 
@@ -91,6 +92,11 @@ class AgentWorkspace(Workspace):
     @property
     def dreams(self) -> Dreams:
         return Dreams(self._seat, self._name)
+
+    @property
+    def tools(self) -> Tools:
+        """What it can do when a model asks for it."""
+        return Tools(self._seat, self._name)
 
     async def pins(self) -> tuple[Pin, ...]:
         """Every pinned file that it has or could have, with both texts."""

@@ -1,0 +1,64 @@
+"""The tools of an agent over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from carrel.client.asking import at, decoded, fetched, written
+from carrel.client.driving import Driver, Noun, Send, Steps, operation
+from carrel.client.errors import Garbled
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What comes back to the model."""
+
+    content: str
+    is_error: bool
+    structured: Any = None
+    """The same as ``content``, where that is JSON."""
+
+
+class Tools(Noun[Driver]):
+    """What an agent can do."""
+
+    def __init__(self, driver: Driver, agent: str) -> None:
+        super().__init__(driver)
+        self._agent = agent
+
+    def _at(self, *path: str) -> str:
+        return at("agents", self._agent, "tools", *path)
+
+    @operation
+    def describe(self, dialect: str = "mcp") -> Steps[tuple[dict[str, Any], ...]]:
+        """In the words of whoever offers them to a model: ``mcp``, ``openai``, ``anthropic``."""
+        told = yield from fetched(Send("GET", self._at(), {"dialect": dialect}))
+        try:
+            return tuple(dict(one) for one in told["items"])
+        except (KeyError, TypeError, ValueError):
+            raise Garbled("the answer is no list of tools") from None
+
+    @operation
+    def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        scope: str | None = None,
+        session: str | None = None,
+        run: str | None = None,
+    ) -> Steps[Reply]:
+        """Do what a model asks for; what it can do something about comes back as its reply.
+
+        ``scope`` is ``main`` or ``shared``; where several are listening nothing private is told.
+        """
+        where = {"scope": scope, "sessionId": session, "runId": run}
+        body: dict[str, Any] = {word: said for word, said in where.items() if said is not None}
+        body["arguments"] = dict(arguments or {})
+        told = decoded((yield from written(Send("POST", self._at(name), body=body))))
+        try:
+            return Reply(told["content"], told["isError"], told.get("structured"))
+        except (KeyError, TypeError, AttributeError):
+            raise Garbled("the answer is no reply of a tool") from None

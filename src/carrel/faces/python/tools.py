@@ -1,0 +1,43 @@
+"""The tools of an agent, as a program calls them for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from carrel.faces.python.seat import Seat, one_of
+from carrel.tools.calling import call, offered, seat
+from carrel.tools.dialects import Dialect, described
+from carrel.tools.tool import Reply
+
+
+class Tools:
+    """What an agent can do."""
+
+    def __init__(self, seat: Seat, agent: str) -> None:
+        self._seat, self._agent = seat, agent
+
+    async def describe(self, dialect: str = Dialect.MCP) -> tuple[Mapping[str, Any], ...]:
+        """In the words of whoever offers them to a model: ``mcp``, ``openai``, ``anthropic``."""
+        chosen = one_of(Dialect, dialect, "dialect")
+        sitting = await seat(self._seat.world, self._seat.actor, self._agent)
+        return tuple(described(tool, chosen) for tool in offered(sitting.config))
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        scope: str | None = None,
+        session: str | None = None,
+        run: str | None = None,
+    ) -> Reply:
+        """Do what a model asks for; what it can do something about comes back as its reply.
+
+        ``scope`` is ``main`` or ``shared``; where several are listening nothing private is told.
+        Raises Missing where the agent has no such tool.
+        """
+        sitting = await seat(
+            self._seat.world, self._seat.actor, self._agent, scope=scope, session=session, run=run
+        )
+        return await call(sitting, name, arguments or {})
