@@ -22,6 +22,8 @@ from carrel.faces.rest.openapi import document
 from carrel.faces.rest.pages import pages
 from carrel.faces.rest.problems import CORRUPT, STATUS, WRONG_METHOD
 from carrel.settings import PREFIX, Settings
+from carrel.tools import ALL
+from carrel.tools.tool import Tool
 from carrel.wiring.app import endpoints
 from carrel.wiring.counts import watch
 from carrel.wiring.world import open_world
@@ -230,6 +232,40 @@ def graphql() -> str:
     return page("GraphQL", about, codes, limits, schema)
 
 
+def tools() -> str:
+    """What an agent can do, and what a model has to say for it."""
+    about = (
+        "What an agent can do when a model asks for it: `POST /v1/agents/{id}/tools/{name}`, "
+        "`GET /v1/agents/{id}/tools?dialect=mcp|openai|anthropic` for their descriptions. Of an "
+        "agent's tools its `allowedTools` leave some; a private one answers in a shared session "
+        "that it is not available there."
+    )
+    return page("Tools", about, *(_tool(tool) for tool in ALL))
+
+
+def _tool(tool: Tool) -> str:
+    kind = [word for word, so in (("private", tool.private), ("writes", tool.writes)) if so]
+    head = f"## {tool.name}" + (f" ({', '.join(kind)})" if kind else "")
+    rows = [
+        (f"`{name}`", _kind_of(said), _bounds(said), said["description"])
+        for name, said in tool.schema["properties"].items()
+    ]
+    told = (
+        [table(["argument", "type", "", "meaning"], rows)] if rows else ["It takes no arguments."]
+    )
+    return "\n\n".join([head, tool.description, *told])
+
+
+def _kind_of(said: Json) -> str:
+    return ", ".join(f"`{one}`" for one in said["enum"]) if "enum" in said else said["type"]
+
+
+def _bounds(said: Json) -> str:
+    if "default" not in said:
+        return "required"
+    return f"default `{msgspec.json.encode(said['default']).decode()}`"
+
+
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "commands.md": commands,
     "graphql.md": graphql,
@@ -237,6 +273,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "refusals.md": refusals,
     "rest.md": rest,
     "settings.md": settings,
+    "tools.md": tools,
 }
 
 
