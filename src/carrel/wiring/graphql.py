@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from dataclasses import replace
-from typing import Annotated, Any, Final
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
-from carrel.faces.graphql import LIMITS, SCHEMA, SCHEMA_TEXT, Asked, Documents, execute
 from carrel.faces.rest.answer import Answer
 from carrel.faces.rest.endpoint import IF_NONE_MATCH, Call, Endpoint, Received, Sent, endpoint
 from carrel.faces.rest.files import matches
 from carrel.faces.rest.logs import RequestLog
 from carrel.settings import Settings
 
+if TYPE_CHECKING:
+    from carrel.faces.graphql import Documents
+
 _TAG: Final = "GraphQL"
 _MAX_BODY: Final = 6 * 4 * 2**20 + 2**17
 """A file as a variable, each of its bytes escaped, and a document."""
-_ETAG: Final = f'"{hashlib.sha256(SCHEMA_TEXT.encode()).hexdigest()[:32]}"'
 _FIELDS: Final = {"type": "array", "items": {"type": ["string", "integer"]}}
 
 
@@ -46,7 +49,26 @@ class GraphqlAnswer(Sent, frozen=True):
     errors: list[GraphqlError] | msgspec.UnsetType = msgspec.UNSET
 
 
-def _asking(documents: Documents) -> Endpoint:
+@cache
+def _documents(depth: int, cost: int) -> Documents:
+    """With the limits that the operator has chosen; loaded when it is first asked for."""
+    from carrel.faces.graphql import LIMITS, SCHEMA, Documents  # noqa: PLC0415 - it takes a while
+
+    return Documents(SCHEMA, replace(LIMITS, depth=depth, cost=cost))
+
+
+@cache
+def _schema() -> tuple[bytes, str]:
+    """The schema's text, and its tag."""
+    from carrel.faces.graphql import SCHEMA_TEXT  # noqa: PLC0415 - as above
+
+    text = SCHEMA_TEXT.encode()
+    return text, f'"{hashlib.sha256(text).hexdigest()[:32]}"'
+
+
+def _asking(depth: int, cost: int) -> Endpoint:
+    loaded = False
+
     @endpoint(
         "POST",
         "/graphql",
@@ -63,12 +85,19 @@ def _asking(documents: Documents) -> Endpoint:
         each with a code in `extensions.code`. The schema says what each field needs.
         """
 
+        nonlocal loaded
+        if not loaded:
+            await asyncio.to_thread(_documents, depth, cost)
+            loaded = True
+        from carrel.faces.graphql import Asked, execute  # noqa: PLC0415 - as above
+
         def tell(error: BaseException) -> str:
             RequestLog().failure(call.request_id, error)
             return call.request_id
 
         body = call.body
         asked = Asked(body.query, body.variables or {}, body.operation_name)
+        documents = _documents(depth, cost)
         answer = await execute(call.world, call.actor, asked, tell, documents)
         return Answer.json(answer, headers={"Cache-Control": "no-store"})
 
@@ -87,13 +116,12 @@ def _asking(documents: Documents) -> Endpoint:
 )
 async def schema(call: Call) -> Answer:
     """The GraphQL schema, with a description of every field."""
-    headers = {"ETag": _ETAG, "Cache-Control": "private, no-cache"}
-    if matches(call, _ETAG):
+    text, tag = await asyncio.to_thread(_schema)
+    headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
+    if matches(call, tag):
         return Answer.empty(304, headers)
-    return Answer.content(SCHEMA_TEXT.encode(), "text/plain; charset=utf-8", headers=headers)
+    return Answer.content(text, "text/plain; charset=utf-8", headers=headers)
 
 
 def endpoints(settings: Settings) -> tuple[Endpoint, ...]:
-    """With the limits that the operator has chosen."""
-    limits = replace(LIMITS, depth=settings.graphql_depth, cost=settings.graphql_cost)
-    return (_asking(Documents(SCHEMA, limits)), schema)
+    return (_asking(settings.graphql_depth, settings.graphql_cost), schema)

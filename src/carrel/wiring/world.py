@@ -15,13 +15,13 @@ from carrel.adapters.directory import DirectoryObjects
 from carrel.adapters.estimate import EstimateTokens
 from carrel.adapters.git import GitDirectory
 from carrel.adapters.keeping import KeepingBlobs
-from carrel.adapters.post import HttpPost
 from carrel.adapters.splintr import SplintrTokens, is_installed
 from carrel.adapters.sqlite import open_store as open_sqlite
 from carrel.adapters.vault import SealingVault
 from carrel.core.tokens import ESTIMATE
 from carrel.ports import Objects, Tokens, Upkeep, World
 from carrel.settings import Settings, Unusable
+from carrel.wiring.late_post import LatePost
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
     settings.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     objects = _objects(settings)
     vault = _vault(settings)
-    async with _store(settings, objects) as store, HttpPost(settings.webhooks_private) as post:
+    async with _store(settings, objects) as store, LatePost(settings.webhooks_private) as post:
         world = World(
             trees=store.trees,
             blobs=KeepingBlobs(store.blobs),
