@@ -102,7 +102,7 @@ def test_what_no_directory_can_hold_is_refused_by_name(
     hands.put("a/b", "x")
     client.materialise(hands.agent, desk)
     before = held(desk)
-    hands.put("a", "x")
+    hands.put("a", "x", of="templates")
 
     with pytest.raises(UnsafePath, match="'a"):
         client.materialise(hands.agent, desk)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path as File
@@ -20,6 +21,10 @@ LEFT_OUT = r"^/v1/(events|host/workspace/events|tenants|(keys|people)/\{id\})$"
 key or dismisses its own person learns nothing more."""
 
 
+PUSHING = {"GET /git/{repository}/info/refs", "POST /git/{repository}/git-receive-pack"}
+"""Where whoever wants to push is told that they may not."""
+
+
 def test_the_fuzzer_finds_no_crash_and_nothing_undocumented(tmp_path: File) -> None:
     with serving(tmp_path, test_seam="1") as live:
         done = subprocess.run(
@@ -36,4 +41,7 @@ def test_the_fuzzer_finds_no_crash_and_nothing_undocumented(tmp_path: File) -> N
             check=False,
         )
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
-    assert "Authentication failed" not in done.stdout
+    _, failed, told = done.stdout.partition("Authentication failed")
+    shut_out = re.findall(r"^ +- (\w+ /\S*)", told.partition("\n\n💡")[0], re.MULTILINE)
+    assert bool(failed) == bool(shut_out)
+    assert set(shut_out) <= PUSHING

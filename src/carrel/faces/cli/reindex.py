@@ -12,18 +12,17 @@ from carrel.faces.cli.terminal import answer, run, store_options, watching
 @click.command()
 @store_options
 def reindex(as_json: bool, **given: Any) -> None:
-    """Make the full-text index again, of what was said and of what is remembered.
+    """Make the full-text index again.
 
-    It is kept up to date by itself; this is for one that was lost or damaged. The store may be
-    serving meanwhile: what has not been reached yet is not found by a search until it is. If it is
-    interrupted, do it again.
+    It has what was said and what is remembered, and is kept up to date by itself; this is for one
+    that was lost or damaged. The store may be serving meanwhile: what has not been reached yet is
+    not found by a search until it is. If it is interrupted, do it again.
     """
     counts = run(lambda: _reindex(given), as_json=as_json)
     if as_json:
         answer({"ok": True, **counts})
         return
-    for what, count in counts.items():
-        click.echo(f"{count} {what} can be found")
+    click.echo(f"{counts['entries']} entries and {counts['words']} words can be found")
 
 
 async def _reindex(given: dict[str, Any]) -> dict[str, int]:
