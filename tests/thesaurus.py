@@ -20,6 +20,7 @@ MEANINGS: Final[Mapping[str, Sequence[float]]] = {
     "tea": (0.0, 0.0, 1.0, 0.0),
     "beverage": (0.0, 0.0, 0.9, 0.1),
     "blue": (0.0, 0.1, 0.0, 1.0),
+    "!!!": (3.0, 0.0, 0.0, 0.0),
 }
 """Every word that it knows."""
 

@@ -66,6 +66,22 @@ async def test_what_says_the_question_comes_before_what_only_means_it(marco: Min
     assert (await marco.recalled("the automobile of", limit=10))[0] == "the automobile of Ada"
 
 
+async def test_what_says_the_question_comes_before_what_words_and_meaning_agree_on(
+    marco: Mind,
+) -> None:
+    said = "blue automobile: tea, tea, tea and tea"
+    for text in (said, "automobile in blue", "blue car"):
+        await marco.told(text)
+    found = await marco.recalled("blue automobile")
+    assert found[0] == said
+    assert set(found[1:]) == {"automobile in blue", "blue car"}
+
+
+async def test_what_is_only_a_little_alike_is_not_found(marco: Mind) -> None:
+    await marco.told("blue")
+    assert await marco.recalled("vehicle") == []
+
+
 async def test_what_has_words_and_meaning_beats_what_has_one_of_them(marco: Mind) -> None:
     for text in ("blue, the car of Bob is", "a blue hat is cheap", "an automobile"):
         await marco.told(text)
@@ -144,11 +160,24 @@ async def test_agents_and_tenants_find_only_their_own(marco: Mind) -> None:
     other = Mind(world, await Office(world, stranger).open())
     await marco.told("car of Marco")
     await other.told("car of a stranger")
-    for _ in range(2):
+    for found in ([], ["car of Polo"]):
         assert await marco.recalled("vehicle") == ["car of Marco"]
-        assert await polo.recalled("vehicle") == []
+        assert await polo.recalled("vehicle") == found
         assert await other.recalled("vehicle") == ["car of a stranger"]
-        await polo.told("tea")
+        await polo.told("car of Polo")
+
+
+async def test_an_id_of_another_agent_is_believed_of_nobody(marco: Mind) -> None:
+    await marco.office.hire("polo", "Polo")
+    mine = await marco.told("car")
+
+    class Confused(Model2VecMeanings):
+        async def nearest(self, *given: Any, **more: Any) -> Any:
+            return (((mine.id, 1.0),),)
+
+    world = replace(marco.world, meanings=Confused(thesaurus.model()))
+    assert len(await memories.search(world, marco.owner, "marco", "vehicle")) == 1
+    assert await memories.search(world, marco.owner, "polo", "vehicle") == ()
 
 
 async def test_in_a_shared_session_nothing_is_found_by_meaning_either(marco: Mind) -> None:

@@ -94,7 +94,7 @@ class Model2VecMeanings:
         async for page in texts.pages:
             ids += [id for id, _ in page]
             pages.append(await asyncio.to_thread(self.vectors, [text for _, text in page]))
-        return Laid(texts.revision, np.array(ids, np.str_), np.concatenate(pages))
+        return await asyncio.to_thread(_laid, texts.revision, ids, pages)
 
     def _keep(self, owner: str, laid: Laid) -> None:
         was = self._laid.pop(owner, None)
@@ -135,6 +135,10 @@ class Model2VecMeanings:
             self._known.move_to_end(key)
         while len(self._known) * self._width * 4 > self._room:
             self._known.popitem(last=False)
+
+
+def _laid(revision: int, ids: list[str], pages: list[Matrix]) -> Laid:
+    return Laid(revision, np.array(ids, np.str_), np.concatenate(pages))
 
 
 def _best(cosines: Matrix, ids: NDArray[np.str_], limit: int) -> tuple[tuple[str, float], ...]:
