@@ -27,6 +27,8 @@ ROOM: Final = 128 * 2**20
 """Bytes of vectors that are kept by their texts, and as many again by their owners."""
 _AROUND: Final = 1024
 """Bytes that an owner takes beside, so that those who have nothing are not kept without end."""
+_BESIDE: Final = 160
+"""Bytes that a vector takes beside its numbers where it is kept by its text."""
 _DIGITS: Final = 5
 """Of a cosine: what is alike but for the last bits of a sum is equally near."""
 
@@ -133,7 +135,7 @@ class Model2VecMeanings:
         for key, vector in vectors.items():
             self._known[key] = vector
             self._known.move_to_end(key)
-        while len(self._known) * self._width * 4 > self._room:
+        while len(self._known) * (self._width * 4 + _BESIDE) > self._room:
             self._known.popitem(last=False)
 
 
