@@ -145,7 +145,7 @@ class Kept:
         assert self.depot.objects == await fresh(self.world)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(changes | st.sampled_from(KEEPING), max_size=25))
 def test_what_is_kept_is_what_a_fresh_export_would_be_after_any_history(
     history: list[Change],
@@ -161,7 +161,7 @@ def test_what_is_kept_is_what_a_fresh_export_would_be_after_any_history(
     asyncio.run(live())
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(changes, max_size=12))
 def test_so_it_is_after_every_single_change_of_it(history: list[Change]) -> None:
     async def live() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from importlib.resources import files
 
 import asyncpg
@@ -63,13 +62,12 @@ async def shape(url: str) -> dict[str, list[str]]:
 
 
 @pytest.fixture
-def ascii_url(postgres_server: str) -> Iterator[str]:
+def ascii_url(postgres_server: str) -> str:
     """A database that takes any bytes for text."""
     name = "t_ascii"
     encoding = "ENCODING 'SQL_ASCII' TEMPLATE template0"
     asyncio.run(databases.tell(postgres_server, f"CREATE DATABASE {name} {encoding}"))
-    yield databases.within(postgres_server, name)
-    asyncio.run(databases.drop(postgres_server, name))
+    return databases.within(postgres_server, name)
 
 
 async def test_migrations_arrive_at_the_schema(postgres_url: str, empty_postgres_url: str) -> None:

@@ -249,7 +249,7 @@ async def shown(here: Desk, token: str, agent: str) -> dict[str, Any]:
 @example(path="memory/../GUARDRAILS.md")
 @example(path="guardrails.md")
 @example(path="GUARDRAIL\u017f.md")
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 def test_no_spelling_changes_a_protected_file(face: str, path: str, tmp_path: File) -> None:
     async def story() -> None:
         async with desk("memory", tmp_path, more=graphs.endpoints(Settings())) as here:

@@ -11,7 +11,6 @@ from typing import Any
 import httpx
 import pytest
 from tests.faces.whole import FILES, Whole, whole
-from tests.worlds import WORLDS
 
 from carrel import defaults
 from carrel.actions import files
@@ -21,9 +20,9 @@ from carrel.core.names import Path
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=WORLDS)
-async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(request.param, tmp_path) as opened:
+@pytest.fixture
+async def here(tmp_path: File) -> AsyncIterator[Whole]:
+    async with whole("sqlite", tmp_path) as opened:
         yield opened
 
 

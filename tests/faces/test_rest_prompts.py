@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.faces.whole import Whole, whole
-from tests.worlds import WORLDS, travel
+from tests.worlds import travel
 
 from carrel.core.access import Permission
 from carrel.faces.rest.encoded import ENCODED
@@ -21,9 +21,9 @@ CANARY = "canary-0815"
 PRIVATE = ("MEMORY.md", "notes/2026-01-01.md", "DREAMS.md", "memory/contacts.md", "extra.md")
 
 
-@pytest.fixture(params=WORLDS)
-async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(request.param, tmp_path) as opened:
+@pytest.fixture
+async def here(tmp_path: File) -> AsyncIterator[Whole]:
+    async with whole("sqlite", tmp_path) as opened:
         yield opened
 
 

@@ -13,7 +13,6 @@ import httpx
 import pytest
 from tests.faces.listening import listening
 from tests.faces.whole import FILES, Whole, whole
-from tests.worlds import WORLDS
 
 from carrel import defaults
 from carrel.core.access import Permission
@@ -22,9 +21,9 @@ pytestmark = pytest.mark.anyio
 RUNS = "/v1/runs"
 
 
-@pytest.fixture(params=WORLDS)
-async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(request.param, tmp_path) as opened:
+@pytest.fixture
+async def here(tmp_path: File) -> AsyncIterator[Whole]:
+    async with whole("sqlite", tmp_path) as opened:
         yield opened
 
 

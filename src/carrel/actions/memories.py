@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from carrel.actions import mind_files, stacks
+from carrel.actions import meanings, mind_files, stacks
 from carrel.actions.mind_files import MindFiles, may_remember
 from carrel.actions.records import Drafts, Page, became, commit_changes, each, find, insist, page
 from carrel.actions.rules import Rules, rules_of
@@ -155,8 +155,12 @@ async def search(
         own.tenant, Noun.MEMORY, of_agent(own.name), words, limit=_LOOKED_AT
     )
     texts = [(record, searched_text(record.body), record.created) for record in found]
-    best = ranked(query, texts)[: max(0, min(limit, MOST))]
-    return tuple(Hit(memory_of(record), 1 / place) for place, record in enumerate(best, 1))
+    best = ranked(query, texts)
+    if words and world.meanings is not None:
+        near = await meanings.near(world, world.meanings, own, query, limit=MOST)
+        best = meanings.joined(query, best, near)
+    shown = best[: max(0, min(limit, MOST))]
+    return tuple(Hit(memory_of(record), 1 / place) for place, record in enumerate(shown, 1))
 
 
 async def listing(

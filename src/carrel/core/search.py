@@ -89,6 +89,15 @@ def ranked(query: str, found: Sequence[tuple[Key, str, Moment]]) -> list[Key]:
     return [key for _, _, key in hits]
 
 
+def says(query: str, text: str) -> bool:
+    """Whether the words of the query stand in the text one after another, each of them whole."""
+    wanted, there = words(query)[:MOST_ASKED], words(text)
+    width = len(wanted)
+    return width > 0 and any(
+        there[at : at + width] == wanted for at in range(len(there) - width + 1)
+    )
+
+
 def _score(wanted: Sequence[str], there: Sequence[str]) -> tuple[int, int, bool]:
     order = sorted(set(there))
     begun = whole = 0

@@ -14,6 +14,8 @@ from carrel.core.receipt import Claim, Receipt
 from carrel.core.record import Deed, Noun, Record
 from carrel.core.run import Layer, Run
 from carrel.core.tree import Blob, Commit, Outcome, ReceiptKey, Tree, Version
+from carrel.ports.meanings import Meanings as Meanings
+from carrel.ports.meanings import Texts as Texts
 from carrel.ports.recalls import Recalls as Recalls
 from carrel.ports.repositories import Repositories as Repositories
 from carrel.ports.repositories import Repository as Repository
@@ -368,6 +370,8 @@ class World:
     tokens: Tokens
     repositories: Repositories | None = None
     """None where no git is kept."""
+    meanings: Meanings | None = None
+    """None where memories are found by their words alone."""
     memo: Memo = field(default_factory=Memo)
     """What was worked out from records, by their revision."""
     marks: dict[str, Moment] = field(default_factory=dict)

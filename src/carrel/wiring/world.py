@@ -19,7 +19,7 @@ from carrel.adapters.splintr import SplintrTokens, is_installed
 from carrel.adapters.sqlite import open_store as open_sqlite
 from carrel.adapters.vault import SealingVault
 from carrel.core.tokens import ESTIMATE
-from carrel.ports import Objects, Tokens, Upkeep, World
+from carrel.ports import Meanings, Objects, Tokens, Upkeep, World
 from carrel.settings import Settings, Unusable
 from carrel.wiring.late_post import LatePost
 
@@ -42,6 +42,7 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
     settings.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     objects = _objects(settings)
     vault = _vault(settings)
+    meanings = _meanings(settings)
     async with _store(settings, objects) as store, LatePost(settings.webhooks_private) as post:
         world = World(
             trees=store.trees,
@@ -58,6 +59,7 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
             clock=SystemClock(),
             tokens=_tokens(settings),
             repositories=GitDirectory(settings.directory / "git"),
+            meanings=meanings,
         )
         if insist and not await vaults.agree(world):
             raise Unusable("the vault's key is not the one that this store was sealed with")
@@ -114,3 +116,16 @@ def _tokens(settings: Settings) -> Tokens:
     except ValueError as problem:
         raise Unusable(f"CARREL_TOKENIZER: {problem}") from None
     return chosen
+
+
+def _meanings(settings: Settings) -> Meanings | None:
+    if not settings.semantic_model:
+        return None
+    try:
+        from carrel.adapters.model2vec import Model2VecMeanings  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise Unusable("CARREL_SEMANTIC_MODEL needs the extra `semantic`") from None
+    try:
+        return Model2VecMeanings.at(File(settings.semantic_model).expanduser())
+    except ValueError as problem:
+        raise Unusable(f"CARREL_SEMANTIC_MODEL: {problem}") from None

@@ -1,4 +1,4 @@
-"""A whole server over each kind of world, the owner of a tenant, and an agent with a template."""
+"""A whole server, the owner of a tenant, and an agent with a template."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import httpx
 import pytest
 from tests.faces.graphql.asking import Scene, scene
 from tests.faces.whole import Whole, whole
-from tests.worlds import WORLDS
 
 
-@pytest.fixture(params=WORLDS)
-async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(request.param, tmp_path) as opened:
+@pytest.fixture
+async def here(tmp_path: File) -> AsyncIterator[Whole]:
+    async with whole("sqlite", tmp_path) as opened:
         yield opened
 
 

@@ -1,4 +1,4 @@
-"""A server over each kind of world, and the owner of a tenant on it."""
+"""A server over the store that most have, and the owner of a tenant on it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from pathlib import Path as File
 import httpx
 import pytest
 from tests.faces.tenancy.desk import Desk, desk
-from tests.worlds import WORLDS
 
 
-@pytest.fixture(params=WORLDS)
-async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Desk]:
-    async with desk(request.param, tmp_path) as opened:
+@pytest.fixture
+async def here(tmp_path: File) -> AsyncIterator[Desk]:
+    async with desk("sqlite", tmp_path) as opened:
         yield opened
 
 
