@@ -12,7 +12,7 @@ from typing import Final
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from carrel.actions import signins, tenants
+from carrel.actions import demos, signins, tenants
 from carrel.settings import Settings, export, load, pooled_metrics
 from carrel.wiring.app import Server
 from carrel.wiring.catalogs import kept_depot
@@ -37,10 +37,14 @@ class Welcome:
     """The owner's, on the day the store was made and never again."""
 
 
-async def welcome(settings: Settings, port: int) -> Welcome:
+async def welcome(settings: Settings, port: int, *, demo: bool = False) -> Welcome:
     """Make the store ready, with a first tenant if it is empty, and a link to sign in with."""
     async with open_world(settings) as opened:
         created = await tenants.bootstrap(opened.world, settings.owner_token or None)
+        if demo:
+            await demos.furnish(
+                opened.world, await tenants.first_owner(opened.world, tenants.FIRST)
+            )
         code = await signins.for_owner(opened.world, tenants.FIRST)
         host = "127.0.0.1" if settings.host in {"0.0.0.0", "::", ""} else settings.host
         shown = f"[{host}]" if ":" in host else host
@@ -48,7 +52,9 @@ async def welcome(settings: Settings, port: int) -> Welcome:
         return Welcome(url, f"{url}/#code={code}", created.token if created else None)
 
 
-def run(settings: Settings, tell: Callable[[Welcome], None], app: str = APP) -> None:
+def run(
+    settings: Settings, tell: Callable[[Welcome], None], app: str = APP, *, demo: bool = False
+) -> None:
     """Serve until told to stop. ``tell`` is given the Welcome once the socket is bound.
 
     Raises Unopenable where there is no store to be had by these settings.
@@ -57,7 +63,7 @@ def run(settings: Settings, tell: Callable[[Welcome], None], app: str = APP) -> 
     port = listener.getsockname()[1]
     with explained(settings):
         kept_depot(settings)
-        greeting = asyncio.run(welcome(settings, port))
+        greeting = asyncio.run(welcome(settings, port, demo=demo))
     tell(greeting)
     export(settings)
     config = uvicorn.Config(

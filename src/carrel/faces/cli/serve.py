@@ -13,7 +13,8 @@ import click
 @click.option("--host", help="Address to listen on.")
 @click.option("--port", type=int, help="Port to listen on; 0 picks a free one.")
 @click.option("--workers", type=int, help="Server processes.")
-def serve(**given: Any) -> None:
+@click.option("--demo", is_flag=True, help="Add a template, three agents and more to look at.")
+def serve(demo: bool, **given: Any) -> None:
     """Serve this store over HTTP until told to stop."""
     from carrel.wiring.commands import Unopenable, settings_by  # noqa: PLC0415 - keeps --help quick
     from carrel.wiring.server import Welcome, run  # noqa: PLC0415 - so that --help stays quick
@@ -26,6 +27,6 @@ def serve(**given: Any) -> None:
         sys.stdout.flush()
 
     try:
-        run(settings_by(given), tell)
+        run(settings_by(given), tell, demo=demo)
     except (Unopenable, OSError) as problem:
         raise click.ClickException(str(problem)) from None
