@@ -92,12 +92,17 @@ def _of_block(block: Block) -> Iterator[Flaw]:
         yield Flaw(Fault.TRUNCATED, block.path, f"{block.kept}: {block.reason}")
 
 
+def _is_of_nobody(path: Path, variables: Variables) -> bool:
+    """USER.md of an agent without a human has a dash for each of their facts, and is right so."""
+    return path == Path("USER.md") and variables.human_name is None
+
+
 def _placeholders(path: Path, served: Document, stored: Stored) -> Iterator[Flaw]:
     for found in _TOKEN.finditer(served.content or b""):
         token, line = found[1].decode(), _line(served.content or b"", found.start())
         why = "is not filled in here" if token in TOKENS else "is none that is filled in"
         yield Flaw(Fault.PLACEHOLDER, path.text, f"line {line}: {{{{{token}}}}} {why}")
-    if stored.variables is None:
+    if stored.variables is None or _is_of_nobody(path, stored.variables):
         return
     for piece in split(stored.content):
         if piece.token and stored.variables.shown[piece.token] == NOTHING:
