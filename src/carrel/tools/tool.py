@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import fields
 
 from carrel.actions import files, runs
 from carrel.core.access import Actor
@@ -93,6 +94,19 @@ class Tool(Struct, frozen=True):
     """Not available in a shared session."""
     writes: bool = False
     """Needs a credential that may write."""
+
+    def understood(self, given: Mapping[str, Any]) -> Asked:
+        """Its arguments; what may be left out may be null as well. Raises ValidationError.
+
+        Where a schema is strict, a model has to say null for what it does not want to say.
+        """
+        needless = {one.name for one in fields(self.arguments) if not one.required}
+        said = {
+            name: value
+            for name, value in given.items()
+            if value is not None or name not in needless
+        }
+        return msgspec.convert(said, self.arguments)
 
     @property
     def schema(self) -> Mapping[str, Any]:
