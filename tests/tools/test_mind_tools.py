@@ -84,6 +84,11 @@ async def test_an_agent_knows_who_it_is(ada: httpx.AsyncClient) -> None:
     }
 
 
+async def test_a_mark_of_byte_order_is_no_part_of_a_soul(ada: httpx.AsyncClient) -> None:
+    await ada.put(f"{AGENT}/files/SOUL.md", json={"content": "\ufeffWarm."})
+    assert (await called(ada, "who_am_i"))["soul_excerpt"] == "Warm."
+
+
 async def test_what_is_remembered_is_recalled_and_forgotten(ada: httpx.AsyncClient) -> None:
     kept = await called(ada, "remember", content="Luis prefers café au lait", tags=["Drinks"])
     again = await called(ada, "remember", content="Luis prefers café au lait")

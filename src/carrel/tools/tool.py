@@ -26,6 +26,7 @@ from carrel.core.access import Actor
 from carrel.core.agent import facts
 from carrel.core.config import Config, config_of
 from carrel.core.errors import Missing
+from carrel.core.fences import MARK
 from carrel.core.names import Path, Stack
 from carrel.core.record import Record
 from carrel.core.run import Mode, Run
@@ -67,7 +68,7 @@ class Sitting(Struct, frozen=True):
     async def text(self, path: Path) -> str | None:
         """A file as the agent has it; None where it has none, or it is no text."""
         try:
-            return (await self._content(path)).decode()
+            return (await self._content(path)).decode().removeprefix(MARK)
         except (Missing, UnicodeDecodeError):
             return None
 
