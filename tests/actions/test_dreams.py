@@ -146,6 +146,47 @@ async def test_a_memory_file_that_is_pinned_is_left_alone(marco: Mind) -> None:
     assert await dreams.listing(marco.world, marco.owner, "marco") == ()
 
 
+async def test_a_line_in_which_something_became_a_secret_goes_with_its_memory(marco: Mind) -> None:
+    memory = await marco.learned("the door opens by hunter2hunter2")
+    await marco.dreams()
+    other = await marco.learned("the key is under the mat")
+    await secrets.put(marco.world, marco.owner, "door", "hunter2hunter2")
+    await marco.dreams()
+    assert "opens by [REDACTED:door]" in str(await marco.read())
+    assert memory.id in str(await marco.read(INDEX))
+    for one in (memory, other):
+        await memories.forget(marco.world, marco.owner, "marco", one.id)
+    for path in (MEMORY, DREAMS):
+        text = str(await marco.read(path))
+        assert "opens by" not in text
+        assert "mat" not in text
+
+
+async def test_what_became_a_secret_before_its_approval_is_forgotten_with_it(marco: Mind) -> None:
+    await marco.set(review=True)
+    memory = await marco.learned("the door opens by hunter2hunter2")
+    proposed = await marco.dreams()
+    await secrets.put(marco.world, marco.owner, "door", "hunter2hunter2")
+    await dreams.approve(marco.world, marco.owner, "marco", proposed.dream.id)
+    assert "opens by [REDACTED:door]" in str(await marco.read())
+    assert memory.id in str(await marco.read(INDEX))
+    await memories.forget(marco.world, marco.owner, "marco", memory.id)
+    assert "opens by" not in str(await marco.read())
+    assert "opens by" not in str(await marco.read(DREAMS))
+
+
+async def test_old_lines_make_room_though_something_in_them_became_a_secret(marco: Mind) -> None:
+    await marco.set(maxChars=500)
+    old = await marco.learned("the door opens by hunter2hunter2 " + "x" * 300)
+    await marco.dreams()
+    await secrets.put(marco.world, marco.owner, "door", "hunter2hunter2")
+    await marco.dreams()
+    await marco.learned("the key is under the mat " + "y" * 300)
+    report = await marco.dreams()
+    assert report.dream.evicted == (old.id,)
+    assert "opens by" not in str(await marco.read())
+
+
 async def test_secrets_that_became_some_later_are_not_written(marco: Mind) -> None:
     await marco.learned("the code is hunter2*hunter2")
     await secrets.put(marco.world, marco.owner, "door", "hunter2*hunter2")

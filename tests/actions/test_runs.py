@@ -142,6 +142,16 @@ async def test_a_child_is_of_its_parent_s_workspace_with_a_snapshot_of_its_own(
     assert child.mode is Mode.SHARED, "a child may not hear what its parent must not"
 
 
+async def test_a_child_of_a_shared_run_replays_none_that_heard_more(world: World) -> None:
+    await say(world, "x")
+    private = await runs.start(world, ADA, Start("private"))
+    parent = await runs.start(world, ADA, Start("parent", mode=Mode.SHARED))
+    with pytest.raises(Malformed, match="shared"):
+        await runs.start(world, ADA, Start(parent=parent.id, replay_of=private.id))
+    child = await runs.start(world, ADA, Start(parent=private.id, replay_of=parent.id))
+    assert child.mode is Mode.SHARED
+
+
 async def test_a_child_may_share_its_parent_s_snapshot(world: World) -> None:
     await say(world, "old")
     parent = await runs.start(world, ADA, Start("parent", variables={"AGENT_NAME": "Marco"}))

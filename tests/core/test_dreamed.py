@@ -66,6 +66,26 @@ def test_what_is_said_already_is_not_said_again(said: str) -> None:
     assert after.promoted == ()
 
 
+@pytest.mark.parametrize(
+    ("said", "new"),
+    [
+        ("Prefers C#", "Prefers C++"),
+        ("Prefers C", "Prefers C++"),
+        ("The balance is 5", "The balance is -5"),
+        ("Likes the emoji 🐙", "Likes the emoji 🦀"),
+        ("It costs 5 $", "It costs 5 €"),
+        ("Answers if load > 5", "Answers if load < 5"),
+        ("Takes 5 of it", "Takes 5% of it"),
+        ("!", "..."),
+    ],
+)
+def test_what_differs_in_a_sign_says_something_else(said: str, new: str) -> None:
+    after = written(f"x\n- {said}\n", (), [good(new)], NOW, ROOMY)
+    assert not after.rejected
+    again = written(after.text, (), [good(new), good(said)], NOW, ROOMY)
+    assert [one.reason for one in again.rejected] == [Reason.SAID, Reason.SAID]
+
+
 def test_two_memories_that_say_the_same_give_one_line() -> None:
     after = written(None, (), [good("tea: good"), good("Tea, GOOD", "m2")], NOW, ROOMY)
     assert [one.memory for one in after.promoted] == ["m1"]

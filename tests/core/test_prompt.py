@@ -232,3 +232,8 @@ def test_nothing_private_makes_any_difference_where_others_listen(
 
     assert made(given, wish) == made({**public, **private}, wish)
     assert made(public, wish) == made(public, replace(wish, day=DAY + timedelta(days=9)))
+
+
+def test_a_run_keeps_the_order_of_ever_so_many_files() -> None:
+    wish = replace(MAIN, extra_docs=tuple(f"{n}.md" for n in range(1200)))
+    assert Wish.of(wish.words(), Mode.MAIN, MAIN.day) == wish

@@ -67,10 +67,10 @@ def test_an_entry_is_written_as_the_format_has_it() -> None:
     )
 
 
-def test_what_was_not_said_of_an_entry_is_left_out() -> None:
+def test_of_an_entry_its_channel_is_always_told_and_what_else_was_not_said_is_left_out() -> None:
     assert line(Utterance(2, AT, Role.ASSISTANT, "hello Luis")) == (
         b'{"type":"entry","timestamp":"2026-04-24T10:00:00.123Z","role":"assistant",'
-        b'"content":"hello Luis"}\n'
+        b'"content":"hello Luis","source_plugin":""}\n'
     )
 
 

@@ -85,6 +85,38 @@ async def test_each_dialect_describes_the_same_tools(ada: httpx.AsyncClient) -> 
     assert (await ada.get(f"{AGENT}/tools", params={"dialect": "klingon"})).status_code == 400
 
 
+NEEDED = {"query": "x", "content": "x", "id": "mem_1", "action": "list_sessions"}
+
+
+@pytest.mark.parametrize("tool", [tool.name for tool in ALL])
+async def test_what_a_strict_schema_lets_be_null_is_as_if_left_out(
+    ada: httpx.AsyncClient, tool: str
+) -> None:
+    told = (await ada.get(f"{AGENT}/tools", params={"dialect": "openai"})).json()["items"]
+    [strict] = [one["function"]["parameters"] for one in told if one["function"]["name"] == tool]
+    arguments = {
+        name: None if "anyOf" in said else NEEDED[name]
+        for name, said in strict["properties"].items()
+    }
+    jsonschema.validate(arguments, strict)
+    assert "do not fit" not in (await called(ada, tool, arguments=arguments))["content"]
+
+
+async def test_null_is_no_value_of_what_is_needed_or_not_known(ada: httpx.AsyncClient) -> None:
+    for wrong in ({"query": None}, {"query": "x", "colour": None}):
+        assert "do not fit" in (await called(ada, "recall", arguments=wrong))["content"]
+
+
+@pytest.mark.parametrize("after", [2**53, 2**63, 10**30])
+async def test_a_number_that_no_entry_has_comes_back_to_the_model(
+    ada: httpx.AsyncClient, after: int
+) -> None:
+    session = (await ada.post(f"{AGENT}/sessions", json={})).json()["id"]
+    arguments = {"action": "read_session", "session_id": session, "after": after}
+    told = await called(ada, "session_logs", arguments=arguments)
+    assert "session_logs do not fit" in told["content"]
+
+
 async def test_what_is_told_is_json_twice(ada: httpx.AsyncClient) -> None:
     told = await called(ada, "what_do_i_know")
     assert told == {

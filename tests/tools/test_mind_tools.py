@@ -84,6 +84,25 @@ async def test_an_agent_knows_who_it_is(ada: httpx.AsyncClient) -> None:
     }
 
 
+@pytest.mark.parametrize("last", [560, 570, 580, 590])
+async def test_all_that_is_known_is_told_in_6144_bytes_whoever_knows_it(
+    ada: httpx.AsyncClient, last: int
+) -> None:
+    slug = "k" * 63
+    assert (await ada.patch(AGENT, json={"slug": slug})).status_code == 200
+    bullets = "".join(f"- {'y' * 600}\n" for _ in range(9))
+    where = f"/v1/agents/{slug}"
+    memory = {"content": f"## All\n{bullets}- {'z' * last}\n"}
+    assert (await ada.put(f"{where}/files/MEMORY.md", json=memory)).status_code == 200
+    told = (await ada.post(f"{where}/tools/what_do_i_know", json={})).json()
+    assert len(told["content"].encode()) <= 6144
+
+
+async def test_a_mark_of_byte_order_is_no_part_of_a_soul(ada: httpx.AsyncClient) -> None:
+    await ada.put(f"{AGENT}/files/SOUL.md", json={"content": "\ufeffWarm."})
+    assert (await called(ada, "who_am_i"))["soul_excerpt"] == "Warm."
+
+
 async def test_what_is_remembered_is_recalled_and_forgotten(ada: httpx.AsyncClient) -> None:
     kept = await called(ada, "remember", content="Luis prefers café au lait", tags=["Drinks"])
     again = await called(ada, "remember", content="Luis prefers café au lait")

@@ -132,6 +132,18 @@ async def test_a_shared_prompt_and_a_shared_run_show_nothing_private(scene: Scen
             assert CANARY not in (await scene.owner.get(run + part)).text
 
 
+async def test_the_map_in_what_is_shared_tells_nothing_of_what_is_private(scene: Scene) -> None:
+    body = {"action": "regenerate-map", "agentId": "kate"}
+    assert (await scene.owner.post("/api/workspaces/files", json=body)).status_code == 200
+    run = await scene.owner.post("/v1/runs", json={"agentId": "kate", "scope": "shared"})
+    urls = [f"{AGENT}/prompt?scope=shared"]
+    urls += [f"/v1/runs/{run.json()['runId']}/{part}" for part in ("prompt", "files/AGENTS.md")]
+    for url in urls:
+        answer = await scene.owner.get(url)
+        assert "lessons.md" in answer.text
+        assert CANARY not in answer.text, url
+
+
 words = st.text(st.sampled_from("azniber *%_'\"\\"), max_size=8)
 
 

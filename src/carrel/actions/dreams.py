@@ -83,10 +83,10 @@ async def sweep(
 
 def _dreamed(id: str, by: str, night: Night, rules: Rules) -> tuple[Dream, str | None]:
     """The dream, with all that it would write, and MEMORY.md as it would become."""
-    found = decide(night, rules.redactor)
+    found = decide(night, rules)
     after = found.written.text if found.written.promoted else night.files.memory
     if after is not None:
-        after = rules.redactor.redact(after.encode()).content.decode()
+        after = rules.redacted(after)
     dream = Dream(
         id,
         night.own.name,
@@ -113,7 +113,7 @@ def _diff(before: str | None, after: str | None) -> str:
 async def _land(
     world: World, rules: Rules, night: Night, dream: Dream, receipt: ReceiptKey | None
 ) -> None:
-    wanted, changes = landing(night.files, night.standing, dream, night.memories)
+    wanted, changes = landing(night.files, rules, night.standing, dream, night.memories)
     changes += [kept(night.own.tenant, dream), rested(night, dream)]
     changes += await oldest(world, night.own)
     drafts = await mind_files.drafts(world, rules, night.files, wanted)
@@ -186,7 +186,7 @@ async def approve(
     async def attempt() -> None:
         rules, at = await rules_of(world, own.tenant), world.clock.now()
         record = await _find(world, own, id)
-        dream = _waits(record)
+        dream = _admitted(_waits(record), rules)
         night = await night_of(world, own, rules)
         ids = [one.memory for one in dream.promoted]
         memories = {
@@ -200,7 +200,7 @@ async def approve(
             )
             version = night.files.layers[0].version(MEMORY)
             raise Stale("MEMORY.md or a memory has changed since: dream again", version)
-        wanted, changes = landing(night.files, night.standing, dream, memories)
+        wanted, changes = landing(night.files, rules, night.standing, dream, memories)
         changes.append(over(record, Status.DONE, actor.name, at))
         drafts = await mind_files.drafts(world, rules, night.files, wanted)
         why = f"dream: {len(ids)} promoted, as reviewed"
@@ -228,7 +228,7 @@ async def reject(
         rules, at = await rules_of(world, own.tenant), world.clock.now()
         record = await _find(world, own, id)
         _waits(record)
-        said = rules.redactor.redact(reason.encode()).content.decode()
+        said = rules.redacted(reason)
         change = over(record, Status.REJECTED, actor.name, at, said)
         await mind_files.land(
             world, rules, actor.name, "reject a dream", Drafts(), [change], at=at, receipt=receipt
@@ -236,6 +236,12 @@ async def reject(
 
     await insist(attempt)
     return await _report(world, own, await _find(world, own, id))
+
+
+def _admitted(dream: Dream, rules: Rules) -> Dream:
+    """What was proposed, without what became a secret meanwhile."""
+    lines = tuple(replace(one, line=rules.redacted(one.line)) for one in dream.promoted)
+    return replace(dream, promoted=lines)
 
 
 def _waits(record: Record) -> Dream:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from carrel.actions import mind_files
 from carrel.actions.mind_files import MindFiles
 from carrel.actions.nights import Night
+from carrel.actions.rules import Rules
 from carrel.core.diary import DREAMS, noted
 from carrel.core.dreambook import (
     MOST_KEPT,
@@ -32,6 +33,7 @@ from carrel.ports import World
 
 def landing(
     files: MindFiles,
+    rules: Rules,
     ledger: Sequence[Record],
     dream: Dream,
     memories: Mapping[str, Record],
@@ -39,6 +41,7 @@ def landing(
     """The files as they become, and what the ledger has of it."""
     tenant, agent, at = files.own.tenant, dream.agent, dream.started
     after = dream.after if dream.after is not None else files.memory
+    after = None if after is None else rules.redacted(after)
     fallen = {one.memory for one in missing(after or "", [standing_of(one) for one in ledger])}
     fallen |= set(dream.evicted)
     stood = {

@@ -13,7 +13,7 @@ from carrel.core.access import Actor
 from carrel.core.classes import FileClass
 from carrel.core.compose import File, Workspace
 from carrel.core.errors import Taken
-from carrel.core.names import Stack
+from carrel.core.names import Kind, Stack
 from carrel.core.record import Noun, Record
 from carrel.core.workmap import (
     AGENTS,
@@ -26,6 +26,7 @@ from carrel.core.workmap import (
     chart,
     charted,
     outside,
+    private,
 )
 from carrel.ports import World
 
@@ -60,7 +61,10 @@ async def _places(world: World, stack: Stack, of_itself: str) -> list[Place]:
 
 
 def _about(file: File, content: bytes) -> str:
-    return _OF_ITS_HUMAN if file.file_class is FileClass.MANAGED else about(content)
+    if file.file_class is FileClass.MANAGED:
+        return _OF_ITS_HUMAN
+    own = file.source.kind is Kind.AGENT
+    return "" if own and private(file.path) else about(content)
 
 
 async def _peers(world: World, stack: Stack) -> list[Peer]:

@@ -15,6 +15,7 @@ from carrel.core.access import Actor
 from carrel.core.diary import DREAMS, diary_line, without_line
 from carrel.core.dreambook import (
     Status,
+    as_written,
     dream_change,
     dream_of,
     promotion_of_record,
@@ -89,13 +90,13 @@ async def remember(
 
     async def attempt() -> Remembered:
         rules = await rules_of(world, own.tenant)
-        content = _redacted(rules, line)
+        content = rules.redacted(line)
         name = text_handle(own.tenant, own.name, new.mode, content)
         [known] = await world.records.named([name])
         if known is not None:
             return Remembered(memory_of(known), created=False)
         await _has_room(world, own.tenant, own.name)
-        kept = tuple(_redacted(rules, label) for label in labels)
+        kept = tuple(rules.redacted(label) for label in labels)
         memory = told(id, own.name, content, new.mode, 0, tags=kept, kind=sort)
         change = memory_change(own.tenant, memory, 0)
         try:
@@ -128,7 +129,7 @@ async def recall(
     hits = await search(world, actor, agent, query, limit=limit, mode=mode)
     if hits:
         rules = await rules_of(world, actor.tenant)
-        noted, at = _redacted(rules, asked_for(query)), world.clock.now()
+        noted, at = rules.redacted(asked_for(query)), world.clock.now()
         recalls = [
             Recall(world.clock.fresh("rcl"), hit.memory.agent, hit.memory.id, noted, hit.score, at)
             for hit in hits
@@ -212,21 +213,23 @@ async def _unwritten(world: World, rules: Rules, promotion: Record, at: Moment) 
     agent = promotion.body["agentId"]
     files = await mind_files.read(world, promotion.tenant, agent, rules)
     ledger = each(world, promotion.tenant, Noun.PROMOTION, standing(agent))
-    stood = [standing_of(one) async for one in ledger]
-    wanted = _without_line(files, promotion)
+    stood = [standing_of(as_written(one, rules.redacted)) async for one in ledger]
+    wanted = _without_line(files, as_written(promotion, rules.redacted), rules)
     if MEMORY in wanted:
         others = [one for one in stood if one.memory != promotion.id]
         wanted |= mind_files.with_index(files, wanted[MEMORY], others, at)
     return await mind_files.drafts(world, rules, files, wanted)
 
 
-def _without_line(files: MindFiles, promotion: Record) -> dict[Path, str]:
+def _without_line(files: MindFiles, promotion: Record, rules: Rules) -> dict[Path, str]:
     memory, diary = files.memory, files.texts[DREAMS]
     wanted: dict[Path, str] = {}
     if memory is not None:
-        wanted[MEMORY] = without(memory, [standing_of(promotion)])
+        wanted[MEMORY] = without(rules.redacted(memory), [standing_of(promotion)])
     if diary is not None:
-        wanted[DREAMS] = without_line(diary, diary_line(promotion_of_record(promotion)))
+        wanted[DREAMS] = without_line(
+            rules.redacted(diary), diary_line(promotion_of_record(promotion))
+        )
     return wanted
 
 
@@ -253,7 +256,3 @@ async def _has_room(world: World, tenant: str, agent: str) -> None:
     [count] = await world.records.count(tenant, Noun.MEMORY, [of_agent(agent)])
     if count >= MOST_MEMORIES:
         raise TooLarge(f"an agent remembers at most {MOST_MEMORIES} things", max=MOST_MEMORIES)
-
-
-def _redacted(rules: Rules, text: str) -> str:
-    return rules.redactor.redact(text.encode()).content.decode()

@@ -20,13 +20,12 @@ from carrel.core.dream import (
     counted,
     weighed,
 )
-from carrel.core.dreambook import proposed, standing, standing_of
+from carrel.core.dreambook import as_written, proposed, standing, standing_of
 from carrel.core.dreamed import Written, missing, written
 from carrel.core.memory import memory_of
 from carrel.core.names import Moment, Scope
 from carrel.core.recall import Tally
 from carrel.core.record import Noun, Record
-from carrel.core.redaction import Redactor
 from carrel.ports import World
 
 _AT_ONCE: Final = 1000
@@ -87,7 +86,7 @@ async def night_of(world: World, own: Scope, rules: Rules) -> Night:
         tallies,
         {id: record for id, record in memories.items() if record.body["agentId"] == agent},
         [id for id in ids if id in promotions],
-        [record async for record in ledger],
+        [as_written(record, rules.redacted) async for record in ledger],
         await world.records.list(tenant, Noun.DREAM, link=proposed(agent)),
         rest,
     )
@@ -103,7 +102,7 @@ async def _records(
     return found
 
 
-def decide(night: Night, redactor: Redactor) -> Decided:
+def decide(night: Night, rules: Rules) -> Decided:
     """What is promoted and what is not, and why.
 
     What is written is redacted anew: a secret may have become one since it was remembered.
@@ -116,14 +115,15 @@ def decide(night: Night, redactor: Redactor) -> Decided:
     ]
     good, rejected = weighed(candidates, settings, night.at)
     ledger = [standing_of(record) for record in night.standing]
-    lost = missing(night.files.memory or "", ledger)
+    memory = None if night.files.memory is None else rules.redacted(night.files.memory)
+    lost = missing(memory or "", ledger)
     made = written(
-        night.files.memory,
+        memory,
         [one for one in ledger if one not in lost],
         good,
         night.at,
         (settings.max_promotions_per_sweep, settings.max_chars),
-        lambda text: redactor.redact(text.encode()).content.decode(),
+        rules.redacted,
     )
     every = best_first([*rejected, *made.rejected])
     return Decided(len(candidates), made, every, counted(every))

@@ -19,6 +19,9 @@ class Rules:
     shelves: tuple[Shelf, ...]
     """What these were worked out from: a commit made under them expects it unchanged."""
 
+    def redacted(self, text: str) -> str:
+        return self.redactor.redact(text.encode()).content.decode()
+
 
 async def rules_of(world: World, tenant: str) -> Rules:
     revision = await world.records.revision()

@@ -102,6 +102,8 @@ async def _plan(world: World, actor: Actor, asked: Start) -> _Plan:
         plan = await _fresh(world, actor, asked)
     if parent is not None and parent.scope != plan.scope:
         raise Malformed("a child run works in its parent's workspace")
+    if parent is not None and parent.mode is Mode.SHARED and plan.mode is Mode.MAIN:
+        raise Malformed("a child of a shared run is shared, and what it would replay is not")
     if asked.agent is not None and (await _stack(world, actor, asked))[0] != plan.scope:
         raise Malformed("agentId names another workspace than the run that this one follows")
     return plan

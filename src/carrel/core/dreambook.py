@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from carrel.core.dream import Rejected
 from carrel.core.dreamed import Promotion, Standing
@@ -127,6 +128,11 @@ def fallen_change(record: Record) -> Change:
 
 def promotion_of_record(record: Record) -> Promotion:
     return msgspec.convert(record.body, Promotion)
+
+
+def as_written(record: Record, admitted: Callable[[str], str]) -> Record:
+    """A promotion with its line as a file has it, in which what became a secret is redacted."""
+    return replace(record, body={**record.body, "line": admitted(record.body["line"])})
 
 
 def standing_of(record: Record) -> Standing:

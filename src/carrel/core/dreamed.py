@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import unescape
 from typing import Final
+from unicodedata import category
 
 from msgspec import Struct
 
@@ -26,6 +27,12 @@ TITLE: Final = "# MEMORY.md\n"
 _HEADING: Final = re.compile(r"#{1,2}(?:\s|\Z)")
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _ENOUGH: Final = "others that score higher are as many as one sweep promotes"
+_BULLET: Final = re.compile(r"\A\s*(?:[-*+>]|#+)\s+")
+_ESCAPE: Final = re.compile(r"\\(?=[^\w\s])")
+_MARK: Final = re.compile(r"[^\w\s|~]")
+_SIGNS: Final = frozenset({"Sm", "Sc", "So"})
+"""Of mathematics, of money and all other: what is told by them alone is told."""
+_NEGATIVE: Final = re.compile(r"(?<![^\W_])-(?=[0-9])")
 _NUMBERS: Final = re.compile(r"\s*_\(score=[0-9.]+, hits=[0-9]+, days=[0-9]+\)_\s*\Z")
 
 
@@ -132,8 +139,9 @@ def _ended(text: str) -> str:
 
 def _meaning(line: str) -> tuple[str, ...]:
     """What a line says, whatever it looks like: what two lines have in common that say the same."""
-    said = unescape(_NUMBERS.sub("", line))
-    return words(said) or (said.strip("-*+ \t"),)
+    said = unescape(_ESCAPE.sub("", _NUMBERS.sub("", _BULLET.sub("", line))))
+    signs = [one for one in _MARK.findall(said) if category(one) in _SIGNS or one in "#%"]
+    return (*words(said), *signs, *_NEGATIVE.findall(said)) or (said.strip(),)
 
 
 def _said(text: str) -> set[tuple[str, ...]]:

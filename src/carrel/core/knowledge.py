@@ -16,8 +16,8 @@ MOST_BULLETS: Final = 10
 MOST_BYTES: Final = 6144
 """Of all that is told, as JSON."""
 
-_ROOM: Final = 64
-"""Bytes for what stands around the sections."""
+_ROOM: Final = 160
+"""Bytes for what stands around the sections: whose they are, too."""
 
 
 class Section(Struct, frozen=True):

@@ -72,7 +72,9 @@ class Wish(Struct, frozen=True):
         """The same again; of a run that has kept none, as on that day and by the usual limits."""
         if _DAY not in words:
             return cls(mode, day)
-        docs = tuple(words[name] for name in sorted(words) if name.startswith(_DOC))
+        names = [name for name in words if name.startswith(_DOC)]
+        names.sort(key=lambda name: int(name.removeprefix(_DOC)))
+        docs = tuple(words[name] for name in names)
         limits = map(int, words[_LIMITS].split())
         return cls(mode, date.fromisoformat(words[_DAY]), docs, *limits)
 

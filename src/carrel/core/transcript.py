@@ -157,7 +157,7 @@ def heading(session: Session) -> bytes:
 
 
 def line(said: Utterance) -> bytes:
-    """One of its further lines; what was not said of an utterance is left out."""
+    """One of its further lines; what was not said is left out, but for the channel."""
     return (
         _encode(
             _Entry(
@@ -165,7 +165,7 @@ def line(said: Utterance) -> bytes:
                 said.role,
                 said.content,
                 UNSET if said.message is None else said.message,
-                said.plugin or UNSET,
+                said.plugin,
                 UNSET if said.sender is None else said.sender,
             )
         )

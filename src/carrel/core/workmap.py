@@ -39,6 +39,10 @@ _TOKEN: Final = re.compile(r"\{\{(" + "|".join(TOKENS) + r")\}\}")
 _RULE: Final = re.compile(r"[\s=*_#-]*")
 
 
+_PRIVATE: Final = ("notes/", "memory/")
+_PRIVATE_FILES: Final = frozenset({"user.md", "memory.md", "dreams.md", "memory-index.json"})
+
+
 class Place(Struct, frozen=True):
     """One file, and what it is about."""
 
@@ -66,6 +70,12 @@ def about(text: bytes) -> str:
         if plain := _readable(sentence[0] if sentence else plain):
             return plain
     return ""
+
+
+def private(path: Path) -> bool:
+    """Whether what an agent keeps there is for itself alone: its map is told in shared sessions."""
+    text = path.text.casefold()
+    return text in _PRIVATE_FILES or text.startswith(_PRIVATE)
 
 
 def _said(file: str) -> Iterator[str]:

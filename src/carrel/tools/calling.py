@@ -62,7 +62,7 @@ async def call(sitting: Sitting, name: str, arguments: Mapping[str, Any]) -> Rep
     if tool.private and sitting.mode is Mode.SHARED:
         return _problem(f"{tool.name} is not available in a shared session")
     try:
-        asked = msgspec.convert(arguments, tool.arguments)
+        asked = tool.understood(arguments)
         return _told(await tool.run(sitting, asked))
     except msgspec.ValidationError as wrong:
         return _problem(f"the arguments of {tool.name} do not fit: {wrong}")

@@ -32,7 +32,9 @@ class Arguments(Asked, frozen=True):
     max_chars: Annotated[
         int, Meta(ge=20, le=4000, description="Characters of each entry that are told.")
     ] = 200
-    after: Annotated[int, Meta(ge=0, description="Read on after this entry's number.")] = 0
+    after: Annotated[
+        int, Meta(ge=0, lt=2**53, description="Read on after this entry's number.")
+    ] = 0
 
 
 async def _list(sitting: Sitting, asked: Arguments) -> Mapping[str, Any]:

@@ -19,12 +19,14 @@ from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import fields
 
 from carrel.actions import files, runs
 from carrel.core.access import Actor
 from carrel.core.agent import facts
 from carrel.core.config import Config, config_of
 from carrel.core.errors import Missing
+from carrel.core.fences import MARK
 from carrel.core.names import Path, Stack
 from carrel.core.record import Record
 from carrel.core.run import Mode, Run
@@ -66,7 +68,7 @@ class Sitting(Struct, frozen=True):
     async def text(self, path: Path) -> str | None:
         """A file as the agent has it; None where it has none, or it is no text."""
         try:
-            return (await self._content(path)).decode()
+            return (await self._content(path)).decode().removeprefix(MARK)
         except (Missing, UnicodeDecodeError):
             return None
 
@@ -93,6 +95,19 @@ class Tool(Struct, frozen=True):
     """Not available in a shared session."""
     writes: bool = False
     """Needs a credential that may write."""
+
+    def understood(self, given: Mapping[str, Any]) -> Asked:
+        """Its arguments; what may be left out may be null as well. Raises ValidationError.
+
+        Where a schema is strict, a model has to say null for what it does not want to say.
+        """
+        needless = {one.name for one in fields(self.arguments) if not one.required}
+        said = {
+            name: value
+            for name, value in given.items()
+            if value is not None or name not in needless
+        }
+        return msgspec.convert(said, self.arguments)
 
     @property
     def schema(self) -> Mapping[str, Any]:

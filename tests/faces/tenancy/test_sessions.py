@@ -78,7 +78,7 @@ async def test_a_session_from_its_start_to_its_end(owner: httpx.AsyncClient) -> 
     ]
     assert lines[2] == {
         **{"type": "entry", "timestamp": shown["entries"][1]["timestamp"]},
-        **{"role": "assistant", "content": "hello Luis"},
+        **{"role": "assistant", "content": "hello Luis", "source_plugin": ""},
     }
 
 
