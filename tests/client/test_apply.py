@@ -262,6 +262,8 @@ def test_the_example_of_the_documentation_is_taken(tmp_path: File) -> None:
         ("agents:\n- id: a\n  workspace: w\n- id: b\n  workspace: ./x/../w", 4, "same workspace"),
         ("agents:\n- id: a\n  workspace: w\n- id: b\n  workspace: w/b", 4, "is within that of a"),
         ("agents:\n- id: a\n  workspace: file", 3, "is not a directory"),
+        ('agents:\n- id: a\n  workspace: "a\\0b"', 3, "no name of a directory"),
+        ('agents:\n- id: a\n  workspace: "\\ud800"', 3, "no name of a directory"),
         ("agents:\n- id: a\n  name: \x01", 1, "it is not YAML"),
         ("x" * (2**20 + 1), 1, "the file may have"),
     ],

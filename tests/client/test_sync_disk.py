@@ -50,6 +50,7 @@ def test_what_cannot_be_synced_is_told_by_name_and_all_else_is_synced(both: Sync
     both.write("large.md", b"x" * (4 * 2**20 + 1))
     both.write("over.md", b"x" * (2**20 + 1))
     both.write("back\\slash.md", "x")
+    both.write("red\x1b[31m\nsent all.md", "x")
     both.write("fine.md", "fine")
     (both.dir / "link.md").symlink_to(outside / "secret.md")
     (both.dir / "linked").symlink_to(outside)
@@ -70,6 +71,7 @@ def test_what_cannot_be_synced_is_told_by_name_and_all_else_is_synced(both: Sync
     assert "a file may have 1048576" in why.pop("over.md")
     assert "backslash" in why.pop("back\\slash.md")
     assert "not valid Unicode" in why.pop("caf\\udce9.md")
+    assert "control character" in why.pop("red\\x1b[31m\\nsent all.md")
     assert not why
     assert both.there() == {"fine.md": "fine"}
     assert both.code == 1

@@ -121,6 +121,39 @@ def test_whoever_clones_while_others_write_gets_a_history_that_hangs_together(
         assert ids == last[-len(ids) :]
 
 
+def test_a_clone_that_ends_somewhere_is_kept_up_to_date(tmp_path: File) -> None:
+    if not shutil.which("git"):
+        return
+    with (
+        serving(tmp_path / "data") as live,
+        httpx.Client(base_url=live.url, headers={"Authorization": f"Bearer {TOKEN}"}) as owner,
+    ):
+        owner.post("/v1/agents", json=NEW).raise_for_status()
+        for text in ("first", "second", "third"):
+            _say(owner, text)
+            noted = {"arguments": {"note": text}}
+            owner.post("/v1/agents/marco/tools/memory_checkpoint", json=noted).raise_for_status()
+        places = [str(tmp_path / f"{n}") for n in range(3)]
+        for n, place in enumerate(places):
+            git("-c", f"protocol.version={n}", "clone", "-q", "--depth", "2", address(live), place)
+        for text in ("first", "fourth"):
+            _say(owner, text)
+            for n, place in enumerate(places):
+                git("-C", place, "-c", f"protocol.version={n}", "pull", "-q", "--ff-only")
+                assert git("-C", place, "show", "HEAD:notes/n.md") == text
+        for place in places:
+            assert len(git("-C", place, "rev-list", "HEAD").split()) == 4
+            git("-C", place, "fetch", "-q", "--tags")
+            assert len(git("-C", place, "tag").split()) == 3
+            git("-C", place, "fsck", "--full", "--strict")
+            git("-C", place, "fetch", "-q", "--unshallow")
+            assert len(git("-C", place, "rev-list", "HEAD").split()) == 5
+
+
+def _say(owner: httpx.Client, text: str) -> None:
+    owner.put("/v1/agents/marco/files/notes/n.md", json={"content": text}).raise_for_status()
+
+
 async def _write(owner: httpx.AsyncClient) -> None:
     n = 0
     while True:

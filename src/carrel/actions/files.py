@@ -8,10 +8,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.actions.contents import contents_of
-from carrel.actions.lineages import classes_of, eye_of, lineage_of
+from carrel.actions.lineages import Lineage, classes_of, eye_of, lineage_of
 from carrel.actions.pens import PLAIN, Intent, Pen, Written, file_of
 from carrel.core.access import Actor
-from carrel.core.compose import File, Workspace, compose, resolve, revisions_etag
+from carrel.core.classes import Classes
+from carrel.core.compose import File, Layers, Workspace, compose, resolve, revisions_etag
 from carrel.core.errors import Missing
 from carrel.core.lineage import speaking
 from carrel.core.names import Kind, Path, Stack
@@ -35,6 +36,8 @@ async def look(world: World, stack: Stack, path: Path) -> File:
     layers = await world.trees.read(stack, (path,))
     eye, classes = await eye_of(world, stack), await classes_of(world, stack)
     file = resolve(path, layers) if eye is None else eye.shown(path, layers)
+    if file is None and eye is not None:  # It may have become pinned in between, and so be there.
+        file = eye.shown(path, await world.trees.read(stack, (path,)))
     if file is None:
         raise Missing(f"there is no {path}")
     return file if classes is None else replace(file, file_class=classes.of(path))
@@ -92,15 +95,6 @@ async def etag(world: World, stack: Stack, *more: str) -> str:
     return revisions_etag(stack, await world.trees.revisions(stack), *more)
 
 
-async def listing(
-    world: World, stack: Stack, prefix: str = "", eye: Eye | None = None
-) -> Workspace:
-    """Everything that a workspace shows, in order of path; with other eyes where they are given."""
-    layers = await world.trees.read(stack, prefix=prefix)
-    eye = eye or await eye_of(world, stack)
-    return compose(layers, await classes_of(world, stack)) if eye is None else eye.compose(layers)
-
-
 class Alike(Struct, frozen=True):
     """What an agent shares with all others over the same layers that have nothing of their own."""
 
@@ -109,12 +103,75 @@ class Alike(Struct, frozen=True):
     variables: Variables
 
 
-async def alike(world: World, stack: Stack) -> Alike | None:
-    """None for a workspace that is not an agent's, or has something of its own."""
-    if (eye := await eye_of(world, stack)) is None:
-        return None
-    files = eye.alike(await world.trees.read(stack))
-    return None if files is None else Alike(files, eye.variables)
+class View(Struct, frozen=True):
+    """A workspace at one moment: its layers, and how they were seen."""
+
+    stack: Stack
+    layers: Layers
+    lineage: Lineage | None
+    """Of an agent's."""
+    classes: Classes | None
+    """Of a template's, and of the defaults."""
+
+    def etag(self, *more: str) -> str:
+        """What a listing of it is known by, which is the same that ``etag`` tells."""
+        revisions = tuple([tree.revision for tree in self.layers])
+        return revisions_etag(self.stack, revisions, *more, *self._key)
+
+    @property
+    def _key(self) -> tuple[str, ...]:
+        if self.lineage is not None:
+            return (self.lineage.key,)
+        return () if self.classes is None else (self.classes.key,)
+
+    @property
+    def workspace(self) -> Workspace:
+        if self.lineage is None:
+            return compose(self.layers, self.classes)
+        return self.lineage.eye.compose(self.layers)
+
+    @property
+    def alike(self) -> Alike | None:
+        """None for a workspace that is not an agent's, or has something of its own."""
+        if self.lineage is None:
+            return None
+        eye = self.lineage.eye
+        files = eye.alike(self.layers)
+        return None if files is None else Alike(files, eye.variables)
+
+    def is_seen_as(self, other: View) -> bool:
+        """Whether nothing has changed that decides how the files are seen."""
+        return self._key == other._key and self._agent == other._agent
+
+    @property
+    def _agent(self) -> int:
+        return 0 if self.lineage is None else self.lineage.agent.revision
+
+
+async def view(world: World, stack: Stack, prefix: str = "") -> View:
+    """Names, rules and files of one moment: looked at again where one changed before the other."""
+    before = await _view(world, stack, ())
+    while True:
+        now = await _view(world, stack, await world.trees.read(stack, prefix=prefix))
+        if now.is_seen_as(before):
+            return now
+        before = now
+
+
+async def _view(world: World, stack: Stack, layers: Layers) -> View:
+    own = stack[0]
+    is_agent = own.kind is Kind.AGENT
+    lineage = await lineage_of(world, own.tenant, own.name) if is_agent else None
+    return View(stack, layers, lineage, await classes_of(world, stack))
+
+
+async def listing(
+    world: World, stack: Stack, prefix: str = "", eye: Eye | None = None
+) -> Workspace:
+    """Everything that a workspace shows, in order of path; with other eyes where they are given."""
+    if eye is not None:
+        return eye.compose(await world.trees.read(stack, prefix=prefix))
+    return (await view(world, stack, prefix)).workspace
 
 
 async def put(

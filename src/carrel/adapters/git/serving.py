@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path as File
 from tempfile import SpooledTemporaryFile
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from dulwich.objects import Commit, ObjectID, Tag
-from dulwich.protocol import CAPABILITY_FILTER, ReceivableProtocol
+from dulwich.protocol import (
+    CAPABILITY_FILTER,
+    COMMAND_DEEPEN,
+    COMMAND_SHALLOW,
+    ReceivableProtocol,
+)
 from dulwich.refs import Ref
 from dulwich.repo import Repo
 from dulwich.server import Backend, BackendRepo, UploadPackHandler
@@ -90,7 +95,34 @@ def _offer(repo: Repo, request: bytes) -> None:
     refs = repo.get_refs()
     for n, id in enumerate(_wanted(repo, request)):
         refs[Ref(b"refs/carrel/wanted/%d" % n)] = id
-    repo.get_refs = lambda: refs  # type: ignore[method-assign]  # it is asked for nothing else
+    repo.get_refs = lambda: refs  # type: ignore[method-assign]  # for this one request
+    find = repo.find_missing_objects
+
+    def found(wants: Any, walker: Any, *args: Any, **more: Any) -> Any:
+        deepen = walker._handle_shallow_request
+        walker._handle_shallow_request = lambda asked: _hear_of_shallow(walker, deepen, asked)
+        return find(wants, walker, *args, **more)
+
+    repo.find_missing_objects = found  # type: ignore[assignment, method-assign]  # as above
+
+
+def _hear_of_shallow(walker: Any, deepen: Callable[[Any], None], asked: Any) -> None:
+    """Whoever has a clone that ends somewhere tells so, also when it is not to become deeper.
+
+    They are then given all down to there, as if they had nothing: what they have beyond is unknown.
+    """
+    while True:
+        allowed = (COMMAND_DEEPEN, COMMAND_SHALLOW, None)
+        command, value = walker.read_proto_line(allowed)
+        if command == COMMAND_SHALLOW:
+            walker.client_shallow.add(ObjectID(value))
+        elif command == COMMAND_DEEPEN:
+            walker.unread_proto_line(command, value)
+            deepen(asked)
+            return
+        else:
+            walker.shallow.update(walker.client_shallow)
+            return
 
 
 def _wanted(repo: Repo, request: bytes) -> Iterator[ObjectID]:

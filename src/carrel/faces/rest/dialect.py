@@ -151,24 +151,26 @@ async def _get(call: Asked, stack: Stack) -> Answer:
 
 async def _list(call: Asked, stack: Stack) -> Answer:
     full, raw = _flag(call, "includeContent"), _flag(call, "raw")
-    tag = await files.etag(call.world, stack, f"overlay: {full} {full and raw}")
+    form = f"overlay: {full} {full and raw}"
+    tag = await files.etag(call.world, stack, form)
     if matches(call, tag):
         return unchanged(tag)
-    key = (*((scope.tenant, scope.kind, scope.name) for scope in stack), tag)
-    body = ENCODED.find(key)
+    named = tuple((scope.tenant, scope.kind, scope.name) for scope in stack)
+    body = ENCODED.find((*named, tag))
     if body is not None:
         return file_answer(body, tag)
-    rows, sound = await _rows(call, stack, full=full, raw=raw)
+    view = await files.view(call.world, stack)
+    rows, sound = await _rows(call, view.workspace, full=full, raw=raw)
     if not sound:
         return Answer.json(OverlayAnswer(files=rows), headers={"Cache-Control": "no-store"})
-    return file_answer(ENCODED.keep(key, OverlayAnswer(files=rows)), tag)
+    tag = view.etag(form)  # Something may have been written since the first.
+    return file_answer(ENCODED.keep((*named, tag), OverlayAnswer(files=rows)), tag)
 
 
 async def _rows(
-    call: Asked, stack: Stack, *, full: bool, raw: bool
+    call: Asked, workspace: Workspace, *, full: bool, raw: bool
 ) -> tuple[list[OverlayRow], bool]:
     """Every file, and whether all that was wanted of them could be had."""
-    workspace = await files.listing(call.world, stack)
     wanted = {path: file for path, file in workspace.files.items() if full or file.variables}
     contents = await files.contents(call.world, Workspace(wanted), raw=True)
     rows = []

@@ -39,6 +39,20 @@ class Pieces(msgspec.Struct):
         return b"".join(self.pieces)
 
 
+class Overtaken(Exception):
+    """Something was written after the tag was told: this is of another, and must go by that."""
+
+    def __init__(self, tag: str, value: object) -> None:
+        super().__init__(tag)
+        self.tag, self.value = tag, value
+
+
+def overtaken(told: str, tag: str, value: object) -> None:
+    """Raises Overtaken where what was made is not what was told of."""
+    if tag != told:
+        raise Overtaken(tag, value)
+
+
 class Rows:
     """Rows of files with their content, as they go over the wire."""
 
@@ -119,11 +133,14 @@ class Encoded:
             return body
         flight = self._flights[key] = loop.create_future()
         try:
-            value = await make()
-            return self.keep(key, value) if getattr(value, "lasts", True) else encode(value)
+            return self.told(key, await make())
         finally:
             del self._flights[key]
             flight.set_result(None)
+
+    def told(self, key: Hashable, value: object) -> bytes:
+        """As bytes, and kept if it lasts."""
+        return self.keep(key, value) if getattr(value, "lasts", True) else encode(value)
 
     def keep(self, key: Hashable, value: object) -> bytes:
         kept = value if isinstance(value, Pieces) else encode(value)

@@ -10,14 +10,14 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from carrel.actions import files, stacks
-from carrel.actions.files import Contents, Intent, Written
+from carrel.actions.files import Contents, Intent, View, Written
 from carrel.core.access import Permission
 from carrel.core.compose import File
 from carrel.core.edit import entity_tags, parse_condition
 from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Stale, Taken, TooLarge
 from carrel.core.names import Kind, Path, Scope, Stack, wire_path
 from carrel.faces.rest.answer import JSON_TYPE, Answer, encode
-from carrel.faces.rest.encoded import ENCODED, ROWS, Pieces
+from carrel.faces.rest.encoded import ENCODED, ROWS, Overtaken, Pieces, overtaken
 from carrel.faces.rest.endpoint import (
     IF_ABSENT,
     IF_MATCH,
@@ -197,8 +197,18 @@ def _listing(place: Place) -> Endpoint:
         tag = await files.etag(call.world, stack, call.query.prefix, form)
         if matches(call, tag):
             return _signed(unchanged(tag), stack)
-        key = (stack[0].tenant, tag)
-        body = await ENCODED.made(key, lambda: _listed(place, call, stack, full))
+
+        async def make() -> Files | LayeredFiles | Pieces:
+            view = await files.view(call.world, stack, call.query.prefix)
+            listed = await _listed(place, call, view, full)
+            overtaken(tag, view.etag(call.query.prefix, form), listed)
+            return listed
+
+        try:
+            body = await ENCODED.made((stack[0].tenant, tag), make)
+        except Overtaken as newer:
+            tag = newer.tag
+            body = ENCODED.told((stack[0].tenant, tag), newer.value)
         return _signed(file_answer(body, tag), stack)
 
     return listing
@@ -212,13 +222,13 @@ def _signed(answer: Answer, stack: Stack) -> Answer:
 
 
 async def _listed(
-    place: Place, call: Asked, stack: Stack, full: bool
+    place: Place, call: Asked, view: View, full: bool
 ) -> Files | LayeredFiles | Pieces:
     if full and not (call.query.raw or call.query.prefix):
-        alike = await files.alike(call.world, stack)
+        alike = view.alike
         if alike and (mould := await MOULDS.of(call.world, alike.files)):
             return mould.filled(alike.variables)
-    workspace = await files.listing(call.world, stack, call.query.prefix)
+    workspace = view.workspace
     found = workspace.files.values()
     if place.wire:
         return Files(files=[row(file) for file in found if file.path.fits_wire])

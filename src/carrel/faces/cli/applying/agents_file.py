@@ -88,7 +88,10 @@ def _workspace(given: Mapping[str, Said], directory: str | os.PathLike[str]) -> 
     said = given.get("workspace")
     if said is None or said.value in (None, ""):
         return None
-    path = os.path.realpath(File(directory) / said.text("workspace"))
+    try:
+        path = os.path.realpath(File(directory) / said.text("workspace"))
+    except (ValueError, OSError):
+        raise Wrong(said.line, "workspace: that is no name of a directory") from None
     if os.path.lexists(path) and not os.path.isdir(path):
         raise Wrong(said.line, f"workspace: {path} is not a directory")
     return path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import time
 import unicodedata
@@ -22,6 +23,7 @@ Mark: TypeAlias = tuple[int, int, int, int, int]
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _TWICE: Final = "another name here is the same but for how its letters are composed"
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 _NONE: Final[Mapping[str, str]] = {}
 _LONG_AGO: Final = 2.0
 """Seconds after which no clock of a disk is so coarse that a change could bear the same time."""
@@ -174,8 +176,9 @@ class Eyes:
 
 
 def shown(path: str) -> str:
-    """A name as it can be printed, whatever bytes it is made of."""
-    return path.encode("utf-8", "backslashreplace").decode()
+    """A name as it can be printed, whatever bytes it is made of. What is a path stays as it is."""
+    text = path.encode("utf-8", "backslashreplace").decode()
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def _failed(problem: OSError) -> None:
