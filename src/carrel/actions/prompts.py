@@ -62,11 +62,6 @@ class Asked(Struct, frozen=True):
     wish: Wish
 
 
-def mode_of(scope: str | None) -> Mode:
-    """Whoever says something unknown is not trusted with what is private."""
-    return Mode.MAIN if scope in {None, Mode.MAIN} else Mode.SHARED
-
-
 async def asked(world: World, actor: Actor, name: str, mode: Mode) -> Asked:
     """By id or slug. Raises Missing."""
     stack = await stacks.agent(world, actor, name)

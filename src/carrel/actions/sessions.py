@@ -17,7 +17,7 @@ from carrel.core.access import Actor
 from carrel.core.errors import BodyTooLarge, Malformed, Missing, Taken
 from carrel.core.names import Moment
 from carrel.core.redaction import Redactor
-from carrel.core.run import Mode
+from carrel.core.run import Mode, mode_of
 from carrel.core.search import asked, ranked
 from carrel.core.transcript import (
     LONGEST_CONTENT,
@@ -52,11 +52,6 @@ class Said:
     message: str | None = None
     plugin: str = ""
     sender: str | None = None
-
-
-def mode_of(scope: str | None) -> Mode:
-    """Main where nothing is said; anything that is not known is shared, which shows the least."""
-    return Mode.MAIN if scope in {None, Mode.MAIN} else Mode.SHARED
 
 
 async def start(

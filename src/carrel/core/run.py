@@ -26,6 +26,11 @@ class Mode(StrEnum):
     SHARED = "shared"
 
 
+def mode_of(scope: str | None) -> Mode:
+    """Main where nothing is said; anything that is not known is shared, which shows the least."""
+    return Mode.MAIN if scope in {None, Mode.MAIN} else Mode.SHARED
+
+
 class Layer(Struct, frozen=True, gc=False):
     """One scope at one revision. A vector of these is a snapshot."""
 

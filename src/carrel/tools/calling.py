@@ -11,7 +11,7 @@ from carrel.actions import agents, runs, sessions, stacks
 from carrel.core.access import Actor, Permission
 from carrel.core.config import Config, allows
 from carrel.core.errors import Missing, Refusal
-from carrel.core.run import Mode
+from carrel.core.run import Mode, mode_of
 from carrel.ports import Corrupt, World
 from carrel.tools import ALL
 from carrel.tools.tool import Reply, Sitting, Tool
@@ -37,7 +37,7 @@ async def seat(
     """
     stack = await stacks.agent(world, actor, agent)
     record = await agents.get(world, actor, stack[0].name)
-    modes = [sessions.mode_of(scope)]
+    modes = [mode_of(scope)]
     frozen = await runs.get(world, actor, run) if run is not None else None
     if frozen is not None:
         if frozen.scope != stack[0]:

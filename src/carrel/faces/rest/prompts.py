@@ -12,6 +12,7 @@ from carrel.core.access import Permission
 from carrel.core.errors import Missing, Taken
 from carrel.core.lint import Fault
 from carrel.core.prompt import Kept
+from carrel.core.run import mode_of
 from carrel.faces.rest.answer import Answer
 from carrel.faces.rest.encoded import ENCODED
 from carrel.faces.rest.endpoint import IF_NONE_MATCH, Call, Received, Sent, endpoint
@@ -97,7 +98,7 @@ async def of_agent(call: Call[None, PromptQuery]) -> Answer:
     In the scope `shared` it holds nothing that is for one person alone. There is none while a
     policy file does not fit or cannot be had.
     """
-    mode = prompts.mode_of(call.query.scope)
+    mode = mode_of(call.query.scope)
     asked = await prompts.asked(call.world, call.actor, call.params["id"], mode)
     key = (call.actor.tenant, "prompt", asked.key)
     return _answer(call, await ENCODED.made(key, lambda: _agents(call, asked)))
