@@ -53,7 +53,9 @@ def test_a_session_is_started_spoken_in_and_closed(client: Client, hands: Hands)
         session.say("judge", "x")
     with pytest.raises(Missing):
         known.get("x")
-    assert known.start(session.id, mode="shared").mode == "main"
+    assert known.start(session.id).mode == "main"
+    with pytest.raises(Taken, match="never changes"):
+        known.start(session.id, mode="shared")
 
 
 @pytest.mark.anyio

@@ -71,10 +71,11 @@ async def start(
 async def begin(
     world: World, actor: Actor, agent: str, *, id: str | None, plugin: str, scope: str | None
 ) -> tuple[Session, bool]:
-    """Begin a session; one that is there already is returned as it is, whatever scope is asked for.
+    """Begin a session; one that is there already is returned as it is.
 
     Also whether it is new. Raises Malformed, Missing, and Taken where another agent has a session
-    of that id.
+    of that id, or where others are listening and it began as a private one: who says so would
+    take it for one in which nothing private is told.
     """
     owner = await _agent(world, actor, agent)
     given = session_id(id) if id is not None else transcript.drawn_id(world.clock.token("ses"))
@@ -92,6 +93,8 @@ async def begin(
     [found] = await world.sessions.start([new])
     if found.agent != owner:
         raise Taken("there already is a session of that id")
+    if new.mode is Mode.SHARED and found.mode is not Mode.SHARED:
+        raise Taken("the session began as a main one, and its scope never changes", scope=Mode.MAIN)
     return found, found == new
 
 

@@ -92,6 +92,17 @@ async def test_starting_what_is_there_returns_it(owner: httpx.AsyncClient) -> No
     assert (await owner.post(ROOT, json={})).status_code == 201
 
 
+async def test_a_private_session_is_not_given_to_whoever_asks_for_a_shared_one(
+    owner: httpx.AsyncClient,
+) -> None:
+    first = await started(owner, scope="main")
+    for scope in ("shared", "group", ""):
+        refused = await owner.post(ROOT, json={"id": ID, "scope": scope})
+        assert (refused.status_code, refused.json()["error"]) == (409, "conflict")
+    again = await owner.post(ROOT, json={"id": ID})
+    assert (again.status_code, again.json()) == (200, first)
+
+
 async def test_a_long_transcript_is_streamed_whole(owner: httpx.AsyncClient) -> None:
     await started(owner)
     for n in range(520):

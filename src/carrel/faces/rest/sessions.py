@@ -208,7 +208,8 @@ async def _found(call: Call[None, SessionsQuery], agent: str, words: str) -> Ses
 async def start(call: Call[NewSession]) -> Answer:
     """Start a session, with an id of yours or a new one.
 
-    One that is there already is returned as it is: its scope never changes.
+    One that is there already is returned as it is: its scope never changes, and one that is not
+    shared is refused to whoever asks for a shared one.
     """
     body = call.body
     session, new = await sessions.begin(
