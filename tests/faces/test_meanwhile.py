@@ -157,3 +157,23 @@ async def test_a_reader_sees_what_was_or_what_is(
         assert seen in (before, after), f"after question {at}"
         await done(undo, owner)
         await agrees(owner)
+
+
+async def test_a_run_freezes_names_and_files_of_one_moment(world: World) -> None:
+    owner = await office(world, OWN)
+    at, over = 0, True
+    while over:
+        at += 1
+        interlude = Interlude(at, lambda: done(renamed("Polo"), owner))
+        slow = Whole(world, app_of(interrupted(world, interlude)))
+        reader = slow.as_(owner.headers["Authorization"].partition(" ")[2])
+        started = await reader.post("/v1/runs", json={"agentId": "marco"})
+        assert started.status_code < 300, started.text
+        over, run = interlude.over, f"/v1/runs/{started.json()['runId']}/files"
+        soul, identity = [
+            (await owner.get(f"{run}/{path}")).json()["content"]
+            for path in ("SOUL.md", "IDENTITY.md")
+        ]
+        names = (soul.removeprefix("I am "), identity.strip().removeprefix("- **Name:** "))
+        assert names in (("Marco", "Marco"), ("Polo", "Polo")), f"after question {at}"
+        await done(renamed("Marco"), owner)
