@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import socket
 from dataclasses import dataclass
 from hashlib import sha256
@@ -229,6 +230,21 @@ def test_what_was_saved_in_the_meantime_is_not_replaced(
     assert folder.put("a.md", b"theirs", digest("saved meanwhile"))
     assert file.read_text("utf-8") == "theirs"
     assert names(File(folder.path)) == {"a.md"}
+
+
+def test_what_a_disk_has_no_room_for_leaves_none_of_it_behind(folder: Folder) -> None:
+    file = File(folder.path) / "a.md"
+    file.write_text("mine")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+    try:
+        for was in (digest("mine"), None):
+            with pytest.raises(OSError):
+                folder.put("a.md" if was else "b/c.md", b"x" * 20_000, was)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert names(File(folder.path)) <= {"a.md", "b"}
+    assert file.read_text("utf-8") == "mine"
 
 
 def test_a_save_in_the_very_moment_of_replacing_is_put_back(

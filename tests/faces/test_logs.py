@@ -29,7 +29,7 @@ def written(request: pytest.FixtureRequest) -> Iterator[io.StringIO]:
     yield out
     structlog.reset_defaults()
     root.handlers[:], root.level = before
-    for name in ("uvicorn.access", "httpx", "httpcore"):
+    for name in ("uvicorn.access", "httpx", "httpcore", "dulwich"):
         logging.getLogger(name).setLevel(logging.NOTSET)
 
 
@@ -108,8 +108,8 @@ async def test_whatever_is_logged_during_a_request_carries_its_id(written: io.St
     assert {ours["request_id"], theirs["request_id"]} == {answer.headers["x-request-id"]}
 
 
-def test_libraries_that_write_whole_addresses_are_hushed(written: io.StringIO) -> None:
-    for name in ("uvicorn.access", "httpx"):
+def test_libraries_that_write_what_callers_send_are_hushed(written: io.StringIO) -> None:
+    for name in ("uvicorn.access", "httpx", "dulwich.server"):
         logging.getLogger(name).info("GET /?q=secret")
     assert written.getvalue() == ""
 

@@ -87,9 +87,7 @@ CHANGES: Final[dict[str, tuple[Change, Change]]] = {
 
 READS: Final[dict[str, tuple[str, dict[str, Any] | None]]] = {
     "a list": (f"{FILES}?content=true", None),
-    "a raw list": (f"{FILES}?content=true&raw=true", None),
     "a list of some": (f"{FILES}?content=true&prefix=S", None),
-    "rows": (FILES, None),
     "a file": (f"{FILES}/SOUL.md", None),
     "a list in the dialect": (
         "/api/workspaces/files",
@@ -123,13 +121,14 @@ async def office(world: World, own: dict[str, str]) -> httpx.AsyncClient:
 
 
 async def agrees(owner: httpx.AsyncClient) -> None:
-    """What is listed is what is there, file by file."""
+    """What is listed is what the files say that change here."""
     listed = (await owner.get(f"{FILES}?content=true")).json()["files"]
-    for row in listed:
-        assert row == (await owner.get(f"{FILES}/{row['path']}")).json()
     dialect = (await read(owner, "a list in the dialect")).json()["files"]
-    texts = {row["path"]: row["content"] for row in listed}
-    assert {row["path"]: row["content"] for row in dialect} == texts
+    texts = {row["path"]: row["content"] for row in dialect}
+    for row in listed:
+        assert row["content"] == texts[row["path"]]
+        if row["path"] in {"SOUL.md", "IDENTITY.md"}:
+            assert row == (await owner.get(f"{FILES}/{row['path']}")).json()
 
 
 async def done(change: Change, owner: httpx.AsyncClient) -> None:
@@ -157,3 +156,23 @@ async def test_a_reader_sees_what_was_or_what_is(
         assert seen in (before, after), f"after question {at}"
         await done(undo, owner)
         await agrees(owner)
+
+
+async def test_a_run_freezes_names_and_files_of_one_moment(world: World) -> None:
+    owner = await office(world, OWN)
+    at, over = 0, True
+    while over:
+        at += 1
+        interlude = Interlude(at, lambda: done(renamed("Polo"), owner))
+        slow = Whole(world, app_of(interrupted(world, interlude)))
+        reader = slow.as_(owner.headers["Authorization"].partition(" ")[2])
+        started = await reader.post("/v1/runs", json={"agentId": "marco"})
+        assert started.status_code < 300, started.text
+        over, run = interlude.over, f"/v1/runs/{started.json()['runId']}/files"
+        soul, identity = [
+            (await owner.get(f"{run}/{path}")).json()["content"]
+            for path in ("SOUL.md", "IDENTITY.md")
+        ]
+        names = (soul.removeprefix("I am "), identity.strip().removeprefix("- **Name:** "))
+        assert names in (("Marco", "Marco"), ("Polo", "Polo")), f"after question {at}"
+        await done(renamed("Marco"), owner)

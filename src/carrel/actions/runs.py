@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,15 +54,27 @@ class _Plan:
     variables: Mapping[str, str]
     held_by: Run | None = None
     """The run whose snapshot is taken over: until ours is recorded, only it holds the files."""
+    lineage: Lineage | None = None
+    """Of the agent whose words these are, where they were asked for now."""
 
 
 async def start(world: World, actor: Actor, asked: Start) -> Run:
     """Freeze a workspace, at a cost that does not depend on its files, and begin.
 
-    Raises Malformed, Missing, or Taken where a snapshot that is asked for was let go.
+    Raises Malformed, Missing, Busy, or Taken where a snapshot that is asked for was let go.
     """
     _check(asked)
-    plan = await _plan(world, actor, asked)
+    for _ in range(_ATTEMPTS):
+        plan = await _plan(world, actor, asked)
+        started = await _recorded(world, actor, asked, plan)
+        if await _is_of_one_moment(world, plan):
+            is_over = started.workflow == NOOP
+            return await _changed(world, started, Status.COMPLETED) if is_over else started
+        await _changed(world, started, Status.CANCELLED, kept=False)
+    raise Busy("the agent is being changed by many others")
+
+
+async def _recorded(world: World, actor: Actor, asked: Start, plan: _Plan) -> Run:
     run = Run(
         id=world.clock.fresh("run"),
         tenant=actor.tenant,
@@ -78,7 +91,19 @@ async def start(world: World, actor: Actor, asked: Start) -> Run:
     [started] = await world.runs.start([(run, plan.layers)])
     if plan.held_by is not None:
         await _taken_over(world, plan.held_by, started)
-    return await _changed(world, started, Status.COMPLETED) if run.workflow == NOOP else started
+    return started
+
+
+async def _is_of_one_moment(world: World, plan: _Plan) -> bool:
+    """Whether the names are still those that were frozen with the files after them."""
+    if plan.lineage is None:
+        return True
+    agent = plan.lineage.agent
+    try:
+        now = await lineage_of(world, agent.tenant, agent.id)
+    except Missing:
+        return True
+    return (now.key, now.agent.revision) == (plan.lineage.key, agent.revision)
 
 
 def _check(asked: Start) -> None:
@@ -117,19 +142,26 @@ async def _stack(world: World, actor: Actor, asked: Start) -> Stack:
 
 async def _fresh(world: World, actor: Actor, asked: Start) -> _Plan:
     stack = await _stack(world, actor, asked)
-    words = await _words(world, stack, asked)
-    return _Plan(stack, stack[0], asked.workflow, asked.mode or Mode.MAIN, words)
+    mode = asked.mode or Mode.MAIN
+    return await _spoken(world, _Plan(stack, stack[0], asked.workflow, mode, {}), stack, asked)
 
 
-async def _words(world: World, stack: Stack, asked: Start) -> Mapping[str, str]:
+async def _spoken(world: World, plan: _Plan, stack: Stack, asked: Start) -> _Plan:
+    """The plan with the words of this moment."""
+    own = stack[0]
+    is_agent = own.kind is Kind.AGENT
+    lineage = await lineage_of(world, own.tenant, own.name) if is_agent else None
+    return dataclasses.replace(plan, variables=_words(world, lineage, asked), lineage=lineage)
+
+
+def _words(world: World, lineage: Lineage | None, asked: Start) -> Mapping[str, str]:
     """What an agent's files are rendered with, and what of them its prompt is: frozen with them."""
-    of_agent = stack[0].kind is Kind.AGENT
+    of_agent = lineage is not None
     claimed = (name for name in asked.variables if Wish.claims(name) or of_agent * Eye.claims(name))
     if taken := sorted(claimed):
         raise Malformed(f"{taken[0]} is not for a caller to say")
-    if not of_agent:
+    if lineage is None:
         return {**asked.variables, **Wish(Mode.MAIN, day(world.clock.now(), None)).words()}
-    lineage = await lineage_of(world, stack[0].tenant, stack[0].name)
     wish = wish_now(world, lineage, Mode.MAIN)
     return {**asked.variables, **lineage.eye.words(), **wish.words()}
 
@@ -173,7 +205,7 @@ async def _child(world: World, parent: Run, asked: Start) -> _Plan:
         words = _kept_words(parent)
         return _Plan(parent.snapshot, parent.scope, workflow, mode, words, parent)
     stack = await live(world, parent)
-    return _Plan(stack, parent.scope, workflow, mode, await _words(world, stack, asked))
+    return await _spoken(world, _Plan(stack, parent.scope, workflow, mode, {}), stack, asked)
 
 
 async def live(world: World, run: Run) -> Stack:

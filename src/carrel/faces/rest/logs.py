@@ -24,8 +24,8 @@ REQUEST_ID: Final[ContextVar[str]] = ContextVar("carrel_request_id")
 _encode: Final = msgspec.json.Encoder(enc_hook=str).encode
 _FRAMES: Final = 12
 _SPEAKING: Final = ("sqlite3",)
-_INDISCREET: Final = ("uvicorn.access", "httpx", "httpcore")
-"""They write whole addresses, query included."""
+_INDISCREET: Final = ("uvicorn.access", "httpx", "httpcore", "dulwich")
+"""They write whole addresses, query included, or what a caller says of itself."""
 
 Line = MutableMapping[str, Any]
 

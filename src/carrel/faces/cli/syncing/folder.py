@@ -196,18 +196,23 @@ def _content(room: int, name: str) -> bytes | None:
 def _written(room: int, last: str, content: bytes) -> Iterator[str]:
     """A whole file under a passing name, with the mode of the one that it is to replace.
 
-    It is gone afterwards, but not after a failure: it may then be the only place of a text.
+    Once whole it is gone afterwards, but not after a failure: it may then be the only place of a
+    text.
     """
     token = secrets.token_hex(8)
     new, swap = _NEW + token, _SWAP + token
     fd = os.open(new, _CREATE, 0o666, dir_fd=room)
-    with os.fdopen(fd, "wb") as file:
-        with contextlib.suppress(FileNotFoundError):
-            there = os.stat(last, dir_fd=room, follow_symlinks=False)
-            os.fchmod(fd, stat.S_IMODE(there.st_mode))
-        file.write(content)
-        file.flush()
-        os.fsync(fd)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            with contextlib.suppress(FileNotFoundError):
+                there = os.stat(last, dir_fd=room, follow_symlinks=False)
+                os.fchmod(fd, stat.S_IMODE(there.st_mode))
+            file.write(content)
+            file.flush()
+            os.fsync(fd)
+    except OSError:  # A disk that is full needs every byte.
+        os.unlink(new, dir_fd=room)
+        raise
     os.rename(new, swap, src_dir_fd=room, dst_dir_fd=room)
     yield swap
     with contextlib.suppress(FileNotFoundError):
