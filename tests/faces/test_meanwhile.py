@@ -23,7 +23,7 @@ OWN: Final = {"IDENTITY.md": "- **Name:** Marco\n", "notes/a.md": "mine"}
 Change = Callable[[httpx.AsyncClient], Awaitable[httpx.Response]]
 
 
-@pytest.fixture(params=[*WORLDS, "postgres"])
+@pytest.fixture(params=["sqlite", "postgres"])
 async def world(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[World]:
     if request.param == "postgres":
         async with open_store(request.getfixturevalue("postgres_url")) as store:
