@@ -15,7 +15,9 @@ from tests.services import ask, databases
 from tests.services.s3 import Bucket
 
 # A slow machine is no failure. Loaded before any test is read, so that every property has it.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "patient", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("patient")
 
 LONGEST = {"test_fuzz.py", "test_kill.py"}
