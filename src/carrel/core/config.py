@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from carrel.core.errors import Malformed
 
 Text = Annotated[str, Meta(max_length=500)]
 Pattern = Annotated[str, Meta(min_length=1, max_length=200)]
 _LEADS_OUT: Final = re.compile(r"(?:^|[/\\])\.\.(?:$|[/\\])|[\x00-\x1f\x7f]")
+Reference = Annotated[str, Meta(min_length=1, max_length=100)]
+"""The id of a record that need not be there until it is used."""
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 
@@ -49,6 +51,15 @@ class Dreaming(Struct, frozen=True, rename="camel"):
     weights: Weights = Weights()
 
 
+class Attachment(Struct, frozen=True, rename="camel"):
+    """A shared workspace under the name by which the agent knows it."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=100, pattern=r"\A[A-Za-z0-9._-]+\Z")]
+    workspace_id: Reference
+    sandbox: Reference | UnsetType | None = UNSET
+    """Its own; None for none at all; where nothing is said, the agent's."""
+
+
 class Config(Struct, frozen=True, rename="camel"):
     """What is not here is kept as it was given, and means nothing to us."""
 
@@ -65,6 +76,8 @@ class Config(Struct, frozen=True, rename="camel"):
     transcripts_dir: Text | None = None
     workspace_git: Git = Git()
     dreaming: Dreaming = Dreaming()
+    sandbox: Reference | None = None
+    workspaces: Annotated[tuple[Attachment, ...], Meta(max_length=32)] = ()
 
 
 BLANK: Final = Config()

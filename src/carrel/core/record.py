@@ -37,6 +37,14 @@ class Noun(StrEnum):
     DREAM = "dream"
     """One sweep over an agent's memories, and what came of it."""
 
+    SANDBOX = "sandbox"
+    """Where commands of agents run, and who is asked before they do."""
+    WORKSPACE = "workspace"
+    """Files that agents share, under ``ws_…``."""
+    APPROVAL = "approval"
+    """A call that waits for somebody's yes, and what became of it."""
+    JOB = "job"
+    """A command that goes on after the call that started it."""
     CHECKPOINT = "checkpoint"
     """A revision of an agent's files that somebody wanted to find again."""
 

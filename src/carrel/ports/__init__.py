@@ -19,6 +19,7 @@ from carrel.ports.meanings import Texts as Texts
 from carrel.ports.recalls import Recalls as Recalls
 from carrel.ports.repositories import Repositories as Repositories
 from carrel.ports.repositories import Repository as Repository
+from carrel.ports.sandboxes import Sandbox as Sandbox
 from carrel.ports.sessions import Mirror as Mirror
 from carrel.ports.sessions import Sessions as Sessions
 from carrel.ports.upkeep import Frozen as Frozen
@@ -372,6 +373,8 @@ class World:
     """None where no git is kept."""
     meanings: Meanings | None = None
     """None where memories are found by their words alone."""
+    sandboxes: Mapping[str, Sandbox] = field(default_factory=dict)
+    """Where commands can run, by the name of the provider."""
     memo: Memo = field(default_factory=Memo)
     """What was worked out from records, by their revision."""
     marks: dict[str, Moment] = field(default_factory=dict)

@@ -71,6 +71,8 @@ async def call(sitting: Sitting, name: str, arguments: Mapping[str, Any]) -> Rep
 
 
 def _told(value: object) -> Reply:
+    if isinstance(value, str):
+        return Reply(value)
     text = msgspec.json.encode(value)
     return Reply(text.decode(), structured=msgspec.json.decode(text))
 

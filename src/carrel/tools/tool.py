@@ -27,6 +27,7 @@ from carrel.core.agent import facts
 from carrel.core.config import Config, config_of
 from carrel.core.errors import Missing
 from carrel.core.fences import MARK
+from carrel.core.hands import Hands
 from carrel.core.names import Path, Stack
 from carrel.core.record import Record
 from carrel.core.run import Mode, Run
@@ -84,17 +85,38 @@ class Sitting(Struct, frozen=True):
         return await files.content(self.world, await files.look(self.world, self.stack, path))
 
 
+class Gate(Struct, frozen=True):
+    """What is known of a call before it runs: its arguments are good, and nothing forbids it."""
+
+    asks: bool
+    """Whether somebody has to say yes first."""
+    workspace: str | None = None
+    """The id of the shared workspace that it works in."""
+    sandbox: str | None = None
+    revision: int = 0
+    """Of the sandbox's record: an answer holds for what was seen when it was asked for."""
+
+
 class Tool(Struct, frozen=True):
     name: str
     description: str
     """For the model: what it does and when to call it."""
     arguments: type[Asked]
     run: Callable[[Sitting, Any], Awaitable[object]]
-    """Gives what is told as JSON. Raises a Refusal, whose message the model is told."""
+    """Gives what is told, a text as it is and all else as JSON.
+
+    Raises a Refusal, whose message the model is told.
+    """
     private: bool = False
     """Not available in a shared session."""
     writes: bool = False
     """Needs a credential that may write."""
+    destroys: bool = False
+    """May undo what was there."""
+    gate: Callable[[Sitting, Any], Awaitable[Gate]] | None = None
+    """Checks all that can be checked, and says whether to ask. Raises a Refusal."""
+    fitted: Callable[[Mapping[str, Any], Hands], Mapping[str, Any]] | None = None
+    """Its schema as it is for an agent that can reach this."""
 
     def understood(self, given: Mapping[str, Any]) -> Asked:
         """Its arguments; what may be left out may be null as well. Raises ValidationError.

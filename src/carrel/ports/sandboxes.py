@@ -1,0 +1,112 @@
+"""Where commands run: behind walls, in a directory of their own, within limits."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager
+from enum import StrEnum
+from typing import Protocol
+
+from msgspec import Struct
+
+from carrel.core.names import Digest, Path
+from carrel.core.tree import Blob
+
+
+class Form(StrEnum):
+    """What a path is on a disk. Whatever else can be there is never kept."""
+
+    FILE = "file"
+    EXECUTABLE = "executable"
+    LINK = "link"
+    """Its content is where it points to; nothing of ours ever follows it."""
+
+
+class Placed(Struct, frozen=True):
+    """One file as a command finds it."""
+
+    form: Form
+    blob: Blob
+
+
+class Changed(Struct, frozen=True):
+    """One file as a command left it."""
+
+    form: Form
+    size: int
+
+
+class Bounds(Struct, frozen=True):
+    """What a command may use. All are enforced; where one cannot be, nothing runs."""
+
+    seconds: int = 30
+    output_bytes: int = 65_536
+    """Of stdout and of stderr, each; what comes after is drained and marked."""
+    memory_mb: int = 1024
+    processes: int = 128
+    disk_mb: int = 1024
+    """Of what it leaves in its directory and in /tmp, each."""
+    network: bool = False
+
+
+class Order(Struct, frozen=True):
+    """One command to run."""
+
+    id: str
+    """Unique: what processes and directories of it are called by."""
+    command: str
+    """For ``bash -c``."""
+    files: Mapping[Path, Placed] | None
+    """What its directory holds at first; None for an empty one that nobody looks at afterwards."""
+    bounds: Bounds = Bounds()
+    env: Mapping[str, str] = {}
+    """Added to PATH, HOME, TMPDIR and LANG, which it cannot replace. Nothing of ours is seen."""
+    reservation: str | None = None
+    """Names an instance that outlives the command, where the provider keeps such."""
+
+
+Fetch = Callable[[Collection[Blob]], Awaitable[Mapping[Digest, bytes]]]
+"""Gives the bytes of files, checked against their digests."""
+
+
+class Ran(Protocol):
+    """A command that has ended, whose directory can still be read until its context is left."""
+
+    exit_code: int | None
+    """None where it was killed for its time."""
+    stdout: bytes
+    stderr: bytes
+    """Each cut at its bound, between characters; the mark of the cut is within the bound."""
+    timed_out: bool
+    milliseconds: int
+    changed: Mapping[Path, Changed]
+    """Made or modified; what was only touched is not here."""
+    deleted: frozenset[Path]
+    notes: tuple[str, ...]
+    """For the caller: what could not be kept (a FIFO, a name that is no path …) and why."""
+
+    async def content(self, path: Path) -> bytes:
+        """The bytes of a changed file, or where a changed link points to."""
+
+
+class Refused(Exception):
+    """A provider cannot run this: no isolation here, a bound that it cannot enforce, no answer.
+
+    The message is safe to show, and nothing was run.
+    """
+
+
+class Sandbox(Protocol):
+    """One provider of isolation. Nothing of a command is left when its context is left, unless a
+    reservation keeps it: no process, no mount, no directory.
+    """
+
+    @property
+    def tier(self) -> str:
+        """What isolates here, for people: ``bubblewrap``, ``landlock``, ``none``, ``docker`` …"""
+
+    def refuses(self, bounds: Bounds, *, persistent: bool = False) -> str | None:
+        """Why a setting cannot be kept here, or None."""
+
+    def run(self, order: Order, fetch: Fetch) -> AbstractAsyncContextManager[Ran]:
+        """Run it to its end. Raises Refused. Cancelling kills all that it started."""
