@@ -75,24 +75,16 @@ async def read_by_others(world: World, objects: Mapping[str, bytes]) -> None:
     for tenant in await world.records.list("", Noun.TENANT):
         for agent in await world.records.list(tenant.id, Noun.AGENT):
             workspace = await files.listing(world, stack_of(agent))
-            found = await files.contents(world, workspace, raw=True)
-            for path, served in found.found.items():
-                content = served
+            raw = await files.contents(world, workspace, raw=True)
+            served = await files.contents(world, workspace)
+            for path in raw.found:
                 pinned = workspace.files[path].file_class is FileClass.PINNED
                 reader = await _pinned(world, agent, path) if pinned else await _live(world, agent)
                 own = AgentFile(tenant.body["slug"], agent.body["slug"], path).text
-                if workspace.files[path].file_class is FileClass.MANAGED and own in objects:
-                    content = await _stored(world, agent, path)  # it follows with the next facts
+                managed = workspace.files[path].file_class is FileClass.MANAGED and own in objects
+                content = served.found[path] if managed else raw.found[path]
                 ways = [own, *(way.format(path=path) for way in reader)]
                 assert next(objects[way] for way in ways if way in objects) == content
-
-
-async def _stored(world: World, agent: Record, path: Path) -> bytes:
-    """What an agent itself has at a path."""
-    [tree] = await world.trees.read(stack_of(agent)[:1], (path,))
-    entry = tree.entry(path)
-    assert entry
-    return (await world.blobs.get([entry.blob]))[entry.blob.digest]
 
 
 async def _slugs(world: World, agent: Record) -> tuple[str, list[str]]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 
 import pytest
 from tests.actions.changes import BEGINNING, Town
 from tests.actions.test_catalog_follower import NOTE, fresh, note
 
-from carrel.actions import files, stacks
+from carrel.actions import files, people, secrets, stacks
 from carrel.actions.catalog_follower import Follower
 from carrel.actions.files import Intent
 from carrel.adapters.memory import MemoryDepot
-from carrel.core.names import Digest, Path
+from carrel.core.names import Digest, Path, digest
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio
@@ -84,3 +85,38 @@ async def test_many_changes_are_done_as_one(town: Town, monkeypatch: pytest.Monk
     await follower.catch_up()
     assert depot.looked() == ["tenants/acme-2/agents/"]
     assert depot.objects == await fresh(world)
+
+
+async def test_a_template_s_managed_file_is_at_once_that_of_all_who_follow(town: Town) -> None:
+    depot, world, owner = Watched(), town.world, town.owners[1]
+    follower = Follower(world, depot)
+    await follower.catch_up()
+    sales = await stacks.template(world, owner, "sales")
+    key = "tenants/acme-2/agents/amy/workspace/USER.md"
+    assert key in depot.objects
+    text = b"# Your human, {{HUMAN_NAME}}, of {{TENANT_NAME}}\n"
+    await files.put(world, sales, Path("USER.md"), text, owner, Intent())
+    await follower.catch_up()
+
+    amy = await stacks.agent(world, owner, "amy")
+    shown = await files.content(world, await files.look(world, amy, Path("USER.md")))
+    assert depot.objects[key] == shown != text
+    manifest = json.loads(depot.objects["tenants/acme-2/agents/amy/workspace/manifest.json"])
+    [row] = [row for row in manifest["files"] if row["path"] == "USER.md"]
+    assert (row["etag"], row["size"]) == (digest(shown), len(shown))
+    assert depot.objects == await fresh(world)
+
+
+async def test_a_secret_in_a_profile_is_redacted_in_a_managed_file_that_is_filled_in(
+    town: Town,
+) -> None:
+    depot, world, owner = Watched(), town.world, town.owners[1]
+    await secrets.put(world, owner, "title", "title-of-the-human")
+    await people.patch(world, owner, town.humans[1].id, {"title": "title-of-the-human"})
+    text = b"{{HUMAN_TITLE}} of {{HUMAN_NAME}}"
+    sales = await stacks.template(world, owner, "sales")
+    await files.put(world, sales, Path("USER.md"), text, owner, Intent())
+    await Follower(world, depot).catch_up()
+    told = depot.objects["tenants/acme-2/agents/amy/workspace/USER.md"]
+    assert b"title-of-the-human" not in told
+    assert b"[REDACTED:title]" in told

@@ -16,11 +16,11 @@ from typing import Any, Final
 import structlog
 
 from carrel.actions.catalog_keeper import Exported, Failure
-from carrel.actions.catalogs import Marks, claim, project, project_parts, remove_strangers
+from carrel.actions.catalogs import Marks, Part, claim, project, project_parts, remove_strangers
 from carrel.actions.records import each
 from carrel.core.errors import Refusal
 from carrel.core.event import UPDATED
-from carrel.core.names import Kind, Moment, Scope
+from carrel.core.names import Kind, Moment, Path, Scope
 from carrel.core.record import Noun, Record
 from carrel.ports import Depot, Turn, World
 
@@ -75,7 +75,7 @@ class Follower:
         self._slugs: frozenset[str] = frozenset()
         self._due: dict[str, Moment] = {}
         """Tenants to be done as a whole, each with when it may be done."""
-        self._parts: dict[str, set[Scope]] = {}
+        self._parts: dict[str, dict[Scope, set[Path]]] = {}
         """What has changed of tenants of which the rest need not be done."""
         self._marks: dict[str, Marks] = {}
         self._tries: dict[str, int] = {}
@@ -121,7 +121,9 @@ class Follower:
         """Or have the tenant done as a whole, where parts of it will not do or cannot be had."""
         before, changed = len(done.failures), self._parts[id]
         marks = self._marks.get(id, {})
-        parts = {scope: marks.get(scope) for scope in changed}
+        parts = {
+            scope: Part(marks.get(scope), frozenset(paths)) for scope, paths in changed.items()
+        }
         fits = False
         try:
             [tenant] = await self._world.records.get(id, Noun.TENANT, [id])
@@ -165,14 +167,14 @@ class Follower:
         while events := await self._world.events.after(self._cursor, limit=_PAGE):
             for event in events:
                 if event.type == UPDATED and event.scope and event.scope.kind in _KINDS:
-                    self._note(event.tenant, event.scope)
+                    self._note(event.tenant, event.scope, Path(event.payload["path"]))
             self._cursor = events[-1].cursor
 
-    def _note(self, tenant: str, scope: Scope) -> None:
+    def _note(self, tenant: str, scope: Scope, path: Path) -> None:
         if tenant in self._due:
             self._due[tenant] = 0
         else:
-            self._parts.setdefault(tenant, set()).add(scope)
+            self._parts.setdefault(tenant, {}).setdefault(scope, set()).add(path)
 
     async def _look_at_records(self) -> None:
         """By the shelves of what a plan is made from; a tenant that is not known yet is due."""

@@ -9,16 +9,19 @@ from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mappi
 from itertools import islice
 from typing import Final, TypeVar
 
+from msgspec import Struct
+
 from carrel.actions.catalog_keeper import Exported, Keeper
+from carrel.actions.catalog_managed import shown_instead
 from carrel.actions.policies import POLICY_ID, policy_of
 from carrel.actions.records import each
 from carrel.actions.tenants import by_slug
 from carrel.actions.watching import Tally, Watch, quiet
 from carrel.core import catalog
 from carrel.core.catalog import DEFAULTS, Layer, Own, Plan
-from carrel.core.classes import Classes
+from carrel.core.classes import Classes, FileClass
 from carrel.core.errors import Missing, Taken
-from carrel.core.names import Digest, Kind, Scope
+from carrel.core.names import Digest, Kind, Path, Scope
 from carrel.core.record import Noun, Record
 from carrel.core.tree import Tree
 from carrel.ports import Depot, World
@@ -32,8 +35,16 @@ _TOGETHER: Final = 50
 Plans = dict[Scope, Plan]
 Marks = Mapping[Scope, Digest]
 """What tells, of each scope, which files counted as reviewed by it when a tenant was projected."""
-Parts = Mapping[Scope, Digest | None]
-"""Scopes that have changed since, with their marks."""
+
+
+class Part(Struct, frozen=True):
+    """What has changed since in a scope, with its mark."""
+
+    mark: Digest | None
+    paths: frozenset[Path]
+
+
+Parts = Mapping[Scope, Part]
 
 Item = TypeVar("Item")
 
@@ -119,9 +130,12 @@ async def project_parts(
     """The same for some scopes alone. False, and nothing is done, where more follows from them.
 
     That is so where one is gone, or where another set of files counts as reviewed by it: whether
-    others want those too only the whole tenant tells.
+    others want those too only the whole tenant tells. And a managed file of a template or of the
+    defaults is at once that of all who follow.
     """
     classes, said = await _classes(world, tenant), Exported()
+    if any(_is_followed(classes, scope, part) for scope, part in parts.items()):
+        return False
     found = await _slugs(world, tenant, parts)
     if found is None:
         return False
@@ -129,7 +143,7 @@ async def project_parts(
     plans = await _layers(world, tenant, classes, layers, said)
     slug = tenant.body["slug"]
     plans |= await _agents(world, slug, classes, templates, agents, said)
-    if any(parts.get(scope) != mark for scope, mark in _marks(plans).items()):
+    if any(parts[scope].mark != mark for scope, mark in _marks(plans).items()):
         return False
     names = {agent.id: agent.body["slug"] for agent in agents}
     for scope, plan in plans.items():
@@ -145,6 +159,11 @@ async def project_parts(
     done.left_out += said.left_out
     done.tenants += 1
     return True
+
+
+def _is_followed(classes: Classes, scope: Scope, part: Part) -> bool:
+    managed = any(classes.of(path) is FileClass.MANAGED for path in part.paths)
+    return managed and scope.kind is not Kind.AGENT
 
 
 async def _slugs(
@@ -204,13 +223,15 @@ async def _agents(
     pins = [Scope(agent.tenant, Kind.PINS, agent.body.get("pins") or "") for agent in agents]
     scopes = tuple(dict.fromkeys((*own, *pins)))
     trees = dict(zip(scopes, await world.trees.read(scopes) if scopes else (), strict=True))
+    shown = await shown_instead(world, classes, agents, trees)
     plans: Plans = {}
     for agent, scope, pinset in zip(agents, own, pins, strict=True):
         # A template that came after these were listed is projected when it is noticed itself.
         template = templates.get(agent.body.get("templateId") or "", DEFAULTS)
         slug, tree = agent.body["slug"], trees[scope]
         _tell_left_out(done, f"{tenant}/{slug}", tree)
-        own_files = Own(slug, tree, agent.created, template, trees[pinset])
+        instead = shown.get(agent.id, {})
+        own_files = Own(slug, tree, agent.created, template, trees[pinset], instead)
         plans[scope] = catalog.of_agent(tenant, classes, own_files)
     return plans
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from carrel.core.classes import Classes, FileClass
 from carrel.core.errors import Malformed
@@ -135,6 +136,13 @@ class Layer(Struct, frozen=True):
     tree: Tree
 
 
+class Shown(Struct, frozen=True):
+    """What an agent is shown in place of what it has stored."""
+
+    content: bytes
+    at: Moment
+
+
 class Own(Struct, frozen=True):
     """An agent with its tree, the pins that it was made with, and its template's slug."""
 
@@ -143,6 +151,7 @@ class Own(Struct, frozen=True):
     created: Moment
     template: str = DEFAULTS
     pins: Tree | None = None
+    shown: Mapping[Path, Shown] = {}
 
 
 def of_layer(tenant: str, classes: Classes, layer: Layer, seeded: int = 0) -> Plan:
@@ -173,10 +182,18 @@ def of_agent(tenant: str, classes: Classes, own: Own) -> Plan:
     for path, entry in _entries(own.tree):
         managed = classes.of(path) is FileClass.MANAGED
         if path not in ITS_OWN and (managed or entry.blob != entry.base):
-            plan[AgentFile(tenant, own.slug, path).text] = entry.blob
-            stands.append(own.tree.heads[path])
+            newer = own.shown.get(path)
+            plan[AgentFile(tenant, own.slug, path).text] = newer.content if newer else entry.blob
+            stands.append(_newer(own.tree.heads[path], newer))
     plan[AgentFile(tenant, own.slug, MANIFEST).text] = manifest(stands, own.created)
     return plan
+
+
+def _newer(head: Head, shown: Shown | None) -> Head:
+    if shown is None:
+        return head
+    blob = Blob(digest(shown.content), len(shown.content))
+    return replace(head, at=shown.at, entry=Entry(blob))
 
 
 def _held(classes: Classes, own: Own) -> Iterator[tuple[Path, Blob]]:
