@@ -7,10 +7,9 @@ import importlib
 import importlib.util
 import pkgutil
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path as File
-
-import pytest
 
 import carrel
 import carrel.core
@@ -30,27 +29,48 @@ MAY_IMPORT |= {"unicodedata"}
 CLOCK = {"now", "today", "utcnow"}
 
 
-def name_of(file: File) -> str:
-    return str(file.relative_to(HERE))
+Finding = Iterator[object]
 
 
-def imported(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def offenders(files: Sequence[File], found: Callable[[File], Finding]) -> dict[str, list[object]]:
+    """What was found in which file: one test for all, since thousands take their time."""
+    told = {str(file.relative_to(HERE)): list(found(file)) for file in files}
+    return {name: some for name, some in told.items() if some}
+
+
+@cache
+def text_of(file: File) -> str:
+    return file.read_text("utf-8")
+
+
+@cache
+def nodes_of(file: File) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(text_of(file))))
+
+
+def imported(file: File) -> Iterator[str]:
+    for node in nodes_of(file):
         if isinstance(node, ast.ImportFrom):
             yield node.module or "."
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
 
 
-@pytest.mark.parametrize("file", CORE, ids=name_of)
-def test_the_core_is_pure(file: File) -> None:
-    tree = ast.parse(file.read_text("utf-8"))
-    for module in imported(tree):
-        assert any(f"{module}.".startswith(f"{pure}.") for pure in MAY_IMPORT), module
-    for node in ast.walk(tree):
-        assert not isinstance(node, ast.AsyncFunctionDef | ast.Await)
-        assert not (isinstance(node, ast.Attribute) and node.attr in CLOCK), "the core has no clock"
-        assert not (isinstance(node, ast.Name) and node.id in {"open", "print", "input"})
+def impure(file: File) -> Finding:
+    for module in imported(file):
+        if not any(f"{module}.".startswith(f"{pure}.") for pure in MAY_IMPORT):
+            yield module
+    for node in nodes_of(file):
+        if isinstance(node, ast.AsyncFunctionDef | ast.Await):
+            yield "async", getattr(node, "lineno", 0)
+        if isinstance(node, ast.Attribute) and node.attr in CLOCK:
+            yield "a clock", node.lineno
+        if isinstance(node, ast.Name) and node.id in {"open", "print", "input"}:
+            yield node.id, node.lineno
+
+
+def test_the_core_is_pure() -> None:
+    assert not offenders(CORE, impure)
 
 
 def is_environment(node: ast.AST) -> bool:
@@ -66,14 +86,17 @@ def writes_to(node: ast.AST) -> ast.AST | None:
     return None
 
 
-@pytest.mark.parametrize("file", BEYOND_SETTINGS, ids=name_of)
-def test_only_settings_reads_the_environment(file: File) -> None:
-    nodes = list(ast.walk(ast.parse(file.read_text("utf-8"))))
-    written = {id(target) for node in nodes if (target := writes_to(node))}
-    for node in nodes:
-        assert not is_environment(node) or id(node) in written, ast.unparse(node)
+def read_environment(file: File) -> Finding:
+    written = {id(target) for node in nodes_of(file) if (target := writes_to(node))}
+    for node in nodes_of(file):
+        if is_environment(node) and id(node) not in written:
+            yield ast.unparse(node)
         if isinstance(node, ast.ImportFrom) and node.module == "os":
-            assert not {"environ", "getenv"} & {alias.name for alias in node.names}
+            yield from {"environ", "getenv"} & {alias.name for alias in node.names}
+
+
+def test_only_settings_reads_the_environment() -> None:
+    assert not offenders(BEYOND_SETTINGS, read_environment)
 
 
 def every_refusal(of: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
@@ -110,60 +133,81 @@ VAGUE = {"base", "common", "data", "handler", "helper", "helpers", "impl", "info
 VAGUE |= {"misc", "processor", "service", "services", "shared", "stuff", "util", "utils"}
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_nothing_has_a_name_that_says_nothing(file: File) -> None:
-    tree = ast.parse(file.read_text("utf-8"))
-    classes = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+def vague_words(file: File) -> Finding:
+    classes = [node.name for node in nodes_of(file) if isinstance(node, ast.ClassDef)]
     words = {word.lower() for name in classes for word in re.findall("[A-Z][a-z]+", name)}
-    assert not (words | set(file.stem.split("_"))) & VAGUE
+    yield from (words | set(file.stem.split("_"))) & VAGUE
 
 
-@pytest.mark.parametrize("file", [*FILES, *TESTS], ids=name_of)
-def test_every_file_says_what_it_is_for_and_stays_short(file: File) -> None:
-    text = file.read_text("utf-8")
-    assert ast.get_docstring(ast.parse(text))
-    assert text.count("\n") <= 400
+def test_nothing_has_a_name_that_says_nothing() -> None:
+    assert not offenders(FILES, vague_words)
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_no_function_is_longer_than_a_screen(file: File) -> None:
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            assert (node.end_lineno or 0) - node.lineno < 50, node.name
+def silent_or_long(file: File) -> Finding:
+    [module] = [node for node in nodes_of(file) if isinstance(node, ast.Module)]
+    if not ast.get_docstring(module):
+        yield "does not say what it is for"
+    if (lines := text_of(file).count("\n")) > 400:
+        yield lines
 
 
-@pytest.mark.parametrize("file", TESTS, ids=name_of)
-def test_no_test_pretends(file: File) -> None:
-    tree = ast.parse(file.read_text("utf-8"))
-    assert not {"mock", "unittest.mock", "pytest_mock"} & set(imported(tree))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute):
-            assert node.attr not in {"skip", "skipif", "xfail", "importorskip"}, node.lineno
+def test_every_file_says_what_it_is_for_and_stays_short() -> None:
+    assert not offenders([*FILES, *TESTS], silent_or_long)
+
+
+def long_functions(file: File) -> Finding:
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef
+    functions = [node for node in nodes_of(file) if isinstance(node, kinds)]
+    yield from (one.name for one in functions if (one.end_lineno or 0) - one.lineno >= 50)
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    assert not offenders(FILES, long_functions)
+
+
+WAYS_OUT = {"skip", "skipif", "xfail", "importorskip"}
+
+
+def pretence(file: File) -> Finding:
+    yield from {"mock", "unittest.mock", "pytest_mock"} & set(imported(file))
+    for node in nodes_of(file):
+        if isinstance(node, ast.Attribute) and node.attr in WAYS_OUT:
+            yield node.attr, node.lineno
+
+
+def test_no_test_pretends() -> None:
+    assert not offenders(TESTS, pretence)
 
 
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|NotImplemented" r"Error)\b")
 
 
-@pytest.mark.parametrize("file", [*FILES, *TESTS], ids=name_of)
-def test_nothing_is_left_for_later(file: File) -> None:
-    assert not UNFINISHED.search(file.read_text("utf-8"))
+def test_nothing_is_left_for_later() -> None:
+    assert not offenders([*FILES, *TESTS], lambda file: iter(UNFINISHED.findall(text_of(file))))
 
 
 POSSESSIVE_GROUP = re.compile(r"\)[*+?]\+")
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_no_pattern_repeats_a_group_possessively(file: File) -> None:
-    """Early releases of Python 3.11 match such a group wrongly; `(?>(?:…)*)` says the same."""
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+def possessive_groups(file: File) -> Finding:
+    for node in nodes_of(file):
         if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
             text = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
-            assert not POSSESSIVE_GROUP.search(text), node.lineno
+            if POSSESSIVE_GROUP.search(text):
+                yield node.lineno
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_no_tuple_is_the_default_of_anext(file: File) -> None:
-    """Python 3.11 raises SystemError when it comes to such a default."""
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+def test_no_pattern_repeats_a_group_possessively() -> None:
+    """Early releases of Python 3.11 match such a group wrongly; `(?>(?:…)*)` says the same."""
+    assert not offenders(FILES, possessive_groups)
+
+
+def tuples_of_anext(file: File) -> Finding:
+    for node in nodes_of(file):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "anext":
-            assert not any(isinstance(given, ast.Tuple) for given in node.args), node.lineno
+            yield from (node.lineno for given in node.args if isinstance(given, ast.Tuple))
+
+
+def test_no_tuple_is_the_default_of_anext() -> None:
+    """Python 3.11 raises SystemError when it comes to such a default."""
+    assert not offenders(FILES, tuples_of_anext)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from http import HTTPStatus
 from typing import Any, Final
@@ -58,11 +59,16 @@ _REQUEST_ID: Final = {
 }
 
 
-def document(endpoints: Sequence[Endpoint], title: str, version: str) -> Json:
+def told_apart(endpoints: Sequence[Endpoint]) -> None:
     """Raises ValueError where two endpoints have the same id."""
-    ids = [endpoint.id for endpoint in endpoints]
-    if twice := {id for id in ids if ids.count(id) > 1}:
+    ids = Counter(endpoint.id for endpoint in endpoints)
+    if twice := [id for id, times in ids.items() if times > 1]:
         raise ValueError(f"several endpoints are called {', '.join(sorted(twice))}")
+
+
+def document(endpoints: Sequence[Endpoint], title: str, version: str) -> Json:
+    """The OpenAPI document of endpoints that can be told apart. Raises ValueError."""
+    told_apart(endpoints)
     schemas = _Schemas(endpoints)
     paths: dict[str, Json] = {}
     for endpoint in endpoints:

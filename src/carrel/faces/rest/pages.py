@@ -6,12 +6,13 @@ import base64
 import hashlib
 import re
 from collections.abc import Sequence
+from functools import cache
 from importlib import resources
 from typing import Final
 
 from carrel.faces.rest.answer import JSON_TYPE, Answer, encode
 from carrel.faces.rest.endpoint import IF_NONE_MATCH, Call, Endpoint, endpoint
-from carrel.faces.rest.openapi import document
+from carrel.faces.rest.openapi import document, told_apart
 
 _TAG: Final = "Operations"
 
@@ -19,14 +20,20 @@ _TAG: Final = "Operations"
 def pages(endpoints: Sequence[Endpoint], title: str, version: str) -> list[Endpoint]:
     """``/openapi.json``, ``/v1/openapi.json`` and ``/docs``: all endpoints, themselves included.
 
-    Raises ValueError where the endpoints cannot be told apart.
+    Raises ValueError where the endpoints cannot be told apart. The description is made when it is
+    first asked for: many a server is never asked, and none should start later for it.
     """
-    made: list[Answer] = []
+    others = tuple(endpoints)
+
+    @cache
+    def made() -> Answer:
+        return _tagged(encode(document([*others, *told], title, version)))
 
     async def description(call: Call[None]) -> Answer:
         """This description of the API, as OpenAPI 3.1."""
-        tag = (made[0].header(b"etag") or b"").decode()
-        return Answer.empty(304, {"ETag": tag}) if call.header(b"if-none-match") == tag else made[0]
+        whole = made()
+        tag = (whole.header(b"etag") or b"").decode()
+        return Answer.empty(304, {"ETag": tag}) if call.header(b"if-none-match") == tag else whole
 
     told = [
         endpoint(
@@ -43,7 +50,7 @@ def pages(endpoints: Sequence[Endpoint], title: str, version: str) -> list[Endpo
         for path, id in (("/openapi.json", "openapi"), ("/v1/openapi.json", "openapi_v1"))
     ]
     told.append(_docs())
-    made.append(_tagged(encode(document([*endpoints, *told], title, version))))
+    told_apart([*others, *told])
     return told
 
 
