@@ -78,6 +78,22 @@ async def test_what_is_said_is_written_to_a_file_of_its_session(
     }
 
 
+async def test_a_file_that_was_begun_under_another_slug_is_gone_on_with(
+    anywhere: World, owner: Actor, tmp_path: File
+) -> None:
+    await talk(anywhere, owner, IDS[0], "before")
+    await Follower(anywhere, FolderMirror(tmp_path)).catch_up()
+    began = files(tmp_path)[f"kate/{IDS[0]}.jsonl"]
+    await agents.patch(anywhere, owner, "kate", {"slug": "katherine"})
+    await talk(anywhere, owner, IDS[0], "after", agent="katherine")
+    await Follower(anywhere, FolderMirror(tmp_path)).catch_up()
+
+    [now] = files(tmp_path).values()
+    assert now.startswith(began)
+    assert b'"agent_id":"kate"' in began
+    assert [one.content for one in read(now).utterances] == ["before", "after"]
+
+
 async def test_an_agent_that_gets_a_directory_later_is_mirrored_from_its_beginning(
     anywhere: World, owner: Actor, tmp_path: File
 ) -> None:
@@ -253,14 +269,14 @@ async def test_whoever_was_overtaken_adds_nothing(world: World, tmp_path: File) 
     first, second = FolderMirror(tmp_path), FolderMirror(tmp_path)
     for mirror in (first, second):
         await mirror.claim("kate", "o", {})
-        assert await mirror.held("kate", session) == 0
+        assert await mirror.held("kate", session, "kate") == 0
 
     await second.add("kate", session, 0, said, 1)
     with pytest.raises(OSError, match="changed by somebody else"):
         await first.add("kate", session, 0, said, 1)
 
     assert list(files(tmp_path).values()) == [await exported(world, owner, IDS[0])]
-    assert await first.held("kate", session) == 1
+    assert await first.held("kate", session, "kate") == 1
 
 
 class Flaky(FolderMirror):

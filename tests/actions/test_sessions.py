@@ -71,7 +71,7 @@ async def test_starting_it_again_returns_it_and_never_changes_its_scope(
 
 
 async def test_what_is_said_comes_back_numbered_and_exported(anywhere: World, owner: Actor) -> None:
-    session = await sessions.start(anywhere, owner, "kate", id=ID, plugin="telegram")
+    await sessions.start(anywhere, owner, "kate", id=ID, plugin="telegram")
     said = [Said("user", "hello", "m-1", "telegram", "user123"), Said("assistant", "hello Luis")]
 
     kept = await sessions.append(anywhere, owner, "kate", ID, said)
@@ -84,7 +84,7 @@ async def test_what_is_said_comes_back_numbered_and_exported(anywhere: World, ow
     assert (heard, now.entries) == (kept, 2)
     lines = b"".join([some async for some in sessions.jsonl(anywhere, now)])
     found = read(lines)
-    assert found.heading and found.heading.agent == session.agent
+    assert found.heading and found.heading.agent == "kate"
     assert found.utterances == kept
 
 

@@ -53,7 +53,7 @@ def numbered(said: list[Utterance]) -> tuple[Utterance, ...]:
 
 
 def test_a_header_is_written_as_the_format_has_it() -> None:
-    assert heading(SESSION) == (
+    assert heading(SESSION, "kate") == (
         b'{"type":"session","version":1,"id":"5f0c8a52-2f5e-4d3c-9f10-0a8c6f9a1b2c",'
         b'"timestamp":"2026-04-24T10:00:00.123Z","agent_id":"kate","source_plugin":"telegram"}\n'
     )
@@ -84,7 +84,7 @@ def test_an_empty_source_plugin_is_understood_as_none() -> None:
 @given(st.lists(utterances, max_size=6), names, moments)
 def test_what_is_written_is_read_again(said: list[Utterance], plugin: str, at: int) -> None:
     session = Session("ten_1", ID, "kate", Mode.SHARED, plugin, at)
-    written = heading(session) + lines(said)
+    written = heading(session, "kate") + lines(said)
     assert read(written) == Transcript(Heading(ID, at, "kate", plugin), numbered(said))
     assert len(written.splitlines()) >= 1 + len(said)
     assert [json.loads(row)["type"] for row in written.split(b"\n")[:-1]] == [
@@ -95,11 +95,11 @@ def test_what_is_written_is_read_again(said: list[Utterance], plugin: str, at: i
 
 @given(st.lists(utterances, min_size=1, max_size=5), st.data())
 def test_a_torn_file_loses_only_its_last_line(said: list[Utterance], data: st.DataObject) -> None:
-    written = heading(SESSION) + lines(said)
+    written = heading(SESSION, "kate") + lines(said)
     last = len(line(said[-1]))
     torn = written[: len(written) - data.draw(st.integers(2, last - 1))]
     assert read(torn).utterances == numbered(said)[:-1]
-    assert torn[: whole(torn)] == heading(SESSION) + lines(said[:-1])
+    assert torn[: whole(torn)] == heading(SESSION, "kate") + lines(said[:-1])
 
 
 @pytest.mark.parametrize(
@@ -118,14 +118,14 @@ def test_a_torn_file_loses_only_its_last_line(said: list[Utterance], data: st.Da
 )
 def test_a_line_that_cannot_be_read_costs_itself_and_no_other(strange: bytes) -> None:
     said = [Utterance(n, AT, Role.TOOL, f"{n}") for n in (1, 2)]
-    found = read(heading(SESSION) + line(said[0]) + strange + b"\n" + line(said[1]))
+    found = read(heading(SESSION, "kate") + line(said[0]) + strange + b"\n" + line(said[1]))
     assert found.utterances == tuple(said)
     assert found.skipped == bool(strange.strip())
 
 
 def test_what_an_entry_has_beside_is_ignored_and_a_second_header_is_no_entry() -> None:
     told = b'{"type":"entry","timestamp":"2026-04-24T12:00:00+02:00","role":"user","content":"x",'
-    found = read(heading(SESSION) * 2 + told + b'"mood":"fine"}\n')
+    found = read(heading(SESSION, "kate") * 2 + told + b'"mood":"fine"}\n')
     assert found.heading == Heading(ID, AT, "kate", "telegram")
     assert [said.at for said in found.utterances] == [1_777_024_800_000]
     assert found.skipped == 1

@@ -68,6 +68,7 @@ class Follower:
         self._world, self._mirror = world, mirror
         self._revision = -1
         self._wanted: Mapping[Owner, str] = {}
+        self._slugs: Mapping[Owner, str] = {}
         self._done: dict[Owner, str] = {}
         """Agents all of whose sessions are mirrored, as far as they went then, and where."""
         self._put_off: dict[Owner, Moment] = {}
@@ -98,12 +99,14 @@ class Follower:
         if revision == self._revision:
             return
         wanted: dict[Owner, str] = {}
+        slugs: dict[Owner, str] = {}
         async for agent in each(self._world, "", Noun.AGENT):
             if folder := folder_of(agent):
                 wanted[agent.tenant, agent.id] = folder
+                slugs[agent.tenant, agent.id] = agent.body["slug"]
         self._done = {owner: at for owner, at in self._done.items() if wanted.get(owner) == at}
         self._put_off.clear()
-        self._wanted, self._revision = wanted, revision
+        self._wanted, self._slugs, self._revision = wanted, slugs, revision
 
     async def _touched(self) -> AsyncIterator[Session]:
         last: Session | None = None
@@ -139,7 +142,8 @@ class Follower:
         if self._seen.get(key) == session or owner not in self._done:
             return False
         try:
-            await mirror_session(self._world, self._mirror, self._done[owner], session)
+            whose = (self._done[owner], self._slugs[owner])
+            await mirror_session(self._world, self._mirror, session, *whose)
         except (OSError, Refusal) as problem:
             self._fail(owner, problem)
             return False
@@ -154,9 +158,11 @@ class Follower:
         _log.warning("an agent's transcripts are held up", tenant=tenant, agent=agent, **told)
 
 
-async def mirror_session(world: World, mirror: Mirror, folder: str, session: Session) -> None:
-    """Write to a session's file what it lacks."""
-    at = await mirror.held(folder, session)
+async def mirror_session(
+    world: World, mirror: Mirror, session: Session, folder: str, slug: str
+) -> None:
+    """Write to a session's file, among those of its agent, what it lacks."""
+    at = await mirror.held(folder, session, slug)
     while at < session.entries:
         limit = min(_PAGE, session.entries - at)
         said = await world.sessions.read(session.tenant, session.id, after=at, limit=limit)

@@ -16,6 +16,7 @@ from carrel.core import transcript
 from carrel.core.access import Actor
 from carrel.core.errors import BodyTooLarge, Malformed, Missing, Taken
 from carrel.core.names import Moment
+from carrel.core.record import Noun
 from carrel.core.redaction import Redactor
 from carrel.core.run import Mode, mode_of
 from carrel.core.search import asked, ranked
@@ -227,7 +228,8 @@ async def search(
 
 async def jsonl(world: World, session: Session) -> AsyncIterator[bytes]:
     """The lines of a session's transcript, as far as it went when it was asked for."""
-    yield transcript.heading(session)
+    [agent] = await world.records.get(session.tenant, Noun.AGENT, [session.agent])
+    yield transcript.heading(session, agent.body["slug"] if agent else session.agent)
     at = 0
     while at < session.entries:
         limit = min(_PAGE, session.entries - at)

@@ -33,8 +33,8 @@ class FolderMirror:
     async def claim(self, folder: str, owner: str, others: Mapping[str, str]) -> None:
         await asyncio.to_thread(self._claim, folder, owner, others)
 
-    async def held(self, folder: str, session: Session) -> int:
-        return await asyncio.to_thread(self._held, folder, session)
+    async def held(self, folder: str, session: Session, agent: str) -> int:
+        return await asyncio.to_thread(self._held, folder, session, agent)
 
     async def add(
         self, folder: str, session: Session, after: int, lines: bytes, count: int
@@ -67,12 +67,12 @@ class FolderMirror:
             aside.write_text(f"{owner}\n", "utf-8")
             aside.replace(place / CLAIM)
 
-    def _held(self, folder: str, session: Session) -> int:
+    def _held(self, folder: str, session: Session, agent: str) -> int:
         file = self._place(folder) / _name(session)
         with _locked(file) as (handle, size):
             known = self._known.get(file)
             if known is None or known[0] != size:
-                known = _mended(handle, size, session)
+                known = _mended(handle, size, session, agent)
                 self._note(file, *known)
             return known[1]
 
@@ -121,7 +121,7 @@ def _locked(file: File) -> Iterator[tuple[int, int]]:
         os.close(handle)
 
 
-def _mended(handle: int, size: int, session: Session) -> tuple[int, int]:
+def _mended(handle: int, size: int, session: Session, agent: str) -> tuple[int, int]:
     """Cut off a torn line, and see that the file begins as it should; its size and its entries.
 
     Raises Taken where the file is somebody else's.
@@ -129,8 +129,7 @@ def _mended(handle: int, size: int, session: Session) -> tuple[int, int]:
     content = os.pread(handle, size, 0)
     sound = content[: whole(content)]
     found = read(sound)
-    first = found.heading
-    if sound and (first is None or (first.id, first.agent) != (session.id, session.agent)):
+    if sound and (found.heading is None or found.heading.id != session.id):
         raise Taken(f"{_name(session)} holds something else")
     if found.skipped or len(found.utterances) > session.entries:
         sound, found = b"", read(b"")
@@ -138,7 +137,7 @@ def _mended(handle: int, size: int, session: Session) -> tuple[int, int]:
         os.ftruncate(handle, len(sound))
     if sound:
         return len(sound), len(found.utterances)
-    header = heading(session)
+    header = heading(session, agent)
     _write(handle, header)
     return len(header), 0
 

@@ -150,9 +150,9 @@ _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(_Header | _Entry).decode
 
 
-def heading(session: Session) -> bytes:
-    """A transcript's first line."""
-    told = (VERSION, session.id, told_at(session.started), session.agent, session.plugin)
+def heading(session: Session, agent: str) -> bytes:
+    """A transcript's first line, with what its agent is called by people: its slug."""
+    told = (VERSION, session.id, told_at(session.started), agent, session.plugin)
     return _encode(_Header(*told)) + b"\n"
 
 

@@ -112,8 +112,9 @@ class Mirror(Protocol):
         the directory is outside of all that may be written to.
         """
 
-    async def held(self, folder: str, session: Session) -> int:
-        """How many entries a session's file has, which is begun if there is none.
+    async def held(self, folder: str, session: Session, agent: str) -> int:
+        """How many entries a session's file has, which is begun with its agent's slug if there
+        is none.
 
         A file that cannot be what was written is begun anew. Raises Malformed as above, and Taken
         where the file is of another session.

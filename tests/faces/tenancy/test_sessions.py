@@ -71,7 +71,7 @@ async def test_a_session_from_its_start_to_its_end(owner: httpx.AsyncClient) -> 
     lines = [json.loads(line) for line in exported.text.splitlines()]
     assert lines[0] == {
         **{"type": "session", "version": 1, "id": ID, "timestamp": shown["startedAt"]},
-        **{"agent_id": agent, "source_plugin": "telegram"},
+        **{"agent_id": "kate", "source_plugin": "telegram"},
     }
     assert list(lines[1]) == [
         *("type", "timestamp", "role", "content", "message_id", "source_plugin", "sender_id"),
