@@ -1,0 +1,137 @@
+"""Sandboxes and shared workspaces of an account as they go over the wire, and how they say no."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from msgspec import UNSET, Meta, UnsetType
+
+from carrel.core.hands import PermissionMode, namespace
+from carrel.core.record import Record
+from carrel.core.sandbox_record import PROVIDERS, RUNTIMES, masked
+from carrel.core.workspace_record import STORAGES
+from carrel.faces.rest.endpoint import Sent
+from carrel.faces.rest.manner import Manner
+from carrel.faces.rest.problems import WRONG_METHOD, Problem
+from carrel.faces.rest.wire import When, moment
+
+_TEXT: Final = {"type": "string"}
+_WHOLE: Final = {"type": "integer", "minimum": 1}
+_FLAG: Final = {"type": "boolean"}
+
+
+def _body(title: str, config: dict[str, Any]) -> Meta:
+    """What is not known is dropped; null takes away, where something is changed."""
+    return Meta(
+        title=title,
+        extra_json_schema={
+            "properties": {
+                "name": _TEXT,
+                "description": {"type": ["string", "null"]},
+                "config": {"type": ["object", "null"], "properties": config},
+            }
+        },
+    )
+
+
+_SANDBOX: Final = {
+    "provider": {"enum": [*PROVIDERS, None]},
+    "permissionMode": {"enum": [*map(str, PermissionMode), None]},
+    "internet": _FLAG,
+    "network": {"type": "object"},
+    "runtimes": {"type": "array", "items": {"enum": list(RUNTIMES)}, "minItems": 1},
+    "timeout": _WHOLE,
+    "memoryLimit": _WHOLE,
+    "outputLimitBytes": _WHOLE,
+    "envVars": {"type": "object", "additionalProperties": _TEXT},
+    "options": {"type": "object"},
+    "persistent": _FLAG,
+    "lifecycle": {"type": "object"},
+}
+_WORKSPACE: Final = {
+    "storage": {"type": "object", "properties": {"provider": {"enum": list(STORAGES)}}},
+    "harness": {"type": "object", "properties": {"enabled": _FLAG}},
+}
+SandboxBody = Annotated[dict[str, Any], _body("SandboxRequest", _SANDBOX)]
+WorkspaceBody = Annotated[dict[str, Any], _body("WorkspaceRequest", _WORKSPACE)]
+
+
+class SandboxRecord(Sent, frozen=True):
+    account_id: str
+    sandbox_id: str
+    name: str
+    config: dict[str, Any]
+    """Secrets in it are masked."""
+    created_at: When
+    updated_at: When
+    description: str | UnsetType = UNSET
+
+
+class SandboxRecords(Sent, frozen=True):
+    sandboxes: list[SandboxRecord]
+
+
+class WorkspaceRecord(Sent, frozen=True):
+    account_id: str
+    workspace_id: str
+    namespace: str
+    """What it is called outside, whoever looks at it."""
+    name: str
+    config: dict[str, Any]
+    created_at: When
+    updated_at: When
+    description: str | UnsetType = UNSET
+
+
+class WorkspaceRecords(Sent, frozen=True):
+    workspaces: list[WorkspaceRecord]
+
+
+class Deleted(Sent, frozen=True):
+    deleted: bool = True
+
+
+class AccountRefusal(Sent, frozen=True):
+    error: str
+    method: str | UnsetType = UNSET
+    allowed_methods: list[str] | UnsetType = UNSET
+
+
+def _refused(problem: Problem) -> AccountRefusal:
+    details = {} if isinstance(problem.details, UnsetType) else problem.details
+    if problem.error == WRONG_METHOD[1]:
+        return AccountRefusal(
+            error="Method not allowed",
+            method=details["method"],
+            allowed_methods=[each for each in details["allowedMethods"] if each != "OPTIONS"],
+        )
+    id = details.get("correlationId")
+    return AccountRefusal(error=problem.message if id is None else f"{problem.message} ({id})")
+
+
+MANNER: Final = Manner([], AccountRefusal, _refused)
+
+
+def sandbox_record(record: Record) -> SandboxRecord:
+    return SandboxRecord(
+        account_id=record.tenant,
+        sandbox_id=record.id,
+        name=record.body["name"],
+        description=record.body.get("description", UNSET),
+        config=masked(record.body["config"]),
+        created_at=moment(record.created),
+        updated_at=moment(record.changed),
+    )
+
+
+def workspace_record(record: Record) -> WorkspaceRecord:
+    return WorkspaceRecord(
+        account_id=record.tenant,
+        workspace_id=record.id,
+        namespace=namespace(record.tenant, record.id),
+        name=record.body["name"],
+        description=record.body.get("description", UNSET),
+        config=dict(record.body["config"]),
+        created_at=moment(record.created),
+        updated_at=moment(record.changed),
+    )
