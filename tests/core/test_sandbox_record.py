@@ -12,7 +12,15 @@ from carrel.core import demands, workspace_record
 from carrel.core.config import checked as checked_agent
 from carrel.core.demands import merged
 from carrel.core.errors import Malformed
-from carrel.core.sandbox_record import MASK, checked, masked, rewritten, unmasked, wants_network
+from carrel.core.sandbox_record import (
+    MASK,
+    Place,
+    checked,
+    masked,
+    rewritten,
+    unmasked,
+    wants_network,
+)
 
 LISTS: Final = "config.network.allowDomains"
 WRONG: Final[list[tuple[dict[str, Any], str]]] = [
@@ -186,13 +194,21 @@ def test_whatever_is_said_is_kept_or_refused_and_never_breaks(said: dict[str, An
         assert check(kept) == kept
 
 
+def _secrets(config: dict[str, Any]) -> list[tuple[Place, str]]:
+    found: list[tuple[Place, str]] = []
+
+    def become(place: Place, value: str) -> str:
+        found.append((place, value))
+        return value
+
+    rewritten(config, become)
+    return found
+
+
 @given(st.dictionaries(st.sampled_from(["envVars", "options"]), json, max_size=2))
 def test_secrets_are_the_same_places_however_often_they_are_rewritten(said: dict[str, Any]) -> None:
-    places: list[Any] = []
-    rewritten(said, lambda place, value: places.append(place) or value)
-    again: list[Any] = []
-    rewritten(masked(said), lambda place, value: again.append((place, value)) or value)
-    assert again == [(place, MASK) for place in places]
+    before, after = _secrets(said), _secrets(masked(said))
+    assert after == [(place, MASK) for place, _ in before]
     assert unmasked(masked(said), said) == said or MASK in str(said)
 
 
@@ -225,13 +241,14 @@ def test_a_workspace_is_kept_with_all_others_and_its_harness_is_on() -> None:
     assert workspace_record.checked({}) == {"storage": {"provider": "s3"}}
     said = {"storage": {"provider": "s3"}, "harness": {"enabled": False}}
     assert workspace_record.checked({**said, "isolation": False}) == said
-    for wrong, told in [
+    wrongs: list[tuple[dict[str, Any], str]] = [
         ({"storage": "s3"}, "config.storage must be an object"),
         ({"storage": {"provider": "disk"}}, "config.storage.provider must be one of: s3"),
         ({"storage": {"bucket": "mine"}}, "config.storage.bucket is not supported"),
         ({"harness": True}, "config.harness must be an object"),
         ({"harness": {"enabled": 1}}, "config.harness.enabled must be a boolean"),
-    ]:
+    ]
+    for wrong, told in wrongs:
         with pytest.raises(Malformed, match=told):
             workspace_record.checked(wrong)
 

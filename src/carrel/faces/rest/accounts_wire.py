@@ -17,6 +17,7 @@ from carrel.faces.rest.wire import When, moment
 
 _TEXT: Final = {"type": "string"}
 _WHOLE: Final = {"type": "integer", "minimum": 1}
+_IMPLIED: Final = ("HEAD", "OPTIONS")
 _FLAG: Final = {"type": "boolean"}
 
 
@@ -103,7 +104,7 @@ def _refused(problem: Problem) -> AccountRefusal:
         return AccountRefusal(
             error="Method not allowed",
             method=details["method"],
-            allowed_methods=[each for each in details["allowedMethods"] if each != "OPTIONS"],
+            allowed_methods=[each for each in details["allowedMethods"] if each not in _IMPLIED],
         )
     id = details.get("correlationId")
     return AccountRefusal(error=problem.message if id is None else f"{problem.message} ({id})")
