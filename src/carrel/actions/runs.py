@@ -110,7 +110,10 @@ async def _is_of_one_moment(world: World, plan: _Plan) -> bool:
         return True
     if (now.key, now.agent.revision) != (plan.lineage.key, agent.revision):
         return False
-    return (await wish_now(world, now, plan.mode)).harness == plan.harness
+    try:
+        return (await wish_now(world, now, plan.mode)).harness == plan.harness
+    except Missing:  # A workspace of it is gone: whoever asks again is told which.
+        return False
 
 
 def _check(asked: Start) -> None:

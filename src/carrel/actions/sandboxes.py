@@ -121,7 +121,8 @@ def _enforceable(world: World, config: Mapping[str, Any]) -> None:
 async def _reachable(world: World, config: Mapping[str, Any]) -> None:
     """That no address in it leads to where only we should get."""
     for place, url in _addresses(config.get("options", {}), ("options",)):
-        if why := await world.post.refuses(url):
+        plain = "" if url.lower().startswith("https://") else "it is not https"
+        if why := plain or await world.post.refuses(url):
             raise Malformed(f"config.{'.'.join(map(str, place))} is refused: {why}")
 
 
