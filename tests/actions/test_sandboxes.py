@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.actions.cast import founded
+from tests.actions.cast import founded, later, rivals
 
 from carrel.actions import files, runs, sandboxes, stacks, workspaces
 from carrel.actions.hands import hands_of
@@ -216,7 +216,7 @@ async def test_a_deleted_workspace_takes_its_files_along_in_one_commit(anywhere:
     trees = Questions(anywhere.trees)
     counting = replace(anywhere, trees=trees)
     await workspaces.delete(counting, owner, notes.id)
-    assert trees.asked == ["read", "commit"]
+    assert trees.asked == ["read", "commit", "read"]
     [tree] = await anywhere.trees.read(stack)
     assert not tree.heads
     history = await anywhere.trees.history(stack[0], Path("3.md"))
@@ -238,3 +238,31 @@ async def test_a_run_in_a_workspace_sees_it_after_it_was_deleted(world: World) -
     assert (await runs.file(world, run, Path("a.md")))[1] == b"kept"
     with pytest.raises(Missing):
         await runs.start(world, bound, Start("work"))
+
+
+async def test_no_file_outlives_its_workspace_however_late_it_comes(world: World) -> None:
+    _, owner = await founded(world)
+    outcomes = set()
+    for turn in range(40):
+        notes = await workspace(world, owner)
+        stack = await stacks.workspace(world, owner, notes.id)
+        writing = files.put(world, stack, Path("a.md"), b"x", owner)
+        going = later(turn, workspaces.delete(world, owner, notes.id))
+        _, lost = await rivals(writing, going)
+        assert all(isinstance(each, Missing) for each in lost)
+        outcomes.add(len(lost))
+        [tree] = await world.trees.read(stack)
+        assert not tree.heads
+    assert 0 in outcomes
+
+
+async def test_a_deletion_that_meets_a_write_takes_that_along(world: World) -> None:
+    _, owner = await founded(world)
+    for turn in range(40):
+        notes = await workspace(world, owner)
+        stack = await stacks.workspace(world, owner, notes.id)
+        writing = later(turn, files.put(world, stack, Path("a.md"), b"x", owner))
+        _, lost = await rivals(workspaces.delete(world, owner, notes.id), writing)
+        assert all(isinstance(each, Missing) for each in lost)
+        [tree] = await world.trees.read(stack)
+        assert not tree.heads

@@ -7,12 +7,13 @@ from typing import Any, Final
 
 from carrel.actions import accounts
 from carrel.actions.accounts import Book
-from carrel.actions.records import Drafts, commit_changes, insist
+from carrel.actions.records import Drafts, commit_changes, insist, shelf
 from carrel.actions.rules import rules_of
 from carrel.core.access import Actor
 from carrel.core.demands import merged
+from carrel.core.errors import Missing
 from carrel.core.names import Kind, Scope
-from carrel.core.record import Change, Noun, Record
+from carrel.core.record import Change, Noun, Record, Shelf
 from carrel.core.tree import ReceiptKey, Write
 from carrel.core.workspace_record import checked
 from carrel.ports import World
@@ -51,22 +52,44 @@ async def delete(world: World, actor: Actor, id: str, receipt: ReceiptKey | None
     that refer to it fail when they use it, and say so.
     """
 
-    async def attempt() -> None:
+    rules = await rules_of(world, actor.tenant)
+    keep = rules.policy.shared_limits.max_versions
+
+    async def attempt() -> Scope:
         was = await get(world, actor, id)
         scope = Scope(was.tenant, Kind.WORKSPACE, was.id)
-        rules = await rules_of(world, was.tenant)
-        [tree] = await world.trees.read([scope])
+        gone = Change(was.tenant, was.noun, was.id, None, was.revision)
+        drafts = await _removal(world, scope)
+        why = "delete a workspace"
         await commit_changes(
-            world,
-            actor.name,
-            "delete a workspace",
-            [Change(was.tenant, was.noun, was.id, None, was.revision)],
-            receipt=receipt,
-            drafts=Drafts(tuple(Write(scope, path, None) for path in tree.heads)),
-            keep=rules.policy.shared_limits.max_versions,
+            world, actor.name, why, [gone], receipt=receipt, drafts=drafts, keep=keep
         )
+        return scope
 
-    await insist(attempt)
+    scope = await insist(attempt)
+    late = await _removal(world, scope)  # written between the look and the commit: the last ones
+    if late.writes:
+        why = "delete a workspace: what was written meanwhile"
+        await commit_changes(world, actor.name, why, [], drafts=late, keep=keep)
+
+
+async def _removal(world: World, scope: Scope) -> Drafts:
+    [tree] = await world.trees.read([scope])
+    return Drafts(tuple(Write(scope, path, None) for path in tree.heads))
+
+
+async def standing(world: World, scope: Scope) -> tuple[Shelf, ...]:
+    """What a commit to the files of a workspace has to expect, so that none outlive its record.
+
+    Raises Missing where it is gone. Nothing is expected of a workspace that no account describes.
+    """
+    if scope.kind is not Kind.WORKSPACE or not scope.name.startswith(f"{BOOK.prefix}_"):
+        return ()
+    seen = await shelf(world, scope.tenant, Noun.WORKSPACE)
+    [found] = await world.records.get(scope.tenant, Noun.WORKSPACE, [scope.name])
+    if found is None:
+        raise Missing(f"there is no {Noun.WORKSPACE} {scope.name}")
+    return (seen,)
 
 
 async def _settle(
