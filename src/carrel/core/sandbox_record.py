@@ -19,10 +19,10 @@ DEFAULT_TIMEOUT: Final = 30
 DEFAULT_OUTPUT: Final = 65_536
 _MOST_SECONDS: Final = {"lambda": 300}
 _MOST_MEMORY: Final = {"lambda": 1024}
-_LONGEST_RUN: Final = 600
-_LARGEST_MEMORY: Final = 1_048_576
-_LARGEST_OUTPUT: Final = 262_144
-_LONGEST: Final = {"idleTimeoutSeconds": 604_800, "maxLifetimeSeconds": 2_592_000}
+LONGEST_RUN: Final = 600
+LARGEST_MEMORY: Final = 1_048_576
+LARGEST_OUTPUT: Final = 262_144
+LONGEST: Final = {"idleTimeoutSeconds": 604_800, "maxLifetimeSeconds": 2_592_000}
 _LARGEST_DISK: Final = 200
 
 _MODES: Final = ("allow-all", "deny-all", "restricted")
@@ -39,7 +39,8 @@ _SECRET: Final = re.compile(
     r"secret|token|private_?key|credential|kubeconfig|certificate|access_?key|\Aapi_?key\Z",
     re.IGNORECASE,
 )
-_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+VARIABLE: Final = "[A-Za-z_][A-Za-z0-9_]*"
+_VARIABLE: Final = re.compile(VARIABLE)
 
 Place = tuple[str | int, ...]
 """Where in a config something stands."""
@@ -95,15 +96,15 @@ def _runtimes(value: object, provider: str) -> list[str]:
 
 
 def _timeout(value: object, provider: str) -> int:
-    return demands.whole("config.timeout", value, _MOST_SECONDS.get(provider, _LONGEST_RUN))
+    return demands.whole("config.timeout", value, _MOST_SECONDS.get(provider, LONGEST_RUN))
 
 
 def _memory(value: object, provider: str) -> int:
-    return demands.whole("config.memoryLimit", value, _MOST_MEMORY.get(provider, _LARGEST_MEMORY))
+    return demands.whole("config.memoryLimit", value, _MOST_MEMORY.get(provider, LARGEST_MEMORY))
 
 
 def _output(value: object, provider: str) -> int:
-    return demands.whole("config.outputLimitBytes", value, _LARGEST_OUTPUT)
+    return demands.whole("config.outputLimitBytes", value, LARGEST_OUTPUT)
 
 
 def _variables(value: object, provider: str) -> dict[str, str]:
@@ -135,7 +136,7 @@ def _lifecycle(value: object, provider: str) -> dict[str, int]:
     said = demands.mapping("config.lifecycle", value)
     return {
         name: demands.whole(f"config.lifecycle.{name}", said[name], most)
-        for name, most in _LONGEST.items()
+        for name, most in LONGEST.items()
         if name in said
     }
 

@@ -10,10 +10,12 @@ from carrel.core.errors import Busy, Malformed, Missing, Refusal
 from carrel.faces.rest.accounts_wire import (
     MANNER,
     Deleted,
-    SandboxBody,
+    NewSandbox,
+    NewWorkspace,
+    SandboxPatch,
     SandboxRecord,
     SandboxRecords,
-    WorkspaceBody,
+    WorkspacePatch,
     WorkspaceRecord,
     WorkspaceRecords,
     sandbox_record,
@@ -51,7 +53,7 @@ async def _sandbox_created(call: Call, versions: tuple[int, ...]) -> Answer:
 @endpoint(
     "POST",
     "/accounts/me/sandboxes",
-    body=SandboxBody,
+    body=NewSandbox,
     answers={201: SandboxRecord},
     idempotent=True,
     rebuild=_sandbox_created,
@@ -60,8 +62,8 @@ async def _sandbox_created(call: Call, versions: tuple[int, ...]) -> Answer:
 async def create_sandbox(call: Call[dict[str, Any]]) -> Answer:
     """Describe a sandbox: a provider, limits, variables, and who is asked before it is used.
 
-    Without a body, or with fields that are not known, the rest is as usual: provider `local`,
-    permissionMode `ask`, no network.
+    Where nothing is said of it, the provider is `local`, the permissionMode `ask`, and there is no
+    network.
     """
     made = await sandboxes.create(call.world, call.actor, call.body, call.receipt)
     return Answer.json(sandbox_record(made), 201)
@@ -99,7 +101,7 @@ async def _sandbox_patched(call: Call, versions: tuple[int, ...]) -> Answer:
 @endpoint(
     "PATCH",
     "/accounts/me/sandboxes/{id}",
-    body=SandboxBody,
+    body=SandboxPatch,
     answers={200: SandboxRecord},
     idempotent=True,
     rebuild=_sandbox_patched,
@@ -138,7 +140,7 @@ async def _workspace_created(call: Call, versions: tuple[int, ...]) -> Answer:
 @endpoint(
     "POST",
     "/accounts/me/workspaces",
-    body=WorkspaceBody,
+    body=NewWorkspace,
     answers={201: WorkspaceRecord},
     idempotent=True,
     rebuild=_workspace_created,
@@ -185,7 +187,7 @@ async def _workspace_patched(call: Call, versions: tuple[int, ...]) -> Answer:
 @endpoint(
     "PATCH",
     "/accounts/me/workspaces/{id}",
-    body=WorkspaceBody,
+    body=WorkspacePatch,
     answers={200: WorkspaceRecord},
     idempotent=True,
     rebuild=_workspace_patched,

@@ -6,9 +6,20 @@ from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, UnsetType
 
+from carrel.core import demands
 from carrel.core.hands import PermissionMode, namespace
 from carrel.core.record import Record
-from carrel.core.sandbox_record import PROVIDERS, RUNTIMES, masked
+from carrel.core.sandbox_record import (
+    LARGEST_MEMORY,
+    LARGEST_OUTPUT,
+    LONGEST,
+    LONGEST_RUN,
+    PROVIDERS,
+    RUNTIMES,
+    VARIABLE,
+    masked,
+)
+from carrel.core.words import LONGEST_LINE
 from carrel.core.workspace_record import STORAGES
 from carrel.faces.rest.endpoint import Sent
 from carrel.faces.rest.manner import Manner
@@ -16,45 +27,59 @@ from carrel.faces.rest.problems import WRONG_METHOD, Problem
 from carrel.faces.rest.wire import When, moment
 
 _TEXT: Final = {"type": "string"}
-_WHOLE: Final = {"type": "integer", "minimum": 1}
-_IMPLIED: Final = ("HEAD", "OPTIONS")
+_NAME: Final = {**_TEXT, "minLength": 1, "maxLength": LONGEST_LINE, "pattern": r"\S"}
+_ABOUT: Final = {"type": ["string", "null"], "maxLength": demands.LONGEST_DESCRIPTION}
 _FLAG: Final = {"type": "boolean"}
+_IMPLIED: Final = ("HEAD", "OPTIONS")
 
 
-def _body(title: str, config: dict[str, Any]) -> Meta:
-    """What is not known is dropped; null takes away, where something is changed."""
-    return Meta(
-        title=title,
-        extra_json_schema={
-            "properties": {
-                "name": _TEXT,
-                "description": {"type": ["string", "null"]},
-                "config": {"type": ["object", "null"], "properties": config},
-            }
-        },
-    )
+def _whole(most: int) -> dict[str, Any]:
+    return {"type": "integer", "minimum": 1, "maximum": most}
 
 
 _SANDBOX: Final = {
-    "provider": {"enum": [*PROVIDERS, None]},
-    "permissionMode": {"enum": [*map(str, PermissionMode), None]},
+    "provider": {"enum": list(PROVIDERS)},
+    "permissionMode": {"enum": [str(mode) for mode in PermissionMode]},
     "internet": _FLAG,
-    "network": {"type": "object"},
+    "network": {"type": "object", "properties": {"mode": {"enum": ["allow-all", "deny-all"]}}},
     "runtimes": {"type": "array", "items": {"enum": list(RUNTIMES)}, "minItems": 1},
-    "timeout": _WHOLE,
-    "memoryLimit": _WHOLE,
-    "outputLimitBytes": _WHOLE,
-    "envVars": {"type": "object", "additionalProperties": _TEXT},
+    "timeout": _whole(LONGEST_RUN),
+    "memoryLimit": _whole(LARGEST_MEMORY),
+    "outputLimitBytes": _whole(LARGEST_OUTPUT),
+    "envVars": {
+        "type": "object",
+        "propertyNames": {"pattern": f"^{VARIABLE}$"},
+        "additionalProperties": _TEXT,
+    },
     "options": {"type": "object"},
     "persistent": _FLAG,
-    "lifecycle": {"type": "object"},
+    "lifecycle": {
+        "type": "object",
+        "properties": {name: _whole(most) for name, most in LONGEST.items()},
+    },
 }
 _WORKSPACE: Final = {
     "storage": {"type": "object", "properties": {"provider": {"enum": list(STORAGES)}}},
     "harness": {"type": "object", "properties": {"enabled": _FLAG}},
 }
-SandboxBody = Annotated[dict[str, Any], _body("SandboxRequest", _SANDBOX)]
-WorkspaceBody = Annotated[dict[str, Any], _body("WorkspaceRequest", _WORKSPACE)]
+
+
+def _body(title: str, config: dict[str, Any], *required: str) -> Meta:
+    """What is not known is dropped."""
+    shape = {"type": ["object", "null"], "properties": config}
+    told: dict[str, Any] = {"properties": {"name": _NAME, "description": _ABOUT, "config": shape}}
+    if required:
+        told["required"] = list(required)
+    about = "Fields that are not known are dropped; null is as good as nothing said."
+    if not required:
+        about = "A merge-patch: null takes away. Fields that are not known are dropped."
+    return Meta(title=title, description=about, extra_json_schema=told)
+
+
+NewSandbox = Annotated[dict[str, Any], _body("NewSandbox", _SANDBOX, "name")]
+SandboxPatch = Annotated[dict[str, Any], _body("SandboxPatch", _SANDBOX)]
+NewWorkspace = Annotated[dict[str, Any], _body("NewWorkspace", _WORKSPACE, "name")]
+WorkspacePatch = Annotated[dict[str, Any], _body("WorkspacePatch", _WORKSPACE)]
 
 
 class SandboxRecord(Sent, frozen=True):
