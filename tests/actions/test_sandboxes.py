@@ -21,7 +21,7 @@ from carrel.core.names import Path
 from carrel.core.record import Change, Noun, Record
 from carrel.core.tree import Commit
 from carrel.ports import Corrupt, World
-from carrel.ports.sandboxes import Bounds, Fetch, Order, Ran
+from carrel.ports.sandboxes import Bounds, Fetch, Order, Ran, Refused
 
 pytestmark = pytest.mark.anyio
 CANARY = "canary-4711"
@@ -181,7 +181,7 @@ class Narrow:
         return "too much memory" if bounds.memory_mb > self._memory else None
 
     def run(self, order: Order, fetch: Fetch) -> AbstractAsyncContextManager[Ran]:
-        raise NotImplementedError
+        raise Refused("it runs nothing")
 
 
 async def test_what_a_provider_cannot_enforce_is_refused_when_it_is_said(
