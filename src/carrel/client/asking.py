@@ -42,10 +42,10 @@ _PASSING: Final = frozenset({BUSY, IN_FLIGHT})
 
 def at(*segments: str) -> str:
     """A path of the API; what the segments hold never adds another, nor takes one away."""
-    return "/v1/" + "/".join(_encoded(each) for each in segments)
+    return "/v1/" + "/".join(encoded(each) for each in segments)
 
 
-def _encoded(segment: str) -> str:
+def encoded(segment: str) -> str:
     if not segment:
         raise Malformed("an empty name stands for nothing")
     try:

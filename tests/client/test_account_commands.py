@@ -1,0 +1,73 @@
+"""Sandboxes and shared workspaces through the client, and at a terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from tests.client.test_prompt_commands import carrel
+from tests.e2e.servers import TOKEN, Live
+
+from carrel.client import Client, Malformed, Missing
+
+
+def test_a_client_describes_shows_changes_and_deletes(client: Client) -> None:
+    for records, word in ((client.sandboxes, "sandbox"), (client.workspaces, "workspace")):
+        made = records.create({"name": "one", "description": "ours"})
+        id = made[f"{word}Id"]
+        assert records.get(id) == made
+        assert made in records.list()
+        changed = records.change(id, {"name": "two", "description": None})
+        assert (changed["name"], changed["config"]) == ("two", made["config"])
+        with pytest.raises(Malformed, match="name must be a non-empty string"):
+            records.change(id, {"name": ""})
+        with pytest.raises(Malformed, match="config must be an object"):
+            records.create({"name": "x", "config": 5})
+        records.delete(id)
+        with pytest.raises(Missing, match=f"{word.capitalize()} not found"):
+            records.get(id)
+        with pytest.raises(Missing, match=f"{word.capitalize()} not found"):
+            records.delete(id)
+        with pytest.raises(Missing):
+            records.get("../agents")
+
+
+def test_people_list_add_and_remove_them_at_a_terminal(live: Live) -> None:
+    around = {"url": live.url, "token": TOKEN}
+    config = '{"permissionMode": "bypass", "envVars": {"A": "canary-4711"}}'
+    added = carrel("sandboxes", "add", "quick", "--config", config, **around)
+    assert added.returncode == 0, added.stderr
+    id = added.stdout.strip()
+    assert re.fullmatch("sb_[0-9a-f]{24}", id)
+    listed = carrel("sandboxes", "ls", **around)
+    assert f"{id}  quick  local  bypass\n" in listed.stdout
+    rows = json.loads(carrel("sandboxes", "ls", "--json", **around).stdout)
+    assert [row["config"]["envVars"] for row in rows if row["sandboxId"] == id] == [
+        {"A": "********"}
+    ]
+    removed = carrel("sandboxes", "rm", id, "--yes", **around)
+    assert (removed.returncode, removed.stdout) == (0, f"{id}: deleted\n")
+    again = carrel("sandboxes", "rm", id, "--yes", "--json", **around)
+    assert again.returncode == 1
+    assert json.loads(again.stdout) == {"ok": False, "problem": "Sandbox not found"}
+
+
+def test_a_workspace_goes_only_when_somebody_says_yes(live: Live) -> None:
+    around = {"url": live.url, "token": TOKEN}
+    shown = carrel("workspaces", "add", "notes", "--description", "ours", "--json", **around)
+    id = json.loads(shown.stdout)["workspaceId"]
+    assert carrel("workspaces", "rm", id, **around).returncode == 1
+    assert f"{id}  notes  ours\n" in carrel("workspaces", "ls", **around).stdout
+    assert carrel("workspaces", "rm", id, "--yes", **around).returncode == 0
+    assert id not in carrel("workspaces", "ls", **around).stdout
+
+
+def test_what_is_no_config_is_said_at_once(live: Live) -> None:
+    around = {"url": live.url, "token": TOKEN}
+    for wrong, told in (("{", "this is not JSON"), ("[]", "this is no JSON object")):
+        done = carrel("sandboxes", "add", "x", "--config", wrong, **around)
+        assert (done.returncode, told in done.stderr) == (2, True)
+    refused = carrel("sandboxes", "add", "x", "--config", '{"timeout": 0}', **around)
+    assert refused.returncode == 1
+    assert "config.timeout must be a positive integer" in refused.stderr
