@@ -16,7 +16,7 @@ from carrel.core.errors import Forbidden, Malformed
 from carrel.core.record import Change, Noun
 from carrel.core.tree import Applied, Commit
 from carrel.ports import World
-from carrel.tools import calling
+from carrel.tools import ALL, calling
 from carrel.tools.tool import Asked, Gate, Sitting, Tool
 
 SANDBOX = "sb_" + "0" * 24
@@ -78,7 +78,7 @@ def standing_in(monkeypatch: pytest.MonkeyPatch) -> Shell:
     """Let agents have the stand-in in the place of the real ones."""
     shell = Shell()
     mine = [tool_of(shell, "async_status"), tool_of(shell)]
-    others = [tool for tool in calling.ALL if tool.name not in calling.HANDS]
+    others = [tool for tool in ALL if tool.name not in calling.HANDS]
     monkeypatch.setattr(calling, "ALL", tuple(sorted((*others, *mine), key=lambda t: t.name)))
     return shell
 

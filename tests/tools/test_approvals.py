@@ -327,7 +327,7 @@ async def test_a_long_call_shows_signs_of_life(room: Room) -> None:
     one = await room.asked("hold")
     await room.answer(one)
     async with running(quick):
-        seen = set()
+        seen = set[int | None]()
         async with asyncio.timeout(30):
             while len(seen) < 4:
                 seen.update(await room.world.records.last_used([one.id]))
