@@ -75,7 +75,7 @@ async def test_a_call_is_answered_with_202_and_its_result_is_waited_for(
         assert (one["status"], one["tool"], one["input"]) == ("requested", "bash", RUN["arguments"])
         assert (one["sandboxId"], one["callId"], one["result"]) == (SANDBOX, "call_1", None)
         assert (await ada.get(f"{LIST}/{one['id']}")).json() == one
-        waits = asyncio.create_task(ada.get(f"{LIST}/{one['id']}", params={"wait": 30}))
+        waits = asyncio.create_task(ada.get(f"{LIST}/{one['id']}", params={"wait": 25}))
         answer = await said(ada, one["id"], True)
         assert (answer.status_code, answer.json()["status"]) == (200, "approved")
         done = (await waits).json()
@@ -170,20 +170,7 @@ async def test_what_no_text_can_be_is_400_and_not_a_failure(
         assert answer.status_code == 400, answer.text
     nul = {"arguments": {"command": "a\x00b"}}
     assert (await ada.post(f"{TOOLS}/bash", json=nul)).status_code == 202
-    assert (await ada.get(f"{LIST}/apr_1", params={"wait": 31})).status_code == 400
-
-
-async def test_streams_and_webhooks_are_told(desk: Whole, ada: httpx.AsyncClient) -> None:
-    hook = {"url": "https://example.org/x", "events": ["approval.requested", "approval.finished"]}
-    assert (await ada.post("/v1/webhooks", json=hook)).status_code == 201
-    one = await asked(ada)
-    params = {"types": "approval.requested", "since": "0"}
-    async with ada.stream("GET", "/v1/events", params=params) as stream:
-        async for line in stream.aiter_lines():
-            if line.startswith("data: "):
-                assert one["id"] in line
-                assert "rm -r" not in line
-                break
+    assert (await ada.get(f"{LIST}/apr_1", params={"wait": 26})).status_code == 400
 
 
 async def test_a_list_of_tools_is_fitted_to_the_agent_and_outlives_what_is_gone(
