@@ -58,6 +58,15 @@ class Room:
         assert found.lasts, found
         return found
 
+    async def look_around(self) -> None:
+        """Have whoever runs what is approved look at everything there is, twice."""
+        for _ in range(2):
+            other = await self.asked("other")
+            await self.answer(other)
+            await self.ended(other)
+        assert self.shell.ran[-2:] == ["other", "other"]
+        del self.shell.ran[-2:], self.shell.by[-2:]
+
 
 async def furnished(world: World, shell: Shell, slug: str = "acme") -> Room:
     _, ada = await founded(world, slug)
