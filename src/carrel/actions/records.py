@@ -25,6 +25,7 @@ PREFIXES: Final[Mapping[Noun, str]] = {
     Noun.AGENT: "agt",
     Noun.SANDBOX: "sb",
     Noun.WORKSPACE: "ws",
+    Noun.APPROVAL: "apr",
 }
 """What ids begin with, as World.clock makes them."""
 

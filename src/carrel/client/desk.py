@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 import httpx
 
 from carrel.client.accounts import Described
+from carrel.client.approvals import Approvals
 from carrel.client.bounds import Bounds
 from carrel.client.directory import Watch
 from carrel.client.driving import Awaiting, Blocking, Driver, Noun, Steps, operation
@@ -40,6 +41,7 @@ class Desk(Noun[Driver]):
         self.templates = Records(driver, "templates")
         self.sandboxes = Described(driver, "sandboxes")
         self.workspaces = Described(driver, "workspaces")
+        self.approvals = Approvals(driver)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._server}>"

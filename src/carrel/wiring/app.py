@@ -17,6 +17,7 @@ from carrel.core.errors import Unauthenticated
 from carrel.faces.rest import (
     accounts,
     agents,
+    approvals,
     audit,
     defaults,
     dialect,
@@ -81,6 +82,7 @@ _NOUNS: Final = (
     dialect,
     tools,
     accounts,
+    approvals,
     audit,
     signin,
     git,
