@@ -20,6 +20,7 @@ from carrel.ports.recalls import Recalls as Recalls
 from carrel.ports.repositories import Repositories as Repositories
 from carrel.ports.repositories import Repository as Repository
 from carrel.ports.sandboxes import Sandbox as Sandbox
+from carrel.ports.searches import Search as Search
 from carrel.ports.sessions import Mirror as Mirror
 from carrel.ports.sessions import Sessions as Sessions
 from carrel.ports.upkeep import Frozen as Frozen
@@ -375,6 +376,8 @@ class World:
     """None where memories are found by their words alone."""
     sandboxes: Mapping[str, Sandbox] = field(default_factory=dict)
     """Where commands can run, by the name of the provider."""
+    search: Search | None = None
+    """None where much text is searched in this process, as little is everywhere."""
     memo: Memo = field(default_factory=Memo)
     """What was worked out from records, by their revision."""
     marks: dict[str, Moment] = field(default_factory=dict)

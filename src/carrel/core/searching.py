@@ -1,0 +1,112 @@
+"""Finding the lines of a text that a pattern fits, in time that grows with the text alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from functools import lru_cache
+
+from msgspec import Struct
+
+from carrel.core.errors import Malformed
+from carrel.core.filetools import matcher
+from carrel.core.linear import Finder, TooMuch, linear
+from carrel.core.names import Path
+from carrel.core.patterns import spelled_anew
+
+
+class Mode(StrEnum):
+    """What is told of the files in which something was found."""
+
+    FILES = "files_with_matches"
+    CONTENT = "content"
+    COUNT = "count"
+
+
+class Wanted(Struct, frozen=True):
+    """What is searched for, where, and how it is told."""
+
+    pattern: str
+    root: str = ""
+    """A directory, or one file."""
+    glob: str = ""
+    ignoring_case: bool = False
+    mode: Mode = Mode.FILES
+    numbers: bool = False
+
+    @property
+    def most(self) -> int:
+        """Lines of one file that have to be found."""
+        return 1 if self.mode is Mode.FILES else 10_000_000
+
+    def searches(self, path: Path) -> bool:
+        """Whether a file is looked into: by its name, or by its path where the glob has a slash."""
+        if ".git" in path.text.split("/"):
+            return False
+        if not self.glob:
+            return True
+        text = path.text if "/" in self.glob else path.name
+        return any(matcher(each).fullmatch(text) for each in alternatives(self.glob))
+
+
+def alternatives(glob: str) -> list[str]:
+    """A glob without braces for each that one with braces means, if they are not too many."""
+    opening = glob.find("{")
+    closing = glob.find("}", opening)
+    if opening < 0 or closing < 0 or glob.count("{") > 2:
+        return [glob]
+    middles = glob[opening + 1 : closing].split(",")
+    rest = alternatives(glob[closing + 1 :])
+    return [glob[:opening] + middle + each for middle in middles for each in rest]
+
+
+def told(wanted: Wanted, name: str, content: bytes, found: Sequence[int]) -> bytes:
+    """What is said of one file; without a name it is the only one that was looked into."""
+    prefix = name.encode() + b":" if name else b""
+    match wanted.mode:
+        case Mode.FILES:
+            return (name or wanted.root).encode() + b"\n"
+        case Mode.COUNT:
+            return b"%b%d\n" % (prefix, len(found))
+        case Mode.CONTENT:
+            return b"".join(_lines(prefix, content, found, numbered=wanted.numbers))
+
+
+def _lines(prefix: bytes, content: bytes, found: Sequence[int], *, numbered: bool) -> list[bytes]:
+    said = []
+    at, number = 0, 1
+    for wanted in found:
+        while number < wanted:
+            at = content.index(b"\n", at) + 1
+            number += 1
+        end = content.find(b"\n", at)
+        line = content[at:] if end < 0 else content[at:end]
+        said.append(b"%b%d:%b\n" % (prefix, number, line) if numbered else prefix + line + b"\n")
+    return said
+
+
+@lru_cache(maxsize=64)
+def compiled(pattern: str, *, ignoring_case: bool = False) -> Finder:
+    """Raises Malformed."""
+    try:
+        return linear(spelled_anew(pattern, ignoring_case=ignoring_case).re2)
+    except TooMuch:
+        raise Malformed("Invalid pattern: it is too large") from None
+
+
+def found_lines(finder: Finder, content: bytes, most: int) -> list[int]:
+    """The numbers of the lines that fit, from 1 on, up to so many of them."""
+    numbers: list[int] = []
+    at, number, end = 0, 1, len(content)  # after the last line feed there is no line
+    while at < end and len(numbers) < most:
+        found = finder.search(content, at)
+        if found is None or (found.start() == end and content.endswith(b"\n")):
+            break
+        start = found.start()
+        number += content.count(b"\n", at, start)
+        numbers.append(number)
+        at = content.find(b"\n", start) + 1
+        if not at:
+            break
+        number += 1
+    return numbers
