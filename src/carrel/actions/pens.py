@@ -212,7 +212,7 @@ class Pen:
             case Blocked():
                 raise no_room(outcome)
             case Full():
-                raise _too_full(outcome)
+                raise too_full(outcome)
             case Conflict():
                 return None
 
@@ -239,7 +239,7 @@ class Pen:
             raise Taken(f"the run has {run.status}", status=run.status)
 
 
-def _too_full(full: Full) -> TooLarge:
+def too_full(full: Full) -> TooLarge:
     if full.files > full.quota.files:
         limit = full.quota.files
         return TooLarge(f"the workspace may have {limit} files", maxFiles=limit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from carrel.tools import (
+    bash,
     edit,
     forget,
     glob,
@@ -23,6 +24,7 @@ from carrel.tools import (
 from carrel.tools.tool import Tool
 
 ALL: Final[tuple[Tool, ...]] = (
+    bash.TOOL,
     edit.TOOL,
     forget.TOOL,
     glob.TOOL,

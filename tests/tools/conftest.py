@@ -1,0 +1,29 @@
+"""What tests of tools may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path as File
+
+import pytest
+from tests.tools.workshop import Workshop, workshop
+from tests.worlds import WORLDS
+
+from carrel.ports import World
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(params=WORLDS)
+async def world(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[World]:
+    async with WORLDS[request.param](tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def shop(world: World) -> Workshop:
+    """An agent that has hands, in a world of each kind."""
+    return await workshop(world)
