@@ -10,10 +10,11 @@ from msgspec.structs import asdict
 
 from carrel.actions.handiwork import Bench
 from carrel.actions.hands import hands_of
-from carrel.core.errors import Malformed
+from carrel.core.errors import Malformed, Taken
 from carrel.core.filetools import LONGEST_OUTPUT
-from carrel.core.hands import Aim, Hands, aimed, with_workspace
+from carrel.core.hands import RUNNING, WRITING, Aim, Hands, aimed, with_workspace
 from carrel.core.redaction import Redacted
+from carrel.core.run import Status
 from carrel.tools.tool import Asked, Gate, Sitting
 
 Workspace = Annotated[str, Meta(description="Which workspace, by its name.")]
@@ -60,7 +61,11 @@ async def gripped(tool: str, sitting: Sitting, asked: Asked, workspace: str) -> 
         if isinstance(value, str):
             encoded(name, value)
     hands = await hands_of(sitting.world, sitting.actor.tenant, sitting.config)
-    return Grip(sitting, aimed(tool, hands, workspace or None))
+    aim = aimed(tool, hands, workspace or None)
+    run = sitting.run
+    if tool in (*WRITING, *RUNNING) and run is not None and run.status is not Status.RUNNING:
+        raise Taken(f"the run has {run.status}", status=run.status)
+    return Grip(sitting, aim)
 
 
 def encoded(name: str, text: str) -> bytes:
