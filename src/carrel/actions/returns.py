@@ -27,6 +27,7 @@ from carrel.core.returning import (
     decide,
     mark_of,
     named,
+    overfull,
     warnings,
 )
 from carrel.core.tree import Applied, Commit, Entry, Full, Head, Outcome, Quota, ReceiptKey, Tree
@@ -119,15 +120,26 @@ class _Return(Struct):
             brought = self._rest(brought)
             [fresh] = await world.trees.read((self.bench.scope,))
             decision = decide(brought, fresh, mark_of(self.call))
+            self._refuse(self._overfull(rules, decision, fresh))
             outcomes = await world.trees.commit(self._commits(rules, decision))
             self._learn(decision, outcomes)
             if all(isinstance(outcome, Applied) for outcome in outcomes):
                 return (*self.notes, *await self._warnings())
-            if full := next((one for one in outcomes if isinstance(one, Full)), None):
-                problem = too_full(full)
-                paths = named(sorted(brought.changed))
-                raise TooLarge(f"{problem}; changed were {paths}", **problem.details)
+            self._refuse(next((one for one in outcomes if isinstance(one, Full)), None))
         raise Busy("many others are writing in this workspace")
+
+    def _overfull(self, rules: Rules, decision: Decision, fresh: Tree) -> Full | None:
+        """Two commits are looked at together, since the store looks at each by itself."""
+        limits = rules.policy.limits_of(self.bench.scope)
+        quota = limits.quota(self.bench.scope)
+        return overfull(decision, fresh, quota) if decision.later else None
+
+    def _refuse(self, full: Full | None) -> None:
+        """Raises TooLarge where there is something to refuse."""
+        if full is not None:
+            problem = too_full(full)
+            paths = named(sorted(self.ran.changed))
+            raise TooLarge(f"{problem}; changed were {paths}", **problem.details)
 
     def _rest(self, brought: Brought) -> Brought:
         if self.left is None:

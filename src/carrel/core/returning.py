@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from carrel.core.errors import Malformed
 from carrel.core.names import LONGEST_SEGMENT, Path
-from carrel.core.tree import Entry, Expect, Head, Room, Tree, Write, as_seen
+from carrel.core.tree import Entry, Expect, Full, Head, Quota, Room, Tree, Write, as_seen
 
 MOST_CHANGED: Final = 5000
 MOST_NAMED: Final = 20
@@ -141,6 +141,19 @@ def _decision(
         tuple(rooms[path] for path in new if path in later),
         tuple(meetings),
     )
+
+
+def overfull(decision: Decision, tree: Tree, quota: Quota) -> Full | None:
+    """Whether the workspace would hold too much: for what no single commit can tell."""
+    sizes = {path: head.entry.blob.size for path, head in tree.heads.items() if head.entry}
+    files, size = len(sizes), sum(sizes.values())
+    for write in (*decision.writes, *decision.later):
+        sizes.pop(write.path, None)
+        if write.entry:
+            sizes[write.path] = write.entry.blob.size
+    crowded = len(sizes) > max(quota.files, files)
+    heavy = quota.size is not None and sum(sizes.values()) > max(quota.size, size)
+    return Full(quota, len(sizes), sum(sizes.values())) if crowded or heavy else None
 
 
 def _same(head: Head | None, entry: Entry) -> bool:
