@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path as File
+from random import Random
 from typing import Any, TypeVar
 
 import pytest
@@ -19,6 +20,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -39,7 +41,8 @@ from carrel.ports.sandboxes import Form
 
 Answer = TypeVar("Answer")
 NAMES = [Path(text) for text in ("a", "a/b", "a/b/c", "d")]
-EXAMPLES = {"memory": 200, "sqlite": 200, "postgres": 12}
+EXAMPLES = {"memory": 200, "sqlite": 100, "postgres": 10}
+LONG = {"memory": 200, "sqlite": 60}
 places = st.sampled_from(NAMES)
 people = st.sampled_from(["ada", "ben"])
 letters = st.sampled_from("xyz")
@@ -106,9 +109,16 @@ class Interleavings(RuleBasedStateMachine):
     def text(self, letter: str) -> bytes:
         return f"{letter}{next(self.words)} {letter}".encode()
 
+    @initialize(chosen=st.sampled_from([NAMES[:1], NAMES[1:2], NAMES[2:], NAMES[::3]]))
+    def there_are_files(self, chosen: list[Path]) -> None:
+        for path in chosen:
+            self.becomes_written("ada", path, self.text("x"))
+
     @rule(who=people, path=places, letter=letters)
     def write(self, who: str, path: Path, letter: str) -> None:
-        content = self.text(letter)
+        self.becomes_written(who, path, self.text(letter))
+
+    def becomes_written(self, who: str, path: Path, content: bytes) -> None:
         work = handiwork.write(self.bench(who), path, content)
         if path not in self.live and in_the_way(path, self.live):
             with pytest.raises(Taken):
@@ -141,21 +151,19 @@ class Interleavings(RuleBasedStateMachine):
             self.becomes(path, None)
 
     @precondition(lambda self: len(self.jobs) < 3)
-    @rule(who=people)
-    def begin(self, who: str) -> None:
+    @rule(who=people, wanted=st.dictionaries(places, st.none() | letters, min_size=1))
+    def begin(self, who: str, wanted: dict[Path, str | None]) -> None:
+        """When it changes its files is of no account: nobody else sees them until it ends."""
         bench = self.bench(who)
         start = self.do(returns.start(bench))
         assert {path: head.version for path, head in start.tree.heads.items()} == {
             path: self.numbers[path] for path in self.live
         }
         call = f"call {next(self.words)}"
-        self.jobs.append(Job(bench, call, start, dict(self.live), dict(self.live)))
-
-    @precondition(lambda self: self.jobs)
-    @rule(choice=st.integers(0, 2), wanted=st.dictionaries(places, st.none() | letters, min_size=1))
-    def change(self, choice: int, wanted: dict[Path, str | None]) -> None:
+        job = Job(bench, call, start, dict(self.live), dict(self.live))
         for path, letter in wanted.items():
-            self.put_on_disk(self.jobs[choice % len(self.jobs)].disk, path, letter)
+            self.put_on_disk(job.disk, path, letter)
+        self.jobs.append(job)
 
     def put_on_disk(self, disk: dict[Path, bytes], path: Path, letter: str | None) -> None:
         """What is in the way of a new file has to go first."""
@@ -300,3 +308,32 @@ def test_whoever_works_at_the_same_time_nothing_is_lost(
                 suppress_health_check=list(HealthCheck),
             ),
         )
+
+
+@pytest.mark.parametrize("kind", WORLDS)
+def test_nor_is_it_in_long_histories_with_much_to_do(kind: str, tmp_path: File) -> None:
+    """The same rules, drawn evenly: long runs of them are what a search for small ones avoids."""
+    with staged(kind, tmp_path, "") as stage:
+        for seed in range(LONG[kind]):
+            play(Interleavings(stage), Random(seed))
+
+
+def play(machine: Interleavings, chance: Random) -> None:
+    for _ in range(40):
+        who, path, letter = chance.choice("ab"), chance.choice(NAMES), chance.choice("xyz")
+        deed = chance.choice("wwedbbbfffr")
+        if deed == "w":
+            machine.write(who, path, letter)
+        elif deed == "e":
+            machine.edit(who, path, letter)
+        elif deed == "d":
+            machine.delete(who, path)
+        elif deed == "b" and len(machine.jobs) < 3:
+            wanted = {chance.choice(NAMES): chance.choice(("x", "y", None)) for _ in range(3)}
+            machine.begin(who, wanted)
+        elif deed == "f" and machine.jobs:
+            machine.finish(chance.randrange(3), chance.random() < 0.2)
+        elif deed == "r" and machine.jobs:
+            machine.finish_among_rivals(chance.randrange(3), path, letter, chance.choice(NAMES))
+        machine.the_workspace_is_as_the_rules_say()
+    machine.teardown()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import lru_cache
+from typing import Final
 
 from msgspec import Struct
 
@@ -49,15 +50,21 @@ class Wanted(Struct, frozen=True):
         return any(matcher(each).fullmatch(text) for each in alternatives(self.glob))
 
 
-def alternatives(glob: str) -> list[str]:
+_MOST: Final = 64
+
+
+@lru_cache(maxsize=256)
+def alternatives(glob: str) -> tuple[str, ...]:
     """A glob without braces for each that one with braces means, if they are not too many."""
     opening = glob.find("{")
     closing = glob.find("}", opening)
     if opening < 0 or closing < 0 or glob.count("{") > 2:
-        return [glob]
+        return (glob,)
     middles = glob[opening + 1 : closing].split(",")
     rest = alternatives(glob[closing + 1 :])
-    return [glob[:opening] + middle + each for middle in middles for each in rest]
+    if len(middles) * len(rest) > _MOST:
+        return (glob,)
+    return tuple(glob[:opening] + middle + each for middle in middles for each in rest)
 
 
 def told(wanted: Wanted, name: str, content: bytes, found: Sequence[int]) -> bytes:
