@@ -18,12 +18,12 @@ from carrel.core.prompt import (
     Document,
     Kept,
     Prompt,
-    Wish,
     assembled,
     note_of,
     wanted,
 )
 from carrel.core.run import Mode
+from carrel.core.wish import Wish
 
 DAY = date(2026, 4, 24)
 MAIN = Wish(Mode.MAIN, DAY)

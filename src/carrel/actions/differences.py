@@ -85,7 +85,7 @@ async def _now(world: World, run: Run) -> tuple[Stack, Eye | None]:
         stack = await runs.live(world, run)
         return stack, await eye_of(world, stack)
     except Missing:
-        return tuple(layer.scope for layer in run.snapshot), runs.eye_of_run(run)
+        return tuple(layer.scope for layer in run.own), runs.eye_of_run(run)
 
 
 def _stored(file: File | None) -> object:

@@ -24,4 +24,4 @@ async def of_agent(world: World, actor: Actor, name: str) -> tuple[Flaw, ...]:
         for path in wanted(asked.wish)
         if (file := workspace.files.get(path))
     }
-    return flaws(served, stored, asked.wish)
+    return flaws(served, stored, asked.wish, await prompts.memories_of(world, asked))

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from carrel.actions.lineages import eye_of
 from carrel.actions.rules import Rules, rules_lately, rules_of
+from carrel.actions.workspaces import standing
 from carrel.core import edit, overlay
 from carrel.core.access import Actor, KeyKind, may_write
 from carrel.core.classes import FileClass
@@ -197,7 +198,7 @@ class Pen:
             why=why,
             at=self.world.clock.now(),
             expects=decided.expects,
-            shelves=rules.shelves,
+            shelves=(*rules.shelves, *await standing(self.world, scope)),
             rooms=decided.rooms,
             quotas=(limits.quota(scope),) if decided.write.entry else (),
             keep=limits.max_versions,

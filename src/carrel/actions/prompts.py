@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Hashable, Mapping
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -12,13 +12,25 @@ from msgspec import Struct
 from carrel.actions import files, runs, stacks
 from carrel.actions.contents import contents_of
 from carrel.actions.lineages import Lineage, lineage_of
+from carrel.actions.wishes import attached, wish_now, wish_of
 from carrel.core.access import Actor
 from carrel.core.compose import File, revisions_etag
-from carrel.core.names import Path
-from carrel.core.prompt import Block, Document, Kept, Prompt, Wish, assembled, wanted
+from carrel.core.names import Path, Stack
+from carrel.core.prompt import (
+    MEMORY,
+    Block,
+    Document,
+    Kept,
+    Prompt,
+    assembled,
+    remembering,
+    wanted,
+)
 from carrel.core.run import Mode, Run
+from carrel.core.wish import Wish
 from carrel.ports import Corrupt, World
 
+Key = TypeVar("Key", bound=Hashable)
 ETAG: Final = 32
 """Digits of an etag."""
 
@@ -66,19 +78,34 @@ async def asked(world: World, actor: Actor, name: str, mode: Mode) -> Asked:
     """By id or slug. Raises Missing."""
     stack = await stacks.agent(world, actor, name)
     lineage = await lineage_of(world, actor.tenant, stack[0].name)
-    wish = runs.wish_now(world, lineage, mode)
+    wish = await wish_now(world, lineage, mode)
     today = wish.day.isoformat() if mode is Mode.MAIN else ""
-    seen = (lineage.key, str(lineage.agent.revision), world.tokens.name)
-    key = revisions_etag(stack, await world.trees.revisions(stack), "prompt", mode, today, *seen)
+    seen = (lineage.key, str(lineage.agent.revision), world.tokens.name, wish.harness.key)
+    read = (*stack, *_remembering(lineage, wish))
+    key = revisions_etag(read, await world.trees.revisions(read), "prompt", mode, today, *seen)
     return Asked(key, lineage, wish)
+
+
+def _remembering(lineage: Lineage, wish: Wish) -> Stack:
+    """The attached workspaces of which the prompt shows a file."""
+    return attached(lineage.agent.tenant, wish) if remembering(wish) else ()
 
 
 async def made(world: World, asked: Asked) -> Shown:
     """Raises Taken where a policy file does not fit or cannot be had."""
     eye, paths = asked.lineage.eye, wanted(asked.wish)
-    layers = await world.trees.read(asked.lineage.stack, paths)
+    stack, beside = asked.lineage.stack, _remembering(asked.lineage, asked.wish)
+    trees = await world.trees.read((*stack, *beside), paths)
+    layers, memories = trees[: len(stack)], runs.memories_in(trees[len(stack) :])
     found = {path: file for path in paths if (file := eye.shown(path, layers))}
-    return await _counted(world, await _assembled(world, found, asked.wish))
+    return await _counted(world, await _assembled(world, found, memories, asked.wish))
+
+
+async def memories_of(world: World, asked: Asked) -> Mapping[str, Document]:
+    """What those who share the attached workspaces remember, by their ids."""
+    beside = _remembering(asked.lineage, asked.wish)
+    found = runs.memories_in(await world.trees.read(beside, [MEMORY])) if beside else {}
+    return await _documents(world, found)
 
 
 async def of_agent(world: World, actor: Actor, name: str, mode: Mode = Mode.MAIN) -> Shown:
@@ -88,23 +115,31 @@ async def of_agent(world: World, actor: Actor, name: str, mode: Mode = Mode.MAIN
 
 async def of_run(world: World, run: Run) -> Shown:
     """The prompt of a run, whatever has changed since. Raises Missing where that was let go."""
-    wish = runs.wish_of(run)
+    wish = wish_of(run)
     found = await runs.look(world, run, wanted(wish))
-    prompt = await _assembled(world, found, wish)
+    prompt = await _assembled(world, found, await runs.memories(world, run), wish)
     await runs.still_held(world, run)
     return await _counted(world, prompt)
 
 
-async def _assembled(world: World, found: Mapping[Path, File], wish: Wish) -> Prompt:
+async def _assembled(
+    world: World, found: Mapping[Path, File], memories: Mapping[str, File], wish: Wish
+) -> Prompt:
+    own = await _documents(world, found)
+    return assembled(own, wish, await _documents(world, memories) if memories else {})
+
+
+async def _documents(world: World, found: Mapping[Key, File]) -> Mapping[Key, Document]:
+    """In one batch."""
     blobs = await contents_of(world, [file.blob for file in found.values()])
-    documents: dict[Path, Document] = {}
-    for path, file in found.items():
+    documents: dict[Key, Document] = {}
+    for key, file in found.items():
         stored = blobs[file.blob.digest]
         if isinstance(stored, Corrupt):
-            documents[path] = document(file, None, str(stored))
+            documents[key] = document(file, None, str(stored))
         else:
-            documents[path] = document(file, stored)
-    return assembled(documents, wish)
+            documents[key] = document(file, stored)
+    return documents
 
 
 def document(file: File, stored: bytes | None, problem: str = "") -> Document:

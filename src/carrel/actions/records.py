@@ -23,6 +23,8 @@ PREFIXES: Final[Mapping[Noun, str]] = {
     Noun.WEBHOOK: "whk",
     Noun.TEMPLATE: "tpl",
     Noun.AGENT: "agt",
+    Noun.SANDBOX: "sb",
+    Noun.WORKSPACE: "ws",
 }
 """What ids begin with, as World.clock makes them."""
 
@@ -140,6 +142,7 @@ async def commit_changes(  # noqa: PLR0913 - a change and all that goes with it,
     shelves: Sequence[Shelf] = (),
     receipt: ReceiptKey | None = None,
     drafts: Drafts = NO_DRAFTS,
+    keep: int = 100,
 ) -> Moment:
     """Apply all changes or none, with the files that follow from them, and say when.
 
@@ -155,6 +158,7 @@ async def commit_changes(  # noqa: PLR0913 - a change and all that goes with it,
         changes=tuple(changes),
         shelves=tuple(shelves),
         receipt=receipt,
+        keep=keep,
     )
     [outcome] = await world.trees.commit([commit])
     if isinstance(outcome, Applied):

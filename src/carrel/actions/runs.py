@@ -14,14 +14,17 @@ from carrel.actions import files, stacks
 from carrel.actions.lineages import Lineage, lineage_of
 from carrel.actions.records import Page, issued
 from carrel.actions.timezones import day
+from carrel.actions.wishes import attached, wish_now, wish_of
 from carrel.core.access import Actor
 from carrel.core.compose import File, Workspace, compose, resolve
-from carrel.core.config import config_of
 from carrel.core.errors import Busy, Malformed, Missing, Taken
+from carrel.core.harness import Harness
 from carrel.core.names import Kind, Path, Scope, Stack, identifier
 from carrel.core.overlay import Eye
-from carrel.core.prompt import SHARED, Wish
+from carrel.core.prompt import MEMORY, SHARED
 from carrel.core.run import NOOP, Layer, Mode, Run, Status, settled
+from carrel.core.tree import Tree
+from carrel.core.wish import Wish
 from carrel.ports import World
 
 _ATTEMPTS: Final = 10
@@ -56,6 +59,8 @@ class _Plan:
     """The run whose snapshot is taken over: until ours is recorded, only it holds the files."""
     lineage: Lineage | None = None
     """Of the agent whose words these are, where they were asked for now."""
+    harness: Harness = Harness()
+    """What its workspaces were, at that moment."""
 
 
 async def start(world: World, actor: Actor, asked: Start) -> Run:
@@ -103,7 +108,12 @@ async def _is_of_one_moment(world: World, plan: _Plan) -> bool:
         now = await lineage_of(world, agent.tenant, agent.id)
     except Missing:
         return True
-    return (now.key, now.agent.revision) == (plan.lineage.key, agent.revision)
+    if (now.key, now.agent.revision) != (plan.lineage.key, agent.revision):
+        return False
+    try:
+        return (await wish_now(world, now, plan.mode)).harness == plan.harness
+    except Missing:  # A workspace of it is gone: whoever asks again is told which.
+        return False
 
 
 def _check(asked: Start) -> None:
@@ -149,33 +159,28 @@ async def _fresh(world: World, actor: Actor, asked: Start) -> _Plan:
 async def _spoken(world: World, plan: _Plan, stack: Stack, asked: Start) -> _Plan:
     """The plan with the words of this moment."""
     own = stack[0]
-    is_agent = own.kind is Kind.AGENT
-    lineage = await lineage_of(world, own.tenant, own.name) if is_agent else None
-    return dataclasses.replace(plan, variables=_words(world, lineage, asked), lineage=lineage)
+    if own.kind is not Kind.AGENT:
+        wish = Wish(Mode.MAIN, day(world.clock.now(), None))
+        return dataclasses.replace(plan, variables=_words(None, asked, wish))
+    lineage = await lineage_of(world, own.tenant, own.name)
+    wish = await wish_now(world, lineage, Mode.MAIN)
+    return dataclasses.replace(
+        plan,
+        layers=(*stack, *attached(own.tenant, wish)),
+        variables=_words(lineage, asked, wish),
+        lineage=lineage,
+        harness=wish.harness,
+    )
 
 
-def _words(world: World, lineage: Lineage | None, asked: Start) -> Mapping[str, str]:
+def _words(lineage: Lineage | None, asked: Start, wish: Wish) -> Mapping[str, str]:
     """What an agent's files are rendered with, and what of them its prompt is: frozen with them."""
     of_agent = lineage is not None
     claimed = (name for name in asked.variables if Wish.claims(name) or of_agent * Eye.claims(name))
     if taken := sorted(claimed):
         raise Malformed(f"{taken[0]} is not for a caller to say")
-    if lineage is None:
-        return {**asked.variables, **Wish(Mode.MAIN, day(world.clock.now(), None)).words()}
-    wish = wish_now(world, lineage, Mode.MAIN)
-    return {**asked.variables, **lineage.eye.words(), **wish.words()}
-
-
-def wish_now(world: World, lineage: Lineage, mode: Mode) -> Wish:
-    """What an agent's prompt depends on beside its files, as of this moment."""
-    config = config_of(lineage.agent.body.get("config") or {})
-    today = day(world.clock.now(), config.timezone)
-    return Wish(mode, today, config.extra_docs, config.prompt_chars, config.file_chars)
-
-
-def wish_of(run: Run) -> Wish:
-    """What the prompt of a run depends on beside its files, as it was when it began."""
-    return Wish.of(run.variables, run.mode, day(run.started, None))
+    seen = {} if lineage is None else lineage.eye.words()
+    return {**asked.variables, **seen, **wish.words()}
 
 
 def _kept_words(run: Run) -> Mapping[str, str]:
@@ -304,7 +309,7 @@ async def still_held(world: World, run: Run) -> None:
 async def manifest(world: World, run: Run) -> Workspace:
     """What the run sees, in order of path. Raises Missing where its snapshot was let go."""
     held(run)
-    layers, eye = await world.trees.read(run.snapshot), eye_of_run(run)
+    layers, eye = await world.trees.read(run.own), eye_of_run(run)
     workspace = compose(layers) if eye is None else eye.compose(layers)
     await still_held(world, run)
     return visible(run, workspace)
@@ -338,11 +343,25 @@ async def look(world: World, run: Run, paths: Collection[Path]) -> Mapping[Path,
     """What the run sees at these paths, where it sees anything, without content."""
     held(run)
     asked = [path for path in paths if run.mode is Mode.MAIN or path in SHARED]
-    layers, eye = await world.trees.read(run.snapshot, asked), eye_of_run(run)
+    layers, eye = await world.trees.read(run.own, asked), eye_of_run(run)
     shown = (
         (path, resolve(path, layers) if eye is None else eye.shown(path, layers)) for path in asked
     )
     return {path: file for path, file in shown if file}
+
+
+async def memories(world: World, run: Run) -> Mapping[str, File]:
+    """MEMORY.md of each workspace that was attached, by its id, as it was; where it was one."""
+    if run.mode is not Mode.MAIN or not run.attached:
+        return {}
+    held(run)
+    return memories_in(await world.trees.read(run.attached, [MEMORY]))
+
+
+def memories_in(trees: Sequence[Tree]) -> Mapping[str, File]:
+    """MEMORY.md of each of these workspaces, by its id."""
+    found = ((tree.scope.name, resolve(MEMORY, (tree,))) for tree in trees)
+    return {workspace: file for workspace, file in found if file}
 
 
 def eye_of_run(run: Run) -> Eye | None:

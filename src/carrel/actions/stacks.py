@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from carrel.actions.records import find_named
 from carrel.core.access import Actor
 from carrel.core.errors import Missing
@@ -10,18 +12,25 @@ from carrel.core.names import Kind, Scope, Stack, identifier
 from carrel.core.record import Noun, Record
 from carrel.ports import World
 
+_DESCRIBED: Final = "ws_"
+
 
 async def own(world: World, actor: Actor) -> Stack:
     """The workspace that a credential stands for when it names none."""
     if actor.agent is not None:
         return await agent(world, actor, actor.agent)
+    if actor.workspace is not None:
+        return await workspace(world, actor, actor.workspace)
     return (actor.scope,)
 
 
 async def workspace(world: World, actor: Actor, name: str) -> Stack:
+    """A workspace of its own. One that an account describes is there as long as its record is."""
     scope = Scope(actor.tenant, Kind.WORKSPACE, identifier(name))
     if actor.bound and actor.scope != scope:
         raise Missing(f"there is no workspace {name}")
+    if name.startswith(_DESCRIBED):
+        await _named(world, actor.tenant, Noun.WORKSPACE, name)
     return (scope,)
 
 

@@ -9,11 +9,14 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from carrel.core import demands
 from carrel.core.errors import Malformed
 
 Text = Annotated[str, Meta(max_length=500)]
 Pattern = Annotated[str, Meta(min_length=1, max_length=200)]
 _LEADS_OUT: Final = re.compile(r"(?:^|[/\\])\.\.(?:$|[/\\])|[\x00-\x1f\x7f]")
+_ATTACHED: Final = "[A-Za-z0-9._-]+"
+_NAME: Final = re.compile(_ATTACHED)
 Reference = Annotated[str, Meta(min_length=1, max_length=100)]
 """The id of a record that need not be there until it is used."""
 Share = Annotated[float, Meta(ge=0, le=1)]
@@ -54,7 +57,7 @@ class Dreaming(Struct, frozen=True, rename="camel"):
 class Attachment(Struct, frozen=True, rename="camel"):
     """A shared workspace under the name by which the agent knows it."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=100, pattern=r"\A[A-Za-z0-9._-]+\Z")]
+    name: Annotated[str, Meta(min_length=1, max_length=100, pattern=rf"\A{_ATTACHED}\Z")]
     workspace_id: Reference
     sandbox: Reference | UnsetType | None = UNSET
     """Its own; None for none at all; where nothing is said, the agent's."""
@@ -85,6 +88,7 @@ BLANK: Final = Config()
 
 def checked(given: Mapping[str, Any]) -> Config:
     """What it means, if all that we know of it is as it should be. Raises Malformed."""
+    _check_references(given)
     try:
         config = msgspec.convert(given, Config)
     except msgspec.ValidationError as wrong:
@@ -92,6 +96,29 @@ def checked(given: Mapping[str, Any]) -> Config:
     if _LEADS_OUT.search(config.transcripts_dir or ""):
         raise Malformed("config: transcriptsDir has no .. in it, and no control character")
     return config
+
+
+def _check_references(given: Mapping[str, Any]) -> None:
+    """That what it refers to could be there, in the words that clients of accounts know."""
+    if given.get("sandbox") is not None:
+        demands.text("config.sandbox", given["sandbox"])
+    attached = given.get("workspaces", [])
+    if not isinstance(attached, list | tuple):
+        raise Malformed("config.workspaces must be an array")
+    seen: set[str] = set()
+    for at, one in enumerate(attached):
+        what = f"config.workspaces[{at}]"
+        said = demands.mapping(what, one)
+        name = demands.text(f"{what}.name", said.get("name"))
+        if not _NAME.fullmatch(str(said["name"])):
+            raise Malformed(f"{what}.name must have only letters, digits, . _ and -")
+        if name in seen:
+            raise Malformed(f"{what}.name must be unique within the agent")
+        seen.add(name)
+        demands.text(f"{what}.workspaceId", said.get("workspaceId"))
+        sandbox = said.get("sandbox")
+        if sandbox is not None and not (isinstance(sandbox, str) and sandbox.strip()):
+            raise Malformed(f"{what}.sandbox must be a non-empty string or null")
 
 
 def config_of(given: Mapping[str, Any]) -> Config:

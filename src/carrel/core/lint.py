@@ -21,6 +21,7 @@ from carrel.core.placeholders import NOTHING, TOKENS, Variables, split
 from carrel.core.prompt import (
     ABSENT,
     EMPTY,
+    NO_MEMORIES,
     NOT_TEXT,
     NOTES,
     UNSAID,
@@ -28,10 +29,10 @@ from carrel.core.prompt import (
     Document,
     Kept,
     Prompt,
-    Wish,
     assembled,
 )
 from carrel.core.shapes import find_shapes
+from carrel.core.wish import Wish
 
 _TOKEN: Final = re.compile(rb"\{\{([A-Z][A-Z0-9_]{0,63})\}\}")
 _MOMENT: Final = re.compile(r"\b[12][0-9]{3}-[01][0-9]-[0-3][0-9][T ][0-2][0-9]:[0-5][0-9]")
@@ -64,13 +65,19 @@ class Stored(Struct, frozen=True):
 
 
 def flaws(
-    served: Mapping[Path, Document], stored: Mapping[Path, Stored], wish: Wish
+    served: Mapping[Path, Document],
+    stored: Mapping[Path, Stored],
+    wish: Wish,
+    memories: Mapping[str, Document] = NO_MEMORIES,
 ) -> tuple[Flaw, ...]:
-    """All that is wrong with the main prompt of an agent; ``stored`` holds all of its files."""
+    """All that is wrong with the main prompt of an agent; ``stored`` holds all of its files.
+
+    ``memories`` are those of the workspaces that are attached to it.
+    """
     found = [*_secrets(stored)]
     try:
-        prompt = assembled(served, wish)
-        tomorrow = assembled(served, replace(wish, day=wish.day + timedelta(days=1)))
+        prompt = assembled(served, wish, memories)
+        tomorrow = assembled(served, replace(wish, day=wish.day + timedelta(days=1)), memories)
     except Taken as refused:
         path = str(refused.details.get("path", ""))
         return tuple(sorted({*found, Flaw(Fault.REFUSED, path, str(refused))}))

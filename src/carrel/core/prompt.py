@@ -19,10 +19,11 @@ from carrel.core.fences import MARK
 from carrel.core.names import Path
 from carrel.core.persona import persona_of
 from carrel.core.run import Mode
+from carrel.core.wish import Wish
 
 POLICY: Final = tuple(map(Path, ("PLATFORM.md", "GUARDRAILS.md", "CAPABILITIES.md")))
 """Never cut, and never left out where they are there."""
-_IDENTITY, _SOUL, _USER, _AGENTS, _MEMORY = map(
+_IDENTITY, _SOUL, _USER, _AGENTS, MEMORY = map(
     Path, ("IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "MEMORY.md")
 )
 SHARED: Final = frozenset({*POLICY, _IDENTITY, _SOUL, _AGENTS})
@@ -30,6 +31,8 @@ SHARED: Final = frozenset({*POLICY, _IDENTITY, _SOUL, _AGENTS})
 
 NOTES: Final = "notes/"
 _RECENT: Final = "RECENT NOTES"
+WORKSPACES: Final = "WORKSPACES"
+_TAG: Final = "<workspace>"
 TRUNCATED: Final = "\n\n[truncated]"
 _GAP: Final = "\n\n"
 
@@ -41,43 +44,6 @@ PRIVATE: Final = "it is private, and others are listening"
 ABOVE: Final = "it stands above already"
 TWICE: Final = "it is named twice"
 
-_OURS: Final = "prompt:"
-_DAY, _LIMITS, _DOC = f"{_OURS}day", f"{_OURS}limits", f"{_OURS}doc:"
-"""Under which names a run keeps what its prompt depends on."""
-
-
-class Wish(Struct, frozen=True):
-    """What a prompt depends on beside the files."""
-
-    mode: Mode
-    day: date
-    """Today, where the agent lives."""
-    extra_docs: tuple[str, ...] = ()
-    prompt_chars: int = 60_000
-    file_chars: int = 12_000
-
-    def words(self) -> Mapping[str, str]:
-        """All of it but the mode, as a run keeps it."""
-        docs = {f"{_DOC}{at:03}": doc for at, doc in enumerate(self.extra_docs)}
-        limits = {_LIMITS: f"{self.prompt_chars} {self.file_chars}"}
-        return {_DAY: self.day.isoformat(), **limits, **docs}
-
-    @staticmethod
-    def claims(name: str) -> bool:
-        """Whether a word of this name is a wish's own, and so for nobody else to say."""
-        return name.startswith(_OURS)
-
-    @classmethod
-    def of(cls, words: Mapping[str, str], mode: Mode, day: date) -> Wish:
-        """The same again; of a run that has kept none, as on that day and by the usual limits."""
-        if _DAY not in words:
-            return cls(mode, day)
-        names = [name for name in words if name.startswith(_DOC)]
-        names.sort(key=lambda name: int(name.removeprefix(_DOC)))
-        docs = tuple(words[name] for name in names)
-        limits = map(int, words[_LIMITS].split())
-        return cls(mode, date.fromisoformat(words[_DAY]), docs, *limits)
-
 
 class Document(Struct, frozen=True):
     """A file that is there."""
@@ -87,6 +53,9 @@ class Document(Struct, frozen=True):
     source: str
     version: int
     problem: str = ""
+
+
+NO_MEMORIES: Final[Mapping[str, Document]] = {}
 
 
 class Kept(StrEnum):
@@ -130,11 +99,21 @@ class _Slot(Struct, frozen=True):
     """How the path was given."""
     reason: str = ""
     """Why nothing goes there, whatever is in the file."""
+    workspace: str = ""
+    """The id of the attached workspace whose file it is, where it is not the agent's."""
+    text: str = ""
+    """What goes there, where it is no file."""
 
 
 def wanted(wish: Wish) -> tuple[Path, ...]:
     """The files that a prompt is made of: no others need be read."""
-    return tuple(slot.path for slot in _slots(wish) if slot.path and not slot.reason)
+    slots = _slots(wish)
+    return tuple(slot.path for slot in slots if slot.path and not (slot.reason or slot.workspace))
+
+
+def remembering(wish: Wish) -> tuple[str, ...]:
+    """The ids of the attached workspaces of which MEMORY.md is part of the prompt."""
+    return wish.harness.workspaces if wish.mode is Mode.MAIN else ()
 
 
 def days(wish: Wish) -> tuple[date, ...]:
@@ -146,19 +125,24 @@ def note_of(day: date) -> Path:
     return Path(f"{NOTES}{day.isoformat()}.md")
 
 
-def assembled(files: Mapping[Path, Document], wish: Wish) -> Prompt:
-    """Raises Taken where a policy file does not fit or could not be had."""
-    desk = _Desk(wish)
+def assembled(
+    files: Mapping[Path, Document], wish: Wish, memories: Mapping[str, Document] = NO_MEMORIES
+) -> Prompt:
+    """Of an agent's files, and of MEMORY.md of attached workspaces, by their ids.
+
+    Raises Taken where a policy file does not fit or could not be had.
+    """
+    desk = _Desk(wish, memories)
     blocks = tuple([desk.block(slot, files) for slot in _slots(wish)])
     return Prompt(_GAP.join(block.text for block in blocks if block.text), blocks)
 
 
 def _slots(wish: Wish) -> Sequence[_Slot]:
     fixed = [_slot(path) for path in (*POLICY, _IDENTITY, _SOUL, _USER, _AGENTS)]
-    slots = [*fixed, *_notes(wish), _slot(_MEMORY)]
+    slots = [*fixed, *_notes(wish), _slot(MEMORY), *_attached(wish)]
     if wish.mode is Mode.MAIN:
         return [*slots, *_extras(wish, {slot.path for slot in slots})]
-    slots = [slot if slot.path in SHARED else _private(slot) for slot in slots]
+    slots = [slot if slot.path in SHARED or slot.text else _private(slot) for slot in slots]
     extras = (doc.strip() for doc in wish.extra_docs)
     return [*slots, *(_private(_Slot(_rules(doc), None, "", doc)) for doc in extras if doc)]
 
@@ -180,6 +164,19 @@ def _notes(wish: Wish) -> Iterator[_Slot]:
         return
     for day in days(wish):
         yield _Slot(_RECENT, note_of(day), f"## {day.isoformat()}\n", note_of(day).text)
+
+
+def _attached(wish: Wish) -> Iterator[_Slot]:
+    """What those who share a workspace remember, and how it is to be used."""
+    seen: set[str] = set()
+    for one in wish.harness.attached:
+        if one.workspace not in seen:
+            name = f"{MEMORY.text.removesuffix('.md')} — {one.name}"
+            shown = f"{one.workspace}/{MEMORY}"
+            yield _Slot(name, MEMORY, f"# {name}\n", shown, workspace=one.workspace)
+        seen.add(one.workspace)
+    if text := wish.harness.block(wish.mode):
+        yield _Slot(WORKSPACES, None, "", _TAG, text=text)
 
 
 def _rules(doc: str) -> str:
@@ -206,16 +203,19 @@ def _extras(wish: Wish, loaded: set[Path | None]) -> Iterator[_Slot]:
 class _Desk:
     """Lays blocks one after another until there is no more room."""
 
-    def __init__(self, wish: Wish) -> None:
+    def __init__(self, wish: Wish, memories: Mapping[str, Document]) -> None:
         self._wish = wish
+        self._memories = memories
         self._room = wish.prompt_chars
         self._begun: set[str] = set()
         """The headings over several blocks that are there."""
 
     def block(self, slot: _Slot, files: Mapping[Path, Document]) -> Block:
+        if slot.text:
+            return self._told(slot)
         if slot.reason or slot.path is None:
             return Block(slot.name, slot.shown, Kept.LEFT_OUT, reason=slot.reason)
-        found = files.get(slot.path)
+        found = self._memories.get(slot.workspace) if slot.workspace else files.get(slot.path)
         if found is None:
             reason = ABSENT
             return Block(slot.name, slot.shown, Kept.LEFT_OUT, reason=reason)
@@ -228,12 +228,25 @@ class _Desk:
             lasts=found.content is not None,
         )
 
+    def _told(self, slot: _Slot) -> Block:
+        """What is no file is there as a whole, or not at all."""
+        room = self._left(slot.text)
+        if room < 0:
+            reason = self._why(len(slot.text), room + len(slot.text))
+            return Block(slot.name, slot.shown, Kept.LEFT_OUT, reason=reason)
+        self._room = room
+        return Block(slot.name, slot.shown, Kept.KEPT, slot.text)
+
+    def _left(self, text: str) -> int:
+        """The room after this."""
+        begun = self._room < self._wish.prompt_chars
+        return self._room - len(text) - begun * len(_GAP)
+
     def _laid(self, slot: _Slot, body: str) -> tuple[Kept, str, str]:
         heading = slot.heading
         if slot.name == _RECENT and _RECENT not in self._begun:
             heading = f"# {_RECENT}\n{heading}"
-        begun = self._room < self._wish.prompt_chars
-        room = self._room - len(heading) - begun * len(_GAP)
+        room = self._left(heading)
         most = min(self._wish.file_chars, room)
         kept, reason = Kept.KEPT, ""
         if len(body) > most:

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from carrel.core.errors import Taken
-from carrel.core.names import Moment, Scope
+from carrel.core.names import Kind, Moment, Scope
 
 
 class Status(StrEnum):
@@ -62,6 +62,19 @@ class Run(Struct, frozen=True):
     snapshot: Snapshot = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     """What placeholders stood for when it was frozen."""
+
+    @property
+    def own(self) -> Snapshot:
+        """The layers that its workspace is made of."""
+        return tuple(layer for layer in self.snapshot if not self._is_attached(layer))
+
+    @property
+    def attached(self) -> Snapshot:
+        """The workspaces beside an agent's own, of which its prompt tells."""
+        return tuple(layer for layer in self.snapshot if self._is_attached(layer))
+
+    def _is_attached(self, layer: Layer) -> bool:
+        return self.scope.kind is Kind.AGENT and layer.scope.kind is Kind.WORKSPACE
 
 
 def settled(run: Run, status: Status) -> Status:

@@ -15,6 +15,7 @@ from carrel.actions import credentials, oidc
 from carrel.core.access import Actor
 from carrel.core.errors import Unauthenticated
 from carrel.faces.rest import (
+    accounts,
     agents,
     audit,
     defaults,
@@ -79,6 +80,7 @@ _NOUNS: Final = (
     defaults,
     dialect,
     tools,
+    accounts,
     audit,
     signin,
     git,

@@ -291,3 +291,29 @@ async def test_secrets_and_webhooks_are_listed_without_what_they_hide(desk: Carr
     assert await desk.webhooks.list() == ()
     with pytest.raises(carrel.Malformed):
         await desk.webhooks.create("http://127.0.0.1/hook")
+
+
+async def test_sandboxes_and_workspaces_are_described_shown_and_gone(desk: Carrel) -> None:
+    box = await desk.sandboxes.create("usual", {"envVars": {"A": "hunter2"}}, description="ours")
+    assert (box.name, box.description, box.config["envVars"]) == (
+        *("usual", "ours"),
+        {"A": "********"},
+    )
+    changed = await desk.sandboxes.change(box.id, config={"timeout": 9}, description=None)
+    assert (changed.description, changed.config["timeout"]) == (None, 9)
+    assert changed.config["envVars"] == {"A": "********"}
+    assert await desk.sandboxes.list() == (await desk.sandboxes.get(box.id),) == (changed,)
+    with pytest.raises(carrel.Malformed, match=r"config.timeout"):
+        await desk.sandboxes.change(box.id, config={"timeout": 0})
+    with pytest.raises(TypeError):
+        await desk.sandboxes.change(box.id, colour="green")  # type: ignore[call-arg]
+    shared = await desk.workspaces.create("notes")
+    assert shared.namespace.startswith("fs-")
+    await desk.workspace(shared.id).put("a.md", "1")
+    renamed = await desk.workspaces.change(shared.id, name="other")
+    assert await desk.workspaces.list() == (await desk.workspaces.get(shared.id),) == (renamed,)
+    await desk.workspaces.delete(shared.id)
+    await desk.sandboxes.delete(box.id)
+    with pytest.raises(carrel.Missing):
+        await desk.workspace(shared.id).get("a.md")
+    assert (await desk.sandboxes.list(), await desk.workspaces.list()) == ((), ())

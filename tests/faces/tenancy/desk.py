@@ -18,6 +18,7 @@ from carrel.core.errors import Unauthenticated
 from carrel.core.receipt import Receipt
 from carrel.core.tree import ReceiptKey
 from carrel.faces.rest import (
+    accounts,
     agents,
     audit,
     defaults,
@@ -45,6 +46,7 @@ from carrel.faces.rest.metrics import Metrics
 from carrel.ports import Receipts, World
 
 NOUNS: tuple[ModuleType, ...] = (
+    accounts,
     agents,
     pins,
     memories,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from carrel.actions.prompts import Counted as PromptBlock
 from carrel.actions.prompts import Shown as Prompt
+from carrel.faces.python.accounts import Described, Sandbox, Sandboxes, Workspaces
 from carrel.faces.python.agents import Agent, Agents, Template, Templates
 from carrel.faces.python.desk import Carrel
 from carrel.faces.python.feed import Event, Feed
@@ -22,6 +23,7 @@ __all__ = [
     "Agent",
     "Agents",
     "Carrel",
+    "Described",
     "Difference",
     "Dream",
     "Event",
@@ -44,6 +46,8 @@ __all__ = [
     "Prompt",
     "PromptBlock",
     "Run",
+    "Sandbox",
+    "Sandboxes",
     "Secret",
     "Secrets",
     "Template",
@@ -54,4 +58,5 @@ __all__ = [
     "Webhook",
     "Webhooks",
     "Workspace",
+    "Workspaces",
 ]

@@ -11,6 +11,7 @@ from carrel.core.access import DEFAULT_WORKSPACE, Actor, Role
 from carrel.core.event import Filter
 from carrel.core.names import Stack, identifier
 from carrel.core.record import Deed
+from carrel.faces.python.accounts import Sandboxes, Workspaces
 from carrel.faces.python.agents import Agents, Templates
 from carrel.faces.python.feed import Feed
 from carrel.faces.python.files import follow
@@ -43,6 +44,8 @@ class Carrel(Noun):
         self.policy = Policies(seat)
         self.webhooks = Webhooks(seat)
         self.tenants = Tenants(seat)
+        self.sandboxes = Sandboxes(seat)
+        self.workspaces = Workspaces(seat)
 
     @classmethod
     async def of(cls, world: World, slug: str) -> Carrel:
@@ -55,7 +58,10 @@ class Carrel(Noun):
         return Carrel(replace(self._seat, actor=actor))
 
     def workspace(self, name: str = DEFAULT_WORKSPACE) -> Workspace:
-        """One of the tenant's workspaces; it is there as soon as something is in it."""
+        """One of the tenant's workspaces; it is there as soon as something is in it.
+
+        One of a name that begins with ``ws_`` is there once it was described: see `workspaces`.
+        """
         actor = replace(self._actor, workspace=identifier(name))
 
         async def stack() -> Stack:

@@ -39,7 +39,7 @@ Authenticate: TypeAlias = Callable[[Headers], Awaitable[Actor]]
 App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 
 _SANE_ID: Final = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
-_GUARDED: Final = re.compile(rb"/v1(?:/|$)")
+_GUARDED: Final = re.compile(rb"/(?:v1|accounts)(?:/|$)")
 """Beneath it a stranger learns nothing, not even what is not there."""
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _BODILESS: Final = frozenset({204, 304})
@@ -213,7 +213,8 @@ class Rest:
         if x.leaf is None:
             raise Missing("there is nothing at this address")
         allow = [(b"allow", x.leaf.allow.encode("ascii"))]
-        return problem(WRONG_METHOD, f"this address knows {x.leaf.allow}", headers=allow)
+        told = {"method": x.method, "allowedMethods": x.leaf.allow.split(", ")}
+        return problem(WRONG_METHOD, f"this address knows {x.leaf.allow}", told, allow)
 
     async def _stream(self, x: Exchange, answer: Answer) -> None:
         """Streams are counted apart, and timed until they begin."""

@@ -1,0 +1,218 @@
+"""Attached workspaces in an agent's prompt, and in a run's for ever as they were."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.actions.cast import founded, later, rivals
+from tests.actions.office import Office
+
+from carrel.actions import (
+    agents,
+    differences,
+    files,
+    lints,
+    policies,
+    prompts,
+    runs,
+    sandboxes,
+    workspaces,
+)
+from carrel.actions import stacks as stacks_of
+from carrel.actions.policies import LimitsForm, PolicyForm
+from carrel.actions.runs import Start
+from carrel.core.errors import Malformed, Missing
+from carrel.core.lint import Fault
+from carrel.core.names import Path
+from carrel.core.record import Record
+from carrel.core.run import Mode, Run, Status
+from carrel.ports import World
+
+pytestmark = pytest.mark.anyio
+MEMORY = Path("MEMORY.md")
+
+
+class Room:
+    """An office whose agent shares a workspace that it may write, and one that it may not."""
+
+    def __init__(self, office: Office) -> None:
+        self.office, self.world, self.owner = office, office.world, office.owner
+
+    @classmethod
+    async def of(cls, world: World) -> Room:
+        _, owner = await founded(world)
+        room = cls(await Office(world, owner).open())
+        room.sandbox = await sandboxes.create(world, owner, {"name": "s"})
+        room.notes = await workspaces.create(world, owner, {"name": "n", "description": "Ours."})
+        room.docs = await workspaces.create(world, owner, {"name": "d"})
+        await room.remember(room.notes, "we like green")
+        await room.remember(room.docs, "page one")
+        await room.attach()
+        return room
+
+    sandbox: Record
+    notes: Record
+    docs: Record
+
+    async def attach(self, **more: Any) -> None:
+        attached = [
+            {"name": "notes", "workspaceId": self.notes.id},
+            {"name": "docs", "workspaceId": self.docs.id, "sandbox": None},
+        ]
+        config = {"sandbox": self.sandbox.id, "workspaces": attached, **more}
+        await agents.patch(self.world, self.owner, "marco", {"config": config})
+
+    async def remember(self, workspace: Record, text: str, path: Path = MEMORY) -> None:
+        stack = await stacks_of.workspace(self.world, self.owner, workspace.id)
+        await files.put(self.world, stack, path, text.encode(), self.owner)
+
+    async def shown(self, mode: Mode = Mode.MAIN) -> prompts.Shown:
+        return await prompts.of_agent(self.world, self.owner, "marco", mode)
+
+    async def key(self, mode: Mode = Mode.MAIN) -> str:
+        return (await prompts.asked(self.world, self.owner, "marco", mode)).key
+
+
+async def test_a_prompt_holds_what_attached_workspaces_remember(world: World) -> None:
+    room = await Room.of(world)
+    shown = await room.shown()
+    assert "# MEMORY — notes\nwe like green" in shown.text
+    assert "# MEMORY — docs\npage one" in shown.text
+    assert "- notes (default) [fs-" in shown.text
+    assert "]: Ours." in shown.text
+    assert "- docs (read-only) [fs-" in shown.text
+    block = next(each for each in shown.blocks if each.path == f"{room.notes.id}/MEMORY.md")
+    assert (block.source, block.version) == ("workspace", 1)
+    others = (await room.shown(Mode.SHARED)).text
+    assert "- docs (read-only) [fs-" in others
+    assert "green" not in others
+
+
+async def test_a_shared_memory_that_is_cut_is_found_by_lint(world: World) -> None:
+    room = await Room.of(world)
+    place = f"{room.notes.id}/MEMORY.md"
+    assert place not in {flaw.path for flaw in await lints.of_agent(world, room.owner, "marco")}
+    await room.remember(room.notes, "x" * 12_001)
+    found = {flaw.path: flaw.fault for flaw in await lints.of_agent(world, room.owner, "marco")}
+    assert found[place] is Fault.TRUNCATED
+
+
+async def test_the_key_changes_with_each_of_them_and_with_nothing_else(world: World) -> None:
+    room = await Room.of(world)
+    seen = [(await room.key(), await room.key(Mode.SHARED))]
+
+    async def changed(main: bool, shared: bool) -> None:
+        now = (await room.key(), await room.key(Mode.SHARED))
+        assert (now[0] != seen[-1][0], now[1] != seen[-1][1]) == (main, shared)
+        seen.append(now)
+
+    await room.remember(room.docs, "page two")
+    await changed(True, False)
+    await workspaces.patch(world, room.owner, room.notes.id, {"description": "Yours."})
+    await changed(True, True)
+    await workspaces.patch(world, room.owner, room.notes.id, {"name": "nobody shows this"})
+    await changed(False, False)
+    quiet = {"config": {"harness": {"enabled": False}}}
+    await workspaces.patch(world, room.owner, room.docs.id, quiet)
+    await changed(True, True)
+    await room.attach(sandbox=None)
+    await changed(True, True)
+    assert len({main for main, _ in seen}) == 5
+
+
+async def test_a_reference_to_what_is_gone_is_told_by_name(world: World) -> None:
+    room = await Room.of(world)
+    await workspaces.delete(world, room.owner, room.docs.id)
+    told = f'Referenced workspace not found: {room.docs.id} \\(as "docs"\\)'
+    with pytest.raises(Missing, match=told):
+        await room.shown()
+    with pytest.raises(Missing, match=told):
+        await runs.start(world, room.owner, Start(agent="marco"))
+
+
+async def test_the_prompt_of_a_run_stays_whatever_becomes_of_its_workspaces(
+    anywhere: World,
+) -> None:
+    room = await Room.of(anywhere)
+    world, owner = room.world, room.owner
+    shared = LimitsForm(max_versions=1, max_bytes=None)
+    await policies.put(world, owner, PolicyForm(shared_limits=shared))
+    started = {
+        mode: await runs.start(world, owner, Start(agent="marco", mode=mode)) for mode in Mode
+    }
+    before = {mode: await prompts.of_run(world, run) for mode, run in started.items()}
+    assert before[Mode.MAIN] == await room.shown()
+    assert before[Mode.SHARED] == await room.shown(Mode.SHARED)
+    assert "we like green" in before[Mode.MAIN].text
+    for n in range(3):
+        await room.remember(room.notes, f"we like red {n}")
+    await workspaces.patch(world, owner, room.notes.id, {"description": "Theirs."})
+    await sandboxes.delete(world, owner, room.sandbox.id)
+    await agents.patch(world, owner, "marco", {"config": {}})
+    await workspaces.delete(world, owner, room.docs.id)
+    await workspaces.delete(world, owner, room.notes.id)
+    for mode, run in started.items():
+        assert await prompts.of_run(world, await runs.get(world, owner, run.id)) == before[mode]
+        again = await runs.start(world, owner, Start(replay_of=run.id))
+        assert await prompts.of_run(world, again) == before[mode]
+        child = await runs.start(world, owner, Start(parent=run.id, share_parent=True))
+        assert await prompts.of_run(world, child) == before[mode]
+    await agents.delete(world, owner, "marco")
+    for mode, run in started.items():
+        assert await prompts.of_run(world, run) == before[mode]
+
+
+async def test_the_files_of_a_run_are_the_agents_own_whatever_is_attached(world: World) -> None:
+    room = await Room.of(world)
+    await room.remember(room.notes, "theirs", Path("theirs.md"))
+    run = await runs.start(world, room.owner, Start(agent="marco"))
+    assert len(run.attached) == 2
+    seen = await runs.manifest(world, run)
+    assert not {MEMORY, Path("theirs.md")} & set(seen.files)
+    with pytest.raises(Missing):
+        await runs.file(world, run, Path("theirs.md"))
+    assert await differences.diff(world, run) == ()
+    await agents.delete(world, room.owner, "marco")
+    assert Path("theirs.md") not in {each.path for each in await differences.diff(world, run)}
+
+
+async def test_a_run_that_began_while_a_workspace_went_is_of_one_moment(world: World) -> None:
+    """It tells of the workspace and shows what was in it, or there is no run at all."""
+    room = await Room.of(world)
+    outcomes = set()
+    for turn in range(40):
+        going = later(turn, workspaces.delete(world, room.owner, room.notes.id))
+        starting = runs.start(world, room.owner, Start(agent="marco"))
+        (begun, lost) = await rivals(starting, going)
+        outcomes.add(bool(lost))
+        if lost:
+            assert str(lost[0]).startswith("Referenced workspace not found")
+            assert not [run for run in await running(room) if run.status is Status.RUNNING]
+        else:
+            text = (await prompts.of_run(world, begun[0])).text
+            assert "# MEMORY — notes\nwe like green" in text
+            await runs.change(world, room.owner, begun[0].id, status=Status.COMPLETED)
+        room.notes = await workspaces.create(world, room.owner, {"name": "n"})
+        await room.remember(room.notes, "we like green")
+        await room.attach()
+    assert outcomes == {True, False}
+
+
+async def running(room: Room) -> tuple[Run, ...]:
+    return (await runs.page(room.world, room.owner)).items
+
+
+async def test_nobody_can_say_for_a_run_what_is_attached(world: World) -> None:
+    room = await Room.of(world)
+    for name in ("prompt:attached:000", "prompt:tools"):
+        with pytest.raises(Malformed, match=name):
+            await runs.start(world, room.owner, Start(agent="marco", variables={name: "x"}))
+
+
+async def test_an_agent_is_not_told_of_tools_that_it_may_not_use(world: World) -> None:
+    room = await Room.of(world)
+    await room.attach(allowedTools=["read", "recall"])
+    text = (await room.shown()).text
+    assert "you can use read;" in text
+    assert "bash" not in text[text.index("<workspace>") :]

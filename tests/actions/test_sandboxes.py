@@ -1,0 +1,268 @@
+"""What agents reach through records: found in few questions, sealed, bounded, gone when deleted."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.actions.cast import founded, later, rivals
+
+from carrel.actions import files, runs, sandboxes, stacks, workspaces
+from carrel.actions.hands import hands_of
+from carrel.actions.runs import Start
+from carrel.adapters.post import HttpPost
+from carrel.core.access import Actor
+from carrel.core.config import checked
+from carrel.core.errors import Malformed, Missing
+from carrel.core.hands import EMPTY, Hands, PermissionMode
+from carrel.core.names import Path
+from carrel.core.record import Change, Noun, Record
+from carrel.core.tree import Commit
+from carrel.ports import Corrupt, World
+from carrel.ports.sandboxes import Bounds, Fetch, Order, Ran
+
+pytestmark = pytest.mark.anyio
+CANARY = "canary-4711"
+
+
+@pytest.fixture
+async def owner(world: World) -> Actor:
+    return (await founded(world))[1]
+
+
+async def sandbox(world: World, owner: Actor, **config: Any) -> Record:
+    return await sandboxes.create(world, owner, {"name": "one", "config": config})
+
+
+async def workspace(world: World, owner: Actor, **said: Any) -> Record:
+    return await workspaces.create(world, owner, {"name": "notes", **said})
+
+
+async def reached(world: World, owner: Actor, **config: Any) -> Hands:
+    return await hands_of(world, owner.tenant, checked(config))
+
+
+async def test_an_agent_reaches_what_its_config_refers_to(world: World, owner: Actor) -> None:
+    one, two = await sandbox(world, owner), await sandbox(world, owner, permissionMode="bypass")
+    notes = await workspace(world, owner, description="for all")
+    quiet = await workspace(world, owner, config={"harness": {"enabled": False}})
+    attached = [
+        {"name": "notes", "workspaceId": notes.id},
+        {"name": "other", "workspaceId": notes.id, "sandbox": two.id},
+        {"name": "docs", "workspaceId": quiet.id, "sandbox": None},
+    ]
+    found = await reached(world, owner, sandbox=one.id, workspaces=attached)
+    assert found.sandbox is not None
+    assert (found.sandbox.id, found.sandbox.mode) == (one.id, PermissionMode.ASK)
+    through = [reach.sandbox and reach.sandbox.id for reach in found.workspaces]
+    assert through == [one.id, two.id, None]
+    assert [reach.harness for reach in found.workspaces] == [True, True, False]
+    assert [reach.description for reach in found.workspaces] == ["for all", "for all", ""]
+    assert await reached(world, owner) == EMPTY
+
+
+async def test_what_is_gone_is_named(world: World, owner: Actor) -> None:
+    one, notes = await sandbox(world, owner), await workspace(world, owner)
+    config = {"sandbox": one.id, "workspaces": [{"name": "n", "workspaceId": notes.id}]}
+    await reached(world, owner, **config)
+    await sandboxes.delete(world, owner, one.id)
+    with pytest.raises(Missing, match=rf"\AReferenced sandbox not found: {one.id}\Z"):
+        await reached(world, owner, **config)
+    config["sandbox"] = (await sandbox(world, owner)).id
+    await workspaces.delete(world, owner, notes.id)
+    told = rf'\AReferenced workspace not found: {notes.id} \(as "n"\)\Z'
+    with pytest.raises(Missing, match=told):
+        await reached(world, owner, **config)
+    with pytest.raises(Missing, match="Referenced sandbox not found: no such thing"):
+        await reached(world, owner, sandbox="no such thing")
+
+
+async def test_nothing_of_another_tenant_is_reached(world: World, owner: Actor) -> None:
+    one, notes = await sandbox(world, owner), await workspace(world, owner)
+    _, stranger = await founded(world, "globex")
+    with pytest.raises(Missing, match="Referenced sandbox"):
+        await reached(world, stranger, sandbox=one.id)
+    with pytest.raises(Missing, match="Referenced workspace"):
+        await reached(world, stranger, workspaces=[{"name": "n", "workspaceId": notes.id}])
+
+
+async def test_a_change_is_seen_at_the_next_call(world: World, owner: Actor) -> None:
+    one = await sandbox(world, owner)
+    assert (await reached(world, owner, sandbox=one.id)).sandbox is not None
+    await sandboxes.patch(world, owner, one.id, {"config": {"permissionMode": "edit"}})
+    found = (await reached(world, owner, sandbox=one.id)).sandbox
+    assert found is not None
+    assert (found.mode, found.revision) == (PermissionMode.EDIT, 2)
+
+
+class Questions:
+    """A port that counts what it is asked."""
+
+    def __init__(self, port: Any) -> None:
+        self._port, self.asked = port, []
+
+    asked: list[str]
+
+    def __getattr__(self, name: str) -> Any:
+        verb = getattr(self._port, name)
+
+        async def counted(*args: Any, **more: Any) -> Any:
+            self.asked.append(name)
+            return await verb(*args, **more)
+
+        return counted
+
+
+async def test_however_much_is_attached_it_is_found_in_two_questions(
+    world: World, owner: Actor
+) -> None:
+    ids = [(await workspace(world, owner)).id for _ in range(5)]
+    through = [(await sandbox(world, owner)).id for _ in range(5)]
+    attached = [
+        {"name": f"w{n}", "workspaceId": id, "sandbox": through[n]} for n, id in enumerate(ids)
+    ]
+    records = Questions(world.records)
+    counting = replace(world, records=records)
+    found = await reached(counting, owner, workspaces=attached)
+    assert sorted(records.asked) == ["get", "get", "revision"]
+    assert await reached(counting, owner, workspaces=attached) is found
+    assert sorted(records.asked) == ["get", "get", "revision", "revision"]
+
+
+async def test_variables_are_sealed_and_open_only_where_they_belong(
+    world: World, owner: Actor
+) -> None:
+    one = await sandbox(world, owner, envVars={"TOKEN": CANARY, "EMPTY": ""})
+    assert CANARY not in str(one.body)
+    found = (await reached(world, owner, sandbox=one.id)).sandbox
+    assert found is not None
+    assert sandboxes.opened_env(world, found) == {"TOKEN": CANARY, "EMPTY": ""}
+    bare = (await reached(world, owner, sandbox=(await sandbox(world, owner)).id)).sandbox
+    assert bare is not None
+    assert sandboxes.opened_env(world, bare) == {}
+    other = await sandbox(world, owner)
+    swapped = one.body["config"]["envVars"]
+    for body, id in (
+        ({"envVars": swapped}, other.id),
+        ({"envVars": {"EMPTY": swapped["TOKEN"]}}, one.id),
+    ):
+        config = {**one.body["config"], **body}
+        moved = Change(owner.tenant, Noun.SANDBOX, id, {"name": "x", "config": config})
+        await world.trees.commit([Commit((), "x", "x", 0, changes=(moved,))])
+        stolen = (await reached(world, owner, sandbox=id)).sandbox
+        assert stolen is not None
+        with pytest.raises(Corrupt):
+            sandboxes.opened_env(world, stolen)
+
+
+def test_bounds_are_those_of_the_config_and_never_silently_less() -> None:
+    assert sandboxes.bounds_of({}) == Bounds(30, 65_536, 1024, network=False)
+    config = {"timeout": 600, "outputLimitBytes": 5, "memoryLimit": 64, "internet": True}
+    assert sandboxes.bounds_of(config) == Bounds(600, 5, 64, network=True)
+    with pytest.raises(Malformed, match=r"config.timeout must be an integer from 1 to 600"):
+        sandboxes.bounds_of({"timeout": 601})
+    with pytest.raises(Malformed, match="from 1 to 300"):
+        sandboxes.bounds_of({"provider": "lambda", "timeout": 301})
+
+
+class Narrow:
+    """A provider that runs little, or nothing at all."""
+
+    tier = "narrow"
+
+    def __init__(self, memory: int) -> None:
+        self._memory = memory
+
+    def refuses(self, bounds: Bounds, *, persistent: bool = False) -> str | None:
+        if persistent:
+            return "it keeps nothing"
+        return "too much memory" if bounds.memory_mb > self._memory else None
+
+    def run(self, order: Order, fetch: Fetch) -> AbstractAsyncContextManager[Ran]:
+        raise NotImplementedError
+
+
+async def test_what_a_provider_cannot_enforce_is_refused_when_it_is_said(
+    world: World, owner: Actor
+) -> None:
+    narrow = replace(world, sandboxes={"docker": Narrow(2048), "e2b": Narrow(0)})
+    await sandbox(narrow, owner, provider="docker", memoryLimit=2048)
+    with pytest.raises(Malformed, match="cannot be enforced by provider docker: too much memory"):
+        await sandbox(narrow, owner, provider="docker", memoryLimit=2049)
+    with pytest.raises(Malformed, match="it keeps nothing"):
+        await sandbox(narrow, owner, provider="docker", persistent=True)
+    await sandbox(narrow, owner, provider="e2b", memoryLimit=64)  # it would refuse all the same
+    await sandbox(narrow, owner, provider="daytona", memoryLimit=64)
+
+
+async def test_no_address_in_it_leads_to_where_only_we_should_get(
+    world: World, owner: Actor
+) -> None:
+    careful = replace(world, post=HttpPost())
+    for url in ("https://127.0.0.1/", "http://93.184.216.34/", "unix:///run/docker.sock"):
+        with pytest.raises(Malformed, match=r"config.options.nested.0.apiUrl is refused"):
+            await sandbox(careful, owner, options={"nested": [{"apiUrl": url}]})
+    await sandbox(careful, owner, options={"apiUrl": "https://93.184.216.34/"})
+
+
+async def test_a_deleted_workspace_takes_its_files_along_in_one_commit(anywhere: World) -> None:
+    _, owner = await founded(anywhere)
+    notes = await workspace(anywhere, owner)
+    stack = await stacks.workspace(anywhere, owner, notes.id)
+    for n in range(12):
+        await files.put(anywhere, stack, Path(f"{n}.md"), b"x", owner)
+    trees = Questions(anywhere.trees)
+    counting = replace(anywhere, trees=trees)
+    await workspaces.delete(counting, owner, notes.id)
+    assert trees.asked == ["read", "commit", "read"]
+    [tree] = await anywhere.trees.read(stack)
+    assert not tree.heads
+    history = await anywhere.trees.history(stack[0], Path("3.md"))
+    assert [version.head.entry is None for version in history] == [True, False]
+    assert history[0].why == "delete a workspace"
+    [deed, *_] = await anywhere.records.audit(owner.tenant)
+    assert (deed.why, deed.subjects) == ("delete a workspace", (f"workspace/{notes.id}",))
+    with pytest.raises(Missing):
+        await stacks.workspace(anywhere, owner, notes.id)
+
+
+async def test_a_run_in_a_workspace_sees_it_after_it_was_deleted(world: World) -> None:
+    _, owner = await founded(world)
+    notes = await workspace(world, owner)
+    bound = replace(owner, workspace=notes.id)
+    await files.put(world, await stacks.own(world, bound), Path("a.md"), b"kept", bound)
+    run = await runs.start(world, bound, Start("work"))
+    await workspaces.delete(world, owner, notes.id)
+    assert (await runs.file(world, run, Path("a.md")))[1] == b"kept"
+    with pytest.raises(Missing):
+        await runs.start(world, bound, Start("work"))
+
+
+async def test_no_file_outlives_its_workspace_however_late_it_comes(world: World) -> None:
+    _, owner = await founded(world)
+    outcomes = set()
+    for turn in range(40):
+        notes = await workspace(world, owner)
+        stack = await stacks.workspace(world, owner, notes.id)
+        writing = files.put(world, stack, Path("a.md"), b"x", owner)
+        going = later(turn, workspaces.delete(world, owner, notes.id))
+        _, lost = await rivals(writing, going)
+        assert all(isinstance(each, Missing) for each in lost)
+        outcomes.add(len(lost))
+        [tree] = await world.trees.read(stack)
+        assert not tree.heads
+    assert 0 in outcomes
+
+
+async def test_a_deletion_that_meets_a_write_takes_that_along(world: World) -> None:
+    _, owner = await founded(world)
+    for turn in range(40):
+        notes = await workspace(world, owner)
+        stack = await stacks.workspace(world, owner, notes.id)
+        writing = later(turn, files.put(world, stack, Path("a.md"), b"x", owner))
+        _, lost = await rivals(workspaces.delete(world, owner, notes.id), writing)
+        assert all(isinstance(each, Missing) for each in lost)
+        [tree] = await world.trees.read(stack)
+        assert not tree.heads
