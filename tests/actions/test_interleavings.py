@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path as File
 from random import Random
@@ -299,8 +300,9 @@ def test_whoever_works_at_the_same_time_nothing_is_lost(
 ) -> None:
     url = request.getfixturevalue("postgres_url") if kind == "postgres" else ""
     with staged(kind, tmp_path, url) as stage:
-        run_state_machine_as_test(  # type: ignore[no-untyped-call]
-            lambda: Interleavings(stage),
+        machine: Any = partial(Interleavings, stage)
+        run_state_machine_as_test(
+            machine,
             settings=settings(
                 max_examples=EXAMPLES[kind],
                 stateful_step_count=24,

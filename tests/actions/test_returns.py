@@ -142,6 +142,12 @@ async def test_a_file_that_is_too_large_is_named_and_nothing_is_kept(shop: Works
     assert await back(shop, start, left(a="ours")) == ()
 
 
+async def test_what_a_provider_found_too_much_is_not_kept(shop: Workshop) -> None:
+    start = await returns.start(shop.bench())
+    with pytest.raises(TooLarge, match="more than could be looked at"):
+        await back(shop, start, Left(unkept="more than could be looked at"))
+
+
 async def test_a_workspace_that_would_be_too_full_is_left_as_it_is(shop: Workshop) -> None:
     await limited(shop, max_files=2)
     start = await returns.start(shop.bench())

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path as File
 
 from carrel.core.filetools import truncated
@@ -31,11 +31,14 @@ class Left:
     stderr: bytes = b""
     timed_out: bool = False
     milliseconds: int = 1
+    unkept: str | None = None
     notes: tuple[str, ...] = ()
+    changed: Mapping[Path, Changed] = field(init=False)
 
-    @property
-    def changed(self) -> Mapping[Path, Changed]:
-        return {path: Changed(form, len(held)) for path, (form, held) in self.contents.items()}
+    def __post_init__(self) -> None:
+        self.changed = {
+            path: Changed(form, len(held)) for path, (form, held) in self.contents.items()
+        }
 
     async def content(self, path: Path) -> bytes:
         return self.contents[path][1]
@@ -66,9 +69,8 @@ class PlainRunner:
             lay_out(root, before)
             left = await ran_in(root, order)
             after = found_in(root)
-            left.contents = {p: held for p, held in after.items() if before.get(p) != held}
-            left.deleted = frozenset(before) - frozenset(after)
-            yield left
+            changed = {path: held for path, held in after.items() if before.get(path) != held}
+            yield replace(left, contents=changed, deleted=frozenset(before) - frozenset(after))
         finally:
             shutil.rmtree(root)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.actions.cast import founded
 from tests.tools.plain_runner import PlainRunner
 
-from carrel.actions import agents, stacks
+from carrel.actions import agents, sandboxes, stacks
 from carrel.actions.agents import NewAgent
 from carrel.actions.handiwork import Bench
 from carrel.core.access import Actor
@@ -82,6 +83,11 @@ def sandbox(tenant: str, id: str, mode: str = "bypass", **config: Any) -> Change
     return Change(tenant, Noun.SANDBOX, id, body, 0)
 
 
+async def adorned(world: World, owner: Actor, id: str, variables: Mapping[str, str]) -> None:
+    """Variables are sealed, which only an action does."""
+    await sandboxes.patch(world, owner, id, {"config": {"envVars": variables}})
+
+
 def workspace(tenant: str, id: str) -> Change:
     return Change(tenant, Noun.WORKSPACE, id, {"name": id, "config": {}}, 0)
 
@@ -91,6 +97,7 @@ async def workshop(world: World, config: Any = None, **box: Any) -> Workshop:
     runner = PlainRunner()
     world = replace(world, sandboxes={"local": runner})
     _, owner = await founded(world)
+    variables = box.pop("envVars", None)
     records = (
         sandbox(owner.tenant, BOX, **box),
         sandbox(owner.tenant, EASY, "edit"),
@@ -101,6 +108,8 @@ async def workshop(world: World, config: Any = None, **box: Any) -> Workshop:
         [Commit((), "ada", "to begin", world.clock.now(), changes=records)]
     )
     assert isinstance(done, Applied)
+    if variables:
+        await adorned(world, owner, BOX, variables)
     usual = {
         "sandbox": BOX,
         "workspaces": [

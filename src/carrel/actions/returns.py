@@ -66,6 +66,8 @@ async def bring_back(bench: Bench, start: Start, ran: Ran, call: str, why: str) 
     Doing it again for the same call does nothing and tells the same. Raises TooLarge, which names
     what is too much, Busy and InFlight.
     """
+    if ran.unkept is not None:
+        raise TooLarge(ran.unkept)
     if not ran.changed and not ran.deleted:
         return ()
     key = ReceiptKey(

@@ -50,7 +50,7 @@ class Meeting(Struct, frozen=True):
     """The path of what they did."""
     version: int | None = None
     """What they made of it; None for the one that came before ours."""
-    now: Path | None = None
+    place: Path | None = None
     """Where ours is, if not at its path."""
 
 
@@ -186,7 +186,7 @@ def warnings(meetings: Sequence[Meeting], whose: Mapping[tuple[Path, int], str])
             case Fate.SPARED:
                 yield f"[warning: {one.path} was not deleted: {also}]"
             case Fate.ASIDE:
-                yield f"[warning: {one.path} is kept as {one.now}: {also}]"
+                yield f"[warning: {one.path} is kept as {one.place}: {also}]"
     if len(meetings) > MOST_NAMED:
         yield f"[warning: so it was with {len(meetings) - MOST_NAMED} other paths]"
 
