@@ -27,6 +27,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from msgspec import structs
 from tests.tools.plain_runner import Left
 from tests.worlds import WORLDS, world_of
 
@@ -248,7 +249,8 @@ class Interleavings(RuleBasedStateMachine):
         return met
 
     async def brought_back(self, job: Job) -> Any:
-        return await returns.bring_back(job.bench, job.start, job.left(), job.call, "bash")
+        bench = structs.replace(job.bench, call=job.call)
+        return await returns.bring_back(bench, job.start, job.left(), job.call, "bash")
 
     async def contents(self) -> dict[Path, bytes]:
         [tree] = await self.world.trees.read([self.bench("ada").scope])

@@ -107,5 +107,5 @@ async def find(bench: Bench, pattern: str, root: str) -> list[str]:
     """The files beneath a directory that fit a glob, as called from there, newest first."""
     fits = matcher(pattern)
     called = [(head, beneath(root, head.path)) for head in await heads_of(bench)]
-    found = [(-head.at, name) for head, name in called if name and fits.fullmatch(name)]
+    found = [(-head.at, name) for head, name in called if name and fits.fullmatch(name.encode())]
     return [name for _, name in sorted(found)]

@@ -60,19 +60,21 @@ async def start(bench: Bench) -> Start:
     return Start(tree)
 
 
-async def bring_back(bench: Bench, start: Start, ran: Ran, call: str, why: str) -> Sequence[str]:
+async def bring_back(bench: Bench, start: Start, ran: Ran, id: str, why: str) -> Sequence[str]:
     """Keep what it changed, whole or not at all; what the caller is to know of it.
 
-    Doing it again for the same call does nothing and tells the same. Raises TooLarge, which names
-    what is too much, Busy and InFlight.
+    ``id`` tells this command from others. Where the caller has a name for its call, doing it again
+    does nothing and tells the same. Raises TooLarge, which names what is too much, Busy and
+    InFlight.
     """
     if ran.unkept is not None:
         raise TooLarge(ran.unkept)
     if not ran.changed and not ran.deleted:
         return ()
-    key = ReceiptKey(
-        bench.actor.tenant, f"hands/{bench.workspace}", hashlib.sha256(call.encode()).hexdigest()
-    )
+    if bench.call is None:
+        return await _Return(bench, start, ran, id, why).kept()
+    hashed = hashlib.sha256(bench.call.encode()).hexdigest()
+    key = ReceiptKey(bench.actor.tenant, f"hands/{bench.workspace}", hashed)
     world, now = bench.world, bench.world.clock.now()
     match await world.receipts.claim(key, "returned", now, now - _LEASE):
         case Settled(receipt):
@@ -83,18 +85,18 @@ async def bring_back(bench: Bench, start: Start, ran: Ran, call: str, why: str) 
         case Waiting() | Mismatch():
             raise InFlight("the changes of this call are being kept already")
         case Taken():
-            return await _first(_Return(bench, start, ran, call, why, key))
+            return await _first(_Return(bench, start, ran, id, why, key), key)
 
 
-async def _first(back: _Return) -> Sequence[str]:
+async def _first(back: _Return, key: ReceiptKey) -> Sequence[str]:
     world = back.bench.world
     try:
         told = await back.kept()
     except Exception:
-        await world.receipts.drop(back.key)
+        await world.receipts.drop(key)
         raise
     sealed = world.vault.seal(msgspec.json.encode(told), _CONTEXT)
-    await world.receipts.settle(back.key, Receipt(_DONE, sealed))
+    await world.receipts.settle(key, Receipt(_DONE, sealed))
     return told
 
 
@@ -104,9 +106,9 @@ class _Return(Struct):
     bench: Bench
     start: Start
     ran: Ran
-    call: str
+    id: str
     why: str
-    key: ReceiptKey
+    key: ReceiptKey | None = None
     rules: Rules | None = None
     """Those that the contents were taken in under."""
     brought: Brought | None = None
@@ -121,7 +123,7 @@ class _Return(Struct):
             rules, brought = await self._taken_in()
             brought = self._rest(brought)
             [fresh] = await world.trees.read((self.bench.scope,))
-            decision = decide(brought, fresh, mark_of(self.call))
+            decision = decide(brought, fresh, mark_of(self.id))
             self._refuse(self._overfull(rules, decision, fresh))
             outcomes = await world.trees.commit(self._commits(rules, decision))
             self._learn(decision, outcomes)

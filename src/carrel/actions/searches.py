@@ -14,7 +14,6 @@ from carrel.actions.handiwork import Bench, content_of, heads_of
 from carrel.core.errors import Missing
 from carrel.core.filetools import beneath
 from carrel.core.forms import is_binary
-from carrel.core.linear import Finder
 from carrel.core.names import Path
 from carrel.core.patterns import spelled_anew
 from carrel.core.searching import Wanted, compiled, found_lines, told
@@ -34,7 +33,6 @@ async def search(bench: Bench, wanted: Wanted, enough: int) -> bytes:
 
     Raises Missing where there is no such place, and Malformed for what is no pattern.
     """
-    finder = compiled(wanted.pattern, ignoring_case=wanted.ignoring_case)
     heads = sorted(await heads_of(bench), key=lambda head: head.path)
     alone = [head for head in heads if head.path.text == wanted.root]
     chosen = alone or await _within(bench, heads, wanted)
@@ -42,11 +40,10 @@ async def search(bench: Bench, wanted: Wanted, enough: int) -> bytes:
     size = 0
     for batch in _batches(chosen):
         texts = await _texts(bench.world, batch)
-        found = await _found(bench.world, wanted, finder, list(texts.values()))
-        for (path, text), numbers in zip(texts.items(), found, strict=True):
-            if numbers and size <= enough:
-                said.append(told(wanted, "" if alone else path.text, text, numbers))
-                size += len(said[-1])
+        named = {"" if alone else path.text: text for path, text in texts.items()}
+        more = await _said(bench.world, wanted, named, enough - size)
+        said += more
+        size += sum(map(len, more))
         if size > enough:
             break
     return b"".join(said)
@@ -82,19 +79,30 @@ async def _texts(world: World, heads: Sequence[Head]) -> Mapping[Path, bytes]:
     return {path: text for path, text in texts.items() if not is_binary(text)}
 
 
-async def _found(
-    world: World, wanted: Wanted, finder: Finder, texts: Sequence[bytes]
-) -> Sequence[Sequence[int]]:
-    size = sum(map(len, texts))
+async def _said(
+    world: World, wanted: Wanted, texts: Mapping[str, bytes], enough: int
+) -> Sequence[bytes]:
+    """What is told of each text in which something was found, until it is more than enough."""
+    size = sum(map(len, texts.values()))
     if size > LARGE and world.search is not None:
         pattern = spelled_anew(wanted.pattern, ignoring_case=wanted.ignoring_case)
-        found = await world.search.lines(pattern, texts, wanted.most)
+        found = await world.search.lines(pattern, list(texts.values()), wanted.most(enough))
         if found is not None:
-            return found
+            told_of = zip(texts.items(), found, strict=True)
+            return [told(wanted, name, text, lines) for (name, text), lines in told_of if lines]
     if size > SMALL:
-        return await asyncio.to_thread(_searched, finder, texts, wanted.most)
-    return _searched(finder, texts, wanted.most)
+        return await asyncio.to_thread(_searched, wanted, texts, enough)
+    return _searched(wanted, texts, enough)
 
 
-def _searched(finder: Finder, texts: Sequence[bytes], most: int) -> list[list[int]]:
-    return [found_lines(finder, text, most) for text in texts]
+def _searched(wanted: Wanted, texts: Mapping[str, bytes], enough: int) -> Sequence[bytes]:
+    finder = compiled(wanted.pattern, ignoring_case=wanted.ignoring_case)
+    said: list[bytes] = []
+    size = 0
+    for name, text in texts.items():
+        if numbers := found_lines(finder, text, wanted.most(enough)):
+            said.append(told(wanted, name, text, numbers))
+            size += len(said[-1])
+        if size > enough:
+            break
+    return said

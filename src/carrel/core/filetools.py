@@ -75,7 +75,7 @@ def replaced(
 
 @lru_cache(maxsize=256)
 def matcher(pattern: str) -> Finder:
-    """What tells whether paths fit a glob, in time that grows with the path alone.
+    """What tells whether paths fit a glob, in time that grows with the path alone: as bytes.
 
     ``*`` and ``?`` stay within one segment, ``**`` is any number of segments, and all else stands
     for itself. Raises Malformed.

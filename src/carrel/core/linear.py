@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import AnyStr, Protocol
+from collections.abc import Iterator
+from typing import Protocol
 
 import re2  # type: ignore[import-untyped]
 
@@ -12,10 +13,10 @@ class Fit(Protocol):
 
 
 class Finder(Protocol):
-    def search(self, text: AnyStr, pos: int | None = None) -> Fit | None:
-        """The first place that fits."""
+    def finditer(self, text: bytes) -> Iterator[Fit]:
+        """Every place that fits, from left to right, none within another."""
 
-    def fullmatch(self, text: AnyStr) -> Fit | None:
+    def fullmatch(self, text: bytes) -> Fit | None:
         """Whether all of it fits."""
 
 

@@ -64,9 +64,9 @@ class Decision(Struct, frozen=True):
     meetings: tuple[Meeting, ...]
 
 
-def mark_of(call: str) -> str:
-    """A short name for a call, which is the same however often it is asked for."""
-    return hashlib.sha256(call.encode(errors="surrogatepass")).hexdigest()[:8]
+def mark_of(id: str) -> str:
+    """A short name for what an id names, which is the same however often it is asked for."""
+    return hashlib.sha256(id.encode(errors="surrogatepass")).hexdigest()[:8]
 
 
 def decide(brought: Brought, tree: Tree, mark: str) -> Decision:

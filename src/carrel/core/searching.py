@@ -35,10 +35,9 @@ class Wanted(Struct, frozen=True):
     mode: Mode = Mode.FILES
     numbers: bool = False
 
-    @property
-    def most(self) -> int:
-        """Lines of one file that have to be found."""
-        return 1 if self.mode is Mode.FILES else 10_000_000
+    def most(self, enough: int) -> int:
+        """Lines of one file that have to be found to tell so many bytes: each is one at least."""
+        return {Mode.FILES: 1, Mode.CONTENT: enough + 1}.get(self.mode, 10_000_000)
 
     def searches(self, path: Path) -> bool:
         """Whether a file is looked into: by its name, or by its path where the glob has a slash."""
@@ -46,7 +45,7 @@ class Wanted(Struct, frozen=True):
             return False
         if not self.glob:
             return True
-        text = path.text if "/" in self.glob else path.name
+        text = (path.text if "/" in self.glob else path.name).encode()
         return any(matcher(each).fullmatch(text) for each in alternatives(self.glob))
 
 
@@ -94,9 +93,10 @@ def _lines(prefix: bytes, content: bytes, found: Sequence[int], *, numbered: boo
 
 @lru_cache(maxsize=64)
 def compiled(pattern: str, *, ignoring_case: bool = False) -> Finder:
-    """Raises Malformed."""
+    """What finds the lines, each from where the pattern fits on to its end. Raises Malformed."""
+    spelled = spelled_anew(pattern, ignoring_case=ignoring_case).re2
     try:
-        return linear(spelled_anew(pattern, ignoring_case=ignoring_case).re2)
+        return linear(f"(?:{spelled})[^\\n]*")
     except TooMuch:
         raise Malformed("Invalid pattern: it is too large") from None
 
@@ -104,16 +104,19 @@ def compiled(pattern: str, *, ignoring_case: bool = False) -> Finder:
 def found_lines(finder: Finder, content: bytes, most: int) -> list[int]:
     """The numbers of the lines that fit, from 1 on, up to so many of them."""
     numbers: list[int] = []
-    at, number, end = 0, 1, len(content)  # after the last line feed there is no line
-    while at < end and len(numbers) < most:
-        found = finder.search(content, at)
-        if found is None or (found.start() == end and content.endswith(b"\n")):
-            break
+    number, counted, following = 1, 0, 0
+    # After the last line feed there is no line.
+    end = len(content) - (not content or content.endswith(b"\n"))
+    for found in finder.finditer(content):
         start = found.start()
-        number += content.count(b"\n", at, start)
-        numbers.append(number)
-        at = content.find(b"\n", start) + 1
-        if not at:
+        if start > end:
             break
-        number += 1
+        if start < following:  # in a line that was found already, after bytes that are no text
+            continue
+        number += content.count(b"\n", counted, start)
+        counted = start
+        numbers.append(number)
+        following = content.find(b"\n", start) + 1
+        if not following or len(numbers) == most:
+            break
     return numbers
