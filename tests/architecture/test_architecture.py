@@ -25,7 +25,7 @@ BEYOND_SETTINGS = [file for file in FILES if file != ROOT / "settings.py"]
 MAY_IMPORT = {"__future__", "ahocorasick_rs", "base64", "bisect", "carrel.core", "collections"}
 MAY_IMPORT |= {"dataclasses", "datetime", "difflib", "enum", "fnmatch", "functools", "hashlib"}
 MAY_IMPORT |= {"hmac", "html", "itertools", "json", "math", "msgspec", "re", "typing"}
-MAY_IMPORT |= {"unicodedata"}
+MAY_IMPORT |= {"re2", "unicodedata"}
 CLOCK = {"now", "today", "utcnow"}
 
 

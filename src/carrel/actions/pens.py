@@ -213,7 +213,7 @@ class Pen:
             case Blocked():
                 raise no_room(outcome)
             case Full():
-                raise _too_full(outcome)
+                raise too_full(outcome)
             case Conflict():
                 return None
 
@@ -225,17 +225,22 @@ class Pen:
         return (f"{Noun.AGENT}/{own.name}",)
 
     async def _in_run(self) -> None:
-        """A write may name the run it belongs to: one of this workspace that has not ended."""
+        """A write may name the run it belongs to: one of this workspace that has not ended.
+
+        In a workspace that agents share it is one of an agent.
+        """
         if self.intent.run is None:
             return
         [run] = await self.world.runs.get(self.actor.tenant, [self.intent.run])
-        if run is None or run.scope != self.stack[0]:
+        own = self.stack[0]
+        shared = own.kind is Kind.WORKSPACE and own.name.startswith("ws_")
+        if run is None or not (run.scope == own or (shared and run.scope.kind is Kind.AGENT)):
             raise Missing(f"there is no run {self.intent.run}")
         if run.status is not Status.RUNNING:
             raise Taken(f"the run has {run.status}", status=run.status)
 
 
-def _too_full(full: Full) -> TooLarge:
+def too_full(full: Full) -> TooLarge:
     if full.files > full.quota.files:
         limit = full.quota.files
         return TooLarge(f"the workspace may have {limit} files", maxFiles=limit)

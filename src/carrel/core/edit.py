@@ -112,8 +112,13 @@ def put_unseen(
 
 
 def _rooms(path: Path, scopes: Stack) -> tuple[Room, ...]:
-    """A workspace is RFC 0059's, in which a path is a name with slashes and nothing is nested."""
-    return () if scopes[0].kind is Kind.WORKSPACE else (Room(path, scopes),)
+    """A workspace is RFC 0059's, in which a path is a name with slashes and nothing is nested.
+
+    One that agents share is put on a disk for commands, and so has directories.
+    """
+    own = scopes[0]
+    flat = own.kind is Kind.WORKSPACE and not own.name.startswith("ws_")
+    return () if flat else (Room(path, scopes),)
 
 
 def delete(layers: Layers, path: Path, condition: Condition = UNCONDITIONAL) -> Edit:

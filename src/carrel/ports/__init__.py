@@ -21,6 +21,7 @@ from carrel.ports.recalls import Recalls as Recalls
 from carrel.ports.repositories import Repositories as Repositories
 from carrel.ports.repositories import Repository as Repository
 from carrel.ports.sandboxes import Sandbox as Sandbox
+from carrel.ports.searches import Search as Search
 from carrel.ports.sessions import Mirror as Mirror
 from carrel.ports.sessions import Sessions as Sessions
 from carrel.ports.upkeep import Frozen as Frozen
@@ -379,6 +380,8 @@ class World:
     """Where commands can run, by the name of the provider."""
     asking: Asking = field(default_factory=Asking)
     """How people are asked before a call runs."""
+    search: Search | None = None
+    """None where much text is searched in this process, as little is everywhere."""
     memo: Memo = field(default_factory=Memo)
     """What was worked out from records, by their revision."""
     marks: dict[str, Moment] = field(default_factory=dict)

@@ -5,27 +5,39 @@ from __future__ import annotations
 from typing import Final
 
 from carrel.tools import (
+    bash,
+    edit,
     forget,
+    glob,
+    grep,
     memory_checkpoint,
     memory_history,
     my_stats,
+    read,
     recall,
     remember,
     session_logs,
     what_do_i_know,
     who_am_i,
+    write,
 )
 from carrel.tools.tool import Tool
 
 ALL: Final[tuple[Tool, ...]] = (
+    bash.TOOL,
+    edit.TOOL,
     forget.TOOL,
+    glob.TOOL,
+    grep.TOOL,
     memory_checkpoint.TOOL,
     memory_history.TOOL,
     my_stats.TOOL,
+    read.TOOL,
     recall.TOOL,
     remember.TOOL,
     session_logs.TOOL,
     what_do_i_know.TOOL,
     who_am_i.TOOL,
+    write.TOOL,
 )
 """In order of name."""

@@ -53,6 +53,8 @@ class Sitting(Struct, frozen=True):
     session: str | None = None
     run: Run | None = None
     """Where there is one, files are seen as it froze them."""
+    call: str | None = None
+    """What the caller knows this call by, where it says so."""
 
     @property
     def slug(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from carrel.actions import vaults
+from carrel.adapters import ripgrep
 from carrel.adapters.clock import SystemClock
 from carrel.adapters.directory import DirectoryObjects
 from carrel.adapters.estimate import EstimateTokens
@@ -61,6 +62,7 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
             repositories=GitDirectory(settings.directory / "git"),
             meanings=meanings,
             asking=_asking(settings),
+            search=ripgrep.found(),
         )
         if insist and not await vaults.agree(world):
             raise Unusable("the vault's key is not the one that this store was sealed with")

@@ -1,0 +1,115 @@
+"""Running a command in a sandbox, over the files of a shared workspace or over none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from carrel.actions import returns
+from carrel.actions.sandboxes import bounds_of, opened_env
+from carrel.core.errors import Forbidden, Malformed, NotProvided, TooLarge
+from carrel.core.hands import Sandbox
+from carrel.core.reporting import reported, was_cut_short
+from carrel.core.runtimes import not_allowed
+from carrel.ports import Sandbox as Provider
+from carrel.ports.sandboxes import Bounds, Order, Ran, Refused
+from carrel.tools.hand import Grip, Workspace, fitted, gate_of, gripped
+from carrel.tools.tool import Asked, Sitting, Tool
+
+_LONGEST_REASON: Final = 200
+
+
+class Arguments(Asked, frozen=True):
+    command: Annotated[str, Meta(description="For bash. Each call is a shell of its own.")]
+    workspace: Workspace = ""
+
+
+async def _checked(sitting: Sitting, asked: Arguments) -> Grip:
+    if not asked.command.strip():
+        raise Malformed("command is required")
+    grip = await gripped("bash", sitting, asked, asked.workspace)
+    sandbox = _sandbox(grip)
+    if runtime := not_allowed(asked.command, sandbox.config.get("runtimes")):
+        raise Forbidden(f"this sandbox does not allow {runtime} commands")
+    if why := _provider(grip).refuses(bounds_of(sandbox.config)):
+        raise NotProvided(f"Sandbox setup failed: {why}")
+    return grip
+
+
+async def _run(sitting: Sitting, asked: Arguments) -> object:
+    grip = await _checked(sitting, asked)
+    try:
+        if grip.aim.reach is None:
+            return await _alone(grip, asked.command.strip())
+        return await _over_files(grip, asked.command.strip())
+    except Refused as refused:
+        raise NotProvided(f"Sandbox setup failed: {refused}") from None
+
+
+async def _alone(grip: Grip, command: str) -> str:
+    """In an empty directory of which nothing is kept."""
+    world, order = grip.sitting.world, _order(grip, command)
+    async with _provider(grip).run(order, world.blobs.get) as ran:
+        return _told(ran, order.bounds, ran.notes)
+
+
+async def _over_files(grip: Grip, command: str) -> str:
+    bench, world = grip.bench, grip.sitting.world
+    start = await returns.start(bench)
+    order = _order(grip, command, start)
+    call = bench.call or order.id
+    async with _provider(grip).run(order, world.blobs.get) as ran:
+        partial = was_cut_short(ran.exit_code, timed_out=ran.timed_out)
+        why = f"bash{' (partial)' if partial else ''} {call}: {command[:_LONGEST_REASON]}"
+        try:
+            known = await returns.bring_back(bench, start, ran, call, why)
+        except TooLarge as problem:
+            said = _told(ran, order.bounds, ran.notes)
+            message = f"the changes were not kept: {problem}\n{said}"
+            raise TooLarge(message, **problem.details) from None
+        return _told(ran, order.bounds, (*ran.notes, *known))
+
+
+def _order(grip: Grip, command: str, start: returns.Start | None = None) -> Order:
+    sandbox, world = _sandbox(grip), grip.sitting.world
+    return Order(
+        world.clock.fresh("call"),
+        command,
+        start.files if start else None,
+        bounds_of(sandbox.config),
+        opened_env(world, sandbox),
+    )
+
+
+def _told(ran: Ran, bounds: Bounds, notes: Sequence[str]) -> str:
+    late = bounds.seconds if ran.timed_out else None
+    return reported(ran.stdout, ran.stderr, ran.exit_code, late, notes)
+
+
+def _sandbox(grip: Grip) -> Sandbox:
+    assert grip.aim.sandbox
+    return grip.aim.sandbox
+
+
+def _provider(grip: Grip) -> Provider:
+    name = _sandbox(grip).config["provider"]
+    provider = grip.sitting.world.sandboxes.get(name)
+    if provider is None:
+        raise NotProvided(f"Sandbox setup failed: there is no provider {name} here")
+    return provider
+
+
+TOOL: Final = Tool(
+    "bash",
+    "Runs a command in the root of a workspace, or in an empty directory where there is none, and "
+    "tells its output, its errors and how it ended. Files that it changes there are kept; nothing "
+    "else is, neither variables nor processes.",
+    Arguments,
+    _run,
+    writes=True,
+    destroys=True,
+    gate=gate_of(_checked),
+    fitted=fitted,
+)

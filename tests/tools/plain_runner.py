@@ -1,0 +1,123 @@
+"""A runner of commands for tests alone: a directory, a shell, and no walls whatsoever.
+
+It keeps to the port of sandboxes in all but what isolates, so that what is built on it can be
+tried on any machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path as File
+
+from carrel.core.filetools import truncated
+from carrel.core.names import Path
+from carrel.ports.sandboxes import Bounds, Changed, Fetch, Form, Order, Ran, Refused
+
+
+@dataclass
+class Left:
+    """What a command left, as a test or the runner says it."""
+
+    contents: Mapping[Path, tuple[Form, bytes]] = field(default_factory=dict)
+    deleted: frozenset[Path] = frozenset()
+    exit_code: int | None = 0
+    stdout: bytes = b""
+    stderr: bytes = b""
+    timed_out: bool = False
+    milliseconds: int = 1
+    unkept: str | None = None
+    notes: tuple[str, ...] = ()
+    changed: Mapping[Path, Changed] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.changed = {
+            path: Changed(form, len(held)) for path, (form, held) in self.contents.items()
+        }
+
+    async def content(self, path: Path) -> bytes:
+        return self.contents[path][1]
+
+
+class PlainRunner:
+    def __init__(self, refusal: str | None = None) -> None:
+        self.refusal = refusal
+        self.orders: list[Order] = []
+
+    @property
+    def tier(self) -> str:
+        return "none, for tests"
+
+    def refuses(self, bounds: Bounds, *, persistent: bool = False) -> str | None:
+        return "no network here" if bounds.network else None
+
+    @asynccontextmanager
+    async def run(self, order: Order, fetch: Fetch) -> AsyncIterator[Ran]:
+        if self.refusal:
+            raise Refused(self.refusal)
+        self.orders.append(order)
+        root = File(tempfile.mkdtemp(prefix="plain-runner-"))
+        try:
+            placed = order.files or {}
+            bytes_of = await fetch([one.blob for one in placed.values()]) if placed else {}
+            before = {path: (one.form, bytes_of[one.blob.digest]) for path, one in placed.items()}
+            lay_out(root, before)
+            left = await ran_in(root, order)
+            after = found_in(root)
+            changed = {path: held for path, held in after.items() if before.get(path) != held}
+            yield replace(left, contents=changed, deleted=frozenset(before) - frozenset(after))
+        finally:
+            shutil.rmtree(root)
+
+
+async def ran_in(root: File, order: Order) -> Left:
+    process = await asyncio.create_subprocess_exec(
+        "bash",
+        "-c",
+        order.command,
+        cwd=root,
+        env={"PATH": os.environ["PATH"], **order.env},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    talk = asyncio.ensure_future(process.communicate())
+    done, _ = await asyncio.wait([talk], timeout=order.bounds.seconds)
+    if not done:
+        process.kill()
+    stdout, stderr = await talk
+    most = order.bounds.output_bytes
+    return Left(
+        exit_code=process.returncode if done else None,
+        stdout=truncated(stdout, most).encode(),
+        stderr=truncated(stderr, most).encode(),
+        timed_out=not done,
+    )
+
+
+def lay_out(root: File, files: Mapping[Path, tuple[Form, bytes]]) -> None:
+    for path, (form, content) in files.items():
+        place = root / path.text
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if form is Form.LINK:
+            place.symlink_to(content.decode())
+        else:
+            place.write_bytes(content)
+            place.chmod(0o755 if form is Form.EXECUTABLE else 0o644)
+
+
+def found_in(root: File) -> dict[Path, tuple[Form, bytes]]:
+    found: dict[Path, tuple[Form, bytes]] = {}
+    for place in sorted(root.rglob("*")):
+        path = Path(str(place.relative_to(root)))
+        if place.is_symlink():
+            found[path] = (Form.LINK, os.readlink(place).encode())
+        elif place.is_file():
+            form = Form.EXECUTABLE if place.stat().st_mode & 0o100 else Form.FILE
+            found[path] = (form, place.read_bytes())
+    return found

@@ -1,0 +1,170 @@
+"""Commands over the files of a workspace: what they change comes back, and all is told."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import structs
+from tests.tools.workshop import BOX, Workshop, workshop
+
+from carrel.actions import runs, secrets
+from carrel.actions.runs import Start
+from carrel.core.errors import Forbidden, NotProvided, Refusal, Taken, TooLarge
+from carrel.core.run import Status
+from carrel.ports import World
+from carrel.ports.sandboxes import Form
+
+pytestmark = pytest.mark.anyio
+
+
+async def refused(shop: Workshop, **given: object) -> str:
+    with pytest.raises(Refusal) as problem:
+        await shop.call("bash", **given)
+    return str(problem.value)
+
+
+async def test_output_errors_and_a_bad_end_are_told_in_that_order(shop: Workshop) -> None:
+    assert await shop.call("bash", command="echo out; echo err >&2") == "out\nerr\n"
+    assert await shop.call("bash", command="printf out; exit 7") == "out\n[exit code 7]"
+    assert await shop.call("bash", command="true") == ""
+    assert await shop.call("bash", command="exit 3") == "[exit code 3]"
+
+
+async def test_what_a_command_changes_comes_back_as_one_commit(shop: Workshop) -> None:
+    for path in ("keep", "drop", "change", "dir/a"):
+        await shop.call("write", file_path=path, content=path)
+    [before] = await shop.world.trees.revisions([shop.scope()])
+    command = "rm drop; echo more >> change; mkdir -p new; echo x > new/y; chmod +x keep; ln -s y l"
+    assert await shop.call("bash", command=command) == ""
+    [after] = await shop.world.trees.revisions([shop.scope()])
+    assert after == before + 1
+    assert await shop.files() == {
+        "keep": b"keep",
+        "change": b"changemore\n",
+        "dir/a": b"dir/a",
+        "new/y": b"x\n",
+        "l": b"y",
+    }
+    assert await shop.type_of("keep") == "text/plain; executable"
+    assert await shop.type_of("l") == "inode/symlink"
+    [version, *_] = await shop.history("change")
+    assert version.by == shop.owner.name
+    assert version.why.startswith("bash call_")
+    assert version.why.endswith(f": {command}")
+
+
+async def test_nothing_is_written_where_nothing_changed(shop: Workshop) -> None:
+    await shop.call("write", file_path="a", content="x")
+    before = await shop.world.trees.revisions([shop.scope()])
+    await shop.call("bash", command="cat a; touch a; cp a b; rm b")
+    assert await shop.world.trees.revisions([shop.scope()]) == before
+
+
+async def test_files_and_directories_change_places(shop: Workshop) -> None:
+    await shop.call("write", file_path="a", content="file")
+    await shop.call("write", file_path="d/x", content="x")
+    await shop.call("write", file_path="d/y/z", content="z")
+    await shop.call("bash", command="rm -r a d; mkdir a; echo 1 > a/b; echo 2 > d")
+    assert await shop.files() == {"a/b": b"1\n", "d": b"2\n"}
+
+
+async def test_the_next_command_finds_what_the_last_one_left(shop: Workshop) -> None:
+    await shop.call("bash", command="printf '#!/bin/sh\necho ran\n' > go; chmod +x go; ln -s go l")
+    assert await shop.call("bash", command="./go; ./l; X=1; cd /tmp") == "ran\nran\n"
+    assert await shop.call("bash", command="echo ${X:-unset}; ls") == "unset\ngo\nl\n"
+    [*_, last] = shop.runner.orders
+    assert last.files
+    assert {str(path): one.form for path, one in last.files.items()} == {
+        "go": Form.EXECUTABLE,
+        "l": Form.LINK,
+    }
+
+
+async def test_work_that_was_cut_short_is_kept_and_marked(world: World) -> None:
+    shop = await workshop(world, timeout=1)
+    said = await shop.call("bash", command="echo half > a; echo begun; exec sleep 600")
+    assert said == "begun\n[timed out after 1s]"
+    assert await shop.files() == {"a": b"half\n"}
+    [version] = await shop.history("a")
+    assert version.why.startswith("bash (partial) call_")
+
+
+async def test_an_agent_without_workspaces_has_an_empty_directory(world: World) -> None:
+    shop = await workshop(world, {"sandbox": BOX}, envVars={"GREETING": "hello"})
+    assert await shop.call("bash", command="echo $GREETING > a; cat a; ls") == "hello\na\n"
+    assert await shop.call("bash", command="ls") == ""
+    assert await shop.files() == {}
+    [first, _] = shop.runner.orders
+    assert first.files is None
+
+
+async def test_what_is_wrong_is_told_before_anything_runs(world: World) -> None:
+    shop = await workshop(world, runtimes=["bash", "node"])
+    assert await refused(shop, command=" \n") == "command is required"
+    assert await refused(shop, command="true", workspace="x") == "unknown workspace x"
+    assert await refused(shop, command="/usr/bin/python3.11 -c 1") == (
+        "this sandbox does not allow python commands"
+    )
+    assert await shop.call("bash", command="echo pythonic") == "pythonic\n"
+    assert len(shop.runner.orders) == 1
+
+
+async def test_bounds_that_cannot_be_kept_are_refused(world: World) -> None:
+    shop = await workshop(world, internet=True)
+    with pytest.raises(NotProvided, match="Sandbox setup failed: no network here"):
+        await shop.gate("bash", command="true")
+
+
+async def test_a_provider_that_is_not_here_is_named(world: World) -> None:
+    shop = await workshop(world, provider="e2b")
+    with pytest.raises(NotProvided, match="Sandbox setup failed: there is no provider e2b here"):
+        await shop.gate("bash", command="true")
+
+
+async def test_a_provider_may_refuse_to_run(shop: Workshop) -> None:
+    shop.runner.refusal = "no isolation here"
+    with pytest.raises(NotProvided, match="Sandbox setup failed: no isolation here"):
+        await shop.call("bash", command="true")
+
+
+async def test_no_sandbox_lets_a_command_reach_a_read_only_workspace(shop: Workshop) -> None:
+    with pytest.raises(Forbidden, match="workspace is read-only"):
+        await shop.call("bash", command="ls", workspace="docs")
+    assert not shop.runner.orders
+
+
+async def test_secrets_in_files_are_replaced_and_the_caller_is_told(shop: Workshop) -> None:
+    await secrets.put(shop.world, shop.owner, "door", "sesame-open-now")
+    said = await shop.call("bash", command="echo say sesame-open-now > a; touch sesame-open-now")
+    assert said == (
+        "[redacted in a: door]\n[warning: a file whose name holds a secret was not kept]"
+    )
+    assert await shop.files() == {"a": b"say [REDACTED:door]\n"}
+    [version] = await shop.history("a")
+    assert "sesame-open-now" not in version.why
+
+
+async def test_too_many_changes_are_refused_as_a_whole(shop: Workshop) -> None:
+    with pytest.raises(TooLarge) as problem:
+        await shop.call("bash", command="echo hi; for n in {1..5001}; do : > f$n; done")
+    assert str(problem.value).startswith(
+        "the changes were not kept: 5001 paths changed, and 5000 may: f1, f10, "
+    )
+    assert str(problem.value).endswith("more\nhi\n")
+    assert await shop.files() == {}
+
+
+async def test_a_run_is_named_by_what_it_writes_and_must_be_under_way(shop: Workshop) -> None:
+    run = await runs.start(shop.world, shop.owner, Start("noop", agent="kate"))
+    shop.sitting = structs.replace(shop.sitting, run=run)
+    await shop.call("bash", command="echo x > a")
+    await shop.call("write", file_path="b", content="y")
+    for path in ("a", "b"):
+        [version] = await shop.history(path)
+        assert version.run == run.id
+    ended = await runs.change(shop.world, shop.owner, run.id, status=Status.COMPLETED)
+    shop.sitting = structs.replace(shop.sitting, run=ended)
+    with pytest.raises(Taken):
+        await shop.gate("bash", command="echo x > a")
+    with pytest.raises(Taken):
+        await shop.gate("write", file_path="b", content="z")
+    assert await shop.call("read", file_path="b") == "     1\ty\n"

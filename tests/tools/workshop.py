@@ -1,0 +1,124 @@
+"""A tenant whose agent has hands: workspaces that it shares, and sandboxes for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tests.actions.cast import founded
+from tests.tools.plain_runner import PlainRunner
+
+from carrel.actions import agents, sandboxes, stacks
+from carrel.actions.agents import NewAgent
+from carrel.actions.handiwork import Bench
+from carrel.core.access import Actor
+from carrel.core.names import Kind, Path, Scope
+from carrel.core.record import Change, Noun, Record
+from carrel.core.run import Mode
+from carrel.core.tree import Applied, Commit, Version
+from carrel.ports import World
+from carrel.tools import ALL
+from carrel.tools.tool import Gate, Sitting
+
+TOOLS = {tool.name: tool for tool in ALL}
+NOTES, DOCS = f"ws_{1:024x}", f"ws_{2:024x}"
+BOX, EASY = f"sb_{1:024x}", f"sb_{2:024x}"
+
+
+@dataclass
+class Workshop:
+    world: World
+    owner: Actor
+    agent: Record
+    sitting: Sitting
+    runner: PlainRunner
+
+    async def call(self, tool: str, /, **given: Any) -> str:
+        """What a tool says; its gate is passed first, as it always is."""
+        await self.gate(tool, **given)
+        meant = TOOLS[tool]
+        said = await meant.run(self.sitting, meant.understood(given))
+        assert isinstance(said, str)
+        return said
+
+    async def gate(self, tool: str, /, **given: Any) -> Gate:
+        meant = TOOLS[tool]
+        assert meant.gate
+        return await meant.gate(self.sitting, meant.understood(given))
+
+    def bench(self, workspace: str = NOTES, **more: Any) -> Bench:
+        return Bench(self.world, self.owner, workspace, **more)
+
+    def scope(self, workspace: str = NOTES) -> Scope:
+        return Scope(self.owner.tenant, Kind.WORKSPACE, workspace)
+
+    async def files(self, workspace: str = NOTES) -> dict[str, bytes]:
+        [tree] = await self.world.trees.read([self.scope(workspace)])
+        blobs = {path.text: head.entry.blob for path, head in tree.heads.items() if head.entry}
+        contents = await self.world.blobs.get(list(blobs.values()))
+        return {path: contents[blob.digest] for path, blob in blobs.items()}
+
+    async def type_of(self, path: str) -> str:
+        [tree] = await self.world.trees.read([self.scope()], [Path(path)])
+        entry = tree.entry(Path(path))
+        assert entry
+        return entry.type
+
+    async def history(self, path: str) -> tuple[Version, ...]:
+        return await self.world.trees.history(self.scope(), Path(path))
+
+    async def said_before(self, path: str) -> list[bytes | None]:
+        """All that a path ever held, newest first."""
+        told: list[bytes | None] = []
+        for version in await self.history(path):
+            entry = version.head.entry
+            found = await self.world.blobs.get([entry.blob]) if entry else {}
+            told.append(found[entry.blob.digest] if entry else None)
+        return told
+
+
+def sandbox(tenant: str, id: str, mode: str = "bypass", **config: Any) -> Change:
+    body = {"name": id, "config": {"provider": "local", "permissionMode": mode, **config}}
+    return Change(tenant, Noun.SANDBOX, id, body, 0)
+
+
+async def adorned(world: World, owner: Actor, id: str, variables: Mapping[str, str]) -> None:
+    """Variables are sealed, which only an action does."""
+    await sandboxes.patch(world, owner, id, {"config": {"envVars": variables}})
+
+
+def workspace(tenant: str, id: str) -> Change:
+    return Change(tenant, Noun.WORKSPACE, id, {"name": id, "config": {}}, 0)
+
+
+async def workshop(world: World, config: Any = None, **box: Any) -> Workshop:
+    """By default: `notes` through a sandbox that asks nobody, and `docs`, which is read-only."""
+    runner = PlainRunner()
+    world = replace(world, sandboxes={"local": runner})
+    _, owner = await founded(world)
+    variables = box.pop("envVars", None)
+    records = (
+        sandbox(owner.tenant, BOX, **box),
+        sandbox(owner.tenant, EASY, "edit"),
+        workspace(owner.tenant, NOTES),
+        workspace(owner.tenant, DOCS),
+    )
+    [done] = await world.trees.commit(
+        [Commit((), "ada", "to begin", world.clock.now(), changes=records)]
+    )
+    assert isinstance(done, Applied)
+    if variables:
+        await adorned(world, owner, BOX, variables)
+    usual = {
+        "sandbox": BOX,
+        "workspaces": [
+            {"name": "notes", "workspaceId": NOTES},
+            {"name": "docs", "workspaceId": DOCS, "sandbox": None},
+        ],
+    }
+    new = NewAgent("kate", "Kate", config=usual if config is None else config)
+    agent = await agents.create(world, owner, new)
+    stack = await stacks.agent(world, owner, "kate")
+    sitting = Sitting(world, owner, agent, stack, Mode.MAIN)
+    return Workshop(world, owner, agent, sitting, runner)
