@@ -45,7 +45,7 @@ class Bounds(Struct, frozen=True):
     memory_mb: int = 1024
     processes: int = 128
     disk_mb: int = 1024
-    """Of what it leaves in its directory and in /tmp, each."""
+    """Of what it writes in its directory, and of what it has in /tmp and its home together."""
     network: bool = False
 
 
@@ -82,8 +82,14 @@ class Ran(Protocol):
     changed: Mapping[Path, Changed]
     """Made or modified; what was only touched is not here."""
     deleted: frozenset[Path]
+    unkept: str | None
+    """Why none of what it changed may be kept: there is too much of it. Nothing is told of it then:
+    ``changed`` and ``deleted`` are empty, never half of what they would be.
+    """
     notes: tuple[str, ...]
-    """For the caller: what could not be kept (a FIFO, a name that is no path …) and why."""
+    """For the caller: what could not be kept (a FIFO, a name that is no path …) and why, and what
+    it was killed for, if not for its time.
+    """
 
     async def content(self, path: Path) -> bytes:
         """The bytes of a changed file, or where a changed link points to."""
@@ -106,7 +112,9 @@ class Sandbox(Protocol):
         """What isolates here, for people: ``bubblewrap``, ``landlock``, ``none``, ``docker`` …"""
 
     def refuses(self, bounds: Bounds, *, persistent: bool = False) -> str | None:
-        """Why a setting cannot be kept here, or None."""
+        """Why a setting cannot be kept here, or None; as far as is known before anything has run,
+        so ``run`` may still refuse it.
+        """
 
     def run(self, order: Order, fetch: Fetch) -> AbstractAsyncContextManager[Ran]:
         """Run it to its end. Raises Refused. Cancelling kills all that it started."""
