@@ -6,7 +6,6 @@ import asyncio
 import json
 import marshal
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -44,10 +43,15 @@ class Child:
         os.close(out)
         os.close(err)
         self._told = b""
-        self._open = {self._status, self.status, self.filter}
+        self._open = {self._status, self.status, self.filter, self.out, self.err}
         self._pidfd = os.pidfd_open(self._process.pid)
         self.ended = asyncio.Event()
         asyncio.get_running_loop().add_reader(self._pidfd, self._at_end)
+
+    def handed(self, fd: int) -> int:
+        """One of its pipes, for somebody else to close."""
+        self._open.remove(fd)
+        return fd
 
     @property
     def pid(self) -> int:
@@ -112,8 +116,11 @@ class Child:
         code = self._process.returncode
         return 128 - code if code < 0 else code
 
-    def send(self, number: signal.Signals) -> None:
-        self._process.send_signal(number)
+    def kill(self) -> None:
+        self._process.kill()
+
+    def terminate(self) -> None:
+        self._process.terminate()
 
     async def end(self) -> None:
         """Kill what is left of it, wait until that is gone, and close all that was open."""

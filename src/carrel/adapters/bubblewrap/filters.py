@@ -74,10 +74,28 @@ _AARCH64: Final = {
     "clock_adjtime": 266, "sethostname": 161, "setdomainname": 162,
     "move_pages": 239, "migrate_pages": 238,
 }  # fmt: skip
-_IPC: Final = {
-    "x86_64": {"shmget": 29, "semget": 64, "msgget": 68, "mq_open": 240},
-    "aarch64": {"shmget": 194, "semget": 190, "msgget": 186, "mq_open": 180},
-}
+_NEIGHBOURS: Final = {
+    "x86_64": {
+        "shmget": 29, "semget": 64, "msgget": 68, "mq_open": 240, "setpriority": 141,
+        "ioprio_set": 251, "process_madvise": 440, "process_mrelease": 448,
+    },
+    "aarch64": {
+        "shmget": 194, "semget": 190, "msgget": 186, "mq_open": 180, "setpriority": 140,
+        "ioprio_set": 30, "process_madvise": 440, "process_mrelease": 448,
+    },
+}  # fmt: skip
+"""What reaches others of the same user, where no namespace hides them."""
+_OF_ITSELF: Final = {
+    "x86_64": {
+        "prlimit64": 302, "sched_setaffinity": 203, "sched_setscheduler": 144,
+        "sched_setparam": 142, "sched_setattr": 314,
+    },
+    "aarch64": {
+        "prlimit64": 261, "sched_setaffinity": 122, "sched_setscheduler": 119,
+        "sched_setparam": 118, "sched_setattr": 274,
+    },
+}  # fmt: skip
+"""What a process may ask for itself and for nobody else there."""
 CLONE3: Final = 435
 MACHINES: Final = {
     "x86_64": Machine(0xC000003E, _X86_64 | _SHARED, sockets=41, ioctl=16, clone=56, unshare=272),
@@ -114,18 +132,23 @@ def _unless(bits: int) -> tuple[bytes, ...]:
     return (_step(LD, FIRST), _step(JSET, bits, 0, 1), _fail(errno.EPERM), _ALLOW)
 
 
+def _if_itself() -> tuple[bytes, ...]:
+    return (_step(LD, FIRST), _step(JEQ, 0, 0, 1), _ALLOW, _fail(errno.EPERM))
+
+
 def _unless_second(values: Iterable[int]) -> tuple[bytes, ...]:
     checks = (step for value in values for step in (_step(JEQ, value, 0, 1), _fail(errno.EPERM)))
     return (_step(LD, SECOND), *checks, _ALLOW)
 
 
-def filter_for(machine: str, sockets: Sockets = Sockets.USUAL, *, ipc: bool = True) -> bytes:
+def filter_for(machine: str, sockets: Sockets = Sockets.USUAL, *, alone: bool = True) -> bytes:
     """The filter as the kernel takes it. Raises KeyError for a machine that we do not know.
 
-    ``ipc`` lets through System V objects and message queues, which a namespace of its own hides.
+    ``alone`` says that namespaces of its own hide other processes and their objects from it.
     """
     known = MACHINES[machine]
-    denied = sorted({*known.calls.values(), *(() if ipc else _IPC[machine].values())})
+    denied = sorted({*known.calls.values(), *(() if alone else _NEIGHBOURS[machine].values())})
+    itself = () if alone else _OF_ITSELF[machine].values()
     families = (UNIX, INET, INET6) if sockets is Sockets.USUAL else ()
     parts = [
         _step(LD, ARCHITECTURE) + _step(JEQ, known.audit, 1, 0) + _step(RET, KILL),
@@ -136,6 +159,7 @@ def filter_for(machine: str, sockets: Sockets = Sockets.USUAL, *, ipc: bool = Tr
         _where(known.unshare, _unless(NAMESPACES)),
         _where(known.sockets, _only(families)),
         _where(known.ioctl, _unless_second((TIOCSTI, TIOCLINUX))),
+        *(_where(number, _if_itself()) for number in itself),
         *(_where(number, (_fail(errno.EPERM),)) for number in denied),
         _ALLOW,
     ]

@@ -12,14 +12,17 @@ import ctypes
 import marshal
 import os
 import resource
+import signal
+import stat
 import sys
+from contextlib import suppress
 from typing import Any, Final
 
 NEWNS: Final = 0x00020000
 NEWUSER: Final = 0x10000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_REMOUNT, MS_BIND = 1, 2, 4, 32, 4096
 MS_REC, MS_PRIVATE = 16384, 1 << 18
-PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, PR_SET_DUMPABLE = 1, 38, 22, 4
+PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 22, 36, 38
 SECCOMP_MODE_FILTER: Final = 2
 SIGKILL: Final = 9
 STAGE: Final = "/tmp"
@@ -34,12 +37,14 @@ _libc: Any = ctypes.CDLL(None, use_errno=True)
 def main() -> None:
     os.set_inheritable(int(sys.argv[1]), False)
     server = _socket.socket(fileno=int(sys.argv[1]))
-    plan = marshal.loads(_read(server))
+    plan = marshal.loads(_read(server) or os._exit(0))
     try:
         _die_with(plan["parent"])
         # It may lie beneath what the stage is going to hide, or where only root may look.
         program = os.open(plan["program"], os.O_PATH | os.O_CLOEXEC)
         _join(plan["cgroups"])
+        if plan["bind"]:
+            _bind(plan["bind"])
         if plan["stage"]:
             _stage(plan)
             staged = os.open(STAGE, os.O_RDONLY | os.O_DIRECTORY)
@@ -49,9 +54,13 @@ def main() -> None:
             _send(server, b"S")
         if not _read(server):
             return
-        _become(plan, program)
+        if plan["landlock"]:
+            _supervise(plan, server, program)
+        else:
+            _become(plan, program)
     except OSError as problem:
         _send(server, b"E" + f"{problem.strerror or problem} ({problem.filename})".encode())
+        os._exit(1)
 
 
 def _read(server: Any) -> bytes:
@@ -135,6 +144,13 @@ def _stage(plan: dict[str, Any]) -> None:
         os.close(lower)
 
 
+def _bind(directory: str) -> None:
+    """Show a directory where its user can get at it, though not at those above it."""
+    _checked(_libc.unshare(NEWNS), "unsharing the mount namespace")
+    _mount("none", "/", "", MS_REC | MS_PRIVATE)
+    _mount(directory, STAGE, "", MS_BIND)
+
+
 def _overlay(lower: int) -> None:
     _mount(f"/proc/self/fd/{lower}", f"{STAGE}/lower", "", MS_BIND)
     _mount("", f"{STAGE}/lower", "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
@@ -145,6 +161,53 @@ def _overlay(lower: int) -> None:
 def _write(path: str, text: str) -> None:
     with open(path, "w") as file:
         file.write(text)
+
+
+def _supervise(plan: dict[str, Any], server: Any, program: int) -> None:
+    """Stay beside a command that has no namespace of its own: none of its processes outlives it.
+
+    Whatever loses its parent becomes ours, so that all of them can be found.
+    """
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    signal.signal(signal.SIGTERM, lambda *_: _end_all(137))
+    first = os.fork()
+    if first == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        plan["parent"] = os.getppid()
+        _become(plan, program)
+    server.close()
+    os.close(1)
+    os.close(2)
+    _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != plan["parent"]:
+        _end_all(137)
+    while True:
+        pid, status = os.wait()
+        if pid == first:
+            code = os.waitstatus_to_exitcode(status)
+            _end_all(128 - code if code < 0 else code)
+
+
+def _end_all(code: int) -> None:
+    while True:
+        for pid in _children(os.getpid()):
+            with suppress(ProcessLookupError):
+                os.kill(pid, SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            os._exit(code)
+
+
+def _children(pid: int) -> list[int]:
+    """A process's children and theirs."""
+    found: list[int] = []
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as listed:
+            found = [int(each) for each in listed.read().split()]
+    except OSError:
+        return []
+    return found + [deeper for each in found for deeper in _children(each)]
 
 
 def _become(plan: dict[str, Any], program: int) -> None:
@@ -182,8 +245,9 @@ def _landlock(rules: dict[str, Any]) -> None:
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except FileNotFoundError:
             continue
+        fit = allowed if stat.S_ISDIR(os.fstat(fd).st_mode) else allowed & rules["of_files"]
         rule = (ctypes.c_byte * 12)()
-        ctypes.memmove(rule, allowed.to_bytes(8, sys.byteorder) + fd.to_bytes(4, sys.byteorder), 12)
+        ctypes.memmove(rule, fit.to_bytes(8, sys.byteorder) + fd.to_bytes(4, sys.byteorder), 12)
         given = (ctypes.c_int(ruleset), ctypes.c_int(BENEATH), ctypes.byref(rule))
         _checked(_libc.syscall(LANDLOCK_ADD, *given, ctypes.c_uint32(0)), f"landlock for {path}")
         os.close(fd)

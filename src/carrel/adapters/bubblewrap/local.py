@@ -12,7 +12,9 @@ from typing import Any, Final, TypeVar
 
 from carrel.adapters.bubblewrap import comparing, walking
 from carrel.adapters.bubblewrap.cache import Cache, Laid, fetched, key_of, sensible
+from carrel.adapters.bubblewrap.child import Child
 from carrel.adapters.bubblewrap.keeping import Keep
+from carrel.adapters.bubblewrap.landlocked import Landlocked, remove
 from carrel.adapters.bubblewrap.running import Means, Outcome, Running, unfit
 from carrel.adapters.bubblewrap.trial import ESCAPED, NONE, Wishes, bait, escape, means_for, whom
 from carrel.core.names import Digest, Path, digest
@@ -60,6 +62,8 @@ class LocalSandbox:
         self._keep: Keep | None = None
         self._cache: Cache | None = None
         self._numbers = itertools.count(1)
+        self._spare: Child | None = None
+        """Up already, since an interpreter takes longer to start than all the rest."""
 
     @property
     def tier(self) -> str:
@@ -100,6 +104,9 @@ class LocalSandbox:
                 raise Refused("what a command changes cannot be told")
 
     async def close(self) -> None:
+        if self._spare is not None:
+            await to_the_end(self._spare.end())
+            self._spare = None
         if self._keep is not None:
             await asyncio.to_thread(self._keep.leave)
             self._keep, self._means = None, None
@@ -114,6 +121,8 @@ class LocalSandbox:
                 "this server lets no command reach the network; whoever runs it can allow that"
                 " with CARREL_SANDBOX_NETWORK"
             )
+        if bounds.network and self._means.landlock:
+            return "a command behind Landlock has no network"
         if persistent:
             return "this provider keeps no sandbox between calls"
         return unfit(bounds, "")
@@ -128,8 +137,7 @@ class LocalSandbox:
             yield await self._ran(means, order, fetch, held)
 
     async def _ran(self, means: Means, order: Order, fetch: Fetch, held: ExitStack) -> Left:
-        assert self._keep is not None
-        running = Running(means, order, f"{self._keep.name}-{next(self._numbers)}")
+        running = await self._running(means, order, held)
         try:
             laid, targets = await to_the_end(self._laid(means, order, fetch, held))
             stage = await running.prepare(laid.farm)
@@ -141,10 +149,29 @@ class LocalSandbox:
             outcome = await running.finish()
         finally:
             await to_the_end(running.close())
+            self._spare = self._spare or Child()
         told = None
         if order.files is not None:
             told = await to_the_end(asyncio.to_thread(_compared, root, laid, marks))
         return Left(outcome, told, root, laid.notes)
+
+    async def _running(self, means: Means, order: Order, held: ExitStack) -> Running:
+        """Raises Refused."""
+        child, self._spare = self._spare or Child(), None
+        try:
+            return self._begun(means, order, held, child)
+        except BaseException:
+            await to_the_end(child.end())
+            raise
+
+    def _begun(self, means: Means, order: Order, held: ExitStack, child: Child) -> Running:
+        assert self._keep is not None
+        number = next(self._numbers)
+        if not means.landlock:
+            return Running(means, order, f"{self._keep.name}-{number}", child)
+        place = self._keep.place / f"run-{number}"
+        held.callback(remove, place)  # after its directory is no longer open
+        return Landlocked(means, order, f"{self._keep.name}-{number}", child, place)
 
     async def _laid(
         self, means: Means, order: Order, fetch: Fetch, held: ExitStack

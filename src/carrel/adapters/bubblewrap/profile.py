@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path as File
 from typing import Final
 
@@ -24,7 +24,7 @@ ETC: Final = {
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 }
 """Files of our own making, so that nothing is told of who lives on this machine."""
-_LENT: Final = (
+LENT: Final = (
     "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "mime.types",
     "protocols", "services", "ssl/certs", "ssl/openssl.cnf", "ca-certificates", "pki/tls/certs",
 )  # fmt: skip
@@ -39,7 +39,7 @@ def arguments(*, network: bool, own_network: bool = True, status: int, filter: i
     return [
         "bwrap",
         *(f"--unshare-{name}" for name in unshared),
-        *("--disable-userns", "--die-with-parent", "--new-session", "--clearenv"),
+        *("--disable-userns", "--die-with-parent", "--new-session"),
         *("--uid", "1000", "--gid", "1000", "--hostname", "sandbox"),
         *_system(network=network),
         *("--proc", "/proc", "--dev", "/dev", "--bind", f"{STAGE}/side/shm", "/dev/shm"),
@@ -58,17 +58,9 @@ def _system(*, network: bool) -> Iterator[str]:
             yield from ("--symlink", os.readlink(root), str(root))
         elif root.is_dir():
             yield from ("--ro-bind", str(root), str(root))
-    for name in _LENT:
+    for name in LENT:
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
     for name in ETC:
         yield from ("--ro-bind", f"{STAGE}/etc/{name}", f"/etc/{name}")
     if network:
         yield from ("--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")
-
-
-def environment(given: Mapping[str, str]) -> list[str]:
-    return [
-        piece
-        for name, value in ({**given} | ENVIRONMENT).items()
-        for piece in ("--setenv", name, value)
-    ]

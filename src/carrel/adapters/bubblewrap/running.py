@@ -59,18 +59,13 @@ class Outcome(Struct):
 class Running:
     """A command while it runs."""
 
-    def __init__(self, means: Means, order: Order, name: str) -> None:
-        self._means, self._order = means, order
+    def __init__(self, means: Means, order: Order, name: str, child: Child) -> None:
+        self._means, self._order, self._child = means, order, child
         self._killed: str | None = None
         self._group = self._bounded(name)
-        try:
-            self._child = Child()
-        except BaseException:
-            self.clear()
-            raise
         most = order.bounds.output_bytes
-        self._out = Gathered(self._child.out, most, self._flooded)
-        self._err = Gathered(self._child.err, most, self._flooded)
+        self._out = Gathered(child.handed(child.out), most, self._flooded)
+        self._err = Gathered(child.handed(child.err), most, self._flooded)
 
     def _bounded(self, name: str) -> Group | None:
         bounds, cgroups = self._order.bounds, self._means.cgroups
@@ -109,6 +104,7 @@ class Running:
         return {
             "cgroups": self._group.directories if self._group else [],
             "stage": True,
+            "bind": "",
             "own_user": not means.drop,
             "uid": means.uid,
             "gid": means.gid,
@@ -176,7 +172,7 @@ class Running:
         return tuple(notes)
 
     async def _ended_within(self, seconds: float) -> bool:
-        watching = asyncio.create_task(self._watch()) if self._group is None else None
+        watching = asyncio.create_task(self._watch()) if self._needs_watching() else None
         try:
             await asyncio.wait_for(self._child.ended.wait(), seconds)
         except TimeoutError:
@@ -186,15 +182,22 @@ class Running:
                 watching.cancel()
         return True
 
+    def _needs_watching(self) -> bool:
+        return self._group is None
+
     async def _watch(self) -> None:
-        """Where no group bounds the memory of all processes together, look at it and kill."""
-        most = self._order.bounds.memory_mb * _MEGABYTE
+        """Where the kernel does not bound all of its processes together, look at them and kill."""
         while self._killed is None:
-            if await asyncio.to_thread(trees.memory, self._child.pid) > most:
-                self._kill(
-                    f"killed: it needed more than {self._order.bounds.memory_mb} MB of memory"
-                )
-            await asyncio.sleep(_LOOK)
+            began = time.monotonic()
+            if why := await asyncio.to_thread(self._excess):
+                self._kill(why)
+            await asyncio.sleep(max(_LOOK, 4 * (time.monotonic() - began)))
+
+    def _excess(self) -> str | None:
+        most = self._order.bounds.memory_mb
+        if trees.memory(self._child.pid) > most * _MEGABYTE:
+            return f"killed: it needed more than {most} MB of memory"
+        return None
 
     async def _stop(self) -> None:
         """Ask all of it to end, and a moment later do not ask."""
@@ -225,7 +228,7 @@ class Running:
         if inner := self._inner():
             trees.send(inner, signal.SIGKILL, self._child.pid)
         else:
-            self._child.send(signal.SIGKILL)
+            self._child.kill()
 
     async def close(self) -> None:
         """Leave nothing of it, whatever has happened."""
@@ -235,10 +238,6 @@ class Running:
         self._err.close()
         if self._group is not None:
             await asyncio.to_thread(self._group.remove)
-
-    def clear(self) -> None:
-        if self._group is not None:
-            self._group.remove()
 
 
 def unfit(bounds: Bounds, command: str) -> str | None:

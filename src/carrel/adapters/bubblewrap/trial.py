@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.adapters.bubblewrap import cgroups
+from carrel.adapters.bubblewrap import cgroups, landlocked
 from carrel.adapters.bubblewrap.running import Means
 from carrel.ports.sandboxes import Refused
 
@@ -98,6 +98,12 @@ def _ladder(wishes: Wishes, lacking: list[str]) -> Iterator[Means]:
     start = Means(BUBBLEWRAP, uid, gid, drop=drop, cgroups=found)
     if wishes.tier in {"auto", BUBBLEWRAP}:
         yield from _bubblewraps(wishes, start, lacking)
+    if wishes.tier in {"auto", LANDLOCK}:
+        abi = landlocked.version()
+        if abi >= landlocked.SCOPES_SIGNALS:
+            yield replace(start, tier=LANDLOCK, landlock=abi)
+        else:
+            lacking.append("Landlock is missing or too old: it needs Linux 6.12 or newer")
 
 
 def _bubblewraps(wishes: Wishes, start: Means, lacking: list[str]) -> Iterator[Means]:
@@ -143,5 +149,6 @@ def escape(canary: str, port: int) -> str:
     return (
         f"cat {canary} 2>/dev/null && exit 41\n"
         f"(exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null && exit 42\n"
+        'echo there > "$TMPDIR/a" && rm "$TMPDIR/a" || exit 43\n'
         "rm -r d && mkdir d && echo new > d/c && echo more >> e || exit 43"
     )
