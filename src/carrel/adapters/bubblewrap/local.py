@@ -55,8 +55,11 @@ class Left:
 class LocalSandbox:
     """Everything it keeps is beneath one directory; several processes may share that."""
 
-    def __init__(self, directory: File, wishes: Wishes = Wishes()) -> None:
-        self._directory, self._wishes = directory, wishes
+    def __init__(
+        self, directory: File, wishes: Wishes = Wishes(), tried: Means | None = None
+    ) -> None:
+        """``tried`` are the means of another that was ready on this machine, by equal wishes."""
+        self._directory, self._wishes, self._tried = directory, wishes, tried
         self._means: Means | None = None
         self._testing = asyncio.Lock()
         self._keep: Keep | None = None
@@ -83,7 +86,7 @@ class LocalSandbox:
                     self._keep = await asyncio.to_thread(Keep.take, self._directory)
                 owner = (uid, gid) if drop else None
                 self._cache = Cache(self._keep.bytes_for(uid), self._keep.farms, owner)
-                self._means = await means_for(self._wishes, self._attempt)
+                self._means = self._tried or await means_for(self._wishes, self._attempt)
         return self._means
 
     async def _attempt(self, means: Means) -> None:
