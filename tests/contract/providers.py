@@ -71,28 +71,23 @@ class Desk:
     def run(
         self,
         command: str,
+        bounds: Bounds = Bounds(),
         *,
         bare: bool = False,
         env: Mapping[str, str] | None = None,
-        **bounds: int | bool,
     ) -> AbstractAsyncContextManager[Ran]:
-        order = Order(
-            f"call-{next(NUMBERS)}",
-            command,
-            None if bare else self.files,
-            Bounds(**bounds),  # type: ignore[arg-type]
-            env or {},
-        )
+        files = None if bare else self.files
+        order = Order(f"call-{next(NUMBERS)}", command, files, bounds, env or {})
         return self.sandbox.run(order, self.cupboard.fetch)
 
-    async def said(self, command: str, **more: int | bool) -> str:
+    async def said(self, command: str, bounds: Bounds = Bounds()) -> str:
         """What it prints, of both kinds."""
-        async with self.run(command, **more) as ran:
+        async with self.run(command, bounds) as ran:
             return (ran.stdout + ran.stderr).decode()
 
-    async def left(self, command: str, **more: int | bool) -> dict[str, bytes | None]:
+    async def left(self, command: str, bounds: Bounds = Bounds()) -> dict[str, bytes | None]:
         """What it changed, with None for what it deleted."""
-        async with self.run(command, **more) as ran:
+        async with self.run(command, bounds) as ran:
             assert ran.unkept is None
             gone: dict[str, bytes | None] = {path.text: None for path in ran.deleted}
             return gone | {path.text: await ran.content(path) for path in ran.changed}

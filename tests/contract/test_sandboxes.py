@@ -11,7 +11,7 @@ from tests.contract.providers import PROVIDERS, Desk
 
 from carrel.core.names import Digest, Path
 from carrel.core.tree import Blob
-from carrel.ports.sandboxes import Form, Order, Refused
+from carrel.ports.sandboxes import Bounds, Form, Order, Refused
 
 pytestmark = pytest.mark.anyio
 
@@ -161,25 +161,27 @@ async def test_too_many_changes_are_refused_as_a_whole(desk: Desk) -> None:
 
 
 async def test_a_command_that_takes_too_long_is_stopped_and_its_work_is_kept(desk: Desk) -> None:
-    async with desk.run("echo half > done; echo begun; sleep 1000; echo never", seconds=1) as ran:
+    async with desk.run(
+        "echo half > done; echo begun; sleep 1000; echo never", Bounds(seconds=1)
+    ) as ran:
         assert (ran.timed_out, ran.exit_code, ran.stdout) == (True, None, b"begun\n")
         assert await ran.content(Path("done")) == b"half\n"
 
 
 async def test_it_is_asked_to_end_before_it_is_made_to(desk: Desk) -> None:
     polite = "trap 'echo bye; exit 3' TERM; echo begun; sleep 1000 & wait"
-    async with desk.run(polite, seconds=1) as ran:
+    async with desk.run(polite, Bounds(seconds=1)) as ran:
         assert (ran.timed_out, ran.stdout) == (True, b"begun\nbye\n")
-    async with desk.run("trap '' TERM; while :; do sleep 1; done", seconds=1) as ran:
+    async with desk.run("trap '' TERM; while :; do sleep 1; done", Bounds(seconds=1)) as ran:
         assert ran.timed_out
         assert ran.milliseconds < 20_000
 
 
 async def test_output_is_bounded_between_characters(desk: Desk) -> None:
-    async with desk.run("printf 'ä%.0s' {1..100}; echo fits >&2", output_bytes=32) as ran:
+    async with desk.run("printf 'ä%.0s' {1..100}; echo fits >&2", Bounds(output_bytes=32)) as ran:
         assert ran.stdout == "ä".encode() * 6 + b"\n[output truncated]"
         assert ran.stderr == b"fits\n"
-    async with desk.run("printf '%032d' 0", output_bytes=32) as ran:
+    async with desk.run("printf '%032d' 0", Bounds(output_bytes=32)) as ran:
         assert ran.stdout == b"0" * 32
 
 
@@ -231,7 +233,7 @@ async def test_bytes_are_fetched_once(desk: Desk) -> None:
 
 async def test_what_cannot_be_kept_within_its_bounds_is_refused(desk: Desk) -> None:
     with pytest.raises(Refused):
-        async with desk.run("true", network=True):
+        async with desk.run("true", Bounds(network=True)):
             raise AssertionError("it ran")
 
 

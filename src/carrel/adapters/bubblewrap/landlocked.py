@@ -20,7 +20,7 @@ from typing import Any, Final
 from carrel.adapters.bubblewrap import profile, trees, walking
 from carrel.adapters.bubblewrap.child import Child
 from carrel.adapters.bubblewrap.filters import Sockets, filter_for
-from carrel.adapters.bubblewrap.running import INODES, OF_OURS, Means, Running
+from carrel.adapters.bubblewrap.running import INODES, Means, Running
 from carrel.ports.sandboxes import Order
 
 _CREATE: Final = 444
@@ -47,6 +47,8 @@ def version() -> int:
 
 class Landlocked(Running):
     """A command while it runs. It is looked at what it writes, and it is killed for too much."""
+
+    of_ours = 1
 
     def __init__(self, means: Means, order: Order, name: str, child: Child, place: File) -> None:
         self._place = place
@@ -87,7 +89,7 @@ class Landlocked(Running):
     def _limits(self) -> dict[str, int]:
         limits = super()._limits()
         if "RLIMIT_NPROC" in limits:  # which counts all that this user has, wherever it runs
-            limits["RLIMIT_NPROC"] += trees.alive(self._means.uid) - OF_OURS
+            limits["RLIMIT_NPROC"] += trees.alive(self._means.uid)
         return limits
 
     def _code(self) -> int | None:

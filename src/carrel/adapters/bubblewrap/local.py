@@ -152,7 +152,8 @@ class LocalSandbox:
             outcome = await running.finish()
         finally:
             await to_the_end(running.close())
-            self._spare = self._spare or Child()
+            if self._keep is not None:
+                self._spare = self._spare or Child()
         told = None
         if order.files is not None:
             told = await to_the_end(asyncio.to_thread(_compared, root, laid, marks))

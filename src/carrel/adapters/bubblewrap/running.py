@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Mapping
 from pathlib import Path as File
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
@@ -23,9 +23,7 @@ from carrel.ports.sandboxes import Bounds, Order, Refused
 GRACE: Final = 2.0
 _LOOK: Final = 0.1
 _MEGABYTE: Final = 2**20
-INODES: Final = 65_536
-OF_OURS: Final = 3
-"""Processes that are ours, within the bound that the kernel keeps: bubblewrap, twice, and bash."""
+INODES: Final = 32_768
 LONGEST_COMMAND: Final = 128 * 1024 - 1
 
 
@@ -59,6 +57,9 @@ class Outcome(Struct):
 class Running:
     """A command while it runs."""
 
+    of_ours: ClassVar = 2
+    """Processes that are ours, within the bound that the kernel keeps: bubblewrap is there twice."""
+
     def __init__(self, means: Means, order: Order, name: str, child: Child) -> None:
         self._means, self._order, self._child = means, order, child
         self._killed: str | None = None
@@ -75,7 +76,7 @@ class Running:
             return cgroups.make(
                 name,
                 memory=bounds.memory_mb * _MEGABYTE,
-                processes=bounds.processes + OF_OURS,
+                processes=bounds.processes + self.of_ours,
             )
         except OSError as problem:
             raise Refused(f"no control group could be made: {problem.strerror}") from None
@@ -133,7 +134,7 @@ class Running:
         }
         if self._group is None:
             limits["RLIMIT_AS"] = bounds.memory_mb * _MEGABYTE
-            limits["RLIMIT_NPROC"] = bounds.processes + OF_OURS
+            limits["RLIMIT_NPROC"] = bounds.processes + self.of_ours
         return limits
 
     async def finish(self) -> Outcome:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum, auto
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -17,7 +19,11 @@ _STEP: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIST: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 OPAQUE: Final = "user.overlay.opaque"
+_OPENAT2: Final = 437
+_NO_LINKS: Final = 0x02 | 0x04 | 0x08
+"""RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS and RESOLVE_BENEATH."""
 Segments = tuple[str, ...]
+_libc: Any = ctypes.CDLL(None, use_errno=True)
 
 
 class Kind(Enum):
@@ -96,50 +102,59 @@ def _kind(about: os.stat_result) -> Kind:
 
 
 def _is_opaque(directory: int, name: str) -> bool:
+    place = f"/proc/self/fd/{directory}/{name}"
     try:
-        with _listable(directory, name) as inner:
-            return os.getxattr(inner, OPAQUE) == b"y"
+        return os.getxattr(place, OPAQUE, follow_symlinks=False) == b"y"
+    except PermissionError:
+        with _reached(directory, (name,)) as unlocked:
+            return os.getxattr(f"/proc/self/fd/{unlocked}", OPAQUE) == b"y"
     except OSError:
         return False
 
 
 @contextmanager
 def _opened(root: int, where: Segments) -> Iterator[int]:
-    """A directory that can be listed, reached step by step so that no link is on the way."""
-    if not where:
-        fd = os.open(".", _LIST, dir_fd=root)
-        try:
-            yield fd
-        finally:
-            os.close(fd)
-        return
-    with _reached(root, where[:-1]) as parent, _listable(parent, where[-1]) as fd:
-        yield fd
-
-
-@contextmanager
-def _reached(root: int, where: Segments) -> Iterator[int]:
-    fd = os.dup(root)
+    """A directory that can be listed."""
+    with _reached(root, where) as step:
+        fd = os.open(".", _LIST, dir_fd=step)
     try:
-        for part in where:
-            fd, before = os.open(part, _STEP, dir_fd=fd), fd
-            os.close(before)
-            _unlock(fd, 0o700)
         yield fd
     finally:
         os.close(fd)
 
 
 @contextmanager
-def _listable(parent: int, name: str) -> Iterator[int]:
-    step = os.open(name, _STEP, dir_fd=parent)
+def _reached(root: int, where: Segments) -> Iterator[int]:
+    """A directory beneath another, with no link on the way and its owner let in."""
+    fd = beneath(root, where, _STEP) if where else os.dup(root)
     try:
-        _unlock(step, 0o700)
-        fd = os.open(".", _LIST, dir_fd=step)
-    finally:
-        os.close(step)
-    try:
+        if where:
+            _unlock(fd, 0o700)
         yield fd
+    finally:
+        os.close(fd)
+
+
+def beneath(root: int, where: Segments, flags: int) -> int:
+    """Open what is beneath a directory, following no link on the way. Raises OSError."""
+    how = (ctypes.c_uint64 * 3)(flags, 0, _NO_LINKS)
+    path = os.fsencode("/".join(where))
+    found = int(_libc.syscall(_OPENAT2, root, path, ctypes.byref(how), ctypes.c_size_t(24)))
+    if found >= 0:
+        return found
+    code = ctypes.get_errno()
+    if code == errno.ENOSYS:
+        return _stepwise(root, where, flags)
+    raise OSError(code, os.strerror(code))
+
+
+def _stepwise(root: int, where: Segments, flags: int) -> int:
+    fd = os.dup(root)
+    try:
+        for part in where[:-1]:
+            fd, before = os.open(part, _STEP, dir_fd=fd), fd
+            os.close(before)
+        return os.open(where[-1], flags, dir_fd=fd)
     finally:
         os.close(fd)
 
