@@ -294,7 +294,7 @@ while True:
 async def test_a_disk_bomb_is_contained(prison: Yard) -> None:
     for place in (".", "$TMPDIR", "~", "/dev/shm", "/var/tmp", "/"):
         tried = await prison.attempt(
-            f"for n in {{1..24}}; do head -c 1M /dev/zero > {place}/big$n || exit 9; done; sleep 20",
+            f"for n in {{1..24}}; do head -c 1M /dev/zero > {place}/b$n || exit 9; done; sleep 20",
             Bounds(disk_mb=8),
         )
         assert tried.code == 9 or "it wrote more than 8 MB" in tried.notes
@@ -322,8 +322,8 @@ async def test_traps_for_whoever_reads_the_files_catch_nobody(
     tried = await prison.attempt(
         f"mkfifo pipe notes/pipe; ln -s {canary} one; ln -s {open_house} two;"
         f" rm -r notes; ln -s {open_house} notes; ln -s /dev/zero zero; ln -s loop loop;"
-        " ln -s /proc/self/fd/0 three; mkdir -p d; cd d; for n in {1..600}; do mkdir d; cd d; done;"
-        " echo x > deep"
+        " ln -s /proc/self/fd/0 three; /usr/bin/python3 -c '"
+        'import os\nfor n in range(600): os.mkdir("d"); os.chdir("d")\nopen("deep", "w")\''
     )
     assert SECRET.encode() not in b"".join(tried.left.values())
     assert tried.left["one"] == str(canary).encode()
@@ -374,14 +374,22 @@ print("started")
     assert (tried.code, tried.said) == (0, "started\n")
 
 
+def lasting(mark: str) -> str:
+    """Something that goes on, and can be found from outside by its arguments."""
+    return f"bash -c 'sleep 1000; :' {mark}"
+
+
+def is_lasting(mark: str) -> bool:
+    return any(f"sleep 1000; :\\x00{mark}" in each for each in processes_marked(mark))
+
+
 async def test_a_cancelled_command_leaves_nothing(prison: Yard) -> None:
     async def forever() -> None:
-        command = f"setsid sleep 1000 {prison.mark} & sleep 1000"
-        async with prison.desk.run(f": {prison.mark}; {command}"):
+        async with prison.desk.run(f"setsid {lasting(prison.mark)} & sleep 1000"):
             raise AssertionError("it ended")
 
     task = asyncio.create_task(forever())
-    await until(lambda: any("sleep\\x00" in each for each in processes_marked(prison.mark)))
+    await until(lambda: is_lasting(prison.mark))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -414,10 +422,9 @@ def killed_later(*arguments: str) -> subprocess.Popen[bytes]:
 @pytest.mark.parametrize("tier", ["bubblewrap", "landlock"])
 async def test_a_server_that_is_killed_leaves_nothing_for_long(tier: str, tmp_path: File) -> None:
     mark, place = os.urandom(8).hex(), tmp_path / "sandboxes"
-    command = f"(setsid sleep 1000 {mark} &) ; sleep 1000 {mark}"
-    server = killed_later(str(place), tier, command)
+    server = killed_later(str(place), tier, f"(setsid {lasting(mark)} &) ; sleep 1000")
     try:
-        await until(lambda: len([m for m in processes_marked(mark) if "sleep\\x00" in m]) >= 2)
+        await until(lambda: is_lasting(mark))
     finally:
         server.send_signal(signal.SIGKILL)
         server.wait()

@@ -58,7 +58,7 @@ class Running:
     """A command while it runs."""
 
     of_ours: ClassVar = 2
-    """Processes that are ours, within the bound that the kernel keeps: bubblewrap is there twice."""
+    """Processes of ours, within the bound that the kernel keeps: bubblewrap is there twice."""
 
     def __init__(self, means: Means, order: Order, name: str, child: Child) -> None:
         self._means, self._order, self._child = means, order, child
