@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import shutil
@@ -9,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path as File
 from typing import Final
@@ -24,6 +25,7 @@ MOST_FARMS: Final = 32
 MOST_BYTES: Final = 2**30
 _AT_ONCE: Final = 32 * 2**20
 _LONGEST_TARGET: Final = 4095
+_TICK: Final = 20_000_000
 _YOUNG: Final = 600.0
 """Seconds for which nothing is let go of, since it may just be on its way into a farm."""
 
@@ -67,7 +69,11 @@ class Cache:
         name = placed.blob.digest.removeprefix("sha256:")
         return self._bytes / (name + ("x" if placed.form is Form.EXECUTABLE else ""))
 
-    def keep(self, placed: Placed, content: bytes) -> None:
+    def keep_all(self, placed: Iterable[Placed], brought: Mapping[Digest, bytes]) -> None:
+        for each in placed:
+            self._keep(each, brought[each.blob.digest])
+
+    def _keep(self, placed: Placed, content: bytes) -> None:
         place = self._place(placed)
         if place.exists():
             return
@@ -94,9 +100,10 @@ class Cache:
             file.unlink(missing_ok=True)
             over -= stat.st_size
 
-    def known(self, key: str) -> Laid | None:
-        """A farm that stands; it may be gone a moment later, unless it is held."""
-        return self._known.get(key)
+    def held(self, key: str) -> Laid | None:
+        """A farm that stands, kept until it is let go."""
+        with self._lock:
+            return self._hold(key) if key in self._known else None
 
     def hold(self, key: str, targets: Mapping[Digest, bytes], laid: Laid) -> Laid:
         """Build a farm unless it stands, and keep it until it is let go. Raises OSError."""
@@ -104,9 +111,12 @@ class Cache:
             if key not in self._known:
                 self._build(self._farms / key, laid.files, targets)
                 self._known[key] = Laid(laid.files, laid.notes, self._farms / key)
-            self._known.move_to_end(key)
-            self._users[key] = self._users.get(key, 0) + 1
-            return self._known[key]
+            return self._hold(key)
+
+    def _hold(self, key: str) -> Laid:
+        self._known.move_to_end(key)
+        self._users[key] = self._users.get(key, 0) + 1
+        return self._known[key]
 
     def let_go(self, key: str) -> None:
         with self._lock:
@@ -149,13 +159,18 @@ class Cache:
     def copy(
         self, root: int, files: Mapping[Path, Placed], targets: Mapping[Digest, bytes]
     ) -> dict[Path, tuple[int, int, int]]:
-        """Fill an empty directory with copies; each is told by the mark that it has then."""
-        marks = {}
+        """Fill an empty directory with copies; each is told by the mark that it has then.
+
+        Those of the last moment have none: a change might come within the same tick of the clock.
+        """
         for path, placed in files.items():
             self._lay(root, path, placed, targets)
+        marks = {}
+        old = time.time_ns() - _TICK
         for path in files:
             about = os.stat(path.text, dir_fd=root, follow_symlinks=False)
-            marks[path] = (about.st_ino, about.st_ctime_ns, about.st_mtime_ns)
+            if about.st_ctime_ns < old:
+                marks[path] = (about.st_ino, about.st_ctime_ns, about.st_mtime_ns)
         return marks
 
     def _lay(self, root: int, path: Path, placed: Placed, targets: Mapping[Digest, bytes]) -> None:
@@ -223,12 +238,12 @@ async def fetched(cache: Cache, files: Mapping[Path, Placed], fetch: Fetch) -> d
         by_digest.setdefault(placed.blob.digest, []).append(placed)
     targets: dict[Digest, bytes] = {}
     for some in _portions(wanted):
-        for digest, content in (await fetch(some)).items():
-            for placed in by_digest[digest]:
-                if placed.form is Form.LINK:
-                    targets[digest] = content
-                else:
-                    cache.keep(placed, content)
+        brought = await fetch(some)
+        wanting = [placed for digest in brought for placed in by_digest[digest]]
+        links = {each.blob.digest for each in wanting if each.form is Form.LINK}
+        targets |= {digest: brought[digest] for digest in links}
+        files_only = [each for each in wanting if each.form is not Form.LINK]
+        await asyncio.to_thread(cache.keep_all, files_only, brought)
     return targets
 
 

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import os
 from collections.abc import AsyncIterator, Collection, Coroutine, Mapping
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path as File
 from typing import Any, Final, TypeVar
 
@@ -97,10 +97,10 @@ class LocalSandbox:
 
         old = Placed(Form.FILE, Blob(digest(b"old\n"), 4))
         files = {Path("d/a"): old, Path("e"): old}
-        with bait() as (canary, port), ExitStack() as held:
-            bounds = Bounds(seconds=20)
-            order = Order("trial", escape(canary, port), files, bounds)
-            left = await self._ran(means, order, fetch, held)
+        with bait() as (canary, port):
+            order = Order("trial", escape(canary, port), files, Bounds(seconds=20))
+            async with AsyncExitStack() as held:
+                left = await self._ran(means, order, fetch, held)
             if left.exit_code != 0:
                 raise Refused(ESCAPED.get(left.exit_code or 0, "a command does not run"))
             if set(left.changed) != {Path("d/c"), Path("e")} or left.deleted != {Path("d/a")}:
@@ -136,10 +136,10 @@ class LocalSandbox:
         reason = self.refuses(order.bounds, persistent=order.reservation is not None)
         if reason := reason or unfit(order.bounds, order.command):
             raise Refused(reason)
-        with ExitStack() as held:
+        async with AsyncExitStack() as held:
             yield await self._ran(means, order, fetch, held)
 
-    async def _ran(self, means: Means, order: Order, fetch: Fetch, held: ExitStack) -> Left:
+    async def _ran(self, means: Means, order: Order, fetch: Fetch, held: AsyncExitStack) -> Left:
         running = await self._running(means, order, held)
         try:
             laid, targets = await to_the_end(self._laid(means, order, fetch, held))
@@ -159,7 +159,7 @@ class LocalSandbox:
             told = await to_the_end(asyncio.to_thread(_compared, root, laid, marks))
         return Left(outcome, told, root, laid.notes)
 
-    async def _running(self, means: Means, order: Order, held: ExitStack) -> Running:
+    async def _running(self, means: Means, order: Order, held: AsyncExitStack) -> Running:
         """Raises Refused."""
         child, self._spare = self._spare or Child(), None
         try:
@@ -168,28 +168,30 @@ class LocalSandbox:
             await to_the_end(child.end())
             raise
 
-    def _begun(self, means: Means, order: Order, held: ExitStack, child: Child) -> Running:
+    def _begun(self, means: Means, order: Order, held: AsyncExitStack, child: Child) -> Running:
         assert self._keep is not None
         number = next(self._numbers)
         if not means.landlock:
             return Running(means, order, f"{self._keep.name}-{number}", child)
         place = self._keep.place / f"run-{number}"
-        held.callback(remove, place)  # after its directory is no longer open
+        held.push_async_callback(lambda: to_the_end(asyncio.to_thread(remove, place)))
         return Landlocked(means, order, f"{self._keep.name}-{number}", child, place)
 
     async def _laid(
-        self, means: Means, order: Order, fetch: Fetch, held: ExitStack
+        self, means: Means, order: Order, fetch: Fetch, held: AsyncExitStack
     ) -> tuple[Laid, Mapping[Digest, bytes]]:
         """What the command will find: a farm where overlays work, else what is to be copied."""
         cache, files = self._cache, order.files or {}
         assert cache is not None
         key = key_of(files) if means.overlay else ""
-        laid, targets = cache.known(key), dict[Digest, bytes]()
+        laid = cache.held(key)
+        targets: Mapping[Digest, bytes] = {}
         if laid is None:
             targets = await fetched(cache, files, fetch)
             laid = sensible(files, targets)
-        if means.overlay and laid.files:
-            laid = await asyncio.to_thread(cache.hold, key, targets, laid)
+            if means.overlay and laid.files:
+                laid = await asyncio.to_thread(cache.hold, key, targets, laid)
+        if laid.farm is not None:
             held.callback(cache.let_go, key)
         return laid, targets
 
