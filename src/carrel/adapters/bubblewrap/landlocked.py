@@ -24,6 +24,7 @@ from carrel.adapters.bubblewrap.running import INODES, Means, Running
 from carrel.ports.sandboxes import Order
 
 _CREATE: Final = 444
+_PATIENCE: Final = 10.0
 _VERSION: Final = 1
 SCOPES_SIGNALS: Final = 6
 """The first version by which a command can be kept from signalling its neighbours."""
@@ -89,7 +90,7 @@ class Landlocked(Running):
     def _limits(self) -> dict[str, int]:
         limits = super()._limits()
         if "RLIMIT_NPROC" in limits:  # which counts all that this user has, wherever it runs
-            limits["RLIMIT_NPROC"] += trees.alive(self._means.uid)
+            limits["RLIMIT_NPROC"] += trees.alive(self._means.uid) - 1
         return limits
 
     def _code(self) -> int | None:
@@ -113,6 +114,9 @@ class Landlocked(Running):
         return super()._excess() if self._group is None else None
 
     async def close(self) -> None:
+        self._end_tree()
+        with suppress(TimeoutError):  # it has all the others to end first
+            await asyncio.wait_for(self._child.ended.wait(), _PATIENCE)
         await super().close()
         await asyncio.to_thread(remove, self._place / "tmp")
         await asyncio.to_thread(remove, self._place / "home")

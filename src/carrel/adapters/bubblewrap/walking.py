@@ -7,7 +7,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum, auto
 from typing import Any, Final
 
@@ -102,12 +102,17 @@ def _kind(about: os.stat_result) -> Kind:
 
 
 def _is_opaque(directory: int, name: str) -> bool:
-    place = f"/proc/self/fd/{directory}/{name}"
+    with suppress(PermissionError):
+        return _says_opaque(f"/proc/self/fd/{directory}/{name}")
+    with _reached(directory, (name,)) as unlocked:
+        return _says_opaque(f"/proc/self/fd/{unlocked}/.")
+
+
+def _says_opaque(place: str) -> bool:
     try:
         return os.getxattr(place, OPAQUE, follow_symlinks=False) == b"y"
     except PermissionError:
-        with _reached(directory, (name,)) as unlocked:
-            return os.getxattr(f"/proc/self/fd/{unlocked}", OPAQUE) == b"y"
+        raise
     except OSError:
         return False
 
