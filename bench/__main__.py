@@ -14,7 +14,7 @@ from pathlib import Path as File
 from rich.console import Console
 from rich.progress import Progress
 
-from bench import cases, crowd, dreams, overlay, prompt
+from bench import cases, crowd, dreams, hands, overlay, prompt
 from bench.postgres import database
 from bench.server import running
 from bench.table import Book
@@ -31,7 +31,7 @@ def main(wanted: list[str]) -> int:
     parts = {
         **{"serve": serve, "store": store, "postgres": postgres, "runs": runs},
         **{"overlay": cold_starts, "accept": accepts, "agents": agents, "scale": scale},
-        **{"prompt": prompts, "dream": dream},
+        **{"prompt": prompts, "dream": dream, "hands": commands},
     }
     with Progress(console=console) as progress, tempfile.TemporaryDirectory(dir=_disk()) as folder:
         for name in wanted or parts:
@@ -114,6 +114,15 @@ def dream(book: Book, folder: File, progress: Progress) -> None:
     asyncio.run(dreams.measure(folder, book, ROUNDS))
     progress.advance(task)
     book.figure(dreams.WHAT, dreams.WHAT, "s", at_most=2.0)
+
+
+def commands(book: Book, folder: File, progress: Progress) -> None:
+    folder.mkdir(parents=True)
+    task = progress.add_task("commands", total=ROUNDS)
+    for number in range(ROUNDS):
+        asyncio.run(hands.measure(folder / str(number), book))
+        progress.advance(task)
+    book.figure(hands.OVER, hands.OVER, "ms", 1000, at_most=60)
 
 
 def cold_starts(book: Book, folder: File, progress: Progress) -> None:

@@ -29,6 +29,8 @@ from carrel.faces.cli import COMMANDS
 CARREL = File(sys.executable).with_name("carrel")
 HEAVY = ("asyncio", "asyncpg", "httpx", "msgspec", "rich", "sqlite3", "starlette", "uvicorn")
 
+WALLS = "sandbox: bubblewrap"
+
 
 def around(**settings: str) -> dict[str, str]:
     """The environment without settings of ours but these."""
@@ -86,10 +88,11 @@ def tell(data: File, sql: str) -> None:
 def test_the_doctor_finds_nothing_wrong_with_a_whole_store(place: dict[str, str]) -> None:
     done = carrel("doctor", **place)
 
-    assert (done.returncode, done.stdout) == (0, "nothing is wrong\n")
+    assert (done.returncode, done.stdout) == (0, f"{WALLS}\nnothing is wrong\n")
     assert re.search(r"^examining rows: (\d+) of \1$", done.stderr, re.MULTILINE)
     assert "examining objects: 3 of 3" in done.stderr
     nothing: dict[str, Any] = {"ok": True, "errors": 0, "warnings": 0, "findings": []}
+    nothing["sandbox"] = {"tier": "bubblewrap", "lacking": []}
     assert told("doctor", **place) == (0, nothing)
 
 
@@ -103,6 +106,7 @@ def test_the_doctor_says_what_is_wrong_and_exits_with_1(place: dict[str, str], d
     text = "of its versions, 2 is missing"
     assert done.returncode == code == 1
     assert done.stdout.splitlines() == [
+        WALLS,
         *(f"error: {subject}: {text}" for subject in subjects),
         "2 errors, 0 warnings",
     ]
@@ -258,7 +262,7 @@ def test_a_store_moves_from_sqlite_to_postgresql(
 
     assert carrel("restore", file, **there).returncode == 0
 
-    assert carrel("doctor", **there).stdout == "nothing is wrong\n"
+    assert carrel("doctor", **there).stdout == f"{WALLS}\nnothing is wrong\n"
     assert told("gc", **there)[0] == 0
     assert told("backup", tmp_path / "again.zip", **there)[0] == 0
 
@@ -288,7 +292,7 @@ def test_the_doctor_works_beside_a_writer(place: dict[str, str], data: File) -> 
             while not asked.done():
                 await say(shelter, "once more")
             out, _ = await asked
-            assert (doctor.returncode, out) == (0, b"nothing is wrong\n")
+            assert (doctor.returncode, out) == (0, f"{WALLS}\nnothing is wrong\n".encode())
 
     asyncio.run(write())
 
@@ -309,7 +313,7 @@ def test_on_a_terminal_there_are_bars(place: dict[str, str]) -> None:
     os.close(mine)
     out, _ = process.communicate(timeout=60)
 
-    assert (process.returncode, out) == (0, b"nothing is wrong\n")
+    assert (process.returncode, out) == (0, f"{WALLS}\nnothing is wrong\n".encode())
     assert re.search(rb"examining rows .*\xe2\x94\x81.*?(\d+)/\1\b", shown)
     assert re.search(rb"examining objects .*?3/3\b", shown)
 

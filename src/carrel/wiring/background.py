@@ -16,6 +16,7 @@ from carrel.faces.rest.logs import describe
 from carrel.ports import Turn, World
 from carrel.tools.resuming import run_approvals
 from carrel.wiring.catalogs import keep_catalog, kept_depot, turn_of
+from carrel.wiring.late_sandbox import LOCAL, LateSandbox
 from carrel.wiring.transcripts import keep_transcripts, retire_sessions
 from carrel.wiring.world import Opened
 
@@ -33,6 +34,7 @@ async def background(opened: Opened, stop: asyncio.Event) -> AsyncIterator[None]
         keep_transcripts(opened, stop),
         run_approvals(world, stop),
         _every(_NOTE_EVERY, stop, lambda: note_use(world)),
+        _try_walls(world),
     ]
     if depot := kept_depot(settings):
         works.append(keep_catalog(opened, depot, stop))
@@ -60,6 +62,18 @@ async def _every(seconds: float, stop: asyncio.Event, do: Callable[[], Awaitable
             await do()
         except Exception as problem:
             _log.error("background work failed", **describe(problem))
+
+
+async def _try_walls(world: World) -> None:
+    """Once, so that the first command need not wait, and operators see what isolates here."""
+    local = world.sandboxes.get(LOCAL)
+    if not isinstance(local, LateSandbox):
+        return
+    try:
+        tier = await local.ready()
+        _log.info("sandbox", tier=tier, lacking=list(local.lacking))
+    except Exception as problem:
+        _log.error("background work failed", **describe(problem))
 
 
 async def _follow_defaults(world: World) -> None:

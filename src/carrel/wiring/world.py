@@ -23,6 +23,7 @@ from carrel.core.tokens import ESTIMATE
 from carrel.ports import Asking, Meanings, Objects, Tokens, Upkeep, World
 from carrel.settings import Settings, Unusable
 from carrel.wiring.late_post import LatePost
+from carrel.wiring.late_sandbox import LOCAL, LateSandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,11 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
     objects = _objects(settings)
     vault = _vault(settings)
     meanings = _meanings(settings)
-    async with _store(settings, objects) as store, LatePost(settings.webhooks_private) as post:
+    async with (
+        _store(settings, objects) as store,
+        LatePost(settings.webhooks_private) as post,
+        LateSandbox(settings) as local,
+    ):
         world = World(
             trees=store.trees,
             blobs=KeepingBlobs(store.blobs),
@@ -63,6 +68,7 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
             meanings=meanings,
             asking=_asking(settings),
             search=ripgrep.found(),
+            sandboxes={LOCAL: local},
         )
         if insist and not await vaults.agree(world):
             raise Unusable("the vault's key is not the one that this store was sealed with")

@@ -13,6 +13,8 @@ from carrel.faces.cli.terminal import FAILED, Name, answer, run, store_options, 
 if TYPE_CHECKING:
     from carrel.core.finding import Findings
 
+Walls = dict[str, Any]
+
 
 @click.command()
 @store_options
@@ -30,32 +32,42 @@ def doctor(as_json: bool, backup: File | None, strict: bool, **given: Any) -> No
     wrong (there may be warnings); 1: something is.
     """
     work = _examine(given) if backup is None else _examine_backup(backup)
-    findings = run(lambda: work, as_json=as_json)
+    findings, walls = run(lambda: work, as_json=as_json)
     if as_json:
-        answer(_told(findings))
+        answer(_told(findings) | ({"sandbox": walls} if walls else {}))
     else:
+        _say_walls(walls)
         _say(findings)
     if findings.errors or (strict and findings.warnings):
         sys.exit(FAILED)
 
 
-async def _examine(given: dict[str, Any]) -> Findings:
+async def _examine(given: dict[str, Any]) -> tuple[Findings, Walls]:
     from carrel.actions.upkeep import examine, look_at_secrets  # noqa: PLC0415 - keeps --help quick
     from carrel.wiring.commands import opened  # noqa: PLC0415 - as above
+    from carrel.wiring.late_sandbox import walls_of  # noqa: PLC0415 - as above
 
     async with opened(given) as store:
         now, grace = store.world.clock.now(), store.settings.gc_grace_minutes * 60_000
         with watching() as watch:
             findings = await examine(store.upkeep, store.objects, now=now, grace=grace, watch=watch)
         await look_at_secrets(store.world, findings)
-        return findings
+        return findings, await walls_of(store.world)
 
 
-async def _examine_backup(file: File) -> Findings:
+async def _examine_backup(file: File) -> tuple[Findings, Walls]:
     from carrel.actions.backups import examine_backup  # noqa: PLC0415 - keeps --help quick
 
     with watching() as watch:
-        return await examine_backup(file, watch=watch)
+        return await examine_backup(file, watch=watch), {}
+
+
+def _say_walls(walls: Walls) -> None:
+    """What keeps commands apart from this machine, and what is missing for more."""
+    if walls:
+        click.echo(f"sandbox: {walls['tier']}")
+        for each in walls["lacking"]:
+            click.echo(f"  {each}")
 
 
 def _told(findings: Findings) -> dict[str, Any]:

@@ -24,12 +24,14 @@ async def healthz(call: Call) -> Answer:
     tag="Operations",
 )
 async def readyz(call: Call) -> Answer:
-    """Ready: the store answers, so requests will be served."""
+    """Ready: the store answers, so requests will be served. Says what keeps commands apart, too."""
     try:
         await call.world.records.shelves([("", Noun.TENANT)])
     except Exception:
         return Answer.json({"status": "unavailable", "store": "unreachable"}, 503)
-    return Answer.json({"status": "ok", "store": "ok", "version": VERSION})
+    local = call.world.sandboxes.get("local")
+    tier = {"tier": local.tier if local else "none"}
+    return Answer.json({"status": "ok", "store": "ok", "version": VERSION, "sandbox": tier})
 
 
 ENDPOINTS: Final = (healthz, readyz)

@@ -1,0 +1,66 @@
+"""What a command sees inside bubblewrap, as its arguments."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path as File
+from typing import Final
+
+HOME: Final = "/home/agent"
+WORKSPACE: Final = "/workspace"
+STAGE: Final = "/tmp"
+"""Where the launcher has put the directories that are bound here."""
+ENVIRONMENT: Final = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin",
+    "HOME": HOME,
+    "TMPDIR": "/tmp",
+    "LANG": "C.UTF-8",
+}
+ETC: Final = {
+    "passwd": f"root:x:0:0::/nonexistent:/bin/false\nagent:x:1000:1000::{HOME}:/bin/bash\n",
+    "group": "root:x:0:\nagent:x:1000:\n",
+    "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+}
+"""Files of our own making, so that nothing is told of who lives on this machine."""
+LENT: Final = (
+    "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "mime.types",
+    "protocols", "services", "ssl/certs", "ssl/openssl.cnf", "ca-certificates", "pki/tls/certs",
+)  # fmt: skip
+_ROOTS: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+
+
+def arguments(*, network: bool, own_network: bool = True, status: int, filter: int) -> list[str]:
+    """All but the command. ``own_network`` is False where no namespace for one can be had."""
+    unshared = ["user", "pid", "ipc", "uts", "cgroup-try"]
+    if own_network and not network:
+        unshared.append("net")
+    return [
+        "bwrap",
+        *(f"--unshare-{name}" for name in unshared),
+        *("--disable-userns", "--die-with-parent", "--new-session"),
+        *("--uid", "1000", "--gid", "1000", "--hostname", "sandbox"),
+        *_system(network=network),
+        *("--proc", "/proc", "--dev", "/dev", "--bind", f"{STAGE}/side/shm", "/dev/shm"),
+        *("--bind", f"{STAGE}/side/tmp", "/tmp", "--bind", f"{STAGE}/side/home", HOME),
+        *("--bind", f"{STAGE}/workspace", WORKSPACE, "--chdir", WORKSPACE),
+        *("--remount-ro", "/dev", "--remount-ro", "/"),
+        *("--json-status-fd", str(status), "--seccomp", str(filter)),
+    ]
+
+
+def _system(*, network: bool) -> Iterator[str]:
+    yield from ("--ro-bind", "/usr", "/usr")
+    for name in _ROOTS:
+        root = File("/", name)
+        if root.is_symlink():
+            yield from ("--symlink", os.readlink(root), str(root))
+        elif root.is_dir():
+            yield from ("--ro-bind", str(root), str(root))
+    for name in LENT:
+        yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
+    for name in ETC:
+        yield from ("--ro-bind", f"{STAGE}/etc/{name}", f"/etc/{name}")
+    if network:
+        yield from ("--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")

@@ -1,0 +1,93 @@
+"""Every provider of sandboxes that the contract holds for; one line adds another."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from itertools import count
+from pathlib import Path as File
+
+from carrel.adapters.bubblewrap import LocalSandbox
+from carrel.adapters.bubblewrap.running import Means
+from carrel.adapters.bubblewrap.trial import BUBBLEWRAP, LANDLOCK, Wishes
+from carrel.core.names import Digest, Path, digest
+from carrel.core.tree import Blob
+from carrel.ports.sandboxes import Bounds, Form, Order, Placed, Ran, Sandbox
+
+NUMBERS = count(1)
+TRIED: dict[Wishes, Means] = {}
+
+
+@asynccontextmanager
+async def local(directory: File, *, wishes: Wishes) -> AsyncIterator[LocalSandbox]:
+    """What isolates on this machine is found out once, and not for every test."""
+    sandbox = LocalSandbox(directory / "sandboxes", wishes, TRIED.get(wishes))
+    try:
+        TRIED[wishes] = await sandbox.ready()
+        assert wishes.tier == TRIED[wishes].tier, TRIED[wishes].lacking
+        yield sandbox
+    finally:
+        await sandbox.close()
+
+
+Opens = Callable[[File], AbstractAsyncContextManager[Sandbox]]
+PROVIDERS: dict[str, Opens] = {
+    "bubblewrap-overlay": partial(local, wishes=Wishes(BUBBLEWRAP)),
+    "bubblewrap-copy": partial(local, wishes=Wishes(BUBBLEWRAP, overlay=False)),
+    "bubblewrap-watched": partial(local, wishes=Wishes(BUBBLEWRAP, cgroups=False)),
+    "landlock": partial(local, wishes=Wishes(LANDLOCK)),
+}
+
+
+class Cupboard:
+    """Bytes by their digest, and how often anybody asked for some."""
+
+    def __init__(self) -> None:
+        self.bytes: dict[Digest, bytes] = {}
+        self.asked: list[Digest] = []
+
+    def place(self, content: bytes | str, form: Form = Form.FILE) -> Placed:
+        held = content.encode() if isinstance(content, str) else content
+        blob = Blob(digest(held), len(held))
+        self.bytes[blob.digest] = held
+        return Placed(form, blob)
+
+    async def fetch(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
+        self.asked += [blob.digest for blob in blobs]
+        return {blob.digest: self.bytes[blob.digest] for blob in blobs}
+
+
+class Desk:
+    """Somebody who gives commands to a provider."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox, self.cupboard = sandbox, Cupboard()
+        self.files: dict[Path, Placed] = {}
+
+    def put(self, path: str, content: bytes | str, form: Form = Form.FILE) -> None:
+        self.files[Path(path)] = self.cupboard.place(content, form)
+
+    def run(
+        self,
+        command: str,
+        bounds: Bounds = Bounds(),
+        *,
+        bare: bool = False,
+        env: Mapping[str, str] | None = None,
+    ) -> AbstractAsyncContextManager[Ran]:
+        files = None if bare else self.files
+        order = Order(f"call-{next(NUMBERS)}", command, files, bounds, env or {})
+        return self.sandbox.run(order, self.cupboard.fetch)
+
+    async def said(self, command: str, bounds: Bounds = Bounds()) -> str:
+        """What it prints, of both kinds."""
+        async with self.run(command, bounds) as ran:
+            return (ran.stdout + ran.stderr).decode()
+
+    async def left(self, command: str, bounds: Bounds = Bounds()) -> dict[str, bytes | None]:
+        """What it changed, with None for what it deleted."""
+        async with self.run(command, bounds) as ran:
+            assert ran.unkept is None
+            gone: dict[str, bytes | None] = {path.text: None for path in ran.deleted}
+            return gone | {path.text: await ran.content(path) for path in ran.changed}

@@ -1,0 +1,84 @@
+"""A place where commands try to get out, and where it is looked afterwards what is left of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path as File
+
+from msgspec import Struct
+from tests.contract.providers import PROVIDERS, Desk
+
+from carrel.adapters.bubblewrap import cgroups
+from carrel.ports.sandboxes import Bounds
+
+MARKED = "CARREL_TEST_MARK"
+
+
+class Attempt(Struct, frozen=True):
+    """What came of it."""
+
+    code: int | None
+    said: str
+    timed_out: bool
+    notes: str
+    left: dict[str, bytes]
+
+
+class Yard:
+    def __init__(self, desk: Desk, directory: File, mark: str) -> None:
+        self.desk, self.directory, self.mark = desk, directory, mark
+
+    async def attempt(self, command: str, bounds: Bounds = Bounds()) -> Attempt:
+        """Let it try; then nothing of it is left, and the next command runs."""
+        async with self.desk.run(command, bounds, env={MARKED: self.mark}) as ran:
+            left = {path.text: await ran.content(path) for path in ran.changed}
+            said = (ran.stdout + ran.stderr).decode(errors="replace")
+            tried = Attempt(ran.exit_code, said, ran.timed_out, "\n".join(ran.notes), left)
+            assert processes_marked(self.mark) == []
+        assert leftovers(self.directory, self.mark) == []
+        assert await self.desk.said("echo serving") == "serving\n"
+        return tried
+
+    async def python(self, program: str, bounds: Bounds = Bounds()) -> Attempt:
+        self.desk.put("attack.py", program)
+        return await self.attempt("/usr/bin/python3 attack.py", bounds)
+
+
+@asynccontextmanager
+async def yard(tier: str, directory: File) -> AsyncIterator[Yard]:
+    async with PROVIDERS[tier](directory) as sandbox:
+        yield Yard(Desk(sandbox), directory / "sandboxes", os.urandom(8).hex())
+
+
+def processes_marked(mark: str) -> list[str]:
+    """The processes on this machine that have the mark in their environment or arguments."""
+    found = []
+    for place in File("/proc").iterdir():
+        if place.name.isdigit() and int(place.name) != os.getpid():
+            told = _read(place / "cmdline") + _read(place / "environ")
+            if mark.encode() in told:
+                found.append(f"{place.name} {told!r}")
+    return found
+
+
+def _read(file: File) -> bytes:
+    with suppress(OSError):
+        return file.read_bytes()
+    return b""
+
+
+def leftovers(directory: File, mark: str) -> list[str]:
+    """Processes, mounts, directories and control groups that should not be there."""
+    mounts = [line for line in File("/proc/mounts").read_text().splitlines() if "carrel " in line]
+    runs = [str(place) for place in directory.glob("keepers/*/run-*")]
+    return processes_marked(mark) + mounts + runs + groups(directory)
+
+
+def groups(directory: File) -> list[str]:
+    """The control groups of those who have used the directory."""
+    names = {place.stem for place in directory.glob("keepers/*")}
+    if (found := cgroups.find()) is None:
+        return []
+    return [name for each in names for group in found.stale(each) for name in group.directories]
