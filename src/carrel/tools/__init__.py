@@ -14,6 +14,11 @@ from carrel.tools import (
     session_logs,
     what_do_i_know,
     who_am_i,
+    workspace_delete,
+    workspace_list,
+    workspace_publish,
+    workspace_read,
+    workspace_write,
 )
 from carrel.tools.tool import Tool
 
@@ -27,5 +32,10 @@ ALL: Final[tuple[Tool, ...]] = (
     session_logs.TOOL,
     what_do_i_know.TOOL,
     who_am_i.TOOL,
+    workspace_delete.TOOL,
+    workspace_list.TOOL,
+    workspace_publish.TOOL,
+    workspace_read.TOOL,
+    workspace_write.TOOL,
 )
 """In order of name."""
