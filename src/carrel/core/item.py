@@ -6,11 +6,11 @@ written as a path of its own, from which it can be read again, and no two such p
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from functools import reduce
 from typing import Final
-from urllib.parse import quote, unquote
 
 from msgspec import Struct
 
@@ -23,8 +23,9 @@ LARGEST_VALUE: Final = 256 * 1024
 """Bytes of a value, as UTF-8."""
 PREVIEW: Final = 100
 
-_PLAIN: Final = " !#$&'()*+,-.:;<=>?@[]^_`{|}~\""
-"""What stands for itself in a path, beside letters and digits."""
+_ESCAPED: Final = re.compile(r"[^A-Za-z0-9 !#$&'()*,.:;<=>?@\[\]^_`{|}~+\"-]|^[~.]")
+"""What does not stand for itself in a path; a dot or a tilde may, but not as the first."""
+_ESCAPE: Final = re.compile(rb"%([0-9A-F]{2})")
 _PACKED: Final = "~"
 _GOES_ON: Final = "+"
 _BITS: Final = 21
@@ -74,15 +75,20 @@ def item_value(text: str) -> bytes:
 
 def item_path(key: str) -> Path:
     """Where a key stands: readable where it is short and plain, else packed."""
-    first = f"%{ord(key[0]):02X}" if key[0] in "~." else quote(key[0], safe=_PLAIN)
-    readable = first + quote(key[1:], safe=_PLAIN)
+    readable = _ESCAPED.sub(lambda found: _escape(found[0]), key)
     return Path(readable if len(readable) <= LONGEST_SEGMENT else _packed(key))
 
 
 def key_at(path: Path) -> str:
     """The key that stands there."""
     text = path.text
-    return _unpacked(text) if text.startswith(_PACKED) else unquote(text)
+    if text.startswith(_PACKED):
+        return _unpacked(text)
+    return _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), text.encode()).decode()
+
+
+def _escape(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode())
 
 
 def _packed(key: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions import items
 from carrel.actions.items import Writing, as_read
@@ -20,17 +20,19 @@ class Arguments(Asked, frozen=True):
         str, Meta(max_length=LARGEST_VALUE, description="Any text; JSON where it has structure.")
     ]
     version: Annotated[
-        Annotated[int, Meta(ge=0, lt=2**53)] | None,
+        Annotated[int, Meta(ge=0, lt=2**53)] | UnsetType,
         Meta(
             description="Only if the item is still at this version, as you read it; 0: only if "
-            "there is none yet."
+            "there is none yet.",
         ),
-    ] = None
+    ] = UNSET
 
 
 async def _run(sitting: Sitting, asked: Arguments) -> object:
     writing = Writing(
-        as_read(asked.version), by=sitting.agent.id, run=sitting.run.id if sitting.run else None
+        as_read(None if asked.version is UNSET else asked.version),
+        by=sitting.agent.id,
+        run=sitting.run.id if sitting.run else None,
     )
     kept = await items.put(
         sitting.world, sitting.actor, sitting.agent.id, asked.key, asked.value, writing
