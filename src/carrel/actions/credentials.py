@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from dataclasses import replace
 from typing import Any
 
 from carrel.core.access import Actor, KeyKind, Permission, Role, granted
@@ -93,6 +94,25 @@ async def _actor(world: World, key: Record) -> Actor:
         workspace=body.get("workspace"),
         key=key.id,
     )
+
+
+async def actor_now(world: World, actor: Actor) -> Actor:
+    """The same caller with what they may do now, never more than they might then.
+
+    Raises Unauthenticated where their key, or they themselves, are gone.
+    """
+    if actor.key:
+        [key] = await world.records.get(actor.tenant, Noun.KEY, [actor.key])
+        expires = (key.body.get("expires") or 0) if key else 0
+        if key is None or (expires and world.clock.now() >= expires):
+            raise Unauthenticated(UNKNOWN)
+        now = await _actor(world, key)
+    elif actor.person is not None:
+        role = await _role(world, actor.tenant, {"personId": actor.person})
+        now = replace(actor, role=role, permissions=granted(actor.kind, role, None))
+    else:
+        return actor
+    return replace(now, permissions=now.permissions & actor.permissions)
 
 
 async def _role(world: World, tenant: str, body: Any) -> Role:

@@ -23,6 +23,7 @@ PREFIXES: Final[Mapping[Noun, str]] = {
     Noun.WEBHOOK: "whk",
     Noun.TEMPLATE: "tpl",
     Noun.AGENT: "agt",
+    Noun.APPROVAL: "apr",
 }
 """What ids begin with, as World.clock makes them."""
 

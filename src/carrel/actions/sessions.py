@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from carrel.actions import stacks
+from carrel.actions import approvals, stacks
 from carrel.actions.records import Page
 from carrel.actions.rules import rules_of
 from carrel.actions.watching import Tally, Watch, quiet
@@ -108,7 +108,8 @@ async def append(
 ) -> tuple[Utterance, ...]:
     """Keep what was said, all of it or nothing, and return it as it is kept.
 
-    It stands whatever becomes of the turn it belongs to. Raises Malformed, Missing, BodyTooLarge,
+    It stands whatever becomes of the turn it belongs to. Where a user says something, calls that
+    wait there for an approval are cancelled. Raises Malformed, Missing, BodyTooLarge,
     and Taken where the session is closed.
     """
     session = await get(world, actor, agent, id)
@@ -122,6 +123,8 @@ async def append(
     if became is None:
         await get(world, actor, agent, id)
         raise Taken("the session is closed")
+    if any(one.role is Role.USER for one in kept):
+        await approvals.supersede(world, session.tenant, session.id)
     first = became.entries - len(kept) + 1
     return tuple(
         Utterance(first + n, now, one.role, one.content, one.message, one.plugin, one.sender)

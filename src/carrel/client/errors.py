@@ -78,6 +78,10 @@ class Taken(Refused):
     """Something of that name, or in that state, stands in the way."""
 
 
+class Gone(Refused):
+    """It was there for a time, and that is over."""
+
+
 class Busy(Refused):
     """Others kept changing what this depended on; nothing was done."""
 
@@ -121,6 +125,7 @@ _BY_CODE: Final[Mapping[str, type[Refused]]] = {
     "not_found": Missing,
     "workspace_conflict": Stale,
     "conflict": Taken,
+    "expired": Gone,
     BUSY: Busy,
     IN_FLIGHT: Busy,
     "workspace_too_large": TooLarge,

@@ -68,6 +68,12 @@ class Taken(Refusal):
     code = "conflict"
 
 
+class Gone(Refusal):
+    """It was there for a time, and that is over."""
+
+    code = "expired"
+
+
 class Busy(Refusal):
     """Others kept changing what this depended on; nothing was done and it may be tried again."""
 

@@ -16,7 +16,19 @@ RUN_ENDED: Final = {
     "failed": "run.failed",
     "cancelled": "run.cancelled",
 }
-TYPES: Final = (UPDATED, RUN_STARTED, *RUN_ENDED.values())
+APPROVAL_REQUESTED: Final = "approval.requested"
+APPROVAL_ANSWERED: Final = "approval.answered"
+APPROVAL_FINISHED: Final = "approval.finished"
+APPROVALS: Final = (APPROVAL_REQUESTED, APPROVAL_ANSWERED, APPROVAL_FINISHED)
+TYPES: Final = (UPDATED, RUN_STARTED, *RUN_ENDED.values(), *APPROVALS)
+
+
+class Telling(Struct, frozen=True, gc=False):
+    """An event that a commit wants told with it: of the tenant as a whole, free of content."""
+
+    tenant: str
+    type: str
+    payload: Mapping[str, Any]
 
 
 class Event(Struct, frozen=True):

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from carrel.core.event import Telling
 from carrel.core.names import Digest, Moment, Path, Scope
 from carrel.core.record import QUIET, Change, Shelf
 
@@ -162,6 +163,8 @@ class Commit(Struct, frozen=True, gc=False):
     """The run that writes; the events stand in its log too."""
     about: tuple[str, ...] = ()
     """What the audit is to name beside the records that change, as ``noun/id``."""
+    tells: tuple[Telling, ...] = ()
+    """Events that are told with it, after those of its writes; in the log of its run too."""
     receipt: ReceiptKey | None = None
     """Marked with the outcome in the same transaction, so a repeated request finds it."""
 

@@ -14,6 +14,7 @@ from carrel.core.receipt import Claim, Receipt
 from carrel.core.record import Deed, Noun, Record
 from carrel.core.run import Layer, Run
 from carrel.core.tree import Blob, Commit, Outcome, ReceiptKey, Tree, Version
+from carrel.ports.asking import Asking as Asking
 from carrel.ports.meanings import Meanings as Meanings
 from carrel.ports.meanings import Texts as Texts
 from carrel.ports.recalls import Recalls as Recalls
@@ -79,7 +80,8 @@ class Trees(Protocol):
 
         One answer per commit, in order; one refusal does not stop the others. Once this returns,
         what was applied survives the death of the process and of the machine. Every write adds a
-        version and an event ``workspace.updated`` in the same transaction, and prunes what
+        version and an event ``workspace.updated`` in the same transaction, where ``tells`` are told
+        as well, and prunes what
         ``keep`` no longer covers and no kept run can see, nothing of an agent whose config enables
         git: its history is kept whole. Later commits of one call see earlier
         ones. Raises whatever the store raises; then none of this call was applied.
@@ -375,6 +377,8 @@ class World:
     """None where memories are found by their words alone."""
     sandboxes: Mapping[str, Sandbox] = field(default_factory=dict)
     """Where commands can run, by the name of the provider."""
+    asking: Asking = field(default_factory=Asking)
+    """How people are asked before a call runs."""
     memo: Memo = field(default_factory=Memo)
     """What was worked out from records, by their revision."""
     marks: dict[str, Moment] = field(default_factory=dict)

@@ -1,25 +1,82 @@
-"""Calling a tool for an agent: which it has, what it may be asked here, and what comes back."""
+"""Calling a tool for an agent: which it has, what it may be asked here, and what comes back.
+
+A call passes in this order: the agent has the tool, the caller may use it, the arguments are
+understood, the tool's own gate finds nothing against it; only then does it run, or is asked about.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 import msgspec
 
-from carrel.actions import agents, runs, sessions, stacks
+from carrel.actions import agents, approvals, runs, sessions, stacks
+from carrel.actions.approvals import Question
+from carrel.actions.hands import hands_of
 from carrel.core.access import Actor, Permission
+from carrel.core.approval import Approval, Result
 from carrel.core.config import Config, allows
-from carrel.core.errors import Missing, Refusal
+from carrel.core.errors import Malformed, Missing, Refusal
+from carrel.core.hands import READING, RUNNING, SEARCHING, WRITING, Hands, surface
 from carrel.core.run import Mode, mode_of
 from carrel.ports import Corrupt, World
 from carrel.tools import ALL
-from carrel.tools.tool import Reply, Sitting, Tool
+from carrel.tools.once import once
+from carrel.tools.tool import Asked, Gate, Reply, Sitting, Tool
+
+PERSISTENT: Final = "async_status"
+"""What looks after commands that go on, which they do in persistent sandboxes only."""
+HANDS: Final = frozenset((*READING, *WRITING, *SEARCHING, *RUNNING, PERSISTENT))
+"""The tools that an agent has by what it can reach."""
+LONGEST_CALL: Final = 200
 
 
-def offered(config: Config) -> Sequence[Tool]:
-    """The tools that an agent has, in order of name."""
-    return [tool for tool in ALL if allows(config.allowed_tools, tool.name)]
+def offered(config: Config, hands: Hands | None = None) -> Sequence[Tool]:
+    """The tools that an agent has, in order of name.
+
+    Without its hands, all but those that depend on what its sandboxes are like.
+    """
+    reached = surface(config)
+    if RUNNING[0] in reached and _persists(hands):
+        reached |= {PERSISTENT}
+    return [
+        tool
+        for tool in ALL
+        if allows(config.allowed_tools, tool.name)
+        and (tool.name not in HANDS or tool.name in reached)
+    ]
+
+
+async def fitted(sitting: Sitting) -> Sequence[tuple[Tool, Mapping[str, Any]]]:
+    """The tools that an agent has, each with its schema as it is for this agent.
+
+    What it refers to and is gone changes no list: a call will tell.
+    """
+    hands = await _hands(sitting)
+    return [(tool, _schema(tool, hands)) for tool in offered(sitting.config, hands)]
+
+
+def _schema(tool: Tool, hands: Hands | None) -> Mapping[str, Any]:
+    if tool.fitted is None or hands is None:
+        return tool.schema
+    return tool.fitted(tool.schema, hands)
+
+
+def _persists(hands: Hands | None) -> bool:
+    reaches = hands.workspaces if hands else ()
+    return any(one.sandbox is not None and one.sandbox.is_persistent for one in reaches)
+
+
+async def _hands(sitting: Sitting) -> Hands | None:
+    config = sitting.config
+    if not surface(config):
+        return None
+    try:
+        return await hands_of(sitting.world, sitting.agent.tenant, config)
+    except Missing:
+        return None
 
 
 async def seat(
@@ -49,33 +106,113 @@ async def seat(
     return Sitting(world, actor, record, stack, mode, session, frozen)
 
 
-async def call(sitting: Sitting, name: str, arguments: Mapping[str, Any]) -> Reply:
-    """Do what a model asks for. Raises Missing where the agent has no such tool.
+async def call(
+    sitting: Sitting, name: str, arguments: Mapping[str, Any], call_id: str | None = None
+) -> Reply:
+    """Do what a model asks for, or ask first. Raises Missing where the agent has no such tool.
 
-    All that the model can do something about comes back to it as a reply.
+    All that the model can do something about comes back to it as a reply; where somebody has to
+    say yes first, that has the approval. A call of an id that was there before is not done again,
+    but gives what the first gave or gives then; raises Taken where the first was another call, and
+    InFlight while it is under way.
     """
-    tool = next((tool for tool in offered(sitting.config) if tool.name == name), None)
+    tool = await permitted(sitting, name)
+    question = _question(sitting, tool, arguments, call_id)
+    if known := await approvals.of_call(sitting.world, sitting.agent.tenant, question):
+        return reply_of(known)
+    try:
+        asked, gate = await examined(sitting, tool, arguments)
+    except (Refusal, Corrupt) as refused:
+        return problem(tool, refused)
+    if gate.asks:
+        wanted = _with_gate(question, gate)
+        return reply_of(await approvals.ask(sitting.world, sitting.actor, wanted))
+    if call_id is None or not tool.writes:
+        return await done(sitting, tool, asked)
+    return await once(sitting, question, lambda: done(sitting, tool, asked))
+
+
+async def permitted(sitting: Sitting, name: str) -> Tool:
+    """A tool that the agent has and the caller may use. Raises Missing and Forbidden."""
+    hands = await _hands(sitting) if name == PERSISTENT else None
+    tool = next((tool for tool in offered(sitting.config, hands) if tool.name == name), None)
     if tool is None:
         raise Missing(f"this agent has no tool {name[:80]!a}")
     if tool.writes:
         sitting.actor.must(Permission.WORKSPACE_WRITE)
+    return tool
+
+
+async def examined(
+    sitting: Sitting, tool: Tool, arguments: Mapping[str, Any]
+) -> tuple[Asked, Gate]:
+    """What a call means and where it would work, if nothing speaks against it.
+
+    Raises a Refusal that the model can do something about.
+    """
     if tool.private and sitting.mode is Mode.SHARED:
-        return _problem(f"{tool.name} is not available in a shared session")
+        raise Malformed(f"{tool.name} is not available in a shared session")
     try:
         asked = tool.understood(arguments)
-        return _told(await tool.run(sitting, asked))
     except msgspec.ValidationError as wrong:
-        return _problem(f"the arguments of {tool.name} do not fit: {wrong}")
+        raise Malformed(f"the arguments of {tool.name} do not fit: {wrong}") from None
+    return asked, await tool.gate(sitting, asked) if tool.gate else Gate(asks=False)
+
+
+async def done(sitting: Sitting, tool: Tool, asked: Asked) -> Reply:
+    """Let a tool do its work, and say what it says."""
+    try:
+        return _told(await tool.run(sitting, asked))
     except (Refusal, Corrupt) as refused:
-        return _problem(str(refused))
+        return problem(tool, refused)
+
+
+def reply_of(approval: Approval) -> Reply:
+    """What a model is told of a call that was asked about."""
+    told = approval.told or Result(f"waiting for a person to approve this call: {approval.id}")
+    open_ = None if approval.lasts else approval
+    return Reply(told.content, told.is_error, told.structured, open_)
+
+
+def problem(tool: Tool, refused: Refusal | Corrupt) -> Reply:
+    """What a model is told that went wrong; those of the hands say so in the first word."""
+    said = str(refused)
+    plain = tool.name not in HANDS or said.startswith(_SAYS_SO)
+    return Reply(said if plain else f"Error: {said}", is_error=True)
+
+
+_SAYS_SO: Final = ("Error: ", "Invalid path: ")
+
+
+def _question(
+    sitting: Sitting, tool: Tool, arguments: Mapping[str, Any], call: str | None
+) -> Question:
+    if call is not None and not (0 < len(call) <= LONGEST_CALL and call.isprintable()):
+        raise Malformed(f"the id of a call has 1 to {LONGEST_CALL} characters that can be printed")
+    return Question(
+        agent=sitting.agent.id,
+        tool=tool.name,
+        arguments=arguments,
+        mode=sitting.mode,
+        run=sitting.run.id if sitting.run else None,
+        session=sitting.session,
+        call=call,
+    )
+
+
+def _with_gate(question: Question, gate: Gate) -> Question:
+    return replace(
+        question,
+        workspace=gate.workspace,
+        sandbox=gate.sandbox,
+        sandbox_revision=gate.revision,
+    )
 
 
 def _told(value: object) -> Reply:
+    if isinstance(value, Reply):
+        return value
     if isinstance(value, str):
         return Reply(value)
     text = msgspec.json.encode(value)
     return Reply(text.decode(), structured=msgspec.json.decode(text))
-
-
-def _problem(message: str) -> Reply:
-    return Reply(message, is_error=True)

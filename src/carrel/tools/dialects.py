@@ -15,26 +15,28 @@ class Dialect(StrEnum):
     ANTHROPIC = "anthropic"
 
 
-def described(tool: Tool, dialect: Dialect) -> Mapping[str, Any]:
-    return _SAYS[dialect](tool)
+def described(
+    tool: Tool, dialect: Dialect, schema: Mapping[str, Any] | None = None
+) -> Mapping[str, Any]:
+    """With the schema that it has for one agent, where that is another than its own."""
+    return _SAYS[dialect](tool, tool.schema if schema is None else schema)
 
 
-def _mcp(tool: Tool) -> Mapping[str, Any]:
+def _mcp(tool: Tool, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     return {
         "name": tool.name,
         "description": tool.description,
-        "inputSchema": tool.schema,
+        "inputSchema": schema,
         "annotations": {"readOnlyHint": not tool.writes, "openWorldHint": False},
     }
 
 
-def _anthropic(tool: Tool) -> Mapping[str, Any]:
-    return {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
+def _anthropic(tool: Tool, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"name": tool.name, "description": tool.description, "input_schema": schema}
 
 
-def _openai(tool: Tool) -> Mapping[str, Any]:
+def _openai(tool: Tool, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """Strict, which there means that everything is required and what may be left out is null."""
-    schema = tool.schema
     properties = {
         name: said if name in schema["required"] else _or_null(said)
         for name, said in schema["properties"].items()
@@ -51,7 +53,7 @@ def _or_null(said: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**told, "anyOf": [plain, {"type": "null"}]}
 
 
-_SAYS: Final[Mapping[Dialect, Callable[[Tool], Mapping[str, Any]]]] = {
+_SAYS: Final[Mapping[Dialect, Callable[[Tool, Mapping[str, Any]], Mapping[str, Any]]]] = {
     Dialect.MCP: _mcp,
     Dialect.OPENAI: _openai,
     Dialect.ANTHROPIC: _anthropic,

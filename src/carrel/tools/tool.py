@@ -24,6 +24,7 @@ from msgspec.structs import fields
 from carrel.actions import files, runs
 from carrel.core.access import Actor
 from carrel.core.agent import facts
+from carrel.core.approval import Approval
 from carrel.core.config import Config, config_of
 from carrel.core.errors import Missing
 from carrel.core.fences import MARK
@@ -103,7 +104,7 @@ class Tool(Struct, frozen=True):
     """For the model: what it does and when to call it."""
     arguments: type[Asked]
     run: Callable[[Sitting, Any], Awaitable[object]]
-    """Gives what is told, a text as it is and all else as JSON.
+    """Gives what is told: a text or a Reply as it is, and all else as JSON.
 
     Raises a Refusal, whose message the model is told.
     """
@@ -161,3 +162,5 @@ class Reply(Struct, frozen=True):
     content: str
     is_error: bool = False
     structured: object = None
+    approval: Approval | None = None
+    """Where nothing was done yet, since somebody has to say yes first."""

@@ -16,6 +16,7 @@ from carrel.core.access import Actor
 from carrel.core.errors import Unauthenticated
 from carrel.faces.rest import (
     agents,
+    approvals,
     audit,
     defaults,
     dialect,
@@ -81,6 +82,7 @@ _NOUNS: Final = (
     defaults,
     dialect,
     tools,
+    approvals,
     audit,
     signin,
     git,

@@ -1,4 +1,4 @@
-"""What a server process does beside answering: webhooks, garbage, files for others, dreams."""
+"""What a server process does beside answering: webhooks, garbage, files, dreams, approved calls."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from carrel.actions.dispatch import run_dispatch
 from carrel.actions.dreaming import dream_when_due
 from carrel.faces.rest.logs import describe
 from carrel.ports import Turn, World
+from carrel.tools.resuming import run_approvals
 from carrel.wiring.catalogs import keep_catalog, kept_depot, turn_of
 from carrel.wiring.transcripts import keep_transcripts, retire_sessions
 from carrel.wiring.world import Opened
@@ -30,6 +31,7 @@ async def background(opened: Opened, stop: asyncio.Event) -> AsyncIterator[None]
     works = [
         run_dispatch(world, stop, backoff=backoff),
         keep_transcripts(opened, stop),
+        run_approvals(world, stop),
         _every(_NOTE_EVERY, stop, lambda: note_use(world)),
     ]
     if depot := kept_depot(settings):

@@ -19,7 +19,7 @@ from carrel.adapters.splintr import SplintrTokens, is_installed
 from carrel.adapters.sqlite import open_store as open_sqlite
 from carrel.adapters.vault import SealingVault
 from carrel.core.tokens import ESTIMATE
-from carrel.ports import Meanings, Objects, Tokens, Upkeep, World
+from carrel.ports import Asking, Meanings, Objects, Tokens, Upkeep, World
 from carrel.settings import Settings, Unusable
 from carrel.wiring.late_post import LatePost
 
@@ -60,6 +60,7 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
             tokens=_tokens(settings),
             repositories=GitDirectory(settings.directory / "git"),
             meanings=meanings,
+            asking=_asking(settings),
         )
         if insist and not await vaults.agree(world):
             raise Unusable("the vault's key is not the one that this store was sealed with")
@@ -101,6 +102,10 @@ def _vault(settings: Settings) -> SealingVault:
     if settings.vault_key:
         return SealingVault.of(settings.vault_key)
     return SealingVault.at(settings.directory / "vault.key")
+
+
+def _asking(settings: Settings) -> Asking:
+    return Asking(settings.approval_minutes * 60_000, settings.approval_lease_seconds * 1000)
 
 
 def _tokens(settings: Settings) -> Tokens:

@@ -16,6 +16,8 @@ def storable(commit: Commit) -> None:
     """Raise for what is not JSON, before any commit of the same call has been applied."""
     for change in commit.changes:
         json.dumps(change.body)
+    for telling in commit.tells:
+        json.dumps(telling.payload)
 
 
 def apply(state: MemoryState, commit: Commit) -> Applied:
@@ -23,6 +25,8 @@ def apply(state: MemoryState, commit: Commit) -> Applied:
     heads = tuple(_written(state, commit, write, before[write.scope]) for write in commit.writes)
     if commit.changes:
         _change(state, commit.changes, commit.at)
+    for telling in commit.tells:
+        state.tell(telling, commit.at, commit.run)
     for tenant, subjects in subjects_of(commit).items():
         number = len(state.deeds) + 1
         state.deeds.append(Deed(number, tenant, commit.at, commit.by, commit.why, subjects))

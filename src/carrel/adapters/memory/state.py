@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from carrel.core.delivery import Attempt, Delivery
-from carrel.core.event import Event
+from carrel.core.event import Event, Telling
 from carrel.core.names import Digest, Kind, Moment, Path, Scope
 from carrel.core.recall import Recall
 from carrel.core.receipt import Receipt
@@ -116,10 +116,18 @@ class MemoryState:
         payload: Mapping[str, Any],
         run: str | None = None,
     ) -> None:
+        self._log(Telling(scope.tenant, type, payload), scope, at, run)
+
+    def tell(self, telling: Telling, at: Moment, run: str | None) -> None:
+        """Log what a commit wants told."""
+        self._log(telling, None, at, run)
+
+    def _log(self, told: Telling, scope: Scope | None, at: Moment, run: str | None) -> None:
         number = str(len(self.events) + 1)
-        place = self._place(scope.tenant, run)
+        place = self._place(told.tenant, run)
+        payload = {**told.payload}
         self.events.append(
-            Event(number, f"ev_{number}", type, scope.tenant, at, payload, scope, run, place)
+            Event(number, f"ev_{number}", told.type, told.tenant, at, payload, scope, run, place)
         )
         for sleeper in self.sleepers:
             if not sleeper.done():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from carrel.adapters.postgres.locks import (
     RECORDS,
@@ -38,6 +38,9 @@ from carrel.core.tree import (
     Room,
     Write,
 )
+
+_UNHEARD: Final = {"note": True, "quiet": True}
+"""What is neither a change of a record nor named by the audit."""
 
 
 class Parcel:
@@ -146,7 +149,8 @@ class Parcel:
                 len(self._room_numbers),
             )
         )
-        changes = self._changes(commit) if commit.changes or commit.about else None
+        spoken = commit.changes or commit.about or commit.tells
+        changes = self._changes(commit) if spoken else None
         said = (commit.by, commit.why, self._run(commit), changes, self._receipt(commit))
         self._commit_rows.append(said)
         self._commit_numbers.append((commit.at, max(commit.keep, 1)))
@@ -212,7 +216,7 @@ class Parcel:
         return commit.run
 
     def _changes(self, commit: Commit) -> str:
-        """The changes of records, and after them what the audit is to name besides.
+        """The changes of records, then what the audit is to name besides, then what is told.
 
         The lock of all records is not for the quiet ones: what handles these have begin with their
         tenant and noun, and the shelf's own lock is theirs.
@@ -240,6 +244,10 @@ class Parcel:
             + [
                 {"tenant": commit.writes[0].scope.tenant, "noun": noun, "id": id, "note": True}
                 for noun, _, id in names
+            ]
+            + [
+                {"tenant": one.tenant, "tell": one.type, "payload": to_json(one.payload)} | _UNHEARD
+                for one in commit.tells
             ]
         )
 

@@ -70,6 +70,8 @@ class Batch:
         if len(writes) < len(asked):
             written = {id(w): head for w, head in zip(writes, heads, strict=True)}
             heads = [written.get(id(w)) or self._untouched(w, commit) for w in asked]
+        if commit.tells:
+            self._tell_of(commit)
         if commit.receipt:
             self._mark(commit, heads)
         return Applied(tuple(heads))
@@ -120,6 +122,14 @@ class Batch:
         """Log an event, told as its type, its payload in JSON and its moment."""
         self._known.event += 1
         self._events.append((self._known.event, tenant, scope, run, sequence, *told))
+
+    def _tell_of(self, commit: Commit) -> None:
+        """Log what a commit wants told."""
+        run = commit.run
+        for telling in commit.tells:
+            sequence = self.next_in_run(run, telling.tenant) if run else None
+            told = (telling.type, json.dumps(telling.payload, ensure_ascii=False), commit.at)
+            self.tell(telling.tenant, None, run, sequence, told)
 
     def next_in_run(self, run: str, tenant: str) -> int | None:
         found = self._db.execute(SQL["next_in_run"], (run, tenant)).fetchone()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from carrel.core.event import RUN_ENDED, RUN_STARTED, UPDATED
+from carrel.core.event import APPROVALS, RUN_ENDED, RUN_STARTED, UPDATED
 from carrel.core.version import VERSION
 from carrel.faces.rest.schemas import BODIES, WORKSPACE
 
@@ -20,11 +20,19 @@ _RUN: Final = {
     "required": ["runId", "workflowId", "status"],
     "properties": {"runId": _TEXT, "workflowId": {"type": "string"}, "status": _TEXT},
 }
+_APPROVAL: Final = {
+    "title": "ApprovalChanged",
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["approvalId", "agentId", "tool", "status"],
+    "properties": {"approvalId": _TEXT, "agentId": _TEXT, "tool": _TEXT, "status": _TEXT},
+}
 
 PAYLOADS: Final[Mapping[str, tuple[str, Json]]] = {
     UPDATED: ("WorkspaceUpdated", BODIES["workspace-updated"]),
     RUN_STARTED: ("RunStarted", _RUN),
     **{type: (f"Run{status.title()}", _RUN) for status, type in RUN_ENDED.items()},
+    **{type: (f"Approval{type.partition('.')[2].title()}", _APPROVAL) for type in APPROVALS},
 }
 """Type → the name of its message, and the schema of its payload."""
 

@@ -8,12 +8,13 @@ import msgspec
 from msgspec import Meta
 
 from carrel.core.access import Permission
-from carrel.core.errors import Forbidden, Malformed, Missing
+from carrel.core.errors import Busy, Forbidden, InFlight, Malformed, Missing, Taken
 from carrel.faces.rest.answer import Answer
+from carrel.faces.rest.approvals import ApprovalShown, approval_shown
 from carrel.faces.rest.endpoint import Call, Received, Sent, endpoint
 from carrel.faces.rest.fields import Id
+from carrel.tools.calling import LONGEST_CALL, fitted, seat
 from carrel.tools.calling import call as call_tool
-from carrel.tools.calling import offered, seat
 from carrel.tools.dialects import Dialect, described
 
 _TAG: Final = "Tools"
@@ -39,6 +40,17 @@ class ToolCall(Received, frozen=True):
         | None
     ) = None
     run_id: Id | None = None
+    call_id: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=LONGEST_CALL,
+                description="What the caller calls this call: sent again it is not done again.",
+            ),
+        ]
+        | None
+    ) = None
 
 
 class ToolReply(Sent, frozen=True):
@@ -46,6 +58,12 @@ class ToolReply(Sent, frozen=True):
     is_error: bool
     structured: Any | msgspec.UnsetType = msgspec.UNSET
     """The same as `content`, where that is JSON."""
+
+
+class ToolWaits(Sent, frozen=True):
+    """Nothing was done yet: somebody has to say yes first."""
+
+    approval: ApprovalShown
 
 
 @endpoint(
@@ -60,7 +78,8 @@ class ToolReply(Sent, frozen=True):
 async def tools_list(call: Call[Any, ToolsQuery]) -> Answer:
     """List the tools that an agent has, in the words of whoever offers them to a model."""
     sitting = await seat(call.world, call.actor, call.params["id"])
-    told = [dict(described(tool, call.query.dialect)) for tool in offered(sitting.config)]
+    dialect = call.query.dialect
+    told = [dict(described(tool, dialect, schema)) for tool, schema in await fitted(sitting)]
     return Answer.json(Tools(items=told))
 
 
@@ -69,12 +88,16 @@ async def tools_list(call: Call[Any, ToolsQuery]) -> Answer:
     "/v1/agents/{id}/tools/{name}",
     body=ToolCall,
     permission=Permission.WORKSPACE_READ,
-    answers={200: ToolReply},
-    refuses=(Malformed, Missing, Forbidden),
+    answers={200: ToolReply, 202: ToolWaits},
+    refuses=(Malformed, Missing, Forbidden, Taken, InFlight, Busy),
     tag=_TAG,
 )
 async def tools_call(call: Call[ToolCall]) -> Answer:
-    """Call a tool for an agent. What the model can do something about comes back with `isError`."""
+    """Call a tool for an agent. What the model can do something about comes back with `isError`.
+
+    Where somebody has to say yes first, the answer is 202 with the approval: `GET` it until it has
+    a result, or send the same call with the same `callId` again.
+    """
     asked = call.body
     sitting = await seat(
         call.world,
@@ -84,7 +107,9 @@ async def tools_call(call: Call[ToolCall]) -> Answer:
         session=asked.session_id,
         run=asked.run_id,
     )
-    reply = await call_tool(sitting, call.params["name"], asked.arguments)
+    reply = await call_tool(sitting, call.params["name"], asked.arguments, asked.call_id)
+    if reply.approval is not None:
+        return Answer.json(ToolWaits(approval=approval_shown(reply.approval)), 202)
     structured = msgspec.UNSET if reply.structured is None else reply.structured
     told = ToolReply(content=reply.content, is_error=reply.is_error, structured=structured)
     return Answer.json(told)

@@ -51,6 +51,10 @@ DECLARE
     b_at bigint[] = array_fill(NULL::bigint, ARRAY[cardinality(b_digest)]);
     r_moved boolean[] = array_fill(false, ARRAY[cardinality(w_path)]);
     r_sequence bigint[] = array_fill(NULL::bigint, ARRAY[cardinality(w_path)]);
+    t_commit integer[] = '{}';
+    t_told jsonb[] = '{}';
+    t_sequence bigint[] = '{}';
+    told jsonb;
     any_moved boolean = false;
     any_prunes boolean = false;
     files bigint;
@@ -240,6 +244,22 @@ BEGIN
             END IF;
         END LOOP;
 
+        IF c_changes[i] IS NOT NULL THEN
+            FOR told IN SELECT e.change FROM jsonb_array_elements(c_changes[i])
+                          WITH ORDINALITY AS e (change, n)
+                         WHERE e.change ? 'tell' ORDER BY e.n LOOP
+                given = NULL;
+                IF c_run[i] IS NOT NULL THEN
+                    UPDATE run SET events = events + 1
+                     WHERE id = c_run[i] AND tenant = told ->> 'tenant'
+                    RETURNING events INTO given;
+                END IF;
+                t_commit = t_commit || i;
+                t_told = t_told || told;
+                t_sequence = t_sequence || given;
+            END LOOP;
+        END IF;
+
         IF c_receipt[i] IS NOT NULL THEN
             UPDATE receipt AS r
                SET versions = array_to_json(r_version[c_w[i] + 1 : c_w[i + 1]])::text
@@ -248,7 +268,7 @@ BEGIN
         END IF;
     END LOOP;
     r_content = b_id;
-    IF NOT any_moved THEN
+    IF NOT any_moved AND cardinality(t_told) = 0 THEN
         RETURN;
     END IF;
 
@@ -274,13 +294,32 @@ BEGIN
        SET version = excluded.version, revision = excluded.revision, at = excluded.at,
            content = excluded.content, digest = excluded.digest, size = excluded.size,
            base = excluded.base, type = excluded.type;
-    INSERT INTO event (tenant, scope, run, sequence, type, payload, at)
-    SELECT s_tenant[p_scope[n.path]], s_id[p_scope[n.path]], c_run[n.commit], n.sequence,
-           'workspace.updated',
-           json_build_object('path', p_path[n.path], 'version', n.version)::text, n.at
-      FROM unnest(w_path, w_commit, r_moved, r_version, r_sequence, r_at)
-        AS n (path, commit, moved, version, sequence, at)
-     WHERE n.moved;
+    IF cardinality(t_told) = 0 THEN
+        INSERT INTO event (tenant, scope, run, sequence, type, payload, at)
+        SELECT s_tenant[p_scope[n.path]], s_id[p_scope[n.path]], c_run[n.commit], n.sequence,
+               'workspace.updated',
+               json_build_object('path', p_path[n.path], 'version', n.version)::text, n.at
+          FROM unnest(w_path, w_commit, r_moved, r_version, r_sequence, r_at)
+            AS n (path, commit, moved, version, sequence, at)
+         WHERE n.moved;
+    ELSE
+        -- Commit by commit, since a run counts what both kinds tell of it in one row.
+        INSERT INTO event (tenant, scope, run, sequence, type, payload, at)
+        SELECT b.tenant, b.scope, c_run[b.commit], b.sequence, b.type, b.payload, c_at[b.commit]
+          FROM (SELECT n.commit, 0 AS later, n.place, s_tenant[p_scope[n.path]] AS tenant,
+                       s_id[p_scope[n.path]] AS scope, n.sequence, 'workspace.updated' AS type,
+                       json_build_object('path', p_path[n.path], 'version', n.version)::text
+                         AS payload
+                  FROM unnest(w_path, w_commit, r_moved, r_version, r_sequence) WITH ORDINALITY
+                    AS n (path, commit, moved, version, sequence, place)
+                 WHERE n.moved
+                UNION ALL
+                SELECT t.commit, 1, t.place, t.told ->> 'tenant', NULL, t.sequence,
+                       t.told ->> 'tell', t.told ->> 'payload'
+                  FROM unnest(t_commit, t_told, t_sequence) WITH ORDINALITY
+                    AS t (commit, told, sequence, place)) AS b
+         ORDER BY b.commit, b.later, b.place;
+    END IF;
     UPDATE scope AS f SET revision = n.revision, files = n.files, size = n.size
       FROM unnest(s_id, s_revision, s_files, s_bytes, s_moved)
         AS n (id, revision, files, size, moved)

@@ -1,0 +1,330 @@
+-- A commit may carry events of its own, which are told with those of its writes.
+CREATE OR REPLACE FUNCTION apply_commits(
+    s_tenant text[], s_kind text[], s_name text[],
+    p_path text[],
+    h_tenant text[], h_noun text[],
+    b_digest bytea[], b_body bytea[],
+    c_by text[], c_why text[], c_run text[], c_changes jsonb[], c_receipt jsonb[],
+    w_type text[],
+    locks bigint[], alone boolean[],
+    p_scope integer[],
+    b_id bigint[], b_size bigint[],
+    c_at bigint[], c_keep bigint[],
+    c_e integer[], c_x integer[], c_q integer[], c_w integer[], c_m integer[],
+    e_path integer[], e_version bigint[], e_live boolean[],
+    x_shelf integer[], x_revision bigint[],
+    q_scope integer[], q_files bigint[], q_size bigint[],
+    m_path integer[], m_parent integer[], m_scope integer[],
+    w_commit integer[], w_path integer[], w_blob integer[], w_base integer[], w_last boolean[],
+    -- Per commit: 'a'pplied, or what was against it: an 'e'xpectation, a 's'helf, a 'c'hange, there is
+    -- no 'r'oom, or the scope is 'f'ull; the row of that; and what was found: a write of this batch,
+    -- or facts.
+    OUT o_what text[], OUT o_row integer[], OUT o_write integer[], OUT o_facts jsonb[],
+    -- Per write: the head it became. Per content: its id.
+    OUT r_version bigint[], OUT r_revision bigint[], OUT r_at bigint[], OUT r_content bigint[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+    s_id bigint[];
+    s_revision bigint[];
+    s_files bigint[];
+    s_bytes bigint[];
+    s_moved integer[] = array_fill(0, ARRAY[cardinality(s_tenant)]);
+    p_version bigint[];
+    p_revision bigint[];
+    p_at bigint[];
+    p_content bigint[];
+    p_size bigint[];
+    p_write integer[] = array_fill(0, ARRAY[cardinality(p_path)]);
+    h_revision bigint[];
+    b_at bigint[] = array_fill(NULL::bigint, ARRAY[cardinality(b_digest)]);
+    r_moved boolean[] = array_fill(false, ARRAY[cardinality(w_path)]);
+    r_sequence bigint[] = array_fill(NULL::bigint, ARRAY[cardinality(w_path)]);
+    t_commit integer[] = '{}';
+    t_told jsonb[] = '{}';
+    t_sequence bigint[] = '{}';
+    told jsonb;
+    any_moved boolean = false;
+    any_prunes boolean = false;
+    files bigint;
+    bytes bigint;
+    wrong jsonb;
+    full_row integer;
+    room_row integer;
+    blocked_by text;
+    given bigint;
+    b integer;
+    k integer;
+    s integer;
+BEGIN
+    PERFORM take_locks(locks, alone);
+    -- Before an id is given to this transaction, so that event_horizon() knows of it in time.
+    LOCK TABLE event IN ROW EXCLUSIVE MODE;
+
+    SELECT array_agg(r.id), array_agg(r.revision), array_agg(r.files), array_agg(r.size)
+      INTO s_id, s_revision, s_files, s_bytes
+      FROM (SELECT f.id, coalesce(f.revision, 0) AS revision, coalesce(f.files, 0) AS files,
+                   coalesce(f.size, 0) AS size
+              FROM unnest(s_tenant, s_kind, s_name) WITH ORDINALITY AS a (tenant, kind, name, n)
+              LEFT JOIN scope AS f ON f.tenant = a.tenant AND f.kind = a.kind AND f.name = a.name
+             ORDER BY a.n) AS r;
+    SELECT array_agg(r.version), array_agg(r.revision), array_agg(r.at), array_agg(r.content),
+           array_agg(r.size)
+      INTO p_version, p_revision, p_at, p_content, p_size
+      FROM (SELECT coalesce(f.version, 0) AS version, f.revision, f.at, f.content, f.size
+              FROM unnest(p_scope, p_path) WITH ORDINALITY AS a (scope, path, n)
+              LEFT JOIN entry AS f ON f.scope = s_id[a.scope] AND f.path = a.path
+             ORDER BY a.n) AS r;
+    IF cardinality(h_tenant) > 0 THEN
+        h_revision = shelf_revisions(h_tenant, h_noun);
+    END IF;
+    IF cardinality(array_remove(b_id, NULL)) > 0 THEN
+        PERFORM check_contents(b_id);
+    END IF;
+    o_row = array_fill(NULL::integer, ARRAY[cardinality(c_by)]);
+    o_write = o_row;
+    o_facts = array_fill(NULL::jsonb, ARRAY[cardinality(c_by)]);
+    r_version = array_fill(NULL::bigint, ARRAY[cardinality(w_path)]);
+    r_revision = r_version;
+    r_at = r_version;
+
+    <<commits>>
+    FOR i IN 1 .. cardinality(c_by) LOOP
+        FOR j IN c_e[i] + 1 .. c_e[i + 1] LOOP
+            k = e_path[j];
+            IF e_version[j] <> p_version[k] OR e_live[j] <> (p_content[k] IS NOT NULL) THEN
+                o_what[i] = 'e';
+                o_row[i] = j;
+                o_write[i] = p_write[k];
+                IF p_write[k] = 0 AND p_version[k] > 0 THEN
+                    o_facts[i] = head_facts(s_id[p_scope[k]], p_path[k]);
+                END IF;
+                CONTINUE commits;
+            END IF;
+        END LOOP;
+
+        FOR j IN c_x[i] + 1 .. c_x[i + 1] LOOP
+            IF x_revision[j] <> h_revision[x_shelf[j]] THEN
+                o_what[i] = 's';
+                o_row[i] = j;
+                CONTINUE commits;
+            END IF;
+        END LOOP;
+
+        room_row = NULL;
+        FOR j IN c_m[i] + 1 .. c_m[i + 1] LOOP
+            CONTINUE WHEN p_content[m_path[j]] IS NOT NULL;
+            IF m_scope[j] IS NULL THEN
+                blocked_by = CASE WHEN p_content[m_parent[j]] IS NOT NULL
+                                  THEN p_path[m_parent[j]] END;
+            ELSE
+                s = m_scope[j];
+                SELECT min(x.path) INTO blocked_by
+                  FROM (SELECT n.path
+                          FROM unnest(p_scope, p_path, p_content) AS n (scope, path, content)
+                         WHERE n.scope = s AND n.content IS NOT NULL
+                           AND starts_with(n.path, p_path[m_path[j]] || '/')
+                        UNION ALL
+                        (SELECT f.path FROM entry AS f
+                          WHERE f.scope = s_id[s] AND f.content IS NOT NULL
+                            AND f.path > p_path[m_path[j]] || '/'
+                            AND f.path < p_path[m_path[j]] || '0'
+                            AND NOT EXISTS (
+                                SELECT FROM unnest(p_scope, p_path, p_write) AS n (scope, path, write)
+                                 WHERE n.scope = s AND n.path = f.path AND n.write > 0)
+                          ORDER BY f.path LIMIT 1)) AS x (path);
+            END IF;
+            IF blocked_by IS NOT NULL THEN
+                room_row = j;
+                EXIT;
+            END IF;
+        END LOOP;
+
+        full_row = NULL;
+        FOR j IN c_q[i] + 1 .. c_q[i + 1] LOOP
+            s = q_scope[j];
+            files = s_files[s];
+            bytes = s_bytes[s];
+            FOR m IN c_w[i] + 1 .. c_w[i + 1] LOOP
+                k = w_path[m];
+                IF w_last[m] AND p_scope[k] = s THEN
+                    b = w_blob[m];
+                    files = files + (b IS NOT NULL)::integer - (p_content[k] IS NOT NULL)::integer;
+                    bytes = bytes + coalesce(b_size[b], 0) - coalesce(p_size[k], 0);
+                END IF;
+            END LOOP;
+            -- What is over a lowered limit can still change, as long as it does not grow.
+            IF files > greatest(q_files[j], s_files[s])
+               OR q_size[j] IS NOT NULL AND bytes > greatest(q_size[j], s_bytes[s]) THEN
+                full_row = j;
+                EXIT;
+            END IF;
+        END LOOP;
+
+        IF c_changes[i] IS NOT NULL THEN
+            wrong = apply_changes(c_changes[i], c_by[i], c_why[i], c_at[i],
+                                  room_row IS NOT NULL OR full_row IS NOT NULL);
+            IF wrong IS NOT NULL THEN
+                o_what[i] = 'c';
+                o_facts[i] = wrong;
+                CONTINUE commits;
+            END IF;
+            h_revision = shelf_revisions(h_tenant, h_noun);
+        END IF;
+        IF room_row IS NOT NULL THEN
+            o_what[i] = 'r';
+            o_row[i] = room_row;
+            o_facts[i] = to_jsonb(blocked_by);
+            CONTINUE commits;
+        END IF;
+        IF full_row IS NOT NULL THEN
+            o_what[i] = 'f';
+            o_row[i] = full_row;
+            o_facts[i] = jsonb_build_array(files, bytes);
+            CONTINUE commits;
+        END IF;
+
+        o_what[i] = 'a';
+        FOR j IN c_w[i] + 1 .. c_w[i + 1] LOOP
+            k = w_path[j];
+            s = p_scope[k];
+            b = w_blob[j];
+            IF b IS NULL AND p_content[k] IS NULL THEN -- deleting what is not there
+                r_version[j] = p_version[k];
+                r_revision[j] = coalesce(p_revision[k], s_revision[s] - (s_moved[s] = i)::integer);
+                r_at[j] = coalesce(p_at[k], c_at[i]);
+                CONTINUE;
+            END IF;
+            IF s_moved[s] <> i THEN
+                s_moved[s] = i;
+                s_revision[s] = s_revision[s] + 1;
+                IF s_id[s] IS NULL THEN
+                    INSERT INTO scope (tenant, kind, name, revision, files, size)
+                    VALUES (s_tenant[s], s_kind[s], s_name[s], 0, 0, 0) RETURNING id INTO given;
+                    s_id[s] = given;
+                END IF;
+            END IF;
+            IF b IS NOT NULL AND b_id[b] IS NULL THEN
+                b_id[b] = nextval('content_id_seq');
+                b_at[b] = c_at[i];
+            END IF;
+            IF w_base[j] IS NOT NULL AND b_id[w_base[j]] IS NULL THEN
+                b_id[w_base[j]] = nextval('content_id_seq');
+                b_at[w_base[j]] = c_at[i];
+            END IF;
+            s_files[s] = s_files[s] + (b IS NOT NULL)::integer - (p_content[k] IS NOT NULL)::integer;
+            s_bytes[s] = s_bytes[s] + coalesce(b_size[b], 0) - coalesce(p_size[k], 0);
+            p_version[k] = p_version[k] + 1;
+            p_revision[k] = s_revision[s];
+            p_at[k] = c_at[i];
+            p_content[k] = b_id[b];
+            p_size[k] = b_size[b];
+            p_write[k] = j;
+            r_moved[j] = true;
+            r_version[j] = p_version[k];
+            r_revision[j] = p_revision[k];
+            r_at[j] = c_at[i];
+            any_moved = true;
+            any_prunes = any_prunes OR p_version[k] > c_keep[i];
+            IF c_run[i] IS NOT NULL THEN
+                UPDATE run SET events = events + 1 WHERE id = c_run[i] AND tenant = s_tenant[s]
+                RETURNING events INTO given;
+                r_sequence[j] = given;
+            END IF;
+        END LOOP;
+
+        IF c_changes[i] IS NOT NULL THEN
+            FOR told IN SELECT e.change FROM jsonb_array_elements(c_changes[i])
+                          WITH ORDINALITY AS e (change, n)
+                         WHERE e.change ? 'tell' ORDER BY e.n LOOP
+                given = NULL;
+                IF c_run[i] IS NOT NULL THEN
+                    UPDATE run SET events = events + 1
+                     WHERE id = c_run[i] AND tenant = told ->> 'tenant'
+                    RETURNING events INTO given;
+                END IF;
+                t_commit = t_commit || i;
+                t_told = t_told || told;
+                t_sequence = t_sequence || given;
+            END LOOP;
+        END IF;
+
+        IF c_receipt[i] IS NOT NULL THEN
+            UPDATE receipt AS r
+               SET versions = array_to_json(r_version[c_w[i] + 1 : c_w[i + 1]])::text
+             WHERE r.tenant = c_receipt[i] ->> 0 AND r.endpoint = c_receipt[i] ->> 1
+               AND r.key = c_receipt[i] ->> 2;
+        END IF;
+    END LOOP;
+    r_content = b_id;
+    IF NOT any_moved AND cardinality(t_told) = 0 THEN
+        RETURN;
+    END IF;
+
+    INSERT INTO content (id, digest, size, at, body)
+    SELECT n.id, n.digest, n.size, n.at, n.body
+      FROM unnest(b_id, b_digest, b_size, b_at, b_body) AS n (id, digest, size, at, body)
+     WHERE n.at IS NOT NULL;
+    INSERT INTO version (scope, path, version, revision, at, content, digest, size, base, type,
+                         by, why, run)
+    SELECT s_id[p_scope[n.path]], p_path[n.path], n.version, n.revision, n.at, b_id[n.blob],
+           b_digest[n.blob], b_size[n.blob], b_id[n.base], n.type,
+           c_by[n.commit], c_why[n.commit], c_run[n.commit]
+      FROM unnest(w_path, w_commit, w_blob, w_base, w_type, r_moved, r_version, r_revision, r_at)
+        AS n (path, commit, blob, base, type, moved, version, revision, at)
+     WHERE n.moved;
+    INSERT INTO entry (scope, path, version, revision, at, content, digest, size, base, type)
+    SELECT s_id[n.scope], n.path, n.version, n.revision, n.at, n.content,
+           b_digest[w_blob[n.write]], n.size, b_id[w_base[n.write]], w_type[n.write]
+      FROM unnest(p_scope, p_path, p_write, p_version, p_revision, p_at, p_content, p_size)
+        AS n (scope, path, write, version, revision, at, content, size)
+     WHERE n.write > 0
+    ON CONFLICT (scope, path) DO UPDATE
+       SET version = excluded.version, revision = excluded.revision, at = excluded.at,
+           content = excluded.content, digest = excluded.digest, size = excluded.size,
+           base = excluded.base, type = excluded.type;
+    IF cardinality(t_told) = 0 THEN
+        INSERT INTO event (tenant, scope, run, sequence, type, payload, at)
+        SELECT s_tenant[p_scope[n.path]], s_id[p_scope[n.path]], c_run[n.commit], n.sequence,
+               'workspace.updated',
+               json_build_object('path', p_path[n.path], 'version', n.version)::text, n.at
+          FROM unnest(w_path, w_commit, r_moved, r_version, r_sequence, r_at)
+            AS n (path, commit, moved, version, sequence, at)
+         WHERE n.moved;
+    ELSE
+        -- Commit by commit, since a run counts what both kinds tell of it in one row.
+        INSERT INTO event (tenant, scope, run, sequence, type, payload, at)
+        SELECT b.tenant, b.scope, c_run[b.commit], b.sequence, b.type, b.payload, c_at[b.commit]
+          FROM (SELECT n.commit, 0 AS later, n.place, s_tenant[p_scope[n.path]] AS tenant,
+                       s_id[p_scope[n.path]] AS scope, n.sequence, 'workspace.updated' AS type,
+                       json_build_object('path', p_path[n.path], 'version', n.version)::text
+                         AS payload
+                  FROM unnest(w_path, w_commit, r_moved, r_version, r_sequence) WITH ORDINALITY
+                    AS n (path, commit, moved, version, sequence, place)
+                 WHERE n.moved
+                UNION ALL
+                SELECT t.commit, 1, t.place, t.told ->> 'tenant', NULL, t.sequence,
+                       t.told ->> 'tell', t.told ->> 'payload'
+                  FROM unnest(t_commit, t_told, t_sequence) WITH ORDINALITY
+                    AS t (commit, told, sequence, place)) AS b
+         ORDER BY b.commit, b.later, b.place;
+    END IF;
+    UPDATE scope AS f SET revision = n.revision, files = n.files, size = n.size
+      FROM unnest(s_id, s_revision, s_files, s_bytes, s_moved)
+        AS n (id, revision, files, size, moved)
+     WHERE n.moved > 0 AND f.id = n.id;
+    IF any_prunes THEN
+        -- Of a path that now has version n, version n - keep goes, unless a kept run stands at a
+        -- revision from which it is the newest to be seen. A run that is being started meanwhile
+        -- is waiting for this scope's lock, and will freeze what it is once this is committed.
+        DELETE FROM version AS v
+         USING unnest(w_path, w_commit, r_moved, r_version) AS n (path, commit, moved, version)
+         WHERE n.moved AND v.scope = s_id[p_scope[n.path]] AND v.path = p_path[n.path]
+           AND v.version = n.version - c_keep[n.commit]
+           AND NOT EXISTS (
+               SELECT FROM run_layer AS l
+                WHERE l.scope = v.scope AND l.revision >= v.revision
+                  AND l.revision < (SELECT m.revision FROM version AS m
+                                     WHERE m.scope = v.scope AND m.path = v.path
+                                       AND m.version > v.version ORDER BY m.version LIMIT 1));
+    END IF;
+END $$;

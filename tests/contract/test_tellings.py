@@ -1,0 +1,88 @@
+"""What every store must do with events that a commit carries: tell them with it or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.contract.scenes import ACME, AGENT, GLOBEX, NOW, RULES, STRANGER, commit, log, run, write
+from tests.contract.worlds import World
+
+from carrel.core.event import APPROVAL_ANSWERED, APPROVAL_REQUESTED, UPDATED, Event, Telling
+from carrel.core.names import Path
+from carrel.core.record import Change, Noun
+from carrel.core.tree import Conflict, Expect
+
+pytestmark = pytest.mark.anyio
+
+
+def asked(id: str = "apr_1", tenant: str = ACME) -> Telling:
+    return Telling(tenant, APPROVAL_REQUESTED, {"approvalId": id, "why": "é"})
+
+
+def change(expected: int | None = 0) -> Change:
+    return Change(ACME, Noun.APPROVAL, "apr_1", {"status": "requested"}, expected)
+
+
+async def test_it_is_told_with_the_record_that_changes(world: World) -> None:
+    await world.trees.commit([commit(changes=(change(),), tells=(asked(),), at=NOW)])
+
+    [event] = await world.events.after(None)
+
+    assert event == Event(
+        *(event.cursor, event.id, APPROVAL_REQUESTED, ACME, NOW),
+        {"approvalId": "apr_1", "why": "é"},
+    )
+    [deed] = await world.records.audit(ACME)
+    assert deed.subjects == ("approval/apr_1",)
+
+
+async def test_it_is_told_where_nothing_else_changes_and_stands_in_no_audit(world: World) -> None:
+    await world.trees.commit([commit(tells=(asked("a"), asked("b"), asked("c", GLOBEX)))])
+
+    assert [one.payload["approvalId"] for one in await world.events.after(None)] == ["a", "b", "c"]
+    assert [one.payload["approvalId"] for one in await log(world, tenant=GLOBEX)] == ["c"]
+    assert await world.records.audit(ACME) == ()
+    assert await world.records.revision() == 0
+
+
+async def test_what_was_refused_is_not_told(world: World) -> None:
+    stale, early = commit(changes=(change(7),), tells=(asked(),)), Expect(AGENT, RULES, 3)
+    refused = await world.trees.commit([stale, commit(expects=(early,), tells=(asked(),))])
+
+    assert [type(outcome) for outcome in refused] == [Conflict, Conflict]
+    assert await world.events.after(None) == ()
+
+
+async def test_it_comes_after_what_its_commit_writes_and_before_the_next_commit(
+    world: World,
+) -> None:
+    first = commit(await write(world, "one"), tells=(asked("a"), asked("b")))
+    second = commit(await write(world, "two"), changes=(change(),), tells=(asked("c"),))
+    await world.trees.commit([first, second, commit(await write(world, "three"))])
+
+    events = await world.events.after(None)
+
+    told = [event.payload.get("approvalId", event.payload.get("version")) for event in events]
+    assert told == [1, "a", "b", 2, "c", 3]
+    assert [event.scope for event in events] == [AGENT, None, None, AGENT, None, AGENT]
+
+
+async def test_it_has_its_place_in_the_log_of_its_run(world: World) -> None:
+    await world.runs.start([(run("run_1"), [AGENT]), (run("run_2", STRANGER), [STRANGER])])
+
+    async def writer(n: int) -> None:
+        for turn in range(5):
+            wanted = await write(world, f"{turn}", path=Path(f"{n}.md"))
+            one = commit(wanted, tells=(asked(f"{n}"),), run="run_1")
+            await world.trees.commit([one, commit(tells=(asked("x"),), run="run_1")])
+
+    await asyncio.gather(*[writer(n) for n in range(4)])
+    foreign = commit(tells=(Telling(ACME, APPROVAL_ANSWERED, {}),), run="run_2")
+    await world.trees.commit([foreign])
+
+    events = await log(world, run="run_1")
+    assert [event.sequence for event in events] == list(range(1, 62))
+    assert {event.type for event in events[1:]} == {UPDATED, APPROVAL_REQUESTED}
+    [strange] = await log(world, run="run_2")
+    assert (strange.type, strange.sequence) == (APPROVAL_ANSWERED, None)
