@@ -11,7 +11,7 @@ from carrel.core.version import VERSION
 
 _STORE: Final = ("doctor", "backup", "restore", "export", "gc", "reindex", "defaults", "git")
 _MIND: Final = ("prompt", "lint", "sessions", "dream")
-COMMANDS: Final = ("serve", "pull", *_MIND, "apply", "sync", *_STORE, "version")
+COMMANDS: Final = ("serve", "mcp", "pull", *_MIND, "apply", "sync", *_STORE, "version")
 """Each is a module here with a click command of its name. None may import much at its top."""
 
 
