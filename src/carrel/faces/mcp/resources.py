@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64decode, b64encode, urlsafe_b64encode
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote, unquote
@@ -59,7 +59,7 @@ async def reading(visit: Visit, ctx: Context, uri: str) -> types.ReadResourceRes
     try:
         path = _path(sitting, uri)
         file, content = await _content(sitting, path)
-    except (Missing, Malformed):
+    except (Missing, Malformed, UnicodeDecodeError):
         raise MCPError(_NOT_FOUND, "there is no such resource", {"uri": uri[:1200]}) from None
     return types.ReadResourceResult(contents=[_contents(uri, file, content)])
 
@@ -122,6 +122,6 @@ def _place(cursor: str | None) -> str:
     if not cursor:
         return ""
     try:
-        return urlsafe_b64decode(cursor).decode()
+        return b64decode(cursor, altchars="-_", validate=True).decode()
     except ValueError:
         raise Malformed("the cursor is none that a page gave") from None
