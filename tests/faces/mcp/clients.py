@@ -98,6 +98,11 @@ def _founded(server: Server, settings: Any) -> Any:
     return app
 
 
+def meta(**said: Any) -> Any:
+    """What a request says of its circumstances."""
+    return {f"carrel/{name}": value for name, value in said.items()}
+
+
 def text_of(result: Any) -> str:
     [content] = result.content
     assert isinstance(content, TextContent)

@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitRequestFormParams, ElicitResult
 from tests.faces.mcp.clients import OWNER, Place, text_of
 
-from carrel.tools import calling
+from carrel.tools import ALL
 from carrel.tools.tool import Asked, Gate, Sitting, Tool
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +38,7 @@ def launching() -> Iterator[None]:
     """An agent has a tool about which somebody is asked."""
     RAN.clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(calling, "ALL", (LAUNCH, *calling.ALL))
+        patch.setattr("carrel.tools.calling.ALL", (LAUNCH, *ALL))
         yield
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent, TextResourceContents
-from tests.faces.mcp.clients import MODES, Place, text_of
+from tests.faces.mcp.clients import MODES, Place, meta, text_of
 
 pytestmark = pytest.mark.anyio
 both = pytest.mark.parametrize("mode", MODES)
@@ -148,7 +148,7 @@ async def test_nothing_leaves_a_shared_scope_that_the_address_names(
     slug = await place.agent()
     await write(place, slug, "MEMORY.md", "## People\n- canary\n")
     uri = f"carrel://agents/{slug}/files/MEMORY.md"
-    main = {"carrel/scope": "main"}
+    main = meta(scope="main")
     async with place.client(slug, mode, query="?scope=shared") as client:
         told = await client.call_tool("what_do_i_know", {}, meta=main)
         assert (told.is_error, "shared session" in text_of(told)) == (True, True)
@@ -159,7 +159,7 @@ async def test_nothing_leaves_a_shared_scope_that_the_address_names(
             await client.read_resource(uri, meta=main)
         assert "canary" not in said(await client.get_prompt("system", {"scope": "main"}, meta=main))
     async with place.client(slug, mode) as client:
-        shared = {"carrel/scope": "shared"}
+        shared = meta(scope="shared")
         assert (await client.call_tool("what_do_i_know", {}, meta=shared)).is_error
         assert not (await client.call_tool("what_do_i_know", {})).is_error
         with pytest.raises(MCPError, match="no such resource"):
@@ -182,28 +182,30 @@ async def test_a_run_shows_what_it_froze(place: Place, mode: str) -> None:
         assert "then" in said(await client.get_prompt("system"))
         assert "then" in text_of(await client.call_tool("what_do_i_know", {}))
         with pytest.raises(MCPError, match="another one"):
-            await client.call_tool("what_do_i_know", {}, meta={"carrel/run": private["runId"]})
+            await client.call_tool("what_do_i_know", {}, meta=meta(run=private["runId"]))
         with pytest.raises(MCPError, match="for one person"):
             await client.get_prompt("system", {"scope": "shared"})
     async with place.client(slug, mode) as client:
-        shared = {"carrel/run": private["runId"]}
+        shared = meta(run=private["runId"])
         assert (await client.call_tool("what_do_i_know", {}, meta=shared)).is_error
         with pytest.raises(MCPError, match="no such resource"):
             await client.read_resource(uri, meta=shared)
-        for meta in ({"carrel/run": "run_none"}, {"carrel/session": "x"}, {"carrel/scope": 1}):
+        for wrong in (meta(run="run_none"), meta(session="x"), meta(scope=1)):
             with pytest.raises(MCPError):
-                await client.call_tool("who_am_i", {}, meta=meta)
+                await client.call_tool("who_am_i", {}, meta=wrong)
 
 
 @both
 async def test_a_call_with_an_id_is_done_once(place: Place, mode: str) -> None:
     slug = await place.agent()
     async with place.client(slug, mode) as client:
-        meta = {"carrel/call": "call-1"}
+        named = meta(call="call-1")
         for _ in range(2):
-            done = await client.call_tool("workspace_write", {"key": slug, "value": "v"}, meta=meta)
+            done = await client.call_tool(
+                "workspace_write", {"key": slug, "value": "v"}, meta=named
+            )
             assert done.structured_content == {"status": "written", "key": slug, "version": 1}
-        other = await client.call_tool("workspace_write", {"key": slug, "value": "w"}, meta=meta)
+        other = await client.call_tool("workspace_write", {"key": slug, "value": "w"}, meta=named)
         assert (other.is_error, "another one" in text_of(other)) == (True, True)
 
 

@@ -23,7 +23,7 @@ from carrel.core.access import Actor, KeyKind, granted
 from carrel.core.names import Path
 from carrel.faces.mcp import Subscriptions, Visit, made
 from carrel.ports import World
-from carrel.tools import calling
+from carrel.tools import ALL
 from carrel.tools.resuming import run_approvals
 from carrel.tools.tool import Asked, Gate, Sitting, Tool
 
@@ -58,7 +58,7 @@ BREAKS = Tool("breaks", "Breaks.", Arguments, _breaks)
 
 @pytest.fixture
 async def world(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
-    monkeypatch.setattr(calling, "ALL", (BREAKS, LAUNCH, *calling.ALL))
+    monkeypatch.setattr("carrel.tools.calling.ALL", (BREAKS, LAUNCH, *ALL))
     FAILED.clear()
     async with WORLDS["memory"](tmp_path) as opened:
         stop = asyncio.Event()

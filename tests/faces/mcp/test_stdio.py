@@ -18,7 +18,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from mcp_types import ResourceListChangedNotification, ResourceUpdatedNotification
 from tests.e2e.servers import TOKEN, Live, carrel, environment, serving
-from tests.faces.mcp.clients import text_of
+from tests.faces.mcp.clients import meta, text_of
 
 pytestmark = pytest.mark.anyio
 PROGRAM = "from carrel.faces.cli import main; main()"
@@ -125,7 +125,7 @@ async def test_what_several_may_hear_cannot_be_left(live: Live, store: File, mod
     for way in ((), ("--url", live.url)):
         arguments = ("kate", "--scope", "shared", *way)
         async with started(store, *arguments, mode=mode, token=TOKEN) as client:
-            told = await client.call_tool("recall", {"query": "x"}, meta={"carrel/scope": "main"})
+            told = await client.call_tool("recall", {"query": "x"}, meta=meta(scope="main"))
             assert (told.is_error, "shared session" in text_of(told)) == (True, True)
 
 
