@@ -85,7 +85,10 @@ async def test_each_dialect_describes_the_same_tools(ada: httpx.AsyncClient) -> 
     assert (await ada.get(f"{AGENT}/tools", params={"dialect": "klingon"})).status_code == 400
 
 
-NEEDED = {"query": "x", "content": "x", "id": "mem_1", "action": "list_sessions"}
+NEEDED = {
+    **{"query": "x", "content": "x", "id": "mem_1", "action": "list_sessions"},
+    **{"key": "x", "value": "x", "target_agent_id": "agt_1"},
+}
 
 
 @pytest.mark.parametrize("tool", [tool.name for tool in ALL])

@@ -202,6 +202,15 @@ async def _may_answer(world: World, actor: Actor, approval: Approval) -> None:
     raise Forbidden("only an owner, an admin or the agent's own person may answer")
 
 
+async def may_answer(world: World, actor: Actor, approval: Approval) -> bool:
+    """Whether somebody's answer would count."""
+    try:
+        await _may_answer(world, actor, approval)
+    except Forbidden:
+        return False
+    return True
+
+
 async def _said(world: World, tenant: str, session: str | None) -> int:
     if session is None:
         return 0

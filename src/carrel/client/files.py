@@ -10,6 +10,7 @@ from carrel.client.asking import at, decoded, fetched, written
 from carrel.client.directory import Watch
 from carrel.client.driving import Driver, Noun, Send, Steps, operation
 from carrel.client.errors import Incomplete, Malformed
+from carrel.client.items import Items
 from carrel.client.materialising import Materialised, Wish, materialise
 from carrel.client.memories import Dreams, Memories
 from carrel.client.prompts import Prompt, PromptFlaw, asked_at, flaws_of
@@ -52,6 +53,11 @@ class Workspace(Noun[Driver]):
     @property
     def dreams(self) -> Dreams[Driver]:
         return Dreams(self._driver, self._agent)
+
+    @property
+    def items(self) -> Items[Driver]:
+        """What the agent shares with others, by key."""
+        return Items(self._driver, self._agent)
 
     @property
     def tools(self) -> Tools[Driver]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from carrel.core.classes import Classes
 from carrel.core.errors import TooLarge
@@ -35,6 +35,8 @@ class Limits:
 AGENT_WRITABLE = ("memory/**", "notes/**", "MEMORY.md", "IDENTITY.md")
 SHARED = Limits(100 * MIB, 20_000, 100, 1024 * MIB)
 """Shared workspaces, whose files are tools' output rather than identity."""
+ITEMS = Limits(256 * 1024, 10_000)
+"""Items that agents share, by scope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,5 +51,7 @@ class Policy:
     """None keeps every run, and with it all that it can see, until it is released by hand."""
 
     def limits_of(self, scope: Scope) -> Limits:
+        if scope.kind is Kind.ITEMS:
+            return replace(ITEMS, max_versions=self.limits.max_versions)
         shared = scope.kind is Kind.WORKSPACE and scope.name.startswith("ws_")
         return self.shared_limits if shared else self.limits

@@ -19,6 +19,11 @@ from carrel.tools import (
     session_logs,
     what_do_i_know,
     who_am_i,
+    workspace_delete,
+    workspace_list,
+    workspace_publish,
+    workspace_read,
+    workspace_write,
     write,
 )
 from carrel.tools.tool import Tool
@@ -38,6 +43,11 @@ ALL: Final[tuple[Tool, ...]] = (
     session_logs.TOOL,
     what_do_i_know.TOOL,
     who_am_i.TOOL,
+    workspace_delete.TOOL,
+    workspace_list.TOOL,
+    workspace_publish.TOOL,
+    workspace_read.TOOL,
+    workspace_write.TOOL,
     write.TOOL,
 )
 """In order of name."""

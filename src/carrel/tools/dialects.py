@@ -8,6 +8,16 @@ from typing import Any, Final
 
 from carrel.tools.tool import Tool
 
+OPEN: Final = frozenset({"bash"})
+"""The tools that may reach what is not Carrel's."""
+REPEATABLE: Final = frozenset(
+    {
+        *("forget", "remember", "write"),
+        *("workspace_delete", "workspace_publish", "workspace_write"),
+    }
+)
+"""The tools that write and, called again just so, leave everything as it is then."""
+
 
 class Dialect(StrEnum):
     MCP = "mcp"
@@ -27,8 +37,16 @@ def _mcp(tool: Tool, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         "name": tool.name,
         "description": tool.description,
         "inputSchema": schema,
-        "annotations": {"readOnlyHint": not tool.writes, "openWorldHint": False},
+        "annotations": _hints(tool),
     }
+
+
+def _hints(tool: Tool) -> Mapping[str, Any]:
+    """What a client may tell its user before a call; of one that only reads there is less."""
+    hints = {"readOnlyHint": not tool.writes, "openWorldHint": tool.name in OPEN}
+    if tool.writes:
+        hints |= {"destructiveHint": tool.destroys, "idempotentHint": tool.name in REPEATABLE}
+    return hints
 
 
 def _anthropic(tool: Tool, schema: Mapping[str, Any]) -> Mapping[str, Any]:

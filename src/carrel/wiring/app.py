@@ -29,6 +29,7 @@ from carrel.faces.rest import (
     git,
     health,
     history,
+    items,
     keys,
     memories,
     people,
@@ -51,7 +52,7 @@ from carrel.faces.rest.logs import configure
 from carrel.faces.rest.metrics import Metrics
 from carrel.ports import World
 from carrel.settings import Settings
-from carrel.wiring import graphql, web
+from carrel.wiring import graphql, mcp, web
 from carrel.wiring.background import background
 from carrel.wiring.counts import watch
 from carrel.wiring.oidc import issuer_of
@@ -78,6 +79,7 @@ _NOUNS: Final = (
     sessions,
     memories,
     dreams,
+    items,
     defaults,
     dialect,
     tools,
@@ -204,18 +206,23 @@ async def serving(
 ) -> AsyncIterator[Rest]:
     """The REST face over an open world, with its background work going on."""
     configure(settings.log_level)
+    closing = asyncio.Event()
     async with open_world(settings) as opened:
         watch(metrics, opened)
-        app = rest(
-            opened.world,
-            endpoints(settings) + more,
-            authenticator(opened.world, settings),
-            metrics=metrics,
-            tracer=_tracer(settings),
-        )
-        _calm_collector()
-        async with background(opened, app.closing):
-            yield app
+        known = authenticator(opened.world, settings)
+        async with mcp.mounted(opened.world, known, closing) as mount:
+            app = rest(
+                opened.world,
+                endpoints(settings) + more,
+                known,
+                metrics=metrics,
+                tracer=_tracer(settings),
+                mounts=(mount,),
+                closing=closing,
+            )
+            _calm_collector()
+            async with background(opened, closing):
+                yield app
 
 
 def _calm_collector() -> None:

@@ -9,6 +9,7 @@ from carrel.faces.python.agents import Agent, Agents, Template, Templates
 from carrel.faces.python.desk import Carrel
 from carrel.faces.python.feed import Event, Feed
 from carrel.faces.python.files import File, FileRow, Files, Version
+from carrel.faces.python.items import Item, ItemRow
 from carrel.faces.python.keys import Key, Keys, NewKey
 from carrel.faces.python.memories import Dream, Memory
 from carrel.faces.python.people import People, Person
@@ -32,6 +33,8 @@ __all__ = [
     "FileRow",
     "Files",
     "Frozen",
+    "Item",
+    "ItemRow",
     "Key",
     "Keys",
     "Limits",

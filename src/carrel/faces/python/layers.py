@@ -15,6 +15,7 @@ from carrel.core.names import Path, digest_named
 from carrel.core.run import Mode
 from carrel.core.tree import Blob
 from carrel.faces.python.files import Files, Stacked
+from carrel.faces.python.items import Items
 from carrel.faces.python.memories import Dreams, Memories
 from carrel.faces.python.seat import Seat, one_of
 from carrel.faces.python.sessions import Sessions
@@ -92,6 +93,11 @@ class AgentWorkspace(Workspace):
     @property
     def dreams(self) -> Dreams:
         return Dreams(self._seat, self._name)
+
+    @property
+    def items(self) -> Items:
+        """What it shares with others, by key."""
+        return Items(self._seat, self._name)
 
     @property
     def tools(self) -> Tools:

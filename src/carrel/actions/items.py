@@ -1,0 +1,293 @@
+"""Shared items: values under keys that the agents of one person share, or a shared agent keeps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from msgspec import Struct
+
+from carrel.actions import files, stacks
+from carrel.actions.pens import Intent, Pen
+from carrel.actions.records import Page, find_named
+from carrel.actions.rules import Rules
+from carrel.core.access import Actor, KeyKind, Role
+from carrel.core.agent import facts
+from carrel.core.compose import File, resolve
+from carrel.core.edit import UNCONDITIONAL, Condition
+from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Stale, Taken, TooLarge
+from carrel.core.item import (
+    Item,
+    item_key,
+    item_of,
+    item_path,
+    item_type,
+    item_value,
+    items_of_agent,
+    items_of_person,
+    key_at,
+    preview,
+)
+from carrel.core.names import Path, Scope
+from carrel.core.record import Noun, Record
+from carrel.core.redaction import Redacted
+from carrel.core.run import Status
+from carrel.core.tree import ReceiptKey
+from carrel.ports import World
+
+MOST: Final = 10_000
+"""Items of one scope."""
+_ATTEMPTS: Final = 10
+_AT_ONCE: Final = 64
+"""Values that are held at one time to see how they begin."""
+_CURSOR: Final = re.compile(r"[1-9][0-9]{0,17}")
+
+
+class Kept(Struct, frozen=True):
+    """An item with its value, as it is stored."""
+
+    item: Item
+    value: str
+    warned: tuple[str, ...] = ()
+    """What in it looked like a secret, and was left as it is."""
+
+
+class Row(Struct, frozen=True):
+    """An item in a list, with how its value begins."""
+
+    item: Item
+    preview: str
+
+
+class Writing(Struct, frozen=True, gc=False):
+    """What a writer may say beside key and value."""
+
+    condition: Condition = UNCONDITIONAL
+    by: str | None = None
+    """Who is to stand as its creator, where it is new: the agent that writes, else the caller."""
+    why: str = ""
+    run: str | None = None
+    receipt: ReceiptKey | None = None
+
+
+PLAIN: Final = Writing()
+
+
+def as_read(version: int | None) -> Condition:
+    """That an item is still at the version that was read; 0: that there is none."""
+    if version is None:
+        return UNCONDITIONAL
+    return Condition(frozenset({f'"v{version}"'})) if version else Condition(absent=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _ItemPen(Pen):
+    """Writes an item: it has no class, and its key is as little a place for secrets as a path."""
+
+    key: str = ""
+
+    def _may_write(self, rules: Rules) -> None:
+        """Whose items these are has been decided when their scope was found."""
+
+    async def _in_run(self) -> None:
+        """A run is of the agent, and not of its items: see ``_told_in_run``."""
+
+    def _admitted(self, rules: Rules, content: bytes) -> Redacted:
+        if rules.redactor.finds_in(self.key):
+            raise Malformed("the key holds a secret")
+        return super(_ItemPen, self)._admitted(rules, content)
+
+
+async def listing(
+    world: World,
+    actor: Actor,
+    agent: str,
+    *,
+    prefix: str = "",
+    cursor: str = "",
+    limit: int = MOST,
+) -> Page[Row]:
+    """The items that an agent has, the last written first."""
+    if cursor and not _CURSOR.fullmatch(cursor):
+        raise Malformed("the cursor is none that a page gave")
+    _, scope = await _home(world, actor, agent)
+    [tree] = await world.trees.read((scope,))
+    found = sorted(
+        (head for head in tree.heads.values() if key_at(head.path).startswith(prefix)),
+        key=lambda head: head.revision,
+        reverse=True,
+    )
+    past = [head for head in found if not cursor or head.revision < int(cursor)]
+    shown = [item_of(head, _etag(resolve(head.path, (tree,)))) for head in past[:limit]]
+    previews = await _previews(world, shown)
+    rows = tuple(Row(item, previews[item.key]) for item in shown)
+    return Page(rows, str(shown[-1].revision) if shown and len(past) > limit else None)
+
+
+async def _previews(world: World, items: list[Item]) -> Mapping[str, str]:
+    """How each value begins; a few are read at a time, since together they may be very large."""
+    found: dict[str, str] = {}
+    for at in range(0, len(items), _AT_ONCE):
+        some = items[at : at + _AT_ONCE]
+        values = await world.blobs.get([item.blob for item in some])
+        found |= {item.key: preview(values[item.blob.digest].decode()) for item in some}
+    return found
+
+
+async def get(world: World, actor: Actor, agent: str, key: str, version: int | None = None) -> Kept:
+    """One item, as it is now or was at a version. Raises Missing."""
+    _, scope = await _home(world, actor, agent)
+    return await _read(world, scope, key, version)
+
+
+async def put(
+    world: World, actor: Actor, agent: str, key: str, value: str, writing: Writing = PLAIN
+) -> Kept:
+    """Write one item, whether or not it was there; who wrote it first stays its creator.
+
+    Raises Malformed, Missing, Forbidden, Stale, TooLarge or Busy.
+    """
+    record, scope = await _home(world, actor, agent)
+    await _told_in_run(world, record, writing.run)
+    return await _write(world, actor, scope, key, value, writing)
+
+
+async def delete(
+    world: World, actor: Actor, agent: str, key: str, writing: Writing = PLAIN
+) -> None:
+    """Remove one item. Raises Missing, Stale, Forbidden or Busy."""
+    record, scope = await _home(world, actor, agent)
+    await _told_in_run(world, record, writing.run)
+    path = item_path(item_key(key))
+    intent = Intent(
+        writing.condition, None, writing.why or f"delete {key}", writing.run, writing.receipt
+    )
+    with _speaking_of(key):
+        await _ItemPen(world, (scope,), path, actor, intent, key).delete()
+
+
+async def publish(  # noqa: PLR0913 - from whom what goes where
+    world: World,
+    actor: Actor,
+    agent: str,
+    key: str,
+    target: str,
+    *,
+    target_key: str = "",
+    writing: Writing = PLAIN,
+) -> tuple[Record, Kept]:
+    """Copy an item of a private agent to a shared agent of the same tenant, by id or slug.
+
+    What is told of first is checked first: who publishes, to whom, and then what.
+    """
+    record = await _agent(world, actor, agent)
+    if facts(record)["isShared"]:
+        raise Forbidden("a shared agent cannot publish: only what is private can be")
+    other = await find_named(world, actor.tenant, Noun.AGENT, target)
+    if not facts(other)["isShared"]:
+        raise Forbidden("items are published to shared agents only, and the target is private")
+    item_key(target_key or key)
+    _, scope = await _home(world, actor, agent)
+    await _told_in_run(world, record, writing.run)
+    kept = await _read(world, scope, key, None)
+    shelf = items_of_agent(actor.tenant, other.id)
+    return other, await _write(world, actor, shelf, target_key or key, kept.value, writing)
+
+
+async def _agent(world: World, actor: Actor, name: str) -> Record:
+    [own, *_] = await stacks.agent(world, actor, name)
+    return await find_named(world, actor.tenant, Noun.AGENT, own.name)
+
+
+async def _home(world: World, actor: Actor, name: str) -> tuple[Record, Scope]:
+    """An agent, and where its items are. Raises Missing, Forbidden or Taken."""
+    record = await _agent(world, actor, name)
+    known = facts(record)
+    if known["isShared"]:
+        return record, items_of_agent(record.tenant, record.id)
+    person = known["ownerId"] or known["humanPairId"] or actor.person
+    if person is None:
+        raise Taken("nobody is known whose items this agent shares: give it an ownerId")
+    if actor.kind is KeyKind.PERSON and actor.role is Role.MEMBER and actor.person != person:
+        raise Forbidden("these are the items of another person")
+    return record, items_of_person(record.tenant, person)
+
+
+async def _told_in_run(world: World, agent: Record, id: str | None) -> None:
+    """A write may name the run it belongs to: one of this agent that has not ended."""
+    if id is None:
+        return
+    [run] = await world.runs.get(agent.tenant, [id])
+    if run is None or run.scope.name != agent.id:
+        raise Missing(f"there is no run {id} of this agent")
+    if run.status is not Status.RUNNING:
+        raise Taken(f"the run has {run.status}", status=run.status)
+
+
+async def _read(world: World, scope: Scope, key: str, version: int | None) -> Kept:
+    path = item_path(item_key(key))
+    with _speaking_of(key):
+        if version is not None:
+            file, content = await files.version(world, (scope,), path, version)
+        else:
+            file = await files.look(world, (scope,), path)
+            content = await files.content(world, file, raw=True)
+    return Kept(item_of(file.head, file.etag), content.decode())
+
+
+async def _write(
+    world: World, actor: Actor, scope: Scope, key: str, value: str, writing: Writing
+) -> Kept:
+    """What is there is looked at first, since it says who its creator is, and must still be so."""
+    path, content = item_path(item_key(key)), item_value(value)
+    creator = writing.by or actor.agent or actor.name
+    for _ in range(_ATTEMPTS):
+        current = await _current(world, scope, path)
+        with _speaking_of(key):
+            writing.condition.check(path, current)
+        if current is None:
+            seen, type = Condition(absent=True), item_type(creator)
+        else:
+            was = item_of(current.head, current.etag)
+            seen, type = as_read(was.version), item_type(was.created_by, was.created_at)
+        intent = Intent(seen, type, writing.why or f"write {key}", writing.run, writing.receipt)
+        try:
+            with _speaking_of(key):
+                pen = _ItemPen(world, (scope,), path, actor, intent, key)
+                written = await pen.put(content)
+        except Stale:
+            continue
+        item = item_of(written.file.head, written.file.etag)
+        return Kept(item, written.content.decode(), tuple(written.redacted.warned))
+    raise Busy(f"the item {key!a} is being written by many others")
+
+
+async def _current(world: World, scope: Scope, path: Path) -> File | None:
+    return resolve(path, await world.trees.read((scope,), (path,)))
+
+
+def _etag(file: File | None) -> str:
+    assert file
+    return file.etag
+
+
+@contextmanager
+def _speaking_of(key: str) -> Iterator[None]:
+    """Tell of an item by its key what is told of a file by its path."""
+    try:
+        yield
+    except Stale as stale:
+        now = stale.current_version
+        is_now = f"it is at version {now}" if now else "there is none"
+        raise Stale(f"the item {key!a} is not as it was read: {is_now}", now) from None
+    except Missing:
+        raise Missing(f"there is no item {key!a}") from None
+    except Busy:
+        raise Busy(f"the item {key!a} is being written by many others") from None
+    except TooLarge as full:
+        if "maxFiles" not in full.details:
+            raise
+        raise TooLarge(f"there may be {MOST} items", maxItems=MOST) from None

@@ -1,0 +1,69 @@
+"""One agent's desk over stdio, on a store that this process opens itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from carrel.actions import agents, credentials, seeds, tenants
+from carrel.core.access import Actor, KeyKind, granted
+from carrel.faces.rest.logs import RequestLog, configure
+from carrel.ports import World
+from carrel.tools.resuming import run_approvals
+from carrel.wiring.mcp import imported
+from carrel.wiring.world import Opened
+
+
+async def serve(
+    opened: Opened, agent: str, token: str, tenant: str | None, asks: Mapping[str, str]
+) -> None:
+    """Until the client leaves. Raises Missing, Unauthenticated, and Forbidden.
+
+    With a token as whoever that is of; without one as the agent itself, as if by its own key.
+    """
+    configure(opened.settings.log_level)
+    await asyncio.to_thread(imported)
+    from carrel.faces.mcp import Circumstances, Visit  # noqa: PLC0415 - it takes a while to load
+
+    world, circumstances = opened.world, Circumstances(**asks)
+    itself = None if token else await _itself(world, agent, tenant)
+
+    async def visiting(ctx: Any) -> Visit:
+        actor = itself or await credentials.authenticate(world, token)
+        return Visit(world, actor, agent, circumstances)
+
+    await (await visiting(None)).sitting(None)
+    await _speak(world, visiting)
+
+
+async def _itself(world: World, agent: str, tenant: str | None) -> Actor:
+    slug = tenant or tenants.FIRST
+    operator = Actor((await seeds.tenants(world, slug))[slug], seeds.CARREL)
+    found = await agents.get(world, operator, agent)
+    held = granted(KeyKind.AGENT, None, None)
+    return Actor(found.tenant, found.id, held, KeyKind.AGENT, agent=found.id)
+
+
+async def _speak(world: World, visiting: Any) -> None:
+    from mcp.server.lowlevel import NotificationOptions  # noqa: PLC0415 - it takes a while to load
+    from mcp.server.stdio import stdio_server  # noqa: PLC0415 - as above
+
+    from carrel.faces.mcp import Subscriptions, made  # noqa: PLC0415 - as above
+
+    def tell(failure: BaseException) -> str:
+        id = world.clock.fresh("req")
+        RequestLog().failure(id, failure)
+        return id
+
+    closing, subscriptions = asyncio.Event(), Subscriptions()
+    approving = asyncio.create_task(run_approvals(world, closing))
+    server = made(visiting, tell, closing, subscriptions)
+    told = server.create_initialization_options(NotificationOptions(resources_changed=True))
+    try:
+        async with stdio_server() as (heard, said):
+            await server.run(heard, said, told)
+    finally:
+        closing.set()
+        await subscriptions.close()
+        await approving

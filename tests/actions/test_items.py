@@ -1,0 +1,300 @@
+"""Shared items on every store: who shares what with whom, and who wins of two that write."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path as File
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.actions.cast import founded, joined, later, rivals
+from tests.worlds import WORLDS, travel
+
+from carrel.actions import agents, credentials, items, keys, policies, secrets
+from carrel.actions.agents import NewAgent
+from carrel.actions.items import Writing, as_read
+from carrel.actions.keys import Holding
+from carrel.actions.policies import LimitsForm, PolicyForm
+from carrel.core import policy
+from carrel.core.access import Actor, KeyKind
+from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Stale, Taken, TooLarge
+from carrel.core.event import Filter
+from carrel.core.item import items_of_person
+from carrel.core.policy import Limits
+from carrel.core.record import Record
+from carrel.ports import World
+
+pytestmark = pytest.mark.anyio
+
+
+async def hired(world: World, by: Actor, slug: str, /, **facts: object) -> Record:
+    new = replace(NewAgent(slug, slug), **facts)  # type: ignore[arg-type]
+    return await agents.create(world, by, new)
+
+
+async def bound(world: World, owner: Actor, agent: Record) -> Actor:
+    """An agent, as its own key shows it."""
+    issued = await keys.create(world, owner, Holding("own", KeyKind.AGENT, agent=agent.id))
+    return await credentials.authenticate(world, issued.token)
+
+
+async def all_of(world: World, actor: Actor, agent: str) -> dict[str, str]:
+    rows = (await items.listing(world, actor, agent)).items
+    return {
+        row.item.key: (await items.get(world, actor, agent, row.item.key)).value for row in rows
+    }
+
+
+@pytest.mark.parametrize("version", [None, 0, 1])
+async def test_of_two_that_write_what_both_have_read_one_wins(
+    anywhere: World, version: int | None
+) -> None:
+    world = anywhere
+    _, owner = await founded(world)
+    await hired(world, owner, "cook", owner=owner.person)
+    await hired(world, owner, "main", owner=owner.person)
+    for turns in range(8):
+        key = f"list {turns}"
+        if version == 1:
+            await items.put(world, owner, "cook", key, "milk")
+        won, lost = await rivals(
+            items.put(world, owner, "cook", key, "cook", Writing(as_read(version), by="cook")),
+            later(
+                turns,
+                items.put(world, owner, "main", key, "main", Writing(as_read(version), by="main")),
+            ),
+        )
+        kept = await items.get(world, owner, "cook", key)
+        if version is None:
+            assert (len(won), lost) == (2, [])
+            creator = min(won, key=lambda one: one.item.version).item.created_by
+            assert kept.item.created_by == creator
+            continue
+        assert (len(won), [type(one) for one in lost]) == (1, [Stale])
+        assert lost[0].current_version == kept.item.version == version + 1  # type: ignore[attr-defined]
+        assert kept.value == won[0].value
+
+
+async def test_an_item_keeps_its_creator_however_often_it_is_written(anywhere: World) -> None:
+    world = anywhere
+    _, owner = await founded(world)
+    await hired(world, owner, "cook", owner=owner.person)
+    await policies.put(world, owner, PolicyForm(LimitsForm(max_versions=1)))
+    first = (await items.put(world, owner, "cook", "k", "0", Writing(by="agt_a"))).item
+    for n in range(1, 5):
+        travel(world, 1000)
+        again = (await items.put(world, owner, "cook", "k", str(n), Writing(by="agt_b"))).item
+        assert (again.created_by, again.created_at) == ("agt_a", first.created_at)
+        assert again.updated_at > first.updated_at
+    await items.delete(world, owner, "cook", "k")
+    anew = (await items.put(world, owner, "cook", "k", "new", Writing(by="agt_b"))).item
+    assert (anew.created_by, anew.version) == ("agt_b", 7)
+
+
+async def test_an_item_is_whose_the_owner_else_the_human_else_the_caller_is(world: World) -> None:
+    _, ada = await founded(world)
+    bob, _ = await joined(world, ada, "bob")
+    eve, as_eve = await joined(world, ada, "eve")
+    owned = await hired(world, ada, "owned", owner=bob.id, human=eve.id)
+    await hired(world, ada, "paired", human=eve.id)
+    nobodys = await hired(world, ada, "nobodys")
+    for name in ("owned", "paired", "nobodys"):
+        await items.put(world, ada, name, "from", name)
+    for person, seen in ((bob.id, "owned"), (eve.id, "paired"), (ada.person or "", "nobodys")):
+        [tree] = await world.trees.read((items_of_person(ada.tenant, person),))
+        assert len(tree.heads) == 1, seen
+    assert await all_of(world, as_eve, "paired") == {"from": "paired"}
+    assert await all_of(world, as_eve, "nobodys") == {"from": "paired"}
+    with pytest.raises(Forbidden):
+        await items.listing(world, as_eve, "owned")
+    alone = await bound(world, ada, nobodys)
+    with pytest.raises(Taken, match="ownerId"):
+        await items.put(world, alone, "nobodys", "k", "v")
+    assert await all_of(world, await bound(world, ada, owned), "owned") == {"from": "owned"}
+
+
+async def test_items_stay_where_they_are_when_an_agent_is_shared_or_no_longer(
+    world: World,
+) -> None:
+    _, owner = await founded(world)
+    await hired(world, owner, "cook", owner=owner.person)
+    await hired(world, owner, "main", owner=owner.person)
+    await items.put(world, owner, "cook", "private", "p")
+    await agents.patch(world, owner, "cook", {"isShared": True})
+    assert await all_of(world, owner, "cook") == {}
+    await items.put(world, owner, "cook", "shared", "s")
+    assert await all_of(world, owner, "main") == {"private": "p"}
+    await agents.patch(world, owner, "cook", {"isShared": False})
+    assert await all_of(world, owner, "cook") == {"private": "p"}
+
+
+async def test_publishing_is_refused_for_the_first_reason_there_is(world: World) -> None:
+    _, owner = await founded(world)
+    _, stranger = await founded(world, "globex")
+    await hired(world, stranger, "theirs", is_shared=True)
+    await hired(world, owner, "mine", owner=owner.person)
+    await hired(world, owner, "other", owner=owner.person)
+    desk = await hired(world, owner, "desk", is_shared=True)
+    await hired(world, owner, "till", is_shared=True)
+
+    async def published(agent: str, key: str, target: str, target_key: str = "") -> str:
+        try:
+            to, kept = await items.publish(world, owner, agent, key, target, target_key=target_key)
+        except (Missing, Forbidden, Malformed) as refused:
+            return str(refused)
+        return f"{to.id} {kept.item.key} {kept.value}"
+
+    assert "no agent nobody" in await published("nobody", "k", "nowhere")
+    assert "cannot publish" in await published("desk", "k", "nowhere")
+    assert "no agent nowhere" in await published("mine", "k", "nowhere")
+    assert "no agent theirs" in await published("mine", "k", "theirs")
+    assert "target is private" in await published("mine", "k", "other")
+    assert "no item 'k'" in await published("mine", "k", "desk")
+    await items.put(world, owner, "mine", "k", "v")
+    assert await published("mine", "k", "desk") == f"{desk.id} k v"
+    assert await published("mine", "k", "desk", target_key="a/b") == f"{desk.id} a/b v"
+    assert "control" in await published("mine", "k", "desk", target_key="a\n")
+    await items.put(world, owner, "mine", "k", "later")
+    assert await all_of(world, owner, "desk") == {"k": "v", "a/b": "v"}
+    await items.put(world, owner, "desk", "k", "theirs")
+    assert await all_of(world, owner, "mine") == {"k": "later"}
+    assert "cannot publish" in await published("desk", "k", "till")
+
+
+async def test_what_is_published_over_an_item_keeps_its_creator(world: World) -> None:
+    _, owner = await founded(world)
+    await hired(world, owner, "mine", owner=owner.person)
+    await hired(world, owner, "desk", is_shared=True)
+    await items.put(world, owner, "mine", "k", "new")
+    await items.put(world, owner, "desk", "k", "old", Writing(by="agt_desk"))
+    _, kept = await items.publish(world, owner, "mine", "k", "desk", writing=Writing(by="agt_mine"))
+    assert (kept.value, kept.item.created_by, kept.item.version) == ("new", "agt_desk", 2)
+
+
+async def test_secrets_stand_in_no_value_no_key_and_no_history(world: World) -> None:
+    _, owner = await founded(world)
+    await hired(world, owner, "cook", owner=owner.person)
+    await secrets.put(world, owner, "door", "opensesame/é")
+    kept = await items.put(world, owner, "cook", "k", "say opensesame/é to it")
+    assert kept.value == "say [REDACTED:door] to it"
+    assert (await items.get(world, owner, "cook", "k")).value == kept.value
+    for key in ("opensesame/é", "x" * 200 + "opensesame/é" + "é" * 20):
+        with pytest.raises(Malformed, match="secret"):
+            await items.put(world, owner, "cook", key, "v")
+
+
+async def test_there_is_room_for_so_many_items_and_no_more(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(policy, "ITEMS", Limits(policy.ITEMS.max_file_bytes, 2))
+    _, owner = await founded(world)
+    await hired(world, owner, "cook", owner=owner.person)
+    for key in ("a", "b"):
+        await items.put(world, owner, "cook", key, "v")
+    with pytest.raises(TooLarge, match="items"):
+        await items.put(world, owner, "cook", "c", "v")
+    await items.put(world, owner, "cook", "a", "again")
+    await items.delete(world, owner, "cook", "b")
+    await items.put(world, owner, "cook", "c", "v")
+
+
+async def test_a_write_is_an_event_without_a_value_also_in_the_log_of_its_run(
+    world: World,
+) -> None:
+    _, owner = await founded(world)
+    await hired(world, owner, "cook", owner=owner.person)
+    start = await world.events.latest()
+    await items.put(world, owner, "cook", "a/b", "canary")
+    [event] = await world.events.after(start, Filter(owner.tenant))
+    assert (event.type, event.payload["version"]) == ("workspace.updated", 1)
+    assert "canary" not in str(event)
+    with pytest.raises(Missing, match="run"):
+        await items.put(world, owner, "cook", "a/b", "x", Writing(run="run_0"))
+
+
+async def test_a_list_has_pages_and_the_last_written_comes_first(world: World) -> None:
+    _, owner = await founded(world)
+    await hired(world, owner, "cook", owner=owner.person)
+    for key in ("a/1", "b", "a/2", "c"):
+        await items.put(world, owner, "cook", key, key * 60)
+    await items.put(world, owner, "cook", "b", "again")
+    found, cursor = [], ""
+    while True:
+        page = await items.listing(world, owner, "cook", cursor=cursor, limit=2)
+        found += [row.item.key for row in page.items]
+        if page.next is None:
+            break
+        cursor = page.next
+    assert found == ["b", "c", "a/2", "a/1"]
+    some = await items.listing(world, owner, "cook", prefix="a/")
+    assert [row.preview for row in some.items] == [("a/2" * 60)[:100] + "...", "a/1" * 33 + "a..."]
+    with pytest.raises(Malformed):
+        await items.listing(world, owner, "cook", cursor="x")
+
+
+async def test_one_whom_others_always_overtake_is_told_so(world: World) -> None:
+    _, owner = await founded(world)
+    await hired(world, owner, "cook", owner=owner.person)
+    read = world.trees.read
+
+    class Hurried:
+        """Trees in which somebody else writes after every look."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(world.trees, name)
+
+        async def read(self, *args: object, **more: object) -> object:
+            found = await read(*args, **more)  # type: ignore[arg-type]
+            await items.put(world, owner, "cook", "k", "theirs")
+            return found
+
+    hurried = replace(world, trees=Hurried())  # type: ignore[arg-type]
+    with pytest.raises(Busy, match="'k'"):
+        await items.put(hurried, owner, "cook", "k", "mine")
+
+
+PEOPLE = ("ada", "bob", "eve")
+PLACES = st.lists(st.tuples(st.sampled_from(PEOPLE), st.booleans()), min_size=2, max_size=6)
+
+
+@given(PLACES)
+@settings(max_examples=25, deadline=None)
+def test_a_canary_is_seen_by_those_who_share_it_and_by_nobody_else(
+    places: Sequence[tuple[str, bool]],
+) -> None:
+    async def scene() -> None:
+        with TemporaryDirectory() as directory:
+            async with WORLDS["memory"](File(directory)) as world:
+                await _boundary(world, places)
+
+    asyncio.run(scene())
+
+
+async def _boundary(world: World, places: Sequence[tuple[str, bool]]) -> None:
+    """Each agent, shared or a person's, writes what only those of its own home may see."""
+    _, owner = await founded(world)
+    known = {name: (await joined(world, owner, name))[0].id for name in PEOPLE}
+    staff: list[tuple[Record, Actor, str]] = []
+    for n, (person, shared) in enumerate(places):
+        agent = await hired(world, owner, f"a{n}", owner=known[person], is_shared=shared)
+        home = agent.id if shared else person
+        staff.append((agent, await bound(world, owner, agent), home))
+    for agent, actor, _ in staff:
+        await items.put(world, actor, agent.id, f"of {agent.id}", f"canary {agent.id}")
+    for agent, actor, home in staff:
+        seen = await all_of(world, actor, agent.id)
+        mates = [other.id for other, _, its in staff if its == home]
+        assert seen == {f"of {mate}": f"canary {mate}" for mate in mates}
+        for other, _, its in staff:
+            if its != home:
+                with pytest.raises(Missing):
+                    await items.get(world, actor, agent.id, f"of {other.id}")
+                with pytest.raises(Missing):
+                    await items.delete(world, actor, agent.id, f"of {other.id}")
+            if other.id != agent.id:
+                with pytest.raises(Missing):
+                    await items.listing(world, actor, other.id)

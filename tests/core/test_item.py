@@ -1,0 +1,92 @@
+"""Keys of items as paths: each can be read again, and none lies within another."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from carrel.core.errors import Malformed, TooLarge
+from carrel.core.item import (
+    LARGEST_VALUE,
+    LONGEST_KEY,
+    item_key,
+    item_of,
+    item_path,
+    item_type,
+    item_value,
+    key_at,
+    preview,
+)
+from carrel.core.names import Path, digest
+from carrel.core.tree import Blob, Entry, Head
+
+_CHARACTERS = st.characters(exclude_categories=("Cc", "Cs"))
+_AWKWARD = st.sampled_from("/\\.~%+ -_aé😀\u0301\U0010ffff\u200b\ufeff")
+KEYS = st.text(_CHARACTERS | _AWKWARD, min_size=1, max_size=LONGEST_KEY)
+
+
+@given(KEYS)
+@example("\U0010ffff" * LONGEST_KEY)
+@example("~" * LONGEST_KEY)
+@example("..")
+@example(".")
+@example("/")
+@example("~x")
+@example("~" + "A" * 255)
+@example("e\u0301")
+@example("\u0301")
+@example("a" * LONGEST_KEY)
+def test_a_key_is_read_again_from_its_path(key: str) -> None:
+    assert key_at(item_path(item_key(key))) == key
+
+
+@given(KEYS, KEYS)
+@example("a", "a/b")
+@example("é" * 150, "é" * 151)
+@example("e\u0301", "é")
+@example("A", "a")
+def test_two_keys_have_two_paths_and_neither_lies_within_the_other(one: str, other: str) -> None:
+    here, there = item_path(one), item_path(other)
+    assert (here == there) == (one == other)
+    assert here not in there.parents
+    assert there not in here.parents
+
+
+@given(st.text(_CHARACTERS, min_size=150, max_size=200), st.text(_CHARACTERS, max_size=50))
+def test_a_long_key_that_begins_as_another_does_not_lie_within_it(one: str, more: str) -> None:
+    assert item_path(one) not in item_path(one + more).parents
+
+
+def test_a_plain_key_is_its_path() -> None:
+    assert item_path("shopping list (May).json") == Path("shopping list (May).json")
+    assert item_path("a/b") == Path("a%2Fb")
+
+
+@pytest.mark.parametrize("wrong", ["", "x" * 257, "a\nb", "\0", "\x7f", "\x85", "a\ud800"])
+def test_what_is_no_key_is_refused(wrong: str) -> None:
+    with pytest.raises(Malformed):
+        item_key(wrong)
+
+
+def test_a_value_has_a_size_in_bytes() -> None:
+    assert len(item_value("é" * (LARGEST_VALUE // 2))) == LARGEST_VALUE
+    with pytest.raises(TooLarge):
+        item_value("é" * (LARGEST_VALUE // 2) + "x")
+    with pytest.raises(Malformed):
+        item_value("\ud800")
+
+
+def test_who_created_an_item_and_when_stands_in_its_type() -> None:
+    entry = Entry(Blob(digest(b"x"), 1), None, item_type("agt_1", 17))
+    item = item_of(Head(item_path("a/b"), 3, 9, 42, entry), '"v3"')
+    assert (item.key, item.created_by, item.created_at) == ("a/b", "agt_1", 17)
+    assert (item.version, item.revision, item.updated_at) == (3, 9, 42)
+    new = item_of(Head(item_path("k"), 1, 9, 42, replace(entry, type=item_type("agt_1"))), '"v1"')
+    assert (new.created_by, new.created_at, new.updated_at) == ("agt_1", 42, 42)
+
+
+def test_a_preview_is_a_hundred_characters_and_says_if_there_are_more() -> None:
+    assert preview("é" * 100) == "é" * 100
+    assert preview("é" * 101) == "é" * 100 + "..."
