@@ -1,0 +1,72 @@
+"""Each provider elsewhere beside a stand-in of its service, for the contract over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path as File
+from typing import Any, Protocol
+
+from tests.faces.live import serving
+from tests.standins.docker import Engine
+
+from carrel.adapters.docker import DockerHost, DockerSandbox
+from carrel.core.names import Digest, Path, digest
+from carrel.core.tree import Blob
+from carrel.ports.sandboxes import Bounds, Form, Order, Placed, Ran, Sandbox
+
+
+class Service(Protocol):
+    """What a test may ask a stand-in."""
+
+    @property
+    def alive(self) -> list[str]:
+        """Instances that are there now."""
+
+
+@dataclass
+class Provider:
+    sandbox: Sandbox
+    service: Service
+    bounds: Bounds = Bounds(processes=100_000)
+    """Such as are never refused here. The number of processes is counted over the whole of this
+    machine, since nothing is isolated."""
+
+    @asynccontextmanager
+    async def ran(self, command: str, files: Any = (), **more: Any) -> AsyncIterator[Ran]:
+        """Run a command over files, given as bytes or as a form with bytes."""
+        contents = Contents(dict(files))
+        bounds = more.pop("bounds", self.bounds)
+        order = Order("run_1", command, contents.placed, bounds, **more)
+        async with self.sandbox.run(order, contents.fetch) as ran:
+            yield ran
+
+
+class Contents:
+    def __init__(self, files: Mapping[str, bytes | tuple[Form, bytes]]) -> None:
+        whole = {
+            Path(name): given if isinstance(given, tuple) else (Form.FILE, given)
+            for name, given in files.items()
+        }
+        self.placed = {
+            path: Placed(form, Blob(digest(content), len(content)))
+            for path, (form, content) in whole.items()
+        }
+        self._bytes = {digest(content): content for _, content in whole.values()}
+
+    async def fetch(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
+        return {blob.digest: self._bytes[blob.digest] for blob in blobs}
+
+
+@contextmanager
+def on_docker(root: File) -> Iterator[Provider]:
+    engine = Engine(root)
+    with serving(engine.app()) as port:
+        host = DockerHost(f"tcp://127.0.0.1:{port}", ("python:3.13-slim", "debian:13-slim"))
+        yield Provider(DockerSandbox(host), engine)
+
+
+PROVIDERS: dict[str, Callable[[File], AbstractContextManager[Provider]]] = {
+    "docker": on_docker,
+}
