@@ -9,8 +9,10 @@ from pathlib import Path as File
 from typing import Any, Protocol
 
 from tests.faces.live import serving
+from tests.standins.aws_lambda import Functions
 from tests.standins.docker import Engine
 
+from carrel.adapters.aws_lambda import LambdaFunctions, LambdaSandbox
 from carrel.adapters.docker import DockerHost, DockerSandbox
 from carrel.core.names import Digest, Path, digest
 from carrel.core.tree import Blob
@@ -32,6 +34,8 @@ class Provider:
     bounds: Bounds = Bounds(processes=100_000)
     """Such as are never refused here. The number of processes is counted over the whole of this
     machine, since nothing is isolated."""
+    cancels: bool = True
+    """Whether a command can be ended before its time."""
 
     @asynccontextmanager
     async def ran(self, command: str, files: Any = (), **more: Any) -> AsyncIterator[Ran]:
@@ -67,6 +71,23 @@ def on_docker(root: File) -> Iterator[Provider]:
         yield Provider(DockerSandbox(host), engine)
 
 
+@contextmanager
+def on_lambda(root: File) -> Iterator[Provider]:
+    functions = Functions(root, {"carrel-offline", "carrel-online"})
+    with serving(functions.app()) as port:
+        named = LambdaFunctions(
+            without_network="carrel-offline",
+            with_network="carrel-online",
+            memory_mb=512,
+            region="eu-central-1",
+            endpoint=f"http://127.0.0.1:{port}",
+            access_key="key",
+            secret_key="secret",
+        )
+        yield Provider(LambdaSandbox(named), functions, cancels=False)
+
+
 PROVIDERS: dict[str, Callable[[File], AbstractContextManager[Provider]]] = {
     "docker": on_docker,
+    "lambda": on_lambda,
 }
