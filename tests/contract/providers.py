@@ -11,9 +11,11 @@ from typing import Any, Protocol
 from tests.faces.live import serving
 from tests.standins.aws_lambda import Functions
 from tests.standins.docker import Engine
+from tests.standins.kubernetes import Cluster, kubeconfig
 
 from carrel.adapters.aws_lambda import LambdaFunctions, LambdaSandbox
 from carrel.adapters.docker import DockerHost, DockerSandbox
+from carrel.adapters.kubernetes import KubernetesCluster, KubernetesSandbox
 from carrel.core.names import Digest, Path, digest
 from carrel.core.tree import Blob
 from carrel.ports.sandboxes import Bounds, Form, Order, Placed, Ran, Sandbox
@@ -87,7 +89,18 @@ def on_lambda(root: File) -> Iterator[Provider]:
         yield Provider(LambdaSandbox(named), functions, cancels=False)
 
 
+@contextmanager
+def on_kubernetes(root: File) -> Iterator[Provider]:
+    cluster = Cluster(root)
+    with serving(cluster.app()) as port:
+        config = root / "kubeconfig"
+        config.write_text(kubeconfig(port), "utf-8")
+        named = KubernetesCluster(str(config), "debian:13-slim", "offline", "online")
+        yield Provider(KubernetesSandbox(named), cluster)
+
+
 PROVIDERS: dict[str, Callable[[File], AbstractContextManager[Provider]]] = {
     "docker": on_docker,
     "lambda": on_lambda,
+    "kubernetes": on_kubernetes,
 }

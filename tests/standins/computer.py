@@ -37,7 +37,6 @@ class Computer:
     def unpack(self, parcel: bytes) -> None:
         with tarfile.open(fileobj=io.BytesIO(parcel)) as tar:
             tar.extractall(self.root, filter=_as_told)
-        self.translate()
 
     def translate(self) -> None:
         """Nothing is mounted here, so scripts are told where they really are."""
@@ -51,6 +50,7 @@ class Computer:
     async def start(
         self, words: Sequence[str], *, stdin: bool = False, env: Mapping[str, str] | None = None
     ) -> asyncio.subprocess.Process:
+        self.translate()
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
             *map(self.here, words),

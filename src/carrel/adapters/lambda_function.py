@@ -160,8 +160,8 @@ def _empty(directory: str) -> None:
             os.unlink(entry.path)
 
 
-def _listed(work: str) -> Iterator[tuple[bytes, tuple[str, str]]]:
-    """Every path with its mode and what is in it; what is no file has only a letter."""
+def _listed(work: str) -> Iterator[tuple[bytes, tuple[bytes, bytes, bytes, bytes, str]]]:
+    """Every path with its type, mode, size, where it points to, and its digest if it is a file."""
     for place, rooms, names in os.walk(work.encode()):
         os.chmod(place, 0o755)
         links = [name for name in rooms if os.path.islink(os.path.join(place, name))]
@@ -169,7 +169,7 @@ def _listed(work: str) -> Iterator[tuple[bytes, tuple[str, str]]]:
             yield _fields(os.path.join(place, name), work)
 
 
-def _fields(path: bytes, work: str) -> tuple[bytes, Any]:
+def _fields(path: bytes, work: str) -> tuple[bytes, tuple[bytes, bytes, bytes, bytes, str]]:
     facts = os.lstat(path)
     name = os.path.relpath(path, work.encode())
     mode = format(stat.S_IMODE(facts.st_mode), "o").encode()
@@ -191,7 +191,7 @@ def _letter(mode: int) -> bytes:
 def _left(work: str, before: dict[bytes, Any]) -> dict[str, Any]:
     """The listing of all that is there, and the bytes of the files that are other than before."""
     now = dict(_listed(work))
-    fields = [part for name, (*facts, target, _) in now.items() for part in (*facts, name, target)]
+    fields = [part for name, facts in now.items() for part in (*facts[:3], name, facts[3])]
     hashes = [f"{facts[4]}  ./".encode() + name for name, facts in now.items() if facts[4]]
     whole = b"\0".join([*fields, b"hashes", *hashes, b"end", b""])
     listing = base64.b64encode(whole).decode()
