@@ -10,11 +10,15 @@ from typing import Any, Protocol
 
 from tests.faces.live import serving
 from tests.standins.aws_lambda import Functions
+from tests.standins.daytona import Daytona
 from tests.standins.docker import Engine
+from tests.standins.e2b import E2B
 from tests.standins.kubernetes import Cluster, kubeconfig
 
 from carrel.adapters.aws_lambda import LambdaFunctions, LambdaSandbox
+from carrel.adapters.daytona import DaytonaAccount, DaytonaSandbox
 from carrel.adapters.docker import DockerHost, DockerSandbox
+from carrel.adapters.e2b import E2BAccount, E2BSandbox
 from carrel.adapters.kubernetes import KubernetesCluster, KubernetesSandbox
 from carrel.core.names import Digest, Path, digest
 from carrel.core.tree import Blob
@@ -99,8 +103,30 @@ def on_kubernetes(root: File) -> Iterator[Provider]:
         yield Provider(KubernetesSandbox(named), cluster)
 
 
+@contextmanager
+def on_e2b(root: File) -> Iterator[Provider]:
+    service = E2B(root)
+    with serving(service.app()) as port:
+        url = f"http://127.0.0.1:{port}"
+        account = E2BAccount(
+            "key", ("base", "tools"), api_url=url, sandbox_url=url, http_version="1.1"
+        )
+        yield Provider(E2BSandbox(account), service)
+
+
+@contextmanager
+def on_daytona(root: File) -> Iterator[Provider]:
+    service = Daytona(root)
+    with serving(service.app()) as port:
+        service.url = f"http://127.0.0.1:{port}"
+        account = DaytonaAccount("key", f"{service.url}/api", ("small", "large"))
+        yield Provider(DaytonaSandbox(account), service)
+
+
 PROVIDERS: dict[str, Callable[[File], AbstractContextManager[Provider]]] = {
     "docker": on_docker,
     "lambda": on_lambda,
     "kubernetes": on_kubernetes,
+    "e2b": on_e2b,
+    "daytona": on_daytona,
 }
