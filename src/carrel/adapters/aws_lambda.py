@@ -24,12 +24,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Meta, Struct
 
 from carrel.adapters.remote.choices import keeps_none, no_options, too_much_memory
-from carrel.adapters.remote.course import LOST, End, Told, check_length, nothing, ran
+from carrel.adapters.remote.course import LOST, End, Told, check_length, expected_of, nothing, ran
 from carrel.adapters.remote.manifest import Differences, Unreadable, differences, listed
 from carrel.adapters.remote.output import Kept
 from carrel.adapters.remote.packing import Damaged, found, most_bytes, packed
 from carrel.core.names import Path
-from carrel.ports.sandboxes import Bounds, Fetch, Form, Order, Ran, Refused
+from carrel.ports.sandboxes import Bounds, Fetch, Order, Ran, Refused
 
 _MOST_SENT: Final = 6 * 2**20
 """What an invocation that is waited for may carry, each way."""
@@ -217,14 +217,10 @@ def _left(answer: Answer, order: Order, spool: IO[bytes]) -> tuple[Differences, 
 
 
 def _unpacked(answer: Answer, left: Differences, spool: IO[bytes]) -> Mapping[Path, int]:
-    expected = {
-        path: (seen.size, seen.hexadecimal)
-        for path, seen in left.changed.items()
-        if seen.form is not Form.LINK
-    }
+    expected = expected_of(left.changed)
     if not expected:
         return {}
-    most = most_bytes({path: size for path, (size, _) in expected.items()})
+    most = most_bytes(expected.values())
     try:
         # No more than was announced, however much it would become.
         spool.write(zlib.decompressobj(_GZIP).decompress(_bytes(answer.changes), most))

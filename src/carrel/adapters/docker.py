@@ -86,7 +86,9 @@ _LEAST_MEMORY: Final = 6
 
 
 def _place(order: Order) -> Place:
-    return Place(root=_ROOT, keeper=" ".join(_keeper(order)), confined=True)
+    return Place(
+        root=_ROOT, temporary="/tmp", keeper=" ".join(_keeper(order)), counted=True, confined=True
+    )
 
 
 def _keeper(order: Order) -> list[str]:
@@ -100,8 +102,9 @@ def _asked(host: DockerHost, order: Order, image: str) -> dict[str, Any]:
     volume = DriverConfig("local", {"type": "tmpfs", "device": "tmpfs", "o": in_memory})
     return {
         "image": image,
-        "command": _keeper(order),
-        "entrypoint": [],
+        # In the place of whatever the image would start.
+        "entrypoint": _keeper(order),
+        "healthcheck": {"test": ["NONE"]},
         "user": f"{_NOBODY}:{_NOBODY}",
         "working_dir": _ROOT,
         "name": named(order),

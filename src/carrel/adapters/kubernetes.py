@@ -110,7 +110,7 @@ async def _configured(where: str) -> Any:
 
 
 def _place(order: Order) -> Place:
-    return Place(root=_ROOT, keeper=" ".join(_keeper(order)), confined=True)
+    return Place(root=_ROOT, temporary="/tmp", keeper=" ".join(_keeper(order)), confined=True)
 
 
 def _keeper(order: Order) -> list[str]:

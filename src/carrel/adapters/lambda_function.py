@@ -30,7 +30,8 @@ TEMPORARY = "/tmp"
 PATH = "/var/lang/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/bin"
 MOST_ANSWERED = 5_900_000
 MOST_CHANGES = 5_000
-SPARE_MILLISECONDS = 3_000
+SPARE_MILLISECONDS = 6_000
+GRACE_SECONDS = 2
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
 
 
@@ -49,7 +50,7 @@ def run(event: dict[str, Any], context: Any) -> dict[str, Any]:
         with tarfile.open(fileobj=io.BytesIO(base64.b64decode(event["files"])), mode="r:gz") as tar:
             tar.extractall(root, filter="tar")
         before = dict(_listed(work))
-        answer = _ran(event, work)
+        answer = _ran(event, root)
         if event["look"]:
             answer |= _left(work, before)
         return answer
@@ -65,12 +66,12 @@ def _guard() -> None:
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _ran(event: dict[str, Any], work: str) -> dict[str, Any]:
-    own = {"PATH": PATH, "HOME": TEMPORARY, "TMPDIR": TEMPORARY, "LANG": "C.UTF-8"}
+def _ran(event: dict[str, Any], root: str) -> dict[str, Any]:
+    own = {"PATH": PATH, "HOME": f"{root}/home", "TMPDIR": f"{root}/tmp", "LANG": "C.UTF-8"}
     began = time.monotonic()
     process = subprocess.Popen(
         ["bash", "-c", event["command"]],
-        cwd=work,
+        cwd=f"{root}/work",
         env={**event["env"], **own},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -86,6 +87,9 @@ def _ran(event: dict[str, Any], work: str) -> dict[str, Any]:
         code, is_late = process.wait(event["seconds"]), False
     except subprocess.TimeoutExpired:
         code, is_late = 0, True
+        os.killpg(process.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_SECONDS)
     took = int(1000 * (time.monotonic() - began))
     _end_all()
     process.wait()
@@ -210,7 +214,7 @@ def _is_path(name: bytes) -> bool:
     with suppress(UnicodeDecodeError):
         text = name.decode()
         is_plain = not any(unicodedata.category(letter) == "Cc" for letter in text)
-        return is_plain and "\\" not in text and unicodedata.is_normalized("NFC", text)
+        return is_plain and "\\" not in text
     return False
 
 

@@ -84,8 +84,14 @@ class Ran(Protocol):
     changed: Mapping[Path, Changed]
     """Made or modified; what was only touched is not here."""
     deleted: frozenset[Path]
+    unkept: str | None
+    """Why none of what it changed may be kept: there is too much of it. Nothing is told of it then:
+    ``changed`` and ``deleted`` are empty, never half of what they would be.
+    """
     notes: tuple[str, ...]
-    """For the caller: what could not be kept (a FIFO, a name that is no path …) and why."""
+    """For the caller: what could not be kept (a FIFO, a name that is no path …) and why, and what
+    it was killed for, if not for its time.
+    """
 
     async def content(self, path: Path) -> bytes:
         """The bytes of a changed file, or where a changed link points to."""

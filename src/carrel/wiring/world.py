@@ -22,6 +22,7 @@ from carrel.core.tokens import ESTIMATE
 from carrel.ports import Meanings, Objects, Tokens, Upkeep, World
 from carrel.settings import Settings, Unusable
 from carrel.wiring.late_post import LatePost
+from carrel.wiring.providers import remote_sandboxes
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
             tokens=_tokens(settings),
             repositories=GitDirectory(settings.directory / "git"),
             meanings=meanings,
+            sandboxes=remote_sandboxes(settings),
         )
         if insist and not await vaults.agree(world):
             raise Unusable("the vault's key is not the one that this store was sealed with")

@@ -15,13 +15,20 @@ from msgspec import Struct
 
 from carrel.adapters.remote.manifest import Differences, Seen, Unreadable, differences, listed
 from carrel.adapters.remote.output import Kept
-from carrel.adapters.remote.packing import Damaged, Owner, found, most_bytes, packed, wanted
+from carrel.adapters.remote.packing import (
+    Damaged,
+    Expected,
+    Owner,
+    found,
+    most_bytes,
+    packed,
+    wanted,
+)
 from carrel.adapters.remote.scripts import (
     LONGEST_LISTING,
     LOOK,
     RUN,
     SEND,
-    WANTED,
     Place,
     scripts,
 )
@@ -65,6 +72,7 @@ class RemoteRan(Struct):
     milliseconds: int
     changed: Mapping[Path, Changed]
     deleted: frozenset[Path]
+    unkept: str | None
     notes: tuple[str, ...]
     links: Mapping[Path, bytes]
     offsets: Mapping[Path, int]
@@ -139,6 +147,7 @@ def ran(told: Told, file: IO[bytes]) -> RemoteRan:
         milliseconds=told.end.milliseconds,
         changed={path: Changed(seen.form, seen.size) for path, seen in changed.items()},
         deleted=told.left.deleted,
+        unkept=told.left.unkept,
         notes=told.left.notes,
         links={path: seen.target for path, seen in changed.items() if seen.target is not None},
         offsets=told.offsets,
@@ -165,7 +174,7 @@ async def _told(machine: Machine, order: Order, spool: IO[bytes]) -> Told:
 
 
 def nothing(why: str) -> Differences:
-    return Differences(notes=(f"nothing of what the command changed was kept: {why}",))
+    return Differences(unkept=f"nothing of what the command changed was kept: {why}")
 
 
 def ended(end: End, order: Order) -> End:
@@ -204,18 +213,22 @@ async def _fetched(
     machine: Machine, changed: Mapping[Path, Seen], spool: IO[bytes]
 ) -> Mapping[Path, int]:
     """Brings the bytes of changed files into the spool: where each of them begins there."""
-    expected = {
-        path: (seen.size, seen.hexadecimal)
+    expected = expected_of(changed)
+    if not expected:
+        return {}
+    await machine.put(wanted(expected.values(), machine.owner))
+    poured = Poured(spool, most_bytes(expected.values()))
+    await machine.execute(machine.place.script(SEND), poured, Kept(1024))
+    return await asyncio.to_thread(found, spool, expected)
+
+
+def expected_of(changed: Mapping[Path, Seen]) -> dict[Path, Expected]:
+    """What has bytes to be fetched: links were told already."""
+    return {
+        path: Expected(seen.name, seen.size, seen.hexadecimal)
         for path, seen in changed.items()
         if seen.form is not Form.LINK
     }
-    if not expected:
-        return {}
-    sizes = {path: size for path, (size, _) in expected.items()}
-    await machine.put(wanted(sizes, WANTED, machine.owner))
-    poured = Poured(spool, most_bytes(sizes))
-    await machine.execute(machine.place.script(SEND), poured, Kept(1024))
-    return await asyncio.to_thread(found, spool, expected)
 
 
 class Poured:

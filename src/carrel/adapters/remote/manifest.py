@@ -38,6 +38,8 @@ class Seen(Struct, frozen=True):
     form: Form
     size: int
     hexadecimal: str
+    name: bytes
+    """As it is there, which need not be the form in which it is kept."""
     target: bytes | None = None
 
 
@@ -47,10 +49,11 @@ class Listing(Struct, frozen=True):
 
 
 class Differences(Struct, frozen=True):
-    """What a command has changed; nothing where that cannot be kept, with a note why."""
+    """What a command has changed; nothing of it where it cannot be kept as a whole."""
 
     changed: Mapping[Path, Seen] = {}
     deleted: frozenset[Path] = frozenset()
+    unkept: str | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -82,36 +85,23 @@ def _take(
     if not (_MODE.fullmatch(mode) and _NUMBER.fullmatch(size)):
         raise Unreadable("the list of its files makes no sense")
     try:
-        path = _path(name)
-        files[path] = _seen(kind, int(mode, 8), int(size), hashes.get(name), target)
+        path = Path(name.decode("utf-8", "surrogateescape"))
     except Malformed as problem:
         notes.append(f"not kept: {problem}")
         return
-    if kind == b"f" and int(mode, 8) & 0o7000:
-        notes.append(f"{path} has lost its special mode bits")
-
-
-def _path(name: bytes) -> Path:
-    try:
-        text = name.decode()
-    except UnicodeDecodeError:
-        raise Malformed(f"{name[:80]!a} is not a name in UTF-8") from None
-    path = Path(text)
-    if path.text != text:
-        raise Malformed(f"{text[:80]!a} is not in Unicode's normal form C")
-    return path
-
-
-def _seen(kind: bytes, mode: int, size: int, hashed: str | None, target: bytes) -> Seen:
-    if kind == b"l":
-        if not target or len(target) > _LONGEST_TARGET:
-            raise Malformed("a link that points nowhere")
-        return Seen(Form.LINK, len(target), _plain(target), target)
-    if kind != b"f":
-        raise Malformed(f"{_KINDS.get(kind, 'something')}, which is no file")
-    if hashed is None:
-        raise Malformed("a file that could not be read")
-    return Seen(Form.EXECUTABLE if mode & 0o111 else Form.FILE, size, hashed)
+    if path in files:
+        notes.append(f"{path} was not kept a second time, by a name that looks the same")
+    elif kind == b"l" and target and len(target) <= _LONGEST_TARGET:
+        files[path] = Seen(Form.LINK, len(target), _plain(target), name, target)
+    elif kind != b"f":
+        notes.append(f"{path} was not kept: it is {_KINDS.get(kind, 'no file')}")
+    elif name not in hashes:
+        notes.append(f"{path} was not kept: it could not be read")
+    else:
+        form = Form.EXECUTABLE if int(mode, 8) & 0o111 else Form.FILE
+        files[path] = Seen(form, int(size), hashes[name], name)
+        if int(mode, 8) & 0o7000:
+            notes.append(f"{path} has lost its special mode bits")
 
 
 def _plain(content: bytes) -> str:
@@ -139,7 +129,7 @@ def differences(now: Listing, before: Mapping[Path, Placed], bounds: Bounds) -> 
     size = sum(seen.size for seen in now.files.values())
     if size > bounds.disk_mb * 2**20:
         raise Unreadable(f"it left {size} bytes, and {bounds.disk_mb} MB are the most")
-    return Differences(changed, deleted, now.notes)
+    return Differences(changed, deleted, None, now.notes)
 
 
 def _is_same(seen: Seen, placed: Placed) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from io import BytesIO
 from typing import IO, Final
 
 from msgspec import Struct
 
-from carrel.adapters.remote.scripts import WORK
+from carrel.adapters.remote.scripts import HOME, TEMPORARY, WANTED, WORK
 from carrel.core.names import Digest, Path
 from carrel.ports.sandboxes import Form, Placed
 
@@ -36,7 +36,8 @@ def packed(
     with tarfile.open(fileobj=whole, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for name, script in scripts.items():
             _add(tar, name, script, 0o555, owner)
-        _add_directory(tar, WORK, owner)
+        for name in (WORK, HOME, TEMPORARY):
+            _add_directory(tar, name, owner)
         for directory in sorted({parent for path in files for parent in path.parents}):
             _add_directory(tar, f"{WORK}/{directory}", owner)
         for path, placed in sorted(files.items()):
@@ -45,12 +46,21 @@ def packed(
     return whole.getvalue()
 
 
-def wanted(paths: Mapping[Path, int], name: str, owner: Owner = Owner()) -> bytes:
+class Expected(Struct, frozen=True):
+    """A file as it shall come back."""
+
+    name: bytes
+    size: int
+    hexadecimal: str
+
+
+def wanted(files: Collection[Expected], owner: Owner = Owner()) -> bytes:
     """A tar with one file, which says line by line what shall be sent."""
     whole = BytesIO()
+    # What can be a path has no line end and no backslash; with ./ none is taken for an option.
+    lines = b"".join(b"./%b\n" % file.name for file in files)
     with tarfile.open(fileobj=whole, mode="w", format=tarfile.GNU_FORMAT) as tar:
-        # Paths have no line ends and no backslashes; with ./ none is taken for an option.
-        _add(tar, name, "".join(f"./{path}\n" for path in sorted(paths)).encode(), 0o444, owner)
+        _add(tar, WANTED, lines, 0o444, owner)
     return whole.getvalue()
 
 
@@ -85,30 +95,30 @@ class Damaged(Exception):
     """What came back is not what was asked for."""
 
 
-def most_bytes(sizes: Mapping[Path, int]) -> int:
+def most_bytes(files: Collection[Expected]) -> int:
     """How long a tar of these files can be."""
-    return sum(sizes.values()) + _PER_MEMBER * len(sizes) + _AT_THE_END
+    return sum(file.size for file in files) + _PER_MEMBER * len(files) + _AT_THE_END
 
 
-def found(file: IO[bytes], expected: Mapping[Path, tuple[int, str]]) -> dict[Path, int]:
+def found(file: IO[bytes], expected: Mapping[Path, Expected]) -> dict[Path, int]:
     """Where each file's bytes begin in a tar: all that were asked for, whole.
 
     What else is there is passed over, and nothing is ever written to a path that a tar names.
     Raises Damaged.
     """
     places: dict[Path, int] = {}
-    named = {f"./{path}": path for path in expected}
+    named = {one.name.decode("utf-8", "surrogateescape"): path for path, one in expected.items()}
     file.seek(0)
     try:
         with tarfile.open(fileobj=file, mode="r:") as tar:
             for member in tar:
-                path = named.get(member.name) or named.get(f"./{member.name}")
-                if path is not None and member.isreg() and member.size == expected[path][0]:
+                path = named.get(member.name.removeprefix("./"))
+                if path is not None and member.isreg() and member.size == expected[path].size:
                     places[path] = member.offset_data
     except (tarfile.TarError, ValueError, OSError) as problem:
         raise Damaged("what came back is no archive") from problem
-    for path, (size, hexadecimal) in expected.items():
-        if path not in places or _hashed(file, places[path], size) != hexadecimal:
+    for path, one in expected.items():
+        if path not in places or _hashed(file, places[path], one.size) != one.hexadecimal:
             raise Damaged(f"{path} is not what was there a moment before")
     return places
 

@@ -21,6 +21,8 @@ LOOK: Final = "look"
 SEND: Final = "send"
 WANTED: Final = "wanted"
 WORK: Final = "work"
+HOME: Final = "home"
+TEMPORARY: Final = "tmp"
 ENDED: Final = "ended"
 LONGEST_LISTING: Final = 32 * 2**20
 
@@ -30,16 +32,26 @@ class Place(Struct, frozen=True):
 
     root: str
     """A directory of ours: the command's own directory is in it, beside the scripts."""
-    temporary: str = "/tmp"
+    temporary: str = ""
+    """A directory of its own for what is temporary; beside the command's if empty."""
     keeper: str | None = None
     """The command line of the first process, where all others there are the command's: what is
     left of it can be killed then, however far it has gone from its parent."""
+    counted: bool = False
+    """Whether the provider counts processes, so that they need not be counted by their user."""
     confined: bool = False
     """Whether the provider sees to it that nobody there becomes another user."""
 
     @property
     def work(self) -> str:
         return f"{self.root}/{WORK}"
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Those of every command, which it cannot be given otherwise."""
+        temporary = self.temporary or f"{self.root}/{TEMPORARY}"
+        home = f"{self.root}/{HOME}"
+        return {"PATH": PATH, "HOME": home, "TMPDIR": temporary, "LANG": "C.UTF-8"}
 
     def script(self, name: str) -> list[str]:
         return ["bash", f"{self.root}/{name}"]
@@ -76,11 +88,11 @@ began=$(date +%s%N)
 (
   umask 022
   ulimit -c 0
-  for bound in '-f BLOCKS' '-u PROCESSES'; do
+  for bound in BOUNDS; do
     # Where it is lower already, there it stays.
     ulimit $bound 2>/dev/null || [ "$(ulimit ${bound% *})" -le "${bound#* }" ] || exit 125
   done
-  exec timeout -s KILL SECONDS WALLS env -i VARIABLES bash -c COMMAND
+  exec timeout -k 2 SECONDS WALLS env -i VARIABLES bash -c COMMAND
 ) </dev/null >&5 2>&6 3>&- 4>&- 5>&- 6>&-
 code=$?
 ended=$(date +%s%N)
@@ -128,8 +140,7 @@ def scripts(order: Order, place: Place) -> Mapping[str, bytes]:
         "CONFINED": "" if place.confined else _WALLED,
         "WALLS": "" if place.confined else "setpriv --no-new-privs",
         "OUTPUT": str(order.bounds.output_bytes + 1),
-        "BLOCKS": str(order.bounds.disk_mb * 1024),
-        "PROCESSES": str(order.bounds.processes),
+        "BOUNDS": shlex.join(_bounds(order, place)),
         "SECONDS": str(order.bounds.seconds),
         "VARIABLES": shlex.join(_variables(order, place)),
         "COMMAND": shlex.quote(order.command),
@@ -150,9 +161,14 @@ _WORD: Final = re.compile(r"\b([A-Z]{5,})\b")
 _WALLED: Final = 'command -v setpriv >/dev/null || { echo "setpriv is missing" >&2; exit 125; }'
 
 
+def _bounds(order: Order, place: Place) -> list[str]:
+    """For `ulimit`."""
+    processes = [] if place.counted else [f"-u {order.bounds.processes}"]
+    return [f"-f {order.bounds.disk_mb * 1024}", *processes]
+
+
 def _variables(order: Order, place: Place) -> list[str]:
-    own = {"PATH": PATH, "HOME": place.temporary, "TMPDIR": place.temporary, "LANG": "C.UTF-8"}
-    return [f"{name}={value}" for name, value in {**order.env, **own}.items()]
+    return [f"{name}={value}" for name, value in {**order.env, **place.variables}.items()]
 
 
 def _filled(script: str, words: Mapping[str, str]) -> bytes:
