@@ -18,6 +18,7 @@ from docker.tls import TLSConfig
 from docker.types import DriverConfig, Mount
 from msgspec import Struct
 from requests.exceptions import RequestException
+from urllib3.exceptions import HTTPError
 
 from carrel.adapters.remote import Machine, Owner, Place, Take, Unreachable, course
 from carrel.adapters.remote.choices import chosen, keeps_none, named
@@ -200,7 +201,7 @@ def _told_apart() -> Iterator[None]:
         yield
     except ImageNotFound:
         raise Unreachable("the Docker host does not have the image: pull it there") from None
-    except (DockerException, RequestException, OSError) as problem:
+    except (DockerException, RequestException, HTTPError, OSError) as problem:
         raise Unreachable(f"the Docker engine did not do it: {type(problem).__name__}") from problem
 
 
