@@ -89,7 +89,7 @@ def test_an_engine_that_is_not_there_refuses(tmp_path: File) -> None:
 
 
 def has_begun(root: File) -> bool:
-    return bool(list(root.glob("*/work/f")))
+    return bool(list(root.glob("*/*/f")))
 
 
 def lost(opens: Opens, root: File) -> Ran:

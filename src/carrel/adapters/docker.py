@@ -7,6 +7,7 @@ engine unpacks archives into volumes but neither into a read-only root nor into 
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from typing import Any, BinaryIO, Final, TypeVar
@@ -33,6 +34,7 @@ _SPARE_SECONDS: Final = 300
 """How long a container outlives its command where the server is gone."""
 _ANSWER_SECONDS: Final = 60
 _CHUNK: Final = 64 * 1024
+_PATIENCE: Final = 40
 _FRAME: Final = struct.Struct(">BxxxL")
 _STDERR: Final = 2
 Result = TypeVar("Result")
@@ -175,7 +177,16 @@ class Engine:
             answer.raise_for_status()
             for stream, part in _frames(answer.raw):
                 (err if stream == _STDERR else out)(part)
-        return int(self._client.exec_inspect(made["Id"])["ExitCode"] or 0)
+        return self._code(made["Id"])
+
+    def _code(self, id: str) -> int:
+        """It may be known only a moment after the last that was said. Raises Unreachable."""
+        for _ in range(_PATIENCE):
+            found = self._client.exec_inspect(id)
+            if not found["Running"] and found["ExitCode"] is not None:
+                return int(found["ExitCode"])
+            time.sleep(0.05)
+        raise Unreachable("the container was lost")
 
 
 def _tls(directory: str) -> TLSConfig:
