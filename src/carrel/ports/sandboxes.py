@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -63,6 +63,8 @@ class Order(Struct, frozen=True):
     """Added to PATH, HOME, TMPDIR and LANG, which it cannot replace. Nothing of ours is seen."""
     reservation: str | None = None
     """Names an instance that outlives the command, where the provider keeps such."""
+    options: Mapping[str, Any] = {}
+    """The provider's own, of the sandbox's record: they choose among what its operator allows."""
 
 
 Fetch = Callable[[Collection[Blob]], Awaitable[Mapping[Digest, bytes]]]

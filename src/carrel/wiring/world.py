@@ -24,6 +24,7 @@ from carrel.ports import Asking, Meanings, Objects, Tokens, Upkeep, World
 from carrel.settings import Settings, Unusable
 from carrel.wiring.late_post import LatePost
 from carrel.wiring.late_sandbox import LOCAL, LateSandbox
+from carrel.wiring.providers import remote_sandboxes
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
             meanings=meanings,
             asking=_asking(settings),
             search=ripgrep.found(),
-            sandboxes={LOCAL: local},
+            sandboxes={LOCAL: local, **remote_sandboxes(settings)},
         )
         if insist and not await vaults.agree(world):
             raise Unusable("the vault's key is not the one that this store was sealed with")

@@ -1,0 +1,171 @@
+"""What comes back from a machine elsewhere is believed in nothing."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carrel.adapters.remote.manifest import Listing, Unreadable, differences, listed
+from carrel.adapters.remote.output import MARK, Kept
+from carrel.adapters.remote.packing import Damaged, Expected, Owner, found, packed
+from carrel.core.names import Path, digest
+from carrel.core.tree import Blob
+from carrel.ports.sandboxes import Bounds, Form, Placed
+
+HEX = "0" * 64
+
+
+def entry(
+    name: bytes, kind: bytes = b"f", mode: bytes = b"644", size: int = 1, to: bytes = b""
+) -> bytes:
+    return b"\0".join([kind, mode, b"%d" % size, name, to, b""])
+
+
+def told(*entries: bytes, hashed: tuple[bytes, ...] = ()) -> bytes:
+    hashes = b"".join(HEX.encode() + b"  ./" + name + b"\0" for name in hashed)
+    return b"".join(entries) + b"hashes\0" + hashes + b"end\0"
+
+
+@pytest.mark.parametrize(
+    "name", [b"/etc/passwd", b"../up", b"a/../b", b"a//b", b"", b".", b"x\\y", b"x" * 300]
+)
+def test_no_name_leads_out(name: bytes) -> None:
+    found_there = listed(told(entry(name), hashed=(name,)))
+
+    assert found_there.files == {}
+    assert len(found_there.notes) == 1
+
+
+def test_names_that_look_the_same_are_kept_once() -> None:
+    names = ("ü".encode(), "u\u0308".encode())
+
+    found_there = listed(told(*map(entry, names), hashed=names))
+
+    assert [(path.text, seen.name) for path, seen in found_there.files.items()] == [("ü", names[0])]
+    assert len(found_there.notes) == 1
+
+
+@given(st.binary(max_size=200), st.integers(0, 200))
+def test_a_listing_that_was_tampered_with_is_read_or_refused(noise: bytes, at: int) -> None:
+    whole = told(entry(b"a"), entry(b"b", b"l", to=b"a"), hashed=(b"a",))
+    try:
+        found_there = listed(whole[:at] + noise + whole[at:])
+    except Unreadable:
+        return
+    for path, seen in found_there.files.items():
+        assert ".." not in path.text.split("/") and not path.text.startswith("/")
+        assert seen.size >= 0
+
+
+@given(st.integers(0, 60))
+def test_a_listing_that_is_cut_off_is_refused(length: int) -> None:
+    whole = told(entry(b"a"), hashed=(b"a",))
+    with pytest.raises(Unreadable):
+        listed(whole[: min(length, len(whole) - 1)])
+
+
+def test_too_many_changes_are_not_kept_at_all() -> None:
+    names = tuple(b"f%d" % number for number in range(5000))
+    now = listed(told(*map(entry, names), hashed=names))
+    before = {Path("gone"): Placed(Form.FILE, Blob(digest(b""), 0))}
+
+    assert len(differences(now, {}, Bounds()).changed) == 5000
+    with pytest.raises(Unreadable, match="5001"):
+        differences(now, before, Bounds())
+
+
+def test_a_size_that_is_a_lie_is_no_use() -> None:
+    huge = listed(told(entry(b"a", size=2**40), hashed=(b"a",)))
+    with pytest.raises(Unreadable):
+        differences(huge, {}, Bounds())
+    with pytest.raises(Unreadable):
+        listed(told(entry(b"a").replace(b"1", b"9" * 40), hashed=(b"a",)))
+
+
+def test_a_file_and_what_is_beneath_it_are_told_apart() -> None:
+    before = {Path("a"): Placed(Form.FILE, Blob(digest(b""), 0))}
+    now = listed(told(entry(b"a/b"), hashed=(b"a/b",)))
+
+    left = differences(now, before, Bounds())
+
+    assert (set(left.changed), set(left.deleted)) == ({Path("a/b")}, {Path("a")})
+    assert differences(Listing({}), {}, Bounds()).deleted == frozenset()
+
+
+def archive(*members: tuple[tarfile.TarInfo, bytes]) -> io.BytesIO:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as tar:
+        for head, content in members:
+            head.size = len(content)
+            tar.addfile(head, io.BytesIO(content))
+    return file
+
+
+def expected(content: bytes) -> Expected:
+    return Expected(b"a", len(content), digest(content).removeprefix("sha256:"))
+
+
+def test_only_what_was_asked_for_is_taken_from_an_archive() -> None:
+    head, other = tarfile.TarInfo("./a"), tarfile.TarInfo("../../etc/passwd")
+    file = archive((other, b"evil"), (head, b"good"))
+
+    [(path, offset)] = found(file, {Path("a"): expected(b"good")}).items()
+
+    file.seek(offset)
+    assert (path, file.read(4)) == (Path("a"), b"good")
+
+
+@pytest.mark.parametrize("content", [b"evil", b"goo", b""])
+def test_what_is_not_as_it_was_told_is_not_taken(content: bytes) -> None:
+    with pytest.raises(Damaged):
+        found(archive((tarfile.TarInfo("a"), content)), {Path("a"): expected(b"good")})
+
+
+def test_a_link_in_the_place_of_a_file_is_not_followed() -> None:
+    link = tarfile.TarInfo("a")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    with pytest.raises(Damaged):
+        found(archive((link, b"")), {Path("a"): expected(b"")})
+    with pytest.raises(Damaged):
+        found(io.BytesIO(b"no archive" * 100), {Path("a"): expected(b"")})
+
+
+def test_files_go_there_in_their_forms() -> None:
+    contents = {digest(text): text for text in (b"plain", b"run", b"plain/x")}
+    blobs = {text: Blob(digest(text), len(text)) for text in contents.values()}
+    files = {
+        Path("d/plain"): Placed(Form.FILE, blobs[b"plain"]),
+        Path("run"): Placed(Form.EXECUTABLE, blobs[b"run"]),
+        Path("link"): Placed(Form.LINK, blobs[b"plain/x"]),
+    }
+
+    with tarfile.open(fileobj=io.BytesIO(packed(files, contents, {}, Owner(7, 8)))) as tar:
+        members = {member.name: member for member in tar}
+
+    assert members["work/d/plain"].mode == 0o644
+    assert members["work/run"].mode == 0o755
+    assert members["work/link"].issym() and members["work/link"].linkname == "plain/x"
+    assert members["work/d"].isdir()
+    assert {(member.uid, member.gid) for member in members.values()} == {(7, 8)}
+
+
+@given(st.lists(st.text("aäあ🎈\n", max_size=20).map(str.encode), max_size=4), st.integers(1, 64))
+def test_what_is_kept_is_within_its_bound_and_ends_between_characters(
+    parts: list[bytes], most: int
+) -> None:
+    kept = Kept(most)
+    for part in parts:
+        kept(part)
+    whole = b"".join(parts)
+
+    assert len(kept.marked) <= most
+    if len(whole) <= most:
+        assert kept.marked == whole
+    elif most >= len(MARK):
+        assert kept.marked.endswith(MARK)
+        assert whole.startswith(kept.marked.removesuffix(MARK))
+        kept.marked.removesuffix(MARK).decode()

@@ -1,0 +1,132 @@
+"""Each provider elsewhere beside a stand-in of its service, for the contract over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path as File
+from typing import Any, Protocol
+
+from tests.faces.live import serving
+from tests.standins.aws_lambda import Functions
+from tests.standins.daytona import Daytona
+from tests.standins.docker import Engine
+from tests.standins.e2b import E2B
+from tests.standins.kubernetes import Cluster, kubeconfig
+
+from carrel.adapters.aws_lambda import LambdaFunctions, LambdaSandbox
+from carrel.adapters.daytona import DaytonaAccount, DaytonaSandbox
+from carrel.adapters.docker import DockerHost, DockerSandbox
+from carrel.adapters.e2b import E2BAccount, E2BSandbox
+from carrel.adapters.kubernetes import KubernetesCluster, KubernetesSandbox
+from carrel.core.names import Digest, Path, digest
+from carrel.core.tree import Blob
+from carrel.ports.sandboxes import Bounds, Form, Order, Placed, Ran, Sandbox
+
+
+class Service(Protocol):
+    """What a test may ask a stand-in."""
+
+    @property
+    def alive(self) -> list[str]:
+        """Instances that are there now."""
+
+
+@dataclass
+class Provider:
+    sandbox: Sandbox
+    service: Service
+    bounds: Bounds = Bounds(processes=100_000)
+    """Such as are never refused here. The number of processes is counted over the whole of this
+    machine, since nothing is isolated."""
+    cancels: bool = True
+    """Whether a command can be ended before its time."""
+
+    @asynccontextmanager
+    async def ran(self, command: str, files: Any = (), **more: Any) -> AsyncIterator[Ran]:
+        """Run a command over files, given as bytes or as a form with bytes."""
+        contents = Contents(dict(files))
+        bounds = more.pop("bounds", self.bounds)
+        order = Order("run_1", command, contents.placed, bounds, **more)
+        async with self.sandbox.run(order, contents.fetch) as ran:
+            yield ran
+
+
+class Contents:
+    def __init__(self, files: Mapping[str, bytes | tuple[Form, bytes]]) -> None:
+        whole = {
+            Path(name): given if isinstance(given, tuple) else (Form.FILE, given)
+            for name, given in files.items()
+        }
+        self.placed = {
+            path: Placed(form, Blob(digest(content), len(content)))
+            for path, (form, content) in whole.items()
+        }
+        self._bytes = {digest(content): content for _, content in whole.values()}
+
+    async def fetch(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
+        return {blob.digest: self._bytes[blob.digest] for blob in blobs}
+
+
+@contextmanager
+def on_docker(root: File) -> Iterator[Provider]:
+    engine = Engine(root)
+    with serving(engine.app()) as port:
+        host = DockerHost(f"tcp://127.0.0.1:{port}", ("python:3.13-slim", "debian:13-slim"))
+        yield Provider(DockerSandbox(host), engine)
+
+
+@contextmanager
+def on_lambda(root: File) -> Iterator[Provider]:
+    functions = Functions(root, {"carrel-offline", "carrel-online"})
+    with serving(functions.app()) as port:
+        named = LambdaFunctions(
+            without_network="carrel-offline",
+            with_network="carrel-online",
+            memory_mb=512,
+            region="eu-central-1",
+            endpoint=f"http://127.0.0.1:{port}",
+            access_key="key",
+            secret_key="secret",
+        )
+        yield Provider(LambdaSandbox(named), functions, cancels=False)
+
+
+@contextmanager
+def on_kubernetes(root: File) -> Iterator[Provider]:
+    cluster = Cluster(root)
+    with serving(cluster.app()) as port:
+        config = root / "kubeconfig"
+        config.write_text(kubeconfig(port), "utf-8")
+        named = KubernetesCluster(str(config), "debian:13-slim", "offline", "online")
+        yield Provider(KubernetesSandbox(named), cluster)
+
+
+@contextmanager
+def on_e2b(root: File) -> Iterator[Provider]:
+    service = E2B(root)
+    with serving(service.app()) as port:
+        url = f"http://127.0.0.1:{port}"
+        account = E2BAccount(
+            "key", ("base", "tools"), api_url=url, sandbox_url=url, http_version="1.1"
+        )
+        yield Provider(E2BSandbox(account), service)
+
+
+@contextmanager
+def on_daytona(root: File) -> Iterator[Provider]:
+    service = Daytona(root)
+    with serving(service.app()) as port:
+        service.url = f"http://127.0.0.1:{port}"
+        account = DaytonaAccount("key", f"{service.url}/api", ("small", "large"))
+        yield Provider(DaytonaSandbox(account), service)
+
+
+PROVIDERS: dict[str, Callable[[File], AbstractContextManager[Provider]]] = {
+    "docker": on_docker,
+    "lambda": on_lambda,
+    "kubernetes": on_kubernetes,
+    "e2b": on_e2b,
+    "daytona": on_daytona,
+}
