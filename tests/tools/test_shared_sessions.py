@@ -36,7 +36,11 @@ class Scene:
         owner = self.owner
         human = {"name": f"Ada {CANARY}", "email": f"{CANARY}@acme.example", "role": "member"}
         person = (await owner.post("/v1/people", json=human)).json()["id"]
-        config = {"workspaceGit": {"enabled": True}, "extraDocs": ["MEMORY.md", "USER.md"]}
+        config: dict[str, Any] = {
+            "workspaceGit": {"enabled": True},
+            "extraDocs": ["MEMORY.md", "USER.md"],
+        }
+        config |= await self.hands()
         new = {"slug": "kate", "name": "Kate", "humanPairId": person, "config": config}
         assert (await owner.post("/v1/agents", json=new)).status_code == 201
         today = datetime.now(UTC).date().isoformat()
@@ -54,6 +58,14 @@ class Scene:
         started = await owner.post("/v1/runs", json={"agentId": "kate", "scope": "shared"})
         self.run = started.json()["runId"]
         return self
+
+    async def hands(self) -> dict[str, Any]:
+        """With which an agent has every tool there is."""
+        busy = {"name": "busy", "config": {"permissionMode": "bypass", "persistent": True}}
+        sandbox = await self.owner.post("/accounts/me/sandboxes", json=busy)
+        files = await self.owner.post("/accounts/me/workspaces", json={"name": "files"})
+        attached = {"name": "files", "workspaceId": files.json()["workspaceId"]}
+        return {"sandbox": sandbox.json()["sandboxId"], "workspaces": [attached]}
 
     async def told(self, tool: str, arguments: dict[str, Any]) -> Any:
         answer = await self.owner.post(f"{AGENT}/tools/{tool}", json={"arguments": arguments})
