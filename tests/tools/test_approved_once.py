@@ -7,8 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.actions.cast import joined, later, rivals
-from tests.tools.commands import HERE, SANDBOX, SHARED, kept, sandbox
+from tests.actions.cast import joined, rivals
+from tests.tools.commands import (
+    HERE,
+    SANDBOX,
+    SHARED,
+    Command,
+    gate,
+    kept,
+    sandbox,
+    standing_in,
+)
 from tests.tools.room import Room, running
 from tests.worlds import travel
 
@@ -18,6 +27,7 @@ from carrel.core.approval import Status
 from carrel.core.errors import Taken
 from carrel.core.record import Noun
 from carrel.tools.resuming import close_if_dead
+from carrel.tools.tool import Gate, Sitting
 
 pytestmark = pytest.mark.anyio
 
@@ -81,17 +91,25 @@ async def test_what_it_rests_on_has_changed_and_it_never_runs(
     assert room.shell.ran == []
 
 
-@pytest.mark.parametrize("turns", range(0, 40, 4))
-async def test_a_change_while_it_is_taken_is_seen(room: Room, turns: int) -> None:
+async def test_a_change_between_the_last_look_and_the_beginning_is_seen(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+
+    async def changing(sitting: Sitting, asked: Command) -> Gate:
+        nonlocal looks
+        seen, looks = await gate(sitting, asked), looks + 1
+        if looks == 2:
+            await changed_sandbox(room)
+        return seen
+
+    room.shell = standing_in(monkeypatch, changing)
     one = await room.asked()
     async with running(room.world):
-        change = later(turns, changed_sandbox(room))
-        await asyncio.gather(room.answer(one), change)
+        await room.answer(one)
         done = await room.ended(one)
-    assert (done.status, room.shell.ran) in [
-        (Status.CANCELLED, []),
-        (Status.FINISHED, ["ls"]),
-    ]
+    assert (done.status, looks, room.shell.ran) == (Status.CANCELLED, 3, [])
+    assert "has changed" in done.reason
 
 
 async def test_of_many_who_answer_at_once_one_is_heard(room: Room) -> None:
@@ -177,6 +195,20 @@ async def test_a_long_call_shows_signs_of_life(room: Room) -> None:
             while len(seen) < 4:
                 seen.update(await room.world.records.last_used([one.id]))
                 await asyncio.sleep(0.01)
+        room.shell.go_on.set()
+        done = await room.ended(one)
+    assert done.told is not None
+    assert done.told.content == "ran hold"
+
+
+async def test_a_process_never_gives_up_what_it_runs_itself(room: Room) -> None:
+    one = await room.asked("hold")
+    await room.answer(one)
+    async with running(room.world):
+        await room.shell.held.wait()
+        travel(room.world, room.world.asking.lease + 1)
+        await room.look_around()
+        assert (await room.look(one)).status is Status.RUNNING
         room.shell.go_on.set()
         done = await room.ended(one)
     assert done.told is not None
