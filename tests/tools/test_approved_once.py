@@ -26,6 +26,7 @@ from carrel.core.access import Role
 from carrel.core.approval import Status
 from carrel.core.errors import Taken
 from carrel.core.record import Noun
+from carrel.tools import resuming
 from carrel.tools.resuming import close_if_dead
 from carrel.tools.tool import Gate, Sitting
 
@@ -213,6 +214,20 @@ async def test_a_process_never_gives_up_what_it_runs_itself(room: Room) -> None:
         done = await room.ended(one)
     assert done.told is not None
     assert done.told.content == "ran hold"
+
+
+async def test_a_process_that_is_told_to_stop_says_what_it_leaves_unfinished(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resuming, "_GRACE", 0.01)
+    one = await room.asked("hold")
+    await room.answer(one)
+    async with running(room.world):
+        await room.shell.held.wait()
+    done = await room.look(one)
+    assert done.status is Status.FINISHED
+    assert done.told is not None
+    assert "interrupted" in done.told.content
 
 
 async def test_a_sign_of_life_keeps_others_from_giving_a_call_up(room: Room) -> None:
