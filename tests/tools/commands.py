@@ -70,14 +70,13 @@ def fitted(schema: Any, hands: core.Hands) -> Any:
     return {**schema, "properties": kept}
 
 
-def tool_of(shell: Any, name: str = "bash") -> Tool:
-    return Tool(name, "Runs.", Command, shell.run, writes=True, gate=gate, fitted=fitted)
-
-
-def standing_in(monkeypatch: pytest.MonkeyPatch) -> Shell:
+def standing_in(monkeypatch: pytest.MonkeyPatch, gate: Any = gate) -> Shell:
     """Let agents have the stand-in in the place of the real ones."""
     shell = Shell()
-    mine = [tool_of(shell, "async_status"), tool_of(shell)]
+    mine = [
+        Tool(name, "Runs.", Command, shell.run, writes=True, gate=gate, fitted=fitted)
+        for name in ("async_status", "bash")
+    ]
     others = [tool for tool in ALL if tool.name not in calling.HANDS]
     monkeypatch.setattr(calling, "ALL", tuple(sorted((*others, *mine), key=lambda t: t.name)))
     return shell

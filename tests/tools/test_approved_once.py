@@ -7,8 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.actions.cast import joined, later, rivals
-from tests.tools.commands import HERE, SANDBOX, SHARED, kept, sandbox
+from tests.actions.cast import joined, rivals
+from tests.tools.commands import (
+    HERE,
+    SANDBOX,
+    SHARED,
+    Command,
+    gate,
+    kept,
+    sandbox,
+    standing_in,
+)
 from tests.tools.room import Room, running
 from tests.worlds import travel
 
@@ -17,7 +26,9 @@ from carrel.core.access import Role
 from carrel.core.approval import Status
 from carrel.core.errors import Taken
 from carrel.core.record import Noun
+from carrel.tools import resuming
 from carrel.tools.resuming import close_if_dead
+from carrel.tools.tool import Gate, Sitting
 
 pytestmark = pytest.mark.anyio
 
@@ -81,17 +92,25 @@ async def test_what_it_rests_on_has_changed_and_it_never_runs(
     assert room.shell.ran == []
 
 
-@pytest.mark.parametrize("turns", range(0, 40, 4))
-async def test_a_change_while_it_is_taken_is_seen(room: Room, turns: int) -> None:
+async def test_a_change_between_the_last_look_and_the_beginning_is_seen(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+
+    async def changing(sitting: Sitting, asked: Command) -> Gate:
+        nonlocal looks
+        seen, looks = await gate(sitting, asked), looks + 1
+        if looks == 2:
+            await changed_sandbox(room)
+        return seen
+
+    room.shell = standing_in(monkeypatch, changing)
     one = await room.asked()
     async with running(room.world):
-        change = later(turns, changed_sandbox(room))
-        await asyncio.gather(room.answer(one), change)
+        await room.answer(one)
         done = await room.ended(one)
-    assert (done.status, room.shell.ran) in [
-        (Status.CANCELLED, []),
-        (Status.FINISHED, ["ls"]),
-    ]
+    assert (done.status, looks, room.shell.ran) == (Status.CANCELLED, 3, [])
+    assert "has changed" in done.reason
 
 
 async def test_of_many_who_answer_at_once_one_is_heard(room: Room) -> None:
@@ -181,6 +200,34 @@ async def test_a_long_call_shows_signs_of_life(room: Room) -> None:
         done = await room.ended(one)
     assert done.told is not None
     assert done.told.content == "ran hold"
+
+
+async def test_a_process_never_gives_up_what_it_runs_itself(room: Room) -> None:
+    one = await room.asked("hold")
+    await room.answer(one)
+    async with running(room.world):
+        await room.shell.held.wait()
+        travel(room.world, room.world.asking.lease + 1)
+        await room.look_around()
+        assert (await room.look(one)).status is Status.RUNNING
+        room.shell.go_on.set()
+        done = await room.ended(one)
+    assert done.told is not None
+    assert done.told.content == "ran hold"
+
+
+async def test_a_process_that_is_told_to_stop_says_what_it_leaves_unfinished(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resuming, "_GRACE", 0.01)
+    one = await room.asked("hold")
+    await room.answer(one)
+    async with running(room.world):
+        await room.shell.held.wait()
+    done = await room.look(one)
+    assert done.status is Status.FINISHED
+    assert done.told is not None
+    assert "interrupted" in done.told.content
 
 
 async def test_a_sign_of_life_keeps_others_from_giving_a_call_up(room: Room) -> None:
