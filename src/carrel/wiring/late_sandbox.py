@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from carrel.ports import World
-from carrel.ports.sandboxes import Bounds, Fetch, Order, Ran
+from carrel.ports.sandboxes import Bounds, Fetch, Job, Order, Ran
 from carrel.settings import Settings
 
 if TYPE_CHECKING:
@@ -63,6 +63,18 @@ class LateSandbox:
     async def run(self, order: Order, fetch: Fetch) -> AsyncIterator[Ran]:
         async with self._sandbox().run(order, fetch) as ran:
             yield ran
+
+    async def start(self, order: Order, fetch: Fetch) -> None:
+        await self._sandbox().start(order, fetch)
+
+    async def job(self, reservation: str, id: str) -> Job | None:
+        return await self._sandbox().job(reservation, id)
+
+    async def stop(self, reservation: str, id: str) -> Job | None:
+        return await self._sandbox().stop(reservation, id)
+
+    async def release(self, reservation: str) -> None:
+        await self._sandbox().release(reservation)
 
     async def ready(self) -> str:
         """Try the walls, if nobody has; gives the tier."""

@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from carrel.adapters.bubblewrap.local import LocalSandbox as LocalSandbox
+from carrel.adapters.bubblewrap.keeper import LocalSandbox as LocalSandbox

@@ -164,7 +164,7 @@ class Cache:
         Those of the last moment have none: a change might come within the same tick of the clock.
         """
         for path, placed in files.items():
-            self._lay(root, path, placed, targets)
+            self.lay(root, path, placed, targets)
         marks = {}
         old = time.time_ns() - _TICK
         for path in files:
@@ -173,7 +173,7 @@ class Cache:
                 marks[path] = (about.st_ino, about.st_ctime_ns, about.st_mtime_ns)
         return marks
 
-    def _lay(self, root: int, path: Path, placed: Placed, targets: Mapping[Digest, bytes]) -> None:
+    def lay(self, root: int, path: Path, placed: Placed, targets: Mapping[Digest, bytes]) -> None:
         for parent in path.parents:
             with suppress(FileExistsError):
                 os.mkdir(parent.text, 0o755, dir_fd=root)

@@ -31,7 +31,7 @@ class Child:
         self.filter = os.memfd_create("filter")
         passed = (theirs.fileno(), self.status, self.filter)
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", _LAUNCHER, str(theirs.fileno())],
+            [sys.executable, "-I", "-S", _LAUNCHER, *map(str, passed)],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,

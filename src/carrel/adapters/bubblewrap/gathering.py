@@ -34,10 +34,21 @@ class Gathered:
             self.close()
             return
         before, self._seen = self._seen, self._seen + len(chunk)
-        if len(self._kept) <= self._most:
-            self._kept += chunk[: self._most + 1 - len(self._kept)]
+        self._keep(chunk)
         if before <= FLOOD < self._seen:
             self._flooded()
+
+    def _keep(self, chunk: bytes) -> None:
+        if len(self._kept) <= self._most:
+            self._kept += chunk[: self._most + 1 - len(self._kept)]
+
+    def drain(self) -> None:
+        """Read what is there by now, and wait for no more: somebody else may hold the other end."""
+        while not self.ended.is_set():
+            before = self._seen
+            self._read()
+            if self._seen == before:
+                self.close()
 
     def close(self) -> None:
         if not self.ended.is_set():
@@ -48,6 +59,18 @@ class Gathered:
     @property
     def text(self) -> bytes:
         return bounded(bytes(self._kept), self._most)
+
+
+class Tail(Gathered):
+    """The last of a stream, or of several that share what they keep."""
+
+    def __init__(self, fd: int, most: int, shared: bytearray) -> None:
+        super().__init__(fd, most, lambda: None)
+        self._kept = shared
+
+    def _keep(self, chunk: bytes) -> None:
+        self._kept += chunk
+        del self._kept[: -self._most]
 
 
 def bounded(text: bytes, most: int) -> bytes:

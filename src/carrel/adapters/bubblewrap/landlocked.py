@@ -73,6 +73,7 @@ class Landlocked(Running):
         return {
             "cgroups": self._group.directories if self._group else [],
             "stage": False,
+            "enter": 0,
             "bind": str(self._place) if means.drop else "",
             "uid": means.uid,
             "gid": means.gid,

@@ -24,10 +24,13 @@ MS_RDONLY, MS_NOSUID, MS_NODEV, MS_REMOUNT, MS_BIND = 1, 2, 4, 32, 4096
 MS_REC, MS_PRIVATE = 16384, 1 << 18
 PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 22, 36, 38
 SECCOMP_MODE_FILTER: Final = 2
+PR_CAPBSET_DROP: Final = 24
 SIGKILL: Final = 9
 STAGE: Final = "/tmp"
 """Where its files are while the walls go up: a place that exists everywhere and is hidden then."""
 
+NS_GET_PARENT: Final = 0xB702
+SPACES: Final = ("mnt", "pid", "net", "ipc", "uts", "cgroup")
 LANDLOCK_CREATE, LANDLOCK_ADD, LANDLOCK_RESTRICT = 444, 445, 446
 BENEATH: Final = 1
 
@@ -35,32 +38,41 @@ _libc: Any = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
-    os.set_inheritable(int(sys.argv[1]), False)
+    for fd in sys.argv[1:]:
+        os.set_inheritable(int(fd), False)
     server = _socket.socket(fileno=int(sys.argv[1]))
     plan = marshal.loads(_read(server) or os._exit(0))
     try:
-        _die_with(plan["parent"])
-        # It may lie beneath what the stage is going to hide, or where only root may look.
-        program = os.open(plan["program"], os.O_PATH | os.O_CLOEXEC)
-        _join(plan["cgroups"])
-        if plan["bind"]:
-            _bind(plan["bind"])
-        if plan["stage"]:
-            _stage(plan)
-            staged = os.open(STAGE, os.O_RDONLY | os.O_DIRECTORY)
-            _send(server, b"S", staged)
-            os.close(staged)
-        else:
-            _send(server, b"S")
-        if not _read(server):
-            return
-        if plan["landlock"]:
-            _supervise(plan, server, program)
-        else:
-            _become(plan, program)
+        _launch(plan, server)
     except OSError as problem:
         _send(server, b"E" + f"{problem.strerror or problem} ({problem.filename})".encode())
         os._exit(1)
+
+
+def _launch(plan: dict[str, Any], server: Any) -> None:
+    _die_with(plan["parent"])
+    _join(plan["cgroups"])
+    if plan["enter"]:
+        _enter(plan["enter"])
+    # It may lie beneath what the stage is going to hide, or where only root may look.
+    program = os.open(plan["program"], os.O_PATH | os.O_CLOEXEC)
+    if plan["bind"]:
+        _bind(plan["bind"])
+    if plan["stage"]:
+        _stage(plan)
+        staged = os.open(STAGE, os.O_RDONLY | os.O_DIRECTORY)
+        _send(server, b"S", staged)
+        os.close(staged)
+    else:
+        _send(server, b"S")
+    if not _read(server):
+        return
+    if plan["landlock"]:
+        _supervise(plan, server, program)
+    elif plan["enter"]:
+        _accompany(plan, server, program)
+    else:
+        _become(plan, program)
 
 
 def _read(server: Any) -> bytes:
@@ -163,6 +175,39 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
+def _enter(pid: int) -> None:
+    """Step into the namespaces of a process; what is forked from now on lives in its own.
+
+    They belong to the user namespace above the one that it runs in, so that one is entered first.
+    """
+    if os.getuid() == 0:
+        os.setgroups([])
+    spaces = f"/proc/{pid}/ns"
+    inner = os.open(f"{spaces}/user", os.O_RDONLY | os.O_CLOEXEC)
+    others = [os.open(f"{spaces}/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in SPACES]
+    above = _checked(_libc.ioctl(inner, NS_GET_PARENT), "looking for the namespace above")
+    for fd in (above, *others, inner):
+        _checked(_libc.setns(fd, 0), "entering a namespace")
+        os.close(fd)
+
+
+def _accompany(plan: dict[str, Any], server: Any, program: int) -> None:
+    """Wait for a command in namespaces that others live in, and end as it has ended."""
+    first = os.fork()
+    if first == 0:
+        plan["parent"] = 0  # which is not in its namespace
+        os.setsid()
+        for capability in range(64):  # a user namespace gives all of them; exec keeps none anyway
+            _libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0)
+        _become(plan, program)
+    server.close()
+    os.close(1)
+    os.close(2)
+    _, status = os.waitpid(first, 0)
+    code = os.waitstatus_to_exitcode(status)
+    os._exit(128 - code if code < 0 else code)
+
+
 def _supervise(plan: dict[str, Any], server: Any, program: int) -> None:
     """Stay beside a command that has no namespace of its own: none of its processes outlives it.
 
@@ -218,7 +263,8 @@ def _become(plan: dict[str, Any], program: int) -> None:
         resource.setrlimit(number, (bound, bound))
     directory = os.open(plan["directory"], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     if plan["drop"]:
-        os.setgroups([])
+        if not plan["enter"]:  # where they are given up already, and nobody may change them
+            os.setgroups([])
         os.setresgid(plan["gid"], plan["gid"], plan["gid"])
         os.setresuid(plan["uid"], plan["uid"], plan["uid"])
     _die_with(plan["parent"])

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from carrel.adapters.bubblewrap import comparing, walking
 from carrel.adapters.bubblewrap.cache import Cache, Laid, fetched, key_of, sensible
 from carrel.adapters.bubblewrap.child import Child
+from carrel.adapters.bubblewrap.instances import Instance
 from carrel.adapters.bubblewrap.keeping import Keep
 from carrel.adapters.bubblewrap.landlocked import Landlocked, remove
 from carrel.adapters.bubblewrap.running import Means, Outcome, Running, unfit
@@ -52,8 +53,8 @@ class Left:
         return await asyncio.to_thread(walking.read, self._root, found.at, found.kind)
 
 
-class LocalSandbox:
-    """Everything it keeps is beneath one directory; several processes may share that."""
+class LocalOnce:
+    """Each command by itself. All it keeps is beneath one directory, which several may share."""
 
     def __init__(
         self, directory: File, wishes: Wishes = Wishes(), tried: Means | None = None
@@ -65,6 +66,10 @@ class LocalSandbox:
         self._keep: Keep | None = None
         self._cache: Cache | None = None
         self._numbers = itertools.count(1)
+        self._kept: dict[str, Instance] = {}
+        self._making = asyncio.Lock()
+        self._following: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._stopped: set[tuple[str, str]] = set()
         self._spare: Child | None = None
         """Up already, since an interpreter takes longer to start than all the rest."""
 
@@ -126,15 +131,17 @@ class LocalSandbox:
             )
         if bounds.network and self._means.landlock:
             return "a command behind Landlock has no network"
-        if persistent:
-            return "this provider keeps no sandbox between calls"
         return unfit(bounds, "")
+
+    def unfit(self, order: Order, *, persistent: bool = False) -> str | None:
+        """Why an order cannot be followed here, or None."""
+        reason = self.refuses(order.bounds, persistent=persistent)
+        return reason or unfit(order.bounds, order.command)
 
     @asynccontextmanager
     async def run(self, order: Order, fetch: Fetch) -> AsyncIterator[Ran]:
         means = await self.ready()
-        reason = self.refuses(order.bounds, persistent=order.reservation is not None)
-        if reason := reason or unfit(order.bounds, order.command):
+        if reason := self.unfit(order):
             raise Refused(reason)
         async with AsyncExitStack() as held:
             yield await self._ran(means, order, fetch, held)
@@ -161,12 +168,16 @@ class LocalSandbox:
 
     async def _running(self, means: Means, order: Order, held: AsyncExitStack) -> Running:
         """Raises Refused."""
-        child, self._spare = self._spare or Child(), None
+        child = self._child()
         try:
             return self._begun(means, order, held, child)
         except BaseException:
             await to_the_end(child.end())
             raise
+
+    def _child(self) -> Child:
+        child, self._spare = self._spare or Child(), None
+        return child
 
     def _begun(self, means: Means, order: Order, held: AsyncExitStack, child: Child) -> Running:
         assert self._keep is not None

@@ -64,9 +64,12 @@ class Running:
         self._means, self._order, self._child = means, order, child
         self._killed: str | None = None
         self._group = self._bounded(name)
-        most = order.bounds.output_bytes
-        self._out = Gathered(child.handed(child.out), most, self._flooded)
-        self._err = Gathered(child.handed(child.err), most, self._flooded)
+        self._out, self._err = self._listened(child)
+
+    def _listened(self, child: Child) -> tuple[Gathered, Gathered]:
+        most = self._order.bounds.output_bytes
+        out, err = child.handed(child.out), child.handed(child.err)
+        return Gathered(out, most, self._flooded), Gathered(err, most, self._flooded)
 
     def _bounded(self, name: str) -> Group | None:
         bounds, cgroups = self._order.bounds, self._means.cgroups
@@ -105,6 +108,7 @@ class Running:
         return {
             "cgroups": self._group.directories if self._group else [],
             "stage": True,
+            "enter": 0,
             "bind": "",
             "own_user": not means.drop,
             "uid": means.uid,
@@ -144,9 +148,7 @@ class Running:
         timed_out = not await self._ended_within(self._order.bounds.seconds)
         if timed_out:
             await self._stop()
-        await asyncio.gather(
-            self._child.ended.wait(), self._out.ended.wait(), self._err.ended.wait()
-        )
+        await self._silent()
         milliseconds = int((time.monotonic() - began) * 1000)
         code = self._code()
         notes = self._notes()
@@ -162,6 +164,11 @@ class Running:
             milliseconds=milliseconds,
             notes=notes,
         )
+
+    async def _silent(self) -> None:
+        await self._child.ended.wait()
+        await self._out.ended.wait()
+        await self._err.ended.wait()
 
     def _code(self) -> int | None:
         return self._child.reported().get("exit-code")

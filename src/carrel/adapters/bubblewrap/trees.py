@@ -65,6 +65,13 @@ def terminate(pid: int) -> None:
             send(each, signal.SIGTERM, parent)
 
 
+def is_running(pid: int, program: bytes) -> bool:
+    """Whether a process has become this program by now."""
+    with suppress(OSError):
+        return (_PROC / str(pid) / "cmdline").read_bytes().startswith(program + b"\0")
+    return False
+
+
 def alive(uid: int) -> int:
     """How many threads a user has on this machine: what RLIMIT_NPROC counts without namespaces."""
     count = 0

@@ -171,6 +171,13 @@ def _unlock(fd: int, needed: int) -> None:
         os.chmod(f"/proc/self/fd/{fd}", stat.S_IMODE(mode) | needed)
 
 
+@contextmanager
+def parent_of(root: int, at: Segments) -> Iterator[int]:
+    """The directory that something is in."""
+    with _reached(root, at[:-1]) as parent:
+        yield parent
+
+
 def read(root: int, at: Segments, kind: Kind) -> bytes:
     """A file's bytes, or where a link points to. Raises OSError where it is that no more."""
     with _reached(root, at[:-1]) as parent:

@@ -1,0 +1,141 @@
+"""A command in an instance that was there before it and stays when it has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import signal
+from collections.abc import Mapping
+from pathlib import Path as File
+from typing import Any, ClassVar, Final
+
+from carrel.adapters.bubblewrap import profile, trees
+from carrel.adapters.bubblewrap.cgroups import Group
+from carrel.adapters.bubblewrap.child import Child
+from carrel.adapters.bubblewrap.filters import Sockets, filter_for
+from carrel.adapters.bubblewrap.gathering import Gathered, Tail
+from carrel.adapters.bubblewrap.running import Means, Running
+from carrel.ports.sandboxes import Order
+
+INSIDE: Final = 1000
+"""Whom everybody is in there."""
+LOG: Final = 65_536
+
+
+class Resident(Running):
+    """What holds the namespaces of an instance: a process that sleeps."""
+
+    @property
+    def group(self) -> Group | None:
+        return self._group
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return not self._child.ended.is_set()
+
+    async def begin(self) -> int:
+        """Gives the process whose namespaces are to be entered. Raises Refused."""
+        await self._child.go()
+        while self.is_alive:
+            first = trees.children(self._inner() or 0)
+            if first and trees.is_running(first[0], b"sleep"):
+                return first[0]
+            await asyncio.sleep(0.005)
+        return 0
+
+
+class Visit(Running):
+    """A command while it runs among others."""
+
+    of_ours: ClassVar = 1
+
+    def __init__(
+        self, means: Means, order: Order, child: Child, resident: Resident, door: int
+    ) -> None:
+        self._resident, self._door = resident, door
+        super().__init__(means, order, "", child)
+
+    def _bounded(self, name: str) -> Group | None:
+        return None
+
+    async def prepare(self, lower: File | None) -> int:
+        await self._child.prepare(self._plan(lower))
+        return -1
+
+    def _plan(self, lower: File | None) -> Mapping[str, Any]:
+        means, order = self._means, self._order
+        usual = means.own_network or order.bounds.network
+        group = self._resident.group
+        return {
+            "cgroups": group.directories if group else [],
+            "enter": self._door,
+            "stage": False,
+            "bind": "",
+            "uid": INSIDE,
+            "gid": INSIDE,
+            "drop": True,
+            "limits": self._limits(),
+            "program": "/bin/bash",
+            "directory": profile.WORKSPACE,
+            "keep": [],
+            "landlock": None,
+            "seccomp": filter_for(platform.machine(), Sockets.USUAL if usual else Sockets.NONE),
+            "argv": ["bash", "-c", order.command],
+            "env": {**order.env} | profile.ENVIRONMENT,
+        }
+
+    def _limits(self) -> dict[str, int]:
+        limits = super()._limits()
+        if self._resident.group is not None:
+            del limits["RLIMIT_AS"], limits["RLIMIT_NPROC"]
+        return limits
+
+    def _needs_watching(self) -> bool:
+        return self._resident.group is None
+
+    def _code(self) -> int | None:
+        return self._child.code
+
+    def _inner(self) -> int | None:
+        return self._child.pid
+
+    def _end_tree(self) -> None:
+        pid = self._child.pid
+        if self._child.ended.is_set():
+            return
+        found = [(each, parent) for parent in (pid, *trees.descendants(pid))
+                 for each in trees.children(parent)]  # fmt: skip
+        for each, parent in found:
+            trees.send(each, signal.SIGKILL, parent)
+        if not found:
+            self._child.kill()
+
+    async def _silent(self) -> None:
+        await self._child.ended.wait()
+        self._out.drain()
+        self._err.drain()
+
+
+class Work(Visit):
+    """A job: it goes on for as long as it likes, and its last words are kept."""
+
+    def _listened(self, child: Child) -> tuple[Gathered, Gathered]:
+        self.log = bytearray()
+        out, err = child.handed(child.out), child.handed(child.err)
+        return Tail(out, LOG, self.log), Tail(err, LOG, self.log)
+
+    async def begin(self) -> None:
+        await self._child.go()
+
+    async def end(self) -> int:
+        """Wait for its end; gives how it ended."""
+        await self._silent()
+        return self._child.code
+
+    async def halt(self) -> None:
+        await self._stop()
+        await self._child.ended.wait()
