@@ -83,8 +83,8 @@ def test_an_image_that_the_engine_lacks_is_named_as_the_reason(tmp_path: File) -
         assert "image" in refused(provider)
 
 
-def test_an_engine_that_is_not_there_refuses(tmp_path: File) -> None:
-    away = DockerSandbox(DockerHost(f"unix://{tmp_path}/none.sock", ("python:3.13-slim",)))
+def test_an_engine_that_is_not_there_refuses() -> None:
+    away = DockerSandbox(DockerHost("tcp://127.0.0.1:1", ("python:3.13-slim",)))
     assert "Docker" in refused(Provider(away, None))  # type: ignore[arg-type]
 
 

@@ -223,6 +223,9 @@ async def test_more_than_its_disk_is_not_kept_at_all(provider: Provider) -> None
 async def test_it_keeps_no_instance(provider: Provider) -> None:
     assert provider.sandbox.refuses(provider.bounds) is None
     assert "between commands" in (provider.sandbox.refuses(provider.bounds, persistent=True) or "")
+    with pytest.raises(Refused, match="between commands"):
+        async with provider.ran("true", reservation="desk"):
+            pass
 
 
 async def test_a_command_that_no_kernel_would_take_is_refused(provider: Provider) -> None:

@@ -24,7 +24,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Meta, Struct
 
 from carrel.adapters.remote.choices import keeps_none, no_options, too_much_memory
-from carrel.adapters.remote.course import LOST, End, Told, check_length, expected_of, nothing, ran
+from carrel.adapters.remote.course import LOST, End, Told, check_order, expected_of, nothing, ran
 from carrel.adapters.remote.manifest import Differences, Unreadable, differences, listed
 from carrel.adapters.remote.output import Kept
 from carrel.adapters.remote.packing import Damaged, found, most_bytes, packed
@@ -96,7 +96,7 @@ class LambdaSandbox:
 
     @asynccontextmanager
     async def _run(self, order: Order, fetch: Fetch) -> AsyncIterator[Ran]:
-        check_length(order)
+        check_order(order)
         no_options(order.options)
         if why := self.refuses(order.bounds):
             raise Refused(why)

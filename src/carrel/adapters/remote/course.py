@@ -112,7 +112,7 @@ Open = Callable[[Order], AbstractAsyncContextManager[Machine]]
 @asynccontextmanager
 async def course(order: Order, fetch: Fetch, opened: Open) -> AsyncIterator[RemoteRan]:
     """Run an order on a machine that is opened for it. Raises Refused where nothing was run."""
-    check_length(order)
+    check_order(order)
     files = order.files or {}
     contents = await fetch({placed.blob for placed in files.values()})
     with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
@@ -126,8 +126,10 @@ async def course(order: Order, fetch: Fetch, opened: Open) -> AsyncIterator[Remo
         yield ran(told, spool)
 
 
-def check_length(order: Order) -> None:
-    """Raises Refused where a command or its variables are longer than can be passed on."""
+def check_order(order: Order) -> None:
+    """Raises Refused for a reservation, and where a command is longer than can be passed on."""
+    if order.reservation is not None:
+        raise Refused("this provider keeps no instance between commands")
     size = len(order.command.encode())
     around = sum(len(name.encode()) + len(value.encode()) for name, value in order.env.items())
     if max(size, around) > LONGEST_COMMAND:
