@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from pathlib import Path as File
+
 import pytest
 from msgspec import structs
 from tests.tools.workshop import BOX, Workshop, workshop
+from tests.worlds import WORLDS
 
 from carrel.actions import runs, secrets
 from carrel.actions.runs import Start
@@ -14,6 +18,22 @@ from carrel.ports import World
 from carrel.ports.sandboxes import Form
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(params=WORLDS)
+async def world(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[World]:
+    async with WORLDS[request.param](tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def shop(world: World) -> Workshop:
+    return await workshop(world)
 
 
 async def refused(shop: Workshop, **given: object) -> str:
