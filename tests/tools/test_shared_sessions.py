@@ -11,7 +11,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.faces.whole import Whole, whole
+from tests.faces.whole import Whole, hands, whole
 
 from carrel.tools import ALL
 
@@ -36,7 +36,11 @@ class Scene:
         owner = self.owner
         human = {"name": f"Ada {CANARY}", "email": f"{CANARY}@acme.example", "role": "member"}
         person = (await owner.post("/v1/people", json=human)).json()["id"]
-        config = {"workspaceGit": {"enabled": True}, "extraDocs": ["MEMORY.md", "USER.md"]}
+        config: dict[str, Any] = {
+            "workspaceGit": {"enabled": True},
+            "extraDocs": ["MEMORY.md", "USER.md"],
+        }
+        config |= await hands(owner)
         new = {"slug": "kate", "name": "Kate", "humanPairId": person, "config": config}
         assert (await owner.post("/v1/agents", json=new)).status_code == 201
         today = datetime.now(UTC).date().isoformat()
@@ -91,6 +95,10 @@ async def test_every_tool_tells_nothing_private(scene: Scene) -> None:
         {"limit": 100, "include_diff": True},
         {"content": "zanzibar is a secret place".replace("zanzibar", "elsewhere")},
         {"note": "x"},
+        {"file_path": "MEMORY.md"},
+        {"pattern": "**"},
+        {"pattern": "z", "output_mode": "content"},
+        {"command": "cat MEMORY.md"},
     ]
     for tool in ALL:
         for where in circumstances(scene):
