@@ -29,7 +29,7 @@ async def test_a_program_calls_them_in_process(tmp_path: File) -> None:
     async with carrel.open(tmp_path / "data") as desk:
         await desk.agents.create("marco", "Marco")
         tools = desk.agent("marco").tools
-        assert [one["name"] for one in await tools.describe("anthropic")][-1] == "who_am_i"
+        assert "who_am_i" in [one["name"] for one in await tools.describe("anthropic")]
         told = await tools.call("who_am_i")
         assert told.structured["agent_id"] == "marco"  # type: ignore[index]
         assert (await tools.call("what_do_i_know", scope="shared")).is_error

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import jsonschema
 import pytest
-from tests.faces.whole import Whole, whole
+from tests.faces.whole import Whole, hands, whole
 
 from carrel.core.access import Permission
 from carrel.tools import ALL
@@ -33,7 +33,8 @@ async def desk(tmp_path: File) -> AsyncIterator[Whole]:
 @pytest.fixture
 async def ada(desk: Whole) -> httpx.AsyncClient:
     owner = await desk.owner()
-    made = await owner.post("/v1/agents", json={"slug": "kate", "name": "Kate"})
+    new = {"slug": "kate", "name": "Kate", "config": await hands(owner)}
+    made = await owner.post("/v1/agents", json=new)
     assert made.status_code == 201, made.text
     put = await owner.put(f"{AGENT}/files/MEMORY.md", json={"content": MEMORY})
     assert put.status_code == 200, put.text
@@ -88,6 +89,7 @@ async def test_each_dialect_describes_the_same_tools(ada: httpx.AsyncClient) -> 
 NEEDED = {
     **{"query": "x", "content": "x", "id": "mem_1", "action": "list_sessions"},
     **{"key": "x", "value": "x", "target_agent_id": "agt_1"},
+    **{"file_path": "x", "old_string": "x", "new_string": "y", "pattern": "x", "command": "true"},
 }
 
 

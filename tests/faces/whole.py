@@ -51,6 +51,15 @@ class Whole:
         return self.as_((await keys.create(self.world, actor, holding)).token)
 
 
+async def hands(owner: httpx.AsyncClient) -> dict[str, Any]:
+    """The part of an agent's config that gives it every tool: a sandbox that asks nobody."""
+    body = {"name": "box", "config": {"permissionMode": "bypass"}}
+    sandbox = (await owner.post("/accounts/me/sandboxes", json=body)).json()["sandboxId"]
+    made = (await owner.post("/accounts/me/workspaces", json={"name": "notes"})).json()
+    attached = {"name": "notes", "workspaceId": made["workspaceId"]}
+    return {"sandbox": sandbox, "workspaces": [attached]}
+
+
 def app_of(world: World) -> Rest:
     settings = load(environ={}, file=File("no such file"))
     known = authenticator(world, settings)

@@ -46,7 +46,7 @@ class Left:
 
 class PlainRunner:
     def __init__(self, refusal: str | None = None) -> None:
-        self.refusal = refusal
+        self.refusal, self.keeps = refusal, False
         self.orders: list[Order] = []
 
     @property
@@ -54,6 +54,8 @@ class PlainRunner:
         return "none, for tests"
 
     def refuses(self, bounds: Bounds, *, persistent: bool = False) -> str | None:
+        if persistent and not self.keeps:
+            return "nothing is kept here"
         return "no network here" if bounds.network else None
 
     @asynccontextmanager

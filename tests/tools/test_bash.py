@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from pathlib import Path as File
+
 import pytest
 from msgspec import structs
-from tests.tools.workshop import BOX, Workshop, workshop
+from tests.tools.workshop import BOX, NOTES, Workshop, workshop
+from tests.worlds import WORLDS
 
 from carrel.actions import runs, secrets
 from carrel.actions.runs import Start
 from carrel.core.errors import Forbidden, NotProvided, Refusal, Taken, TooLarge
+from carrel.core.hands import namespace
 from carrel.core.run import Status
 from carrel.ports import World
 from carrel.ports.sandboxes import Form
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(params=WORLDS)
+async def world(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[World]:
+    async with WORLDS[request.param](tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def shop(world: World) -> Workshop:
+    return await workshop(world)
 
 
 async def refused(shop: Workshop, **given: object) -> str:
@@ -112,6 +133,16 @@ async def test_bounds_that_cannot_be_kept_are_refused(world: World) -> None:
     shop = await workshop(world, internet=True)
     with pytest.raises(NotProvided, match="Sandbox setup failed: no network here"):
         await shop.gate("bash", command="true")
+
+
+async def test_a_persistent_sandbox_has_an_instance_for_each_workspace(world: World) -> None:
+    shop = await workshop(world, persistent=True)
+    with pytest.raises(NotProvided, match="Sandbox setup failed: nothing is kept here"):
+        await shop.gate("bash", command="true")
+    shop.runner.keeps = True
+    await shop.call("bash", command="true")
+    [order] = shop.runner.orders
+    assert order.reservation == f"{namespace(shop.owner.tenant, NOTES)}-{BOX}"
 
 
 async def test_a_provider_that_is_not_here_is_named(world: World) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path as File
 
 import msgspec
 import pytest
 from msgspec import structs
 from tests.actions.cast import rivals
 from tests.tools.workshop import BOX, DOCS, EASY, NOTES, TOOLS, Workshop, workshop
-from tests.worlds import travel
+from tests.worlds import WORLDS, travel
 
 from carrel.actions import files, hands, secrets
 from carrel.actions.files import Intent
@@ -21,6 +23,22 @@ from carrel.ports import World
 
 pytestmark = pytest.mark.anyio
 GONE = "Invalid path: directory traversal not allowed"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(params=WORLDS)
+async def world(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[World]:
+    async with WORLDS[request.param](tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def shop(world: World) -> Workshop:
+    return await workshop(world)
 
 
 async def put(shop: Workshop, path: str, content: bytes, type: str = "text/plain") -> None:

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.faces.whole import Whole, whole
+from tests.faces.whole import Whole, hands, whole
 
 from carrel.tools import ALL
 
@@ -40,7 +40,7 @@ class Scene:
             "workspaceGit": {"enabled": True},
             "extraDocs": ["MEMORY.md", "USER.md"],
         }
-        config |= await self.hands()
+        config |= await hands(owner)
         new = {"slug": "kate", "name": "Kate", "humanPairId": person, "config": config}
         assert (await owner.post("/v1/agents", json=new)).status_code == 201
         today = datetime.now(UTC).date().isoformat()
@@ -58,14 +58,6 @@ class Scene:
         started = await owner.post("/v1/runs", json={"agentId": "kate", "scope": "shared"})
         self.run = started.json()["runId"]
         return self
-
-    async def hands(self) -> dict[str, Any]:
-        """With which an agent has every tool there is."""
-        busy = {"name": "busy", "config": {"permissionMode": "bypass", "persistent": True}}
-        sandbox = await self.owner.post("/accounts/me/sandboxes", json=busy)
-        files = await self.owner.post("/accounts/me/workspaces", json={"name": "files"})
-        attached = {"name": "files", "workspaceId": files.json()["workspaceId"]}
-        return {"sandbox": sandbox.json()["sandboxId"], "workspaces": [attached]}
 
     async def told(self, tool: str, arguments: dict[str, Any]) -> Any:
         answer = await self.owner.post(f"{AGENT}/tools/{tool}", json={"arguments": arguments})
@@ -103,6 +95,10 @@ async def test_every_tool_tells_nothing_private(scene: Scene) -> None:
         {"limit": 100, "include_diff": True},
         {"content": "zanzibar is a secret place".replace("zanzibar", "elsewhere")},
         {"note": "x"},
+        {"file_path": "MEMORY.md"},
+        {"pattern": "**"},
+        {"pattern": "z", "output_mode": "content"},
+        {"command": "cat MEMORY.md"},
     ]
     for tool in ALL:
         for where in circumstances(scene):

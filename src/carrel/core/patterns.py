@@ -2,7 +2,7 @@
 
 A pattern is read here and spelled anew, for re2 and for ripgrep, so that both find the same lines;
 what is not of this language is refused here with the same words, whichever engine there is. See
-docs/decisions/0022-one-language-for-grep.md.
+docs/decisions/0024-one-language-for-grep.md.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ async def _checked(sitting: Sitting, asked: Arguments) -> Grip:
     sandbox = _sandbox(grip)
     if runtime := not_allowed(asked.command, sandbox.config.get("runtimes")):
         raise Forbidden(f"this sandbox does not allow {runtime} commands")
-    if why := _provider(grip).refuses(bounds_of(sandbox.config)):
+    bounds, persistent = bounds_of(sandbox.config), _reservation(grip) is not None
+    if why := _provider(grip).refuses(bounds, persistent=persistent):
         raise NotProvided(f"Sandbox setup failed: {why}")
     return grip
 
@@ -80,7 +81,14 @@ def _order(grip: Grip, command: str, start: returns.Start | None = None) -> Orde
         start.files if start else None,
         bounds_of(sandbox.config),
         opened_env(world, sandbox),
+        _reservation(grip),
     )
+
+
+def _reservation(grip: Grip) -> str | None:
+    """What an instance that is kept between commands is known by: one for a sandbox's settings."""
+    sandbox, reach = _sandbox(grip), grip.aim.reach
+    return f"{reach.namespace}-{sandbox.id}" if reach and sandbox.is_persistent else None
 
 
 def _told(ran: Ran, bounds: Bounds, notes: Sequence[str]) -> str:
