@@ -18,6 +18,7 @@ from carrel.adapters import postgres, sqlite
 from carrel.adapters.directory import DirectoryObjects
 from carrel.core.archive import TABLES
 from carrel.core.delivery import Attempt, Delivery, Posted, State
+from carrel.core.event import APPROVAL_REQUESTED, Telling
 from carrel.core.names import Kind, Path, Scope
 from carrel.core.receipt import Receipt
 from carrel.core.record import Change, Noun
@@ -117,6 +118,11 @@ async def fill(shelter: Shelter, *, talks: bool = True) -> None:
     )
     [changed] = await store.trees.commit([Commit((), "ada", "facts", NOW, changes=changes)])
     assert isinstance(changed, Applied)
+    telling = Telling("acme", APPROVAL_REQUESTED, {"approvalId": "apr_1"})
+    [told] = await store.trees.commit(
+        [Commit((), "ada", "ask", NOW, tells=(telling,), run=started.id)]
+    )
+    assert isinstance(told, Applied)
     await store.records.used({"key_1": NOW})
     key = ReceiptKey("acme", "PUT /x", "k")
     await store.receipts.claim(key, "print", NOW, 0)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path as File
@@ -56,10 +56,17 @@ class Live:
 
 
 @contextmanager
-def serving(data: File, *, workers: int = 1, port: str = "0", **settings: str) -> Iterator[Live]:
+def serving(
+    data: File,
+    *,
+    workers: int = 1,
+    port: str = "0",
+    program: Sequence[str] = _CARREL,
+    **settings: str,
+) -> Iterator[Live]:
     around = environment(data, port=port, workers=str(workers), log_level="error", **settings)
     process = subprocess.Popen(
-        [*_CARREL, "serve"], env=around, stdout=subprocess.PIPE, text=True, start_new_session=True
+        [*program, "serve"], env=around, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
     try:
         yield _up(process)

@@ -5,6 +5,7 @@ It needs httpx and nothing else, and knows no other room of Carrel.
 
 from __future__ import annotations
 
+from carrel.client.approvals import Approvals
 from carrel.client.desk import AsyncClient, Client
 from carrel.client.errors import (
     Busy,
@@ -42,6 +43,7 @@ from carrel.client.tools import Reply, Tools
 
 __all__ = [
     "CONNECTED",
+    "Approvals",
     "AsyncClient",
     "Busy",
     "CarrelError",

@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 
 import httpx
 
+from carrel.client.approvals import Approvals
 from carrel.client.bounds import Bounds
 from carrel.client.directory import Watch
 from carrel.client.driving import Awaiting, Blocking, Driver, Noun, Steps, operation
@@ -37,6 +38,7 @@ class Desk(Noun[Driver]):
         self._server = server
         self.agents = Records(driver, "agents")
         self.templates = Records(driver, "templates")
+        self.approvals = Approvals(driver)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._server}>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 from carrel.client.asking import at, decoded, fetched, written
 from carrel.client.driving import Driver, Noun, Send, Steps, operation
@@ -19,6 +20,8 @@ class Reply:
     is_error: bool
     structured: Any = None
     """The same as ``content``, where that is JSON."""
+    approval: dict[str, Any] | None = None
+    """Where nothing was done yet, since somebody has to say yes first."""
 
 
 class Tools(Noun[Driver]):
@@ -49,16 +52,23 @@ class Tools(Noun[Driver]):
         scope: str | None = None,
         session: str | None = None,
         run: str | None = None,
+        call_id: str | None = None,
     ) -> Steps[Reply]:
         """Do what a model asks for; what it can do something about comes back as its reply.
 
         ``scope`` is ``main`` or ``shared``; where several are listening nothing private is told.
+        Where somebody has to say yes first, the reply has an ``approval``. A ``call_id`` that was
+        there before gives what it gave then; without one, each call is one of its own.
         """
         where = {"scope": scope, "sessionId": session, "runId": run}
+        where["callId"] = call_id or uuid4().hex  # so that what is sent again is not done again
         body: dict[str, Any] = {word: said for word, said in where.items() if said is not None}
         body["arguments"] = dict(arguments or {})
         told = decoded((yield from written(Send("POST", self._at(name), body=body))))
         try:
+            if "approval" in told:
+                waits = dict(told["approval"])
+                return Reply(f"waiting for a person to approve: {waits['id']}", False, None, waits)
             return Reply(told["content"], told["isError"], told.get("structured"))
-        except (KeyError, TypeError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError):
             raise Garbled("the answer is no reply of a tool") from None

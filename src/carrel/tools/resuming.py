@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from carrel.actions import approval_steps as steps
 from carrel.actions.credentials import actor_now
-from carrel.actions.records import insist, shelves
+from carrel.actions.records import find, insist, shelves
 from carrel.core.approval import INTERRUPTED, SUPERSEDED, Approval, Result, Status, approval_of
 from carrel.core.errors import Busy, Malformed, Refusal, Taken, Unauthenticated
 from carrel.core.record import Noun, Record
@@ -152,6 +152,7 @@ async def _prepared(world: World, approval: Approval) -> Ready:
     """The call as it would be made now. Raises a Refusal that names what has changed."""
     if await steps.is_superseded(world, approval):
         raise Taken(SUPERSEDED)
+    await find(world, approval.tenant, Noun.AGENT, approval.agent)
     try:
         actor = await actor_now(world, approval.asker.actor(approval.tenant))
     except Unauthenticated:

@@ -10,7 +10,7 @@ import click
 from carrel.core.version import VERSION
 
 _STORE: Final = ("doctor", "backup", "restore", "export", "gc", "reindex", "defaults", "git")
-_MIND: Final = ("prompt", "lint", "sessions", "dream")
+_MIND: Final = ("prompt", "lint", "sessions", "dream", "approvals", "approve")
 COMMANDS: Final = ("serve", "mcp", "pull", *_MIND, "apply", "sync", *_STORE, "version")
 """Each is a module here with a click command of its name. None may import much at its top."""
 

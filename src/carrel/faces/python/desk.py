@@ -12,6 +12,7 @@ from carrel.core.event import Filter
 from carrel.core.names import Stack, identifier
 from carrel.core.record import Deed
 from carrel.faces.python.agents import Agents, Templates
+from carrel.faces.python.approvals import Approvals
 from carrel.faces.python.feed import Feed
 from carrel.faces.python.files import follow
 from carrel.faces.python.keys import Keys
@@ -42,6 +43,7 @@ class Carrel(Noun):
         self.secrets = Secrets(seat)
         self.policy = Policies(seat)
         self.webhooks = Webhooks(seat)
+        self.approvals = Approvals(seat)
         self.tenants = Tenants(seat)
 
     @classmethod

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from carrel.faces.python.seat import Seat, one_of
-from carrel.tools.calling import call, offered, seat
+from carrel.tools.calling import call, fitted, seat
 from carrel.tools.dialects import Dialect, described
 from carrel.tools.tool import Reply
 
@@ -21,7 +21,7 @@ class Tools:
         """In the words of whoever offers them to a model: ``mcp``, ``openai``, ``anthropic``."""
         chosen = one_of(Dialect, dialect, "dialect")
         sitting = await seat(self._seat.world, self._seat.actor, self._agent)
-        return tuple(described(tool, chosen) for tool in offered(sitting.config))
+        return tuple(described(tool, chosen, schema) for tool, schema in await fitted(sitting))
 
     async def call(
         self,
@@ -31,13 +31,15 @@ class Tools:
         scope: str | None = None,
         session: str | None = None,
         run: str | None = None,
+        call_id: str | None = None,
     ) -> Reply:
         """Do what a model asks for; what it can do something about comes back as its reply.
 
         ``scope`` is ``main`` or ``shared``; where several are listening nothing private is told.
-        Raises Missing where the agent has no such tool.
+        Where somebody has to say yes first, the reply has an ``approval``. What has a ``call_id``
+        is done once, however often it is called. Raises Missing where the agent has no such tool.
         """
         sitting = await seat(
             self._seat.world, self._seat.actor, self._agent, scope=scope, session=session, run=run
         )
-        return await call(sitting, name, arguments or {})
+        return await call(sitting, name, arguments or {}, call_id)

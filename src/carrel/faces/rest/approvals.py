@@ -20,7 +20,8 @@ from carrel.faces.rest.wire import When, moment
 
 _TAG: Final = "Approvals"
 _AT: Final = "/v1/approvals"
-_LONGEST_WAIT: Final = 30
+_LONGEST_WAIT: Final = 25
+"""Seconds: less than clients usually have patience for."""
 
 
 class ApprovalsQuery(PageQuery, frozen=True):

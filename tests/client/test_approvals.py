@@ -1,0 +1,176 @@
+"""Approvals for programs and at the terminal: over HTTP, in process, and by commands."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path as File
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.e2e.servers import TOKEN, Live, serving
+from tests.e2e.shelled import WORKING, furnish
+from tests.tools.commands import HERE, kept, standing_in
+
+import carrel
+from carrel.client import AsyncClient, Client, Missing, Reply, Taken
+from carrel.core.record import Noun
+from carrel.faces.cli import main
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    data: File = tmp_path_factory.mktemp("approvals")
+    asyncio.run(furnish(data))
+    with serving(data, program=WORKING) as found:
+        yield found
+
+
+@pytest.fixture
+def client(live: Live) -> Iterator[Client]:
+    with Client(live.url, TOKEN) as desk:
+        for one in desk.approvals.list(status="requested"):
+            desk.approvals.answer(one["id"], False)
+        yield desk
+
+
+@pytest.fixture
+def command(live: Live, tmp_path: File) -> Any:
+    def called(*words: str, typed: str = "") -> Result:
+        around = {"CARREL_URL": live.url, "CARREL_TOKEN": TOKEN, "COLUMNS": "200"}
+        return CliRunner().invoke(main, list(words), input=typed, env=around)
+
+    return called
+
+
+def asks(client: Client, file: File, **more: Any) -> Reply:
+    return client.agent("kate").tools.call("bash", {"command": f"do {file}"}, **more)
+
+
+def waiting(client: Client, file: File) -> str:
+    found = asks(client, file).approval
+    assert found is not None
+    return str(found["id"])
+
+
+def test_a_program_asks_answers_and_waits(client: Client, tmp_path: File) -> None:
+    reply = asks(client, tmp_path / "x", call_id="first")
+    assert reply.approval is not None
+    assert reply.approval["id"] in reply.content
+    id = str(reply.approval["id"])
+    [one] = client.approvals.list(status="requested", agent="kate")
+    assert one == reply.approval == client.approvals.get(id)
+    assert client.approvals.answer(id, True, "go on")["reason"] == "go on"
+    done = client.approvals.get(id, wait=25)
+    assert done["result"] == {"content": "written", "isError": False}
+    assert client.approvals.answer(id, True) == done
+    assert asks(client, tmp_path / "x", call_id="first") == Reply("written", False)
+    with pytest.raises(Taken):
+        client.approvals.answer(id, False)
+    with pytest.raises(Missing):
+        client.approvals.get("apr_nothing")
+    with pytest.raises(Taken):
+        asks(client, tmp_path / "y", call_id="first")
+
+
+def test_they_are_listed_and_answered_by_commands(
+    client: Client, command: Any, tmp_path: File
+) -> None:
+    nothing = command("approvals")
+    assert (nothing.exit_code, nothing.stdout, nothing.stderr) == (0, "", "nothing waits\n")
+    yes, no = waiting(client, tmp_path / "a"), waiting(client, tmp_path / "b")
+    listed = command("approvals")
+    assert listed.exit_code == 0
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == [yes, no]
+    assert f"bash command=do {tmp_path / 'a'}"[:80] in listed.stdout
+    told = json.loads(command("approvals", "--json", "--agent", "kate").stdout)
+    assert [one["id"] for one in told] == [yes, no]
+    approved = command("approve", yes, "--reason", "fine", "--wait", "25")
+    assert (approved.exit_code, approved.stdout) == (0, f"{yes}  finished\n  written\n")
+    denied = command("approvals", "--json", "deny", no, "--reason", "never")
+    assert denied.exit_code == 0
+    assert json.loads(denied.stdout)["approval"]["reason"] == "never"
+    for words in (["deny", yes], ["approve", no], ["approve", "apr_nothing"]):
+        refused = command("approvals", *words)
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert refused.stderr.startswith("Error: ")
+    lost = command("approvals", "approve", "apr_nothing", "--json")
+    assert (lost.exit_code, json.loads(lost.stdout)["ok"]) == (1, False)
+    assert command("approvals", "--status", "denied", "--watch").exit_code == 2
+    assert no in command("approvals", "--status", "denied").stdout
+
+
+def test_one_by_one_they_are_approved_denied_and_skipped(
+    client: Client, command: Any, tmp_path: File
+) -> None:
+    ids = [waiting(client, tmp_path / name) for name in "abc"]
+    shown = command("approvals", "--ask", typed="a\n\nd\nnot now\ns\n")
+    assert shown.exit_code == 0, shown.output
+    assert f"command: do {tmp_path / 'c'}" in shown.stdout
+    assert "sandbox sb_" in shown.stdout
+    statuses = [client.approvals.get(id, wait=2 * (n == 0)) for n, id in enumerate(ids)]
+    assert [one["status"] for one in statuses] == ["finished", "denied", "requested"]
+    assert statuses[1]["reason"] == "not now"
+
+
+def test_what_would_make_a_terminal_do_something_is_not_said(
+    client: Client, command: Any, tmp_path: File
+) -> None:
+    bell = client.agent("kate").tools.call("bash", {"command": "x \x1b[2J \u202e y"})
+    assert bell.approval is not None
+    for words in (["approvals"], ["approvals", "--ask"]):
+        said = command(*words, typed="s\n").stdout
+        assert "\x1b" not in said
+        assert "\u202e" not in said
+
+
+def test_whoever_watches_sees_those_that_come(live: Live, client: Client, tmp_path: File) -> None:
+    from carrel.faces.cli.approvals import _new  # noqa: PLC0415 - what a command goes on with
+
+    old = waiting(client, tmp_path / "old")
+    server = {"url": live.url, "token": TOKEN}
+
+    async def watched() -> list[str]:
+        first = await _new("requested", None, server, set(), True)
+        seen = {one["id"] for one in first}
+        coming = asyncio.create_task(_new("requested", None, server, seen, True))
+        async with AsyncClient(live.url, TOKEN) as desk:
+            asked = await desk.agent("kate").tools.call("bash", {"command": f"do {tmp_path}/new"})
+        async with asyncio.timeout(30):
+            found = await coming
+        assert asked.approval is not None
+        assert [one["id"] for one in found] == [asked.approval["id"]]
+        return sorted(seen)
+
+    assert asyncio.run(watched()) == [old]
+
+
+@pytest.mark.anyio
+async def test_a_program_without_a_server_runs_what_it_approves(
+    tmp_path: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = standing_in(monkeypatch)
+    async with carrel.open(tmp_path / "data") as desk:
+        seat = desk._seat
+        config = {"permissionMode": "ask"}
+        await kept(seat.world, seat.actor.tenant, Noun.SANDBOX, HERE["sandbox"], config)
+        await desk.agents.create("kate", config=HERE)
+        tools = desk.agent("kate").tools
+        assert "bash" in [one["name"] for one in await tools.describe()]
+        reply = await tools.call("bash", {"command": "ls"}, call_id="c1")
+        assert reply.approval is not None
+        [one] = await desk.approvals.list(status="requested", agent="kate")
+        assert (one.id, one.input, one.result) == (reply.approval.id, {"command": "ls"}, None)
+        done = await desk.approvals.answer(one.id, True)
+        assert done.result is not None
+        assert (done.status, done.result.content) == ("finished", "ran ls")
+        assert await desk.approvals.answer(one.id, True) == done
+        assert await desk.approvals.get(one.id, wait=1) == done
+        assert (await tools.call("bash", {"command": "ls"}, call_id="c1")).content == "ran ls"
+        with pytest.raises(carrel.Taken):
+            await desk.approvals.answer(one.id, False)
+        with pytest.raises(carrel.Malformed):
+            await desk.approvals.list(status="maybe")
+    assert shell.ran == ["ls"]

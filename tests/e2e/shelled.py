@@ -1,0 +1,65 @@
+"""Carrel with a stand-in for the tool that runs commands: it writes a line into a file.
+
+As a program it is ``carrel``; an idle one takes answers, and runs nothing of what is approved.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path as File
+
+from tests.e2e.servers import TOKEN
+from tests.tools.commands import HERE, Command, gate, kept
+
+import carrel
+from carrel.core.record import Noun
+from carrel.faces.cli import main as cli
+from carrel.ports import World
+from carrel.tools import ALL, calling
+from carrel.tools.tool import Sitting, Tool
+from carrel.wiring import background
+
+ROOT = File(__file__).parents[2]
+_START = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.e2e.shelled import main; main("
+WORKING = (sys.executable, "-c", f"{_START})")
+IDLE = (sys.executable, "-c", f"{_START}idle=True)")
+
+
+def _write(file: str) -> None:
+    with open(file, "a", encoding="utf-8") as out:
+        out.write("ran\n")
+        out.flush()
+        os.fsync(out.fileno())
+
+
+async def _run(sitting: Sitting, asked: Command) -> object:
+    """``hold FILE`` never ends, once it has written its line."""
+    verb, _, file = asked.command.partition(" ")
+    _write(file)
+    if verb == "hold":
+        await asyncio.Event().wait()
+    return "written"
+
+
+async def _nobody(world: World, stop: asyncio.Event) -> None:
+    await stop.wait()
+
+
+def main(*, idle: bool = False) -> None:
+    tool = Tool("bash", "Runs.", Command, _run, writes=True, gate=gate)
+    others = (tool for tool in ALL if tool.name not in calling.HANDS)
+    calling.ALL = (*others, tool)  # type: ignore[attr-defined]  # in this process alone
+    if idle:
+        background.run_approvals = _nobody  # type: ignore[attr-defined]  # as above
+    cli()
+
+
+async def furnish(where: str | File, **settings: str) -> None:
+    """An agent whose commands somebody has to approve, of the owner whose token tests know."""
+    async with carrel.open(where, owner_token=TOKEN, **settings) as desk:
+        seat = desk._seat
+        config = {"permissionMode": "ask"}
+        await kept(seat.world, seat.actor.tenant, Noun.SANDBOX, HERE["sandbox"], config)
+        await desk.agents.create("kate", "Kate", config=HERE)

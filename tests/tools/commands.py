@@ -1,0 +1,96 @@
+"""A stand-in for the tool that runs commands: it notes what it was told to run, and no more."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import pytest
+from msgspec import Meta
+
+from carrel.actions.hands import hands_of
+from carrel.core import hands as core
+from carrel.core.access import Actor
+from carrel.core.errors import Forbidden, Malformed
+from carrel.core.record import Change, Noun
+from carrel.core.tree import Applied, Commit
+from carrel.ports import World
+from carrel.tools import ALL, calling
+from carrel.tools.tool import Asked, Gate, Sitting, Tool
+
+SANDBOX = "sb_" + "0" * 24
+SHARED = "ws_" + "0" * 24
+HERE = {"sandbox": SANDBOX}
+
+
+class Command(Asked, frozen=True):
+    command: Annotated[str, Meta(description="What to run.")]
+    workspace: Annotated[str | None, Meta(description="Where.")] = None
+
+
+@dataclass
+class Shell:
+    """Notes every command; waits with those that begin with `hold` until it is told to go on."""
+
+    ran: list[str] = field(default_factory=list)
+    by: list[Actor] = field(default_factory=list)
+    held: asyncio.Event = field(default_factory=asyncio.Event)
+    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self, sitting: Sitting, asked: Command) -> object:
+        self.ran.append(asked.command)
+        self.by.append(sitting.actor)
+        if asked.command.startswith("hold"):
+            self.held.set()
+            await self.go_on.wait()
+        if asked.command == "refuse":
+            raise Malformed("nothing of that name")
+        if asked.command == "break":
+            raise RuntimeError("a bug")
+        return {"n": 1} if asked.command == "json" else f"ran {asked.command}"
+
+
+async def gate(sitting: Sitting, asked: Command) -> Gate:
+    hands = await hands_of(sitting.world, sitting.agent.tenant, sitting.config)
+    if not asked.command.strip():
+        raise Malformed("command must not be empty")
+    reach = hands.chosen(asked.workspace) if hands.workspaces else None
+    sandbox = reach.sandbox if reach else hands.sandbox
+    if sandbox is None:
+        raise Forbidden("workspace is read-only")
+    asks = core.asks("bash", sandbox.mode)
+    return Gate(asks, reach.workspace if reach else None, sandbox.id, sandbox.revision)
+
+
+def fitted(schema: Any, hands: core.Hands) -> Any:
+    if len(hands.workspaces) > 1:
+        return schema
+    kept = {name: said for name, said in schema["properties"].items() if name != "workspace"}
+    return {**schema, "properties": kept}
+
+
+def standing_in(monkeypatch: pytest.MonkeyPatch, gate: Any = gate) -> Shell:
+    """Let agents have the stand-in in the place of the real ones."""
+    shell = Shell()
+    mine = [
+        Tool(name, "Runs.", Command, shell.run, writes=True, gate=gate, fitted=fitted)
+        for name in ("async_status", "bash")
+    ]
+    others = [tool for tool in ALL if tool.name not in calling.HANDS]
+    monkeypatch.setattr(calling, "ALL", tuple(sorted((*others, *mine), key=lambda t: t.name)))
+    return shell
+
+
+async def kept(world: World, tenant: str, noun: Noun, id: str, config: Any) -> None:
+    """A record as others make them; None removes it."""
+    body = None if config is None else {"config": config}
+    change = Change(tenant, noun, id, body)
+    commit = Commit((), "ada", "test", world.clock.now(), changes=(change,))
+    [outcome] = await world.trees.commit([commit])
+    assert isinstance(outcome, Applied)
+
+
+async def sandbox(world: World, tenant: str, mode: str | None = "ask", **more: Any) -> None:
+    config = None if mode is None else {"permissionMode": mode, **more}
+    await kept(world, tenant, Noun.SANDBOX, SANDBOX, config)

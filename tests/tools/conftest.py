@@ -1,0 +1,23 @@
+"""What tests of tools may ask for beside what all may."""
+
+from __future__ import annotations
+
+import pytest
+from tests.actions.conftest import anywhere
+from tests.tools.commands import standing_in
+from tests.tools.room import Room, furnished
+
+from carrel.ports import World
+
+__all__ = ["anywhere"]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def room(anywhere: World, monkeypatch: pytest.MonkeyPatch) -> Room:
+    """An agent that may run commands where somebody says yes, on every store."""
+    return await furnished(anywhere, standing_in(monkeypatch))

@@ -1,0 +1,89 @@
+"""An agent that may run commands where somebody says yes, and those who may say it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tests.actions.cast import founded
+from tests.tools.commands import HERE, Shell, sandbox
+
+from carrel.actions import agents, approvals, credentials, keys
+from carrel.actions.agents import NewAgent
+from carrel.actions.keys import Holding
+from carrel.core.access import Actor, KeyKind
+from carrel.core.approval import Approval
+from carrel.core.record import Record
+from carrel.ports import World
+from carrel.tools.calling import call, seat
+from carrel.tools.resuming import run_approvals
+from carrel.tools.tool import Reply
+
+
+@dataclass
+class Room:
+    world: World
+    ada: Actor
+    """The owner."""
+    kate: Actor
+    """The agent itself, by its key."""
+    agent: Record
+    shell: Shell
+
+    async def bash(self, command: str = "ls", **more: Any) -> Reply:
+        """What the agent is told when it calls."""
+        circumstances = {n: more.pop(n) for n in ("session", "run", "scope") if n in more}
+        sitting = await seat(self.world, more.pop("by", self.kate), self.agent.id, **circumstances)
+        call_id = more.pop("call", None)
+        return await call(sitting, "bash", {"command": command, **more}, call_id)
+
+    async def asked(self, command: str = "ls", **more: Any) -> Approval:
+        reply = await self.bash(command, **more)
+        assert reply.approval is not None, reply
+        return reply.approval
+
+    async def answer(self, one: Approval, yes: bool = True, **more: Any) -> Approval:
+        by = more.pop("by", self.ada)
+        return await approvals.answer(self.world, by, one.id, yes, **more)
+
+    async def look(self, one: Approval) -> Approval:
+        return await approvals.get(self.world, self.ada, one.id)
+
+    async def ended(self, one: Approval) -> Approval:
+        async with asyncio.timeout(30):
+            found = await approvals.settled(self.world, self.ada, one.id, 30)
+        assert found.lasts, found
+        return found
+
+    async def look_around(self) -> None:
+        """Have whoever runs what is approved look at everything there is, twice."""
+        for _ in range(2):
+            other = await self.asked("other")
+            await self.answer(other)
+            await self.ended(other)
+        assert self.shell.ran[-2:] == ["other", "other"]
+        del self.shell.ran[-2:], self.shell.by[-2:]
+
+
+async def furnished(world: World, shell: Shell, slug: str = "acme") -> Room:
+    _, ada = await founded(world, slug)
+    await sandbox(world, ada.tenant)
+    agent = await agents.create(world, ada, NewAgent("kate", "Kate", config=HERE))
+    made = await keys.create(world, ada, Holding("kate's", KeyKind.AGENT, agent=agent.id))
+    kate = await credentials.authenticate(world, made.token)
+    return Room(world, ada, kate, agent, shell)
+
+
+@asynccontextmanager
+async def running(*worlds: World) -> AsyncIterator[None]:
+    """With somebody who runs what is approved, in as many processes."""
+    stop = asyncio.Event()
+    tasks = [asyncio.create_task(run_approvals(world, stop)) for world in worlds]
+    try:
+        yield
+    finally:
+        stop.set()
+        await asyncio.gather(*tasks)

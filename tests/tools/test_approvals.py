@@ -1,0 +1,273 @@
+"""Calls that wait for somebody's yes: asked about once, answered once, run once or never."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.actions.cast import joined, rivals
+from tests.tools.commands import HERE, SANDBOX, SHARED, kept, sandbox
+from tests.tools.room import Room, furnished, running
+from tests.worlds import travel
+
+from carrel.actions import agents, approvals, audits, runs, secrets, sessions
+from carrel.actions.sessions import Said
+from carrel.core.access import Permission
+from carrel.core.approval import Approval, Status
+from carrel.core.errors import Forbidden, Gone, InFlight, Malformed, Missing, Taken
+from carrel.core.event import APPROVALS, Filter
+from carrel.core.record import Noun
+from carrel.ports.asking import DAY
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_call_waits_for_a_yes_and_then_runs_as_it_was_given(room: Room) -> None:
+    async with running(room.world):
+        reply = await room.bash("rm -r old")
+        one = reply.approval
+        assert one is not None
+        assert one.id in reply.content
+        assert (one.status, one.shown, one.sandbox) == (
+            Status.REQUESTED,
+            {"command": "rm -r old"},
+            SANDBOX,
+        )
+        assert room.shell.ran == []
+        said = await room.answer(one, reason="fine")
+        assert (said.status, said.answered_by, said.reason) == (
+            Status.APPROVED,
+            room.ada.name,
+            "fine",
+        )
+        done = await room.ended(one)
+    assert done.status is Status.FINISHED
+    assert done.told is not None
+    assert (done.told.content, done.told.is_error) == ("ran rm -r old", False)
+    assert room.shell.ran == ["rm -r old"]
+
+
+async def test_it_runs_by_the_rights_of_whoever_asked(room: Room) -> None:
+    async with running(room.world):
+        one = await room.asked()
+        await room.answer(one)
+        await room.ended(one)
+    assert room.shell.by == [room.kate]
+
+
+async def test_who_asked_what_who_answered_and_what_came_of_it_stands_in_the_audit(
+    room: Room,
+) -> None:
+    async with running(room.world):
+        one = await room.asked()
+        await room.answer(one)
+        await room.ended(one)
+    deeds = (await audits.listing(room.world, room.ada)).items
+    mine = [(d.by, d.why) for d in reversed(deeds) if f"approval/{one.id}" in d.subjects]
+    assert mine == [
+        (room.kate.name, "ask to run bash"),
+        (room.ada.name, "approve a call of bash"),
+        ("carrel", "run a call of bash"),
+        ("carrel", "finish a call of bash"),
+    ]
+
+
+async def test_events_tell_of_it_in_the_log_of_its_run_too(room: Room) -> None:
+    run = await runs.start(room.world, room.ada, runs.Start(agent="kate"))
+    async with running(room.world):
+        one = await room.asked("echo canary", run=run.id, by=room.ada)
+        await room.answer(one, reason="canary")
+        await room.ended(one)
+        no = await room.asked("echo canary")
+        await room.answer(no, False)
+    wanted = Filter(room.ada.tenant, types=frozenset(APPROVALS))
+    told = await room.world.events.after(None, wanted)
+    about = [(event.type, event.payload["status"]) for event in told]
+    assert about == [
+        ("approval.requested", "requested"),
+        ("approval.answered", "approved"),
+        ("approval.finished", "finished"),
+        ("approval.requested", "requested"),
+        ("approval.answered", "denied"),
+    ]
+    assert "canary" not in str(told)
+    log = await room.world.events.after(None, Filter(room.ada.tenant, run=run.id))
+    assert [event.type for event in log] == ["run.started", *APPROVALS]
+    assert [event.sequence for event in log] == [1, 2, 3, 4]
+
+
+async def test_what_is_denied_never_runs_and_the_model_is_told_why(room: Room) -> None:
+    async with running(room.world):
+        one = await room.asked(call="c1")
+        await room.answer(one, False, reason="not on Fridays")
+        with pytest.raises(Taken):
+            await room.answer(one, True)
+        told = await room.bash(call="c1")
+        await room.look_around()
+    assert (told.content, told.is_error) == ("Error: denied by a person: not on Fridays", True)
+    assert room.shell.ran == []
+
+
+async def test_what_nobody_answers_in_time_never_runs(room: Room) -> None:
+    late, seen = await room.asked("late"), await room.asked("seen")
+    travel(room.world, DAY)
+    with pytest.raises(Gone):
+        await room.answer(late)
+    assert (await room.look(late)).status is Status.EXPIRED
+    async with running(room.world):
+        assert (await room.ended(seen)).status is Status.EXPIRED
+        await room.look_around()
+    with pytest.raises(Gone):
+        await room.answer(seen, False)
+    assert room.shell.ran == []
+
+
+async def test_a_person_who_says_something_else_makes_it_void(room: Room) -> None:
+    talk = await sessions.start(room.world, room.kate, "kate")
+    other = await sessions.start(room.world, room.kate, "kate")
+    async with running(room.world):
+        one = await room.asked(session=talk.id, call="c1")
+        stays = await room.asked(session=other.id)
+        note = [Said("assistant", "I asked")]
+        await sessions.append(room.world, room.kate, "kate", talk.id, note)
+        assert (await room.look(one)).status is Status.REQUESTED
+        await sessions.append(room.world, room.kate, "kate", talk.id, [Said("user", "wait")])
+        assert (await room.look(one)).status is Status.CANCELLED
+        assert (await room.look(stays)).status is Status.REQUESTED
+        with pytest.raises(Taken):
+            await room.answer(one)
+        told = await room.bash(session=talk.id, call="c1")
+        await room.look_around()
+    assert (told.content, told.is_error) == ("not run: superseded", True)
+    assert room.shell.ran == []
+
+
+async def test_so_it_does_where_the_yes_came_a_moment_before(room: Room) -> None:
+    talk = await sessions.start(room.world, room.kate, "kate")
+    one = await room.asked(session=talk.id)
+    await room.answer(one)
+    await sessions.append(room.world, room.kate, "kate", talk.id, [Said("user", "wait")])
+    async with running(room.world):
+        done = await room.ended(one)
+    assert (done.status, done.reason, room.shell.ran) == (Status.CANCELLED, "superseded", [])
+
+
+async def test_the_same_call_is_asked_about_and_done_once(room: Room) -> None:
+    asked, refused = await rivals(*(room.asked("ls", call="c1") for _ in range(8)))
+    assert not refused
+    assert len({one.id for one in asked}) == 1
+    with pytest.raises(Taken, match="another one"):
+        await room.bash("ls -a", call="c1")
+    assert (await room.asked("ls", call="c2")).id != asked[0].id
+    async with running(room.world):
+        await room.answer(asked[0])
+        await room.ended(asked[0])
+    told = [await room.bash("ls", call="c1") for _ in range(3)]
+    assert {(one.content, one.approval) for one in told} == {("ran ls", None)}
+    assert room.shell.ran == ["ls"]
+
+
+async def test_a_call_that_nobody_is_asked_about_is_done_once_too(room: Room) -> None:
+    await sandbox(room.world, room.ada.tenant, "bypass")
+    told, refused = await rivals(*(room.bash("ls", call="c1") for _ in range(8)))
+    assert {type(why) for why in refused} <= {InFlight}
+    assert {one.content for one in told} == {"ran ls"}
+    assert (await room.bash("ls", call="c1")).content == "ran ls"
+    with pytest.raises(Taken, match="another one"):
+        await room.bash("ls -a", call="c1")
+    assert (await room.bash("json", call="c2")).structured == {"n": 1}
+    assert (await room.bash("json", call="c2")).structured == {"n": 1}
+    assert room.shell.ran == ["ls", "json"]
+    await room.bash("ls")
+    await room.bash("ls")
+    assert room.shell.ran[2:] == ["ls", "ls"]
+
+
+@pytest.mark.parametrize("call", ["", "x" * 201, "a\nb", "\x00", "\ud800"])
+async def test_what_is_no_id_of_a_call_is_refused(room: Room, call: str) -> None:
+    with pytest.raises(Malformed):
+        await room.bash("ls", call=call)
+
+
+async def test_nobody_is_asked_about_what_cannot_be_done(room: Room) -> None:
+    for told, expected in [
+        (await room.bash(" "), "Error: command must not be empty"),
+        (await room.bash("ls", colour="red"), "Error: the arguments of bash do not fit"),
+    ]:
+        assert told.is_error
+        assert told.approval is None
+        assert told.content.startswith(expected)
+    await kept(room.world, room.ada.tenant, Noun.WORKSPACE, SHARED, {})
+    attached = [{"name": "docs", "workspaceId": SHARED, "sandbox": None}]
+    both = [*attached, {"name": "code", "workspaceId": SHARED}]
+    await agents.patch(room.world, room.ada, "kate", {"config": {**HERE, "workspaces": both}})
+    assert (await room.bash("ls")).content == "Error: workspace is read-only"
+    assert (await room.bash("ls", workspace="x")).content == "Error: unknown workspace x"
+    assert (await room.bash("ls", workspace="code")).approval is not None
+    assert len(await waiting(room)) == 1
+
+
+async def waiting(room: Room) -> tuple[Approval, ...]:
+    page = await approvals.listing(room.world, room.ada, status=Status.REQUESTED)
+    return page.items
+
+
+async def test_only_some_people_may_answer_and_never_the_agent(room: Room) -> None:
+    one = await room.asked()
+    _, member = await joined(room.world, room.ada, "bob")
+    person, human = await joined(room.world, room.ada, "eve")
+    owner_id, owner = await joined(room.world, room.ada, "tom")
+    facts = {"humanPairId": person.id, "ownerId": owner_id.id}
+    await agents.patch(room.world, room.ada, "kate", facts)
+    reader = replace(room.ada, permissions=frozenset({Permission.WORKSPACE_READ}))
+    for who in (room.kate, member, reader):
+        for yes in (True, False):
+            with pytest.raises(Forbidden):
+                await room.answer(one, yes, by=who)
+    assert (await room.answer(one, False, by=human)).status is Status.DENIED
+    assert (await room.answer(await room.asked(), False, by=owner)).status is Status.DENIED
+
+
+async def test_nobody_sees_or_answers_those_of_others(room: Room) -> None:
+    one = await room.asked()
+    await agents.create(room.world, room.ada, agents.NewAgent("marco", "Marco"))
+    other = await furnished(room.world, room.shell, "globex")
+    marco = replace(room.kate, agent=(await agents.get(room.world, room.ada, "marco")).id)
+    for who in (other.ada, other.kate, marco, replace(room.ada, workspace="desk")):
+        with pytest.raises(Missing):
+            await approvals.get(room.world, who, one.id)
+        with pytest.raises(Missing):
+            await room.answer(one, by=who)
+    assert (await approvals.listing(room.world, other.ada)).items == ()
+    assert (await approvals.listing(room.world, marco)).items == ()
+    assert (await approvals.listing(room.world, room.kate)).items == (await room.look(one),)
+    with pytest.raises(Missing):
+        await approvals.answer(room.world, room.ada, "apr_nothing", True)
+
+
+async def test_they_are_listed_by_status_and_agent_page_by_page(room: Room) -> None:
+    ones = [await room.asked(f"n {n}") for n in range(5)]
+    await room.answer(ones[1], False)
+    page = await approvals.listing(room.world, room.ada, status=Status.REQUESTED, limit=3)
+    assert [one.id for one in page.items] == [ones[n].id for n in (0, 2, 3)]
+    assert page.next is not None
+    rest = await approvals.listing(
+        room.world, room.ada, agent="kate", status=Status.REQUESTED, cursor=page.next
+    )
+    assert [one.id for one in rest.items] == [ones[4].id]
+    with pytest.raises(Malformed):
+        await approvals.listing(room.world, room.ada, cursor="agt_1")
+
+
+async def test_no_secret_lies_open_and_what_runs_is_what_was_given(room: Room) -> None:
+    await secrets.put(room.world, room.ada, "TOKEN", "zanzibar-zanzibar")
+    async with running(room.world):
+        one = await room.asked("echo zanzibar-zanzibar", call="c1")
+        [record] = await room.world.records.get(room.ada.tenant, Noun.APPROVAL, [one.id])
+        assert record is not None
+        assert "zanzibar" not in str(record.body)
+        await room.answer(one, reason="for zanzibar-zanzibar")
+        done = await room.ended(one)
+    assert "zanzibar" not in str(done)
+    assert done.sealed == ""
+    assert room.shell.ran == ["echo zanzibar-zanzibar"]
