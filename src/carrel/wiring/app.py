@@ -174,7 +174,7 @@ class Server:
             self._app = await self._stack.enter_async_context(
                 serving(self._settings, self._metrics, self._more)
             )
-            self._closing = self._app.closing
+            when_told_to_stop(self._app.closing)
         except Exception as problem:
             await self._stack.aclose()
             await send({"type": "lifespan.startup.failed", "message": str(problem)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -206,3 +207,18 @@ def test_a_server_that_is_not_there_is_an_error_and_no_silence(store: File) -> N
     [told] = spoken(asked, store, "kate", "--url", "http://127.0.0.1:9")
     assert told["id"] == 7
     assert "does not answer" in told["error"]["message"]
+
+
+async def test_a_server_that_is_told_to_stop_ends_what_listens_to_it(tmp_path: File) -> None:
+    with serving(tmp_path) as live:
+        async with live.http() as http:
+            made = await http.post("/v1/agents", json={"slug": "kate", "name": "Kate"})
+            assert made.status_code == 201
+        arguments = ("kate", "--url", live.url)
+        async with (
+            started(tmp_path, *arguments, token=TOKEN) as client,
+            client.listen(resources_list_changed=True) as changes,
+        ):
+            live.process.send_signal(signal.SIGTERM)
+            assert [change async for change in changes] == []
+            assert await asyncio.to_thread(live.process.wait, 30) is not None
