@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from keyword import iskeyword
 from typing import Final
 
 import click
@@ -10,8 +11,12 @@ import click
 from carrel.core.version import VERSION
 
 _STORE: Final = ("doctor", "backup", "restore", "export", "gc", "reindex", "defaults", "git")
+_FILES: Final = ("ls", "cat", "put", "edit", "rm", "log", "diff", "explain", "import")
+_REVIEW: Final = ("pins", "accept", "rollback")
+_RECORDS: Final = ("agents", "templates", "people")
 _MIND: Final = ("prompt", "lint", "sessions", "dream")
-COMMANDS: Final = ("serve", "pull", *_MIND, "apply", "sync", *_STORE, "version")
+_ASKING: Final = (*_FILES, *_REVIEW, "run", "replay", *_RECORDS)
+COMMANDS: Final = ("serve", *_ASKING, "pull", *_MIND, "apply", "sync", *_STORE, "version")
 """Each is a module here with a click command of its name. None may import much at its top."""
 
 
@@ -22,7 +27,8 @@ class Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        command = getattr(import_module(f"{__name__}.{name}"), name)
         assert isinstance(command, click.Command)
         return command
 
