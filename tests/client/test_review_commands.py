@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import pty
 import re
@@ -15,7 +16,15 @@ from tests.client.scene import Hands, made
 from tests.e2e.servers import TOKEN, environment
 
 PATH = "GUARDRAILS.md"
-PROGRAM = "from carrel.faces.cli import main; main()"
+PROGRAM = """
+import json, sys
+from carrel.faces.cli import main
+for arguments in json.loads(sys.argv[1]):
+    try:
+        main(arguments)
+    except SystemExit as end:
+        print("ended with", end.code, flush=True)
+"""
 
 
 def offered(hands: Hands, text: str = "Ask first.\n") -> str:
@@ -102,38 +111,45 @@ def test_all_who_follow_are_told_of_one_by_one(hands: Hands, carrel: Carrel) -> 
     assert carrel("accept", "--template", "no-such", PATH, "--yes").exit_code == 1
 
 
-def at_terminal(carrel: Carrel, *arguments: str, says: bytes) -> tuple[int, str]:
-    """The exit code, and all that is shown, when somebody answers the question."""
+def at_terminal(carrel: Carrel, *calls: tuple[list[str], bytes]) -> list[tuple[int, str]]:
+    """The exit code of each call and all that is shown, when somebody answers its question."""
     mine, theirs = pty.openpty()
     settings = environment(Local("nowhere"), url=carrel.url, token=TOKEN)
     settings |= {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "24"}
-    command = [sys.executable, "-c", PROGRAM, *arguments]
+    command = [sys.executable, "-c", PROGRAM, json.dumps([arguments for arguments, _ in calls])]
     process = subprocess.Popen(command, env=settings, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
+    answers = [says for _, says in calls]
     shown = b""
     try:
         while chunk := os.read(mine, 65536):
             shown += chunk
-            if b"[y/N]: " in shown and says:
-                os.write(mine, says)
-                says = b""
+            if answers and shown.count(b"[y/N]: ") > len(calls) - len(answers):
+                os.write(mine, answers.pop(0))
     except OSError:
         pass  # Linux says so when the other side is closed
     os.close(mine)
-    return process.wait(timeout=60), shown.decode()
+    assert process.wait(timeout=60) == 0
+    parts = re.split(r"ended with (\d+)\r\n", shown.decode())
+    return [(int(code), part) for part, code in zip(parts[::2], parts[1::2], strict=False)]
 
 
 def test_at_a_terminal_the_difference_is_shown_and_one_is_asked(
     hands: Hands, carrel: Carrel
 ) -> None:
     other = follower(hands, f"z{hands.agent}")
-    before, _ = held(hands, hands.agent), offered(hands)
-    code, shown = at_terminal(carrel, "accept", hands.agent, PATH, says=b"n\n")
-    assert (code, held(hands, hands.agent)) == (1, before)
-    assert "\x1b[32m+Ask first.\x1b[0m" in shown
-    assert "Nothing was accepted." in shown
-    code, shown = at_terminal(carrel, "accept", "--template", hands.template, PATH, says=b"y\n")
-    assert code == 0, shown
-    assert f"{hands.agent}, {other}:" in shown
-    assert "Accept this for 2 agents?" in shown
+    offered(hands)
+    one, every = at_terminal(
+        carrel,
+        (["accept", hands.agent, PATH], b"n\n"),
+        (["accept", "--template", hands.template, PATH], b"y\n"),
+    )
+    assert one[0] == 1
+    assert "\x1b[32m+Ask first.\x1b[0m" in one[1]
+    assert "Nothing was accepted." in one[1]
+    assert every[0] == 0, every[1]
+    assert f"{hands.agent}, {other}:" in every[1]
+    assert "Accept this for 2 agents?" in every[1]
     assert held(hands, hands.agent) == held(hands, other) == "Ask first.\n"
+    [accepted] = carrel.told("log", f"{hands.agent}/{PATH}")["versions"]
+    assert accepted["reason"].endswith(", for all")  # What was declined has left no trace.
