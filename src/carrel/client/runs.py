@@ -89,7 +89,10 @@ class Run(Noun[Driver]):
 
     @operation
     def release(self) -> Steps[Run[Driver]]:
-        """Let go of its files, so that old versions may be pruned. There is no way back."""
+        """Let go of its files, so that old versions may be pruned. There is no way back.
+
+        Raises Taken while it runs.
+        """
         request = Send("PATCH", at("runs", self.id), body={"kept": False})
         self.facts = facts_of(decoded((yield from written(request))))
         return self

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carrel.faces.cli import showing
-from carrel.faces.cli.accepting import Followers, accepted_for_all, followers_of
 from carrel.faces.cli.pins import looked_at, pin_told, show_offer
 from carrel.faces.cli.reaching import ask
 from carrel.faces.cli.terminal import FAILED, answer, server_options
 
 if TYPE_CHECKING:
     from carrel.client import Pin
+    from carrel.faces.cli.accepting import Followers
 
 _UNASKED = "nobody can be asked here: --sha256 says what was reviewed, --yes takes the latest"
 
@@ -86,6 +86,11 @@ class _Review:
         self._say_one(agent, done, "accepted")
 
     def of_all(self, template: str) -> None:
+        from carrel.faces.cli.accepting import (  # noqa: PLC0415 - so that --help stays quick
+            accepted_for_all,
+            followers_of,
+        )
+
         digest = self._digest
         if digest is None:
             found = ask(
