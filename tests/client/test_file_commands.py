@@ -21,6 +21,7 @@ def test_files_are_listed_with_where_they_come_from(hands: Hands, carrel: Carrel
     assert {"notes/a.md", "notes.md", "SOUL.md"} <= set(carrel.said("ls", hands.agent).split())
     assert carrel.said("ls", f"{hands.agent}/notes") == "notes/a.md\n"
     assert carrel.said("ls", f"templates/{hands.template}") == "SOUL.md\n"
+    assert carrel("ls", f"{hands.agent}/note").exit_code == 1
     long = carrel.said("ls", hands.agent, "--long")
     assert re.search(r"^SOUL.md +1 +template +live +20\d\d-\d\d-\d\dT[\d:]+Z$", long, re.M)
     told = carrel.told("ls", f"agents/{hands.agent}/notes.md")["files"]
@@ -69,6 +70,16 @@ def test_a_file_is_put_from_standard_input_or_another_file(
     assert (newest["reason"], first["version"], first["size"]) == ("for tèsts", 1, 4)
     assert carrel.said("put", f"templates/{hands.template}/T.md", input="t").endswith("\n")
     assert carrel.said("cat", f"{hands.agent}/T.md") == "t"
+
+
+def test_what_is_not_text_is_refused(hands: Hands, carrel: Carrel) -> None:
+    done = carrel("put", f"{hands.agent}/notes/a.md", input=b"\xff\x00")
+    assert (done.exit_code, done.stderr) == (1, "Error: the content is not valid UTF-8\n")
+    assert (
+        carrel("put", f"{hands.agent}/notes/a.md", "--reason", "two\nlines", input="").exit_code
+        == 1
+    )
+    assert carrel("cat", f"{hands.agent}/notes/a.md").exit_code == 1
 
 
 def test_a_condition_that_does_not_hold_writes_nothing(hands: Hands, carrel: Carrel) -> None:

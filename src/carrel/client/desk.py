@@ -37,9 +37,9 @@ class Desk(Noun[Driver]):
     def __init__(self, driver: Driver, server: str) -> None:
         super().__init__(driver)
         self._server = server
+        self.people = People(driver)
         self.agents = Records(driver, "agents")
         self.templates = Records(driver, "templates")
-        self.people = People(driver)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._server}>"

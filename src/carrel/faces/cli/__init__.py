@@ -10,12 +10,12 @@ import click
 
 from carrel.core.version import VERSION
 
-_STORE: Final = ("doctor", "backup", "restore", "export", "gc", "reindex", "defaults", "git")
 _FILES: Final = ("ls", "cat", "put", "edit", "rm", "log", "diff", "explain", "import")
 _REVIEW: Final = ("pins", "accept", "rollback")
 _RECORDS: Final = ("agents", "templates", "people")
-_MIND: Final = ("prompt", "lint", "sessions", "dream")
 _ASKING: Final = (*_FILES, *_REVIEW, "run", "replay", *_RECORDS)
+_STORE: Final = ("doctor", "backup", "restore", "export", "gc", "reindex", "defaults", "git")
+_MIND: Final = ("prompt", "lint", "sessions", "dream")
 COMMANDS: Final = ("serve", *_ASKING, "pull", *_MIND, "apply", "sync", *_STORE, "version")
 """Each is a module here with a click command of its name. None may import much at its top."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -75,6 +75,7 @@ class _Review:
                 self._say_one(agent, pin, "nothing newer is offered")
                 return
             if not self._yes:
+                self._insist_on_texts([pin])
                 show_offer(pin)
                 self._confirm(f"Accept this for {agent}?")
             digest = pin.latest_sha256
@@ -103,6 +104,7 @@ class _Review:
                 self._say_all([])
                 return
             if not self._yes:
+                self._insist_on_texts(found.pins.values())
                 found.show()
                 self._confirm(f"Accept this for {found.waiting} agents?")
         path, reviewed = self._path, digest
@@ -118,6 +120,12 @@ class _Review:
         if len(found.offered) > 1:
             raise click.ClickException("it was changed while it was looked at: look again")
         return next(iter(found.offered), None)
+
+    def _insist_on_texts(self, pins: Iterable[Pin]) -> None:
+        """Nobody is asked about what cannot be shown. Raises ClickException."""
+        for pin in pins:
+            if pin.error:
+                raise click.ClickException(showing.plain(f"{pin.path}: {pin.error}"))
 
     def _confirm(self, question: str) -> None:
         if not click.confirm(question, err=True):

@@ -30,9 +30,14 @@ def ls(where: Target, as_json: bool, long: bool, **given: Any) -> None:
     """
 
     async def look(desk: AsyncClient) -> tuple[FileRow, ...]:
+        from carrel.client import Missing  # noqa: PLC0415 - so that --help stays quick
+
         rows = await files_at(desk, where.place).list(where.path[:LONGEST_PREFIX])
         within = f"{where.path}/"
-        return tuple(r for r in rows if not where.path or f"{r.path}/".startswith(within))
+        found = tuple(r for r in rows if not where.path or f"{r.path}/".startswith(within))
+        if where.path and not found:
+            raise Missing(f"there is nothing at {where}")
+        return found
 
     found = ask(look, given, as_json=as_json)
     if as_json:

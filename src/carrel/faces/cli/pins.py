@@ -66,6 +66,7 @@ def show_offer(pin: Pin) -> None:
     """What was reviewed against what is offered, and by which digest that is accepted."""
     if pin.error:
         click.echo(showing.plain(f"{pin.path}: {pin.error}"), err=True)
+        return
     if pin.overridden:
         click.echo(f"{pin.path} is overridden; accepting it drops the override.", err=True)
     if not pin.update_available:
