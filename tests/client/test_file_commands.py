@@ -109,7 +109,10 @@ def test_an_earlier_version_becomes_the_newest_again(hands: Hands, carrel: Carre
 
 def test_a_pinned_file_is_overridden_only_on_request(hands: Hands, carrel: Carrel) -> None:
     file = f"{hands.agent}/GUARDRAILS.md"
-    assert carrel("put", file, input="all is allowed").exit_code == 1
+    done = carrel("put", file, input="all is allowed")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "GUARDRAILS.md is pinned: --accept" in done.stderr
+    assert "managed" in carrel("put", f"{hands.agent}/USER.md", input="mine").stderr
     assert carrel.told("put", file, "--accept", input="mine")["source"] == "agent-override-pinned"
 
 

@@ -14,7 +14,7 @@ import click
 
 from carrel.faces.cli import showing
 from carrel.faces.cli.places import FILE, Target
-from carrel.faces.cli.put import say_written
+from carrel.faces.cli.put import OVERRIDE, say_written
 from carrel.faces.cli.reaching import LONGEST_PREFIX, ask, files_at
 from carrel.faces.cli.terminal import FAILED, answer, server_options
 
@@ -38,9 +38,7 @@ def edit(file: Target, as_json: bool, accept: bool, reason: str | None, **given:
     """
     seen = ask(lambda desk: _read(desk, file), given, as_json=as_json)
     if seen and seen.file_class == "pinned" and file.place.kind == "agents" and not accept:
-        raise click.ClickException(
-            f"{file.path} is pinned: --accept overrides it for this agent alone"
-        )
+        raise click.ClickException(f"{file.path} is pinned: {OVERRIDE}")
     draft = _draft(file.path, seen.content if seen else "")
     text = _edited(draft)
     if text == (seen.content.encode() if seen else b""):

@@ -25,8 +25,9 @@ _PAGE = 500
 def log(file: Target, as_json: bool, limit: int, **given: Any) -> None:
     """List the versions of a file, newest first, deletions included.
 
-    WHERE is an agent, templates/NAME, defaults or workspaces/ID. Of an agent it is the nearest
-    layer's history that is told.
+    WHERE is an agent, templates/NAME, defaults or workspaces/ID. Of an agent it is its own
+    history; where a file comes from a template or the defaults, which carrel explain tells, ask
+    there.
     """
 
     async def read(desk: AsyncClient) -> list[Version]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Coroutine
 from pathlib import Path as Local
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -15,6 +16,9 @@ from carrel.faces.cli.terminal import Name, answer, server_options
 
 if TYPE_CHECKING:
     from carrel.client import AsyncClient, File
+
+
+OVERRIDE: Final = "--accept overrides it for this agent alone"
 
 
 def etag(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
@@ -61,8 +65,20 @@ def put(file: Target, source: str, as_json: bool, from_version: int | None, **gi
         match = how["if_match"]
         return await files.put(file.path, text, if_match=match, if_none_match=absent, **said)
 
-    written = ask(write, given, as_json=as_json)
+    written = ask(lambda desk: _advised(write(desk), file), given, as_json=as_json)
     say_written(file, written, text, as_json=as_json)
+
+
+async def _advised(writing: Coroutine[Any, Any, File], file: Target) -> File:
+    """The same, where it is refused for want of --accept in words of this command."""
+    from carrel.client import Forbidden  # noqa: PLC0415 - so that --help stays quick
+
+    try:
+        return await writing
+    except Forbidden as problem:
+        if "acceptTemplateUpdate" not in problem.message:
+            raise
+        raise Forbidden(f"{file.path} is pinned: {OVERRIDE}") from None
 
 
 def _read(source: str) -> bytes:
