@@ -108,6 +108,7 @@ def test_a_pinned_file_is_not_even_opened_without_saying_so(
     done = carrel("edit", file, **editor)
     assert (done.exit_code, done.stdout) == (1, "")
     assert "is pinned: --accept" in done.stderr
+    assert "is pinned" in carrel.told("edit", file, code=1)["problem"]
     assert "agent-override-pinned" in carrel.said("edit", file, "--accept", **editor)
 
 

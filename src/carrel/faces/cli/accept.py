@@ -11,7 +11,7 @@ import click
 from carrel.faces.cli import showing
 from carrel.faces.cli.pins import looked_at, pin_told, show_offer
 from carrel.faces.cli.reaching import ask
-from carrel.faces.cli.terminal import FAILED, answer, server_options
+from carrel.faces.cli.terminal import FAILED, answer, fail, server_options
 
 if TYPE_CHECKING:
     from carrel.client import Pin
@@ -116,16 +116,16 @@ class _Review:
         self._say_all(rows)
 
     def _latest(self, found: Followers) -> str | None:
-        """The one digest that is offered to all. Raises ClickException where there are several."""
+        """The one digest that is offered to all. Where there are several, that is the end."""
         if len(found.offered) > 1:
-            raise click.ClickException("it was changed while it was looked at: look again")
+            fail("it was changed while it was looked at: look again", as_json=self._as_json)
         return next(iter(found.offered), None)
 
     def _insist_on_texts(self, pins: Iterable[Pin]) -> None:
-        """Nobody is asked about what cannot be shown. Raises ClickException."""
+        """Nobody is asked about what cannot be shown."""
         for pin in pins:
             if pin.error:
-                raise click.ClickException(showing.plain(f"{pin.path}: {pin.error}"))
+                fail(showing.plain(f"{pin.path}: {pin.error}"), as_json=self._as_json)
 
     def _confirm(self, question: str) -> None:
         if not click.confirm(question, err=True):

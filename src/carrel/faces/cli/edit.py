@@ -16,7 +16,7 @@ from carrel.faces.cli import showing
 from carrel.faces.cli.places import FILE, Target
 from carrel.faces.cli.put import OVERRIDE, say_written
 from carrel.faces.cli.reaching import LONGEST_PREFIX, ask, files_at
-from carrel.faces.cli.terminal import FAILED, answer, server_options
+from carrel.faces.cli.terminal import FAILED, answer, fail, server_options
 
 if TYPE_CHECKING:
     from carrel.client import AsyncClient, CarrelError, File
@@ -38,9 +38,9 @@ def edit(file: Target, as_json: bool, accept: bool, reason: str | None, **given:
     """
     seen = ask(lambda desk: _read(desk, file), given, as_json=as_json)
     if seen and seen.file_class == "pinned" and file.place.kind == "agents" and not accept:
-        raise click.ClickException(f"{file.path} is pinned: {OVERRIDE}")
+        fail(f"{file.path} is pinned: {OVERRIDE}", as_json=as_json)
     draft = _draft(file.path, seen.content if seen else "")
-    text = _edited(draft)
+    text = _edited(draft, as_json=as_json)
     if text == (seen.content.encode() if seen else b""):
         _drop(draft)
         answer({"ok": True, "changed": False}) if as_json else click.echo("Nothing was changed.")
@@ -99,8 +99,8 @@ def _draft(path: str, content: str) -> Local:
     return draft
 
 
-def _edited(draft: Local) -> bytes:
-    """What an editor made of it. Raises ClickException, and keeps what was changed."""
+def _edited(draft: Local, *, as_json: bool) -> bytes:
+    """What an editor made of it; if it failed, what it changed is kept, and that is the end."""
     was = draft.read_bytes()
     try:
         click.edit(filename=str(draft))
@@ -108,9 +108,9 @@ def _edited(draft: Local) -> bytes:
     except (click.ClickException, OSError) as problem:
         told = problem.message if isinstance(problem, click.ClickException) else str(problem)
         if draft.is_file() and draft.read_bytes() != was:
-            raise click.ClickException(f"{told} Your text is kept in {draft}") from None
+            fail(f"{told} Your text is kept in {draft}", as_json=as_json)
         _drop(draft)
-        raise click.ClickException(f"{told} Nothing was written.") from None
+        fail(f"{told} Nothing was written.", as_json=as_json)
 
 
 def _drop(draft: Local) -> None:

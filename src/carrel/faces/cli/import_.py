@@ -11,7 +11,7 @@ import click
 from carrel.faces.cli import showing
 from carrel.faces.cli.places import PLACE, Place
 from carrel.faces.cli.reaching import ask, files_at
-from carrel.faces.cli.terminal import FAILED, Name, answer, server_options, watching
+from carrel.faces.cli.terminal import FAILED, Name, answer, fail, server_options, watching
 
 if TYPE_CHECKING:
     from carrel.client import AsyncClient
@@ -65,7 +65,7 @@ def _local(dir: Directory, *, as_json: bool) -> Local:
     try:
         found = looked_at(str(dir))
     except OSError as problem:
-        raise click.ClickException(f"{problem.filename}: {problem.strerror}") from None
+        fail(f"{problem.filename}: {problem.strerror}", as_json=as_json)
     if not found.problems:
         return found
     problems = sorted(found.problems.items())
@@ -75,7 +75,7 @@ def _local(dir: Directory, *, as_json: bool) -> Local:
         sys.exit(FAILED)
     for path, why in problems:
         click.echo(showing.plain(f"{path}: {why}"), err=True)
-    raise click.ClickException("these cannot be imported; nothing was written")
+    fail("these cannot be imported; nothing was written", as_json=as_json)
 
 
 async def _import(desk: AsyncClient, where: Place, local: Local, how: How | None) -> list[Step]:

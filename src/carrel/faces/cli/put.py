@@ -12,7 +12,7 @@ import click
 from carrel.faces.cli import showing
 from carrel.faces.cli.places import FILE, Target
 from carrel.faces.cli.reaching import ask, files_at
-from carrel.faces.cli.terminal import Name, answer, server_options
+from carrel.faces.cli.terminal import Name, answer, fail, server_options
 
 if TYPE_CHECKING:
     from carrel.client import AsyncClient, File
@@ -52,7 +52,7 @@ def put(file: Target, source: str, as_json: bool, from_version: int | None, **gi
         raise click.UsageError("--new goes with neither --if-match nor --from-version")
     if from_version and source != "-":
         raise click.UsageError("the text comes from FILE or --from-version, not from both")
-    text = None if from_version else _read(source)
+    text = None if from_version else _read(source, as_json=as_json)
 
     async def write(desk: AsyncClient) -> File:
         files = files_at(desk, file.place)
@@ -81,14 +81,13 @@ async def _advised(writing: Coroutine[Any, Any, File], file: Target) -> File:
         raise Forbidden(f"{file.path} is pinned: {OVERRIDE}") from None
 
 
-def _read(source: str) -> bytes:
-    """Raises ClickException for what cannot be read."""
+def _read(source: str, *, as_json: bool) -> bytes:
     if source == "-":
         return sys.stdin.buffer.read()
     try:
         return Local(source).read_bytes()
     except OSError as problem:
-        raise click.ClickException(f"{source}: {problem.strerror}") from None
+        fail(f"{source}: {problem.strerror}", as_json=as_json)
 
 
 def say_written(file: Target, written: File, text: bytes | None, *, as_json: bool) -> None:
