@@ -7,6 +7,7 @@ from pathlib import Path as File
 
 import httpx
 import pytest
+from tests.client.commands import Carrel
 from tests.client.scene import Hands
 from tests.e2e.servers import TOKEN, Live, serving
 
@@ -42,6 +43,12 @@ def hands(http: httpx.Client) -> Hands:
 def client(live: Live) -> Iterator[Client]:
     with Client(live.url, TOKEN) as opened:
         yield opened
+
+
+@pytest.fixture
+def carrel(live: Live) -> Carrel:
+    """The command line, as the owner."""
+    return Carrel(live.url)
 
 
 @pytest.fixture

@@ -34,12 +34,15 @@ from carrel.client.events import CONNECTED, Heard
 from carrel.client.files import Workspace
 from carrel.client.materialising import Materialised
 from carrel.client.memories import Dreams, Memories
+from carrel.client.pins import Pin, Reviewed, TemplateFiles
 from carrel.client.prompts import Prompt, PromptBlock, PromptFlaw
-from carrel.client.records import Records
+from carrel.client.records import People, Records
 from carrel.client.rows import File, FileRow
-from carrel.client.runs import Frozen, Run
+from carrel.client.runs import Difference, Frozen, Run
 from carrel.client.sessions import Session, Sessions
+from carrel.client.shelf import Files
 from carrel.client.tools import Reply, Tools
+from carrel.client.versions import Explanation, Said, Version
 
 __all__ = [
     "CONNECTED",
@@ -48,10 +51,13 @@ __all__ = [
     "Busy",
     "CarrelError",
     "Client",
+    "Difference",
     "Dreams",
+    "Explanation",
     "Failed",
     "File",
     "FileRow",
+    "Files",
     "Forbidden",
     "Frozen",
     "Garbled",
@@ -66,22 +72,28 @@ __all__ = [
     "Occupied",
     "Overdue",
     "Oversized",
+    "People",
+    "Pin",
     "Prompt",
     "PromptBlock",
     "PromptFlaw",
     "Records",
     "Refused",
     "Reply",
+    "Reviewed",
     "Run",
+    "Said",
     "Session",
     "Sessions",
     "Stale",
     "Taken",
+    "TemplateFiles",
     "TooLarge",
     "Tools",
     "Unauthenticated",
     "Unfit",
     "Unreachable",
     "UnsafePath",
+    "Version",
     "Workspace",
 ]

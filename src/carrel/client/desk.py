@@ -18,8 +18,10 @@ from carrel.client.errors import Malformed
 from carrel.client.events import Heard, follow
 from carrel.client.files import Workspace
 from carrel.client.materialising import Materialised, Wish, materialise
-from carrel.client.records import Records
-from carrel.client.runs import Run, found, started
+from carrel.client.pins import TemplateFiles
+from carrel.client.records import People, Records
+from carrel.client.runs import Run, found, listed, started
+from carrel.client.shelf import Files
 
 TIMEOUT: Final = 30.0
 """Seconds that a server may let one wait, for a connection or for the next bytes of an answer."""
@@ -37,6 +39,7 @@ class Desk(Noun[Driver]):
     def __init__(self, driver: Driver, server: str) -> None:
         super().__init__(driver)
         self._server = server
+        self.people = People(driver)
         self.agents = Records(driver, "agents")
         self.templates = Records(driver, "templates")
         self.sandboxes = Described(driver, "sandboxes")
@@ -49,6 +52,19 @@ class Desk(Noun[Driver]):
     def agent(self, name: str) -> Workspace[Driver]:
         """An agent's workspace, by id or slug. Nothing is asked for yet."""
         return Workspace(self._driver, self._server, name)
+
+    def template(self, name: str) -> TemplateFiles[Driver]:
+        """A template's own files, by id or slug."""
+        return TemplateFiles(self._driver, name)
+
+    def workspace(self, name: str) -> Files[Driver]:
+        """The files that are shared as a workspace."""
+        return Files(self._driver, "workspaces", name)
+
+    @property
+    def defaults(self) -> Files[Driver]:
+        """The files beneath all agents of the tenant."""
+        return Files(self._driver, "defaults")
 
     @operation
     def materialise(
@@ -67,6 +83,13 @@ class Desk(Noun[Driver]):
     @operation
     def run(self, id: str) -> Steps[Run[Driver]]:
         return (yield from found(self._driver, id))
+
+    @operation
+    def runs(
+        self, *, agent: str | None = None, before: str = "", limit: int = 100
+    ) -> Steps[tuple[Run[Driver], ...]]:
+        """Newest first, of all workspaces or an agent's; ``before`` is the last one's id."""
+        return (yield from listed(self._driver, agent, before, limit))
 
     @operation
     def start_run(

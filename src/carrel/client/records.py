@@ -1,4 +1,4 @@
-"""Agents and templates over HTTP, as the server tells of them."""
+"""Agents, templates and people over HTTP, as the server tells of them."""
 
 from __future__ import annotations
 
@@ -25,18 +25,14 @@ class Records(Noun[Driver]):
     @operation
     def slugs(self) -> Steps[tuple[str, ...]]:
         """Of all of them, in order."""
-        found: list[str] = []
-        query: dict[str, str] = {"limit": "500"}
-        while True:
-            page = yield from fetched(Send("GET", at(self._kind), query))
-            try:
-                found += [row["slug"] for row in page["items"]]
-                more = page["next"]
-            except (KeyError, TypeError):
-                raise Garbled("the answer is no page of these") from None
-            if not more:
-                return tuple(sorted(found))
-            query["cursor"] = more
+        rows = yield from _every(self._kind)
+        return tuple(sorted(_facts(row)["slug"] for row in rows))
+
+    @operation
+    def list(self) -> Steps[tuple[Mapping[str, Any], ...]]:
+        """All of them, in order of slug."""
+        rows = yield from _every(self._kind)
+        return tuple(sorted(map(_facts, rows), key=lambda row: str(row["slug"])))
 
     @operation
     def create(self, facts: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
@@ -48,6 +44,43 @@ class Records(Noun[Driver]):
         """Change what is given, and nothing else."""
         request = Send("PATCH", at(self._kind, name), body=facts)
         return _facts(decoded((yield from written(request))))
+
+
+class People(Noun[Driver]):
+    """The people of the tenant."""
+
+    @operation
+    def get(self, id: str) -> Steps[Mapping[str, Any]]:
+        """Raises Missing."""
+        return _person((yield from fetched(Send("GET", at("people", id)))))
+
+    @operation
+    def list(self) -> Steps[tuple[Mapping[str, Any], ...]]:
+        """All of them, in order of name."""
+        rows = yield from _every("people")
+        return tuple(sorted(map(_person, rows), key=lambda row: str(row["name"])))
+
+
+def _every(kind: str) -> Steps[list[Any]]:
+    """All of a kind, page by page."""
+    found: list[Any] = []
+    query: dict[str, str] = {"limit": "500"}
+    while True:
+        page = yield from fetched(Send("GET", at(kind), query))
+        try:
+            found += page["items"]
+            more = page["next"]
+        except (KeyError, TypeError):
+            raise Garbled("the answer is no page of these") from None
+        if not more:
+            return found
+        query["cursor"] = more
+
+
+def _person(told: Any) -> Mapping[str, Any]:
+    if not isinstance(told, Mapping) or not {"id", "name"} <= told.keys():
+        raise Garbled("the answer is no person")
+    return told
 
 
 def _facts(told: Any) -> Mapping[str, Any]:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from importlib import import_module
+from keyword import iskeyword
 from typing import Final
 
 import click
 
 from carrel.core.version import VERSION
 
+_FILES: Final = ("ls", "cat", "put", "edit", "rm", "log", "diff", "explain", "import")
+_REVIEW: Final = ("pins", "accept", "rollback")
+_RECORDS: Final = ("agents", "templates", "people")
+_ASKING: Final = (*_FILES, *_REVIEW, "run", "replay", *_RECORDS)
 _STORE: Final = ("doctor", "backup", "restore", "export", "gc", "reindex", "defaults", "git")
 _MIND: Final = ("prompt", "lint", "sessions", "dream")
 _HANDS: Final = ("sandboxes", "workspaces", "approvals", "approve")
-COMMANDS: Final = ("serve", "mcp", "pull", *_MIND, *_HANDS, "apply", "sync", *_STORE, "version")
+_DESK: Final = ("pull", *_MIND, *_HANDS, "apply", "sync")
+COMMANDS: Final = ("serve", "mcp", *_ASKING, *_DESK, *_STORE, "version")
 """Each is a module here with a click command of its name. None may import much at its top."""
 
 
@@ -23,7 +29,8 @@ class Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        command = getattr(import_module(f"{__name__}.{name}"), name)
         assert isinstance(command, click.Command)
         return command
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from carrel.faces.cli.terminal import run
 
 if TYPE_CHECKING:
-    from carrel.client import AsyncClient
+    from carrel.client import AsyncClient, Files
+    from carrel.client.driving import Awaiting
+    from carrel.faces.cli.places import Place
+
+Result = TypeVar("Result")
+
+LONGEST_PREFIX: Final = 256
+"""Characters by which a server takes files to be chosen; what is longer is chosen here."""
 
 
 @asynccontextmanager
@@ -21,3 +30,32 @@ async def reached(given: Mapping[str, Any]) -> AsyncIterator[tuple[AsyncClient, 
         raise Unopenable("a token is needed: CARREL_TOKEN, or --token")
     async with AsyncClient(settings.url, settings.token) as desk:
         yield desk, settings.url
+
+
+def ask(
+    work: Callable[[AsyncClient], Coroutine[Any, Any, Result]],
+    given: Mapping[str, Any],
+    *,
+    as_json: bool,
+) -> Result:
+    """Have something done by the server; what it refuses is said in a line, with exit code 1."""
+    from carrel.client import CarrelError  # noqa: PLC0415 - so that --help stays quick
+
+    async def asked() -> Result:
+        async with reached(given) as (desk, _):
+            return await work(desk)
+
+    return run(asked, as_json=as_json, expects=(CarrelError,))
+
+
+def files_at(desk: AsyncClient, place: Place) -> Files[Awaiting]:
+    """The files of a place. Nothing is asked for yet."""
+    match place.kind:
+        case "agents":
+            return desk.agent(place.name)
+        case "templates":
+            return desk.template(place.name)
+        case "workspaces":
+            return desk.workspace(place.name)
+        case _:
+            return desk.defaults

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
@@ -62,11 +62,16 @@ def run(
     try:
         return asyncio.run(work())
     except foreseen as problem:
-        if as_json:
-            answer({"ok": False, "problem": str(problem)})
-            sys.exit(failed)
-        click.ClickException(str(problem)).show()
-        sys.exit(failed)
+        fail(str(problem), as_json=as_json, code=failed)
+
+
+def fail(problem: str, *, as_json: bool, code: int = FAILED) -> NoReturn:
+    """Say what is wrong, and leave."""
+    if as_json:
+        answer({"ok": False, "problem": problem})
+    else:
+        click.ClickException(problem).show()
+    sys.exit(code)
 
 
 def answer(result: Any) -> None:

@@ -1,0 +1,88 @@
+"""How places and files are written at a terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carrel.faces.cli.places import Place, Target, Unclear, file_of, place_of, target_of
+
+FINN = Place("agents", "finn")
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "path"),
+    [
+        ("finn", FINN, ""),
+        ("finn/", FINN, ""),
+        ("agents/finn", FINN, ""),
+        ("finn/SOUL.md", FINN, "SOUL.md"),
+        ("finn/notes/2026-01-01.md", FINN, "notes/2026-01-01.md"),
+        ("agents/finn/notes/", FINN, "notes"),
+        ("agents/defaults/a.md", Place("agents", "defaults"), "a.md"),
+        ("agents/agents/agents", Place("agents", "agents"), "agents"),
+        ("templates/support", Place("templates", "support"), ""),
+        ("templates/support/SOUL.md", Place("templates", "support"), "SOUL.md"),
+        ("workspaces/ws_0a/b/c.txt", Place("workspaces", "ws_0a"), "b/c.txt"),
+        ("defaults", Place("defaults"), ""),
+        ("defaults/", Place("defaults"), ""),
+        ("defaults/notes/a.md", Place("defaults"), "notes/a.md"),
+        ("finn/cafe\u0301.md", FINN, "caf\u00e9.md"),
+    ],
+)
+def test_a_place_and_a_path_are_told_apart(text: str, place: Place, path: str) -> None:
+    assert target_of(text) == Target(place, path)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "no name"),
+        ("/", "no name"),
+        ("/SOUL.md", "no name"),
+        ("agents", "which agent? agents/NAME"),
+        ("templates/", "which template? templates/NAME"),
+        ("workspaces//a.md", "no name"),
+        ("finn/../bo/SOUL.md", "'..' segment"),
+        ("finn/a//b", "empty segment"),
+        ("finn//", "empty segment"),
+        ("finn/a\\b", "backslash"),
+        ("finn/a\x1b", "control character"),
+        ("finn/a\udcff", "valid Unicode"),
+    ],
+)
+def test_what_is_unclear_is_said(text: str, why: str) -> None:
+    with pytest.raises(Unclear, match=why.replace("?", r"\?").replace("..", r"\.\.")):
+        target_of(text)
+
+
+def test_a_file_needs_a_path_and_a_place_has_none() -> None:
+    with pytest.raises(Unclear, match="names no file: finn/PATH"):
+        file_of("finn")
+    with pytest.raises(Unclear, match="only templates/support is wanted"):
+        place_of("templates/support/SOUL.md")
+    assert place_of("defaults") == Place("defaults")
+
+
+NAMES = st.text("abcdefghijklmnopqrstuvwxyz-0123456789", min_size=1, max_size=9)
+PLACES = st.one_of(
+    st.builds(
+        Place, st.sampled_from(["agents", "templates", "workspaces"]), NAMES | st.just("defaults")
+    ),
+    st.just(Place("defaults")),
+)
+LETTERS = st.characters(exclude_categories=("Cc", "Cs"), exclude_characters="/\\")
+SEGMENTS = (
+    st.text(LETTERS, min_size=1, max_size=9)
+    .filter(lambda text: text not in {".", ".."})
+    .map(lambda text: unicodedata.normalize("NFC", text))
+)
+
+
+@given(place=PLACES, segments=st.lists(SEGMENTS, max_size=3))
+def test_what_is_shown_can_be_written_again(place: Place, segments: list[str]) -> None:
+    shown = Target(place, "/".join(segments))
+    assert target_of(str(shown)) == shown

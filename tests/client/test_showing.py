@@ -1,0 +1,63 @@
+"""What results look like, wherever they go."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carrel.client import Pin
+from carrel.faces.cli import showing
+from carrel.faces.cli.pins import show_offer
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (-5, "just now"),
+        (59, "just now"),
+        (60, "1 minute ago"),
+        (3599, "59 minutes ago"),
+        (7200, "2 hours ago"),
+        (86_400, "1 day ago"),
+        (13 * 86_400, "13 days ago"),
+        (14 * 86_400, "2026-02-15"),
+    ],
+)
+def test_how_long_ago_is_said_as_people_say_it(seconds: int, said: str) -> None:
+    assert showing.ago(NOW - timedelta(seconds=seconds), NOW) == said
+
+
+@given(st.text())
+def test_a_line_that_is_shown_cannot_make_a_terminal_do_anything(text: str) -> None:
+    shown = showing.plain(text)
+    assert len(shown) == len(text)
+    assert not any(one < " " or "\x7f" <= one < "\xa0" for one in shown if one != "\t")
+
+
+def test_columns_are_aligned_and_whole_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    showing.table(("path", "n"), [("a" * 300, "1"), ("b", ("22", "red"))], right=("n",))
+    head, first, second = capsys.readouterr().out.splitlines()
+    assert head == "path" + " " * 298 + " n"
+    assert first == "a" * 300 + "   1"
+    assert second == "b" + " " * 299 + "  22"
+
+
+def test_what_cannot_be_read_is_not_offered(capsys: pytest.CaptureFixture[str]) -> None:
+    pin = Pin(
+        path="G.md",
+        pinned_sha256="a" * 64,
+        latest_sha256="b" * 64,
+        update_available=True,
+        overridden=False,
+        version=1,
+        pinned="x",
+        error="its bytes are gone",
+    )
+    show_offer(pin)
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "G.md: its bytes are gone\n")
