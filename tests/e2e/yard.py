@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path as File
 
 from msgspec import Struct
@@ -50,6 +51,17 @@ class Yard:
 async def yard(tier: str, directory: File) -> AsyncIterator[Yard]:
     async with PROVIDERS[tier](directory) as sandbox:
         yield Yard(Desk(sandbox), directory / "sandboxes", os.urandom(8).hex())
+
+
+@contextmanager
+def open_house() -> Iterator[File]:
+    """A directory that everybody on this machine may look into."""
+    place = File(f"/var/tmp/carrel-test-{os.urandom(6).hex()}")
+    place.mkdir(mode=0o755)
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place)
 
 
 def processes_marked(mark: str) -> list[str]:
