@@ -96,6 +96,15 @@ class Cgroups(Struct, frozen=True):
         for name in sorted(names):
             yield Group(tuple(parent / f"{OURS}{name}" for parent in self.parents), self.unified)
 
+    def tidy(self) -> None:
+        """Remove what is empty and was made by a process that is no more, whatever it used."""
+        for parent in self.parents:
+            for place in parent.glob(f"{OURS}*"):
+                maker = place.name.removeprefix(OURS).partition("-")[0]
+                if maker.isdigit() and not File("/proc", maker).exists():
+                    with suppress(OSError):
+                        place.rmdir()
+
 
 def _set(file: File, value: int) -> None:
     with open(file, "r+") as there:  # "w" would create it, where a controller is missing

@@ -50,6 +50,8 @@ class Keep:
             if file.stem != self.name and (held := _taken(file)) is not None:
                 _remove(self._root, file.stem)
                 os.close(held)
+        if found := cgroups.find():
+            found.tidy()
         for place in self._root.glob("bytes-*"):
             if not place.name.endswith(_boot()):
                 shutil.rmtree(place, ignore_errors=True)

@@ -1,0 +1,131 @@
+"""The local provider where walls are missing, and pieces that can be looked at by themselves."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from collections.abc import Collection, Mapping
+from pathlib import Path as File
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carrel.adapters.bubblewrap import LocalSandbox, cgroups
+from carrel.adapters.bubblewrap.filters import ALLOW, FAIL, KILL, MACHINES, Sockets, filter_for
+from carrel.adapters.bubblewrap.gathering import MARK, bounded
+from carrel.adapters.bubblewrap.trial import NO_NETWORK_NAMESPACE, Wishes
+from carrel.core.names import Digest
+from carrel.core.tree import Blob
+from carrel.ports.sandboxes import Order, Refused
+
+PTRACE = {"x86_64": 101, "aarch64": 117}
+READ = {"x86_64": 0, "aarch64": 63}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def nothing(blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
+    return {}
+
+
+async def said(sandbox: LocalSandbox, command: str) -> str:
+    try:
+        async with sandbox.run(Order("one", command, None), nothing) as ran:
+            return (ran.stdout + ran.stderr).decode()
+    finally:
+        await sandbox.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("wishes", "reason"),
+    [
+        (Wishes("off"), "switched off"),
+        (Wishes("bubblewrap", program="/nowhere/bwrap"), "No such file"),
+        (Wishes("bubblewrap", program="/bin/false"), "could not be set up"),
+    ],
+)
+async def test_without_walls_nothing_runs(wishes: Wishes, reason: str, tmp_path: File) -> None:
+    sandbox = LocalSandbox(tmp_path, wishes)
+    with pytest.raises(Refused, match=f"no isolation available: .*{reason}"):
+        await said(sandbox, f"touch {tmp_path}/ran")
+    assert "ran" not in os.listdir(tmp_path)
+
+
+@pytest.mark.anyio
+async def test_without_a_network_namespace_no_socket_can_be_opened(tmp_path: File) -> None:
+    sandbox = LocalSandbox(tmp_path, Wishes("bubblewrap", own_network=False))
+    assert (await sandbox.ready()).tier == NO_NETWORK_NAMESPACE
+    opening = "import socket; socket.socketpair(); socket.socket(socket.AF_UNIX)"
+    told = await said(sandbox, f"/usr/bin/python3 -c '{opening}'")
+    assert "Address family not supported" in told
+
+
+@given(st.text(), st.integers(1, 64))
+def test_what_is_cut_stays_within_its_bound_and_whole(text: str, most: int) -> None:
+    cut = bounded(text.encode(), most)
+    assert len(cut) <= most
+    assert text.startswith(cut.decode().removesuffix(MARK.decode()))
+    assert (cut == text.encode()) == (len(text.encode()) <= most)
+
+
+def verdict(filter: bytes, audit: int, number: int, first: int = 0, second: int = 0) -> int:
+    """What the kernel would say."""
+    data = struct.pack("=IIQQQ", number, audit, 0, first, second)
+    steps = list(struct.iter_unpack("=HBBI", filter))
+    at = held = 0
+    while True:
+        code, yes, no, k = steps[at]
+        at += 1
+        if code == 0x06:
+            return int(k)
+        if code == 0x20:
+            held = struct.unpack_from("=I", data, k)[0]
+        else:
+            holds = {0x15: held == k, 0x35: held >= k, 0x45: bool(held & k)}[code]
+            at += yes if holds else no
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_filter_lets_through_what_is_usual_and_nothing_that_is_not(machine: str) -> None:
+    known, filter = MACHINES[machine], filter_for(machine)
+    closed = filter_for(machine, Sockets.NONE, alone=False)
+    denied, odd = FAIL | errno.EPERM, FAIL | errno.EAFNOSUPPORT
+
+    assert verdict(filter, known.audit, READ[machine]) == ALLOW
+    assert verdict(filter, 0x40000003, READ[machine]) == KILL
+    assert {verdict(filter, known.audit, number) for number in known.calls.values()} == {denied}
+    assert known.calls["ptrace"] == PTRACE[machine]
+    assert verdict(filter, known.audit, 435) == FAIL | errno.ENOSYS
+    assert verdict(filter, known.audit, known.clone, 0x11) == ALLOW
+    assert verdict(filter, known.audit, known.clone, 0x10000011) == denied
+    assert verdict(filter, known.audit, known.unshare, 0x80) == denied
+    assert verdict(filter, known.audit, known.unshare, 0x400) == ALLOW
+    assert verdict(filter, known.audit, known.ioctl, 0, 0x5412) == denied
+    assert verdict(filter, known.audit, known.ioctl, 0, 0x5401) == ALLOW
+    for family, allowed in ((1, ALLOW), (2, ALLOW), (10, ALLOW), (16, odd), (17, odd), (40, odd)):
+        assert verdict(filter, known.audit, known.sockets, family) == allowed
+        assert verdict(closed, known.audit, known.sockets, family) == odd
+
+
+def test_the_other_table_of_x86_is_closed() -> None:
+    number = 0x40000000 | 101
+    assert verdict(filter_for("x86_64"), 0xC000003E, number) == FAIL | errno.ENOSYS
+
+
+def test_delegated_groups_of_the_second_version_are_found_beside_the_servers_own(
+    tmp_path: File,
+) -> None:
+    service = tmp_path / "service"
+    (service / "server").mkdir(parents=True)
+    (service / "cgroup.controllers").write_text("cpu memory pids")
+    (service / "cgroup.subtree_control").write_text("memory pids")
+    mounts = f"30 1 0:26 / {tmp_path} rw - cgroup2 cgroup2 rw\n"
+    found = cgroups.find(mounts, "0::/service/server\n")
+    assert found == cgroups.Cgroups((service,), unified=True)
+    assert cgroups.find(mounts, "0::/elsewhere\n") is None

@@ -1,0 +1,25 @@
+"""What a server tells of the walls that its commands have."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path as File
+
+import httpx
+import pytest
+from tests.e2e.servers import serving
+
+
+@pytest.mark.parametrize(("asked", "tier"), [("auto", "bubblewrap"), ("off", "none")])
+def test_a_server_tries_its_walls_and_says_which_hold(
+    asked: str, tier: str, tmp_path: File
+) -> None:
+    with serving(tmp_path, sandbox=asked) as live:
+        end = time.monotonic() + 30
+        while (told := httpx.get(f"{live.url}/readyz").json()["sandbox"]) == {"tier": "untested"}:
+            assert time.monotonic() < end
+        assert told == {"tier": tier}
+        live.process.send_signal(signal.SIGTERM)
+        live.process.wait()
+    assert list((tmp_path / "sandboxes/keepers").iterdir()) == []
