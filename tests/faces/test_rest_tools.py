@@ -88,7 +88,7 @@ async def test_each_dialect_describes_the_same_tools(ada: httpx.AsyncClient) -> 
 
 NEEDED = {"query": "x", "content": "x", "id": "mem_1", "action": "list_sessions"}
 NEEDED |= {"file_path": "x", "old_string": "x", "new_string": "y", "pattern": "x"}
-NEEDED |= {"command": "true"}
+NEEDED |= {"command": "true", "statusId": "x"}
 
 
 @pytest.mark.parametrize("tool", [tool.name for tool in ALL])

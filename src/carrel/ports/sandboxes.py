@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -62,7 +62,11 @@ class Order(Struct, frozen=True):
     env: Mapping[str, str] = {}
     """Added to PATH, HOME, TMPDIR and LANG, which it cannot replace. Nothing of ours is seen."""
     reservation: str | None = None
-    """Names an instance that outlives the command, where the provider keeps such."""
+    """Names an instance that outlives the command, where the provider keeps such: its processes go
+    on, and its home and /tmp are there for the next. One command at a time is run to its end in it.
+    """
+    idle_seconds: int = 900
+    """After how long without a command or a job an instance is stopped."""
 
 
 Fetch = Callable[[Collection[Blob]], Awaitable[Mapping[Digest, bytes]]]
@@ -95,6 +99,17 @@ class Ran(Protocol):
         """The bytes of a changed file, or where a changed link points to."""
 
 
+class Job(Struct, frozen=True):
+    """A command that nobody waits for."""
+
+    id: str
+    """Of its order."""
+    exit_code: int | None
+    """None while it runs; 143 where it was stopped, 137 where it was lost with its instance."""
+    log: bytes
+    """The last of what it has printed so far, of both streams as it came."""
+
+
 class Refused(Exception):
     """A provider cannot run this: no isolation here, a bound that it cannot enforce, no answer.
 
@@ -118,3 +133,22 @@ class Sandbox(Protocol):
 
     def run(self, order: Order, fetch: Fetch) -> AbstractAsyncContextManager[Ran]:
         """Run it to its end. Raises Refused. Cancelling kills all that it started."""
+
+
+@runtime_checkable
+class Keeper(Sandbox, Protocol):
+    """A provider that keeps instances between commands. Others refuse a reservation."""
+
+    async def start(self, order: Order, fetch: Fetch) -> None:
+        """Begin a command in its reservation, and do not wait: it has no bound of time. What it
+        changes is told by the next command there. Raises Refused, also beyond ten at a time.
+        """
+
+    async def job(self, reservation: str, id: str) -> Job | None:
+        """How a job is doing, or None where there never was such; also after a restart."""
+
+    async def stop(self, reservation: str, id: str) -> Job | None:
+        """End a job, if it has not ended."""
+
+    async def release(self, reservation: str) -> None:
+        """Let go of an instance with all that is in it. It need not be there."""
