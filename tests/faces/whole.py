@@ -53,7 +53,7 @@ class Whole:
 
 async def hands(owner: httpx.AsyncClient) -> dict[str, Any]:
     """The part of an agent's config that gives it every tool: a sandbox that asks nobody."""
-    body = {"name": "box", "config": {"permissionMode": "bypass"}}
+    body = {"name": "box", "config": {"permissionMode": "bypass", "persistent": True}}
     sandbox = (await owner.post("/accounts/me/sandboxes", json=body)).json()["sandboxId"]
     made = (await owner.post("/accounts/me/workspaces", json={"name": "notes"})).json()
     attached = {"name": "notes", "workspaceId": made["workspaceId"]}

@@ -17,7 +17,7 @@ from pathlib import Path as File
 
 from carrel.core.filetools import truncated
 from carrel.core.names import Path
-from carrel.ports.sandboxes import Bounds, Changed, Fetch, Form, Order, Ran, Refused
+from carrel.ports.sandboxes import Bounds, Changed, Fetch, Form, Job, Order, Ran, Refused
 
 
 @dataclass
@@ -123,3 +123,52 @@ def found_in(root: File) -> dict[Path, tuple[Form, bytes]]:
             form = Form.EXECUTABLE if place.stat().st_mode & 0o100 else Form.FILE
             found[path] = (form, place.read_bytes())
     return found
+
+
+class KeepingRunner(PlainRunner):
+    """One that lets commands go on, each in a directory of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keeps = True
+        self.processes: dict[tuple[str, str], asyncio.subprocess.Process] = {}
+        self.logs: dict[str, File] = {}
+
+    async def start(self, order: Order, fetch: Fetch) -> None:
+        if self.refusal:
+            raise Refused(self.refusal)
+        assert order.reservation
+        self.logs[order.id] = File(tempfile.mkstemp(prefix="plain-runner-")[1])
+        with self.logs[order.id].open("wb") as log:
+            process = await asyncio.create_subprocess_exec(
+                "bash",
+                "-c",
+                order.command,
+                stdout=log,
+                stderr=log,
+                stdin=asyncio.subprocess.DEVNULL,
+            )
+        self.processes[order.reservation, order.id] = process
+
+    async def job(self, reservation: str, id: str) -> Job | None:
+        process = self.processes.get((reservation, id))
+        if process is None:
+            return None
+        return Job(id, process.returncode, self.logs[id].read_bytes())
+
+    async def stop(self, reservation: str, id: str) -> Job | None:
+        process = self.processes.get((reservation, id))
+        if process is not None and process.returncode is None:
+            process.terminate()
+            await process.wait()
+            return Job(id, 143, self.logs[id].read_bytes())
+        return await self.job(reservation, id)
+
+    async def release(self, reservation: str) -> None:
+        for key in [key for key in self.processes if key[0] == reservation]:
+            del self.processes[key]
+
+    async def close(self) -> None:
+        for reservation, id in self.processes:
+            await self.stop(reservation, id)
+            self.logs[id].unlink()

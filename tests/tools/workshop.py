@@ -94,7 +94,7 @@ def workspace(tenant: str, id: str) -> Change:
 
 async def workshop(world: World, config: Any = None, **box: Any) -> Workshop:
     """By default: `notes` through a sandbox that asks nobody, and `docs`, which is read-only."""
-    runner = PlainRunner()
+    runner = box.pop("runner", None) or PlainRunner()
     world = replace(world, sandboxes={"local": runner})
     _, owner = await founded(world)
     variables = box.pop("envVars", None)

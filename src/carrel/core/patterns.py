@@ -27,18 +27,6 @@ _CLASSES: Final = {
     "W": ranges.NO_WORD,
     "S": ranges.NO_BLANK,
 }
-_POSIX: Final[dict[str, Ranges]] = {
-    "alpha": joined([(0x41, 0x5A), (0x61, 0x7A)]),
-    "digit": ranges.DIGIT,
-    "alnum": joined([(0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A)]),
-    "upper": joined([(0x41, 0x5A)]),
-    "lower": joined([(0x61, 0x7A)]),
-    "space": ranges.BLANK,
-    "blank": joined([(0x09, 0x09), (0x20, 0x20)]),
-    "punct": joined([(0x21, 0x2F), (0x3A, 0x40), (0x5B, 0x60), (0x7B, 0x7E)]),
-    "xdigit": joined([(0x30, 0x39), (0x41, 0x46), (0x61, 0x66)]),
-    "word": ranges.WORD,
-}
 _CONTROLS: Final = {"t": 9, "v": 11, "f": 12, "r": 13, "a": 7}
 _FAMILIES: Final = re.compile(
     r"p(?:([LMNPSZ])|\{(L[ulmot]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?)\})"
@@ -278,10 +266,10 @@ class _Reader:
         if self._text.startswith("[:", self._at):
             end = self._text.find(":]", self._at)
             name = self._text[self._at + 2 : end] if end > 0 else ""
-            if name not in _POSIX:
+            if name not in ranges.POSIX:
                 raise _wrong("there is no such class in [: :]")
             self._at = end + 2
-            return _POSIX[name]
+            return ranges.POSIX[name]
         character = self._text[self._at]
         self._at += 1
         if character == "\\":

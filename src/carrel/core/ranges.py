@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 Ranges = tuple[tuple[int, int], ...]
@@ -51,3 +51,16 @@ NO_DIGIT: Final = others(joined((*DIGIT, *NEWLINE)))
 NO_WORD: Final = others(joined((*WORD, *NEWLINE, (0x17F, 0x17F), (0x212A, 0x212A))))
 """Without the long s and the sign for kelvin, which are letters where case does not matter."""
 NO_BLANK: Final = others(joined((*BLANK, *NEWLINE)))
+
+POSIX: Final[Mapping[str, Ranges]] = {
+    "alpha": joined([(0x41, 0x5A), (0x61, 0x7A)]),
+    "digit": DIGIT,
+    "alnum": joined([(0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A)]),
+    "upper": joined([(0x41, 0x5A)]),
+    "lower": joined([(0x61, 0x7A)]),
+    "space": BLANK,
+    "blank": joined([(0x09, 0x09), (0x20, 0x20)]),
+    "punct": joined([(0x21, 0x2F), (0x3A, 0x40), (0x5B, 0x60), (0x7B, 0x7E)]),
+    "xdigit": joined([(0x30, 0x39), (0x41, 0x46), (0x61, 0x66)]),
+    "word": WORD,
+}

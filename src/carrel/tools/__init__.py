@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from carrel.tools import (
+    async_status,
     bash,
     edit,
     forget,
@@ -29,6 +30,7 @@ from carrel.tools import (
 from carrel.tools.tool import Tool
 
 ALL: Final[tuple[Tool, ...]] = (
+    async_status.TOOL,
     bash.TOOL,
     edit.TOOL,
     forget.TOOL,

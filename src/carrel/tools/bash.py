@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Final
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
-from carrel.actions import returns
+from carrel.actions import jobs, returns
 from carrel.actions.sandboxes import bounds_of, opened_env
 from carrel.core.errors import Forbidden, Malformed, NotProvided, TooLarge
-from carrel.core.hands import Sandbox
+from carrel.core.hands import Hands, Sandbox, with_background, with_workspace
 from carrel.core.reporting import reported, was_cut_short
 from carrel.core.runtimes import not_allowed
 from carrel.ports import Sandbox as Provider
 from carrel.ports.sandboxes import Bounds, Order, Ran, Refused
-from carrel.tools.hand import Grip, Workspace, fitted, gate_of, gripped
+from carrel.tools.hand import Grip, Workspace, gate_of, gripped
 from carrel.tools.tool import Asked, Sitting, Tool
 
 _LONGEST_REASON: Final = 200
@@ -24,6 +24,7 @@ _LONGEST_REASON: Final = 200
 class Arguments(Asked, frozen=True):
     command: Annotated[str, Meta(description="For bash. Each call is a shell of its own.")]
     workspace: Workspace = ""
+    background: Annotated[bool, Meta(description="Let it go on, and answer at once.")] = False
 
 
 async def _checked(sitting: Sitting, asked: Arguments) -> Grip:
@@ -33,6 +34,8 @@ async def _checked(sitting: Sitting, asked: Arguments) -> Grip:
     sandbox = _sandbox(grip)
     if runtime := not_allowed(asked.command, sandbox.config.get("runtimes")):
         raise Forbidden(f"this sandbox does not allow {runtime} commands")
+    if asked.background and _reservation(grip) is None:
+        raise Malformed(jobs.NEEDS_A_KEEPER)
     bounds, persistent = bounds_of(sandbox.config), _reservation(grip) is not None
     if why := _provider(grip).refuses(bounds, persistent=persistent):
         raise NotProvided(f"Sandbox setup failed: {why}")
@@ -42,6 +45,8 @@ async def _checked(sitting: Sitting, asked: Arguments) -> Grip:
 async def _run(sitting: Sitting, asked: Arguments) -> object:
     grip = await _checked(sitting, asked)
     try:
+        if asked.background:
+            return await _behind(grip, asked.command.strip())
         if grip.aim.reach is None:
             return await _alone(grip, asked.command.strip())
         return await _over_files(grip, asked.command.strip())
@@ -54,6 +59,23 @@ async def _alone(grip: Grip, command: str) -> str:
     world, order = grip.sitting.world, _order(grip, command)
     async with _provider(grip).run(order, world.blobs.get) as ran:
         return _told(ran, order.bounds, ran.notes)
+
+
+async def _behind(grip: Grip, command: str) -> str:
+    """Where the next command finds what it did."""
+    sitting, sandbox, reach = grip.sitting, _sandbox(grip), grip.aim.reach
+    order = _order(grip, command, await returns.start(grip.bench))
+    assert reach and order.reservation
+    tracked = jobs.Tracked(
+        sitting.agent.id,
+        sitting.session,
+        reach.workspace,
+        sandbox.id,
+        sandbox.config["provider"],
+        order.reservation,
+    )
+    await jobs.begin(sitting.world, sitting.actor, tracked, order)
+    return f"Started in the background: ask async_status for {order.id}"
 
 
 async def _over_files(grip: Grip, command: str) -> str:
@@ -109,6 +131,10 @@ def _provider(grip: Grip) -> Provider:
     return provider
 
 
+def _fitted(schema: Mapping[str, Any], hands: Hands) -> Mapping[str, Any]:
+    return with_background(with_workspace(schema, hands), hands)
+
+
 TOOL: Final = Tool(
     "bash",
     "Runs a command in the root of a workspace, or in an empty directory where there is none, and "
@@ -119,5 +145,5 @@ TOOL: Final = Tool(
     writes=True,
     destroys=True,
     gate=gate_of(_checked),
-    fitted=fitted,
+    fitted=_fitted,
 )

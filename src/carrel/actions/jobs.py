@@ -1,0 +1,85 @@
+"""Commands that go on after the call that started them, and who may ask for them.
+
+A job is written down before it begins. It is there for the agent and the conversation that started
+it, for as long as the agent reaches the same workspace through the same sandbox; for all others it
+is as if there were none.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from msgspec import Struct
+
+from carrel.actions.records import commit_changes
+from carrel.core.access import Actor
+from carrel.core.errors import Malformed, Missing
+from carrel.core.hands import Hands
+from carrel.core.record import Change, Noun
+from carrel.ports import World
+from carrel.ports.sandboxes import Job, Keeper, Order, Refused
+
+_JOB: Final = re.compile(r"call_[0-9a-f]{24}")
+NEEDS_A_KEEPER: Final = "background jobs require a persistent workspace sandbox"
+
+
+class Tracked(Struct, frozen=True):
+    """What is known of a job beside how it is doing."""
+
+    agent: str
+    session: str | None
+    workspace: str
+    sandbox: str
+    provider: str
+    reservation: str
+
+
+async def begin(world: World, actor: Actor, tracked: Tracked, order: Order) -> None:
+    """Raises Malformed where its provider keeps nothing, and Refused."""
+    keeper = _keeper(world, tracked)
+    body = {name: getattr(tracked, name) for name in Tracked.__struct_fields__}
+    change = Change(actor.tenant, Noun.JOB, order.id, body, 0, links=(f"agent:{tracked.agent}",))
+    await commit_changes(world, actor.name, "start a job", [change])
+    try:
+        await keeper.start(order, world.blobs.get)
+    except Refused:
+        gone = Change(actor.tenant, Noun.JOB, order.id, None)
+        await commit_changes(world, actor.name, "forget a job that was refused", [gone])
+        raise
+
+
+async def found(
+    world: World, actor: Actor, agent: str, session: str | None, hands: Hands, id: str
+) -> Tracked:
+    """Raises Missing, for one that is another's just as for one that never was."""
+    known = _JOB.fullmatch(id) and (await world.records.get(actor.tenant, Noun.JOB, [id]))[0]
+    if not known:
+        raise _no_such(id)
+    tracked = Tracked(**known.body)
+    reached = {(one.workspace, one.sandbox.id) for one in hands.workspaces if one.sandbox}
+    theirs = (tracked.agent, tracked.session) != (agent, session)
+    if theirs or (tracked.workspace, tracked.sandbox) not in reached:
+        raise _no_such(id)
+    return tracked
+
+
+async def look(world: World, tracked: Tracked, id: str, *, stop: bool = False) -> Job:
+    """How it is doing, once it is stopped where that is wanted. Raises Missing."""
+    keeper = _keeper(world, tracked)
+    verb = keeper.stop if stop else keeper.job
+    job = await verb(tracked.reservation, id)
+    if job is None:
+        raise _no_such(id)
+    return job
+
+
+def _keeper(world: World, tracked: Tracked) -> Keeper:
+    provider = world.sandboxes.get(tracked.provider)
+    if not isinstance(provider, Keeper):
+        raise Malformed(NEEDS_A_KEEPER)
+    return provider
+
+
+def _no_such(id: str) -> Missing:
+    return Missing(f"no async result found for {id[:80]}")

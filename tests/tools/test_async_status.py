@@ -1,0 +1,102 @@
+"""Commands in the background: started, asked for, ended, and nobody else's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path as File
+from typing import Any
+
+import pytest
+from msgspec import structs
+from tests.tools.plain_runner import KeepingRunner
+from tests.tools.workshop import TOOLS, Workshop, workshop
+from tests.worlds import WORLDS
+
+from carrel.core.errors import Malformed, Missing, NotProvided
+from carrel.core.record import Noun
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(params=WORLDS)
+async def shop(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Workshop]:
+    async with WORLDS[request.param](tmp_path) as opened:
+        runner = KeepingRunner()
+        yield await workshop(opened, runner=runner, persistent=True)
+        await runner.close()
+
+
+async def begun(shop: Workshop, command: str) -> str:
+    said = await shop.call("bash", command=command, background=True)
+    [id] = re.findall(
+        r"\AStarted in the background: ask async_status for (call_[0-9a-f]{24})\Z", said
+    )
+    return str(id)
+
+
+async def asked(shop: Workshop, id: str, action: str = "status") -> Any:
+    tool = TOOLS["async_status"]
+    return await tool.run(shop.sitting, tool.understood({"statusId": id, "action": action}))
+
+
+async def ended(shop: Workshop, id: str) -> None:
+    runner = shop.runner
+    assert isinstance(runner, KeepingRunner)
+    for (_, known), process in runner.processes.items():
+        if known == id:
+            await process.wait()
+
+
+async def test_a_command_goes_on_and_is_asked_for(shop: Workshop) -> None:
+    good, bad = await begun(shop, "echo done"), await begun(shop, "printf oh; exit 3")
+    await ended(shop, good)
+    await ended(shop, bad)
+    assert await asked(shop, good) == {"status": "completed", "response": "done\n"}
+    assert await asked(shop, bad) == {"status": "failed", "error": "oh\n[exit code 3]"}
+    assert await asked(shop, good, "logs") == "done\n"
+
+
+async def test_a_command_that_goes_on_is_stopped(shop: Workshop) -> None:
+    id = await begun(shop, "exec sleep 600")
+    assert await asked(shop, id) == {"status": "processing", "jobId": id}
+    assert await asked(shop, id, "stop") == {"status": "failed", "error": "[exit code 143]"}
+
+
+async def test_another_conversation_or_agent_knows_nothing_of_it(shop: Workshop) -> None:
+    id = await begun(shop, "true")
+    sitting = shop.sitting
+    unreached = {**shop.agent.body, "config": {}}
+    for other in (
+        structs.replace(sitting, session="another"),
+        structs.replace(sitting, agent=structs.replace(shop.agent, id="agt_other")),
+        structs.replace(sitting, agent=structs.replace(shop.agent, body=unreached)),
+    ):
+        shop.sitting = other
+        with pytest.raises(Missing, match=f"no async result found for {id}"):
+            await asked(shop, id)
+    shop.sitting = sitting
+    for wrong in ("call_" + "0" * 24, "a\0b", "x" * 5000):
+        with pytest.raises(Missing, match="no async result found for "):
+            await asked(shop, wrong)
+    with pytest.raises(Malformed, match="statusId is required"):
+        await asked(shop, " ")
+
+
+async def test_what_is_refused_is_not_remembered(shop: Workshop) -> None:
+    shop.runner.refusal = "ten are running"
+    with pytest.raises(NotProvided, match="Sandbox setup failed: ten are running"):
+        await shop.call("bash", command="true", background=True)
+    assert await shop.world.records.list(shop.owner.tenant, Noun.JOB) == ()
+
+
+async def test_only_a_persistent_sandbox_lets_commands_go_on(tmp_path: File) -> None:
+    async with WORLDS["memory"](tmp_path) as opened:
+        shop = await workshop(opened, runner=KeepingRunner())
+        with pytest.raises(Malformed, match="background jobs require a persistent"):
+            await shop.gate("bash", command="true", background=True)
