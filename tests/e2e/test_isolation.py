@@ -64,6 +64,7 @@ def plant(client: httpx.Client) -> list[str]:
     made("POST", f"/v1/agents/{agent}/sessions/{talk}/entries", entry)
     run = made("POST", "/v1/runs", {"workflowId": CANARY})["runId"]
     memory = made("POST", f"/v1/agents/{agent}/memories", {"content": f"{CANARY} likes tea"})["id"]
+    made("PUT", f"/v1/agents/{agent}/items/{CANARY}", {"value": f"{CANARY} shared"})
     dream = made("POST", f"/v1/agents/{agent}/dreams", {})["id"]
     return [file, CANARY, template, agent, who, key, webhook, talk, memory, dream, run]
 
