@@ -14,10 +14,12 @@ from msgspec.structs import replace
 from carrel.actions.handiwork import Bench
 from carrel.actions.pens import too_full
 from carrel.actions.rules import Rules, rules_of
+from carrel.actions.workspaces import standing
 from carrel.core import forms
 from carrel.core.errors import Busy, InFlight, TooLarge
 from carrel.core.names import Path
 from carrel.core.receipt import Marked, Mismatch, Receipt, Settled, Taken, Waiting
+from carrel.core.record import Shelf
 from carrel.core.returning import (
     MOST_CHANGED,
     MOST_NAMED,
@@ -125,7 +127,8 @@ class _Return(Struct):
             [fresh] = await world.trees.read((self.bench.scope,))
             decision = decide(brought, fresh, mark_of(self.id))
             self._refuse(self._overfull(rules, decision, fresh))
-            outcomes = await world.trees.commit(self._commits(rules, decision))
+            shelves = (*rules.shelves, *await standing(world, self.bench.scope))
+            outcomes = await world.trees.commit(self._commits(rules, decision, shelves))
             self._learn(decision, outcomes)
             if all(isinstance(outcome, Applied) for outcome in outcomes):
                 return (*self.notes, *await self._warnings())
@@ -194,7 +197,9 @@ class _Return(Struct):
         [blob] = await self.bench.world.blobs.put([redacted.content])
         return Entry(blob, None, type)
 
-    def _commits(self, rules: Rules, decision: Decision) -> list[Commit]:
+    def _commits(
+        self, rules: Rules, decision: Decision, shelves: tuple[Shelf, ...]
+    ) -> list[Commit]:
         """One; and where a file takes a directory's place, or the reverse, a second at once.
 
         The store applies both in one transaction. The first leaves room for the second, so that
@@ -210,7 +215,7 @@ class _Return(Struct):
             rules.redacted(self.why),
             self.bench.world.clock.now(),
             expects=decision.expects,
-            shelves=rules.shelves,
+            shelves=shelves,
             rooms=decision.rooms,
             quotas=(Quota(quota.scope, max(0, quota.files - len(decision.later)), most),),
             keep=limits.max_versions,
