@@ -19,11 +19,11 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from mcp_types import ResourceListChangedNotification, ResourceUpdatedNotification
 from tests.e2e.servers import TOKEN, Live, carrel, environment, serving
-from tests.faces.mcp.clients import meta, text_of
+from tests.faces.mcp.clients import MODERN, MODES, meta, text_of
 
 pytestmark = pytest.mark.anyio
 PROGRAM = "from carrel.faces.cli import main; main()"
-both = pytest.mark.parametrize("mode", ["legacy", "auto"])
+both = pytest.mark.parametrize("mode", MODES)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def spoken(lines: bytes, store: File, *arguments: str) -> list[dict[str, Any]]:
 
 @asynccontextmanager
 async def started(
-    store: File, *arguments: str, mode: str = "auto", token: str = "", **more: Any
+    store: File, *arguments: str, mode: str = MODERN, token: str = "", **more: Any
 ) -> AsyncIterator[Client]:
     env = environment(store, token=token) if token else environment(store)
     command = StdioServerParameters(
