@@ -253,7 +253,7 @@ class Interleavings(RuleBasedStateMachine):
         return met
 
     async def brought_back(self, job: Job) -> Any:
-        bench = structs.replace(job.bench, call=job.call)
+        bench = structs.replace(job.bench, call=job.call, name=job.call)
         return await returns.bring_back(bench, job.start, job.left(), job.call, "bash")
 
     async def contents(self) -> dict[Path, bytes]:

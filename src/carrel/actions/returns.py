@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -73,10 +72,9 @@ async def bring_back(bench: Bench, start: Start, ran: Ran, id: str, why: str) ->
         raise TooLarge(ran.unkept)
     if not ran.changed and not ran.deleted:
         return ()
-    if bench.call is None:
+    if bench.name is None:
         return await _Return(bench, start, ran, id, why).kept()
-    hashed = hashlib.sha256(bench.call.encode()).hexdigest()
-    key = ReceiptKey(bench.actor.tenant, f"hands/{bench.workspace}", hashed)
+    key = ReceiptKey(bench.actor.tenant, f"hands/{bench.workspace}", bench.name)
     world, now = bench.world, bench.world.clock.now()
     match await world.receipts.claim(key, "returned", now, now - _LEASE):
         case Settled(receipt):
