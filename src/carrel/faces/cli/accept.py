@@ -31,10 +31,11 @@ def accept(
 ) -> None:
     """Accept what is offered for a pinned file.
 
-    It comes from the agent's template, or from the defaults.     AGENT is an id or a slug. On a terminal the difference is shown, and you are asked. What was
-    shown is what is accepted: if it has changed meanwhile, it is refused. Exit code 0: it was
-    accepted, or nothing newer was offered; 1: it was refused, or you said no; with --template also
-    if it was refused for one agent, which stops no other.
+    It comes from the agent's template, or from the defaults. AGENT is an id or a slug. On a
+    terminal the difference is shown, and you are asked. What was shown is what is accepted: if it
+    has changed meanwhile, it is refused. Exit code 0: it was accepted, or nothing newer was
+    offered; 1: it was refused, or you said no; with --template also if it was refused for one
+    agent, which stops no other.
     """
     template = given.pop("template")
     if len(names) != (1 if template else 2):
