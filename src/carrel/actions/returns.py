@@ -14,10 +14,12 @@ from msgspec.structs import replace
 from carrel.actions.handiwork import Bench
 from carrel.actions.pens import too_full
 from carrel.actions.rules import Rules, rules_of
+from carrel.actions.workspaces import standing
 from carrel.core import forms
 from carrel.core.errors import Busy, InFlight, TooLarge
 from carrel.core.names import Path
 from carrel.core.receipt import Marked, Mismatch, Receipt, Settled, Taken, Waiting
+from carrel.core.record import Shelf
 from carrel.core.returning import (
     MOST_CHANGED,
     MOST_NAMED,
@@ -65,7 +67,7 @@ async def bring_back(bench: Bench, start: Start, ran: Ran, id: str, why: str) ->
 
     ``id`` tells this command from others. Where the caller has a name for its call, doing it again
     does nothing and tells the same. Raises TooLarge, which names what is too much, Busy and
-    InFlight.
+    InFlight, and Missing where the workspace is gone.
     """
     if ran.unkept is not None:
         raise TooLarge(ran.unkept)
@@ -120,12 +122,13 @@ class _Return(Struct):
     async def kept(self) -> Sequence[str]:
         world = self.bench.world
         for _ in range(_ATTEMPTS):
+            shelves = await standing(world, self.bench.scope)
             rules, brought = await self._taken_in()
             brought = self._rest(brought)
             [fresh] = await world.trees.read((self.bench.scope,))
             decision = decide(brought, fresh, mark_of(self.id))
             self._refuse(self._overfull(rules, decision, fresh))
-            outcomes = await world.trees.commit(self._commits(rules, decision))
+            outcomes = await world.trees.commit(self._commits(rules, shelves, decision))
             self._learn(decision, outcomes)
             if all(isinstance(outcome, Applied) for outcome in outcomes):
                 return (*self.notes, *await self._warnings())
@@ -194,7 +197,9 @@ class _Return(Struct):
         [blob] = await self.bench.world.blobs.put([redacted.content])
         return Entry(blob, None, type)
 
-    def _commits(self, rules: Rules, decision: Decision) -> list[Commit]:
+    def _commits(
+        self, rules: Rules, shelves: tuple[Shelf, ...], decision: Decision
+    ) -> list[Commit]:
         """One; and where a file takes a directory's place, or the reverse, a second at once.
 
         The store applies both in one transaction. The first leaves room for the second, so that
@@ -210,7 +215,7 @@ class _Return(Struct):
             rules.redacted(self.why),
             self.bench.world.clock.now(),
             expects=decision.expects,
-            shelves=rules.shelves,
+            shelves=(*rules.shelves, *shelves),
             rooms=decision.rooms,
             quotas=(Quota(quota.scope, max(0, quota.files - len(decision.later)), most),),
             keep=limits.max_versions,
