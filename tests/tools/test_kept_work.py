@@ -49,6 +49,13 @@ async def ended(shop: Workshop, id: str) -> None:
             await following.task
 
 
+async def logged(shop: Workshop, id: str, log: str) -> None:
+    """Once a job has printed this."""
+    async with asyncio.timeout(30):
+        while await asked(shop, id, "logs") != log:  # noqa: ASYNC110 - it is outside
+            await asyncio.sleep(0.02)
+
+
 async def until(true: Callable[[], object]) -> None:
     async with asyncio.timeout(30):
         while not true():  # noqa: ASYNC110 - what is waited for is outside
@@ -72,8 +79,8 @@ async def test_who_sees_that_a_job_has_ended_finds_its_files(shop: Workshop) -> 
     assert await asked(shop, id) == {"status": "processing", "jobId": id}
     await shop.call("bash", command="touch go")
     async with asyncio.timeout(30):
-        while (await asked(shop, id))["status"] == "processing":
-            pass
+        while (await asked(shop, id))["status"] == "processing":  # noqa: ASYNC110 - it is outside
+            await asyncio.sleep(0.02)
     assert (await shop.files())["a"] == b"done\n"
     [after] = await shop.world.trees.revisions([shop.scope()])
     await shop.call("bash", command="true")
@@ -82,9 +89,7 @@ async def test_who_sees_that_a_job_has_ended_finds_its_files(shop: Workshop) -> 
 
 async def test_a_job_that_is_stopped_keeps_what_it_had_done(shop: Workshop) -> None:
     id = await begun(shop, "echo half > a; echo begun; exec sleep 600")
-    async with asyncio.timeout(30):
-        while await asked(shop, id, "logs") != "begun\n":
-            pass
+    await logged(shop, id, "begun\n")
     assert (await asked(shop, id, "stop"))["status"] == "failed"
     assert await shop.files() == {"a": b"half\n"}
     [version] = await shop.history("a")
@@ -93,9 +98,7 @@ async def test_a_job_that_is_stopped_keeps_what_it_had_done(shop: Workshop) -> N
 
 async def test_jobs_that_end_with_their_server_keep_what_they_had_done(shop: Workshop) -> None:
     id = await begun(shop, "echo half > a; echo begun; exec sleep 600")
-    async with asyncio.timeout(30):
-        while await asked(shop, id, "logs") != "begun\n":
-            pass
+    await logged(shop, id, "begun\n")
     await local(shop).close()
     assert await shop.files() == {"a": b"half\n"}
     assert (await asked(shop, id))["error"].endswith("[exit code 137]")
@@ -133,9 +136,7 @@ async def test_deleting_a_workspace_lets_its_instances_go_and_nothing_comes_back
     shop: Workshop,
 ) -> None:
     id = await begun(shop, "echo begun; while sleep 0.01; do date +%N > a; done")
-    async with asyncio.timeout(30):
-        while await asked(shop, id, "logs") != "begun\n":
-            pass
+    await logged(shop, id, "begun\n")
     await workspaces.delete(shop.world, shop.owner, NOTES)
     assert (local(shop)._instances, local(shop)._following) == ({}, {})
     assert await shop.files() == {}
