@@ -37,7 +37,9 @@ from carrel.adapters.postgres import open_store
 from carrel.core.access import Actor
 from carrel.core.errors import Missing, Refusal, Taken
 from carrel.core.names import Path
+from carrel.core.record import Change, Noun
 from carrel.core.returning import mark_of
+from carrel.core.tree import Commit
 from carrel.ports import World
 from carrel.ports.sandboxes import Form
 
@@ -96,6 +98,8 @@ class Interleavings(RuleBasedStateMachine):
         self.ever: set[tuple[Path, bytes]] = set()
         self.jobs: list[Job] = []
         self.words = count()
+        record = Change(self.tenant, Noun.WORKSPACE, "ws_shared", {"name": "x", "config": {}}, 0)
+        self.do(self.world.trees.commit([Commit((), "ada", "begin", 1, changes=(record,))]))
 
     def bench(self, who: str) -> Bench:
         return Bench(self.world, Actor(self.tenant, who), "ws_shared")
@@ -249,7 +253,7 @@ class Interleavings(RuleBasedStateMachine):
         return met
 
     async def brought_back(self, job: Job) -> Any:
-        bench = structs.replace(job.bench, call=job.call)
+        bench = structs.replace(job.bench, call=job.call, name=job.call)
         return await returns.bring_back(bench, job.start, job.left(), job.call, "bash")
 
     async def contents(self) -> dict[Path, bytes]:

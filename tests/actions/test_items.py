@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path as File
 from tempfile import TemporaryDirectory
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from tests.actions.cast import founded, joined, later, rivals
 from tests.worlds import WORLDS, travel
 
-from carrel.actions import agents, credentials, items, keys, policies, secrets
+from carrel.actions import agents, credentials, items, keys, policies, secrets, streams
 from carrel.actions.agents import NewAgent
 from carrel.actions.items import Writing, as_read
 from carrel.actions.keys import Holding
@@ -22,8 +23,9 @@ from carrel.actions.policies import LimitsForm, PolicyForm
 from carrel.core import policy
 from carrel.core.access import Actor, KeyKind
 from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Stale, Taken, TooLarge
-from carrel.core.event import Filter
+from carrel.core.event import UPDATED, Filter
 from carrel.core.item import items_of_person
+from carrel.core.names import Kind
 from carrel.core.policy import Limits
 from carrel.core.record import Record
 from carrel.ports import World
@@ -298,3 +300,26 @@ async def _boundary(world: World, places: Sequence[tuple[str, bool]]) -> None:
             if other.id != agent.id:
                 with pytest.raises(Missing):
                     await items.listing(world, actor, other.id)
+
+
+async def test_nobody_else_hears_what_a_person_s_items_are_called(anywhere: World) -> None:
+    world = anywhere
+    _, owner = await founded(world)
+    ann, as_ann = await joined(world, owner, "ann")
+    _, as_bob = await joined(world, owner, "bob")
+    await hired(world, owner, "cook", owner=ann.id)
+    await hired(world, owner, "desk", is_shared=True)
+    await items.put(world, as_ann, "cook", "diagnosis", "x")
+    await items.put(world, as_ann, "desk", "for-all", "x")
+
+    async def heard(actor: Actor) -> set[str]:
+        types = frozenset({UPDATED})
+        _, batches = await streams.listen_to_tenant(world, actor, types, streams.BEGINNING)
+        async with aclosing(batches):
+            scopes = [event.scope for event in await anext(batches) if event.scope]
+        return {scope.name for scope in scopes if scope.kind is Kind.ITEMS}
+
+    mine = {items_of_person(owner.tenant, ann.id).name}
+    public = await heard(as_bob)
+    assert public and not public & mine
+    assert await heard(owner) == await heard(as_ann) == public | mine

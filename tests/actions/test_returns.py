@@ -33,7 +33,7 @@ def left(deleted: Sequence[str] = (), /, **contents: str) -> Left:
 
 
 async def back(shop: Workshop, start: returns.Start, left: Left, call: str = "call") -> Any:
-    return await returns.bring_back(shop.bench(call=call), start, left, call, "bash")
+    return await returns.bring_back(shop.bench(call=call, name=call), start, left, call, "bash")
 
 
 async def write(shop: Workshop, path: str, text: str, by: str = "ben") -> None:

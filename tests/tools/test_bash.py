@@ -10,13 +10,16 @@ from msgspec import structs
 from tests.tools.workshop import BOX, NOTES, Workshop, workshop
 from tests.worlds import WORLDS
 
-from carrel.actions import runs, secrets
+from carrel.actions import agents, runs, secrets, sessions
+from carrel.actions.agents import NewAgent
 from carrel.actions.runs import Start
+from carrel.core.agent import facts
 from carrel.core.errors import Forbidden, NotProvided, Refusal, Taken, TooLarge
 from carrel.core.hands import namespace
 from carrel.core.run import Status
 from carrel.ports import World
 from carrel.ports.sandboxes import Form
+from carrel.tools.calling import call, seat
 
 pytestmark = pytest.mark.anyio
 
@@ -203,3 +206,22 @@ async def test_a_run_is_named_by_what_it_writes_and_must_be_under_way(shop: Work
     with pytest.raises(Taken):
         await shop.gate("write", file_path="b", content="z")
     assert await shop.call("read", file_path="b") == "     1\ty\n"
+
+
+async def test_whoever_calls_it_the_same_each_call_is_one_of_its_own(shop: Workshop) -> None:
+    config = facts(shop.agent)["config"]
+    await agents.create(shop.world, shop.owner, NewAgent("marco", "Marco", config=config))
+    talk = await sessions.start(shop.world, shop.owner, "kate")
+    seats = {
+        "kate": await seat(shop.world, shop.owner, "kate"),
+        "marco": await seat(shop.world, shop.owner, "marco"),
+        "talk": await seat(shop.world, shop.owner, "kate", session=talk.id),
+    }
+    for name, sitting in seats.items():
+        for _ in range(2):
+            told = await call(sitting, "bash", {"command": f"echo {name} >> all"}, "call-1")
+            assert (told.content, told.is_error) == ("", False)
+    assert await shop.files() == {"all": b"kate\nmarco\ntalk\n"}
+    assert [version.why for version in await shop.history("all")] == [
+        f"bash call-1: echo {name} >> all" for name in ("talk", "marco", "kate")
+    ]

@@ -29,6 +29,7 @@ from carrel.core.approval import (
     Status,
     approval_of,
     call_handle,
+    call_name,
     fingerprint,
     is_late,
     link_of,
@@ -104,7 +105,8 @@ async def of_call(world: World, tenant: str, question: Question) -> Approval | N
     """What was asked about a call of this id. Raises Taken where that was another call."""
     if question.call is None:
         return None
-    [record] = await world.records.named([call_handle(tenant, question.agent, question.call)])
+    name = call_name(question.agent, question.session, question.run, question.call)
+    [record] = await world.records.named([call_handle(tenant, name)])
     if record is None:
         return None
     found = approval_of(record)

@@ -32,6 +32,8 @@ class Bench(Struct, frozen=True):
     run: str | None = None
     call: str | None = None
     """What the caller knows this piece of work by."""
+    name: str | None = None
+    """And what we do, who have many callers."""
 
     @property
     def scope(self) -> Scope:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -67,16 +66,15 @@ async def bring_back(bench: Bench, start: Start, ran: Ran, id: str, why: str) ->
 
     ``id`` tells this command from others. Where the caller has a name for its call, doing it again
     does nothing and tells the same. Raises TooLarge, which names what is too much, Busy and
-    InFlight, and Missing where the workspace is gone.
+    InFlight.
     """
     if ran.unkept is not None:
         raise TooLarge(ran.unkept)
     if not ran.changed and not ran.deleted:
         return ()
-    if bench.call is None:
+    if bench.name is None:
         return await _Return(bench, start, ran, id, why).kept()
-    hashed = hashlib.sha256(bench.call.encode()).hexdigest()
-    key = ReceiptKey(bench.actor.tenant, f"hands/{bench.workspace}", hashed)
+    key = ReceiptKey(bench.actor.tenant, f"hands/{bench.workspace}", bench.name)
     world, now = bench.world, bench.world.clock.now()
     match await world.receipts.claim(key, "returned", now, now - _LEASE):
         case Settled(receipt):
@@ -122,13 +120,13 @@ class _Return(Struct):
     async def kept(self) -> Sequence[str]:
         world = self.bench.world
         for _ in range(_ATTEMPTS):
-            shelves = await standing(world, self.bench.scope)
             rules, brought = await self._taken_in()
             brought = self._rest(brought)
             [fresh] = await world.trees.read((self.bench.scope,))
             decision = decide(brought, fresh, mark_of(self.id))
             self._refuse(self._overfull(rules, decision, fresh))
-            outcomes = await world.trees.commit(self._commits(rules, shelves, decision))
+            shelves = (*rules.shelves, *await standing(world, self.bench.scope))
+            outcomes = await world.trees.commit(self._commits(rules, decision, shelves))
             self._learn(decision, outcomes)
             if all(isinstance(outcome, Applied) for outcome in outcomes):
                 return (*self.notes, *await self._warnings())
@@ -198,7 +196,7 @@ class _Return(Struct):
         return Entry(blob, None, type)
 
     def _commits(
-        self, rules: Rules, shelves: tuple[Shelf, ...], decision: Decision
+        self, rules: Rules, decision: Decision, shelves: tuple[Shelf, ...]
     ) -> list[Commit]:
         """One; and where a file takes a directory's place, or the reverse, a second at once.
 
@@ -215,7 +213,7 @@ class _Return(Struct):
             rules.redacted(self.why),
             self.bench.world.clock.now(),
             expects=decision.expects,
-            shelves=(*rules.shelves, *shelves),
+            shelves=shelves,
             rooms=decision.rooms,
             quotas=(Quota(quota.scope, max(0, quota.files - len(decision.later)), most),),
             keep=limits.max_versions,

@@ -15,7 +15,9 @@ from typing import Final
 
 import structlog
 
+from carrel.core.access import Actor, KeyKind, Role
 from carrel.core.event import RUN_ENDED, Event, Filter
+from carrel.core.item import is_of_a_person, items_of_person
 from carrel.core.run import Run, Status
 from carrel.ports import Events, World
 
@@ -214,6 +216,30 @@ async def listen(world: World, filter: Filter, since: str | None = None) -> tupl
     start = await world.events.latest() if since is None else since
     first = await world.events.after(_cursor(start), filter, limit=PAGE)
     return start, _followed(world, filter, _cursor(start), first)
+
+
+async def listen_to_tenant(
+    world: World, actor: Actor, types: frozenset[str], since: str | None = None
+) -> tuple[str, Batches]:
+    """Follow all that happens in a tenant, as far as this caller may know of it."""
+    start, batches = await listen(world, Filter(actor.tenant, types=types), since)
+    return start, _known_to(actor, batches)
+
+
+async def _known_to(actor: Actor, batches: Batches) -> Batches:
+    async with aclosing(batches):
+        async for batch in batches:
+            if known := tuple(event for event in batch if _may_know(actor, event)):
+                yield known
+
+
+def _may_know(actor: Actor, event: Event) -> bool:
+    """What a person's agents share is nobody else's, and what it is called tells of it."""
+    scope = event.scope
+    if scope is None or not is_of_a_person(scope):
+        return True
+    leads = actor.kind is not KeyKind.PERSON or actor.role in {Role.OWNER, Role.ADMIN}
+    return leads or bool(actor.person and scope == items_of_person(actor.tenant, actor.person))
 
 
 async def listen_to_run(world: World, run: Run, since: str | None = None) -> tuple[str, Batches]:

@@ -225,7 +225,8 @@ def change_of(approval: Approval, expected: int) -> Change:
 def _handles(approval: Approval) -> tuple[str, ...]:
     if approval.call is None:
         return ()
-    return (call_handle(approval.tenant, approval.agent, approval.call),)
+    name = call_name(approval.agent, approval.session, approval.run, approval.call)
+    return (call_handle(approval.tenant, name),)
 
 
 def _links(approval: Approval) -> tuple[str, ...]:
@@ -247,10 +248,15 @@ def session_link(session: str) -> str:
     return f"session:{session}"
 
 
-def call_handle(tenant: str, agent: str, call: str) -> str:
-    """What finds the approval of a call; callers name their calls, so that is hashed."""
-    named = hashlib.sha256(call.encode()).hexdigest()
-    return handle(tenant, Noun.APPROVAL, "call", f"{agent}/{named}")
+def call_name(agent: str, session: str | None, run: str | None, call: str) -> str:
+    """What a call is known by here: its caller names it within its conversation alone."""
+    said = "\0".join((session or "", run or "", call))
+    return f"{agent}/{hashlib.sha256(said.encode()).hexdigest()}"
+
+
+def call_handle(tenant: str, name: str) -> str:
+    """What finds the approval of a call."""
+    return handle(tenant, Noun.APPROVAL, "call", name)
 
 
 def approval_of(record: Record) -> Approval:

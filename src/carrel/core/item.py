@@ -124,6 +124,10 @@ def items_of_agent(tenant: str, agent: str) -> Scope:
     return Scope(tenant, Kind.ITEMS, f"agent-{agent}")
 
 
+def is_of_a_person(scope: Scope) -> bool:
+    return scope.kind is Kind.ITEMS and scope.name.startswith("user-")
+
+
 def item_type(created_by: str, created_at: Moment | None = None) -> str:
     """The media type of a value, which tells who wrote it first and when: history is pruned.
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
+from msgspec import structs
 
 from carrel.actions import agents, approvals, runs, sessions, stacks
 from carrel.actions.approvals import Question
@@ -117,7 +118,8 @@ async def call(
     InFlight while it is under way.
     """
     tool = await permitted(sitting, name)
-    question = _question(sitting, tool, arguments, call_id)
+    sitting = structs.replace(sitting, call=call_id)
+    question = _question(sitting, tool, arguments)
     if known := await approvals.of_call(sitting.world, sitting.agent.tenant, question):
         return reply_of(known)
     try:
@@ -184,9 +186,8 @@ def problem(tool: Tool, refused: Refusal | Corrupt) -> Reply:
 _SAYS_SO: Final = ("Error: ", "Invalid path: ")
 
 
-def _question(
-    sitting: Sitting, tool: Tool, arguments: Mapping[str, Any], call: str | None
-) -> Question:
+def _question(sitting: Sitting, tool: Tool, arguments: Mapping[str, Any]) -> Question:
+    call = sitting.call
     if call is not None and not (0 < len(call) <= LONGEST_CALL and call.isprintable()):
         raise Malformed(f"the id of a call has 1 to {LONGEST_CALL} characters that can be printed")
     return Question(

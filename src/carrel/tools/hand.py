@@ -10,6 +10,7 @@ from msgspec.structs import asdict
 
 from carrel.actions.handiwork import Bench
 from carrel.actions.hands import hands_of
+from carrel.core.approval import call_name
 from carrel.core.errors import Malformed, Taken
 from carrel.core.filetools import LONGEST_OUTPUT
 from carrel.core.hands import RUNNING, WRITING, Aim, Hands, aimed, with_workspace
@@ -31,8 +32,9 @@ class Grip(Struct, frozen=True):
     def bench(self) -> Bench:
         assert self.aim.reach
         sitting = self.sitting
-        run = sitting.run.id if sitting.run else None
-        return Bench(sitting.world, sitting.actor, self.aim.reach.workspace, run, sitting.call)
+        run, call = sitting.run.id if sitting.run else None, sitting.call
+        name = None if call is None else call_name(sitting.agent.id, sitting.session, run, call)
+        return Bench(sitting.world, sitting.actor, self.aim.reach.workspace, run, call, name)
 
     @property
     def gate(self) -> Gate:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -10,7 +9,7 @@ import msgspec
 
 from carrel.actions.approvals import Question
 from carrel.core import errors
-from carrel.core.approval import Result, fingerprint
+from carrel.core.approval import Result, call_name, fingerprint
 from carrel.core.receipt import Mismatch, Receipt, Settled, Taken
 from carrel.core.tree import ReceiptKey
 from carrel.tools.tool import Reply, Sitting
@@ -27,8 +26,8 @@ async def once(sitting: Sitting, question: Question, work: Callable[[], Awaitabl
     Raises Taken where a call of that id was another, InFlight where it is under way or was cut off.
     """
     world, tenant = sitting.world, sitting.agent.tenant
-    named = hashlib.sha256((question.call or "").encode()).hexdigest()
-    key = ReceiptKey(tenant, f"call/{question.agent}", named)
+    name = call_name(question.agent, question.session, question.run, question.call or "")
+    key = ReceiptKey(tenant, "call", name)
     mark = fingerprint(question.tool, question.arguments)
     match await world.receipts.claim(key, mark, world.clock.now(), _NEVER):
         case Taken():

@@ -13,6 +13,7 @@ from typing import Final
 
 import structlog
 from msgspec import Struct
+from msgspec.structs import replace
 
 from carrel.actions import approval_steps as steps
 from carrel.actions.credentials import actor_now
@@ -165,6 +166,7 @@ async def _prepared(world: World, approval: Approval) -> Ready:
         session=approval.session,
         run=approval.run,
     )
+    sitting = replace(sitting, call=approval.call)
     tool = await permitted(sitting, approval.tool)
     asked, gate = await examined(sitting, tool, steps.arguments_of(world, approval))
     _must_match(approval, gate)

@@ -21,7 +21,8 @@ from carrel.wiring.app import Server
 
 OWNER = "carrel_owner_of_the_mcp_tests"
 PLATFORM = "carrel_platform_of_the_mcp_tests"
-MODES = ("legacy", "auto")
+MODERN = "2026-07-28"
+MODES = ("legacy", MODERN)
 """With a handshake as until 2025, and without as since 2026."""
 
 
@@ -66,7 +67,7 @@ class Place:
 
     @asynccontextmanager
     async def client(
-        self, slug: str, mode: str = "auto", token: str = OWNER, query: str = "", **more: Any
+        self, slug: str, mode: str = MODERN, token: str = OWNER, query: str = "", **more: Any
     ) -> AsyncIterator[Client]:
         head = {"Authorization": f"Bearer {token}"}
         async with httpx2.AsyncClient(headers=head, timeout=60) as http:

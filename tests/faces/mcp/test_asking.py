@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitRequestFormParams, ElicitResult
-from tests.faces.mcp.clients import OWNER, Place, text_of
+from tests.faces.mcp.clients import MODES, OWNER, Place, text_of
 
 from carrel.tools import ALL
 from carrel.tools.tool import Asked, Gate, Sitting, Tool
@@ -122,7 +122,7 @@ async def test_an_agent_never_says_yes_to_itself(place: Place) -> None:
     assert len(await open_ones(place, slug)) == 2
 
 
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
+@pytest.mark.parametrize("mode", MODES)
 async def test_a_client_that_shows_no_forms_is_told_what_is_waited_for(
     place: Place, mode: str
 ) -> None:

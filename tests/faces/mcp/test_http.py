@@ -239,7 +239,7 @@ async def test_a_client_that_listens_is_told_what_changes(place: Place) -> None:
 
 async def test_only_what_will_be_told_is_promised(place: Place) -> None:
     slug = await place.agent()
-    async with place.client(slug) as client:
+    async with place.client(slug, "auto") as client:
         able = client.server_capabilities
         assert able.resources is not None
         assert (able.resources.subscribe, able.resources.list_changed) == (True, True)

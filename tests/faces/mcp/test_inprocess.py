@@ -178,3 +178,16 @@ async def test_a_change_reaches_whoever_listens_however_the_layers_move(world: W
         await files.put(world, stack, Path("new.md"), b"x", owner)
         assert type(await anext(heard)).__name__ == "ResourcesListChanged"
     assert FAILED == []
+
+
+async def test_a_stream_ends_when_its_agent_is_gone(world: World) -> None:
+    owner = await hired(world)
+    defaults = await stacks.defaults(world, owner)
+    async with (
+        visited(world, owner, "auto") as client,
+        client.listen(resources_list_changed=True) as heard,
+    ):
+        await agents.delete(world, owner, "kate")
+        await files.put(world, defaults, Path("new.md"), b"x", owner)
+        assert [change async for change in heard] == []
+    assert FAILED == []

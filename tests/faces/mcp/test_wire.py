@@ -9,10 +9,9 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.faces.mcp.clients import OWNER, PLATFORM, Place
+from tests.faces.mcp.clients import MODERN, OWNER, PLATFORM, Place
 
 pytestmark = pytest.mark.anyio
-MODERN = "2026-07-28"
 HEAD = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 META = {
     "io.modelcontextprotocol/protocolVersion": MODERN,

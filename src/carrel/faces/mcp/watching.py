@@ -30,16 +30,19 @@ LONGEST: Final = 3600.0
 
 
 @asynccontextmanager
-async def _feeding(visit: Visit, sitting: Sitting, publish: Publish) -> AsyncIterator[None]:
-    """Publish what happens from this very moment on, until the end."""
+async def _feeding(
+    visit: Visit, sitting: Sitting, publish: Publish, over: Callable[[], None]
+) -> AsyncIterator[None]:
+    """Publish what happens from this very moment on; it is over where the agent is gone."""
     wanted = Filter(visit.actor.tenant, types=frozenset({UPDATED}))
     _, batches = await streams.listen(visit.world, wanted)
     feed = asyncio.create_task(_feed(visit, sitting, batches, publish))
+    feed.add_done_callback(lambda _: over())
     try:
         yield
     finally:
         feed.cancel()
-        with suppress(asyncio.CancelledError):
+        with suppress(asyncio.CancelledError, Missing):
             await feed
 
 
@@ -85,7 +88,7 @@ async def listening(
     handler = ListenHandler(bus)
     ends = asyncio.create_task(_end(handler, closing))
     try:
-        async with _feeding(visit, sitting, bus.publish):
+        async with _feeding(visit, sitting, bus.publish, handler.close):
             return await handler(ctx, params)
     finally:
         ends.cancel()
@@ -130,9 +133,10 @@ class Subscriptions:
         ready = asyncio.Event()
 
         async def feed() -> None:
-            async with _feeding(visit, sitting, self._publish):
+            over = asyncio.Event()
+            async with _feeding(visit, sitting, self._publish, over.set):
                 ready.set()
-                await asyncio.Event().wait()
+                await over.wait()
 
         self._feed = asyncio.create_task(feed())
         await asyncio.wait(

@@ -8,7 +8,6 @@ from typing import Final
 
 from carrel.actions import audits, runs, stacks, streams, tenants
 from carrel.core.access import DEFAULT_WORKSPACE, Actor, Role
-from carrel.core.event import Filter
 from carrel.core.names import Stack, identifier
 from carrel.core.record import Deed
 from carrel.faces.python.accounts import Sandboxes, Workspaces
@@ -106,10 +105,10 @@ class Carrel(Noun):
 
     def events(self, since: str | None = None, *, types: Iterable[str] = ()) -> Feed:
         """All that happens in the tenant, from now on or after an event's cursor."""
-        wanted = Filter(self._actor.tenant, types=frozenset(types))
+        wanted = frozenset(types)
 
         async def listen() -> tuple[str, streams.Batches]:
-            return await streams.listen(self._world, wanted, since)
+            return await streams.listen_to_tenant(self._world, self._actor, wanted, since)
 
         return follow(self._seat, listen)
 

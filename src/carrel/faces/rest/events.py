@@ -143,8 +143,8 @@ async def of_tenant(call: Call[None, TenantQuery]) -> Answer:
     types = frozenset(filter(None, (name.strip() for name in call.query.types.split(","))))
     if unknown := sorted(types - set(TYPES)):
         raise Malformed(f"{unknown[0][:80]!a} is not a type of event: {', '.join(TYPES)}")
-    wanted = Filter(call.actor.tenant, types=types)
-    return Answer.stream(poured(*await streams.listen(call.world, wanted, since(call))))
+    heard = await streams.listen_to_tenant(call.world, call.actor, types, since(call))
+    return Answer.stream(poured(*heard))
 
 
 ENDPOINTS: Final = (of_workspace, of_tenant)
