@@ -8,17 +8,18 @@ from typing import Annotated, Any, Final
 from msgspec import Meta
 
 from carrel.actions import jobs, returns
-from carrel.actions.sandboxes import bounds_of, opened_env
+from carrel.actions.sandboxes import bounds_of, opened
 from carrel.core.errors import Forbidden, Malformed, NotProvided, TooLarge
-from carrel.core.hands import Hands, Sandbox, with_background, with_workspace
-from carrel.core.reporting import reported, was_cut_short
+from carrel.core.hands import Hands, Sandbox, reservation, with_background, with_workspace
+from carrel.core.reporting import LONGEST_REASON, reported, was_cut_short
 from carrel.core.runtimes import not_allowed
 from carrel.ports import Sandbox as Provider
 from carrel.ports.sandboxes import Bounds, Order, Ran, Refused
 from carrel.tools.hand import Grip, Workspace, gate_of, gripped
 from carrel.tools.tool import Asked, Sitting, Tool
 
-_LONGEST_REASON: Final = 200
+DEFAULT_IDLE: Final = 900
+"""Seconds."""
 
 
 class Arguments(Asked, frozen=True):
@@ -62,7 +63,7 @@ async def _alone(grip: Grip, command: str) -> str:
 
 
 async def _behind(grip: Grip, command: str) -> str:
-    """Where the next command finds what it did."""
+    """Until it ends by itself or is ended; what it changed is brought back then."""
     sitting, sandbox, reach = grip.sitting, _sandbox(grip), grip.aim.reach
     order = _order(grip, command, await returns.start(grip.bench))
     assert reach and order.reservation
@@ -85,7 +86,7 @@ async def _over_files(grip: Grip, command: str) -> str:
     call = bench.call or order.id
     async with _provider(grip).run(order, world.blobs.get) as ran:
         partial = was_cut_short(ran.exit_code, timed_out=ran.timed_out)
-        why = f"bash{' (partial)' if partial else ''} {call}: {command[:_LONGEST_REASON]}"
+        why = f"bash{' (partial)' if partial else ''} {call}: {command[:LONGEST_REASON]}"
         try:
             known = await returns.bring_back(bench, start, ran, call, why)
         except TooLarge as problem:
@@ -97,20 +98,26 @@ async def _over_files(grip: Grip, command: str) -> str:
 
 def _order(grip: Grip, command: str, start: returns.Start | None = None) -> Order:
     sandbox, world = _sandbox(grip), grip.sitting.world
+    config, id = opened(world, sandbox), world.clock.fresh("call")
+    lifecycle, kept = config.get("lifecycle", {}), _reservation(grip)
     return Order(
-        world.clock.fresh("call"),
+        id,
         command,
         start.files if start else None,
         bounds_of(sandbox.config),
-        opened_env(world, sandbox),
-        _reservation(grip),
+        config.get("envVars", {}),
+        kept,
+        idle_seconds=lifecycle.get("idleTimeoutSeconds", DEFAULT_IDLE),
+        options=config.get("options", {}),
+        lifetime_seconds=lifecycle.get("maxLifetimeSeconds"),
+        home=jobs.homeward(grip.bench, id, command) if kept else None,
     )
 
 
 def _reservation(grip: Grip) -> str | None:
     """What an instance that is kept between commands is known by: one for a sandbox's settings."""
     sandbox, reach = _sandbox(grip), grip.aim.reach
-    return f"{reach.namespace}-{sandbox.id}" if reach and sandbox.is_persistent else None
+    return reservation(reach.namespace, sandbox.id) if reach and sandbox.is_persistent else None
 
 
 def _told(ran: Ran, bounds: Bounds, notes: Sequence[str]) -> str:
