@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -17,6 +18,8 @@ from carrel.ports.sandboxes import Bounds, Form, Order, Placed, Ran, Sandbox
 
 NUMBERS = count(1)
 TRIED: dict[Wishes, Means] = {}
+UID = 100_000 + os.getpid() % 100_000
+"""Nobody else's: where no control group counts, all processes of a user are counted together."""
 
 
 @asynccontextmanager
@@ -33,10 +36,10 @@ async def local(directory: File, *, wishes: Wishes) -> AsyncIterator[LocalSandbo
 
 Opens = Callable[[File], AbstractAsyncContextManager[Sandbox]]
 PROVIDERS: dict[str, Opens] = {
-    "bubblewrap-overlay": partial(local, wishes=Wishes(BUBBLEWRAP)),
-    "bubblewrap-copy": partial(local, wishes=Wishes(BUBBLEWRAP, overlay=False)),
-    "bubblewrap-watched": partial(local, wishes=Wishes(BUBBLEWRAP, cgroups=False)),
-    "landlock": partial(local, wishes=Wishes(LANDLOCK)),
+    "bubblewrap-overlay": partial(local, wishes=Wishes(BUBBLEWRAP, UID)),
+    "bubblewrap-copy": partial(local, wishes=Wishes(BUBBLEWRAP, UID, overlay=False)),
+    "bubblewrap-watched": partial(local, wishes=Wishes(BUBBLEWRAP, UID, cgroups=False)),
+    "landlock": partial(local, wishes=Wishes(LANDLOCK, UID)),
 }
 
 
