@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import suppress
 from pathlib import Path as File
 
 import pytest
@@ -201,6 +203,31 @@ async def test_its_environment_is_what_it_was_given_and_no_more(
     assert names <= {"WORD", "PATH", "HOME", "TMPDIR", "LANG", "PWD", "SHLVL", "_", "OLDPWD"}
     assert "two words\nand a line" in said
     assert "/nowhere" not in said
+
+
+async def test_no_list_of_processes_shows_its_variables(desk: Desk) -> None:
+    secret = os.urandom(16).hex()
+    seen = "cat /proc/[0-9]*/cmdline | tr '\\0' ' '; echo ${#WORD}"
+
+    async def look() -> bytes:
+        while b"sleep\x000.37\0" not in (listed := _command_lines()):
+            await asyncio.sleep(0.01)
+        return listed
+
+    looking = asyncio.create_task(look())
+    async with desk.run(f"sleep 0.37; {seen}", env={"WORD": secret}) as ran:
+        said = ran.stdout.decode()
+    assert secret.encode() not in await looking
+    assert secret not in said
+    assert said.endswith("32\n")
+
+
+def _command_lines() -> bytes:
+    found = b""
+    for place in File("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found += place.read_bytes()
+    return found
 
 
 async def test_standard_input_is_empty(desk: Desk) -> None:
