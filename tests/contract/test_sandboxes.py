@@ -147,6 +147,29 @@ async def test_names_come_back_in_their_composed_form(desk: Desk) -> None:
         assert await ran.content(Path("ü")) == b"x"
 
 
+async def test_a_file_whose_name_is_only_spelt_otherwise_is_still_there(desk: Desk) -> None:
+    desk.put("ü", "1")
+    desk.put("é", "1")
+    async with desk.run(r"mv ü $'u\xcc\x88'; cp é $'e\xcc\x81'; printf 2 > é; ls | wc -l") as ran:
+        assert (ran.stdout, ran.deleted) == (b"3\n", frozenset())
+        assert {path.text: await ran.content(path) for path in ran.changed} == {"é": b"2"}
+        assert "twice" in "\n".join(ran.notes)
+
+
+async def test_a_file_that_is_too_deep_is_left_out_and_noted(desk: Desk) -> None:
+    async with desk.run(
+        "for n in {1..9}; do mkdir $(printf %0200d 0); cd $(printf %0200d 0); done; echo x > file"
+    ) as ran:
+        assert (ran.exit_code, ran.changed) == (0, {})
+        assert "path is too long" in "\n".join(ran.notes)
+
+
+async def test_the_mark_of_a_deletion_is_no_file(desk: Desk) -> None:
+    async with desk.run("mknod mark c 0 0 || mkfifo mark; printf x > file") as ran:
+        assert {path.text: await ran.content(path) for path in ran.changed} == {"file": b"x"}
+        assert "mark is neither a file nor a link" in "\n".join(ran.notes)
+
+
 async def test_a_directory_that_was_locked_is_read_all_the_same(desk: Desk) -> None:
     desk.put("d/a", "1")
     assert await desk.left(
@@ -210,9 +233,11 @@ async def test_no_list_of_processes_shows_its_variables(desk: Desk) -> None:
     seen = "cat /proc/[0-9]*/cmdline | tr '\\0' ' '; echo ${#WORD}"
 
     async def look() -> bytes:
-        while b"sleep\x000.37\0" not in (listed := _command_lines()):
+        while True:
+            listed = _command_lines()
+            if b"sleep\x000.37\0" in listed:
+                return listed
             await asyncio.sleep(0.01)
-        return listed
 
     looking = asyncio.create_task(look())
     async with desk.run(f"sleep 0.37; {seen}", env={"WORD": secret}) as ran:

@@ -38,6 +38,7 @@ _ATTEMPTS: Final = 25
 _LEASE: Final = 60_000
 _DONE: Final = 200
 _CONTEXT: Final = "returned"
+_LONGEST_WHY: Final = 400
 _HEAVY: Final = 1024 * 1024
 """Bytes from which on a content is looked through in a thread."""
 
@@ -180,6 +181,16 @@ class _Return(Struct):
         large = sorted(path for path in changed if changed[path].size > largest)
         if large:
             raise TooLarge(f"a file may have {largest} bytes, and more have {named(large)}")
+        self._refuse(self._overweight(rules))
+
+    def _overweight(self, rules: Rules) -> Full | None:
+        """Whether all of it is too much whatever else is there: then none of it is even read."""
+        quota = rules.policy.limits_of(self.bench.scope).quota(self.bench.scope)
+        coming = sum(changed.size for changed in self.ran.changed.values())
+        heads = self.start.tree.heads.values()
+        there = sum(head.entry.blob.size for head in heads if head.entry)
+        heavy = quota.size is not None and coming > max(quota.size, there)
+        return Full(quota, len(self.ran.changed), coming) if heavy else None
 
     async def _entry(self, rules: Rules, path: Path) -> Entry:
         content = await self.ran.content(path)
@@ -210,7 +221,7 @@ class _Return(Struct):
         first = Commit(
             decision.writes,
             self.bench.actor.name,
-            rules.redacted(self.why),
+            rules.redacted(self.why)[:_LONGEST_WHY],  # of half a secret nobody could tell
             self.bench.world.clock.now(),
             expects=decision.expects,
             shelves=shelves,

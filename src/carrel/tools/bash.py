@@ -18,8 +18,6 @@ from carrel.ports.sandboxes import Bounds, Order, Ran, Refused
 from carrel.tools.hand import Grip, Workspace, gate_of, gripped
 from carrel.tools.tool import Asked, Sitting, Tool
 
-_LONGEST_REASON: Final = 200
-
 
 class Arguments(Asked, frozen=True):
     command: Annotated[str, Meta(description="For bash. Each call is a shell of its own.")]
@@ -85,7 +83,7 @@ async def _over_files(grip: Grip, command: str) -> str:
     call = bench.call or order.id
     async with _provider(grip).run(order, world.blobs.get) as ran:
         partial = was_cut_short(ran.exit_code, timed_out=ran.timed_out)
-        why = f"bash{' (partial)' if partial else ''} {call}: {command[:_LONGEST_REASON]}"
+        why = f"bash{' (partial)' if partial else ''} {call}: {command}"
         try:
             known = await returns.bring_back(bench, start, ran, call, why)
         except TooLarge as problem:

@@ -68,11 +68,12 @@ def walk(root: int, most: int) -> Iterator[Found]:
                 if seen > most:
                     raise TooMany
                 yield found
-                if found.kind in {Kind.DIRECTORY, Kind.REPLACED} and _can_hold_paths(found):
+                if found.kind in {Kind.DIRECTORY, Kind.REPLACED} and can_hold_paths(found):
                     left.append(found.at)
 
 
-def _can_hold_paths(found: Found) -> bool:
+def can_hold_paths(found: Found) -> bool:
+    """Whether anything in a directory can be a file of a workspace."""
     return sum(len(os.fsencode(part)) + 1 for part in found.at) < LONGEST_PATH
 
 
