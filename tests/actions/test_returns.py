@@ -169,16 +169,6 @@ async def test_of_what_is_too_much_in_all_nothing_is_even_read(shop: Workshop) -
         await back(shop, start, Unread(held))
 
 
-async def test_no_half_of_a_secret_stands_in_a_reason(shop: Workshop) -> None:
-    await secrets.put(shop.world, shop.owner, "key", "a-secret-of-the-vault" * 2)
-    for at in range(300, 420, 7):
-        start = await returns.start(shop.bench())
-        command = "x" * at + "a-secret-of-the-vault" * 2
-        await returns.bring_back(shop.bench(), start, left(a=str(at)), "call", command)
-    told = await shop.world.trees.history(shop.scope(), Path("a"))
-    assert not [one.why for one in told if "a-sec" in one.why]
-
-
 async def test_a_swap_that_would_be_too_much_is_left_as_a_whole(shop: Workshop) -> None:
     await limited(shop, max_files=2)
     start = await returns.start(shop.bench())

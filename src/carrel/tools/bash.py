@@ -18,6 +18,9 @@ from carrel.ports.sandboxes import Bounds, Order, Ran, Refused
 from carrel.tools.hand import Grip, Workspace, gate_of, gripped
 from carrel.tools.tool import Asked, Sitting, Tool
 
+_LONGEST_COMMAND: Final = 128 * 1024 - 1
+"""Bytes, beyond which no kernel takes it and no provider could run it."""
+
 
 class Arguments(Asked, frozen=True):
     command: Annotated[str, Meta(description="For bash. Each call is a shell of its own.")]
@@ -28,6 +31,10 @@ class Arguments(Asked, frozen=True):
 async def _checked(sitting: Sitting, asked: Arguments) -> Grip:
     if not asked.command.strip():
         raise Malformed("command is required")
+    if "\0" in asked.command:
+        raise Malformed("command must hold no NUL")
+    if len(asked.command.encode(errors="surrogatepass")) > _LONGEST_COMMAND:
+        raise Malformed(f"command must have {_LONGEST_COMMAND} bytes at most")
     grip = await gripped("bash", sitting, asked, asked.workspace)
     sandbox = _sandbox(grip)
     if runtime := not_allowed(asked.command, sandbox.config.get("runtimes")):
