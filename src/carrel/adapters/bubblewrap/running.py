@@ -91,6 +91,7 @@ class Running:
             Sockets.USUAL
             if self._means.own_network or self._order.bounds.network
             else Sockets.NONE,
+            grouped=self._group is not None,
         )
         _fill(self._child.filter, filter)
         _fill(self._child.given, profile.variables(self._order.env))
