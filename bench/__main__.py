@@ -121,8 +121,11 @@ def commands(book: Book, folder: File, progress: Progress) -> None:
     task = progress.add_task("commands", total=ROUNDS)
     for number in range(ROUNDS):
         asyncio.run(hands.measure(folder / str(number), book))
+        asyncio.run(hands.file_tools(folder / str(number), book))
         progress.advance(task)
     book.figure(hands.OVER, hands.OVER, "ms", 1000, at_most=60)
+    for name in hands.TOOLS:
+        book.figure(hands.tool(name), hands.tool(name), "ms", 1000, at_most=5)
 
 
 def cold_starts(book: Book, folder: File, progress: Progress) -> None:

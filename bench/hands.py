@@ -1,4 +1,4 @@
-"""A command in a workspace of many files, beside the bare isolation that it needs anyway."""
+"""Tools in a workspace of many files; a command beside the bare isolation that it needs anyway."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import subprocess
 from collections.abc import Collection, Mapping
 from pathlib import Path as File
 from time import perf_counter
+from typing import Any, Final
 
+import carrel
 from bench.table import Book
 from carrel.adapters.bubblewrap import LocalSandbox
 from carrel.adapters.bubblewrap.trial import Wishes, program_of
@@ -56,3 +58,48 @@ def _bare() -> float:
     began = perf_counter()
     subprocess.run([program_of(Wishes()), *_WALLS, "bash", "-c", "true"], check=True)
     return perf_counter() - began
+
+
+TOOLS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "read": {"file_path": "room-3/file-43.md"},
+    "write": {"file_path": "room-3/new.md", "content": "new\n" * 100},
+    "edit": {"file_path": "room-5/file-65.md", "old_string": "file", "new_string": "file"},
+    "glob": {"pattern": "**/file-1*.md"},
+    "grep": {"pattern": "line 7[0-9]$", "output_mode": "content", "line_numbers": True},
+}
+"""What each is called with, in a workspace of so many files of 5 KB."""
+
+
+def tool(name: str) -> str:
+    return f"`{name}` among {FILES} files"
+
+
+async def file_tools(folder: File, book: Book) -> None:
+    """In this process, on a store of its own."""
+    async with carrel.open(folder / "store") as desk:
+        sandbox = await desk.sandboxes.create("box", config={"permissionMode": "bypass"})
+        shared = await desk.workspaces.create("notes")
+        attached = {"name": "notes", "workspaceId": shared.id}
+        config = {"sandbox": sandbox.id, "workspaces": [attached]}
+        await desk.agents.create("kate", "Kate", config=config)
+        files = desk.workspace(shared.id)
+        for number in range(FILES):
+            lines = "".join(f"file {number}, line {line}, and so on\n" for line in range(170))
+            await files.put(f"room-{number % 20}/file-{number}.md", lines)
+        tools = desk.agent("kate").tools
+        for number in range(TIMES + 1):
+            for name, given in TOOLS.items():
+                began = perf_counter()
+                told = await tools.call(name, _given(name, given, number))
+                took = perf_counter() - began
+                assert not told.is_error, told.content
+                if number:
+                    book.note(tool(name), took)
+
+
+def _given(name: str, given: Mapping[str, Any], number: int) -> Mapping[str, Any]:
+    """What changes a file changes it each time."""
+    if name == "edit":
+        was, now = f"line {number}, and", f"line {number}, but"
+        return {**given, "old_string": was, "new_string": now}
+    return {**given, "content": f"{number}"} if name == "write" else given

@@ -138,10 +138,10 @@ async def test_variables_are_sealed_and_open_only_where_they_belong(
     assert CANARY not in str(one.body)
     found = (await reached(world, owner, sandbox=one.id)).sandbox
     assert found is not None
-    assert sandboxes.opened_env(world, found) == {"TOKEN": CANARY, "EMPTY": ""}
+    assert sandboxes.opened(world, found)["envVars"] == {"TOKEN": CANARY, "EMPTY": ""}
     bare = (await reached(world, owner, sandbox=(await sandbox(world, owner)).id)).sandbox
     assert bare is not None
-    assert sandboxes.opened_env(world, bare) == {}
+    assert "envVars" not in sandboxes.opened(world, bare)
     other = await sandbox(world, owner)
     swapped = one.body["config"]["envVars"]
     for body, id in (
@@ -154,7 +154,7 @@ async def test_variables_are_sealed_and_open_only_where_they_belong(
         stolen = (await reached(world, owner, sandbox=id)).sandbox
         assert stolen is not None
         with pytest.raises(Corrupt):
-            sandboxes.opened_env(world, stolen)
+            sandboxes.opened(world, stolen)
 
 
 def test_bounds_are_those_of_the_config_and_never_silently_less() -> None:

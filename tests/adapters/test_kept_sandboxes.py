@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path as File
 
 import pytest
@@ -13,7 +13,7 @@ from tests.e2e.yard import leftovers
 
 from carrel.adapters.bubblewrap import LocalSandbox
 from carrel.core.names import Path
-from carrel.ports.sandboxes import Bounds, Keeper, Order, Placed, Refused
+from carrel.ports.sandboxes import Bounds, Job, Keeper, Look, Order, Placed, Refused
 
 pytestmark = pytest.mark.anyio
 HERE = "one"
@@ -45,10 +45,40 @@ class Room:
             left |= {path.text: await ran.content(path) for path in ran.changed}
             return (ran.stdout + ran.stderr).decode(), left
 
-    async def start(self, command: str) -> str:
-        order = self.order(command)
+    async def start(self, command: str, **more: object) -> str:
+        order = self.order(command, **more)
         await self.sandbox.start(order, self.cupboard.fetch)
         return order.id
+
+    async def ended(self, id: str) -> None:
+        """Once all that it changed went home."""
+        if following := self.sandbox._following.get((HERE, id)):
+            await following.task
+
+    async def holds(self, path: str, content: bytes) -> None:
+        """Once a file inside holds this."""
+        root = self.sandbox._instances[HERE].files.root
+
+        def held() -> bool:
+            place = File(f"/proc/self/fd/{root}/{path}")
+            return place.exists() and place.read_bytes() == content
+
+        await until(held)
+
+
+class Hearth:
+    """A home that takes all there is, and tells so."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self.brought: list[tuple[int | None, dict[str, bytes | None]]] = []
+
+    async def __call__(self, look: Look, job: Job | None) -> Sequence[str]:
+        async with look(dict(self._room.files)) as ran:
+            left: dict[str, bytes | None] = {path.text: None for path in ran.deleted}
+            left |= {path.text: await ran.content(path) for path in ran.changed}
+        self.brought.append((job.exit_code if job else None, left))
+        return ("[home]",) if job and job.exit_code == 143 else ()
 
 
 async def until(true: Callable[[], object]) -> None:
@@ -145,3 +175,122 @@ async def test_an_instance_is_stopped_when_it_was_idle(room: Room) -> None:
     await room.run("echo x > ~/a", idle_seconds=0)
     await until(lambda: not room.sandbox._instances)
     assert "No such file" in (await room.run("cat ~/a"))[0]
+
+
+async def test_an_instance_is_let_go_when_it_is_old_and_its_jobs_are_lost(room: Room) -> None:
+    await room.run("echo x > ~/a", lifetime_seconds=2)
+    id = await room.start("sleep 1717", lifetime_seconds=2)
+    await until(lambda: not room.sandbox._instances)
+    await room.ended(id)
+    job = await room.sandbox.job(HERE, id)
+    assert job is not None and job.exit_code == 137
+    assert "No such file" in (await room.run("cat ~/a", lifetime_seconds=2))[0]
+
+
+async def test_a_command_that_is_waited_for_may_end_when_its_instance_is_old(room: Room) -> None:
+    said, left = await room.run("sleep 2; echo done > a; echo over", lifetime_seconds=1)
+    assert (said, left) == ("over\n", {"a": b"done\n"})
+    await until(lambda: not room.sandbox._instances)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"bounds": Bounds(memory_mb=512)},
+        {"env": {"TOKEN": "x"}},
+        {"options": {"any": 1}},
+        {"lifetime_seconds": 900},
+    ],
+)
+async def test_an_instance_is_not_used_by_other_settings(
+    room: Room, other: dict[str, object]
+) -> None:
+    await room.run("echo old > ~/a")
+    job = await room.start("sleep 1717")
+    assert (await room.run("cat ~/a", bounds=Bounds(seconds=20, output_bytes=999)))[0] == "old\n"
+    assert "No such file" in (await room.run("cat ~/a", **other))[0]
+    await room.ended(job)
+    told = await room.sandbox.job(HERE, job)
+    assert told is not None and told.exit_code == 137
+
+
+async def test_what_nobody_took_is_told_again(room: Room) -> None:
+    order = room.order("echo 1 > a; echo 2 > b")
+    with pytest.raises(LookupError):
+        async with room.sandbox.run(order, room.cupboard.fetch) as ran:
+            await ran.content(Path("a"))
+            raise LookupError
+    assert (await room.run("true"))[1] == {"a": b"1\n", "b": b"2\n"}
+    room.put("a", "1\n")
+    room.put("b", "2\n")
+    assert (await room.run("true"))[1] == {}
+
+
+async def test_a_change_beats_a_deletion_on_either_side(room: Room) -> None:
+    for path in ("a", "b", "c"):
+        room.put(path, "1")
+    id = await room.start("rm a b; printf 2 > c")
+    await room.ended(id)
+    room.put("a", "others")
+    del room.files[Path("c")]
+    assert await room.run("cat a") == ("others", {"b": None, "c": b"2"})
+
+
+async def test_a_name_may_be_a_file_here_and_a_directory_elsewhere(room: Room) -> None:
+    room.put("d/x", "1")
+    room.put("e", "1")
+    await room.ended(await room.start("echo mine > new; rm e; mkdir -p e other; echo 2 > e/y"))
+    room.put("new/theirs", "1")
+    room.put("other", "1")
+    said, left = await room.run("cat other d/x; ls")
+    assert (said, left) == ("11d\ne\nnew\nother\n", {"new": b"mine\n", "e": None, "e/y": b"2\n"})
+
+
+async def test_nothing_is_laid_through_a_link(room: Room, tmp_path: File) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir(mode=0o777)
+    outside.chmod(0o777)
+    await room.ended(await room.start(f"ln -s {outside} d"))
+    room.put("d/x", "1")
+    room.put("d/e/y", "1")
+    await room.run("true")
+    assert list(outside.iterdir()) == []
+
+
+async def test_what_a_job_changed_goes_home_when_it_ends(room: Room) -> None:
+    home = Hearth(room)
+    room.put("a", "1")
+    id = await room.start("printf 2 > a; printf n > new; exit 3", home=home)
+    await room.ended(id)
+    assert home.brought == [(3, {"a": b"2", "new": b"n"})]
+    id = await room.start("printf 3 > a; exec sleep 1717", home=home)
+    await room.holds("a", b"3")
+    await room.sandbox.stop(HERE, id)
+    assert home.brought[1:] == [(143, {"a": b"3"})]
+    job = await room.sandbox.job(HERE, id)
+    assert job is not None and job.log == b"[home]"
+
+
+async def test_what_lies_changed_goes_home_before_an_instance_is_gone(room: Room) -> None:
+    home = Hearth(room)
+    late = "(setsid sh -c 'sleep 0.2; echo late > a' >/dev/null 2>&1 &)"
+    await room.run(late, home=home, idle_seconds=1)
+    await until(lambda: home.brought)
+    assert home.brought == [(None, {"a": b"late\n"})]
+    await room.start("echo half > b; sleep 1717", home=home)
+    await room.holds("b", b"half\n")
+    await room.sandbox.close()
+    assert home.brought[1:] == [(137, {"b": b"half\n"}), (None, {})]
+
+
+async def test_an_error_on_the_way_home_is_told_and_all_stays(room: Room) -> None:
+    async def lost(look: Look, job: Job | None) -> Sequence[str]:
+        async with look(dict(room.files)) as ran:
+            await ran.content(Path("a"))
+            raise LookupError
+
+    id = await room.start("echo 1 > a", home=lost)
+    await room.ended(id)
+    job = await room.sandbox.job(HERE, id)
+    assert job is not None and job.log == b"[the files that it changed could not be brought back]"
+    assert (await room.run("true"))[1] == {"a": b"1\n"}

@@ -94,7 +94,7 @@ def test_an_agent_is_made_as_the_file_says_and_only_once(desk: Desk) -> None:
 
 def test_what_the_file_does_not_speak_of_stays_and_null_takes_back(desk: Desk) -> None:
     desk.apply(FULL)
-    config = {**desk.facts()["config"], "sandbox": {"id": "sb"}}
+    config = {**desk.facts()["config"], "sandbox": "sb_1"}
     made(desk.http.patch(f"/v1/agents/{desk.agent}", json={"config": config, "name": "Renamed"}))
 
     done = desk.apply("agents: [{id: AGENT, model: null, allowed_tools: []}]")

@@ -19,7 +19,7 @@ def test_a_file_of_every_layer_is_written_read_and_removed(hands: Hands, client:
     places = [
         client.template(hands.template),
         client.defaults,
-        client.workspace("ws_1"),
+        client.workspace("desk"),
         client.agent(hands.agent),
     ]
     for number, place in enumerate(places):

@@ -22,8 +22,8 @@ from carrel.adapters.directory import DirectoryObjects
 from carrel.adapters.s3 import S3Depot
 from carrel.core.names import Path, digest
 from carrel.settings import Settings
-from carrel.wiring import open_world
 from carrel.wiring.catalogs import is_same_place
+from carrel.wiring.world import open_world
 
 AGENTS = "tenants/acme/agents"
 LARGE = b"be good " * 20_000

@@ -141,13 +141,17 @@ async def test_bounds_that_cannot_be_kept_are_refused(world: World) -> None:
 
 
 async def test_a_persistent_sandbox_has_an_instance_for_each_workspace(world: World) -> None:
-    shop = await workshop(world, persistent=True)
+    lifecycle = {"idleTimeoutSeconds": 60, "maxLifetimeSeconds": 600}
+    more = {"lifecycle": lifecycle, "options": {"image": "small"}}
+    shop = await workshop(world, persistent=True, **more)
     with pytest.raises(NotProvided, match="Sandbox setup failed: nothing is kept here"):
         await shop.gate("bash", command="true")
     shop.runner.keeps = True
     await shop.call("bash", command="true")
     [order] = shop.runner.orders
     assert order.reservation == f"{namespace(shop.owner.tenant, NOTES)}-{BOX}"
+    assert (order.idle_seconds, order.lifetime_seconds) == (60, 600)
+    assert order.options == {"image": "small"}
 
 
 async def test_a_provider_that_is_not_here_is_named(world: World) -> None:

@@ -13,8 +13,6 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, Final
 
-import structlog
-
 from carrel.actions.catalog_keeper import Exported, Failure
 from carrel.actions.catalogs import Marks, Part, claim, project, project_parts, remove_strangers
 from carrel.actions.records import each
@@ -23,6 +21,7 @@ from carrel.core.event import UPDATED
 from carrel.core.names import Kind, Moment, Path, Scope
 from carrel.core.record import Noun, Record
 from carrel.ports import Depot, Turn, World
+from carrel.ports.journal import log_of
 
 BACKOFF: Final = (1, 2, 5, 15, 60, 300)
 """Seconds until what failed is tried again, the last for as long as it fails."""
@@ -37,7 +36,7 @@ _GATHER: Final = 0.2
 """Seconds in which changes gather, so that many of them are one pass."""
 _BESIDE: Final = 5.0
 """Seconds after which one without the turn asks for it again."""
-_log = structlog.get_logger("carrel.catalog")
+_log = log_of("carrel.catalog")
 
 
 async def run_catalog(world: World, depot: Depot, turn: Turn, stop: asyncio.Event) -> None:

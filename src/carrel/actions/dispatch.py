@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
-import structlog
 from msgspec.structs import replace
 
 from carrel.actions import webhooks
@@ -23,6 +22,7 @@ from carrel.core.event import Event
 from carrel.core.names import Moment
 from carrel.core.record import Noun, Record
 from carrel.ports import Corrupt, World
+from carrel.ports.journal import log_of
 
 AT_ONCE: Final = 16
 LEASE: Final = 60_000
@@ -34,7 +34,7 @@ _IDLE: Final = 1.0
 _PAUSE: Final = 5.0
 _GRACE: Final = 1.0
 _encode: Final = msgspec.json.Encoder().encode
-_log = structlog.get_logger("carrel.dispatch")
+_log = log_of("carrel.dispatch")
 
 
 async def run_dispatch(

@@ -2,25 +2,33 @@
 
 A job is written down before it begins. It is there for the agent and the conversation that started
 it, for as long as the agent reaches the same workspace through the same sandbox; for all others it
-is as if there were none.
+is as if there were none. What it changed is brought back when it ends, by the process that holds
+its instance.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
+import structlog
 from msgspec import Struct
+from msgspec.structs import replace
 
+from carrel.actions import returns
+from carrel.actions.handiwork import Bench
 from carrel.actions.records import commit_changes
 from carrel.core.access import Actor
-from carrel.core.errors import Malformed, Missing
+from carrel.core.errors import Malformed, Missing, Refusal
 from carrel.core.hands import Hands
 from carrel.core.record import Change, Noun
+from carrel.core.reporting import was_cut_short
 from carrel.ports import World
-from carrel.ports.sandboxes import Job, Keeper, Order, Refused
+from carrel.ports.sandboxes import STOPPED, Home, Job, Keeper, Look, Order, Refused
 
 _JOB: Final = re.compile(r"call_[0-9a-f]{24}")
+_log = structlog.get_logger("carrel.jobs")
 NEEDS_A_KEEPER: Final = "background jobs require a persistent workspace sandbox"
 
 
@@ -72,6 +80,37 @@ async def look(world: World, tracked: Tracked, id: str, *, stop: bool = False) -
     if job is None:
         raise _no_such(id)
     return job
+
+
+def homeward(bench: Bench, id: str, command: str) -> Home:
+    """How what a command leaves in its instance is brought back when nobody waits for it.
+
+    It is brought back once without a receipt, since the instance knows what it has handed out.
+    """
+    bench = replace(bench, call=None, name=None)
+
+    async def home(look: Look, job: Job | None) -> Sequence[str]:
+        why = f"bash (background{_partial(job)}) {id}: {command}"
+        try:
+            start = await returns.start(bench)
+            async with look(start.files) as ran:
+                known = await returns.bring_back(bench, start, ran, id, why)
+                return (*ran.notes, *known)
+        except Refusal as problem:
+            _log.warning("changes not kept", workspace=bench.workspace, call=id)
+            return (f"[the changes were not kept: {problem}]",)
+        except Exception as problem:
+            kind = type(problem).__name__
+            _log.error("changes not kept", workspace=bench.workspace, call=id, problem=kind)
+            raise
+
+    return home
+
+
+def _partial(job: Job | None) -> str:
+    if job is None or job.exit_code == STOPPED or was_cut_short(job.exit_code, timed_out=False):
+        return ", partial"
+    return ""
 
 
 def _keeper(world: World, tracked: Tracked) -> Keeper:

@@ -11,8 +11,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-import structlog
-
 from carrel.actions.catalog_follower import first_of, told_of
 from carrel.actions.records import each
 from carrel.core.config import config_of
@@ -21,6 +19,7 @@ from carrel.core.names import Moment
 from carrel.core.record import Noun, Record
 from carrel.core.transcript import Session, lines
 from carrel.ports import Mirror, Turn, World
+from carrel.ports.journal import log_of
 
 AGAIN: Final = 30_000
 """Milliseconds until what failed is tried again."""
@@ -32,7 +31,7 @@ _IDLE: Final = 1.0
 _GATHER: Final = 0.1
 _BESIDE: Final = 5.0
 Owner = tuple[str, str]
-_log = structlog.get_logger("carrel.transcripts")
+_log = log_of("carrel.transcripts")
 
 
 def folder_of(agent: Record) -> str | None:

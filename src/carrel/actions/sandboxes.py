@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from carrel.actions import accounts
+from carrel.actions import accounts, releases
 from carrel.actions.accounts import Book
 from carrel.actions.records import commit_changes, insist
 from carrel.core import hands
@@ -27,6 +27,8 @@ from carrel.core.sandbox_record import (
 from carrel.core.tree import ReceiptKey
 from carrel.ports import World
 from carrel.ports.sandboxes import Bounds
+
+_MADE_BY: Final = ("provider", "persistent", "memoryLimit", "envVars", "options")
 
 
 async def get(world: World, actor: Actor, id: str) -> Record:
@@ -51,30 +53,43 @@ async def patch(
     given: Mapping[str, Any],
     receipt: ReceiptKey | None = None,
 ) -> Record:
-    """Merge what is given into what is there. Raises Missing and Malformed."""
-    return await accounts.patch(world, actor, BOOK, id, given, receipt)
+    """Merge what is given into what is there. Raises Missing and Malformed.
+
+    Instances that were made by other settings are let go: nothing runs on under what was revoked.
+    """
+    was = await get(world, actor, id)
+    became = await accounts.patch(world, actor, BOOK, id, given, receipt)
+    if "config" in given and _terms(world, was) != _terms(world, became):
+        await releases.of_sandbox(world, was)
+    return became
+
+
+def _terms(world: World, record: Record) -> Mapping[str, Any]:
+    """What an instance is made by."""
+    config = _opened(world, record.tenant, record.id, record.body["config"])
+    terms = {name: config.get(name) for name in _MADE_BY}
+    old = config.get("lifecycle", {}).get("maxLifetimeSeconds")
+    return {**terms, "lifetime": old, "network": wants_network(config)}
 
 
 async def delete(world: World, actor: Actor, id: str, receipt: ReceiptKey | None = None) -> None:
-    """Agents that refer to it fail when they use it, and say so. Raises Missing."""
+    """Remove a sandbox, and let go of instances that it keeps. Raises Missing.
 
-    async def attempt() -> None:
+    Agents that refer to it fail when they use it, and say so.
+    """
+
+    async def attempt() -> Record:
         was = await get(world, actor, id)
         change = Change(was.tenant, was.noun, was.id, None, was.revision)
         await commit_changes(world, actor.name, "delete a sandbox", [change], receipt=receipt)
+        return was
 
-    await insist(attempt)
+    await releases.of_sandbox(world, await insist(attempt))
 
 
 def opened(world: World, sandbox: hands.Sandbox) -> Mapping[str, Any]:
     """Its config with the secrets in it as they are: for whoever runs something, and no other."""
     return _opened(world, sandbox.tenant, sandbox.id, sandbox.config)
-
-
-def opened_env(world: World, sandbox: hands.Sandbox) -> Mapping[str, str]:
-    """The variables that a command finds."""
-    variables: Mapping[str, str] = opened(world, sandbox).get("envVars", {})
-    return variables
 
 
 def bounds_of(config: Mapping[str, Any]) -> Bounds:

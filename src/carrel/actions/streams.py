@@ -13,13 +13,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Final
 
-import structlog
-
 from carrel.core.access import Actor, KeyKind, Role
 from carrel.core.event import RUN_ENDED, Event, Filter
 from carrel.core.item import is_of_a_person, items_of_person
 from carrel.core.run import Run, Status
 from carrel.ports import Events, World
+from carrel.ports.journal import log_of
 
 PAGE: Final = 500
 BEGINNING: Final = "0"
@@ -28,7 +27,7 @@ _ROOM: Final = 4096
 _LOOK: Final = 1.0
 _PAUSE: Final = 5.0
 _ENDS: Final = frozenset(RUN_ENDED.values())
-_log = structlog.get_logger("carrel.streams")
+_log = log_of("carrel.streams")
 
 Batch = tuple[Event, ...]
 Batches = AsyncGenerator[Batch, None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from carrel.actions import accounts
+from carrel.actions import accounts, releases
 from carrel.actions.accounts import Book
 from carrel.actions.records import Drafts, commit_changes, insist, shelf
 from carrel.actions.rules import rules_of
@@ -49,7 +49,7 @@ async def delete(world: World, actor: Actor, id: str, receipt: ReceiptKey | None
     """Remove a workspace and, in the same commit, every file in it. Raises Missing.
 
     A removal is a version like any other, so what runs have frozen of it stays as it was. Agents
-    that refer to it fail when they use it, and say so.
+    that refer to it fail when they use it, and say so. Instances that are kept for it are let go.
     """
 
     rules = await rules_of(world, actor.tenant)
@@ -67,6 +67,7 @@ async def delete(world: World, actor: Actor, id: str, receipt: ReceiptKey | None
         return scope
 
     scope = await insist(attempt)
+    await releases.of_workspace(world, scope.tenant, scope.name)
     late = await _removal(world, scope)  # written between the look and the commit: the last ones
     if late.writes:
         why = "delete a workspace: what was written meanwhile"

@@ -172,6 +172,11 @@ def _without(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return {**schema, "properties": kept, "required": required}
 
 
+def reservation(namespace: str, sandbox: str) -> str:
+    """What the instance is known by that a persistent sandbox keeps for a workspace."""
+    return f"{namespace}-{sandbox}"
+
+
 def namespace(account: str, workspace: str) -> str:
     """What a workspace is called outside, whoever looks at it."""
     named = f"filesystem-namespace\0{account}:{workspace}".encode()

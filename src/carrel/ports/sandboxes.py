@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -64,11 +64,19 @@ class Order(Struct, frozen=True):
     reservation: str | None = None
     """Names an instance that outlives the command, where the provider keeps such: its processes go
     on, and its home and /tmp are there for the next. One command at a time is run to its end in it.
+    One that was made with other bounds than those of time and output, other variables, options or
+    another lifetime is let go, and a new one made.
     """
     idle_seconds: int = 900
     """After how long without a command or a job an instance is stopped."""
     options: Mapping[str, Any] = {}
     """The provider's own, of the sandbox's record: they choose among what its operator allows."""
+    lifetime_seconds: int | None = None
+    """After how long an instance is let go, whatever goes on in it: jobs are lost then, and only a
+    command that is waited for is let end. None: never.
+    """
+    home: Home | None = None
+    """How what lies changed in an instance gets out of it where no command tells of it."""
 
 
 Fetch = Callable[[Collection[Blob]], Awaitable[Mapping[Digest, bytes]]]
@@ -101,15 +109,34 @@ class Ran(Protocol):
         """The bytes of a changed file, or where a changed link points to."""
 
 
+STOPPED: Final = 143
+LOST: Final = 137
+
+
 class Job(Struct, frozen=True):
     """A command that nobody waits for."""
 
     id: str
     """Of its order."""
     exit_code: int | None
-    """None while it runs; 143 where it was stopped, 137 where it was lost with its instance."""
+    """None while it runs; STOPPED where it was, LOST where it was lost with its instance."""
     log: bytes
     """The last of what it has printed so far, of both streams as it came."""
+
+
+Look = Callable[[Mapping[Path, Placed]], AbstractAsyncContextManager[Ran]]
+"""Tells what lies changed in an instance beside files as they are now, like the end of a command
+that did nothing. What was read of it counts as brought back once the context is left without an
+error; what was not is told again.
+"""
+
+Home = Callable[[Look, Job | None], Awaitable[Sequence[str]]]
+"""Brings back what lies changed in an instance; gives what whoever asks for the job should know.
+
+A provider calls the one of a job's order when that job has ended, and before anybody is told so; it
+calls the one of the last order, without a job, when it has stopped an instance, before its files
+are gone. What it raises is no error: all stays as it is, for the next who looks.
+"""
 
 
 class Refused(Exception):
@@ -143,7 +170,8 @@ class Keeper(Sandbox, Protocol):
 
     async def start(self, order: Order, fetch: Fetch) -> None:
         """Begin a command in its reservation, and do not wait: it has no bound of time. What it
-        changes is told by the next command there. Raises Refused, also beyond ten at a time.
+        changes goes home when it ends, or is told by a command that ends there before. Raises
+        Refused, also beyond ten at a time.
         """
 
     async def job(self, reservation: str, id: str) -> Job | None:
@@ -153,4 +181,6 @@ class Keeper(Sandbox, Protocol):
         """End a job, if it has not ended."""
 
     async def release(self, reservation: str) -> None:
-        """Let go of an instance with all that is in it. It need not be there."""
+        """Let go of an instance and of all that is known of its jobs, which are lost. What lies
+        changed there goes home first. It need not be there.
+        """

@@ -53,7 +53,7 @@ def _told(job: Job, log: str) -> dict[str, str]:
 TOOL: Final = Tool(
     "async_status",
     "Tells how a command is doing that bash started in the background or what it printed last, or "
-    "ends it. Files that it changed are there after the next command in that workspace.",
+    "ends it. Files that it changed are there when it has ended.",
     Arguments,
     _run,
     writes=True,

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Final
 from msgspec import Meta
 
 from carrel.actions import jobs, returns
-from carrel.actions.sandboxes import bounds_of, opened_env
+from carrel.actions.sandboxes import bounds_of, opened
 from carrel.core.errors import Forbidden, Malformed, NotProvided, TooLarge
-from carrel.core.hands import Hands, Sandbox, with_background, with_workspace
+from carrel.core.hands import Hands, Sandbox, reservation, with_background, with_workspace
 from carrel.core.reporting import reported, was_cut_short
 from carrel.core.runtimes import not_allowed
 from carrel.ports import Sandbox as Provider
@@ -18,6 +18,8 @@ from carrel.ports.sandboxes import Bounds, Order, Ran, Refused
 from carrel.tools.hand import Grip, Workspace, gate_of, gripped
 from carrel.tools.tool import Asked, Sitting, Tool
 
+DEFAULT_IDLE: Final = 900
+"""Seconds."""
 _LONGEST_COMMAND: Final = 128 * 1024 - 1
 """Bytes, beyond which no kernel takes it and no provider could run it."""
 
@@ -67,7 +69,7 @@ async def _alone(grip: Grip, command: str) -> str:
 
 
 async def _behind(grip: Grip, command: str) -> str:
-    """Where the next command finds what it did."""
+    """Until it ends by itself or is ended; what it changed is brought back then."""
     sitting, sandbox, reach = grip.sitting, _sandbox(grip), grip.aim.reach
     order = _order(grip, command, await returns.start(grip.bench))
     assert reach and order.reservation
@@ -102,20 +104,26 @@ async def _over_files(grip: Grip, command: str) -> str:
 
 def _order(grip: Grip, command: str, start: returns.Start | None = None) -> Order:
     sandbox, world = _sandbox(grip), grip.sitting.world
+    config, id = opened(world, sandbox), world.clock.fresh("call")
+    lifecycle, kept = config.get("lifecycle", {}), _reservation(grip)
     return Order(
-        world.clock.fresh("call"),
+        id,
         command,
         start.files if start else None,
         bounds_of(sandbox.config),
-        opened_env(world, sandbox),
-        _reservation(grip),
+        config.get("envVars", {}),
+        kept,
+        idle_seconds=lifecycle.get("idleTimeoutSeconds", DEFAULT_IDLE),
+        options=config.get("options", {}),
+        lifetime_seconds=lifecycle.get("maxLifetimeSeconds"),
+        home=jobs.homeward(grip.bench, id, command) if kept else None,
     )
 
 
 def _reservation(grip: Grip) -> str | None:
     """What an instance that is kept between commands is known by: one for a sandbox's settings."""
     sandbox, reach = _sandbox(grip), grip.aim.reach
-    return f"{reach.namespace}-{sandbox.id}" if reach and sandbox.is_persistent else None
+    return reservation(reach.namespace, sandbox.id) if reach and sandbox.is_persistent else None
 
 
 def _told(ran: Ran, bounds: Bounds, notes: Sequence[str]) -> str:

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -22,6 +21,7 @@ from carrel.core.approval import INTERRUPTED, SUPERSEDED, Approval, Result, Stat
 from carrel.core.errors import Busy, Malformed, Refusal, Taken, Unauthenticated
 from carrel.core.record import Noun, Record
 from carrel.ports import Corrupt, World
+from carrel.ports.journal import log_of
 from carrel.tools.calling import done, examined, permitted, seat
 from carrel.tools.tool import Asked, Gate, Sitting, Tool
 
@@ -30,7 +30,7 @@ _LOOK: Final = 5.0
 _GRACE: Final = 10.0
 """Seconds that calls have to come to an end when the process is told to."""
 _RESTS_ON: Final = (Noun.AGENT, Noun.SANDBOX, Noun.WORKSPACE, Noun.KEY, Noun.PERSON)
-_log = structlog.get_logger("carrel.approvals")
+_log = log_of("carrel.approvals")
 
 
 class Ready(Struct, frozen=True):

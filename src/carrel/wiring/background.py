@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-import structlog
-
 from carrel.actions import seeds, upkeep
 from carrel.actions.dispatch import run_dispatch
 from carrel.actions.dreaming import dream_when_due
 from carrel.faces.rest.logs import describe
 from carrel.ports import Turn, World
+from carrel.ports.journal import log_of
 from carrel.tools.resuming import run_approvals
 from carrel.wiring.catalogs import keep_catalog, kept_depot, turn_of
 from carrel.wiring.late_sandbox import LOCAL, LateSandbox
@@ -21,7 +20,7 @@ from carrel.wiring.transcripts import keep_transcripts, retire_sessions
 from carrel.wiring.world import Opened
 
 _NOTE_EVERY: Final = 15.0
-_log = structlog.get_logger("carrel")
+_log = log_of("carrel")
 
 
 @asynccontextmanager

@@ -10,22 +10,11 @@ from typing import Any
 
 from carrel.adapters.sqlite.database import Incompatible
 from carrel.adapters.vault import VaultKeyUnusable
-from carrel.settings import Settings, Unusable, load
+from carrel.settings import Settings, Unusable
+from carrel.wiring.given import Unopenable, settings_by
 from carrel.wiring.world import Opened, open_world
 
 __all__ = ["Opened", "Unopenable", "explained", "opened", "settings_by"]
-
-
-class Unopenable(Exception):
-    """There is no store to be had by these settings; the message says why."""
-
-
-def settings_by(given: Mapping[str, Any]) -> Settings:
-    """What is given, over the settings around. Raises Unopenable."""
-    try:
-        return load(given)
-    except Unusable as problem:
-        raise Unopenable(str(problem)) from problem
 
 
 @asynccontextmanager

@@ -18,6 +18,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from carrel.adapters.bubblewrap import walking
 from carrel.core.names import Digest, Path
 from carrel.core.tree import Blob
 from carrel.ports.sandboxes import Fetch, Form, Placed
@@ -26,7 +27,8 @@ MOST_FARMS: Final = 32
 MOST_BYTES: Final = 2**30
 _AT_ONCE: Final = 32 * 2**20
 _LONGEST_TARGET: Final = 4095
-_TICK: Final = 20_000_000
+TICK: Final = 20_000_000
+"""Nanoseconds within which two changes may bear the same time."""
 _YOUNG: Final = 600.0
 """Seconds for which nothing is let go of, since it may just be on its way into a farm."""
 
@@ -178,7 +180,7 @@ class Cache:
         for path, placed in files.items():
             self.lay(root, path, placed, targets)
         marks = {}
-        old = time.time_ns() - _TICK
+        old = time.time_ns() - TICK
         for path in files:
             about = os.stat(path.text, dir_fd=root, follow_symlinks=False)
             if about.st_ctime_ns < old:
@@ -186,22 +188,34 @@ class Cache:
         return marks
 
     def lay(self, root: int, path: Path, placed: Placed, targets: Mapping[Digest, bytes]) -> None:
+        """Put one file where nothing is, by a way without links, or nothing. Raises OSError."""
         for parent in path.parents:
-            with suppress(FileExistsError):
-                os.mkdir(parent.text, 0o755, dir_fd=root)
-                self._own_at(root, parent.text)
-        if placed.form is Form.LINK:
-            os.symlink(targets[placed.blob.digest], path.text, dir_fd=root)
-        else:
-            mode = 0o755 if placed.form is Form.EXECUTABLE else 0o644
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
             with (
-                open(self._place(placed), "rb") as source,
-                os.fdopen(os.open(path.text, flags, mode, dir_fd=root), "wb") as file,
+                suppress(FileExistsError),
+                walking.parent_of(root, tuple(parent.text.split("/"))) as above,
             ):
+                os.mkdir(parent.name, 0o755, dir_fd=above)
+                self._own_at(above, parent.name)
+        with walking.parent_of(root, tuple(path.text.split("/"))) as above:
+            if placed.form is Form.LINK:
+                os.symlink(targets[placed.blob.digest], path.name, dir_fd=above)
+            else:
+                self._copy(above, path.name, placed)
+            self._own_at(above, path.name)
+
+    def _copy(self, directory: int, name: str, placed: Placed) -> None:
+        mode = 0o755 if placed.form is Form.EXECUTABLE else 0o644
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        with (
+            open(self._place(placed), "rb") as source,
+            os.fdopen(os.open(name, flags, mode, dir_fd=directory), "wb", 0) as file,
+        ):
+            try:
                 shutil.copyfileobj(source, file, 2**20)
-                os.fchmod(file.fileno(), mode)
-        self._own_at(root, path.text)
+            except OSError:  # a part of a file would be taken for a change
+                os.unlink(name, dir_fd=directory)
+                raise
+            os.fchmod(file.fileno(), mode)
 
     def _own_at(self, root: int, name: str) -> None:
         if self._owner:

@@ -9,10 +9,7 @@ from pathlib import Path as File
 import msgspec
 from msgspec import Struct
 
-from carrel.ports.sandboxes import Job
-
-LOST = 137
-STOPPED = 143
+from carrel.ports.sandboxes import LOST, Job
 
 
 class Told(Struct, frozen=True):

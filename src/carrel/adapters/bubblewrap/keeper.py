@@ -3,32 +3,64 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path as File
+from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.adapters.bubblewrap.cache import Laid, fetched, sensible
 from carrel.adapters.bubblewrap.child import Child
-from carrel.adapters.bubblewrap.instances import MOST_JOBS, Instance
-from carrel.adapters.bubblewrap.jobs import STOPPED, Ledger, Told
-from carrel.adapters.bubblewrap.local import Left, LocalOnce, to_the_end
-from carrel.adapters.bubblewrap.running import Means
+from carrel.adapters.bubblewrap.instances import MOST_JOBS, Instance, terms_of
+from carrel.adapters.bubblewrap.jobs import Ledger, Told
+from carrel.adapters.bubblewrap.local import LocalOnce, to_the_end
+from carrel.adapters.bubblewrap.running import Means, Outcome
+from carrel.adapters.bubblewrap.trial import Wishes
 from carrel.adapters.bubblewrap.visiting import Resident, Visit, Work
-from carrel.core.names import Digest, Path
-from carrel.ports.sandboxes import Bounds, Fetch, Job, Order, Ran, Refused
+from carrel.ports.sandboxes import (
+    LOST,
+    STOPPED,
+    Bounds,
+    Fetch,
+    Home,
+    Job,
+    Order,
+    Ran,
+    Refused,
+)
 
-FOREVER = 10**9
+FOREVER: Final = 10**9
+HOMEWARD: Final = 60.0
+"""Seconds for bringing back what lies in an instance."""
+PATIENCE: Final = 30.0
+"""Seconds for which whoever asks for a job waits for what it changed."""
+UNKEPT: Final = "[the files that it changed could not be brought back]"
+
+
+class Following(Struct):
+    """A job, until what it changed is brought back."""
+
+    instance: Instance
+    work: Work
+    task: asyncio.Task[None]
 
 
 class LocalSandbox(LocalOnce):
     """Instances live in the process that made them, and end with it."""
 
-    @property
-    def _instances(self) -> dict[str, Instance]:
-        return self._kept
+    def __init__(
+        self, directory: File, wishes: Wishes = Wishes(), tried: Means | None = None
+    ) -> None:
+        super().__init__(directory, wishes, tried)
+        self._ledger = Ledger(directory / "jobs")
+        self._instances: dict[str, Instance] = {}
+        self._making = asyncio.Lock()
+        self._ending: set[asyncio.Task[None]] = set()
+        self._following: dict[tuple[str, str], Following] = {}
+        self._stopped: set[tuple[str, str]] = set()
 
     def refuses(self, bounds: Bounds, *, persistent: bool = False) -> str | None:
         reason = super().refuses(bounds)
@@ -42,7 +74,9 @@ class LocalSandbox(LocalOnce):
 
     async def close(self) -> None:
         for reservation in tuple(self._instances):
-            await self._let_go(reservation)
+            self._retire(reservation)
+        if self._ending:
+            await to_the_end(_all(self._ending))
         await super().close()
 
     @asynccontextmanager
@@ -52,12 +86,11 @@ class LocalSandbox(LocalOnce):
                 yield ran
             return
         means = await self._may(order)
-        instance = await self._instance(means, order)
-        try:
-            async with instance.busy:
-                yield await self._visited(means, order, fetch, instance)
-        finally:
-            self._rest(order.reservation, order, instance)
+        async with self._held(means, order) as instance:
+            laid, outcome = await self._visited(means, order, fetch, instance)
+            files = None if order.files is None else laid.files
+            async with instance.told(outcome, files, laid.notes) as ran:
+                yield ran
 
     async def _may(self, order: Order) -> Means:
         means = await self.ready()
@@ -65,16 +98,31 @@ class LocalSandbox(LocalOnce):
             raise Refused(reason)
         return means
 
+    @asynccontextmanager
+    async def _held(self, means: Means, order: Order) -> AsyncIterator[Instance]:
+        """The instance of an order, for it alone. Raises Refused."""
+        while True:
+            instance = await self._instance(means, order)
+            await instance.busy.acquire()
+            if instance.is_open:
+                break
+            instance.busy.release()
+        try:
+            instance.home = order.home or instance.home
+            yield instance
+        finally:
+            instance.busy.release()
+            self._rest(order, instance)
+
     async def _instance(self, means: Means, order: Order) -> Instance:
         """The one that is there, or a new one. Raises Refused."""
         assert order.reservation is not None
         async with self._making:
             found = self._instances.get(order.reservation)
-            if found is not None and found.resident.is_alive:
+            if found is not None and found.is_open and found.terms == terms_of(order):
                 found.wake()
                 return found
-            if found is not None:
-                await self._let_go(order.reservation)
+            self._retire(order.reservation, patient=True)
             return await to_the_end(self._made(means, order, order.reservation))
 
     async def _made(self, means: Means, order: Order, reservation: str) -> Instance:
@@ -102,43 +150,42 @@ class LocalSandbox(LocalOnce):
             os.close(stage)
             await resident.close()
             raise Refused("the sandbox could not be kept: it ended at once")
-        instance = self._instances[reservation] = Instance(resident, door, stage, self._cache)
+        instance = Instance(resident, door, stage, self._cache, order)
+        self._instances[reservation] = instance
+        if order.lifetime_seconds is not None:
+            instance.age(order.lifetime_seconds, lambda: self._retire(reservation, patient=True))
         return instance
 
-    async def _visited(self, means: Means, order: Order, fetch: Fetch, instance: Instance) -> Left:
-        laid, marks = await to_the_end(self._brought(order, fetch, instance))
+    async def _visited(
+        self, means: Means, order: Order, fetch: Fetch, instance: Instance
+    ) -> tuple[Laid, Outcome]:
+        laid = await to_the_end(self._brought(order, fetch, instance))
         visit = Visit(means, order, self._child(), instance.resident, instance.door)
         try:
             await visit.prepare(None)
-            outcome = await visit.finish()
+            return laid, await visit.finish()
         finally:
             await to_the_end(visit.close())
             self._spare = self._spare or Child()
-        told = None
-        if order.files is not None:
-            told = await to_the_end(asyncio.to_thread(instance.compare, laid, marks))
-        return Left(outcome, told, instance.root, laid.notes)
 
-    async def _brought(
-        self, order: Order, fetch: Fetch, instance: Instance
-    ) -> tuple[Laid, Mapping[Path, tuple[int, int, int]]]:
+    async def _brought(self, order: Order, fetch: Fetch, instance: Instance) -> Laid:
         assert self._cache is not None
         if order.files is None:
-            return Laid({}, ()), {}
-        targets: Mapping[Digest, bytes] = await fetched(self._cache, order.files, fetch)
+            return Laid({}, ())
+        targets = await fetched(self._cache, order.files, fetch)
         laid = sensible(order.files, targets)
-        return laid, await asyncio.to_thread(instance.bring, laid, targets)
+        return await asyncio.to_thread(instance.files.bring, laid, targets)
 
-    def _rest(self, reservation: str, order: Order, instance: Instance) -> None:
+    def _rest(self, order: Order, instance: Instance) -> None:
+        reservation = order.reservation or ""
         if self._instances.get(reservation) is instance:
-            instance.rest(order.idle_seconds, lambda: self._let_go(reservation))
+            instance.rest(order.idle_seconds, lambda: self._retire(reservation))
 
     async def start(self, order: Order, fetch: Fetch) -> None:
         if order.reservation is None:
             raise Refused("background jobs require a persistent workspace sandbox")
         means = await self._may(order)
-        instance = await self._instance(means, order)
-        async with instance.busy:
+        async with self._held(means, order) as instance:
             if len(instance.jobs) >= MOST_JOBS:
                 raise Refused(f"{MOST_JOBS} jobs are running in this sandbox already")
             await to_the_end(self._started(means, order, fetch, instance))
@@ -155,54 +202,85 @@ class LocalSandbox(LocalOnce):
             await work.close()
             raise
         instance.jobs[order.id] = work
-        task = asyncio.create_task(self._followed(order, instance, work))
-        self._following[order.reservation, order.id] = task
+        task = asyncio.create_task(self._followed(order.reservation, order, instance, work))
+        self._following[order.reservation, order.id] = Following(instance, work, task)
 
-    async def _followed(self, order: Order, instance: Instance, work: Work) -> None:
-        assert order.reservation is not None
+    async def _followed(
+        self, reservation: str, order: Order, instance: Instance, work: Work
+    ) -> None:
         code = await work.end()
         await work.close()
-        instance.jobs.pop(order.id, None)
-        stopped = (order.reservation, order.id) in self._stopped
-        lost = not instance.resident.is_alive
-        told = Told("", STOPPED if stopped else 137 if lost else code, bytes(work.log))
-        await asyncio.to_thread(self._ledger.write, order.reservation, order.id, told)
-        self._following.pop((order.reservation, order.id), None)
-        self._rest(order.reservation, order, instance)
+        if (reservation, order.id) in self._stopped:
+            code = STOPPED
+        elif instance.was_stopped or not instance.resident.is_alive:
+            code = LOST
+        log = bytes(work.log)
+        await asyncio.to_thread(self._ledger.write, reservation, order.id, Told("", code, log))
+        del instance.jobs[order.id]
+        notes = await _gone_home(instance, order.home, Job(order.id, code, log))
+        if notes:
+            gap = b"\n" if log and not log.endswith(b"\n") else b""
+            told = Told("", code, log + gap + "\n".join(notes).encode(errors="replace"))
+            await asyncio.to_thread(self._ledger.write, reservation, order.id, told)
+        self._stopped.discard((reservation, order.id))
+        del self._following[reservation, order.id]
+        self._rest(order, instance)
 
     async def job(self, reservation: str, id: str) -> Job | None:
-        instance = self._instances.get(reservation)
-        if instance is not None and (work := instance.jobs.get(id)):
-            return Job(id, None, bytes(work.log))
-        if following := self._following.get((reservation, id)):
-            await asyncio.shield(following)
-        await self.ready()
+        following = self._following.get((reservation, id))
+        if following is not None:
+            if id in following.instance.jobs:
+                return Job(id, None, bytes(following.work.log))
+            await asyncio.wait([following.task], timeout=PATIENCE)
         return await asyncio.to_thread(self._ledger.read, reservation, id)
 
     async def stop(self, reservation: str, id: str) -> Job | None:
-        instance = self._instances.get(reservation)
-        if instance is not None and (work := instance.jobs.get(id)):
+        following = self._following.get((reservation, id))
+        if following is not None and id in following.instance.jobs:
             self._stopped.add((reservation, id))
-            await to_the_end(work.halt())
-            if following := self._following.get((reservation, id)):
-                await asyncio.shield(following)
+            await to_the_end(following.work.halt())
+            await asyncio.wait([following.task], timeout=PATIENCE)
         return await self.job(reservation, id)
 
     async def release(self, reservation: str) -> None:
-        await self._let_go(reservation)
-        await self.ready()
+        if ending := self._retire(reservation):
+            await asyncio.shield(ending)
         await asyncio.to_thread(self._ledger.forget, reservation)
 
-    async def _let_go(self, reservation: str) -> None:
+    def _retire(self, reservation: str, *, patient: bool = False) -> asyncio.Task[None] | None:
+        """Let nobody find an instance any more, and begin to end it."""
         instance = self._instances.pop(reservation, None)
         if instance is None:
-            return
-        await to_the_end(instance.close())
-        for (kept, _), task in tuple(self._following.items()):
-            if kept == reservation:
-                with contextlib.suppress(Exception):
-                    await task
+            return None
+        instance.leave()
+        task = asyncio.create_task(self._ended(instance, patient))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        return task
 
-    @property
-    def _ledger(self) -> Ledger:
-        return Ledger(self._directory / "jobs")
+    async def _ended(self, instance: Instance, patient: bool) -> None:
+        """Where it is patient, a command that somebody waits for is let end."""
+        if patient:
+            async with instance.busy:
+                await instance.stop()
+        await instance.stop()
+        jobs = [each.task for each in self._following.values() if each.instance is instance]
+        if jobs:
+            await asyncio.wait(jobs)
+        await _gone_home(instance, instance.home, None)
+        await instance.close()
+
+
+async def _all(tasks: set[asyncio.Task[None]]) -> None:
+    while tasks:
+        await asyncio.wait(tuple(tasks))
+
+
+async def _gone_home(instance: Instance, home: Home | None, job: Job | None) -> Sequence[str]:
+    if home is None:
+        return ()
+    try:
+        async with asyncio.timeout(HOMEWARD):
+            return await home(instance.look, job)
+    except Exception:  # whatever it is, the instance goes on, or has to end
+        return (UNKEPT,)

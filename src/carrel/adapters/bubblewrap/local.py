@@ -13,7 +13,6 @@ from typing import Any, Final, TypeVar
 from carrel.adapters.bubblewrap import comparing, walking
 from carrel.adapters.bubblewrap.cache import Cache, Laid, fetched, key_of, sensible
 from carrel.adapters.bubblewrap.child import Child
-from carrel.adapters.bubblewrap.instances import Instance
 from carrel.adapters.bubblewrap.keeping import Keep
 from carrel.adapters.bubblewrap.landlocked import Landlocked, remove
 from carrel.adapters.bubblewrap.running import Means, Outcome, Running, unfit
@@ -66,10 +65,6 @@ class LocalOnce:
         self._keep: Keep | None = None
         self._cache: Cache | None = None
         self._numbers = itertools.count(1)
-        self._kept: dict[str, Instance] = {}
-        self._making = asyncio.Lock()
-        self._following: dict[tuple[str, str], asyncio.Task[None]] = {}
-        self._stopped: set[tuple[str, str]] = set()
         self._spare: Child | None = None
         """Up already, since an interpreter takes longer to start than all the rest."""
 

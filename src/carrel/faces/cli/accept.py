@@ -29,12 +29,13 @@ _UNASKED = "nobody can be asked here: --sha256 says what was reviewed, --yes tak
 def accept(
     names: Sequence[str], as_json: bool, sha256: str | None, yes: bool, **given: Any
 ) -> None:
-    """Accept what a template or the defaults offer for a pinned file.
+    """Accept what is offered for a pinned file.
 
-    AGENT is an id or a slug. On a terminal the difference is shown, and you are asked. What was
-    shown is what is accepted: if it has changed meanwhile, it is refused. Exit code 0: it was
-    accepted, or nothing newer was offered; 1: it was refused, or you said no; with --template also
-    if it was refused for one agent, which stops no other.
+    It comes from the agent's template, or from the defaults. AGENT is an id or a slug. On a
+    terminal the difference is shown, and you are asked. What was shown is what is accepted: if it
+    has changed meanwhile, it is refused. Exit code 0: it was accepted, or nothing newer was
+    offered; 1: it was refused, or you said no; with --template also if it was refused for one
+    agent, which stops no other.
     """
     template = given.pop("template")
     if len(names) != (1 if template else 2):

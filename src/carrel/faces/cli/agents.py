@@ -21,7 +21,10 @@ Facts = Mapping[str, Any]
 @server_options
 @click.option("--template", help="Only those that follow this one, by id or slug.")
 def agents(as_json: bool, template: str | None, **given: Any) -> None:
-    """List the agents of the tenant, with the templates they follow and whom they work for."""
+    """List the agents of the tenant.
+
+    With the templates that they follow and whom they work for.
+    """
     rows = ask(lambda desk: _look(desk, template), given, as_json=as_json)
     if as_json:
         answer({"agents": [{k: v for k, v in row.items() if k not in _SHOWN} for row in rows]})

@@ -44,7 +44,7 @@ def answer_options(command: Command) -> Command:
 )
 @click.pass_context
 def approvals(context: click.Context, /, **given: Any) -> None:
-    """Show the calls of agents that wait for somebody's yes, and answer them.
+    """Show calls of agents that wait for a yes, and answer them.
 
     On a terminal each is shown with what it would do, to be approved, denied or skipped. Elsewhere,
     and with --json, they are listed. Exit code 0: done; 1: something could not be done.

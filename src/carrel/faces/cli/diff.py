@@ -18,10 +18,11 @@ from carrel.faces.cli.terminal import answer, server_options
 @click.option("--from", "old", type=click.IntRange(0), help="A version; 0 is before the first.")
 @click.option("--to", "new", type=click.IntRange(0), help="A version; by default the newest.")
 def diff(file: Target, as_json: bool, old: int | None, new: int | None, **given: Any) -> None:
-    """Compare two versions of a file: by default the newest with the one before.
+    """Compare two versions of a file.
 
-    WHERE is an agent, templates/NAME, defaults or workspaces/ID. Of an agent it is its own versions
-    that are compared. Exit code 0, whether they differ or not.
+    By default the newest with the one before. WHERE is an agent, templates/NAME, defaults or
+    workspaces/ID. Of an agent it is its own versions that are compared. Exit code 0, whether they
+    differ or not.
     """
     text = ask(
         lambda desk: files_at(desk, file.place).diff(file.path, old, new), given, as_json=as_json

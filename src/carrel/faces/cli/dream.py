@@ -42,7 +42,7 @@ def dream(agent: str, as_json: bool, dry_run: bool, **given: Any) -> None:
 
 async def _dream(agent: str, dry_run: bool, given: dict[str, Any]) -> dict[str, Any]:
     from carrel.client import AsyncClient  # noqa: PLC0415 - so that --help stays quick
-    from carrel.wiring.commands import Unopenable, settings_by  # noqa: PLC0415 - as above
+    from carrel.wiring.given import Unopenable, settings_by  # noqa: PLC0415 - as above
 
     settings = settings_by(given)
     if not settings.token:

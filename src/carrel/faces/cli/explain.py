@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.argument("file", type=FILE, metavar="WHERE/PATH")
 @server_options
 def explain(file: Target, as_json: bool, **given: Any) -> None:
-    """Show every layer's say about a path, and why the one that is served won.
+    """Show what every layer says of a path, and why one of them won.
 
     WHERE is an agent, templates/NAME, defaults or workspaces/ID.
     """

@@ -29,7 +29,7 @@ _STYLES: Final = {"new": "green", "changed": "yellow"}
 @click.option("--accept", is_flag=True, help="Override pinned files of an agent.")
 @click.option("--reason", help="Why, for the history.")
 def import_(dir: Directory, where: Place, as_json: bool, dry_run: bool, **given: Any) -> None:
-    """Write a directory's files to an agent, a template, a workspace or the defaults.
+    """Write a directory's files to an agent or another layer.
 
     WHERE is an agent by its id or slug, templates/NAME, defaults or workspaces/ID. What is equal
     there is not written; what only is there stays. Hidden files and what editors leave are passed

@@ -44,7 +44,7 @@ async def _bridge(agent: str, asks: Mapping[str, str], given: Mapping[str, Any])
     import httpx  # noqa: PLC0415 - as above
 
     from carrel.faces.cli.bridging import Bridge  # noqa: PLC0415 - as above
-    from carrel.wiring.commands import Unopenable, settings_by  # noqa: PLC0415 - as above
+    from carrel.wiring.given import Unopenable, settings_by  # noqa: PLC0415 - as above
 
     settings = settings_by(given)
     if not settings.token:

@@ -23,7 +23,7 @@ LONGEST_PREFIX: Final = 256
 async def reached(given: Mapping[str, Any]) -> AsyncIterator[tuple[AsyncClient, str]]:
     """A client, and the address that it speaks to. Raises Unopenable without a token."""
     from carrel.client import AsyncClient  # noqa: PLC0415 - so that --help stays quick
-    from carrel.wiring.commands import Unopenable, settings_by  # noqa: PLC0415 - as above
+    from carrel.wiring.given import Unopenable, settings_by  # noqa: PLC0415 - as above
 
     settings = settings_by(given)
     if not settings.token:

@@ -18,10 +18,10 @@ from carrel.faces.cli.terminal import answer, server_options
 @server_options
 @click.option("--version", type=click.IntRange(1), help="Of the agent's own history of the file.")
 def rollback(agent: str, path: str, as_json: bool, version: int | None, **given: Any) -> None:
-    """Take back an acceptance: an agent's pin goes back to what was reviewed before.
+    """Take back an acceptance of a pinned file.
 
-    AGENT is an id or a slug. An earlier version of any other file comes back with carrel put
-    --from-version.
+    The agent's pin goes back to what was reviewed before. AGENT is an id or a slug. An earlier
+    version of any other file comes back with carrel put --from-version.
     """
     pin = ask(lambda desk: desk.agent(agent).roll_back(path, version), given, as_json=as_json)
     if as_json:

@@ -23,7 +23,7 @@ _PAGE: Final = 500
 
 @click.group()
 def run() -> None:
-    """Runs: each reads the workspace as it was when it began, to the byte.
+    """Runs: each reads files as they were when it began.
 
     carrel replay starts one that reads what another did.
     """

@@ -16,7 +16,7 @@ import click
 @click.option("--demo", is_flag=True, help="Add a template, three agents and more to look at.")
 def serve(demo: bool, **given: Any) -> None:
     """Serve this store over HTTP until told to stop."""
-    from carrel.wiring.commands import Unopenable, settings_by  # noqa: PLC0415 - keeps --help quick
+    from carrel.wiring.given import Unopenable, settings_by  # noqa: PLC0415 - keeps --help quick
     from carrel.wiring.server import Welcome, run  # noqa: PLC0415 - so that --help stays quick
 
     def tell(welcome: Welcome) -> None:

@@ -54,7 +54,7 @@ def sessions(agent: str, id: str | None, as_json: bool, jsonl: bool, **given: An
 
 def _desk(given: dict[str, Any]) -> AsyncClient:
     from carrel.client import AsyncClient  # noqa: PLC0415 - so that --help stays quick
-    from carrel.wiring.commands import Unopenable, settings_by  # noqa: PLC0415 - as above
+    from carrel.wiring.given import Unopenable, settings_by  # noqa: PLC0415 - as above
 
     settings = settings_by(given)
     if not settings.token:

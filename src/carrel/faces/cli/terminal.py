@@ -56,7 +56,7 @@ def run(
 
     from carrel.core.errors import Refusal  # noqa: PLC0415 - as above
     from carrel.ports import Corrupt  # noqa: PLC0415 - as above
-    from carrel.wiring.commands import Unopenable  # noqa: PLC0415 - as above
+    from carrel.wiring.given import Unopenable  # noqa: PLC0415 - as above
 
     foreseen: tuple[type[Exception], ...] = (Refusal, Corrupt, Unopenable, OSError, *expects)
     try:

@@ -16,7 +16,8 @@ from types import TracebackType
 from typing import Any, Final, TextIO
 
 import msgspec
-import structlog
+
+from carrel.ports.journal import structlog
 
 REQUEST_ID: Final[ContextVar[str]] = ContextVar("carrel_request_id")
 """Whose request is being served here."""
