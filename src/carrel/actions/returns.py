@@ -39,6 +39,7 @@ _LEASE: Final = 60_000
 _DONE: Final = 200
 _CONTEXT: Final = "returned"
 _LONGEST_WHY: Final = 400
+"""Characters of a command that the history tells."""
 _HEAVY: Final = 1024 * 1024
 """Bytes from which on a content is looked through in a thread."""
 
@@ -164,8 +165,11 @@ class _Return(Struct):
         for path in sorted(self.ran.changed):
             if rules.redactor.finds_in(path.text):
                 self.notes.append("[warning: a file whose name holds a secret was not kept]")
-            else:
+                continue
+            try:
                 entries[path] = await self._entry(rules, path)
+            except FileNotFoundError:
+                self.notes.append(f"[warning: {path} was changed while it was read: not kept yet]")
         heads = self.start.tree.heads
         base = {path: head.version for path, head in heads.items()}
         self.rules, self.brought = rules, Brought(base, entries, self.ran.deleted)
@@ -194,6 +198,9 @@ class _Return(Struct):
 
     async def _entry(self, rules: Rules, path: Path) -> Entry:
         content = await self.ran.content(path)
+        largest = rules.policy.limits_of(self.bench.scope).max_file_bytes
+        if len(content) > largest:  # which it was not, when it was looked at
+            raise TooLarge(f"a file may have {largest} bytes, and more have {path}")
         if len(content) > _HEAVY:
             redacted = await asyncio.to_thread(rules.redactor.redact, content)
         else:

@@ -129,7 +129,10 @@ def _differs(before: Placed | None, found: Found, read: Read) -> bool:
     """Whether it is another file than before: one that was only touched is not."""
     if before is None or before.form is not _form(found) or before.blob.size != found.size:
         return True
-    return digest(read(found)) != before.blob.digest
+    try:
+        return digest(read(found)) != before.blob.digest
+    except FileNotFoundError:  # whoever is still at work there was quicker: the next time tells
+        return False
 
 
 def _few(notes: list[str]) -> tuple[str, ...]:
