@@ -20,9 +20,11 @@ from carrel.actions import (
     workspaces,
 )
 from carrel.actions import stacks as stacks_of
+from carrel.actions.files import Intent
 from carrel.actions.policies import LimitsForm, PolicyForm
 from carrel.actions.runs import Start
 from carrel.core.errors import Malformed, Missing
+from carrel.core.forms import LINK_TYPE
 from carrel.core.lint import Fault
 from carrel.core.names import Path
 from carrel.core.record import Record
@@ -87,6 +89,17 @@ async def test_a_prompt_holds_what_attached_workspaces_remember(world: World) ->
     others = (await room.shown(Mode.SHARED)).text
     assert "- docs (read-only) [fs-" in others
     assert "green" not in others
+
+
+async def test_a_memory_that_is_a_link_says_nothing(world: World) -> None:
+    room = await Room.of(world)
+    stack = await stacks_of.workspace(world, room.owner, room.notes.id)
+    link = Intent(type=LINK_TYPE)
+    await files.put(world, stack, MEMORY, b"/etc/passwd", room.owner, link)
+    shown = await room.shown()
+    assert "/etc/passwd" not in shown.text
+    [block] = [one for one in shown.blocks if one.name == "MEMORY — notes"]
+    assert (block.chars, block.reason) == (0, "it is a link, and links are not followed")
 
 
 async def test_a_shared_memory_that_is_cut_is_found_by_lint(world: World) -> None:

@@ -156,6 +156,19 @@ async def test_a_workspace_that_would_be_too_full_is_left_as_it_is(shop: Worksho
     assert await shop.files() == {"a": b"a", "d/x": b"x"}
 
 
+async def test_of_what_is_too_much_in_all_nothing_is_even_read(shop: Workshop) -> None:
+    await limited(shop, max_bytes=20)
+    start = await returns.start(shop.bench())
+
+    class Unread(Left):
+        async def content(self, path: Path) -> bytes:
+            raise AssertionError(f"{path} was read")
+
+    held = {Path(f"n{n}"): (Form.FILE, b"x" * 9) for n in range(3)}
+    with pytest.raises(TooLarge, match="may have 20 bytes; changed were n0, n1, n2"):
+        await back(shop, start, Unread(held))
+
+
 async def test_a_swap_that_would_be_too_much_is_left_as_a_whole(shop: Workshop) -> None:
     await limited(shop, max_files=2)
     start = await returns.start(shop.bench())

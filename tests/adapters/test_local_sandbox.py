@@ -6,6 +6,7 @@ import errno
 import os
 import struct
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path as File
 
 import pytest
@@ -13,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.adapters.bubblewrap import LocalSandbox, cgroups
+from carrel.adapters.bubblewrap.cache import Cache, Laid
 from carrel.adapters.bubblewrap.filters import ALLOW, FAIL, KILL, MACHINES, Sockets, filter_for
 from carrel.adapters.bubblewrap.gathering import MARK, bounded
 from carrel.adapters.bubblewrap.trial import NO_NETWORK_NAMESPACE, Wishes
-from carrel.core.names import Digest
+from carrel.core.names import Digest, Path, digest
 from carrel.core.tree import Blob
-from carrel.ports.sandboxes import Order, Refused
+from carrel.ports.sandboxes import Form, Order, Placed, Refused
 
 PTRACE = {"x86_64": 101, "aarch64": 117}
 READ = {"x86_64": 0, "aarch64": 63}
@@ -111,6 +113,23 @@ def test_a_filter_lets_through_what_is_usual_and_nothing_that_is_not(machine: st
     for family, allowed in ((1, ALLOW), (2, ALLOW), (10, ALLOW), (16, odd), (17, odd), (40, odd)):
         assert verdict(filter, known.audit, known.sockets, family) == allowed
         assert verdict(closed, known.audit, known.sockets, family) == odd
+
+
+def test_bytes_that_have_as_many_names_as_a_disk_allows_are_laid_all_the_same(
+    tmp_path: File,
+) -> None:
+    cache = Cache(tmp_path / "bytes", tmp_path / "farms", None)
+    empty = Placed(Form.FILE, Blob(digest(b""), 0))
+    cache.keep_all([empty], {empty.blob.digest: b""})
+    [kept] = (tmp_path / "bytes").iterdir()
+    (tmp_path / "names").mkdir()
+    with suppress(OSError):
+        for number in range(66_000):  # some disks have no such bound
+            os.link(kept, tmp_path / "names" / str(number))
+    laid = Laid({Path("a"): empty, Path("b/c"): empty}, ())
+    farm = cache.hold("one", {}, laid).farm
+    assert farm and (farm / "a").read_bytes() == (farm / "b/c").read_bytes() == b""
+    assert [file.name for file in (tmp_path / "bytes").iterdir()] == [kept.name]
 
 
 def test_the_other_table_of_x86_is_closed() -> None:

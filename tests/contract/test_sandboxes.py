@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import suppress
 from pathlib import Path as File
 
 import pytest
@@ -145,6 +147,29 @@ async def test_names_come_back_in_their_composed_form(desk: Desk) -> None:
         assert await ran.content(Path("ü")) == b"x"
 
 
+async def test_a_file_whose_name_is_only_spelt_otherwise_is_still_there(desk: Desk) -> None:
+    desk.put("ü", "1")
+    desk.put("é", "1")
+    async with desk.run(r"mv ü $'u\xcc\x88'; cp é $'e\xcc\x81'; printf 2 > é; ls | wc -l") as ran:
+        assert (ran.stdout, ran.deleted) == (b"3\n", frozenset())
+        assert {path.text: await ran.content(path) for path in ran.changed} == {"é": b"2"}
+        assert "twice" in "\n".join(ran.notes)
+
+
+async def test_a_file_that_is_too_deep_is_left_out_and_noted(desk: Desk) -> None:
+    async with desk.run(
+        "for n in {1..9}; do mkdir $(printf %0200d 0); cd $(printf %0200d 0); done; echo x > file"
+    ) as ran:
+        assert (ran.exit_code, ran.changed) == (0, {})
+        assert "path is too long" in "\n".join(ran.notes)
+
+
+async def test_the_mark_of_a_deletion_is_no_file(desk: Desk) -> None:
+    async with desk.run("mknod mark c 0 0 || mkfifo mark; printf x > file") as ran:
+        assert {path.text: await ran.content(path) for path in ran.changed} == {"file": b"x"}
+        assert "mark is neither a file nor a link" in "\n".join(ran.notes)
+
+
 async def test_a_directory_that_was_locked_is_read_all_the_same(desk: Desk) -> None:
     desk.put("d/a", "1")
     assert await desk.left(
@@ -201,6 +226,33 @@ async def test_its_environment_is_what_it_was_given_and_no_more(
     assert names <= {"WORD", "PATH", "HOME", "TMPDIR", "LANG", "PWD", "SHLVL", "_", "OLDPWD"}
     assert "two words\nand a line" in said
     assert "/nowhere" not in said
+
+
+async def test_no_list_of_processes_shows_its_variables(desk: Desk) -> None:
+    secret = os.urandom(16).hex()
+    seen = "cat /proc/[0-9]*/cmdline | tr '\\0' ' '; echo ${#WORD}"
+
+    async def look() -> bytes:
+        while True:
+            listed = _command_lines()
+            if b"sleep\x000.37\0" in listed:
+                return listed
+            await asyncio.sleep(0.01)
+
+    looking = asyncio.create_task(look())
+    async with desk.run(f"sleep 0.37; {seen}", env={"WORD": secret}) as ran:
+        said = ran.stdout.decode()
+    assert secret.encode() not in await looking
+    assert secret not in said
+    assert said.endswith("32\n")
+
+
+def _command_lines() -> bytes:
+    found = b""
+    for place in File("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found += place.read_bytes()
+    return found
 
 
 async def test_standard_input_is_empty(desk: Desk) -> None:

@@ -85,6 +85,46 @@ while True:
     assert "more than 128 MB of memory" in tried.notes
 
 
+HOARDS = {
+    "shared between processes": """
+import mmap, os
+for _ in range(12):
+    if os.fork() == 0:
+        held = mmap.mmap(-1, 40 << 20)
+        for at in range(0, 40 << 20, 4096):
+            held[at] = 1
+        time.sleep(30)
+if os.wait()[1]:
+    raise SystemExit("a child was killed")
+""",
+    "in files without a name": """
+import os
+for _ in range(12):
+    os.write(os.memfd_create("hoard"), bytes(40 << 20))
+""",
+    "in segments that nobody has mapped": """
+import ctypes
+libc = ctypes.CDLL(None)
+libc.shmat.restype = ctypes.c_void_p
+for _ in range(12):
+    hoard = libc.shmget(0, ctypes.c_size_t(40 << 20), 0o1600)
+    if hoard < 0:
+        raise SystemExit("there is no such thing")
+    at = ctypes.c_void_p(libc.shmat(hoard, None, 0))
+    ctypes.memset(at, 1, 40 << 20)
+    libc.shmdt(at)
+""",
+}
+
+
+@pytest.mark.parametrize("where", HOARDS)
+async def test_no_memory_is_out_of_sight(prison: Yard, where: str) -> None:
+    hoard = f"import time\n{HOARDS[where]}\ntime.sleep(3)\nprint('HE' + 'LD')"
+    tried = await prison.python(hoard, Bounds(memory_mb=128, seconds=25))
+    assert "HELD" not in tried.said
+    assert not tried.timed_out
+
+
 async def test_a_disk_bomb_is_contained(prison: Yard) -> None:
     for place in (".", "$TMPDIR", "~", "/dev/shm", "/var/tmp", "/"):
         tried = await prison.attempt(

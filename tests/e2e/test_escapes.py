@@ -102,6 +102,21 @@ for at in ({name!r}, {path!r}):
                 listener.accept()
 
 
+@pytest.mark.parametrize("prison", ["bubblewrap-overlay", "bubblewrap-copy"], indirect=True)
+async def test_no_variable_makes_the_walls_take_in_a_library_of_the_workspace(prison: Yard) -> None:
+    prison.desk.put("evil.so", "no library at all\n" * 10)
+    given = {
+        "LD_PRELOAD": "/tmp/workspace/evil.so",
+        "LD_DEBUG": "files",
+        "LD_DEBUG_OUTPUT": "/tmp/workspace/linked",
+    }
+    async with prison.desk.run("true", env=given) as ran:
+        said = ran.stderr.decode()
+        assert not ran.changed
+    assert "invalid ELF header" not in said
+    assert "bwrap" not in said
+
+
 @pytest.mark.parametrize("family", ["AF_NETLINK", "AF_PACKET", "AF_VSOCK", "AF_ALG"])
 async def test_no_odd_socket_can_be_opened(prison: Yard, family: str) -> None:
     tried = await prison.python(f"import socket; socket.socket(socket.{family}, socket.SOCK_RAW)")

@@ -33,7 +33,8 @@ class Yard:
 
     async def attempt(self, command: str, bounds: Bounds = Bounds()) -> Attempt:
         """Let it try; then nothing of it is left, and the next command runs."""
-        async with self.desk.run(command, bounds, env={MARKED: self.mark}) as ran:
+        marked = f": {self.mark}\n{command}"  # for what has it not in its environment
+        async with self.desk.run(marked, bounds, env={MARKED: self.mark}) as ran:
             left = {path.text: await ran.content(path) for path in ran.changed}
             said = (ran.stdout + ran.stderr).decode(errors="replace")
             tried = Attempt(ran.exit_code, said, ran.timed_out, "\n".join(ran.notes), left)

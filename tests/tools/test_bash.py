@@ -124,6 +124,8 @@ async def test_an_agent_without_workspaces_has_an_empty_directory(world: World) 
 async def test_what_is_wrong_is_told_before_anything_runs(world: World) -> None:
     shop = await workshop(world, runtimes=["bash", "node"])
     assert await refused(shop, command=" \n") == "command is required"
+    assert await refused(shop, command="a\0b") == "command must hold no NUL"
+    assert await refused(shop, command="ä" * 65_536) == "command must have 131071 bytes at most"
     assert await refused(shop, command="true", workspace="x") == "unknown workspace x"
     assert await refused(shop, command="/usr/bin/python3.11 -c 1") == (
         "this sandbox does not allow python commands"
@@ -179,6 +181,16 @@ async def test_secrets_in_files_are_replaced_and_the_caller_is_told(shop: Worksh
     assert await shop.files() == {"a": b"say [REDACTED:door]\n"}
     [version] = await shop.history("a")
     assert "sesame-open-now" not in version.why
+
+
+async def test_no_half_of_a_secret_stands_in_a_reason(shop: Workshop) -> None:
+    secret = "sesame-open-now-and-for-ever"
+    await secrets.put(shop.world, shop.owner, "door", secret)
+    for before in range(170, 400, 15):
+        await shop.call("bash", command=f"echo {before} > a # {'x' * before}{secret}")
+    reasons = [version.why for version in await shop.history("a")]
+    assert len(reasons) == 16
+    assert not [why for why in reasons if "sesame" in why]
 
 
 async def test_too_many_changes_are_refused_as_a_whole(shop: Workshop) -> None:

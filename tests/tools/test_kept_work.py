@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path as File
 from typing import Any
 
 import pytest
+from msgspec import structs
+from tests.e2e.yard import processes_marked
 from tests.tools.workshop import BOX, NOTES, TOOLS, Workshop, workshop
 from tests.worlds import WORLDS
 
@@ -172,3 +175,52 @@ async def test_a_sandbox_is_given_what_its_record_says(shop: Workshop) -> None:
     await until(lambda: not local(shop)._instances)
     await until(lambda: not local(shop)._ending)
     assert await shop.files() == {"a": b"late\n"}
+
+
+RESTLESS = r"""
+import os, shutil
+kinds = [
+    lambda x: open(x, "w").write("y" * 1000),
+    lambda x: os.symlink("/etc/passwd", x),
+    os.mkfifo,
+    lambda x: (os.makedirs(x + "/q/r"), open(x + "/q/r/s", "w").write("z")),
+]
+turn = 0
+while True:
+    turn += 1
+    for x in ("e", "f", "g"):
+        try:
+            shutil.rmtree(x) if os.path.isdir(x) and not os.path.islink(x) else os.unlink(x)
+        except OSError:
+            pass
+        try:
+            kinds[(turn + ord(x)) % 4](x)
+        except OSError:
+            pass
+"""
+
+
+async def test_whatever_goes_on_there_nobody_stumbles_over_it(shop: Workshop) -> None:
+    await shop.call("write", file_path="restless.py", content=RESTLESS)
+    id = await begun(shop, "exec python3 restless.py")
+    for number in range(30):
+        await shop.call("bash", command=f"echo {number} > own")
+        assert (await shop.files())["own"] == f"{number}\n".encode()
+    await asked(shop, id, "stop")
+    for path, content in (await shop.files()).items():
+        if path in {"e", "f", "g"}:
+            assert content in {b"/etc/passwd", b""} or set(content) == set(b"y")
+    assert "restless.py" in await shop.call("bash", command="rm -rf e f g; ls")
+
+
+async def test_a_job_of_a_call_with_an_id_brings_back_all_that_comes_after_it(
+    shop: Workshop,
+) -> None:
+    mark, bash = os.urandom(8).hex(), TOOLS["bash"]
+    command = f"echo first > a; (: {mark}; sleep 0.3; echo later > b) &"
+    asks = bash.understood({"command": command, "background": True})
+    said = await bash.run(structs.replace(shop.sitting, call="one"), asks)
+    await ended(shop, re.findall(r"call_[0-9a-f]{24}", str(said))[0])
+    await until(lambda: not processes_marked(mark))
+    await local(shop).close()
+    assert await shop.files() == {"a": b"first\n", "b": b"later\n"}

@@ -23,7 +23,7 @@ from carrel.core.access import Actor
 from carrel.core.errors import Malformed, Missing, Refusal
 from carrel.core.hands import Hands
 from carrel.core.record import Change, Noun
-from carrel.core.reporting import LONGEST_REASON, was_cut_short
+from carrel.core.reporting import was_cut_short
 from carrel.ports import World
 from carrel.ports.sandboxes import STOPPED, Home, Job, Keeper, Look, Order, Refused
 
@@ -87,10 +87,10 @@ def homeward(bench: Bench, id: str, command: str) -> Home:
 
     It is brought back once without a receipt, since the instance knows what it has handed out.
     """
-    bench = replace(bench, call=None)
+    bench = replace(bench, call=None, name=None)
 
     async def home(look: Look, job: Job | None) -> Sequence[str]:
-        why = f"bash (background{_partial(job)}) {id}: {command[:LONGEST_REASON]}"
+        why = f"bash (background{_partial(job)}) {id}: {command}"
         try:
             start = await returns.start(bench)
             async with look(start.files) as ran:

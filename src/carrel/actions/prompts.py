@@ -15,6 +15,7 @@ from carrel.actions.lineages import Lineage, lineage_of
 from carrel.actions.wishes import attached, wish_now, wish_of
 from carrel.core.access import Actor
 from carrel.core.compose import File, revisions_etag
+from carrel.core.forms import LINK, form_of
 from carrel.core.names import Path, Stack
 from carrel.core.prompt import (
     MEMORY,
@@ -33,6 +34,7 @@ from carrel.ports import Corrupt, World
 Key = TypeVar("Key", bound=Hashable)
 ETAG: Final = 32
 """Digits of an etag."""
+_FOLLOWED_NOWHERE: Final = "it is a link, and links are not followed"
 
 
 class Counted(Struct, frozen=True, rename="camel"):
@@ -145,6 +147,8 @@ async def _documents(world: World, found: Mapping[Key, File]) -> Mapping[Key, Do
 def document(file: File, stored: bytes | None, problem: str = "") -> Document:
     """A file as a prompt takes it: as it is served, or why it cannot be."""
     content = None if stored is None else files.served(file, stored)
+    if form_of(file.entry.type) == LINK:  # where it points to is not what it says
+        content, problem = None, _FOLLOWED_NOWHERE
     return Document(content, file.origin or file.source.kind, file.head.version, problem)
 
 

@@ -38,6 +38,8 @@ _ATTEMPTS: Final = 25
 _LEASE: Final = 60_000
 _DONE: Final = 200
 _CONTEXT: Final = "returned"
+_LONGEST_WHY: Final = 400
+"""Characters of a command that the history tells."""
 _HEAVY: Final = 1024 * 1024
 """Bytes from which on a content is looked through in a thread."""
 
@@ -163,8 +165,11 @@ class _Return(Struct):
         for path in sorted(self.ran.changed):
             if rules.redactor.finds_in(path.text):
                 self.notes.append("[warning: a file whose name holds a secret was not kept]")
-            else:
+                continue
+            try:
                 entries[path] = await self._entry(rules, path)
+            except FileNotFoundError:
+                self.notes.append(f"[warning: {path} was changed while it was read: not kept yet]")
         heads = self.start.tree.heads
         base = {path: head.version for path, head in heads.items()}
         self.rules, self.brought = rules, Brought(base, entries, self.ran.deleted)
@@ -180,9 +185,22 @@ class _Return(Struct):
         large = sorted(path for path in changed if changed[path].size > largest)
         if large:
             raise TooLarge(f"a file may have {largest} bytes, and more have {named(large)}")
+        self._refuse(self._overweight(rules))
+
+    def _overweight(self, rules: Rules) -> Full | None:
+        """Whether all of it is too much whatever else is there: then none of it is even read."""
+        quota = rules.policy.limits_of(self.bench.scope).quota(self.bench.scope)
+        coming = sum(changed.size for changed in self.ran.changed.values())
+        heads = self.start.tree.heads.values()
+        there = sum(head.entry.blob.size for head in heads if head.entry)
+        heavy = quota.size is not None and coming > max(quota.size, there)
+        return Full(quota, len(self.ran.changed), coming) if heavy else None
 
     async def _entry(self, rules: Rules, path: Path) -> Entry:
         content = await self.ran.content(path)
+        largest = rules.policy.limits_of(self.bench.scope).max_file_bytes
+        if len(content) > largest:  # which it was not, when it was looked at
+            raise TooLarge(f"a file may have {largest} bytes, and more have {path}")
         if len(content) > _HEAVY:
             redacted = await asyncio.to_thread(rules.redactor.redact, content)
         else:
@@ -210,7 +228,7 @@ class _Return(Struct):
         first = Commit(
             decision.writes,
             self.bench.actor.name,
-            rules.redacted(self.why),
+            rules.redacted(self.why)[:_LONGEST_WHY],  # of half a secret nobody could tell
             self.bench.world.clock.now(),
             expects=decision.expects,
             shelves=shelves,

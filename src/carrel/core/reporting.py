@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 _KILLED: Final = 128 + 9
-LONGEST_REASON: Final = 200
-"""Characters of a command that the history tells."""
 
 
 def was_cut_short(exit_code: int | None, *, timed_out: bool) -> bool:

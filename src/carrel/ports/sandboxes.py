@@ -106,7 +106,11 @@ class Ran(Protocol):
     """
 
     async def content(self, path: Path) -> bytes:
-        """The bytes of a changed file, or where a changed link points to."""
+        """The bytes of a changed file, or where a changed link points to.
+
+        Raises FileNotFoundError where it is that no more, which it can be in an instance that is
+        kept: whatever goes on there may have changed it since.
+        """
 
 
 STOPPED: Final = 143

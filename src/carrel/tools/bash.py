@@ -11,7 +11,7 @@ from carrel.actions import jobs, returns
 from carrel.actions.sandboxes import bounds_of, opened
 from carrel.core.errors import Forbidden, Malformed, NotProvided, TooLarge
 from carrel.core.hands import Hands, Sandbox, reservation, with_background, with_workspace
-from carrel.core.reporting import LONGEST_REASON, reported, was_cut_short
+from carrel.core.reporting import reported, was_cut_short
 from carrel.core.runtimes import not_allowed
 from carrel.ports import Sandbox as Provider
 from carrel.ports.sandboxes import Bounds, Order, Ran, Refused
@@ -20,6 +20,8 @@ from carrel.tools.tool import Asked, Sitting, Tool
 
 DEFAULT_IDLE: Final = 900
 """Seconds."""
+_LONGEST_COMMAND: Final = 128 * 1024 - 1
+"""Bytes, beyond which no kernel takes it and no provider could run it."""
 
 
 class Arguments(Asked, frozen=True):
@@ -31,6 +33,10 @@ class Arguments(Asked, frozen=True):
 async def _checked(sitting: Sitting, asked: Arguments) -> Grip:
     if not asked.command.strip():
         raise Malformed("command is required")
+    if "\0" in asked.command:
+        raise Malformed("command must hold no NUL")
+    if len(asked.command.encode(errors="surrogatepass")) > _LONGEST_COMMAND:
+        raise Malformed(f"command must have {_LONGEST_COMMAND} bytes at most")
     grip = await gripped("bash", sitting, asked, asked.workspace)
     sandbox = _sandbox(grip)
     if runtime := not_allowed(asked.command, sandbox.config.get("runtimes")):
@@ -86,7 +92,7 @@ async def _over_files(grip: Grip, command: str) -> str:
     call = bench.call or order.id
     async with _provider(grip).run(order, world.blobs.get) as ran:
         partial = was_cut_short(ran.exit_code, timed_out=ran.timed_out)
-        why = f"bash{' (partial)' if partial else ''} {call}: {command[:LONGEST_REASON]}"
+        why = f"bash{' (partial)' if partial else ''} {call}: {command}"
         try:
             known = await returns.bring_back(bench, start, ran, call, why)
         except TooLarge as problem:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import os
 import shutil
@@ -76,19 +77,20 @@ class Cache:
             self._keep(each, brought[each.blob.digest])
 
     def _keep(self, placed: Placed, content: bytes) -> None:
-        place = self._place(placed)
-        if place.exists():
-            return
+        if not self._place(placed).exists():
+            self._store(placed, content)
+            self._written += len(content)
+            if self._written > self._most // 4:
+                self._evict()
+
+    def _store(self, placed: Placed, content: bytes) -> None:
         fd, half = tempfile.mkstemp(dir=self._bytes, prefix="half-")
         with os.fdopen(fd, "wb") as file:
             file.write(content)
             os.fchmod(fd, 0o755 if placed.form is Form.EXECUTABLE else 0o644)
             if self._owner:
                 os.fchown(fd, *self._owner)
-        os.rename(half, place)
-        self._written += len(content)
-        if self._written > self._most // 4:
-            self._evict()
+        os.rename(half, self._place(placed))
 
     def _evict(self) -> None:
         """Let go of what was not used for longest. Farms keep their own links to it."""
@@ -145,7 +147,17 @@ class Cache:
                 os.symlink(targets[placed.blob.digest], place / path.text)
                 self._own(place / path.text)
             else:
-                os.link(self._place(placed), place / path.text)
+                self._link(placed, place / path.text)
+
+    def _link(self, placed: Placed, place: File) -> None:
+        """Another name for bytes; where they have as many as a disk allows, begin anew."""
+        try:
+            os.link(self._place(placed), place)
+        except OSError as problem:
+            if problem.errno != errno.EMLINK:
+                raise
+            self._store(placed, self._place(placed).read_bytes())
+            os.link(self._place(placed), place)
 
     def _make(self, place: File, directory: str, made: set[str]) -> None:
         if directory not in made:

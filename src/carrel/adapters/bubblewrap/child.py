@@ -28,8 +28,8 @@ class Child:
         self.out, out = os.pipe()
         self.err, err = os.pipe()
         self._status, self.status = os.pipe()
-        self.filter = os.memfd_create("filter")
-        passed = (theirs.fileno(), self.status, self.filter)
+        self.filter, self.given = os.memfd_create("filter"), os.memfd_create("given")
+        passed = (theirs.fileno(), self.status, self.filter, self.given)
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", _LAUNCHER, *map(str, passed)],
             stdin=subprocess.DEVNULL,
@@ -43,7 +43,7 @@ class Child:
         os.close(out)
         os.close(err)
         self._told = b""
-        self._open = {self._status, self.status, self.filter, self.out, self.err}
+        self._open = {self._status, self.status, self.filter, self.given, self.out, self.err}
         self._pidfd = os.pidfd_open(self._process.pid)
         self.ended = asyncio.Event()
         asyncio.get_running_loop().add_reader(self._pidfd, self._at_end)
@@ -74,7 +74,7 @@ class Child:
     async def go(self) -> None:
         """Let it become the command. Raises Refused where it could not."""
         await self._send(b"go")
-        for fd in (self.status, self.filter):
+        for fd in (self.status, self.filter, self.given):
             self._shut(fd)
         said, _ = await self._heard()
         if said:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
+from unicodedata import is_normalized
 
 from msgspec import Struct
 
-from carrel.adapters.bubblewrap.walking import Found, Kind, Segments
+from carrel.adapters.bubblewrap.walking import Found, Kind, Segments, can_hold_paths
 from carrel.core.errors import Malformed
 from carrel.core.names import Path, digest
 from carrel.ports.sandboxes import Changed, Form, Placed
@@ -88,33 +89,50 @@ def _told(
 ) -> Differences:
     changed: dict[Path, Changed] = {}
     places: dict[Path, Found] = {}
+    there: set[Path] = set()
     notes: list[str] = []
-    for found in left:
+    for found in sorted(left, key=_is_misspelt):
         if found.kind in {Kind.DIRECTORY, Kind.REPLACED}:
+            if not can_hold_paths(found):
+                notes.append(f"not kept: what is in {found.text[:80]!a}…, whose path is too long")
             continue
         path = _path(found)
         if isinstance(path, str):
             notes.append(f"not kept: {path}")
-        elif found.kind is Kind.OTHER:
+        elif found.kind not in {Kind.FILE, Kind.LINK}:
             notes.append(f"not kept: {path} is neither a file nor a link")
-        elif path in places:
+        elif path in there:
             notes.append(f"not kept: {path} is there twice, in two spellings")
-        elif _differs(base.get(path), found, read):
-            if found.kind is Kind.FILE and found.mode & _SPECIAL:
-                notes.append(f"{path} was kept without its setuid, setgid or sticky bit")
-            changed[path] = Changed(_form(found), found.size)
-            places[path] = found
-    deleted = lost - changed.keys()
+        else:
+            there.add(path)
+            if _differs(base.get(path), found, read):
+                notes += _stripped(path, found)
+                changed[path] = Changed(_form(found), found.size)
+                places[path] = found
+    deleted = lost - there
     return Differences(
         changed, places, deleted, _few(notes), _overflow(len(changed) + len(deleted))
     )
+
+
+def _is_misspelt(found: Found) -> bool:
+    """Whether its name is another than its path's, which then comes before it."""
+    return not is_normalized("NFC", found.text)
+
+
+def _stripped(path: Path, found: Found) -> Iterator[str]:
+    if found.kind is Kind.FILE and found.mode & _SPECIAL:
+        yield f"{path} was kept without its setuid, setgid or sticky bit"
 
 
 def _differs(before: Placed | None, found: Found, read: Read) -> bool:
     """Whether it is another file than before: one that was only touched is not."""
     if before is None or before.form is not _form(found) or before.blob.size != found.size:
         return True
-    return digest(read(found)) != before.blob.digest
+    try:
+        return digest(read(found)) != before.blob.digest
+    except FileNotFoundError:  # whoever is still at work there was quicker: the next time tells
+        return False
 
 
 def _few(notes: list[str]) -> tuple[str, ...]:

@@ -96,6 +96,11 @@ _OF_ITSELF: Final = {
     },
 }  # fmt: skip
 """What a process may ask for itself and for nobody else there."""
+_UNSEEN: Final = {
+    "x86_64": {"memfd_create": 319, "memfd_secret": 447, "shmget": 29},
+    "aarch64": {"memfd_create": 279, "memfd_secret": 447, "shmget": 194},
+}
+"""Memory that is no process's, where the kernel does not count it for all of them together."""
 CLONE3: Final = 435
 MACHINES: Final = {
     "x86_64": Machine(0xC000003E, _X86_64 | _SHARED, sockets=41, ioctl=16, clone=56, unshare=272),
@@ -141,13 +146,19 @@ def _unless_second(values: Iterable[int]) -> tuple[bytes, ...]:
     return (_step(LD, SECOND), *checks, _ALLOW)
 
 
-def filter_for(machine: str, sockets: Sockets = Sockets.USUAL, *, alone: bool = True) -> bytes:
+def filter_for(
+    machine: str, sockets: Sockets = Sockets.USUAL, *, alone: bool = True, grouped: bool = True
+) -> bytes:
     """The filter as the kernel takes it. Raises KeyError for a machine that we do not know.
 
-    ``alone`` says that namespaces of its own hide other processes and their objects from it.
+    ``alone`` says that namespaces of its own hide other processes and their objects from it,
+    ``grouped`` that the memory of all its processes is bounded by a control group.
     """
     known = MACHINES[machine]
-    denied = sorted({*known.calls.values(), *(() if alone else _NEIGHBOURS[machine].values())})
+    refused = [known.calls]
+    refused += [] if alone else [_NEIGHBOURS[machine]]
+    refused += [] if grouped else [_UNSEEN[machine]]
+    denied = sorted({number for calls in refused for number in calls.values()})
     itself = () if alone else _OF_ITSELF[machine].values()
     families = (UNIX, INET, INET6) if sockets is Sockets.USUAL else ()
     parts = [

@@ -70,6 +70,7 @@ class Landlocked(Running):
         means, order = self._means, self._order
         shown = "/tmp" if means.drop else str(self._place)
         homes = {"HOME": f"{shown}/home", "TMPDIR": f"{shown}/tmp"}
+        grouped = self._group is not None
         return {
             "cgroups": self._group.directories if self._group else [],
             "stage": False,
@@ -83,7 +84,7 @@ class Landlocked(Running):
             "directory": f"{shown}/workspace",
             "keep": [],
             "landlock": _rules(means.landlock, shown),
-            "seccomp": filter_for(platform.machine(), Sockets.NONE, alone=False),
+            "seccomp": filter_for(platform.machine(), Sockets.NONE, alone=False, grouped=grouped),
             "argv": ["bash", "-c", order.command],
             "env": {**order.env} | profile.ENVIRONMENT | homes,
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path as File
 from typing import Final
 
@@ -31,7 +31,9 @@ LENT: Final = (
 _ROOTS: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
 
-def arguments(*, network: bool, own_network: bool = True, status: int, filter: int) -> list[str]:
+def arguments(
+    *, network: bool, own_network: bool = True, status: int, filter: int, given: int
+) -> list[str]:
     """All but the command. ``own_network`` is False where no namespace for one can be had."""
     unshared = ["user", "pid", "ipc", "uts", "cgroup-try"]
     if own_network and not network:
@@ -46,8 +48,23 @@ def arguments(*, network: bool, own_network: bool = True, status: int, filter: i
         *("--bind", f"{STAGE}/side/tmp", "/tmp", "--bind", f"{STAGE}/side/home", HOME),
         *("--bind", f"{STAGE}/workspace", WORKSPACE, "--chdir", WORKSPACE),
         *("--remount-ro", "/dev", "--remount-ro", "/"),
-        *("--json-status-fd", str(status), "--seccomp", str(filter)),
+        *("--json-status-fd", str(status), "--seccomp", str(filter), "--args", str(given)),
     ]
+
+
+def variables(env: Mapping[str, str]) -> bytes:
+    """Those of a command, as further arguments that no list of processes shows.
+
+    Bubblewrap itself must not have them: by some of them (``LD_PRELOAD``) a linker takes in what
+    a workspace holds, and that would be before there are any walls.
+    """
+    words = [
+        word
+        for name, value in env.items()
+        if name not in ENVIRONMENT
+        for word in ("--setenv", name, value)
+    ]
+    return "".join(f"{word}\0" for word in words).encode(errors="surrogateescape")
 
 
 def _system(*, network: bool) -> Iterator[str]:

@@ -91,19 +91,20 @@ class Running:
             Sockets.USUAL
             if self._means.own_network or self._order.bounds.network
             else Sockets.NONE,
+            grouped=self._group is not None,
         )
-        os.write(self._child.filter, filter)
-        os.lseek(self._child.filter, 0, os.SEEK_SET)
+        _fill(self._child.filter, filter)
+        _fill(self._child.given, profile.variables(self._order.env))
         staged = await self._child.prepare(self._plan(lower))
         assert staged is not None
         return staged
 
     def _plan(self, lower: File | None) -> Mapping[str, Any]:
         means, order = self._means, self._order
-        status, filter = self._child.status, self._child.filter
-        network = order.bounds.network
+        child = self._child
+        kept = {"status": child.status, "filter": child.filter, "given": child.given}
         argv = profile.arguments(
-            network=network, own_network=means.own_network, status=status, filter=filter
+            network=order.bounds.network, own_network=means.own_network, **kept
         )
         return {
             "cgroups": self._group.directories if self._group else [],
@@ -121,11 +122,11 @@ class Running:
             "limits": self._limits(),
             "program": means.program,
             "directory": "/",
-            "keep": [status, filter],
+            "keep": list(kept.values()),
             "landlock": None,
             "seccomp": b"",
             "argv": [*argv, "--", "bash", "-c", order.command],
-            "env": {**order.env} | profile.ENVIRONMENT,
+            "env": profile.ENVIRONMENT,
         }
 
     def _limits(self) -> dict[str, int]:
@@ -246,6 +247,12 @@ class Running:
         self._err.close()
         if self._group is not None:
             await asyncio.to_thread(self._group.remove)
+
+
+def _fill(file: int, content: bytes) -> None:
+    with open(os.dup(file), "wb") as written:
+        written.write(content)
+    os.lseek(file, 0, os.SEEK_SET)
 
 
 def unfit(bounds: Bounds, command: str) -> str | None:

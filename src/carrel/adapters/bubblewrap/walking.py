@@ -23,6 +23,8 @@ _OPENAT2: Final = 437
 _NO_LINKS: Final = 0x02 | 0x04 | 0x08
 """RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS and RESOLVE_BENEATH."""
 Segments = tuple[str, ...]
+_ANOTHER: Final = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO})
+"""What becomes of opening a file where there is a link, a directory or a FIFO by now."""
 _libc: Any = ctypes.CDLL(None, use_errno=True)
 
 
@@ -57,22 +59,37 @@ class TooMany(Exception):
 
 
 def walk(root: int, most: int) -> Iterator[Found]:
-    """All beneath a directory, a directory before what is in it. Raises TooMany beyond ``most``."""
+    """All beneath a directory, a directory before what is in it. Raises TooMany beyond ``most``.
+
+    What is gone or another thing before it was its turn is left out.
+    """
     left: list[Segments] = [()]
     seen = 0
     while left:
         where = left.pop()
-        with _opened(root, where) as directory:
+        with suppress(FileNotFoundError), still_there(), _opened(root, where) as directory:
             for found in _listed(directory, where):
                 seen += 1
                 if seen > most:
                     raise TooMany
                 yield found
-                if found.kind in {Kind.DIRECTORY, Kind.REPLACED} and _can_hold_paths(found):
+                if found.kind in {Kind.DIRECTORY, Kind.REPLACED} and can_hold_paths(found):
                     left.append(found.at)
 
 
-def _can_hold_paths(found: Found) -> bool:
+@contextmanager
+def still_there() -> Iterator[None]:
+    """Raises FileNotFoundError for all that is so because it became another thing meanwhile."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno in _ANOTHER:
+            raise FileNotFoundError(errno.ENOENT, "it is another thing by now") from problem
+        raise
+
+
+def can_hold_paths(found: Found) -> bool:
+    """Whether anything in a directory can be a file of a workspace."""
     return sum(len(os.fsencode(part)) + 1 for part in found.at) < LONGEST_PATH
 
 
@@ -179,8 +196,11 @@ def parent_of(root: int, at: Segments) -> Iterator[int]:
 
 
 def read(root: int, at: Segments, kind: Kind) -> bytes:
-    """A file's bytes, or where a link points to. Raises OSError where it is that no more."""
-    with _reached(root, at[:-1]) as parent:
+    """A file's bytes, or where a link points to.
+
+    Raises FileNotFoundError where it is that no more.
+    """
+    with still_there(), _reached(root, at[:-1]) as parent:
         if kind is Kind.LINK:
             return os.fsencode(os.readlink(at[-1], dir_fd=parent))
         with os.fdopen(_file(parent, at[-1]), "rb") as file:
@@ -196,7 +216,7 @@ def _file(parent: int, name: str) -> int:
         fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
         try:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise
+                raise FileNotFoundError from None
             _unlock(fd, 0o400)
             return os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         finally:
