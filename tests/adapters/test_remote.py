@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import tarfile
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from carrel.adapters.remote.endings import called_off
 from carrel.adapters.remote.manifest import Listing, Unreadable, differences, listed
 from carrel.adapters.remote.output import MARK, Kept
 from carrel.adapters.remote.packing import Damaged, Expected, Owner, found, packed
@@ -169,3 +171,21 @@ def test_what_is_kept_is_within_its_bound_and_ends_between_characters(
         assert kept.marked.endswith(MARK)
         assert whole.startswith(kept.marked.removesuffix(MARK))
         kept.marked.removesuffix(MARK).decode()
+
+
+async def test_who_is_called_off_goes_whatever_a_library_makes_of_it() -> None:
+    begun, over = asyncio.Event(), asyncio.Event()
+
+    async def deaf() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await over.wait()
+
+    task = asyncio.create_task(called_off(deaf()))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(asyncio.shield(task), 10)
+    over.set()

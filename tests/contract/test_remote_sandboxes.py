@@ -190,7 +190,7 @@ async def until(what: Callable[[], object]) -> None:
 
 
 async def test_nothing_is_left_where_it_is_cancelled(provider: Provider) -> None:
-    seconds = 300 if provider.cancels else 1
+    seconds = 60 if provider.cancels else 1
 
     async def forever() -> None:
         async with provider.ran("sleep 600", bounds=replace(provider.bounds, seconds=seconds)):

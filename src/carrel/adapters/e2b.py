@@ -19,7 +19,7 @@ from msgspec import Struct
 from carrel.adapters.remote import Machine, Place, Unreachable, course
 from carrel.adapters.remote.boxed import Boxed
 from carrel.adapters.remote.choices import chosen, keeps_none, too_much_memory
-from carrel.adapters.remote.endings import put_away, to_its_end
+from carrel.adapters.remote.endings import called_off, put_away, to_its_end
 from carrel.ports.sandboxes import Bounds, Fetch, Order, Ran, Refused
 
 _PLACE: Final = Place(root="/tmp/carrel")
@@ -126,7 +126,7 @@ class VirtualMachine:
 
     async def write(self, path: str, content: bytes) -> None:
         with _told_apart():
-            await self._sandbox.files.write(path, content)
+            await called_off(self._sandbox.files.write(path, content))
 
     async def read(self, path: str) -> AsyncIterator[bytes]:
         with _told_apart():
@@ -138,4 +138,5 @@ class VirtualMachine:
 
     async def call(self, line: str) -> str:
         with _told_apart():
-            return (await self._sandbox.commands.run(line, timeout=self._seconds + _GRACE)).stdout
+            run = self._sandbox.commands.run(line, timeout=self._seconds + _GRACE)
+            return (await called_off(run)).stdout

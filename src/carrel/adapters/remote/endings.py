@@ -1,4 +1,4 @@
-"""What must be done to its end, also when nobody waits for it any more."""
+"""What must be done to its end when nobody waits for it any more, and what must not be."""
 
 from __future__ import annotations
 
@@ -26,6 +26,18 @@ async def to_its_end(work: Coroutine[Any, Any, Result]) -> Result:
         if not task.cancelled():
             task.exception()
         raise
+
+
+async def called_off(work: Coroutine[Any, Any, Result]) -> Result:
+    """Where it is cancelled that is heeded at once, also if a library would swallow it."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait([task])
+    except asyncio.CancelledError:
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        task.cancel()
+        raise
+    return task.result()
 
 
 async def put_away(removal: Callable[[], Coroutine[Any, Any, None]]) -> None:
