@@ -17,7 +17,13 @@ from carrel.adapters.bubblewrap import LocalSandbox, cgroups
 from carrel.adapters.bubblewrap.cache import Cache, Laid
 from carrel.adapters.bubblewrap.filters import ALLOW, FAIL, KILL, MACHINES, Sockets, filter_for
 from carrel.adapters.bubblewrap.gathering import MARK, bounded
-from carrel.adapters.bubblewrap.trial import NO_NETWORK_NAMESPACE, Wishes
+from carrel.adapters.bubblewrap.running import Means
+from carrel.adapters.bubblewrap.trial import (
+    NO_NETWORK_NAMESPACE,
+    NOT_OURSELVES,
+    Wishes,
+    means_for,
+)
 from carrel.core.names import Digest, Path, digest
 from carrel.core.tree import Blob
 from carrel.ports.sandboxes import Form, Order, Placed, Refused
@@ -148,3 +154,19 @@ def test_delegated_groups_of_the_second_version_are_found_beside_the_servers_own
     found = cgroups.find(mounts, "0::/service/server\n")
     assert found == cgroups.Cgroups((service,), unified=True)
     assert cgroups.find(mounts, "0::/elsewhere\n") is None
+
+
+@pytest.mark.anyio
+async def test_behind_landlock_commands_are_another_user_or_do_not_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[Means] = []
+
+    async def attempt(means: Means) -> None:
+        tried.append(means)
+
+    assert (await means_for(Wishes("landlock"), attempt)).tier == "landlock"
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    found = await means_for(Wishes("landlock"), attempt)
+    assert (found.tier, found.lacking[-1]) == ("none", NOT_OURSELVES)
+    assert len(tried) == 1

@@ -173,6 +173,12 @@ def test_what_is_kept_is_within_its_bound_and_ends_between_characters(
         kept.marked.removesuffix(MARK).decode()
 
 
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.mark.anyio
 async def test_who_is_called_off_goes_whatever_a_library_makes_of_it() -> None:
     begun, over = asyncio.Event(), asyncio.Event()
 

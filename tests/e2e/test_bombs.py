@@ -12,13 +12,14 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path as File
 
 import pytest
+from tests.contract.providers import PROVIDERS
 from tests.e2e.yard import Yard, groups, leftovers, open_house, processes_marked, yard
 
 from carrel.adapters.bubblewrap import LocalSandbox
 from carrel.ports.sandboxes import Bounds
 
 pytestmark = pytest.mark.anyio
-TIERS = ("bubblewrap-overlay", "bubblewrap-watched", "landlock")
+TIERS = [one for one in PROVIDERS if one != "bubblewrap-copy"]
 SECRET = "what nobody inside may see"
 
 

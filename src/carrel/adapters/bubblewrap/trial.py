@@ -47,6 +47,11 @@ class Wishes(Struct, frozen=True):
     own_network: bool = True
 
 
+NOT_OURSELVES: Final = (
+    "Landlock does not keep a user from changing the mode and the times of files that are theirs,"
+    " so commands must be another user than the server, which only root can see to"
+)
+
 Tried = Callable[[Means], Awaitable[None]]
 """Runs a command behind these walls that tries to get out. Raises Refused where it could, too."""
 
@@ -100,10 +105,12 @@ def _ladder(wishes: Wishes, lacking: list[str]) -> Iterator[Means]:
         yield from _bubblewraps(wishes, start, lacking)
     if wishes.tier in {"auto", LANDLOCK}:
         abi = landlocked.version()
-        if abi >= landlocked.SCOPES_SIGNALS:
-            yield replace(start, tier=LANDLOCK, landlock=abi)
-        else:
+        if abi < landlocked.SCOPES_SIGNALS:
             lacking.append("Landlock is missing or too old: it needs Linux 6.12 or newer")
+        elif not drop:
+            lacking.append(NOT_OURSELVES)
+        else:
+            yield replace(start, tier=LANDLOCK, landlock=abi)
 
 
 def _bubblewraps(wishes: Wishes, start: Means, lacking: list[str]) -> Iterator[Means]:
