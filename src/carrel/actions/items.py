@@ -245,18 +245,13 @@ async def _write(
     """What is there is looked at first, since it says who its creator is, and must still be so."""
     path, content = item_path(item_key(key)), item_value(value)
     async with turn(id(world.trees), scope, path):
-        return await _write_at(world, actor, scope, path, key, content, writing)
+        return await _write_at(world, actor, scope, key, content, writing)
 
 
-async def _write_at(  # noqa: PLR0913 - who writes what where
-    world: World,
-    actor: Actor,
-    scope: Scope,
-    path: Path,
-    key: str,
-    content: bytes,
-    writing: Writing,
+async def _write_at(
+    world: World, actor: Actor, scope: Scope, key: str, content: bytes, writing: Writing
 ) -> Kept:
+    path = item_path(key)
     creator = writing.by or actor.agent or actor.name
     for _ in range(_ATTEMPTS):
         current = await _current(world, scope, path)
