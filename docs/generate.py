@@ -246,9 +246,10 @@ def tools() -> str:
 def _tool(tool: Tool) -> str:
     kind = [word for word, so in (("private", tool.private), ("writes", tool.writes)) if so]
     head = f"## {tool.name}" + (f" ({', '.join(kind)})" if kind else "")
+    schema = dict(tool.schema)
     rows = [
-        (f"`{name}`", _kind_of(said), _bounds(said), said["description"])
-        for name, said in tool.schema["properties"].items()
+        (f"`{name}`", _kind_of(said), _bounds(schema, name), said["description"])
+        for name, said in schema["properties"].items()
     ]
     told = (
         [table(["argument", "type", "", "meaning"], rows)] if rows else ["It takes no arguments."]
@@ -260,9 +261,13 @@ def _kind_of(said: Json) -> str:
     return ", ".join(f"`{one}`" for one in said["enum"]) if "enum" in said else said["type"]
 
 
-def _bounds(said: Json) -> str:
-    if "default" not in said:
+def _bounds(schema: Json, name: str) -> str:
+    """Whether it has to be said, and what is meant where it is not."""
+    if name in schema["required"]:
         return "required"
+    said = schema["properties"][name]
+    if "default" not in said:
+        return "optional"
     return f"default `{msgspec.json.encode(said['default']).decode()}`"
 
 

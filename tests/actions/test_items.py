@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.actions.cast import founded, joined, later, rivals
 from tests.worlds import WORLDS, travel
 
-from carrel.actions import agents, credentials, items, keys, policies, secrets, streams
+from carrel.actions import agents, credentials, items, keys, policies, runs, secrets, streams
 from carrel.actions.agents import NewAgent
 from carrel.actions.items import Writing, as_read
 from carrel.actions.keys import Holding
@@ -323,3 +323,34 @@ async def test_nobody_else_hears_what_a_person_s_items_are_called(anywhere: Worl
     public = await heard(as_bob)
     assert public and not public & mine
     assert await heard(owner) == await heard(as_ann) == public | mine
+
+
+async def test_nor_does_the_log_of_a_run_tell_them(anywhere: World) -> None:
+    world = anywhere
+    _, owner = await founded(world)
+    ann, as_ann = await joined(world, owner, "ann")
+    _, as_bob = await joined(world, owner, "bob")
+    cook = await hired(world, owner, "cook", owner=ann.id)
+    run = await runs.start(world, as_ann, runs.Start("w", agent=cook.id))
+    await items.put(world, as_ann, "cook", "diagnosis", "x", Writing(run=run.id))
+
+    async def told(actor: Actor) -> list[tuple[str, ...]]:
+        found, _, whole = await streams.page_of_run(world, actor, run, streams.BEGINNING)
+        _, batches = await streams.listen_to_run(world, actor, run)
+        async with aclosing(batches):
+            heard = await anext(batches)
+        assert whole
+        return [tuple(event.type for event in some) for some in (found, heard)]
+
+    assert await told(as_ann) == await told(owner) == [("run.started", UPDATED)] * 2
+    assert await told(as_bob) == [("run.started",)] * 2
+
+
+async def test_of_many_who_say_no_version_every_one_writes(anywhere: World) -> None:
+    world = anywhere
+    _, owner = await founded(world)
+    await hired(world, owner, "cook")
+    many = range(40)
+    await asyncio.gather(*(items.put(world, owner, "cook", "list", str(n)) for n in many))
+    versions = [(await items.get(world, owner, "cook", "list", n + 1)).value for n in many]
+    assert sorted(versions, key=int) == [str(n) for n in many]

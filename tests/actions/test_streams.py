@@ -93,7 +93,7 @@ async def test_what_is_no_cursor_is_refused_before_anything_is_streamed(
     world: World, nonsense: str
 ) -> None:
     run = await runs.start(world, ADA, Start("w"))
-    for asked in (listen(world, EVERYTHING, nonsense), listen_to_run(world, run, nonsense)):
+    for asked in (listen(world, EVERYTHING, nonsense), listen_to_run(world, ADA, run, nonsense)):
         with pytest.raises(Malformed):
             await asked
     with pytest.raises(Malformed):
@@ -263,7 +263,7 @@ async def test_a_ring_knows_what_it_holds_and_forgets_the_oldest() -> None:
 
 
 async def kinds(world: World, run: Run, since: str | None = None) -> list[str]:
-    _, batches = await listen_to_run(world, run, since)
+    _, batches = await listen_to_run(world, ADA, run, since)
     return [event.type for event in await heard(batches, 1000)]
 
 

@@ -46,6 +46,15 @@ def test_page_marks_and_carriage_returns_are_lines_like_others() -> None:
     assert numbered(b"x\n" * 1_000_000, 1_000_000, 1) == b"1000000\tx\n"
 
 
+@given(lines, st.integers(1, 10), st.integers(1, 60))
+def test_what_is_enough_is_cut_as_all_would_be(
+    texts: list[bytes], offset: int, enough: int
+) -> None:
+    content = b"\n".join(texts)
+    whole = numbered(content, offset, 10**9)
+    assert truncated(numbered(content, offset, 10**9, enough), enough) == truncated(whole, enough)
+
+
 @given(st.binary(max_size=80) | st.text(max_size=40).map(str.encode), st.integers(0, 90))
 def test_what_is_cut_is_text_within_the_bound_and_says_so(content: bytes, limit: int) -> None:
     said = truncated(content, limit)

@@ -189,7 +189,7 @@ async def test_a_name_is_a_file_or_a_directory_and_never_both(shop: Workshop) ->
 
 
 async def test_edits_of_different_places_all_land(shop: Workshop) -> None:
-    words = [f"word{n:02}" for n in range(8)]
+    words = [f"word{n:02}" for n in range(40)]
     await put(shop, "a", " ".join(words).encode())
     edits = [
         shop.call("edit", file_path="a", old_string=word, new_string=word.upper()) for word in words
@@ -227,6 +227,21 @@ async def test_secrets_are_not_stored_and_the_caller_is_told(shop: Workshop) -> 
 async def test_limits_hold(shop: Workshop) -> None:
     with pytest.raises(TooLarge):
         await shop.call("write", file_path="a", content="x" * (100 * 1024 * 1024 + 1))
+
+
+async def test_an_edit_that_would_be_too_large_is_refused_before_it_is_made(shop: Workshop) -> None:
+    await put(shop, "a", b"x" * 1_000_000)
+    with pytest.raises(TooLarge, match="1000000000000 bytes"):
+        await shop.call(
+            "edit", file_path="a", old_string="x", new_string="y" * 1_000_000, replace_all=True
+        )
+    assert await shop.files() == {"a": b"x" * 1_000_000}
+
+
+async def test_a_choice_that_is_left_open_is_told_in_the_schema() -> None:
+    told = TOOLS["grep"].schema
+    assert told["properties"]["output_mode"]["default"] == "files_with_matches"
+    assert told["required"] == ["pattern"]
 
 
 async def test_the_call_and_the_run_are_in_the_history(shop: Workshop) -> None:

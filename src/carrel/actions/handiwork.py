@@ -11,6 +11,8 @@ from msgspec import Struct
 
 from carrel.actions import files
 from carrel.actions.files import Intent, Written
+from carrel.actions.rules import rules_lately
+from carrel.actions.turns import turn
 from carrel.core import forms
 from carrel.core.access import Actor
 from carrel.core.edit import Condition
@@ -89,11 +91,21 @@ async def edit(
     """Put one text in another's place, on the very version that was looked at.
 
     Where somebody else was quicker it is looked at again, so that two edits of different places
-    both land.
+    both land. Those of this process take turns: of many who try again together most would never
+    come to it.
     """
+    async with turn(id(bench.world.trees), bench.scope, path):
+        return await _edit(bench, path, old, new, every=every)
+
+
+async def _edit(
+    bench: Bench, path: Path, old: bytes, new: bytes, *, every: bool
+) -> tuple[Written, int]:
+    policy = (await rules_lately(bench.world, bench.actor.tenant)).policy
+    admit = policy.limits_of(bench.scope).admit
     for _ in range(_ATTEMPTS):
         head, entry, content = await content_of(bench, path)
-        after, count = replaced(content, old, new, every=every, name=path.text)
+        after, count = replaced(content, old, new, every=every, name=path.text, admit=admit)
         type = forms.type_for(forms.form_of(entry.type), path, after, entry.type)
         seen = Condition(frozenset([f'"v{head.version}"']))
         intent = bench.intent("edit", path, type, seen)

@@ -14,6 +14,7 @@ from carrel.actions import files, stacks
 from carrel.actions.pens import Intent, Pen
 from carrel.actions.records import Page, find_named
 from carrel.actions.rules import Rules
+from carrel.actions.turns import turn
 from carrel.core.access import Actor, KeyKind, Role
 from carrel.core.agent import facts
 from carrel.core.compose import File, resolve
@@ -243,6 +244,14 @@ async def _write(
 ) -> Kept:
     """What is there is looked at first, since it says who its creator is, and must still be so."""
     path, content = item_path(item_key(key)), item_value(value)
+    async with turn(id(world.trees), scope, path):
+        return await _write_at(world, actor, scope, key, content, writing)
+
+
+async def _write_at(
+    world: World, actor: Actor, scope: Scope, key: str, content: bytes, writing: Writing
+) -> Kept:
+    path = item_path(key)
     creator = writing.by or actor.agent or actor.name
     for _ in range(_ATTEMPTS):
         current = await _current(world, scope, path)

@@ -241,14 +241,29 @@ def _may_know(actor: Actor, event: Event) -> bool:
     return leads or bool(actor.person and scope == items_of_person(actor.tenant, actor.person))
 
 
-async def listen_to_run(world: World, run: Run, since: str | None = None) -> tuple[str, Batches]:
-    """Follow a run's own log, by default from its beginning; it ends when the run has."""
+async def listen_to_run(
+    world: World, actor: Actor, run: Run, since: str | None = None
+) -> tuple[str, Batches]:
+    """Follow a run's own log, by default from its beginning; it ends when the run has.
+
+    What this caller may not know of is left out.
+    """
     start = BEGINNING if since is None else since
     log = Filter(run.tenant, run=run.id)
     first = await world.events.after(_cursor(start), log, limit=PAGE)
     if await _is_over(world, run):
-        return start, _remaining(world, log, _cursor(start))
-    return start, _until_ended(_followed(world, log, _cursor(start), first))
+        return start, _known_to(actor, _remaining(world, log, _cursor(start)))
+    followed = _followed(world, log, _cursor(start), first)
+    return start, _known_to(actor, _until_ended(followed))
+
+
+async def page_of_run(
+    world: World, actor: Actor, run: Run, since: str
+) -> tuple[Batch, str | None, bool]:
+    """A part of a run's log: what this caller may know of, where to go on, whether that is all."""
+    found, after = await page(world, Filter(run.tenant, run=run.id), since)
+    known = tuple(event for event in found if _may_know(actor, event))
+    return known, after, len(found) < PAGE
 
 
 def _cursor(since: str | None) -> str | None:

@@ -45,7 +45,9 @@ class Ripgrep:
             said = await self._said(pattern, File(directory), most)
         finally:
             await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
-        return None if said is None else _numbers(said, len(contents))
+        if said is None:
+            return None
+        return await asyncio.to_thread(_numbers, said, len(contents))
 
     async def _said(self, pattern: Spelled, directory: File, most: int) -> bytes | None:
         process = await asyncio.create_subprocess_exec(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
@@ -12,7 +13,10 @@ from carrel.core.names import LONGEST_PATH, Path
 LONGEST_OUTPUT: Final = 65_536
 """Bytes of an answer, where a sandbox does not say otherwise."""
 CUT: Final = b"\n[output truncated]"
+LONGEST_ANSWER: Final = 262_144
+"""Bytes of an answer, whatever a sandbox says."""
 USUAL_LINES: Final = 2000
+_STRIDE: Final = 65_536
 _OUTSIDE: Final = "Invalid path: directory traversal not allowed"
 
 
@@ -45,23 +49,47 @@ def truncated(content: bytes, limit: int) -> str:
     return said[:kept].decode(errors="ignore") + CUT[: limit - kept].decode()
 
 
-def numbered(content: bytes, offset: int, limit: int) -> bytes:
-    """Lines with their numbers, from a first one on; only a line feed ends a line."""
+def numbered(content: bytes, offset: int, limit: int, enough: int = LONGEST_ANSWER) -> bytes:
+    """Lines with their numbers, from a first one on; only a line feed ends a line.
+
+    More than is enough is not looked for, however many lines are wanted.
+    """
     first = offset if offset > 0 else 1
     most = limit if limit > 0 else USUAL_LINES
-    lines = content.split(b"\n", min(first - 1 + most, len(content)))
-    if len(lines) > first - 1 + most or not lines[-1]:
+    most = min(most, enough // len(b"     1\t\n") + 1)
+    lines = content[_start_of(content, first) :].split(b"\n", most)
+    if len(lines) > most or not lines[-1]:
         lines.pop()
-    chosen = enumerate(lines[first - 1 :], first)
-    return b"".join(b"%6d\t%b\n" % (number, line) for number, line in chosen)
+    return b"".join(b"%6d\t%b\n" % (number, line) for number, line in enumerate(lines, first))
+
+
+def _start_of(content: bytes, number: int) -> int:
+    """Where a line begins; where there is none, the end."""
+    at, left = 0, number - 1
+    while left and at < len(content):
+        passed = content.count(b"\n", at, at + _STRIDE)
+        if passed < left:
+            at, left = at + _STRIDE, left - passed
+            continue
+        for _ in range(left):
+            at = content.index(b"\n", at) + 1
+        left = 0
+    return at
 
 
 def replaced(
-    content: bytes, old: bytes, new: bytes, *, every: bool, name: str
+    content: bytes,
+    old: bytes,
+    new: bytes,
+    *,
+    every: bool,
+    name: str,
+    admit: Callable[[int], None] = lambda size: None,
 ) -> tuple[bytes, int]:
     """With a text put literally in another's place, and how often. Raises Missing or Malformed.
 
-    It is done on bytes, so that what is not to be replaced stays as it is, whatever it is.
+    It is done on bytes, so that what is not to be replaced stays as it is, whatever it is. How
+    large it will be is admitted first: a few bytes can come to more than a machine has.
     """
     count = content.count(old)
     if not count:
@@ -70,6 +98,7 @@ def replaced(
         raise Malformed(
             f"old_string is not unique ({count} matches); add context or set replace_all"
         )
+    admit(len(content) + count * (len(new) - len(old)))
     return content.replace(old, new), count
 
 

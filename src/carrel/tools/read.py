@@ -32,7 +32,7 @@ async def _run(sitting: Sitting, asked: Arguments) -> object:
     _, entry, content = await handiwork.content_of(grip.bench, path)
     if is_binary(content):
         return f"{path} is a binary file ({bare(entry.type)}, {len(content)} bytes)"
-    return truncated(numbered(content, asked.offset, asked.limit), grip.limit)
+    return truncated(numbered(content, asked.offset, asked.limit, grip.limit), grip.limit)
 
 
 TOOL: Final = Tool(

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Mapping, Set
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
 from carrel.actions import files, runs
@@ -140,22 +140,25 @@ class Tool(Struct, frozen=True):
         whole = msgspec.json.schema(self.arguments)
         named = whole["$defs"]
         described = named[self.arguments.__name__]
+        usual = {one.encode_name: one.default for one in fields(self.arguments)}
         return {
             "type": "object",
             "properties": {
-                name: _inlined(said, named) for name, said in described["properties"].items()
+                name: _inlined(said, named, usual[name])
+                for name, said in described["properties"].items()
             },
             "required": described["required"],
             "additionalProperties": False,
         }
 
 
-def _inlined(said: Mapping[str, Any], named: Mapping[str, Any]) -> Mapping[str, Any]:
-    """With the choices in place that it refers to."""
+def _inlined(said: Mapping[str, Any], named: Mapping[str, Any], usual: object) -> Mapping[str, Any]:
+    """With the choices in place that it refers to, and the one that is meant where none is made."""
     if "$ref" not in said:
         return said
     meant = named[said["$ref"].rpartition("/")[2]]
-    return {"type": "string", "enum": meant["enum"], "description": said["description"]}
+    told = {"type": "string", "enum": meant["enum"], "description": said["description"]}
+    return told if usual is NODEFAULT else {**told, "default": usual}
 
 
 class Reply(Struct, frozen=True):

@@ -10,6 +10,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, unquote
 
+import msgspec
+from msgspec import Struct
+
 from carrel.actions import stacks
 from carrel.core.access import Actor, Permission
 from carrel.core.errors import Forbidden, Malformed, Missing, Refusal
@@ -31,6 +34,7 @@ PREFIX: Final = "/mcp/agents"
 _AGENT: Final = re.compile(rb"/mcp/agents/([^/]+)/?")
 _ASKS: Final = frozenset({"scope", "session", "run"})
 _LIMITS: Final = Limits()
+_LISTEN: Final = "subscriptions/listen"
 _NEVER: Final = logging.CRITICAL + 1
 
 
@@ -206,14 +210,29 @@ def _tell(failure: BaseException) -> str:
     return id
 
 
+class _Message(Struct):
+    method: str = ""
+
+
+def _listens(body: bytes) -> bool:
+    try:
+        return msgspec.json.decode(body, type=_Message).method == _LISTEN
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+
+
 def _replayed(body: bytes, receive: Any) -> Callable[[], Awaitable[Any]]:
-    """The body that was read, and then whatever comes."""
+    """The body that was read; and then, to whoever listens, whatever comes.
+
+    Others who leave take nothing back: as over REST what a call has begun is brought to its end,
+    so that the files of a command are kept and whoever sends the call again is told of it.
+    """
     told = False
 
     async def again() -> Any:
         nonlocal told
         if told:
-            return await receive()
+            return await (receive() if _listens(body) else asyncio.Event().wait())
         told = True
         return {"type": "http.request", "body": body, "more_body": False}
 

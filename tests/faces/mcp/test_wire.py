@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.faces.mcp.clients import MODERN, OWNER, PLATFORM, Place
+
+from carrel.wiring.mcp import _replayed
 
 pytestmark = pytest.mark.anyio
 HEAD = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -211,3 +214,23 @@ def _agent(place: Place) -> str:
         assert made.status_code == 201, made.text
         _KNOWN[place.url] = "fuzzed"
     return _KNOWN[place.url]
+
+
+@pytest.mark.parametrize(
+    ("body", "lets_go"),
+    [
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen"}', True),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call"}', False),
+        (b"no message", False),
+    ],
+)
+async def test_who_leaves_ends_what_they_listen_to_and_no_call(body: bytes, lets_go: bool) -> None:
+    async def gone() -> dict[str, str]:
+        return {"type": "http.disconnect"}
+
+    receive = _replayed(body, gone)
+    assert (await receive())["body"] == body
+    waiting = asyncio.ensure_future(receive())
+    await asyncio.wait({waiting}, timeout=0.05)
+    assert waiting.done() == lets_go
+    waiting.cancel()

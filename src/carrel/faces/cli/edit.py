@@ -107,6 +107,7 @@ def _edited(draft: Local, *, as_json: bool) -> bytes:
         return draft.read_bytes()
     except (click.ClickException, OSError) as problem:
         told = problem.message if isinstance(problem, click.ClickException) else str(problem)
+        told = told.rstrip(".") + "."
         if draft.is_file() and draft.read_bytes() != was:
             fail(f"{told} Your text is kept in {draft}", as_json=as_json)
         _drop(draft)

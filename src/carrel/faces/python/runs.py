@@ -146,6 +146,6 @@ class Run(Noun):
 
         async def listen() -> tuple[str, streams.Batches]:
             run = await runs.get(self._world, self._actor, self.id)
-            return await streams.listen_to_run(self._world, run, since)
+            return await streams.listen_to_run(self._world, self._actor, run, since)
 
         return follow(self._seat, listen)

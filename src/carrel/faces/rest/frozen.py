@@ -11,7 +11,6 @@ from carrel.actions import differences, runs, streams
 from carrel.actions.differences import Difference
 from carrel.core.access import Permission
 from carrel.core.errors import Malformed, Missing, Taken
-from carrel.core.event import Filter
 from carrel.core.names import Path
 from carrel.core.run import Status
 from carrel.faces.rest.answer import EVENT_STREAM, Answer
@@ -144,13 +143,13 @@ async def log(call: Call[None, LogQuery]) -> Answer:
     """Show a run's log as JSON, or follow it where text/event-stream is accepted."""
     run = await runs.get(call.world, call.actor, call.params["id"])
     if EVENT_STREAM in (call.header(b"accept") or ""):
-        stream = await streams.listen_to_run(call.world, run, since(call))
+        stream = await streams.listen_to_run(call.world, call.actor, run, since(call))
         return Answer.stream(poured(*stream, of_run=True))
-    wanted = Filter(run.tenant, run=run.id)
-    found, after = await streams.page(call.world, wanted, since(call) or streams.BEGINNING)
+    start = since(call) or streams.BEGINNING
+    found, after, whole = await streams.page_of_run(call.world, call.actor, run, start)
     shown = RunEvents(
         events=[run_event(each) for each in found],
-        is_complete=run.status is not Status.RUNNING and len(found) < streams.PAGE,
+        is_complete=run.status is not Status.RUNNING and whole,
         next=after,
     )
     return Answer.json(shown)
