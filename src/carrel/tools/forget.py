@@ -36,4 +36,5 @@ TOOL: Final = Tool(
     Arguments,
     _run,
     writes=True,
+    destroys=True,
 )
