@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.adapters.bubblewrap import LocalSandbox, cgroups
+from carrel.adapters.bubblewrap import LocalSandbox, cgroups, profile
 from carrel.adapters.bubblewrap.cache import Cache, Laid
 from carrel.adapters.bubblewrap.filters import ALLOW, FAIL, KILL, MACHINES, Sockets, filter_for
 from carrel.adapters.bubblewrap.gathering import MARK, bounded
@@ -170,3 +170,11 @@ async def test_behind_landlock_commands_are_another_user_or_do_not_run(
     found = await means_for(Wishes("landlock"), attempt)
     assert (found.tier, found.lacking[-1]) == ("none", NOT_OURSELVES)
     assert len(tried) == 1
+
+
+@pytest.mark.parametrize("above", profile.STAGES)
+def test_the_stage_never_hides_the_program_and_its_libraries(above: str) -> None:
+    stage = profile.stage_for(f"{above}/desk/lib/bwrap")
+    assert stage != above
+    assert File(stage).is_dir()
+    assert not File(f"{above}/desk/lib/bwrap").is_relative_to(stage)

@@ -73,7 +73,7 @@ class Landlocked(Running):
         grouped = self._group is not None
         return {
             "cgroups": self._group.directories if self._group else [],
-            "stage": False,
+            "stage": "",
             "enter": 0,
             "bind": str(self._place) if means.drop else "",
             "uid": means.uid,

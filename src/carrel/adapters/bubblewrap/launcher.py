@@ -26,8 +26,8 @@ PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 
 SECCOMP_MODE_FILTER: Final = 2
 PR_CAPBSET_DROP: Final = 24
 SIGKILL: Final = 9
-STAGE: Final = "/tmp"
-"""Where its files are while the walls go up: a place that exists everywhere and is hidden then."""
+SHOWN: Final = "/tmp"
+"""Where a directory is shown to its user: a place that exists everywhere."""
 
 NS_GET_PARENT: Final = 0xB702
 SPACES: Final = ("mnt", "pid", "net", "ipc", "uts", "cgroup")
@@ -60,7 +60,7 @@ def _launch(plan: dict[str, Any], server: Any) -> None:
         _bind(plan["bind"])
     if plan["stage"]:
         _stage(plan)
-        staged = os.open(STAGE, os.O_RDONLY | os.O_DIRECTORY)
+        staged = os.open(plan["stage"], os.O_RDONLY | os.O_DIRECTORY)
         _send(server, b"S", staged)
         os.close(staged)
     else:
@@ -131,7 +131,7 @@ def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -
 
 def _stage(plan: dict[str, Any]) -> None:
     """In a mount namespace of its own: memory of bounded size for all that a command writes."""
-    uid, gid = plan["uid"], plan["gid"]
+    stage, uid, gid = plan["stage"], plan["uid"], plan["gid"]
     if plan["own_user"]:
         _checked(_libc.unshare(NEWUSER | NEWNS), "unsharing the user namespace")
         _write("/proc/self/setgroups", "deny")
@@ -142,17 +142,17 @@ def _stage(plan: dict[str, Any]) -> None:
     _mount("none", "/", "", MS_REC | MS_PRIVATE)
     lower = os.open(plan["lower"], os.O_PATH) if plan["lower"] else None
     sized = f"size={plan['disk']},nr_inodes={plan['inodes']},mode=0700,uid={uid},gid={gid}"
-    _mount("carrel", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, sized)
-    os.mkdir(f"{STAGE}/side")
-    _mount("carrel", f"{STAGE}/side", "tmpfs", MS_NOSUID | MS_NODEV, sized)
+    _mount("carrel", stage, "tmpfs", MS_NOSUID | MS_NODEV, sized)
+    os.mkdir(f"{stage}/side")
+    _mount("carrel", f"{stage}/side", "tmpfs", MS_NOSUID | MS_NODEV, sized)
     for name in ("side/tmp", "side/home", "side/shm", "etc", "upper", "work", "workspace", "lower"):
-        os.mkdir(f"{STAGE}/{name}")
-        os.chown(f"{STAGE}/{name}", uid, gid)
-        os.chmod(f"{STAGE}/{name}", 0o1777 if name in {"side/tmp", "side/shm"} else 0o755)
+        os.mkdir(f"{stage}/{name}")
+        os.chown(f"{stage}/{name}", uid, gid)
+        os.chmod(f"{stage}/{name}", 0o1777 if name in {"side/tmp", "side/shm"} else 0o755)
     for name, text in plan["etc"].items():
-        _write(f"{STAGE}/etc/{name}", text)
+        _write(f"{stage}/etc/{name}", text)
     if lower is not None:
-        _overlay(lower)
+        _overlay(lower, stage)
         os.close(lower)
 
 
@@ -160,14 +160,14 @@ def _bind(directory: str) -> None:
     """Show a directory where its user can get at it, though not at those above it."""
     _checked(_libc.unshare(NEWNS), "unsharing the mount namespace")
     _mount("none", "/", "", MS_REC | MS_PRIVATE)
-    _mount(directory, STAGE, "", MS_BIND)
+    _mount(directory, SHOWN, "", MS_BIND)
 
 
-def _overlay(lower: int) -> None:
-    _mount(f"/proc/self/fd/{lower}", f"{STAGE}/lower", "", MS_BIND)
-    _mount("", f"{STAGE}/lower", "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
-    places = f"lowerdir={STAGE}/lower,upperdir={STAGE}/upper,workdir={STAGE}/work"
-    _mount("carrel", f"{STAGE}/workspace", "overlay", MS_NOSUID | MS_NODEV, places + ",userxattr")
+def _overlay(lower: int, stage: str) -> None:
+    _mount(f"/proc/self/fd/{lower}", f"{stage}/lower", "", MS_BIND)
+    _mount("", f"{stage}/lower", "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
+    places = f"lowerdir={stage}/lower,upperdir={stage}/upper,workdir={stage}/work"
+    _mount("carrel", f"{stage}/workspace", "overlay", MS_NOSUID | MS_NODEV, places + ",userxattr")
 
 
 def _write(path: str, text: str) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path as File
 from typing import Final
 
 HOME: Final = "/home/agent"
 WORKSPACE: Final = "/workspace"
-STAGE: Final = "/tmp"
-"""Where the launcher has put the directories that are bound here."""
+STAGES: Final = ("/tmp", "/var/tmp", "/mnt", "/srv", "/media", "/opt")
 ENVIRONMENT: Final = {
     "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin",
     "HOME": HOME,
@@ -31,8 +31,24 @@ LENT: Final = (
 _ROOTS: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
 
+@cache
+def stage_for(program: str) -> str:
+    """Where the launcher puts the directories that are bound here: what lies there is hidden then,
+    so it is not where the program and its libraries are.
+    """
+    real = File(program).resolve()
+    free = [one for one in STAGES if os.path.isdir(one) and not real.is_relative_to(one)]
+    return free[0] if free else STAGES[0]
+
+
 def arguments(
-    *, network: bool, own_network: bool = True, status: int, filter: int, given: int
+    stage: str,
+    *,
+    network: bool,
+    own_network: bool = True,
+    status: int,
+    filter: int,
+    given: int,
 ) -> list[str]:
     """All but the command. ``own_network`` is False where no namespace for one can be had."""
     unshared = ["user", "pid", "ipc", "uts", "cgroup-try"]
@@ -43,10 +59,10 @@ def arguments(
         *(f"--unshare-{name}" for name in unshared),
         *("--disable-userns", "--die-with-parent", "--new-session"),
         *("--uid", "1000", "--gid", "1000", "--hostname", "sandbox"),
-        *_system(network=network),
-        *("--proc", "/proc", "--dev", "/dev", "--bind", f"{STAGE}/side/shm", "/dev/shm"),
-        *("--bind", f"{STAGE}/side/tmp", "/tmp", "--bind", f"{STAGE}/side/home", HOME),
-        *("--bind", f"{STAGE}/workspace", WORKSPACE, "--chdir", WORKSPACE),
+        *_system(stage, network=network),
+        *("--proc", "/proc", "--dev", "/dev", "--bind", f"{stage}/side/shm", "/dev/shm"),
+        *("--bind", f"{stage}/side/tmp", "/tmp", "--bind", f"{stage}/side/home", HOME),
+        *("--bind", f"{stage}/workspace", WORKSPACE, "--chdir", WORKSPACE),
         *("--remount-ro", "/dev", "--remount-ro", "/"),
         *("--json-status-fd", str(status), "--seccomp", str(filter), "--args", str(given)),
     ]
@@ -67,7 +83,7 @@ def variables(env: Mapping[str, str]) -> bytes:
     return "".join(f"{word}\0" for word in words).encode(errors="surrogateescape")
 
 
-def _system(*, network: bool) -> Iterator[str]:
+def _system(stage: str, *, network: bool) -> Iterator[str]:
     yield from ("--ro-bind", "/usr", "/usr")
     for name in _ROOTS:
         root = File("/", name)
@@ -78,6 +94,6 @@ def _system(*, network: bool) -> Iterator[str]:
     for name in LENT:
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
     for name in ETC:
-        yield from ("--ro-bind", f"{STAGE}/etc/{name}", f"/etc/{name}")
+        yield from ("--ro-bind", f"{stage}/etc/{name}", f"/etc/{name}")
     if network:
         yield from ("--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")

@@ -103,12 +103,13 @@ class Running:
         means, order = self._means, self._order
         child = self._child
         kept = {"status": child.status, "filter": child.filter, "given": child.given}
+        stage = profile.stage_for(means.program)
         argv = profile.arguments(
-            network=order.bounds.network, own_network=means.own_network, **kept
+            stage, network=order.bounds.network, own_network=means.own_network, **kept
         )
         return {
             "cgroups": self._group.directories if self._group else [],
-            "stage": True,
+            "stage": stage,
             "enter": 0,
             "bind": "",
             "own_user": not means.drop,

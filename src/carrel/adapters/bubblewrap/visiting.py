@@ -73,7 +73,7 @@ class Visit(Running):
         return {
             "cgroups": group.directories if group else [],
             "enter": self._door,
-            "stage": False,
+            "stage": "",
             "bind": "",
             "uid": INSIDE,
             "gid": INSIDE,
