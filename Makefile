@@ -21,7 +21,7 @@ serve: $(VENV)/.runtime ## run the server (ARGS="--port 9000" for options)
 	@$(BIN)/carrel serve $(ARGS)
 
 test: check ## check, then every test, against a real PostgreSQL and a real S3 server
-	$(BIN)/pytest -n 3 --dist worksteal $(ARGS)
+	$(BIN)/pytest -n 4 --dist worksteal $(ARGS)
 
 check: $(VENV)/.dev ## formatting, lint, types and import contracts
 	$(BIN)/ruff format --check $(CODE)
