@@ -67,7 +67,7 @@ class E2BSandbox:
         try:
             await to_its_end(self._make(order, template, made))
             with _told_apart():
-                has = (await made[0].get_info()).memory_mb
+                has = (await called_off(made[0].get_info())).memory_mb
             if why := too_much_memory("e2b", has, order.bounds):
                 raise Refused(why)
             yield Boxed(VirtualMachine(made[0], order.bounds.seconds), _PLACE)
@@ -118,6 +118,10 @@ async def _kill(sandbox: AsyncSandbox) -> None:
         await sandbox.kill()
 
 
+async def _next_of(parts: AsyncIterator[bytes]) -> bytes | None:
+    return await anext(parts, None)
+
+
 class VirtualMachine:
     """One machine, by what it takes, runs and gives."""
 
@@ -131,7 +135,8 @@ class VirtualMachine:
     async def read(self, path: str) -> AsyncIterator[bytes]:
         with _told_apart():
             try:
-                async for part in await self._sandbox.files.read(path, format="stream"):
+                parts = await called_off(self._sandbox.files.read(path, format="stream"))
+                while (part := await called_off(_next_of(parts))) is not None:
                     yield part
             except NotFoundException:
                 return
