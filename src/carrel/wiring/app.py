@@ -217,7 +217,7 @@ async def serving(
                 known,
                 metrics=metrics,
                 tracer=_tracer(settings),
-                mounts=(mount,),
+                mounts=(mount, *web.MOUNTS),
                 closing=closing,
             )
             _calm_collector()

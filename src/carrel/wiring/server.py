@@ -49,7 +49,7 @@ async def welcome(settings: Settings, port: int, *, demo: bool = False) -> Welco
         host = "127.0.0.1" if settings.host in {"0.0.0.0", "::", ""} else settings.host
         shown = f"[{host}]" if ":" in host else host
         url = settings.public_url.rstrip("/") or f"http://{shown}:{port}"
-        return Welcome(url, f"{url}/#code={code}", created.token if created else None)
+        return Welcome(url, f"{url}/sign-in#code={code}", created.token if created else None)
 
 
 def run(

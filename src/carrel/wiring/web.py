@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final
+from functools import cache
+from typing import Any, Final
 
 from carrel.core.errors import Missing
 from carrel.faces.rest.answer import Answer
+from carrel.faces.rest.app import Mount
 from carrel.faces.rest.endpoint import IF_NONE_MATCH, Call, endpoint
 from carrel.faces.rest.files import matches
-from carrel.faces.web import HEADERS, PAGE, Asset, assets
+from carrel.faces.web import FOR_EVER, HEADERS, PREFIXES, Asset, assets, page
 
 _TAG: Final = "Page"
-_ASSETS: Final = assets()
-
-
-def _served(call: Call, asset: Asset) -> Answer:
-    headers = {**HEADERS, "ETag": asset.etag}
-    if matches(call, asset.etag):
-        return Answer.empty(304, headers)
-    return Answer.content(asset.body, asset.type, headers=headers)
+_assets = cache(assets)
+_page = cache(page)
 
 
 @endpoint(
@@ -27,14 +23,14 @@ def _served(call: Call, asset: Asset) -> Answer:
     id="page",
     public=True,
     loose_query=True,
-    answers={200: "text/html", 304: None},
-    headers=(IF_NONE_MATCH,),
-    gives=("ETag", "Content-Security-Policy"),
+    answers={200: "text/html"},
+    gives=("Content-Security-Policy",),
     tag=_TAG,
 )
-async def page(call: Call) -> Answer:
-    """The page for people: files, their history, runs, and what happens as it happens."""
-    return _served(call, _ASSETS[PAGE])
+async def whole(call: Call) -> Answer:
+    """The desk: the page on which people look after their agents."""
+    body, headers = _page().fresh()
+    return Answer.content(body, "text/html; charset=utf-8", headers=headers)
 
 
 @endpoint(
@@ -50,11 +46,54 @@ async def page(call: Call) -> Answer:
     tag=_TAG,
 )
 async def part(call: Call) -> Answer:
-    """A script, style or picture of the page."""
-    found = _ASSETS.get(call.params["name"])
-    if found is None:
+    """A script, style or typeface of the page, under a name that changes with what it holds."""
+    return _served(call, f"/ui/{call.params['name']}", FOR_EVER)
+
+
+@endpoint(
+    "GET",
+    "/icon.svg",
+    id="page_icon",
+    public=True,
+    loose_query=True,
+    answers={200: "*/*", 304: None},
+    refuses=(Missing,),
+    headers=(IF_NONE_MATCH,),
+    gives=("ETag",),
+    tag=_TAG,
+)
+async def icon(call: Call) -> Answer:
+    """The sign of the page."""
+    return _served(call, "/icon.svg", "no-cache")
+
+
+def _served(call: Call, name: str, kept: str) -> Answer:
+    asset: Asset | None = _assets().get(name)
+    if asset is None:
         raise Missing("the page has no such part")
-    return _served(call, found)
+    headers = {**HEADERS, "ETag": asset.etag, "Cache-Control": kept, "Vary": "Accept-Encoding"}
+    if matches(call, asset.etag):
+        return Answer.empty(304, headers)
+    takes = (call.header(b"accept-encoding") or "").replace(" ", "").split(",")
+    if asset.squeezed is not None and "gzip" in takes:
+        headers["Content-Encoding"] = "gzip"
+        return Answer.content(asset.squeezed, asset.type, headers=headers)
+    return Answer.content(asset.body, asset.type, headers=headers)
 
 
-ENDPOINTS: Final = (page, part)
+async def _screen(scope: Any, receive: Any, send: Any) -> None:
+    """The same page at every address that has a screen: the page itself tells them apart."""
+    reads = scope["method"] in {"GET", "HEAD"}
+    body, told = _page().fresh() if reads else (b"", {"Allow": "GET, HEAD"})
+    headers = [(name.lower().encode(), value.encode()) for name, value in told.items()]
+    headers += [
+        (b"content-type", b"text/html; charset=utf-8"),
+        (b"content-length", b"%d" % len(body)),
+    ]
+    status = 200 if reads else 405
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body if scope["method"] == "GET" else b""})
+
+
+MOUNTS: Final = tuple(Mount(prefix, _screen) for prefix in PREFIXES)
+ENDPOINTS: Final = (whole, part, icon)

@@ -1,0 +1,36 @@
+"""Writes the types of the desk anew from the server's descriptions: `make ui-types`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path as File
+from typing import Final
+
+from carrel.faces.graphql import SCHEMA_TEXT
+from carrel.faces.rest.metrics import Metrics
+from carrel.faces.rest.openapi import document
+from carrel.faces.rest.pages import pages
+from carrel.settings import Settings
+from carrel.wiring.app import endpoints
+
+UI: Final = File(__file__).resolve().parent.parent / "ui"
+
+
+def write(out: File) -> None:
+    """Leaves rest.generated.d.ts and graphql.generated.ts in a directory."""
+    told = [*endpoints(Settings()), Metrics().endpoint()]
+    told += pages(told, "Carrel", "")
+    with tempfile.TemporaryDirectory() as folder:
+        described = File(folder, "openapi.json")
+        described.write_text(json.dumps(document(told, "Carrel", "")), "utf-8")
+        schema = File(folder, "schema.graphql")
+        schema.write_text(SCHEMA_TEXT, "utf-8")
+        command = ["node", "codegen.mjs", str(described), str(schema), str(out)]
+        subprocess.run(command, cwd=UI, check=True)
+
+
+if __name__ == "__main__":
+    write(File(sys.argv[1]) if sys.argv[1:] else UI / "src" / "api")

@@ -1,0 +1,23 @@
+// Who is at the desk. The cookie is http-only: the page learns who it is by asking.
+
+import { queryOptions } from "@tanstack/react-query";
+import { api, type Schemas, take } from "./client";
+
+export type Session = Schemas["Session"];
+
+export const sessionQuery = queryOptions({
+  queryKey: ["session"],
+  queryFn: () => take(api.GET("/v1/session")),
+  retry: false,
+  staleTime: Number.POSITIVE_INFINITY,
+});
+
+export const signIn = (with_: { code?: string; token?: string }) =>
+  take(api.POST("/v1/session", { body: with_ }));
+
+export const signOut = () => take(api.DELETE("/v1/session"));
+
+export const may = (session: Session, permission: string) =>
+  session.permissions.includes(permission);
+
+export const isAdmin = (session: Session) => session.role === "owner" || session.role === "admin";

@@ -1,0 +1,78 @@
+// The editor of raw text. It is loaded when it is first needed.
+
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { markdown } from "@codemirror/lang-markdown";
+import { searchKeymap } from "@codemirror/search";
+import { Compartment, EditorState, Transaction } from "@codemirror/state";
+import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
+import { useEffect, useRef } from "react";
+import { looks } from "./looks";
+
+interface TextEditorProps {
+  /** What it begins with; another text replaces what is there and can be undone. */
+  text: string;
+  label: string;
+  onChange?: (text: string) => void;
+  onSave?: () => void;
+  readOnly?: boolean;
+}
+
+const tied = EditorView.contentAttributes;
+
+/** Edits one text. Escape, then Tab, leaves it by the keyboard; Tab alone leaves it too. */
+export default function TextEditor({ text, label, onChange, onSave, readOnly }: TextEditorProps) {
+  const place = useRef<HTMLDivElement>(null);
+  const view = useRef<EditorView | null>(null);
+  const told = useRef({ onChange, onSave });
+  told.current = { onChange, onSave };
+  const locked = useRef(new Compartment());
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: made once; what changes is handed on below
+  useEffect(() => {
+    if (!place.current) return;
+    const save = () => {
+      told.current.onSave?.();
+      return true;
+    };
+    view.current = new EditorView({
+      parent: place.current,
+      state: EditorState.create({
+        doc: text,
+        extensions: [
+          lineNumbers(),
+          history(),
+          drawSelection(),
+          highlightActiveLine(),
+          EditorView.lineWrapping,
+          markdown(),
+          looks,
+          tied.of({ "aria-label": label, spellcheck: "true" }),
+          keymap.of([{ key: "Mod-s", run: save, preventDefault: true }]),
+          keymap.of([...searchKeymap, ...historyKeymap, ...defaultKeymap]),
+          locked.current.of(EditorState.readOnly.of(Boolean(readOnly))),
+          EditorView.updateListener.of((update) => {
+            const ours = update.transactions.some((each) => each.annotation(Transaction.remote));
+            if (update.docChanged && !ours) told.current.onChange?.(update.state.doc.toString());
+          }),
+        ],
+      }),
+    });
+    return () => view.current?.destroy();
+  }, []);
+
+  useEffect(() => {
+    const shown = view.current;
+    if (!shown || shown.state.doc.toString() === text) return;
+    shown.dispatch({
+      changes: { from: 0, to: shown.state.doc.length, insert: text },
+      annotations: Transaction.remote.of(true),
+    });
+  }, [text]);
+
+  useEffect(() => {
+    const effects = locked.current.reconfigure(EditorState.readOnly.of(Boolean(readOnly)));
+    view.current?.dispatch({ effects });
+  }, [readOnly]);
+
+  return <div ref={place} className="text-editor" />;
+}

@@ -1,0 +1,134 @@
+// The frame around every screen: where one is, where one can go, who one is.
+
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import {
+  Bot,
+  Box,
+  FolderOpen,
+  Inbox,
+  LayoutTemplate,
+  type LucideIcon,
+  Menu,
+  Package,
+  Play,
+  Search,
+  Settings,
+  ShieldCheck,
+} from "lucide-react";
+import { Suspense, useEffect, useState, useSyncExternalStore } from "react";
+import { Navigate, NavLink, Outlet, useLocation } from "react-router";
+import { inboxQuery } from "../api/inbox";
+import { Problem } from "../api/problem";
+import { type Session, sessionQuery } from "../api/session";
+import { goLive, liveStanding } from "../live/live";
+import { Button } from "../parts/button";
+import { plain } from "../parts/hostile";
+import { Loading, Refused } from "../parts/states";
+import { Toasts } from "../parts/toast";
+import { Palette, usePalette } from "./palette";
+import { PersonMenu } from "./person-menu";
+import { SessionContext } from "./session-context";
+
+const PLACES: { to: string; name: string; icon: LucideIcon; count?: "waiting" | "approvals" }[] = [
+  { to: "/inbox", name: "Inbox", icon: Inbox, count: "waiting" },
+  { to: "/agents", name: "Agents", icon: Bot },
+  { to: "/agent-templates", name: "Templates", icon: LayoutTemplate },
+  { to: "/runs", name: "Runs", icon: Play },
+  { to: "/approvals", name: "Approvals", icon: ShieldCheck, count: "approvals" },
+  { to: "/workspaces", name: "Workspaces", icon: FolderOpen },
+  { to: "/sandboxes", name: "Sandboxes", icon: Box },
+  { to: "/items", name: "Items", icon: Package },
+  { to: "/settings", name: "Settings", icon: Settings },
+];
+
+/** Asks who is there first; whoever is nobody is shown the door with the way back on it. */
+export function Frame() {
+  const session = useQuery(sessionQuery);
+  const { pathname, search } = useLocation();
+  if (session.error instanceof Problem && session.error.status === 401) {
+    return <Navigate to={`/sign-in?return=${encodeURIComponent(pathname + search)}`} replace />;
+  }
+  if (session.isError) return <Refused error={session.error} again={() => void session.refetch()} />;
+  if (!session.data) return <Loading />;
+  return <Desk session={session.data} />;
+}
+
+function Desk({ session }: { session: Session }) {
+  const queries = useQueryClient();
+  const palette = usePalette();
+  const { pathname } = useLocation();
+  const [open, setOpen] = useState(false);
+  useEffect(() => goLive(queries), [queries]);
+  useEffect(() => {
+    const out = () => void queries.resetQueries({ queryKey: ["session"] });
+    addEventListener("carrel:signed-out", out);
+    return () => removeEventListener("carrel:signed-out", out);
+  }, [queries]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another address closes the drawer
+  useEffect(() => setOpen(false), [pathname]);
+  return (
+    <SessionContext value={session}>
+      <div className="frame">
+        <a className="visually-hidden" href="#main">
+          To the content
+        </a>
+        <header className="frame-bar">
+          <Button
+            kind="plain"
+            icon={Menu}
+            className="only-small"
+            aria-label="Menu"
+            aria-expanded={open}
+            onClick={() => setOpen(!open)}
+          />
+          <NavLink to="/agents" className="brand">
+            <img src="/icon.svg" alt="" />
+            Carrel
+          </NavLink>
+          <span className="soft cut bidi only-large">{plain(session.tenant.name, 60)}</span>
+          <span className="grow" />
+          <Button className="palette-open" icon={Search} aria-label="Find (⌘K)" onClick={palette.show}>
+            <span className="only-large grow">Find anything</span>
+            <kbd className="only-large">⌘K</kbd>
+          </Button>
+          <Live />
+          <PersonMenu />
+        </header>
+        <Side open={open} />
+        <main id="main" className="frame-main" tabIndex={-1}>
+          <Suspense fallback={<Loading />}>
+            <Outlet />
+          </Suspense>
+        </main>
+      </div>
+      {palette.open && <Palette onClose={palette.hide} />}
+      <Toasts />
+    </SessionContext>
+  );
+}
+
+function Side({ open }: { open: boolean }) {
+  const { data } = useQuery(inboxQuery(false));
+  const counts = {
+    waiting: data ? data.counts.pins + data.counts.dreams + data.counts.approvals : 0,
+    approvals: data?.counts.approvals ?? 0,
+  };
+  return (
+    <nav className={open ? "frame-side open" : "frame-side"} aria-label="Screens">
+      {PLACES.map(({ to, name, icon: Icon, count }) => (
+        <NavLink key={to} to={to} className={({ isActive }) => (isActive ? "on" : "")}>
+          <Icon size={16} aria-hidden />
+          {name}
+          {count && counts[count] > 0 && <span className="badge update count">{counts[count]}</span>}
+        </NavLink>
+      ))}
+    </nav>
+  );
+}
+
+const SAID = { connecting: "Connecting", live: "Live: changes appear by themselves", lost: "Not connected; trying again" };
+
+function Live() {
+  const standing = useSyncExternalStore(liveStanding.subscribe, liveStanding.now);
+  return <span className={`live-dot ${standing}`} role="img" aria-label={SAID[standing]} title={SAID[standing]} />;
+}

@@ -1,0 +1,156 @@
+// What others change, as it happens. One tab of a browser holds the stream, under a lock, and tells
+// the others: browsers allow only a few connections to one server.
+
+import type { QueryClient, QueryKey } from "@tanstack/react-query";
+
+export interface Happened {
+  eventId: string;
+  type: string;
+  payload: Record<string, unknown>;
+  timestamp: string;
+  workspace: { kind: string; name: string } | null;
+  runId: string | null;
+}
+
+type Listener = (happened: Happened) => void;
+export type Standing = "connecting" | "live" | "lost";
+
+const listeners = new Set<Listener>();
+const watchers = new Set<() => void>();
+let standing: Standing = "connecting";
+
+export const liveStanding = {
+  subscribe: (told: () => void) => {
+    watchers.add(told);
+    return () => watchers.delete(told);
+  },
+  now: () => standing,
+};
+
+function stand(now: Standing) {
+  standing = now;
+  for (const told of watchers) told();
+}
+
+/** Called with every event of the tenant until the answer is called. */
+export function follow(listener: Listener): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+const TYPES = [
+  "workspace.updated",
+  "run.started",
+  "run.completed",
+  "run.failed",
+  "run.cancelled",
+  "approval.requested",
+  "approval.answered",
+  "approval.expired",
+  "approval.cancelled",
+  "approval.finished",
+  "record.changed",
+];
+
+/** Follows the tenant until the answer is called, and lets what is shown be asked for again. */
+export function goLive(queries: QueryClient): () => void {
+  const channel = new BroadcastChannel("carrel-live");
+  const ended = new AbortController();
+  const wake = waker(queries);
+  const hear = (happened: Happened) => {
+    for (const listener of listeners) listener(happened);
+    wake(keysOf(happened));
+  };
+  channel.onmessage = ({ data }) => {
+    if (data.happened) hear(data.happened);
+    if (data.standing) stand(data.standing);
+    if (data.missed) wake([[]]);
+    if (data.asked && holding) channel.postMessage({ standing });
+  };
+  let holding = false;
+  const hold = () => {
+    holding = true;
+    return pour(ended.signal, {
+      happened: (happened) => {
+        hear(happened);
+        channel.postMessage({ happened });
+      },
+      standing: (now, missed) => {
+        stand(now);
+        if (missed) wake([[]]);
+        channel.postMessage({ standing: now, missed });
+      },
+    });
+  };
+  navigator.locks.request("carrel-live", { signal: ended.signal }, hold).catch(() => undefined);
+  channel.postMessage({ asked: true });
+  return () => {
+    ended.abort();
+    channel.close();
+  };
+}
+
+interface Told {
+  happened: (happened: Happened) => void;
+  standing: (now: Standing, missed: boolean) => void;
+}
+
+/** Reads the stream until it is called off; the browser resumes it where it broke off. */
+function pour(until: AbortSignal, told: Told): Promise<void> {
+  return new Promise((done) => {
+    let source: EventSource | null = null;
+    let again: ReturnType<typeof setTimeout> | undefined;
+    let wasOpen = false;
+    const open = () => {
+      source = new EventSource("/v1/events");
+      source.onopen = () => {
+        told.standing("live", wasOpen);
+        wasOpen = true;
+      };
+      source.onerror = () => {
+        told.standing("lost", false);
+        if (source?.readyState === EventSource.CLOSED) again = setTimeout(open, 3000);
+      };
+      const hear = (event: MessageEvent<string>) => told.happened(JSON.parse(event.data));
+      for (const type of TYPES) source.addEventListener(type, hear);
+    };
+    until.addEventListener("abort", () => {
+      clearTimeout(again);
+      source?.close();
+      done();
+    });
+    open();
+  });
+}
+
+/** Which answers an event makes old, by the first words of their keys. */
+export function keysOf({ type, payload, workspace, runId }: Happened): QueryKey[] {
+  if (type.startsWith("approval.")) return [["approvals"], ["inbox"]];
+  if (type.startsWith("run.")) return [["runs"], ["run", payload["runId"] ?? runId], ["agents"]];
+  if (type === "record.changed") return [[]];
+  if (type !== "workspace.updated" || !workspace) return [];
+  const { kind, name } = workspace;
+  if (kind === "workspace") return [["files", "workspace", name]];
+  if (kind === "items") return [["items"]];
+  if (kind === "agent") {
+    const own: QueryKey = ["files", "agent", name];
+    return [own, ["pins"], ["prompt"], ["memories"], ["dreams"], ["inbox"], ["agents"]];
+  }
+  return [["files"], ["pins"], ["prompt"], ["inbox"], ["agents"], ["templates"], ["impact"]];
+}
+
+/** Gathers what is to be asked again for a moment, so that a burst is asked for once. */
+function waker(queries: QueryClient): (keys: QueryKey[]) => void {
+  const waiting = new Map<string, QueryKey>();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const run = () => {
+    timer = undefined;
+    const keys = [...waiting.values()];
+    waiting.clear();
+    for (const queryKey of keys) void queries.invalidateQueries({ queryKey });
+  };
+  return (keys) => {
+    for (const key of keys) waiting.set(JSON.stringify(key), key);
+    timer ??= setTimeout(run, 120);
+  };
+}

@@ -1,0 +1,41 @@
+import type { LucideIcon } from "lucide-react";
+import type { ButtonHTMLAttributes } from "react";
+import { Link, type LinkProps } from "react-router";
+
+interface Look {
+  kind?: "primary" | "danger" | "plain";
+  small?: boolean;
+  icon?: LucideIcon;
+}
+
+const classes = ({ kind, small }: Look, bare: boolean, extra?: string) =>
+  ["button", kind, small && "small", bare && "icon", extra].filter(Boolean).join(" ");
+
+type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & Look & { busy?: boolean };
+
+/** A button; one that shows only an icon has an `aria-label`, which is also its tooltip. */
+export function Button({ kind, small, icon: Icon, busy, children, className, ...rest }: ButtonProps) {
+  return (
+    <button
+      type="button"
+      title={children ? undefined : rest["aria-label"]}
+      {...rest}
+      disabled={rest.disabled || busy}
+      aria-busy={busy || undefined}
+      className={classes({ kind, small }, !children, className)}
+    >
+      {busy ? <span className="spinner" /> : Icon && <Icon size={small ? 14 : 16} aria-hidden />}
+      {children}
+    </button>
+  );
+}
+
+/** A link that looks like a button. */
+export function ButtonLink({ kind, small, icon: Icon, children, className, ...rest }: LinkProps & Look) {
+  return (
+    <Link {...rest} className={classes({ kind, small }, !children, className)}>
+      {Icon && <Icon size={small ? 14 : 16} aria-hidden />}
+      {children}
+    </Link>
+  );
+}

@@ -1,0 +1,8 @@
+import { Outlet } from "react-router";
+import { Screen } from "../../parts/screen";
+
+export default function Page() {
+  return (
+    <Screen title="Settings"><Outlet /></Screen>
+  );
+}

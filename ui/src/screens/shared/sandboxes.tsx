@@ -1,0 +1,5 @@
+import { Screen } from "../../parts/screen";
+
+export default function Page() {
+  return <Screen title="Sandboxes">{null}</Screen>;
+}
