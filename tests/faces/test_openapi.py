@@ -85,9 +85,13 @@ def test_a_query_is_told_as_parameters_that_are_never_null() -> None:
 def test_who_must_show_a_credential_is_told() -> None:
     assert operation("get", "/alive")["security"] == []
     put = operation("put", "/v1/notes/{path}")
-    assert put["security"] == [{"bearer": []}, {"serviceKey": [], "tenant": []}]
+    service: dict[str, list[str]] = {"serviceKey": [], "tenant": []}
+    assert put["security"] == [{"bearer": []}, service, {"session": [], "ownPage": []}]
+    echo = operation("get", "/v1/echo/{name}")
+    assert echo["security"] == [{"bearer": []}, service, {"session": []}]
     told = {name: scheme["type"] for name, scheme in TOLD["components"]["securitySchemes"].items()}
-    assert told == {"bearer": "http", "serviceKey": "apiKey", "tenant": "apiKey"}
+    assert told.pop("bearer") == "http"
+    assert told == dict.fromkeys(("serviceKey", "tenant", "session", "ownPage"), "apiKey")
     assert "`workspace:write`" in put["description"]
     assert operation("get", "/v1/echo/{name}")["description"] == "And nothing else."
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from carrel.actions import keys, tenants
-from carrel.actions.credentials import UNKNOWN, hash_of
+from carrel.actions.credentials import UNKNOWN, authenticate, hash_of
 from carrel.actions.people import of_person
-from carrel.actions.records import commit_changes, each, find, insist, shelf
-from carrel.core.access import KeyKind
-from carrel.core.errors import Missing, Unauthenticated
+from carrel.actions.records import commit_changes, each, find, insist, shelf, shelves
+from carrel.core.access import Actor, KeyKind, Permission
+from carrel.core.errors import Forbidden, Missing, Unauthenticated
+from carrel.core.names import Moment
 from carrel.core.record import Change, Noun, Record, Shelf, global_handle
 from carrel.ports import World
 
 CODE_LIFE: Final = 3_600_000
 KEY_LIFE: Final = 30 * 86_400_000
+BROWSER: Final = "browser"
+"""What a session's key is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,16 @@ class SignedIn:
     token: str
     tenant: Record
     person: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What stands behind a credential."""
+
+    tenant: Record
+    person: Record | None
+    expires: Moment
+    """0 for one that does not."""
 
 
 async def issue(world: World, tenant: str, person: str) -> str:
@@ -48,7 +62,7 @@ async def for_owner(world: World, slug: str) -> str:
     return await issue(world, owner.tenant, owner.id)
 
 
-async def redeem(world: World, code: str) -> SignedIn:
+async def redeem(world: World, code: str, name: str = "web sign-in") -> SignedIn:
     """Trade a code for a key that lasts 30 days; of several that try one succeeds.
 
     Raises Unauthenticated for a code that is unknown, used or over, saying nothing of which.
@@ -60,9 +74,7 @@ async def redeem(world: World, code: str) -> SignedIn:
         if found is None or now >= found.body["expires"]:
             raise Unauthenticated(UNKNOWN)
         rests, person = await _holder(world, found)
-        holding = keys.Holding(
-            "web sign-in", KeyKind.PERSON, person=person.id, expires=now + KEY_LIFE
-        )
+        holding = keys.Holding(name, KeyKind.PERSON, person=person.id, expires=now + KEY_LIFE)
         key = keys.made(world, found.tenant, holding)
         changes = [_removed(found), key.change]
         await commit_changes(world, key.change.id, "sign in", changes, shelves=[rests])
@@ -72,12 +84,73 @@ async def redeem(world: World, code: str) -> SignedIn:
     return await insist(attempt)
 
 
-async def _holder(world: World, code: Record) -> tuple[Shelf, Record]:
-    rests = await shelf(world, code.tenant, Noun.PERSON)
+async def begin(world: World, token: str) -> str:
+    """A browser's own key for who shows a person's: good for the same, and never for longer.
+
+    Raises Unauthenticated, and Forbidden for the key of a service or an agent.
+    """
+
+    async def attempt() -> str:
+        actor = await authenticate(world, token)
+        if actor.kind is not KeyKind.PERSON:
+            raise Forbidden(f"a session is for people: this is the key of {_a(actor.kind)}")
+        rests = await shelves(world, actor.tenant, (Noun.PERSON, Noun.KEY))
+        shown = await _still(world, actor.tenant, Noun.KEY, actor.key)
+        await _still(world, actor.tenant, Noun.PERSON, shown.body["personId"])
+        key = keys.made(world, actor.tenant, _like(shown, world.clock.now()))
+        await commit_changes(world, actor.name, "sign in", [key.change], shelves=rests)
+        return key.token
+
+    return await insist(attempt)
+
+
+def _a(kind: KeyKind) -> str:
+    return {KeyKind.AGENT: "an agent"}.get(kind, f"a {kind}")
+
+
+def _like(key: Record, now: Moment) -> keys.Holding:
+    """A session that is worth what the key is."""
+    body, most = key.body, now + KEY_LIFE
+    scopes = body.get("scopes")
+    return keys.Holding(
+        BROWSER,
+        KeyKind.PERSON,
+        person=body["personId"],
+        agent=body.get("agentId"),
+        workspace=body.get("workspace"),
+        scopes=None if scopes is None else frozenset(map(Permission, scopes)),
+        expires=min(body.get("expires") or most, most),
+    )
+
+
+async def end(world: World, actor: Actor) -> None:
+    """Revoke the key that the caller came with."""
+    with suppress(Missing):  # Somebody else did it, and that is what was wanted.
+        await keys.revoke(world, actor, actor.key)
+
+
+async def held(world: World, actor: Actor) -> Held:
+    """Raises Unauthenticated where the key, or whose it is, has gone since it was shown."""
+    tenant = await _still(world, actor.tenant, Noun.TENANT, actor.tenant)
+    person, expires = None, 0
+    if actor.person is not None:
+        person = await _still(world, actor.tenant, Noun.PERSON, actor.person)
+    if actor.key:
+        key = await _still(world, actor.tenant, Noun.KEY, actor.key)
+        expires = key.body.get("expires") or 0
+    return Held(tenant, person, expires)
+
+
+async def _still(world: World, tenant: str, noun: Noun, id: str) -> Record:
     try:
-        return rests, await find(world, code.tenant, Noun.PERSON, code.body["personId"])
+        return await find(world, tenant, noun, id)
     except Missing:
         raise Unauthenticated(UNKNOWN) from None
+
+
+async def _holder(world: World, code: Record) -> tuple[Shelf, Record]:
+    rests = await shelf(world, code.tenant, Noun.PERSON)
+    return rests, await _still(world, code.tenant, Noun.PERSON, code.body["personId"])
 
 
 def _made(world: World, tenant: str, person: str, code: str) -> Change:

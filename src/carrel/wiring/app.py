@@ -19,6 +19,7 @@ from carrel.faces.rest import (
     agents,
     approvals,
     audit,
+    browser,
     defaults,
     dialect,
     discovery,
@@ -47,6 +48,7 @@ from carrel.faces.rest import (
     webhooks,
 )
 from carrel.faces.rest.app import Rest, rest
+from carrel.faces.rest.cookies import Site
 from carrel.faces.rest.endpoint import Endpoint, Headers
 from carrel.faces.rest.logs import configure
 from carrel.faces.rest.metrics import Metrics
@@ -97,7 +99,11 @@ def endpoints(settings: Settings) -> tuple[Endpoint, ...]:
     """Everything that this server answers to."""
     shown = _NOUNS + ((seam,) if settings.test_seam else ())
     told = tuple(endpoint for noun in shown for endpoint in noun.ENDPOINTS)
-    return told + graphql.endpoints(settings)
+    return told + browser.endpoints(site_of(settings)) + graphql.endpoints(settings)
+
+
+def site_of(settings: Settings) -> Site:
+    return Site(settings.public_url)
 
 
 def authenticator(world: World, settings: Settings) -> Callable[[Headers], Any]:
@@ -210,7 +216,8 @@ async def serving(
     async with open_world(settings) as opened:
         watch(metrics, opened)
         known = authenticator(opened.world, settings)
-        async with mcp.mounted(opened.world, known, closing) as mount:
+        site = site_of(settings)
+        async with mcp.mounted(opened.world, known, closing, site) as mount:
             app = rest(
                 opened.world,
                 endpoints(settings) + more,
@@ -218,6 +225,7 @@ async def serving(
                 metrics=metrics,
                 tracer=_tracer(settings),
                 mounts=(mount, *web.MOUNTS),
+                site=site,
                 closing=closing,
             )
             _calm_collector()

@@ -18,6 +18,7 @@ from carrel.core.access import Actor, Permission
 from carrel.core.errors import Forbidden, Malformed, Missing, Refusal
 from carrel.faces.rest.answer import Answer
 from carrel.faces.rest.app import Mount
+from carrel.faces.rest.cookies import Site
 from carrel.faces.rest.endpoint import Headers
 from carrel.faces.rest.logs import REQUEST_ID, RequestLog
 from carrel.faces.rest.patience import Patience
@@ -49,8 +50,10 @@ class Mcp:
         world: World,
         authenticate: Callable[[Headers], Awaitable[Actor]],
         closing: asyncio.Event,
+        site: Site,
     ) -> None:
         self._world = world
+        self._site = site
         self._authenticate = authenticate
         self._closing = closing
         self._patience = Patience()
@@ -78,7 +81,9 @@ class Mcp:
     ) -> tuple[tuple[Actor, str, Mapping[str, str]], bytes]:
         """Who asks for which agent and how, and the body. Raises a Refusal, Gone or TooSlow."""
         headers = joined(scope["headers"])
-        actor = await self._authenticate(headers)
+        https = scope.get("scheme") == "https"
+        shown = self._site.credential(headers, scope["method"], https)
+        actor = await self._authenticate(shown)
         agent = await _agent_of(self._world, actor, scope)
         asks = _asks(scope["query_string"])
         if scope["method"] != "POST":
@@ -247,9 +252,12 @@ async def _say(answer: Answer, send: Any) -> None:
 
 @asynccontextmanager
 async def mounted(
-    world: World, authenticate: Callable[[Headers], Awaitable[Actor]], closing: asyncio.Event
+    world: World,
+    authenticate: Callable[[Headers], Awaitable[Actor]],
+    closing: asyncio.Event,
+    site: Site = Site(),
 ) -> AsyncIterator[Mount]:
-    app = Mcp(world, authenticate, closing)
+    app = Mcp(world, authenticate, closing, site)
     try:
         yield Mount(PREFIX, app)
     finally:

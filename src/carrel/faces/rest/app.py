@@ -12,7 +12,8 @@ from typing import Any, Final, TypeAlias
 from carrel.core.access import Actor
 from carrel.core.errors import Missing, Refusal
 from carrel.core.version import VERSION
-from carrel.faces.rest.answer import EVENT_STREAM, Answer
+from carrel.faces.rest.answer import EVENT_STREAM, Answer, Pairs
+from carrel.faces.rest.cookies import SAFE, Site
 from carrel.faces.rest.endpoint import Call, Endpoint, Headers
 from carrel.faces.rest.exchange import Bound, Exchange
 from carrel.faces.rest.idempotency import HEADER, once
@@ -41,8 +42,8 @@ App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 _SANE_ID: Final = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _GUARDED: Final = re.compile(rb"/(?:v1|accounts)(?:/|$)")
 """Beneath it a stranger learns nothing, not even what is not there."""
-_READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _BODILESS: Final = frozenset({204, 304})
+_PRIVATE: Final = (b"cache-control", b"private")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ def rest(  # noqa: PLR0913 - what wiring decides, all but the first three by nam
     metrics: Metrics,
     tracer: Any = None,
     mounts: Sequence[Mount] = (),
+    site: Site = Site(),
     limits: Limits = Limits(),
     closing: asyncio.Event | None = None,
 ) -> Rest:
@@ -72,7 +74,7 @@ def rest(  # noqa: PLR0913 - what wiring decides, all but the first three by nam
         from carrel.faces.rest.tracing import Tracing  # noqa: PLC0415 - nothing of it when off
 
         tracing = Tracing(tracer)
-    app = Rest(world, authenticate, metrics, tracing, closing or asyncio.Event())
+    app = Rest(world, authenticate, site, metrics, tracing, closing or asyncio.Event())
     for endpoint in told:
         app.add(endpoint, limits)
     for mount in mounts:
@@ -85,6 +87,7 @@ class Rest:
         self,
         world: World,
         authenticate: Authenticate,
+        site: Site,
         metrics: Metrics,
         tracing: Any,
         closing: asyncio.Event,
@@ -92,6 +95,7 @@ class Rest:
         self.closing = closing
         self._world = world
         self._authenticate = authenticate
+        self._site = site
         self._metrics = metrics
         self._tracing = tracing
         self._log = RequestLog()
@@ -155,12 +159,8 @@ class Rest:
         if answer.source is not None:
             await self._stream(x, answer)
             return
-        headers = [*answer.headers, (b"x-request-id", x.request_id.encode("ascii"))]
-        body = answer.body
-        if answer.status not in _BODILESS:
-            headers.append((b"content-length", b"%d" % len(body)))
-        if x.method == "HEAD":
-            body = b""
+        body = b"" if x.method == "HEAD" else answer.body
+        headers = _headers(x, answer)
         try:
             await x.send({"type": "http.response.start", "status": x.status, "headers": headers})
             await x.send({"type": "http.response.body", "body": body})
@@ -192,10 +192,11 @@ class Rest:
         if bound is None:
             return await self._miss(x)
         if not bound.public:
-            x.actor = await self._authenticate(bound.credential(x.headers))
+            x.actor = await self._known(x, bound.credential(x.headers))
             bound.admit(x.actor)
         params = x.leaf.params(x.values) if x.values and x.leaf else {}
         call: Call[Any, Any] = Call(self._world, x.actor, x.headers, params, x.request_id)
+        call.https = x.https
         call.query = bound.query.read(x.query)
         endpoint = bound.endpoint
         if endpoint.body is not None:
@@ -204,12 +205,16 @@ class Rest:
             return await once(endpoint, call, key, x.query)
         return await bound.run(call)
 
+    async def _known(self, x: Exchange, shown: Headers) -> Actor:
+        """Raises Unauthenticated, and Forbidden for a cookie that may not be used like this."""
+        return await self._authenticate(self._site.credential(shown, x.method, x.https))
+
     async def _miss(self, x: Exchange) -> Answer:
         """Nothing listens there, or not to that; a stranger is not told which."""
         if x.leaf is not None and x.method == "OPTIONS":
             return Answer.empty(204, {"Allow": x.leaf.allow})
         if _GUARDED.match(x.raw):
-            x.actor = await self._authenticate(x.headers)
+            x.actor = await self._known(x, x.headers)
         if x.leaf is None:
             raise Missing("there is nothing at this address")
         allow = [(b"allow", x.leaf.allow.encode("ascii"))]
@@ -246,7 +251,7 @@ class Rest:
         seconds = x.took()
         (x.bound.meter if x.bound else self._unknown).observe(x.status, seconds)
         log = self._log
-        worth = x.method not in _READS or x.status >= 400 or seconds > log.slow
+        worth = x.method not in SAFE or x.status >= 400 or seconds > log.slow
         if log.reads or (worth and log.writes):
             log.request(
                 logging.INFO if worth else logging.DEBUG,
@@ -293,3 +298,12 @@ class Rest:
                 self.closing.set()
                 return await send({"type": "lifespan.shutdown.complete"})
             await send({"type": "lifespan.startup.complete"})
+
+
+def _headers(x: Exchange, answer: Answer) -> Pairs:
+    headers = [*answer.headers, (b"x-request-id", x.request_id.encode("ascii"))]
+    if b"cookie" in x.headers and answer.header(b"cache-control") is None:
+        headers.append(_PRIVATE)  # What is shown to a session is for no cache between.
+    if answer.status not in _BODILESS:
+        headers.append((b"content-length", b"%d" % len(answer.body)))
+    return headers

@@ -55,8 +55,9 @@ class Call(Generic[B, Q]):
 
     __slots__ = (
         "_actor",
-        "_headers",
         "body",
+        "headers",
+        "https",
         "params",
         "query",
         "raw",
@@ -82,7 +83,9 @@ class Call(Generic[B, Q]):
         self.body: B
         self.query: Q
         self._actor = actor
-        self._headers = headers
+        self.headers = headers
+        self.https = False
+        """Whether it came over TLS, as far as is known here."""
 
     @property
     def actor(self) -> Actor:
@@ -93,7 +96,7 @@ class Call(Generic[B, Q]):
 
     def header(self, name: bytes) -> str | None:
         """What a header says; its name is in lower case."""
-        value = self._headers.get(name)
+        value = self.headers.get(name)
         return None if value is None else value.decode("latin-1")
 
 

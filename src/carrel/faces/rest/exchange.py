@@ -103,6 +103,7 @@ class Exchange:
         self.method: str = scope["method"]
         self.raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode("ascii")
         self.query: bytes = scope["query_string"]
+        self.https = scope.get("scheme") == "https"
         pairs = scope["headers"]
         headers: Headers = dict(pairs)
         self.headers = headers if len(headers) == len(pairs) else joined(pairs)

@@ -21,6 +21,7 @@ from carrel.core.errors import (
     Unauthenticated,
 )
 from carrel.faces.rest.answer import EVENT_STREAM
+from carrel.faces.rest.cookies import CSRF, SAFE, SESSION
 from carrel.faces.rest.endpoint import Endpoint
 from carrel.faces.rest.problems import (
     BROKEN,
@@ -50,6 +51,13 @@ _SCHEMES: Final = {
     "bearer": {"type": "http", "scheme": "bearer"},
     "serviceKey": {"type": "apiKey", "in": "header", "name": "x-api-key"},
     "tenant": {"type": "apiKey", "in": "header", "name": "x-tenant-id"},
+    "session": {"type": "apiKey", "in": "cookie", "name": SESSION},
+    "ownPage": {
+        "type": "apiKey",
+        "in": "header",
+        "name": CSRF,
+        "description": "`1`, beside a session that changes something.",
+    },
 }
 _SECURITY: Final[list[dict[str, list[str]]]] = [{"bearer": []}, {"serviceKey": [], "tenant": []}]
 """Any credential as a bearer's; a service's key also by itself, beside the tenant it is of."""
@@ -127,7 +135,7 @@ def _operation(endpoint: Endpoint, schemas: _Schemas) -> Json:
         "operationId": endpoint.id,
         "tags": [endpoint.tag],
         "summary": endpoint.summary or endpoint.id,
-        "security": [] if endpoint.public else _SECURITY,
+        "security": [] if endpoint.public else _security(endpoint),
         "parameters": list(_parameters(endpoint, schemas)),
         "responses": _responses(endpoint, schemas),
     }
@@ -139,6 +147,11 @@ def _operation(endpoint: Endpoint, schemas: _Schemas) -> Json:
         content = {"application/json": {"schema": schemas.of(endpoint.body)}}
         told["requestBody"] = {"required": BodyReader(endpoint.body).required, "content": content}
     return told
+
+
+def _security(endpoint: Endpoint) -> list[dict[str, list[str]]]:
+    page: dict[str, list[str]] = {} if endpoint.method in SAFE else {"ownPage": []}
+    return [*_SECURITY, {"session": [], **page}]
 
 
 def _said(endpoint: Endpoint) -> str:
