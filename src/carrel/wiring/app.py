@@ -23,6 +23,7 @@ from carrel.faces.rest import (
     dialect,
     discovery,
     documents,
+    drafts,
     dreams,
     events,
     files,
@@ -61,6 +62,7 @@ from carrel.wiring.world import open_world
 _NOUNS: Final = (
     files,
     history,
+    drafts,
     runs,
     prompts,
     events,
