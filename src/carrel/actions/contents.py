@@ -17,6 +17,16 @@ async def contents_of(world: World, blobs: Collection[Blob]) -> Mapping[Digest, 
         return {blob.digest: await _content(world, blob) for blob in blobs}
 
 
+async def counts_of(world: World, blobs: Collection[Blob]) -> Mapping[Digest, int | Corrupt]:
+    """How long each is for a model, in tokens: counted as text, whatever it is."""
+    contents = await contents_of(world, blobs)
+    readable = {d: content for d, content in contents.items() if isinstance(content, bytes)}
+    texts = [content.decode("utf-8", "replace") for content in readable.values()]
+    counts = await world.tokens.count(texts) if texts else ()
+    failed = {d: content for d, content in contents.items() if isinstance(content, Corrupt)}
+    return {**failed, **dict(zip(readable, counts, strict=True))}
+
+
 async def _content(world: World, blob: Blob) -> bytes | Corrupt:
     try:
         return (await world.blobs.get([blob]))[blob.digest]

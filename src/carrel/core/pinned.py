@@ -9,7 +9,7 @@ from msgspec import Struct
 from carrel.core.compose import Layers, offered
 from carrel.core.edit import Edit
 from carrel.core.errors import Missing, Stale
-from carrel.core.names import Digest, Kind, Path
+from carrel.core.names import Digest, Kind, Path, Scope
 from carrel.core.overlay import edited, held, held_entry, is_pin, own_entry, upstream
 from carrel.core.tree import MARKDOWN, Blob, Entry, Head
 
@@ -24,6 +24,10 @@ class Pin(Struct, frozen=True):
     """What the layers beneath offer now."""
     overridden: bool
     version: int
+    latest_from: Scope | None = None
+    """The layer that offers it."""
+    latest_head: Head | None = None
+    """And what that says of it."""
 
     @property
     def update_available(self) -> bool:
@@ -33,12 +37,16 @@ class Pin(Struct, frozen=True):
 def pin_of(path: Path, layers: Layers) -> Pin:
     _, head = held(path, layers)
     entry = head.entry if head else None
+    offering = next((tree for tree in upstream(layers) if tree.entry(path)), None)
+    latest = offering.entry(path) if offering else None
     return Pin(
         path,
         pinned=entry.base if entry else None,
-        latest=offered(path, upstream(layers)),
+        latest=latest.blob if latest else None,
         overridden=entry is not None and entry.blob != entry.base,
         version=head.version if head else 0,
+        latest_from=offering.scope if offering else None,
+        latest_head=offering.heads[path] if offering else None,
     )
 
 

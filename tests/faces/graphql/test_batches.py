@@ -28,6 +28,8 @@ DOCUMENT = """query($n: Int!) { agents(first: $n) { next items {
   files(first: 4) { items { path class content renderedSha256 } } } } }"""
 TEMPLATES = """query($n: Int!) { templates(first: $n) { items { slug followerCount
   pins { path latestContent } files(first: 4) { items { path content } } } } }"""
+REVIEWS = """query($n: Int!) { agents(first: $n) { items { id pins { path pinnedTokens latestTokens
+  latestVersion latestAuthor latestReason latestAt latestSource } } } }"""
 MOST = 30
 
 
@@ -90,6 +92,23 @@ async def test_agents_with_pins_humans_templates_and_files_take_a_bounded_number
         rules = last["pins"][0]
         assert (rules["pinnedContent"], rules["latestContent"]) == ("be good", "be better")
         assert len(last["files"]["items"]) == 3
+    assert counts[100] <= counts[10] <= MOST, counts
+
+
+async def test_who_wrote_what_waits_for_a_review_and_how_long_it_is_do_too(
+    here: Whole, owner: httpx.AsyncClient, asked: Counted
+) -> None:
+    desk = await scene(owner)
+    await crowd(here, owner, desk, 99)
+    counts = {}
+    for many in (10, 100):
+        await owner.patch("/v1/agents/marco", json={"name": f"Marco {many}"})
+        del asked[:]
+        page = (await told(owner, REVIEWS, n=many))["agents"]["items"]
+        counts[many] = len(asked)
+        rules = page[-1]["pins"][0]
+        assert (rules["latestVersion"], rules["latestSource"]) == (2, "template")
+        assert rules["latestAuthor"] and rules["pinnedTokens"]
     assert counts[100] <= counts[10] <= MOST, counts
 
 

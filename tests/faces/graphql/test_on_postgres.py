@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from tests.faces.graphql.asking import ask, scene, sha, told, write
-from tests.faces.graphql.test_batches import DOCUMENT
+from tests.faces.graphql.test_batches import DOCUMENT, REVIEWS
 from tests.faces.graphql.test_fuzz import STRICT, WORDS
 from tests.faces.whole import Whole, app_of
 from tests.worlds import world_of
@@ -53,6 +53,8 @@ async def test_a_page_of_agents_and_a_review(here: Whole) -> None:
     await write(owner, "/v1/templates/sales/files/GUARDRAILS.md", "be better")
     page = (await told(owner, DOCUMENT, n=10))["agents"]
     assert page["items"][0]["updatesAvailable"] == 1
+    [reviews] = (await told(owner, REVIEWS, n=10))["agents"]["items"]
+    assert reviews["pins"][0]["latestVersion"] == 2
     accept = """mutation($s: String!) { acceptTemplateUpdate(agentId: "marco",
       filename: "GUARDRAILS.md", latestSha: $s, idempotencyKey: "k") { id updatesAvailable } }"""
     for _ in range(2):

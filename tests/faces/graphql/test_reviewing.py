@@ -216,3 +216,43 @@ async def test_a_pin_is_rolled_back(owner: httpx.AsyncClient, desk: Scene) -> No
     answer = await ask(owner, back.replace("filename", "version: 99, filename"))
     assert answer["data"] == {"rollBackPin": None}
     assert answer["errors"][0]["extensions"]["code"] == "NOT_FOUND"
+
+
+DETAILS = """{ agentPinStatus(agentId: "marco") { path pinnedTokens latestTokens latestSource
+  latestVersion latestAuthor latestReason latestAt } }"""
+
+
+async def test_a_review_tells_who_wrote_what_is_offered_why_and_how_long_it_is(
+    owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    where = "/v1/templates/sales/files/GUARDRAILS.md"
+    reason = {"Carrel-Reason": "after the audit"}
+    text = "be good, be careful, and ask before you spend anything"
+    await owner.put(where, json={"content": text}, headers=reason)
+    me = (await told(owner, "{ me { personId } }"))["me"]["personId"]
+    found = {row["path"]: row for row in (await told(owner, DETAILS))["agentPinStatus"]}
+    rows = (await owner.get("/v1/agents/marco/pins")).json()["items"]
+    for path in ("GUARDRAILS.md", "PLATFORM.md"):
+        [row] = [one for one in rows if one["path"] == path]
+        assert {name: row[name] for name in found[path]} == found[path]
+    rules, platform = found["GUARDRAILS.md"], found["PLATFORM.md"]
+    assert (rules["latestSource"], rules["latestVersion"]) == ("template", 2)
+    assert (rules["latestAuthor"], rules["latestReason"]) == (me, "after the audit")
+    assert rules["latestAt"] == (await owner.get(where)).json()["updatedAt"]
+    assert 0 < rules["pinnedTokens"] < rules["latestTokens"]
+    assert (platform["latestSource"], platform["latestVersion"]) == ("defaults", 1)
+    assert platform["pinnedTokens"] == platform["latestTokens"]
+
+
+async def test_where_nothing_is_offered_nothing_is_told_of_it(
+    owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    for where in ("/v1/templates/sales", "/v1/defaults"):
+        await owner.delete(f"{where}/files/GUARDRAILS.md")
+    [rules, *_] = (await told(owner, DETAILS))["agentPinStatus"]
+    assert rules.pop("pinnedTokens") > 0
+    assert rules.pop("path") == "GUARDRAILS.md"
+    assert set(rules.values()) == {None}
+    rows = (await owner.get("/v1/agents/marco/pins")).json()["items"]
+    [row] = [one for one in rows if one["path"] == "GUARDRAILS.md"]
+    assert {row[name] for name in rules} == {None}

@@ -8,15 +8,15 @@ from typing import TypeAlias
 from graphql import GraphQLResolveInfo
 
 from carrel.actions import pins, runs, surveys
-from carrel.actions.contents import contents_of
+from carrel.actions.contents import contents_of, counts_of
 from carrel.actions.surveys import Offer
 from carrel.core.access import Actor, Permission
 from carrel.core.compose import Workspace
 from carrel.core.errors import Missing, TooLarge
-from carrel.core.names import Digest, Stack
+from carrel.core.names import Digest, Path, Scope, Stack
 from carrel.core.pinned import Pin
 from carrel.core.record import Noun, Record
-from carrel.core.tree import Blob
+from carrel.core.tree import Blob, Version
 from carrel.faces.graphql.codes import Unreadable
 from carrel.faces.graphql.file_views import File
 from carrel.faces.graphql.loading import Loader
@@ -42,7 +42,9 @@ class Asking:
         self.pins = Loader(self._pins)
         self.offers = Loader(self._offers)
         self.followers = Loader(self._followers)
+        self.versions = Loader(self._versions)
         self._blobs = Loader(self._bytes)
+        self._tokens = Loader(self._counted)
         self._frozen = Loader(self._frozen_bytes)
 
     def must(self, permission: Permission) -> None:
@@ -63,6 +65,13 @@ class Asking:
         self._take(what, blob)
         try:
             return await self._blobs.load((blob.digest, blob.size, blob.ref))
+        except Corrupt as problem:
+            raise Unreadable(what, problem) from problem
+
+    async def tokens_of(self, what: str, blob: Blob) -> int:
+        """How long stored bytes are for a model. Raises as `bytes_of` does."""
+        try:
+            return await self._tokens.load((blob.digest, blob.size, blob.ref))
         except Corrupt as problem:
             raise Unreadable(what, problem) from problem
 
@@ -116,6 +125,23 @@ class Asking:
         blobs = [Blob(digest, size, ref) for digest, size, ref in keys]
         found = await contents_of(self.world, blobs)
         return [found[blob.digest] for blob in blobs]
+
+    async def _counted(self, keys: Sequence[BlobKey]) -> Sequence[int | Exception]:
+        """Each content once; as with those that are shown, not more of them than one answer may."""
+        blobs = [Blob(digest, size, ref) for digest, size, ref in keys]
+        refused: dict[Digest, Exception] = {}
+        for blob in blobs:
+            try:
+                self._take("the count", blob)
+            except TooLarge as problem:
+                refused[blob.digest] = problem
+        counted = await counts_of(self.world, [one for one in blobs if one.digest not in refused])
+        return [refused.get(one.digest) or counted[one.digest] for one in blobs]
+
+    async def _versions(
+        self, asks: Sequence[tuple[Scope, Path, int]]
+    ) -> Sequence[Version | Exception | None]:
+        return await self.world.trees.versions(asks)
 
     async def _frozen_bytes(self, asked: Sequence[File]) -> Sequence[bytes | Exception]:
         found: dict[int, bytes | Exception] = {}

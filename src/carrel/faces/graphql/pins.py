@@ -14,7 +14,7 @@ from carrel.core.errors import Missing
 from carrel.core.names import Path
 from carrel.core.pinned import Pin
 from carrel.core.record import Record
-from carrel.core.tree import Blob
+from carrel.core.tree import Blob, Version
 from carrel.faces.graphql.asking import Asking, Info
 from carrel.faces.graphql.views import Agent, Named, Offered, PinStatus
 
@@ -77,6 +77,35 @@ async def pinned_content(source: PinStatus, info: Info) -> str | None:
 @pin_status.field("latestContent")
 async def latest_content(source: PinStatus, info: Info) -> str | None:
     return await _text(info.context, source.path, source.pin.latest)
+
+
+@pin_status.field("pinnedTokens")
+async def pinned_tokens(source: PinStatus, info: Info) -> int | None:
+    pinned = source.pin.pinned
+    return await info.context.tokens_of(source.path, pinned) if pinned else None
+
+
+@pin_status.field("latestTokens")
+async def latest_tokens(source: PinStatus, info: Info) -> int | None:
+    latest = source.pin.latest
+    return await info.context.tokens_of(source.path, latest) if latest else None
+
+
+async def _told(asking: Asking, pin: Pin) -> Version | None:
+    where, head = pin.latest_from, pin.latest_head
+    return await asking.versions.load((where, pin.path, head.version)) if where and head else None
+
+
+@pin_status.field("latestAuthor")
+async def latest_author(source: PinStatus, info: Info) -> str | None:
+    told = await _told(info.context, source.pin)
+    return told.by if told else None
+
+
+@pin_status.field("latestReason")
+async def latest_reason(source: PinStatus, info: Info) -> str | None:
+    told = await _told(info.context, source.pin)
+    return told.why if told else None
 
 
 @template.field("pins")

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from carrel.core.access import Actor, KeyKind, Role
 from carrel.core.agent import facts
-from carrel.core.names import Moment
+from carrel.core.names import Kind, Moment
 from carrel.core.pinned import Pin
 from carrel.core.record import Deed, Record
 from carrel.core.tree import Blob
@@ -132,6 +132,9 @@ class PinStatus(Struct, frozen=True):
     newly_offered: bool
     overridden: bool
     version: int
+    latest_source: Kind | None
+    latest_version: int | None
+    latest_at: Moment | None
 
     @classmethod
     def of(cls, pin: Pin) -> PinStatus:
@@ -148,6 +151,9 @@ class PinStatus(Struct, frozen=True):
             newly_offered=pinned is None and latest is not None,
             overridden=pin.overridden,
             version=pin.version,
+            latest_source=pin.latest_from.kind if pin.latest_from else None,
+            latest_version=pin.latest_head.version if pin.latest_head else None,
+            latest_at=pin.latest_head.at if pin.latest_head else None,
         )
 
 

@@ -45,7 +45,7 @@ from carrel.faces.rest.wire import (
 
 RUN: Final = Header("Carrel-Run", "The run that writes: the event stands in its log too.")
 REASON: Final = Header("Carrel-Reason", "Why, for the history.")
-_MAX_BODY: Final = 6 * 4 * 2**20 + 2**16
+LONGEST_BODY: Final = 6 * 4 * 2**20 + 2**16
 
 Asked = Call[Any, Any]
 
@@ -315,7 +315,7 @@ def _put(place: Place) -> Endpoint:
         loose_query=place.wire,
         idempotent=True,
         rebuild=rebuild,
-        max_body=_MAX_BODY,
+        max_body=LONGEST_BODY,
         **place.facts("put"),
     )
     async def put(call: Asked) -> Answer:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
-from carrel.actions import pins
-from carrel.actions.pins import Status
+from carrel.actions import pin_details, pins
+from carrel.actions.pin_details import Detail
 from carrel.actions.reviews import Reviewed
 from carrel.core.access import Permission
 from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Stale
-from carrel.core.names import Digest, Path
+from carrel.core.names import Digest, Kind, Path, Scope
 from carrel.core.pinned import Pin
 from carrel.core.tree import Blob
 from carrel.faces.rest.answer import Answer
 from carrel.faces.rest.endpoint import Call, Received, Sent, endpoint
-from carrel.faces.rest.wire import Number, Sha256
+from carrel.faces.rest.wire import Number, Sha256, When, moment
 from carrel.ports import Corrupt
 
 _TAG: Final = "Pins"
@@ -37,6 +37,15 @@ class PinShown(Sent, frozen=True):
 class PinStatus(PinShown, frozen=True):
     pinned_content: str | None
     latest_content: str | None
+    pinned_tokens: Annotated[int, Meta(ge=0)] | None
+    """How long that text is for a model."""
+    latest_tokens: Annotated[int, Meta(ge=0)] | None
+    latest_source: Literal["template", "defaults"] | None
+    """The layer that offers the latest, with the version of it there."""
+    latest_version: Number | None
+    latest_author: str | None
+    latest_reason: str | None
+    latest_at: When | None
     error: str | msgspec.UnsetType = msgspec.UNSET
     """Why one of the contents could not be had."""
 
@@ -80,13 +89,28 @@ def pin_shown(pin: Pin) -> PinShown:
     )
 
 
-def _status(status: Status) -> PinStatus:
+def _status(detail: Detail) -> PinStatus:
+    status, told = detail.status, detail.told
+    where, head = status.pin.latest_from, status.pin.latest_head
     return PinStatus(
         **msgspec.structs.asdict(pin_shown(status.pin)),
         pinned_content=_text(status.pinned),
         latest_content=_text(status.latest),
+        pinned_tokens=detail.pinned_tokens,
+        latest_tokens=detail.latest_tokens,
+        latest_source=_source(where),
+        latest_version=head.version if head else None,
+        latest_author=told.by if told else None,
+        latest_reason=told.why if told else None,
+        latest_at=moment(head.at) if head else None,
         error=_problem(status.pinned) or _problem(status.latest) or msgspec.UNSET,
     )
+
+
+def _source(where: Scope | None) -> Literal["template", "defaults"] | None:
+    if where is None:
+        return None
+    return "template" if where.kind is Kind.TEMPLATE else "defaults"
 
 
 def _hex(blob: Blob | None) -> str | None:
@@ -124,7 +148,8 @@ def _outcome(result: Reviewed) -> Outcome:
 async def listing(call: Call) -> Answer:
     """Every pinned file of an agent: what was reviewed, what is offered now, both texts."""
     found = await pins.status(call.world, call.actor, call.params["id"])
-    return Answer.json(Pins(items=[_status(one) for one in found]))
+    items = [_status(one) for one in await pin_details.of(call.world, found)]
+    return Answer.json(Pins(items=items))
 
 
 @endpoint(
