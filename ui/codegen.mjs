@@ -14,7 +14,10 @@ const queries = new URL("src/api/queries/", import.meta.url).pathname;
 const NOTE = "// Made by `make ui-types` from the server's own description; change that instead.\n";
 
 async function rest() {
-  const ast = await openapi(JSON.parse(await readFile(api, "utf8")), { alphabetize: true, defaultNonNullable: false });
+  const ast = await openapi(JSON.parse(await readFile(api, "utf8")), {
+    alphabetize: true,
+    defaultNonNullable: false,
+  });
   return NOTE + astToString(ast);
 }
 

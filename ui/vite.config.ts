@@ -18,7 +18,10 @@ export default defineConfig({
   },
   server: {
     proxy: Object.fromEntries(
-      ["/v1", "/graphql", "/accounts", "/readyz", "/docs", "/openapi.json"].map((at) => [at, server]),
+      ["/v1", "/graphql", "/accounts", "/readyz", "/docs", "/openapi.json"].map((at) => [
+        at,
+        server,
+      ]),
     ),
   },
 });

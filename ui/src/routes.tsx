@@ -3,6 +3,7 @@
 import { createBrowserRouter, Navigate, type RouteObject } from "react-router";
 import { Frame } from "./frame/frame";
 import { Missing } from "./frame/missing";
+import { Loading } from "./parts/states";
 
 type Loaded = { default: React.ComponentType };
 const screen = (load: () => Promise<Loaded>) => async () => ({ Component: (await load()).default });
@@ -26,7 +27,10 @@ const agent: RouteObject = {
 const templates: RouteObject[] = [
   { path: "agent-templates", lazy: screen(() => import("./screens/templates/templates")) },
   { path: "agent-templates/defaults", lazy: screen(() => import("./screens/templates/defaults")) },
-  { path: "agent-templates/:templateId", lazy: screen(() => import("./screens/templates/template")) },
+  {
+    path: "agent-templates/:templateId",
+    lazy: screen(() => import("./screens/templates/template")),
+  },
   {
     path: "agent-templates/:templateId/review",
     lazy: screen(() => import("./screens/review/bulk-review")),
@@ -49,8 +53,14 @@ const settings: RouteObject = {
 };
 
 export const router = createBrowserRouter([
-  { path: "sign-in", lazy: screen(() => import("./screens/sign-in/sign-in")), errorElement: <Missing /> },
   {
+    path: "sign-in",
+    lazy: screen(() => import("./screens/sign-in/sign-in")),
+    errorElement: <Missing />,
+    HydrateFallback: Loading,
+  },
+  {
+    HydrateFallback: Loading,
     element: <Frame />,
     errorElement: <Missing />,
     children: [

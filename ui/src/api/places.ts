@@ -87,8 +87,7 @@ export const deleteFile = (place: Place, path: string, ifMatch?: string) =>
 export const historyQuery = (place: Place, path: string) =>
   queryOptions({
     queryKey: ["files", place.kind, place.id, "history", path],
-    queryFn: () =>
-      take(api.GET(`${fileOf(place)}/history`, { params: { path: at(place, path) } })),
+    queryFn: () => take(api.GET(`${fileOf(place)}/history`, { params: { path: at(place, path) } })),
   });
 
 export const diffQuery = (place: Place, path: string, from: number, to: number) =>
@@ -106,8 +105,7 @@ export const diffQuery = (place: Place, path: string, from: number, to: number) 
 export const explainQuery = (place: Place, path: string) =>
   queryOptions({
     queryKey: ["files", place.kind, place.id, "explain", path],
-    queryFn: () =>
-      take(api.GET(`${fileOf(place)}/explain`, { params: { path: at(place, path) } })),
+    queryFn: () => take(api.GET(`${fileOf(place)}/explain`, { params: { path: at(place, path) } })),
   });
 
 export const restoreFile = (place: Place, path: string, version: number) =>

@@ -17,7 +17,7 @@ export const signIn = (with_: { code?: string; token?: string }) =>
 
 export const signOut = () => take(api.DELETE("/v1/session"));
 
-export const may = (session: Session, permission: string) =>
+export const may = (session: Session, permission: Session["permissions"][number]) =>
   session.permissions.includes(permission);
 
 export const isAdmin = (session: Session) => session.role === "owner" || session.role === "admin";

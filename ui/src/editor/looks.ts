@@ -2,7 +2,13 @@
 
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import type { Extension } from "@codemirror/state";
-import { Decoration, EditorView, MatchDecorator, ViewPlugin, type ViewUpdate } from "@codemirror/view";
+import {
+  Decoration,
+  EditorView,
+  MatchDecorator,
+  ViewPlugin,
+  type ViewUpdate,
+} from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 
 const NONCE = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? "";
@@ -27,7 +33,11 @@ const theme = EditorView.theme({
     padding: "1px 0",
   },
   ".cm-placeholder-unknown": { textDecoration: "underline wavy var(--update)" },
-  ".cm-panels": { backgroundColor: "var(--sunken)", color: "var(--ink)", borderColor: "var(--line)" },
+  ".cm-panels": {
+    backgroundColor: "var(--sunken)",
+    color: "var(--ink)",
+    borderColor: "var(--line)",
+  },
   ".cm-changedLine, &.cm-merge-b .cm-changedLine": { backgroundColor: "var(--added)" },
   "&.cm-merge-a .cm-changedLine": { backgroundColor: "var(--removed)" },
   ".cm-collapsedLines": { background: "var(--sunken)", color: "var(--ink-soft)" },

@@ -12,7 +12,13 @@ interface SideBySideProps {
   right: { label: string; text: string };
 }
 
-const fixed = [EditorState.readOnly.of(true), EditorView.lineWrapping, lineNumbers(), markdown(), looks];
+const fixed = [
+  EditorState.readOnly.of(true),
+  EditorView.lineWrapping,
+  lineNumbers(),
+  markdown(),
+  looks,
+];
 
 export default function SideBySide({ left, right }: SideBySideProps) {
   const place = useRef<HTMLDivElement>(null);
@@ -20,7 +26,10 @@ export default function SideBySide({ left, right }: SideBySideProps) {
     if (!place.current) return;
     const side = ({ label, text }: SideBySideProps["left"]) => ({
       doc: text,
-      extensions: [...fixed, EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" })],
+      extensions: [
+        ...fixed,
+        EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
+      ],
     });
     const view = new MergeView({
       parent: place.current,

@@ -48,7 +48,8 @@ export function Frame() {
   if (session.error instanceof Problem && session.error.status === 401) {
     return <Navigate to={`/sign-in?return=${encodeURIComponent(pathname + search)}`} replace />;
   }
-  if (session.isError) return <Refused error={session.error} again={() => void session.refetch()} />;
+  if (session.isError)
+    return <Refused error={session.error} again={() => void session.refetch()} />;
   if (!session.data) return <Loading />;
   return <Desk session={session.data} />;
 }
@@ -87,7 +88,12 @@ function Desk({ session }: { session: Session }) {
           </NavLink>
           <span className="soft cut bidi only-large">{plain(session.tenant.name, 60)}</span>
           <span className="grow" />
-          <Button className="palette-open" icon={Search} aria-label="Find (⌘K)" onClick={palette.show}>
+          <Button
+            className="palette-open"
+            icon={Search}
+            aria-label="Find (⌘K)"
+            onClick={palette.show}
+          >
             <span className="only-large grow">Find anything</span>
             <kbd className="only-large">⌘K</kbd>
           </Button>
@@ -119,16 +125,29 @@ function Side({ open }: { open: boolean }) {
         <NavLink key={to} to={to} className={({ isActive }) => (isActive ? "on" : "")}>
           <Icon size={16} aria-hidden />
           {name}
-          {count && counts[count] > 0 && <span className="badge update count">{counts[count]}</span>}
+          {count && counts[count] > 0 && (
+            <span className="badge update count">{counts[count]}</span>
+          )}
         </NavLink>
       ))}
     </nav>
   );
 }
 
-const SAID = { connecting: "Connecting", live: "Live: changes appear by themselves", lost: "Not connected; trying again" };
+const SAID = {
+  connecting: "Connecting",
+  live: "Live: changes appear by themselves",
+  lost: "Not connected; trying again",
+};
 
 function Live() {
   const standing = useSyncExternalStore(liveStanding.subscribe, liveStanding.now);
-  return <span className={`live-dot ${standing}`} role="img" aria-label={SAID[standing]} title={SAID[standing]} />;
+  return (
+    <span
+      className={`live-dot ${standing}`}
+      role="img"
+      aria-label={SAID[standing]}
+      title={SAID[standing]}
+    />
+  );
 }

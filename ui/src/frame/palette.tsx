@@ -14,7 +14,11 @@ export function usePalette() {
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
   }, []);
-  return { open, show: useCallback(() => setOpen(true), []), hide: useCallback(() => setOpen(false), []) };
+  return {
+    open,
+    show: useCallback(() => setOpen(true), []),
+    hide: useCallback(() => setOpen(false), []),
+  };
 }
 
 export function Palette({ onClose }: { onClose: () => void }) {

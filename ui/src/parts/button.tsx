@@ -14,7 +14,15 @@ const classes = ({ kind, small }: Look, bare: boolean, extra?: string) =>
 type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & Look & { busy?: boolean };
 
 /** A button; one that shows only an icon has an `aria-label`, which is also its tooltip. */
-export function Button({ kind, small, icon: Icon, busy, children, className, ...rest }: ButtonProps) {
+export function Button({
+  kind,
+  small,
+  icon: Icon,
+  busy,
+  children,
+  className,
+  ...rest
+}: ButtonProps) {
   return (
     <button
       type="button"
@@ -31,7 +39,14 @@ export function Button({ kind, small, icon: Icon, busy, children, className, ...
 }
 
 /** A link that looks like a button. */
-export function ButtonLink({ kind, small, icon: Icon, children, className, ...rest }: LinkProps & Look) {
+export function ButtonLink({
+  kind,
+  small,
+  icon: Icon,
+  children,
+  className,
+  ...rest
+}: LinkProps & Look) {
   return (
     <Link {...rest} className={classes({ kind, small }, !children, className)}>
       {Icon && <Icon size={small ? 14 : 16} aria-hidden />}

@@ -14,5 +14,13 @@ export function CopyButton({ text, label = "Copy" }: { text: string; label?: str
       toastProblem(error);
     }
   };
-  return <Button small kind="plain" icon={done ? Check : Copy} aria-label={label} onClick={() => void copy()} />;
+  return (
+    <Button
+      small
+      kind="plain"
+      icon={done ? Check : Copy}
+      aria-label={label}
+      onClick={() => void copy()}
+    />
+  );
 }

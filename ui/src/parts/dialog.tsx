@@ -49,7 +49,11 @@ export function Dialog({ title, onClose, children, foot, wide, onSubmit }: Dialo
         onClose();
       }}
     >
-      {onSubmit ? <form onSubmit={submit}>{inside}</form> : <div className="dialog-body">{inside}</div>}
+      {onSubmit ? (
+        <form onSubmit={submit}>{inside}</form>
+      ) : (
+        <div className="dialog-body">{inside}</div>
+      )}
     </dialog>
   );
 }
@@ -64,7 +68,15 @@ interface ConfirmProps {
   onClose: () => void;
 }
 
-export function Confirm({ title, children, action, danger, busy, onConfirm, onClose }: ConfirmProps) {
+export function Confirm({
+  title,
+  children,
+  action,
+  danger,
+  busy,
+  onConfirm,
+  onClose,
+}: ConfirmProps) {
   const foot = (
     <>
       <Button onClick={onClose}>Cancel</Button>

@@ -1,5 +1,11 @@
 import { Search } from "lucide-react";
-import { type InputHTMLAttributes, type ReactElement, type ReactNode, cloneElement, useId } from "react";
+import {
+  cloneElement,
+  type InputHTMLAttributes,
+  type ReactElement,
+  type ReactNode,
+  useId,
+} from "react";
 
 interface FieldProps {
   label: string;
@@ -15,7 +21,11 @@ export function Field({ label, hint, wrong, children }: FieldProps) {
   return (
     <div className="field">
       <label htmlFor={id}>{label}</label>
-      {cloneElement(children, { id, "aria-describedby": said, "aria-invalid": Boolean(wrong) || undefined })}
+      {cloneElement(children, {
+        id,
+        "aria-describedby": said,
+        "aria-invalid": Boolean(wrong) || undefined,
+      })}
       {(hint || wrong) && (
         <span id={said} className={wrong ? "wrong" : "hint"} role={wrong ? "alert" : undefined}>
           {wrong || hint}

@@ -34,11 +34,22 @@ export function useTitle(title: string) {
 }
 
 /** Tabs that are addresses. */
-export function Tabs({ label, tabs }: { label: string; tabs: { to: string; name: ReactNode; end?: boolean }[] }) {
+export function Tabs({
+  label,
+  tabs,
+}: {
+  label: string;
+  tabs: { to: string; name: ReactNode; end?: boolean }[];
+}) {
   return (
     <nav className="tabs" aria-label={label}>
       {tabs.map(({ to, name, end }) => (
-        <NavLink key={to} to={to} end={end ?? false} className={({ isActive }) => (isActive ? "on" : "")}>
+        <NavLink
+          key={to}
+          to={to}
+          end={end ?? false}
+          className={({ isActive }) => (isActive ? "on" : "")}
+        >
           {name}
         </NavLink>
       ))}

@@ -3,6 +3,8 @@ import { Screen } from "../../parts/screen";
 
 export default function Page() {
   return (
-    <Screen title="Agent"><Outlet /></Screen>
+    <Screen title="Agent">
+      <Outlet />
+    </Screen>
   );
 }

@@ -3,6 +3,8 @@ import { Screen } from "../../parts/screen";
 
 export default function Page() {
   return (
-    <Screen title="Settings"><Outlet /></Screen>
+    <Screen title="Settings">
+      <Outlet />
+    </Screen>
   );
 }

@@ -89,7 +89,8 @@ export default function SignIn() {
             label="Token"
             hint={
               <>
-                <code>carrel serve</code> prints a sign-in link and, the first time, the owner’s token.
+                <code>carrel serve</code> prints a sign-in link and, the first time, the owner’s
+                token.
               </>
             }
           >
@@ -102,7 +103,12 @@ export default function SignIn() {
               onChange={(event) => setToken(event.target.value)}
             />
           </Field>
-          <Button type="submit" kind={ways.data?.oidc ? undefined : "primary"} icon={KeyRound} busy={enter.isPending}>
+          <Button
+            type="submit"
+            kind={ways.data?.oidc ? undefined : "primary"}
+            icon={KeyRound}
+            busy={enter.isPending}
+          >
             Sign in
           </Button>
         </form>

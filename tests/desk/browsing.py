@@ -1,0 +1,117 @@
+"""A real Chromium, and a page in it that minds what goes wrong behind the screen."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path as File
+from typing import Final
+
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from tests.e2e.servers import TOKEN, Live
+
+UI: Final = File(__file__).resolve().parents[2] / "ui"
+WIDE: Final = (1280, 800)
+NARROW: Final = (390, 844)
+_ARGS: Final = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+AXE: Final = UI / "node_modules" / "axe-core" / "axe.min.js"
+
+
+def chromium() -> str:
+    """Where the browser lies, unpacked once for all who ask at the same time."""
+    room = UI / "node_modules" / ".chromium"
+    room.mkdir(exist_ok=True)
+    with (room / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        told = subprocess.run(
+            ["node", "chromium.mjs"],
+            cwd=UI,
+            env={**os.environ, "TMPDIR": str(room)},
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+    return told.stdout.strip()
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium(), args=list(_ARGS))
+        yield opened
+        opened.close()
+
+
+@dataclass
+class Seat:
+    """A person at the desk, in a browser profile of their own."""
+
+    page: Page
+    context: BrowserContext
+    url: str
+    wrong: list[str] = field(default_factory=list)
+    expected: set[int] = field(default_factory=set)
+    """Statuses that the test provokes, which the browser would report as errors."""
+
+    def visit(self, path: str) -> None:
+        self.page.goto(self.url + path)
+
+    def minds(self) -> None:
+        """Listens for whatever a user would never see: broken scripts, refused content."""
+        self.page.on("pageerror", lambda error: self.wrong.append(f"page error: {error}"))
+        self.page.on(
+            "console",
+            lambda said: self._heard(said.text) if said.type in {"error", "warning"} else None,
+        )
+
+    def _heard(self, text: str) -> None:
+        if any(f"status of {status} " in text for status in self.expected):
+            return
+        self.wrong.append(text)
+
+    def look_for_barriers(self) -> None:
+        """Fails where axe finds something serious or critical on what is shown."""
+        self.page.evaluate(AXE.read_text("utf-8"))
+        found = self.page.evaluate("async () => (await axe.run(document)).violations")
+        grave = [
+            f"{each['id']}: {node['html'][:200]}"
+            for each in found
+            if each["impact"] in {"serious", "critical"}
+            for node in each["nodes"]
+        ]
+        assert not grave, "\n".join(grave)
+
+
+@contextmanager
+def seated(
+    browser: Browser, live: Live, token: str = TOKEN, size: tuple[int, int] = WIDE
+) -> Iterator[Seat]:
+    """Somebody signed in by their token, the owner if none is given."""
+    width, height = size
+    context = browser.new_context(
+        base_url=live.url,
+        viewport={"width": width, "height": height},
+        reduced_motion="reduce",
+        permissions=["clipboard-read", "clipboard-write"],
+    )
+    context.set_default_timeout(15_000)
+    body = {"token": token}
+    answer = context.request.post("/v1/session", data=body, headers={"X-Carrel-Csrf": "1"})
+    assert answer.ok, answer.text()
+    seat = Seat(context.new_page(), context, live.url)
+    seat.minds()
+    try:
+        yield seat
+    finally:
+        context.close()
