@@ -39,6 +39,7 @@ from carrel.faces.rest import (
     prompts,
     runs,
     seam,
+    search,
     secrets,
     sessions,
     signin,
@@ -89,6 +90,7 @@ _NOUNS: Final = (
     approvals,
     audit,
     signin,
+    search,
     git,
     web,
 )
