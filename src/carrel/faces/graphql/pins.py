@@ -62,6 +62,15 @@ async def updates_available(source: Agent, info: Info) -> int:
     return sum(one.update_available for one in await _statuses(info.context, source.record))
 
 
+@agent.field("overrideCount")
+async def override_count(source: Agent, info: Info) -> int:
+    asking = info.context
+    asking.must(Permission.WORKSPACE_READ)
+    if not within_reach(asking.actor, source.record):
+        raise Missing(f"there is no agent {source.id}")
+    return await asking.overrides.load(source.id)
+
+
 async def _text(asking: Asking, path: str, blob: Blob | None) -> str | None:
     """A review is of text; what is none is shown as well as it can be, and told by its digest."""
     if blob is None:
