@@ -35,13 +35,15 @@ async def local(directory: File, *, wishes: Wishes) -> AsyncIterator[LocalSandbo
 
 
 Opens = Callable[[File], AbstractAsyncContextManager[Sandbox]]
-PROVIDERS: dict[str, Opens] = {
+LOCAL: dict[str, Opens] = {
     "bubblewrap-overlay": partial(local, wishes=Wishes(BUBBLEWRAP, UID)),
     "bubblewrap-copy": partial(local, wishes=Wishes(BUBBLEWRAP, UID, overlay=False)),
     "bubblewrap-watched": partial(local, wishes=Wishes(BUBBLEWRAP, UID, cgroups=False)),
 }
-if os.getuid() == 0:  # who else is refused: see trial.NOT_OURSELVES
-    PROVIDERS["landlock"] = partial(local, wishes=Wishes(LANDLOCK, UID))
+if os.getuid() == 0:  # to all others it is refused, which test_local_sandbox sees to
+    LOCAL["landlock"] = partial(local, wishes=Wishes(LANDLOCK, UID))
+WALLED = [name for name in LOCAL if name != "bubblewrap-copy"]
+"""Those whose walls differ."""
 
 
 class Cupboard:

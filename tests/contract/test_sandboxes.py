@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path as File
 
 import pytest
-from tests.contract.providers import PROVIDERS, Desk
+from tests.contract.providers import LOCAL, Desk
 
 from carrel.core.names import Digest, Path
 from carrel.core.tree import Blob
@@ -18,9 +18,9 @@ from carrel.ports.sandboxes import Bounds, Form, Order, Refused
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=PROVIDERS)
+@pytest.fixture(params=LOCAL)
 async def desk(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Desk]:
-    async with PROVIDERS[request.param](tmp_path) as sandbox:
+    async with LOCAL[request.param](tmp_path) as sandbox:
         yield Desk(sandbox)
 
 

@@ -205,9 +205,12 @@ class Running:
 
     def _excess(self) -> str | None:
         most = self._order.bounds.memory_mb
-        if trees.memory(self._child.pid) > most * _MEGABYTE:
+        if self._held() > most * _MEGABYTE:
             return f"killed: it needed more than {most} MB of memory"
         return None
+
+    def _held(self) -> int:
+        return trees.memory(self._child.pid)
 
     async def _stop(self) -> None:
         """Ask all of it to end, and a moment later do not ask."""
