@@ -109,14 +109,14 @@ HOARD = "exec python3 -c 'import time; hoard = b\"x\" * (80 << 20); time.sleep(6
 
 
 async def test_memory_is_looked_at_for_all_who_live_there_together(watched: Room) -> None:
-    bounds = Bounds(memory_mb=200)
+    bounds = Bounds(memory_mb=240)
     await watched.run("(setsid sleep 1717 &)", bounds=bounds)
     jobs = [await watched.start(HOARD, bounds=bounds) for _ in range(2)]
     assert (await watched.run("echo both", bounds=bounds))[0] == "both\n"
     order = watched.order(HOARD, bounds=bounds)
     async with watched.sandbox.run(order, watched.cupboard.fetch) as ran:
         assert ran.exit_code == 137
-        assert ran.notes == ("killed: it needed more than 200 MB of memory",)
+        assert ran.notes == ("killed: it needed more than 240 MB of memory",)
     for id in jobs:
         await watched.ended(id)
         job = await watched.sandbox.job(HERE, id)

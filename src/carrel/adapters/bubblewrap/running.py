@@ -246,11 +246,14 @@ class Running:
     async def close(self) -> None:
         """Leave nothing of it, whatever has happened."""
         self._end_tree()
+        inner = self._inner()
         await self._child.end()
         self._out.close()
         self._err.close()
         if self._group is not None:
             await asyncio.to_thread(self._group.remove)
+        elif inner is not None:  # it may be on its way still, and all that it takes along
+            await asyncio.to_thread(trees.outlive, inner, "bwrap")
 
 
 def _fill(file: int, content: bytes) -> None:

@@ -15,7 +15,7 @@ from carrel.adapters.bubblewrap.child import Child
 from carrel.adapters.bubblewrap.filters import Sockets, filter_for
 from carrel.adapters.bubblewrap.gathering import Gathered, Tail
 from carrel.adapters.bubblewrap.running import Means, Running
-from carrel.ports.sandboxes import Order
+from carrel.ports.sandboxes import Order, Refused
 
 INSIDE: Final = 1000
 """Whom everybody is in there."""
@@ -92,7 +92,12 @@ class Visit(Running):
         return None
 
     async def prepare(self, lower: File | None) -> int:
-        await self._child.prepare(self._plan(lower))
+        try:
+            await self._child.prepare(self._plan(lower))
+        except Refused:
+            if reason := self._resident.killed_for:
+                raise Refused(f"the sandbox was {reason}") from None
+            raise
         return -1
 
     def _plan(self, lower: File | None) -> Mapping[str, Any]:
