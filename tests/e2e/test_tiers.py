@@ -10,6 +10,8 @@ import httpx
 import pytest
 from tests.e2e.servers import serving
 
+from carrel.adapters.bubblewrap import cgroups
+
 
 @pytest.mark.parametrize(("asked", "tier"), [("auto", "bubblewrap"), ("off", "none")])
 def test_a_server_tries_its_walls_and_says_which_hold(
@@ -19,7 +21,8 @@ def test_a_server_tries_its_walls_and_says_which_hold(
         end = time.monotonic() + 30
         while (told := httpx.get(f"{live.url}/readyz").json()["sandbox"]) == {"tier": "untested"}:
             assert time.monotonic() < end
-        assert told == {"tier": tier}
+        kept = "enforced" if cgroups.find() else "refused"
+        assert told == {"tier": tier} | ({"memoryLimit": kept} if tier != "none" else {})
         live.process.send_signal(signal.SIGTERM)
         live.process.wait()
     assert list((tmp_path / "sandboxes/keepers").iterdir()) == []
