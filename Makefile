@@ -12,7 +12,7 @@ UI := $(shell find ui -name node_modules -prune -o -name '*.d.ts' -o -type f -pr
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test check format bench docs lock clean ui ui-check ui-types
+.PHONY: help setup serve test check format bench docs lock clean dist node ui ui-check ui-types
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -55,6 +55,9 @@ docs: $(VENV)/.dev ## write docs/reference anew from the code
 # The two locks are made together, so that they agree on every version they share.
 COMPILE = $(BIN)/uv pip compile --quiet --system-certs --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-annotate --no-header pyproject.toml
+dist: $(VENV)/.uv $(PAGE) ## build a wheel that brings the web page along
+	@$(BIN)/uv build --quiet --system-certs --wheel --out-dir dist && ls dist
+
 lock: $(VENV)/.uv ## choose the newest versions of all dependencies and write the locks
 	$(COMPILE) --upgrade --all-extras --group dev --output-file requirements-dev.lock
 	$(COMPILE) --upgrade --constraint requirements-dev.lock --output-file requirements.lock

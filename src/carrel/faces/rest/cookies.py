@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from carrel.core.errors import Forbidden
-from carrel.faces.rest.endpoint import Headers
+from carrel.faces.rest.endpoint import Call, Headers
 
 SESSION: Final = "carrel_session"
 CSRF: Final = "X-Carrel-Csrf"
@@ -62,6 +62,12 @@ class Site:
     def secure(self, https: bool) -> bool:
         """Whether cookies may go over https alone."""
         return https or self.url.lower().startswith("https://")
+
+    def address(self, path: str, call: Call) -> str:
+        """Where a browser finds a path of this server."""
+        host = call.header(b"host") or ""
+        root = self.url.rstrip("/") or f"{'https' if call.https else 'http'}://{host}"
+        return root + path
 
     def kept(self, token: str, seconds: int, https: bool) -> str:
         """A Set-Cookie under which a browser keeps its session."""
