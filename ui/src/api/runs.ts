@@ -49,8 +49,7 @@ export const runFilesQuery = (id: string) =>
 export const runFileQuery = (id: string, path: string) =>
   queryOptions({
     queryKey: ["run", id, "file", path],
-    queryFn: () =>
-      take(api.GET("/v1/runs/{id}/files/{path}", { params: { path: { id, path } } })),
+    queryFn: () => take(api.GET("/v1/runs/{id}/files/{path}", { params: { path: { id, path } } })),
   });
 
 export const runPromptQuery = (id: string) =>
@@ -59,18 +58,23 @@ export const runPromptQuery = (id: string) =>
     queryFn: () => take(api.GET("/v1/runs/{id}/prompt", at(id))),
   });
 
-// What has changed since then is as new as the files are: its key begins with theirs.
-export const runChangesQuery = (id: string) =>
+// What has changed since then is as old as the files are: the keys begin with those of their place.
+const placeOf = ({ agentId, owner, runId }: Run) =>
+  agentId
+    ? ["files", "agent", agentId, "run", runId]
+    : ["files", "workspace", owner["workspace"], "run", runId];
+
+export const runChangesQuery = (run: Run) =>
   queryOptions({
-    queryKey: ["files", "run", id, "changes"],
-    queryFn: async () => (await take(api.GET("/v1/runs/{id}/diff", at(id)))).changes,
+    queryKey: [...placeOf(run), "changes"],
+    queryFn: async () => (await take(api.GET("/v1/runs/{id}/diff", at(run.runId)))).changes,
   });
 
-export const runChangeQuery = (id: string, path: string) =>
+export const runChangeQuery = (run: Run, path: string) =>
   queryOptions({
-    queryKey: ["files", "run", id, "change", path],
+    queryKey: [...placeOf(run), "change", path],
     queryFn: async () => {
-      const asked = { params: { path: { id }, query: { path } } };
+      const asked = { params: { path: { id: run.runId }, query: { path } } };
       return (await take(api.GET("/v1/runs/{id}/diff", asked))).changes[0] ?? null;
     },
   });

@@ -1,8 +1,8 @@
 // What the model was told in a run, to the byte.
 
 import { useQuery } from "@tanstack/react-query";
-import { type Run, runPromptQuery } from "../../api/runs";
 import type { Block } from "../../api/prompt";
+import { type Run, runPromptQuery } from "../../api/runs";
 import { Shown } from "../../parts/states";
 import { LayerLegend } from "../prompt/context-bar";
 import { layerOf } from "../prompt/layer";

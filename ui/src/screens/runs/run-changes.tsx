@@ -11,7 +11,7 @@ import { Empty, Shown } from "../../parts/states";
 const LOOKS: Record<string, string> = { added: "good", removed: "bad", changed: "update" };
 
 export function RunChanges({ run }: { run: Run }) {
-  const changes = useQuery(runChangesQuery(run.runId));
+  const changes = useQuery(runChangesQuery(run));
   const [params] = useSearchParams();
   return (
     <Shown query={changes}>
@@ -52,7 +52,7 @@ function ChangeLink({ change, on }: { change: RunChange; on: boolean }) {
 }
 
 function Difference({ run, path }: { run: Run; path: string }) {
-  const change = useQuery(runChangeQuery(run.runId, path));
+  const change = useQuery(runChangeQuery(run, path));
   return (
     <article className="card" aria-label={plain(path, 120)}>
       <Shown query={change}>

@@ -46,9 +46,7 @@ function EventLine({ event, run }: { event: RunEvent; run: Run }) {
         ) : (
           plain(path ?? "", 120)
         )}
-        {typeof said["version"] === "number" && (
-          <span className="faint"> v{said["version"]}</span>
-        )}
+        {typeof said["version"] === "number" && <span className="faint"> v{said["version"]}</span>}
       </span>
       <span className="faint">
         <Time at={event.timestamp} />

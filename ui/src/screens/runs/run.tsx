@@ -15,7 +15,12 @@ import { RunEvents } from "./run-events";
 import { RunFacts } from "./run-facts";
 import { RunStatus } from "./run-status";
 
-const VIEWS = { files: "Files then", prompt: "Prompt then", changes: "Changed since", events: "Events" };
+const VIEWS = {
+  files: "Files then",
+  prompt: "Prompt then",
+  changes: "Changed since",
+  events: "Events",
+};
 type View = keyof typeof VIEWS;
 
 export default function RunScreen() {

@@ -49,11 +49,7 @@ export function StartRun({ agentId, onClose }: { agentId: string; onClose: () =>
         hint="A shared run sees only what may be told to several."
         wrong={start.error && sentence(start.error)}
       >
-        <select
-          className="input"
-          value={scope}
-          onChange={(event) => setScope(event.target.value)}
-        >
+        <select className="input" value={scope} onChange={(event) => setScope(event.target.value)}>
           <option value="main">main: one person is listening</option>
           <option value="shared">shared: several are listening</option>
         </select>

@@ -2,23 +2,28 @@
 
 import { MessageCircle } from "lucide-react";
 import { useMemo } from "react";
-import type { Entry } from "../../api/transcripts";
+import type { Entry, Transcript } from "../../api/transcripts";
 import { Empty } from "../../parts/states";
-import { Utterance } from "./utterance";
 import { says } from "./highlight";
 import { unansweredOf } from "./turns";
+import { Utterance } from "./utterance";
 
 interface ConversationProps {
   entries: readonly Entry[];
-  isOver: boolean;
+  session: Transcript;
   /** Whether all that was said is here. */
   isWhole: boolean;
   words: string;
   wanted: number | null;
 }
 
-export function Conversation({ entries, isOver, isWhole, words, wanted }: ConversationProps) {
-  const unanswered = useMemo(() => unansweredOf(entries, isOver), [entries, isOver]);
+export function Conversation({ entries, session, isWhole, words, wanted }: ConversationProps) {
+  const isOver = session.endedAt !== null;
+  const isShared = session.scope === "shared";
+  const unanswered = useMemo(
+    () => unansweredOf(entries, { isOver, isShared }),
+    [entries, isOver, isShared],
+  );
   const shown = words ? entries.filter(({ content }) => says(content, words)) : entries;
   if (entries.length === 0)
     return (
@@ -41,7 +46,9 @@ export function Conversation({ entries, isOver, isWhole, words, wanted }: Conver
             entry={entry}
             words={words}
             isWanted={entry.number === wanted}
-            unanswered={isWhole || entry !== entries.at(-1) ? unanswered.get(entry.number) : undefined}
+            unanswered={
+              isWhole || entry !== entries.at(-1) ? unanswered.get(entry.number) : undefined
+            }
           />
         ))}
       </ol>

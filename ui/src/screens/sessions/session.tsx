@@ -1,6 +1,10 @@
 // One session as the conversation that it was.
 
-import { type InfiniteData, type UseInfiniteQueryResult, useInfiniteQuery } from "@tanstack/react-query";
+import {
+  type InfiniteData,
+  type UseInfiniteQueryResult,
+  useInfiniteQuery,
+} from "@tanstack/react-query";
 import { ArrowLeft, Download, RefreshCw } from "lucide-react";
 import { type ReactNode, useEffect } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
@@ -46,18 +50,14 @@ function Session({ pages, query }: SessionProps) {
   return (
     <>
       <Head session={session}>
-        <Button
-          icon={RefreshCw}
-          busy={query.isFetching}
-          onClick={() => void query.refetch()}
-        >
+        <Button icon={RefreshCw} busy={query.isFetching} onClick={() => void query.refetch()}>
           Refresh
         </Button>
       </Head>
       <SearchField label="Search in this session" value={words} onChange={search} />
       <Conversation
         entries={entries}
-        isOver={session.endedAt !== null}
+        session={session}
         isWhole={!query.hasNextPage}
         words={words.trim()}
         wanted={wanted}

@@ -46,11 +46,7 @@ export default function SessionsScreen() {
       </div>
       <div className="row wrap filters">
         <div className="grow">
-          <SearchField
-            label="Search what was said"
-            value={q}
-            onChange={(text) => set("q", text)}
-          />
+          <SearchField label="Search what was said" value={q} onChange={(text) => set("q", text)} />
         </div>
         <ScopeFilter scope={scope} onChoose={(value) => set("scope", value)} />
       </div>

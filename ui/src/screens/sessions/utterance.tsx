@@ -1,6 +1,14 @@
 // One thing that was said.
 
-import { AlertTriangle, Bot, Clock, type LucideIcon, Settings2, UserRound, Wrench } from "lucide-react";
+import {
+  AlertTriangle,
+  Bot,
+  Clock,
+  type LucideIcon,
+  Settings2,
+  UserRound,
+  Wrench,
+} from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import type { Entry } from "../../api/transcripts";
 import { Button } from "../../parts/button";
