@@ -8,6 +8,9 @@ PY := $(BIN)/python
 CODE := $(wildcard src tests bench docs/*.py)
 ARGS ?=
 
+# The tests start hundreds of processes: without bytecode each would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup serve test check format bench docs lock clean
 .DELETE_ON_ERROR:
