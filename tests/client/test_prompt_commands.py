@@ -12,8 +12,11 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.client.scene import Hands, made
 from tests.e2e.servers import TOKEN, Live, environment
+
+from carrel.faces.cli import main
 
 PROGRAM = "from carrel.client import asking; asking.FIRST_WAIT = 0.001\n"
 PROGRAM += "from carrel.faces.cli import main; main()"
@@ -21,17 +24,13 @@ NOBODY = "http://127.0.0.1:1"
 
 
 def carrel(*arguments: object, **settings: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *map(str, arguments)],
-        env=environment(File("nowhere"), **settings) | {"COLUMNS": "160"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
+    """Run one command to its end, in this process."""
+    theirs = {name: None for name in os.environ if name.startswith("CARREL_")}
+    given = environment(File("nowhere"), **settings) | {"COLUMNS": "160"}
+    done = CliRunner().invoke(main, [*map(str, arguments)], env={**theirs, **given})
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     assert TOKEN not in done.stdout + done.stderr
-    return done
+    return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
 
 @pytest.fixture
