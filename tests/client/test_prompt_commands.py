@@ -12,25 +12,13 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from tests.client.commands import finished as carrel
 from tests.client.scene import Hands, made
 from tests.e2e.servers import TOKEN, Live, environment
-
-from carrel.faces.cli import main
 
 PROGRAM = "from carrel.client import asking; asking.FIRST_WAIT = 0.001\n"
 PROGRAM += "from carrel.faces.cli import main; main()"
 NOBODY = "http://127.0.0.1:1"
-
-
-def carrel(*arguments: object, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Run one command to its end, in this process."""
-    theirs = {name: None for name in os.environ if name.startswith("CARREL_")}
-    given = environment(File("nowhere"), **settings) | {"COLUMNS": "160"}
-    done = CliRunner().invoke(main, [*map(str, arguments)], env={**theirs, **given})
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    assert TOKEN not in done.stdout + done.stderr
-    return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
 
 @pytest.fixture
