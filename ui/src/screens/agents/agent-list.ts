@@ -3,7 +3,11 @@
 
 import { useEffect, useSyncExternalStore } from "react";
 import { graphql } from "../../api/client";
-import { AgentOverview, AgentsOverview, type AgentsOverviewQuery } from "../../api/graphql.generated";
+import {
+  AgentOverview,
+  AgentsOverview,
+  type AgentsOverviewQuery,
+} from "../../api/graphql.generated";
 import { Problem } from "../../api/problem";
 import { useSession } from "../../frame/session-context";
 import { follow, type Happened } from "../../live/live";
