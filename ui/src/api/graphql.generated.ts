@@ -212,12 +212,37 @@ export type ClassRuleInput = {
   class: FileClass;
 };
 
+export type AgentOverviewQueryVariables = Exact<{
+  id: Scalars['ID']['input'];
+}>;
+
+
+export type AgentOverviewQuery = { agent?: { id: string, slug: string, name: string, isShared: boolean, overrideCount?: number | null, updatesAvailable?: number | null, template?: { id: string, name: string } | null, humanPair?: { id: string, name: string } | null, lastRun?: { id: string, status: RunStatus, startedAt: string } | null } | null };
+
+export type AgentsNamedQueryVariables = Exact<{
+  startsWith: Scalars['String']['input'];
+}>;
+
+
+export type AgentsNamedQuery = { agents?: { items: Array<{ id: string, slug: string, name: string }> } | null };
+
 export type AgentsOverviewQueryVariables = Exact<{
   after: Scalars['String']['input'];
   first: Scalars['Int']['input'];
 }>;
 
 
-export type AgentsOverviewQuery = { agents?: { next?: string | null, items: Array<{ id: string, slug: string, name: string, isShared: boolean, updatesAvailable?: number | null, updatedAt: string, template?: { id: string, name: string } | null, humanPair?: { id: string, name: string } | null }> } | null };
-export const AgentsOverview = "query AgentsOverview($after: String!, $first: Int!) { agents(first: $first, after: $after) { items { id slug name isShared template { id name } humanPair { id name } updatesAvailable updatedAt } next } }" as unknown as Document<AgentsOverviewQuery, AgentsOverviewQueryVariables>;
+export type AgentsOverviewQuery = { agents?: { next?: string | null, items: Array<{ id: string, slug: string, name: string, isShared: boolean, overrideCount?: number | null, updatesAvailable?: number | null, template?: { id: string, name: string } | null, humanPair?: { id: string, name: string } | null, lastRun?: { id: string, status: RunStatus, startedAt: string } | null }> } | null };
+
+export type TemplateReviewQueryVariables = Exact<{
+  id: Scalars['ID']['input'];
+  after: Scalars['String']['input'];
+}>;
+
+
+export type TemplateReviewQuery = { template?: { id: string, name: string, followerCount?: number | null, followers?: { next?: string | null, items: Array<{ id: string, name: string, slug: string, pins?: Array<{ path: string, pinnedSha?: string | null, latestSha?: string | null, updateAvailable: boolean, newlyOffered: boolean, overridden: boolean }> | null }> } | null } | null };
+export const AgentOverview = "query AgentOverview($id: ID!) { agent(id: $id) { id slug name isShared template { id name } humanPair { id name } overrideCount updatesAvailable lastRun { id status startedAt } } }" as unknown as Document<AgentOverviewQuery, AgentOverviewQueryVariables>;
+export const AgentsNamed = "query AgentsNamed($startsWith: String!) { agents(first: 8, startsWith: $startsWith) { items { id slug name } } }" as unknown as Document<AgentsNamedQuery, AgentsNamedQueryVariables>;
+export const AgentsOverview = "query AgentsOverview($after: String!, $first: Int!) { agents(first: $first, after: $after) { items { id slug name isShared template { id name } humanPair { id name } overrideCount updatesAvailable lastRun { id status startedAt } } next } }" as unknown as Document<AgentsOverviewQuery, AgentsOverviewQueryVariables>;
+export const TemplateReview = "query TemplateReview($id: ID!, $after: String!) { template(id: $id) { id name followerCount followers(first: 100, after: $after) { items { id name slug pins { path pinnedSha latestSha updateAvailable newlyOffered overridden } } next } } }" as unknown as Document<TemplateReviewQuery, TemplateReviewQueryVariables>;
 export type Document<Given, Taken> = string & { given?: Given; taken?: Taken };

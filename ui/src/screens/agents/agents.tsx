@@ -68,7 +68,10 @@ function Counts({ rows, whole }: Listed) {
 function Found({ rows }: Listed) {
   const [wanted, want] = useWanted();
   const later = useDeferredValue(wanted);
-  const ordered = useMemo(() => sorted(rows, later.sort, later.down), [rows, later.sort, later.down]);
+  const ordered = useMemo(
+    () => sorted(rows, later.sort, later.down),
+    [rows, later.sort, later.down],
+  );
   const shown = useMemo(() => found(ordered, later), [ordered, later]);
   return (
     <>
