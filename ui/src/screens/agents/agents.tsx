@@ -2,7 +2,7 @@
 
 import { Bot, Plus } from "lucide-react";
 import { useDeferredValue, useEffect, useMemo, useState } from "react";
-import { useLocation } from "react-router";
+import { useLocation, useNavigate } from "react-router";
 import { isAdmin } from "../../api/session";
 import { useSession } from "../../frame/session-context";
 import { Button } from "../../parts/button";
@@ -40,12 +40,14 @@ export default function AgentsScreen() {
 
 /** Whether the dialog is open; the palette asks for it by the state that it hands on. */
 function useAskedFor() {
-  const { state, key } = useLocation();
+  const { state, search } = useLocation();
+  const go = useNavigate();
   const [asked, setAsked] = useState(false);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each coming here is another question
   useEffect(() => {
-    if (state?.creating) setAsked(true);
-  }, [state, key]);
+    if (!state?.creating) return;
+    setAsked(true);
+    void go({ search }, { replace: true, state: null });
+  }, [state, search, go]);
   return [asked, setAsked] as const;
 }
 
