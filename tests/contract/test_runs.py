@@ -129,6 +129,25 @@ async def test_what_a_run_sees_does_not_move_with_the_workspace(world: World) ->
     assert await texts(world, two.snapshot[0]) == {"SOUL.md": "unkind", "new.md": "new"}
 
 
+async def test_the_newest_run_of_each_scope_is_found_with_its_layers_and_let_go_or_not(
+    world: World,
+) -> None:
+    names = [f"run_{n}" for n in "0123456789abcdef"]
+    await world.runs.start([(run(name), [AGENT]) for name in reversed(names)])
+    last = await start(world, "run_g", AGENT, TEMPLATE)
+    other = (await world.runs.start([(run("run_3x", TEMPLATE), [TEMPLATE])]))[0]
+    [theirs] = await world.runs.start([(run("run_z", STRANGER), [STRANGER])])
+
+    asked = [TEMPLATE, AGENT, DEFAULTS, STRANGER, AGENT]
+    assert await world.runs.newest(ACME, asked) == (other, last, None, None, last)
+    assert await world.runs.newest(GLOBEX, [STRANGER, AGENT]) == (theirs, None)
+    assert await world.runs.newest(ACME, []) == ()
+
+    gone = replace(last, status=Status.COMPLETED, ended=NOW, kept=False, snapshot=())
+    assert await world.runs.change(gone, last)
+    assert await world.runs.newest(ACME, [AGENT]) == (gone,)
+
+
 async def test_runs_are_listed_newest_first_and_can_be_paged(world: World) -> None:
     names = [f"run_{n}" for n in "0123456789abcdef"]
     await world.runs.start([(run(name), [AGENT, TEMPLATE]) for name in names])

@@ -8,7 +8,14 @@ import pytest
 from tests.contract.scenes import ACME, AGENT, GLOBEX, NOW, RULES, STRANGER, commit, log, run, write
 from tests.contract.worlds import World
 
-from carrel.core.event import APPROVAL_ANSWERED, APPROVAL_REQUESTED, UPDATED, Event, Telling
+from carrel.core.event import (
+    APPROVAL_ANSWERED,
+    APPROVAL_REQUESTED,
+    RECORD_CHANGED,
+    UPDATED,
+    Event,
+    Telling,
+)
 from carrel.core.names import Path
 from carrel.core.record import Change, Noun
 from carrel.core.tree import Conflict, Expect
@@ -52,6 +59,26 @@ async def test_what_was_refused_is_not_told(world: World) -> None:
 
     assert [type(outcome) for outcome in refused] == [Conflict, Conflict]
     assert await world.events.after(None) == ()
+
+
+async def test_a_record_that_people_look_at_is_told_when_it_changes(world: World) -> None:
+    nouns = (Noun.AGENT, Noun.SECRET, Noun.KEY, Noun.MEMORY, Noun.PERSON)
+    made = tuple(Change(ACME, noun, f"{noun}_1", {"content": ""}, 0) for noun in nouns)
+    gone = Change(ACME, Noun.AGENT, "agent_1", None, 1)
+    await world.trees.commit([commit(changes=made, tells=(asked(),), at=NOW)])
+    await world.trees.commit([commit(changes=(gone,), at=NOW)])
+
+    events = await world.events.after(None)
+
+    assert [(event.type, event.payload.get("noun")) for event in events] == [
+        (RECORD_CHANGED, "agent"),
+        (RECORD_CHANGED, "memory"),
+        (RECORD_CHANGED, "person"),
+        (APPROVAL_REQUESTED, None),
+        (RECORD_CHANGED, "agent"),
+    ]
+    assert events[0].payload == {"noun": "agent", "id": "agent_1"}
+    assert {(event.tenant, event.scope, event.at) for event in events} == {(ACME, None, NOW)}
 
 
 async def test_it_comes_after_what_its_commit_writes_and_before_the_next_commit(

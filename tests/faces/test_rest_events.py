@@ -192,7 +192,11 @@ async def test_nobody_hears_of_another_tenant(live: Live, ada: httpx.AsyncClient
         for number in range(5):
             await put(ada, f"canary-{number}.md")
         await put(eve, "mine.md")
-        assert paths(await all_of_eve.take(12)) == [*sorted(defaults.FILES), "mine.md"]
+        heard = await all_of_eve.take(15)
+        files = [event for event in heard if "path" in event.told["payload"]]
+        assert paths(files) == [*sorted(defaults.FILES), "mine.md"]
+        records = [event.told["payload"]["noun"] for event in heard if event not in files]
+        assert sorted(records) == ["defaults", "person", "tenant"]
         assert paths(await own.take(1)) == ["mine.md"]
 
 
@@ -295,5 +299,9 @@ async def test_no_event_carries_content(here: Whole, monkeypatch: pytest.MonkeyP
     assert "a text that no event tells" not in answer.text
     lines = [line for line in answer.text.splitlines() if line.startswith("data: ")]
     told: list[dict[str, Any]] = [json.loads(line.removeprefix("data: ")) for line in lines]
-    assert [set(each["payload"]) for each in told] == [{"path", "version"}] * 12
+    files = [each for each in told if each["type"] == "workspace.updated"]
+    assert [set(each["payload"]) for each in files] == [{"path", "version"}] * 12
+    assert {frozenset(each["payload"]) for each in told if each not in files} == {
+        frozenset({"noun", "id"})
+    }
     assert told[-1]["payload"] == {"path": "a.md", "version": 1}

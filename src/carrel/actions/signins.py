@@ -104,6 +104,21 @@ async def begin(world: World, token: str) -> str:
     return await insist(attempt)
 
 
+async def admit(world: World, actor: Actor) -> str:
+    """A browser's key for a person whom somebody else vouches for. Raises Unauthenticated."""
+
+    async def attempt() -> str:
+        rests = await shelf(world, actor.tenant, Noun.PERSON)
+        person = await _still(world, actor.tenant, Noun.PERSON, actor.person or "")
+        until = world.clock.now() + KEY_LIFE
+        holding = keys.Holding(BROWSER, KeyKind.PERSON, person=person.id, expires=until)
+        key = keys.made(world, actor.tenant, holding)
+        await commit_changes(world, person.id, "sign in", [key.change], shelves=[rests])
+        return key.token
+
+    return await insist(attempt)
+
+
 def _a(kind: KeyKind) -> str:
     return {KeyKind.AGENT: "an agent"}.get(kind, f"a {kind}")
 

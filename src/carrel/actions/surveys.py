@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from carrel.actions.lineages import classes_of, lineages_of
+from carrel.actions.pins import within_reach
 from carrel.actions.records import PREFIXES, Page, find_named, issued
 from carrel.actions.rules import rules_of
 from carrel.core.access import Actor
@@ -14,9 +15,11 @@ from carrel.core.agent import of_template
 from carrel.core.classes import FileClass
 from carrel.core.compose import Workspace, compose, resolve
 from carrel.core.errors import Missing
+from carrel.core.lineage import stack_of
 from carrel.core.names import Kind, Path, Scope, Stack
-from carrel.core.overlay import Eye
+from carrel.core.overlay import Eye, overridden
 from carrel.core.record import Noun, Record
+from carrel.core.run import Run
 from carrel.core.tree import Blob
 from carrel.ports import World
 
@@ -92,6 +95,29 @@ async def workspaces(
         else:
             shown.append(compose(layers, await classes_of(world, stack)))
     return tuple(shown)
+
+
+async def overrides(world: World, actor: Actor, agents: Sequence[Record]) -> tuple[int, ...]:
+    """Of how many files each has a text of its own in place of what lies beneath.
+
+    Raises Missing where one is not within the caller's reach.
+    """
+    if not all(within_reach(actor, agent) for agent in agents):
+        raise Missing("there is no such agent")
+    classes = (await rules_of(world, actor.tenant)).policy.classes
+    stacks = [stack_of(agent) for agent in agents]
+    scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
+    trees = dict(zip(scopes, await world.trees.read(scopes), strict=True))
+    layers = ([trees[scope] for scope in stack] for stack in stacks)
+    return tuple([len(overridden(classes, each)) for each in layers])
+
+
+async def newest_runs(world: World, actor: Actor, agents: Sequence[str]) -> tuple[Run | None, ...]:
+    """The run of each of these agents, by id, that began last. Raises Missing beyond reach."""
+    if actor.bound and any(actor.agent != id for id in agents):
+        raise Missing("there is no such agent")
+    scopes = [Scope(actor.tenant, Kind.AGENT, id) for id in agents]
+    return await world.runs.newest(actor.tenant, scopes)
 
 
 async def offers(

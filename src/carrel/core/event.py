@@ -20,7 +20,8 @@ APPROVAL_REQUESTED: Final = "approval.requested"
 APPROVAL_ANSWERED: Final = "approval.answered"
 APPROVAL_FINISHED: Final = "approval.finished"
 APPROVALS: Final = (APPROVAL_REQUESTED, APPROVAL_ANSWERED, APPROVAL_FINISHED)
-TYPES: Final = (UPDATED, RUN_STARTED, *RUN_ENDED.values(), *APPROVALS)
+RECORD_CHANGED: Final = "record.changed"
+TYPES: Final = (UPDATED, RUN_STARTED, *RUN_ENDED.values(), *APPROVALS, RECORD_CHANGED)
 
 
 class Telling(Struct, frozen=True, gc=False):

@@ -7,7 +7,7 @@ was made with may stand in a layer right beneath its own, shared with others (co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -172,6 +172,22 @@ def own_entry(path: Path, layers: Layers) -> Entry | None:
     """What an agent says itself of a live file. A pin from when it was pinned says nothing more."""
     entry = layers[0].entry(path)
     return None if entry is None or is_pin(entry) else entry
+
+
+def overridden(classes: Classes, layers: Layers) -> Sequence[Path]:
+    """Where an agent has a text of its own in place of another.
+
+    A file of which nothing lies beneath overrides none, and a managed one is not of its own making.
+    """
+    return [path for path in layers[0].heads if _overrides(classes.of(path), path, layers)]
+
+
+def _overrides(file_class: FileClass, path: Path, layers: Layers) -> bool:
+    entry = own_entry(path, layers)
+    if entry is None or file_class is FileClass.MANAGED:
+        return False
+    reviewed = file_class is FileClass.PINNED and entry.base is not None
+    return reviewed or offered(path, upstream(layers)) is not None
 
 
 def is_pin(entry: Entry) -> bool:

@@ -55,6 +55,23 @@ QUIET: Final = frozenset({Noun.MEMORY, Noun.PROMOTION, Noun.DREAM, Noun.CHECKPOI
 Hence a change of these raises no revision of all records, and stands in no audit."""
 
 
+TOLD: Final = frozenset(
+    {
+        Noun.TENANT,
+        Noun.PERSON,
+        Noun.POLICY,
+        Noun.TEMPLATE,
+        Noun.AGENT,
+        Noun.DEFAULTS,
+        Noun.SANDBOX,
+        Noun.WORKSPACE,
+        Noun.DREAM,
+        Noun.MEMORY,
+    }
+)
+"""Whose changes are events: what a member may look at, and whose ids say nothing by themselves."""
+
+
 class Record(Struct, frozen=True):
     tenant: str
     noun: Noun

@@ -37,7 +37,7 @@ _WORD: Final = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+")
 
 def words(text: str) -> tuple[str, ...]:
     """The words of a text in order: without marks, in one letter case, of letters and digits."""
-    return tuple(word[:LONGEST_WORD] for word in _WORD.findall(_folded(text)) if word.isalnum())
+    return tuple(word[:LONGEST_WORD] for word in _WORD.findall(folded(text)) if word.isalnum())
 
 
 def distinct(text: str) -> tuple[str, ...]:
@@ -52,7 +52,8 @@ def distinct(text: str) -> tuple[str, ...]:
     return tuple(taken)
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
+    """A text without marks and in one letter case."""
     if text.isascii():
         return text.lower()
     text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())

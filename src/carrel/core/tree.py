@@ -12,9 +12,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from carrel.core.event import Telling
+from carrel.core.event import RECORD_CHANGED, Telling
 from carrel.core.names import Digest, Moment, Path, Scope
-from carrel.core.record import QUIET, Change, Shelf
+from carrel.core.record import QUIET, TOLD, Change, Shelf
 
 MARKDOWN = "text/markdown"
 
@@ -180,6 +180,16 @@ def subjects_of(commit: Commit) -> Mapping[str, tuple[str, ...]]:
         tenant = commit.writes[0].scope.tenant
         found[tenant] = (*found.get(tenant, ()), *commit.about)
     return found
+
+
+def tellings_of(commit: Commit) -> tuple[Telling, ...]:
+    """What is told beside its writes: of the records that it changes, and what it wants told."""
+    changed = tuple(
+        Telling(change.tenant, RECORD_CHANGED, {"noun": change.noun.value, "id": change.id})
+        for change in commit.changes
+        if change.noun in TOLD
+    )
+    return (*changed, *commit.tells) if changed else commit.tells
 
 
 class Applied(Struct, frozen=True, gc=False):

@@ -236,6 +236,9 @@ class Runs(Protocol):
     ) -> tuple[Run, ...]:
         """Return runs newest first (by id, descending), those before ``before`` where given."""
 
+    async def newest(self, tenant: str, scopes: Sequence[Scope]) -> tuple[Run | None, ...]:
+        """Return the run of each scope that began last (by id), None where it has none."""
+
     async def change(self, run: Run, was: Run) -> bool:
         """Store status, ended and kept if the run still is as it was; False if it is not.
 

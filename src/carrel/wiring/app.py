@@ -20,6 +20,7 @@ from carrel.faces.rest import (
     approvals,
     audit,
     browser,
+    browser_oidc,
     defaults,
     dialect,
     discovery,
@@ -32,6 +33,7 @@ from carrel.faces.rest import (
     health,
     history,
     impacts,
+    inbox,
     items,
     keys,
     memories,
@@ -41,6 +43,7 @@ from carrel.faces.rest import (
     prompts,
     runs,
     seam,
+    search,
     secrets,
     sessions,
     signin,
@@ -59,7 +62,7 @@ from carrel.settings import Settings
 from carrel.wiring import graphql, mcp, web
 from carrel.wiring.background import background
 from carrel.wiring.counts import watch
-from carrel.wiring.oidc import issuer_of
+from carrel.wiring.oidc import code_flow_of, issuer_of
 from carrel.wiring.world import open_world
 
 _NOUNS: Final = (
@@ -91,8 +94,10 @@ _NOUNS: Final = (
     tools,
     accounts,
     approvals,
+    inbox,
     audit,
     signin,
+    search,
     git,
     web,
 )
@@ -103,7 +108,9 @@ def endpoints(settings: Settings) -> tuple[Endpoint, ...]:
     """Everything that this server answers to."""
     shown = _NOUNS + ((seam,) if settings.test_seam else ())
     told = tuple(endpoint for noun in shown for endpoint in noun.ENDPOINTS)
-    return told + browser.endpoints(site_of(settings)) + graphql.endpoints(settings)
+    site = site_of(settings)
+    doors = browser.endpoints(site) + browser_oidc.endpoints(site, code_flow_of(settings))
+    return told + doors + graphql.endpoints(settings)
 
 
 def site_of(settings: Settings) -> Site:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from carrel.actions.oidc import Issuer
+from carrel.actions.oidc_signins import CodeFlow
 from carrel.settings import Settings, Unusable
+
+if TYPE_CHECKING:
+    from carrel.adapters.oidc import Trust
 
 _HERE = {"localhost", "127.0.0.1", "::1"}
 
@@ -13,19 +18,44 @@ _HERE = {"localhost", "127.0.0.1", "::1"}
 def issuer_of(settings: Settings) -> Issuer | None:
     """The issuer that the settings name, or None where they name none. Raises Unusable."""
     if not settings.oidc_issuer:
-        if settings.oidc_audience or settings.oidc_jwks_url:
-            raise Unusable("CARREL_OIDC_AUDIENCE and CARREL_OIDC_JWKS_URL need CARREL_OIDC_ISSUER")
+        if settings.oidc_audience or settings.oidc_jwks_url or settings.oidc_client_id:
+            raise Unusable(
+                "CARREL_OIDC_AUDIENCE, CARREL_OIDC_JWKS_URL and CARREL_OIDC_CLIENT_ID"
+                " need CARREL_OIDC_ISSUER"
+            )
         return None
+    from carrel.adapters.oidc import OidcIssuer  # noqa: PLC0415 - only where it is used
+
+    return OidcIssuer(_trust(settings))
+
+
+def code_flow_of(settings: Settings) -> CodeFlow | None:
+    """How browsers are sent to that issuer, or None where they are not. Raises Unusable."""
+    if not settings.oidc_client_id:
+        if settings.oidc_client_secret:
+            raise Unusable("CARREL_OIDC_CLIENT_SECRET needs CARREL_OIDC_CLIENT_ID")
+        return None
+    if not settings.oidc_issuer:
+        raise Unusable("CARREL_OIDC_CLIENT_ID needs CARREL_OIDC_ISSUER")
+    from carrel.adapters.oidc import Client, OidcCodeFlow  # noqa: PLC0415 - as above
+
+    client = Client(
+        id=settings.oidc_client_id, secret=settings.oidc_client_secret, name=settings.oidc_name
+    )
+    return OidcCodeFlow(_trust(settings), client)
+
+
+def _trust(settings: Settings) -> Trust:
     audiences = _listed(settings.oidc_audience)
     if not audiences:
         raise Unusable("CARREL_OIDC_ISSUER needs CARREL_OIDC_AUDIENCE: whom its tokens are for")
     _insist_on_secure("CARREL_OIDC_ISSUER", settings.oidc_issuer)
     if settings.oidc_jwks_url:
         _insist_on_secure("CARREL_OIDC_JWKS_URL", settings.oidc_jwks_url)
-    from carrel.adapters.oidc import OidcIssuer, Trust  # noqa: PLC0415 - only where it is used
+    from carrel.adapters.oidc import Trust  # noqa: PLC0415 - as above
 
     try:
-        trust = Trust(
+        return Trust(
             issuer=settings.oidc_issuer,
             audiences=audiences,
             algorithms=_listed(settings.oidc_algorithms),
@@ -34,7 +64,6 @@ def issuer_of(settings: Settings) -> Issuer | None:
         )
     except ValueError as wrong:
         raise Unusable(f"CARREL_OIDC_ALGORITHMS: {wrong}") from None
-    return OidcIssuer(trust)
 
 
 def _listed(text: str) -> frozenset[str]:

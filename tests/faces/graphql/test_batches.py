@@ -9,6 +9,7 @@ from pathlib import Path as File
 import httpx
 import pytest
 from tests.faces.graphql.asking import Scene, scene, told, write
+from tests.faces.graphql.test_overview import ROWS
 from tests.faces.whole import Whole, app_of
 from tests.services.files import fresh
 from tests.worlds import world_of
@@ -109,6 +110,24 @@ async def test_who_wrote_what_waits_for_a_review_and_how_long_it_is_do_too(
         rules = page[-1]["pins"][0]
         assert (rules["latestVersion"], rules["latestSource"]) == (2, "template")
         assert rules["latestAuthor"] and rules["pinnedTokens"]
+    assert counts[100] <= counts[10] <= MOST, counts
+
+
+async def test_overrides_and_last_runs_do_too(
+    here: Whole, owner: httpx.AsyncClient, asked: Counted
+) -> None:
+    desk = await scene(owner)
+    await crowd(here, owner, desk, 99)
+    for number in range(0, 99, 9):
+        await owner.post("/v1/runs", json={"agentId": f"bot-{number}"})
+    counts = {}
+    for many in (10, 100):
+        await owner.patch("/v1/agents/marco", json={"name": f"Marco {many}"})
+        del asked[:]
+        page = (await told(owner, ROWS, n=many))["agents"]["items"]
+        counts[many] = len(asked)
+        assert any(row["lastRun"] for row in page)
+        assert {row["overrideCount"] for row in page} == {0}
     assert counts[100] <= counts[10] <= MOST, counts
 
 

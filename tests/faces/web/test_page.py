@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path as File
@@ -15,16 +16,16 @@ from carrel.core.errors import Unauthenticated
 from carrel.faces.rest.app import rest
 from carrel.faces.rest.endpoint import Headers
 from carrel.faces.rest.metrics import Metrics
-from carrel.faces.web import assets
+from carrel.faces.web import PREFIXES, assets, page
 from carrel.settings import Settings
+from carrel.wiring import web
 from carrel.wiring.app import endpoints
 
 pytestmark = pytest.mark.anyio
 
-TEXTS = {name: asset.body.decode() for name, asset in assets().items()}
-SCRIPTS = {name: text for name, text in TEXTS.items() if name.endswith(".js")}
-ROOTS = [f"/v1/{kind}/{{}}/files" for kind in ("workspaces", "agents", "templates")]
-ROOTS += ["/v1/defaults/files"]
+PARTS = assets()
+FIRST_LOAD = 250 * 1024
+UI = File(__file__).resolve().parents[3] / "ui"
 
 
 @pytest.fixture
@@ -33,97 +34,123 @@ async def anybody(tmp_path: File) -> AsyncIterator[httpx.AsyncClient]:
         raise Unauthenticated("nobody is known here")
 
     async with memory(tmp_path) as world:
-        app = rest(world, endpoints(Settings()), nobody, metrics=Metrics())
+        told = endpoints(Settings())
+        app = rest(world, told, nobody, metrics=Metrics(), mounts=web.MOUNTS)
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://carrel") as client:
             yield client
 
 
+def policy_of(answer: httpx.Response) -> dict[str, str]:
+    told = answer.headers["content-security-policy"].split(";")
+    return dict(each.strip().split(" ", 1) for each in told)
+
+
+def loaded_first(text: str) -> set[str]:
+    """The scripts that a browser loads before anything is shown."""
+    found, ahead = set[str](), set(re.findall(r'(?:src|href)="(/ui/[^"]+\.js)"', text))
+    while ahead:
+        name = ahead.pop()
+        found.add(name)
+        script = PARTS[name].body.decode()
+        statics = re.findall(r'(?:from|import)\s*"\./([\w.-]+\.js)"', script)
+        ahead |= {f"/ui/{each}" for each in statics} - found
+    return found
+
+
 async def test_the_page_and_all_its_parts_are_served(anybody: httpx.AsyncClient) -> None:
-    page = await anybody.get("/")
-    assert page.headers["content-type"] == "text/html; charset=utf-8"
-    wanted = set(re.findall(r'(?:href|src)="(/ui/[^"]+)"', page.text))
-    wanted |= {f"/ui/{name}" for text in SCRIPTS.values() for name in imported(text)}
-    assert wanted == {f"/ui/{name}" for name in TEXTS if name != "index.html"}
-    for part in wanted:
+    whole = await anybody.get("/")
+    assert whole.headers["content-type"] == "text/html; charset=utf-8"
+    assert "/icon.svg" in PARTS
+    for part in {*PARTS, *re.findall(r'(?:href|src)="(/[^"]+)"', whole.text)} - {"/docs"}:
         answer = await anybody.get(part)
         assert answer.status_code == 200, part
         assert answer.headers["x-content-type-options"] == "nosniff"
-    script = await anybody.get("/ui/app.js")
-    assert script.headers["content-type"].startswith("text/javascript")
+        assert answer.content == PARTS[part].body
+    script = next(name for name in PARTS if name.endswith(".js"))
+    assert (await anybody.get(script)).headers["content-type"].startswith("text/javascript")
 
 
-def imported(script: str) -> list[str]:
-    return re.findall(r'^import .* from "\./([\w.]+)";$', script, re.MULTILINE)
+async def test_every_screen_has_an_address_that_can_be_opened(anybody: httpx.AsyncClient) -> None:
+    for path in (*PREFIXES, "/agents/a%2Fb/workspace", "/agent-templates/defaults?file=SOUL.md"):
+        answer = await anybody.get(path)
+        assert answer.status_code == 200, path
+        assert '<div id="app">' in answer.text
+        assert (await anybody.head(path)).content == b""
+        assert (await anybody.post(path)).status_code == 405
+    for path in ("/agentsx", "/index.html", "/nowhere"):
+        assert (await anybody.get(path)).status_code == 404, path
 
 
-async def test_what_is_known_already_is_not_sent_again(anybody: httpx.AsyncClient) -> None:
-    for path in ("/", "/ui/carrel.css"):
-        tag = (await anybody.get(path)).headers["etag"]
-        assert (await anybody.get(path, headers={"If-None-Match": tag})).status_code == 304
+async def test_parts_are_kept_for_ever_and_the_page_never(anybody: httpx.AsyncClient) -> None:
+    for name in PARTS.keys() - {"/icon.svg"}:
+        assert re.search(r"-[\w-]{8}\.\w+$", name), "a name must change with what it holds"
+    name = next(name for name in PARTS if name.endswith(".css"))
+    part = await anybody.get(name)
+    assert "immutable" in part.headers["cache-control"]
+    known = {"If-None-Match": part.headers["etag"]}
+    assert (await anybody.get(name, headers=known)).status_code == 304
+    assert (await anybody.get("/")).headers["cache-control"] == "no-store"
+
+
+async def test_text_comes_squeezed_to_those_who_take_it(anybody: httpx.AsyncClient) -> None:
+    name = next(name for name in PARTS if name.endswith(".js"))
+    async with anybody.stream("GET", name, headers={"Accept-Encoding": "br, gzip"}) as answer:
+        assert answer.headers["content-encoding"] == "gzip"
+        raw = b"".join([chunk async for chunk in answer.aiter_raw()])
+    assert gzip.decompress(raw) == PARTS[name].body
+    plain = await anybody.get(name, headers={"Accept-Encoding": "identity"})
+    assert "content-encoding" not in plain.headers
 
 
 async def test_nothing_else_is_served_there(anybody: httpx.AsyncClient) -> None:
-    for path in ("/ui/__init__.py", "/ui/..%2f__init__.py", "/ui/", "/index.html"):
+    for path in ("/ui/__init__.py", "/ui/..%2f__init__.py", "/ui/..%2ficon.svg", "/ui/"):
         answer = await anybody.get(path)
         assert (answer.status_code, answer.json()["error"]) == (404, "not_found"), path
 
 
 async def test_the_page_is_shut_in(anybody: httpx.AsyncClient) -> None:
-    page = await anybody.get("/")
-    policy = dict(
-        each.strip().split(" ", 1) for each in page.headers["content-security-policy"].split(";")
-    )
-    assert policy["default-src"] == "'none'"
-    assert policy["require-trusted-types-for"] == "'script'"
-    for kind in ("script-src", "style-src", "connect-src", "img-src"):
-        assert policy[kind] == "'self'"
-    for kind in ("base-uri", "form-action", "frame-ancestors", "trusted-types"):
-        assert policy[kind] == "'none'"
-    assert page.headers["referrer-policy"] == "no-referrer"
+    seen = set()
+    for path in ("/", "/agents", "/sign-in"):
+        answer = await anybody.get(path)
+        policy = policy_of(answer)
+        assert policy["default-src"] == "'none'"
+        for kind in ("script-src", "connect-src", "img-src", "font-src"):
+            assert policy[kind] == "'self'", kind
+        assert policy["require-trusted-types-for"] == "'script'"
+        assert policy["trusted-types"] == "'none'"
+        assert policy["frame-ancestors"] == "'none'"
+        assert "unsafe" not in answer.headers["content-security-policy"]
+        nonce = re.search(r"'nonce-([\w-]{20,})'", policy["style-src"])
+        assert nonce
+        assert f'content="{nonce[1]}"' in answer.text
+        seen.add(nonce[1])
+    assert len(seen) == 3, "a nonce is good for one answer"
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_no_part_names_another_host(name: str) -> None:
-    links = re.findall(r"(?:https?:)?//[\w.-]+\.\w+[^\s\"'`]*", _without_comments(TEXTS[name]))
-    assert [link for link in links if link != "http://www.w3.org/2000/svg"] == []
+async def test_the_page_has_no_script_or_style_of_its_own() -> None:
+    text = page().body.decode()
+    assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\son\w+=|\sstyle=", text)
 
 
-def _without_comments(text: str) -> str:
-    return re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE)
+def test_the_first_load_is_small_and_the_editor_is_not_in_it() -> None:
+    first = loaded_first(page().body.decode())
+    squeezed = {name: len(PARTS[name].squeezed or b"") for name in first}
+    assert sum(squeezed.values()) < FIRST_LOAD, squeezed
+    later = [name for name in PARTS if name.endswith(".js") and name not in first]
+    assert any(b"cm-editor" in PARTS[name].body for name in later)
+    assert not any(b"cm-editor" in PARTS[name].body for name in first)
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_no_text_can_become_markup_or_code(name: str) -> None:
-    risky = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc"
-    assert not re.search(risky, TEXTS[name])
-    if name.endswith(".html"):
-        assert not re.search(r"\sstyle=|\son\w+=|<style|<script(?![^>]* src=)", TEXTS[name])
-
-
-def test_the_token_is_kept_for_the_tab_and_nowhere_else() -> None:
-    everything = "".join(SCRIPTS.values())
-    assert "sessionStorage" in everything
-    assert not re.search(r"localStorage|document\.cookie|indexedDB", everything)
-
-
-def named() -> set[str]:
-    """Every address that the scripts name, with {} for what is filled in."""
-    found = set()
-    for text in SCRIPTS.values():
-        for literal in re.findall(r'["`](/v1/[^"`?]*|\$\{root\}/[^"`?]*)', text):
-            plain = re.sub(r"\$\{enc\(\w+\)\}", "{}", literal)
-            roots = ROOTS if plain.startswith("${root}") else [""]
-            found |= {plain.replace("${root}", root) for root in roots}
-    return found
-
-
-async def test_every_address_that_the_page_names_is_in_the_api(anybody: httpx.AsyncClient) -> None:
-    paths = (await anybody.get("/openapi.json")).json()["paths"]
-    known = {re.sub(r"\{\w+\}", "{}", path) for path in paths}
-    assert len(named()) > 20
-    assert named() <= known
-
-
-def test_addresses_stand_in_one_place() -> None:
-    assert {name for name, text in SCRIPTS.items() if "/v1/" in text} == {"api.js"}
+def test_the_page_asks_for_nothing_but_the_public_api() -> None:
+    public = re.compile(r"/(?:v1|accounts)/|/graphql$|/readyz$|/docs$|/icon\.svg$|/sign-in")
+    for source in (UI / "src" / "api").glob("*.ts"):
+        if ".generated." in source.name:
+            continue
+        asked = re.findall(
+            r"""(?:GET|POST|PUT|PATCH|DELETE)\(\s*["`](/[^"`]*)""", source.read_text()
+        )
+        assert all(public.match(path) for path in asked), source.name
+    for source in (UI / "src").rglob("*.ts*"):
+        assert "dangerouslySetInnerHTML" not in source.read_text(), source.name
+        assert not re.search(r"https?://(?!\$)", source.read_text()), source.name

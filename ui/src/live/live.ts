@@ -46,8 +46,6 @@ const TYPES = [
   "run.cancelled",
   "approval.requested",
   "approval.answered",
-  "approval.expired",
-  "approval.cancelled",
   "approval.finished",
   "record.changed",
 ];
@@ -123,11 +121,25 @@ function pour(until: AbortSignal, told: Told): Promise<void> {
   });
 }
 
+const AGENTS: QueryKey[] = [["agents"], ["agent"], ["files"], ["prompt"], ["pins"], ["inbox"]];
+const RECORDS: Record<string, QueryKey[]> = {
+  agent: [...AGENTS, ["templates"]],
+  template: [...AGENTS, ["templates"]],
+  person: [...AGENTS, ["people"], ["session"]],
+  tenant: [...AGENTS, ["session"]],
+  policy: [...AGENTS, ["policy"]],
+  defaults: [["files"], ["defaults"]],
+  sandbox: [["sandboxes"]],
+  workspace: [["workspaces"]],
+  memory: [["memories"]],
+  dream: [["dreams"], ["memories"], ["inbox"]],
+};
+
 /** Which answers an event makes old, by the first words of their keys. */
 export function keysOf({ type, payload, workspace, runId }: Happened): QueryKey[] {
   if (type.startsWith("approval.")) return [["approvals"], ["inbox"]];
   if (type.startsWith("run.")) return [["runs"], ["run", payload["runId"] ?? runId], ["agents"]];
-  if (type === "record.changed") return [[]];
+  if (type === "record.changed") return RECORDS[String(payload["noun"])] ?? [];
   if (type !== "workspace.updated" || !workspace) return [];
   const { kind, name } = workspace;
   if (kind === "workspace") return [["files", "workspace", name]];
@@ -151,6 +163,6 @@ function waker(queries: QueryClient): (keys: QueryKey[]) => void {
   };
   return (keys) => {
     for (const key of keys) waiting.set(JSON.stringify(key), key);
-    timer ??= setTimeout(run, 120);
+    if (timer === undefined) timer = setTimeout(run, 120);
   };
 }

@@ -9,7 +9,7 @@ from carrel.adapters.memory.state import MemoryState, RecordKey, Told
 from carrel.core.event import UPDATED
 from carrel.core.names import Moment
 from carrel.core.record import QUIET, Change, Deed, Record
-from carrel.core.tree import Applied, Commit, Head, Version, Write, subjects_of
+from carrel.core.tree import Applied, Commit, Head, Version, Write, subjects_of, tellings_of
 
 
 def storable(commit: Commit) -> None:
@@ -25,7 +25,7 @@ def apply(state: MemoryState, commit: Commit) -> Applied:
     heads = tuple(_written(state, commit, write, before[write.scope]) for write in commit.writes)
     if commit.changes:
         _change(state, commit.changes, commit.at)
-    for telling in commit.tells:
+    for telling in tellings_of(commit):
         state.tell(telling, commit.at, commit.run)
     for tenant, subjects in subjects_of(commit).items():
         number = len(state.deeds) + 1

@@ -41,6 +41,11 @@ class MemoryRuns:
         )
         return tuple(islice(wanted, limit))
 
+    async def newest(self, tenant: str, scopes: Sequence[Scope]) -> tuple[Run | None, ...]:
+        ours = [run for run in self._state.runs.values() if run.tenant == tenant]
+        found = {run.scope: run for run in sorted(ours, key=lambda run: run.id)}
+        return tuple(found.get(scope) for scope in scopes)
+
     async def change(self, run: Run, was: Run) -> bool:
         found = self._state.runs.get(run.id)
         if found is None or _state(found) != _state(was):

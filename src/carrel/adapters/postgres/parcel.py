@@ -37,6 +37,7 @@ from carrel.core.tree import (
     Outcome,
     Room,
     Write,
+    tellings_of,
 )
 
 _UNHEARD: Final = {"note": True, "quiet": True}
@@ -247,7 +248,7 @@ class Parcel:
             ]
             + [
                 {"tenant": one.tenant, "tell": one.type, "payload": to_json(one.payload)} | _UNHEARD
-                for one in commit.tells
+                for one in tellings_of(commit)
             ]
         )
 

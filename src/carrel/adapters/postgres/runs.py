@@ -57,6 +57,12 @@ class PostgresRuns:
             rows = await self._database.rows("runs_of_scope", *ask, *name)
         return tuple(map(_run, rows))
 
+    async def newest(self, tenant: str, scopes: Sequence[Scope]) -> tuple[Run | None, ...]:
+        asked = columns([(scope.tenant, scope.kind, scope.name) for scope in scopes], 3)
+        rows = await self._database.rows("newest_runs", tenant, *asked)
+        found = {run.scope: run for run in map(_run, rows)}
+        return tuple(found.get(scope) for scope in scopes)
+
     async def change(self, run: Run, was: Run) -> bool:
         told = None if run.status is was.status else RUN_ENDED[run.status]
         changed: bool = await self._database.value(

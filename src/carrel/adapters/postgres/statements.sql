@@ -231,6 +231,17 @@ SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r
    AND ($2::text IS NULL OR r.id < $2)
  ORDER BY r.id DESC LIMIT $3;
 
+-- name: newest_runs
+SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.by, r.started,
+       r.ended, r.parent, r.replay_of, r.kept, r.variables,
+       (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision) ORDER BY l.place)
+          FROM run_layer AS l JOIN scope AS f ON f.id = l.scope WHERE l.run = r.id)
+  FROM unnest($2::text[], $3::text[], $4::text[]) AS w (tenant, kind, name)
+  JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
+ CROSS JOIN LATERAL (
+       SELECT * FROM run AS n WHERE n.scope = s.id AND n.tenant = $1
+        ORDER BY n.id DESC LIMIT 1) AS r;
+
 -- name: events_after
 SELECT * FROM events_after($1::text::xid8, $2, $3, $4, $5, $6, $7, $8);
 

@@ -27,6 +27,7 @@ from carrel.core.tree import (
     Quota,
     Room,
     Write,
+    tellings_of,
 )
 
 
@@ -70,7 +71,7 @@ class Batch:
         if len(writes) < len(asked):
             written = {id(w): head for w, head in zip(writes, heads, strict=True)}
             heads = [written.get(id(w)) or self._untouched(w, commit) for w in asked]
-        if commit.tells:
+        if commit.tells or commit.changes:
             self._tell_of(commit)
         if commit.receipt:
             self._mark(commit, heads)
@@ -126,7 +127,7 @@ class Batch:
     def _tell_of(self, commit: Commit) -> None:
         """Log what a commit wants told."""
         run = commit.run
-        for telling in commit.tells:
+        for telling in tellings_of(commit):
             sequence = self.next_in_run(run, telling.tenant) if run else None
             told = (telling.type, json.dumps(telling.payload, ensure_ascii=False), commit.at)
             self.tell(telling.tenant, None, run, sequence, told)

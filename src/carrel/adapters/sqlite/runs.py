@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from carrel.adapters.sqlite.batch import Batch
 from carrel.adapters.sqlite.database import SQL, transaction
 from carrel.adapters.sqlite.reader import Reader
-from carrel.adapters.sqlite.rows import Row, scope_of
+from carrel.adapters.sqlite.rows import Row, names, scope_of
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.event import RUN_ENDED, RUN_STARTED
 from carrel.core.names import Scope
@@ -37,6 +37,11 @@ class SqliteRuns:
         within = (scope.kind, scope.name) if scope else (None, None)
         ask = (tenant, before or "~", limit, *within)
         return self._runs("runs_listed", ask)
+
+    async def newest(self, tenant: str, scopes: Sequence[Scope]) -> tuple[Run | None, ...]:
+        ask = (names(dict.fromkeys(scopes)), tenant)
+        found = {run.scope: run for run in self._runs("newest_runs", ask)}
+        return tuple(found.get(scope) for scope in scopes)
 
     async def change(self, run: Run, was: Run) -> bool:
         return await self._writer.do(lambda db, batch: _change(db, batch, run, was))

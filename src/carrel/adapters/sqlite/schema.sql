@@ -81,6 +81,8 @@ CREATE TABLE run (
     PRIMARY KEY (tenant, id)
 ) WITHOUT ROWID;
 
+CREATE INDEX run_by_scope ON run (scope, tenant, id);
+
 CREATE TABLE run_layer (
     run      TEXT    NOT NULL,
     place    INTEGER NOT NULL,

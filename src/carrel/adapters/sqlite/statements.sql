@@ -313,6 +313,14 @@ SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.by, r.sta
  WHERE r.tenant = ?1 AND r.id < ?2 AND (?4 IS NULL OR (s.kind = ?4 AND s.name = ?5))
  ORDER BY r.id DESC LIMIT ?3;
 
+-- name: newest_runs
+SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.by, r.started, r.ended,
+       r.parent, r.replay_of, r.kept, r.variables
+  FROM json_each(?1) AS w
+  CROSS JOIN scope AS s ON s.tenant = w.value ->> 0 AND s.kind = w.value ->> 1 AND s.name = w.value ->> 2
+  CROSS JOIN run AS r ON r.tenant = ?2 AND r.id =
+       (SELECT max(l.id) FROM run AS l WHERE l.scope = s.id AND l.tenant = ?2);
+
 -- name: layers
 SELECT l.run, s.tenant, s.kind, s.name, l.revision
   FROM json_each(?) AS w

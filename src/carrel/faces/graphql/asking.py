@@ -16,6 +16,7 @@ from carrel.core.errors import Missing, TooLarge
 from carrel.core.names import Digest, Path, Scope, Stack
 from carrel.core.pinned import Pin
 from carrel.core.record import Noun, Record
+from carrel.core.run import Run
 from carrel.core.tree import Blob, Version
 from carrel.faces.graphql.codes import Unreadable
 from carrel.faces.graphql.file_views import File
@@ -40,6 +41,8 @@ class Asking:
         self.people = Loader(self._records(Noun.PERSON))
         self.workspaces = Loader(self._workspaces)
         self.pins = Loader(self._pins)
+        self.overrides = Loader(self._overrides)
+        self.newest_runs = Loader(self._newest_runs)
         self.offers = Loader(self._offers)
         self.followers = Loader(self._followers)
         self.versions = Loader(self._versions)
@@ -114,6 +117,15 @@ class Asking:
         standings = await pins.standings(self.world, self.actor, list(known.values()))
         found = dict(zip(known, standings, strict=True))
         return [found[id] if id in found else Missing("there is no such agent") for id in ids]
+
+    async def _overrides(self, ids: Sequence[str]) -> Sequence[int | Exception]:
+        known = {one.id: one for one in await self.agents.many(ids) if one}
+        counts = await surveys.overrides(self.world, self.actor, list(known.values()))
+        found = dict(zip(known, counts, strict=True))
+        return [found[id] if id in found else Missing("there is no such agent") for id in ids]
+
+    async def _newest_runs(self, ids: Sequence[str]) -> Sequence[Run | Exception | None]:
+        return await surveys.newest_runs(self.world, self.actor, ids)
 
     async def _offers(self, ids: Sequence[str]) -> Sequence[tuple[Offer, ...] | Exception]:
         return await surveys.offers(self.world, self.actor, ids)

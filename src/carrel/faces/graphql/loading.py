@@ -21,17 +21,23 @@ class Loader(Generic[Key, Value]):
     ) -> None:
         self._fetch = fetch
         self._known: dict[Key, asyncio.Future[Value]] = {}
+        self._askers: dict[Key, list[asyncio.Future[Value]]] = {}
         self._waiting: list[Key] = []
         self._work: set[asyncio.Task[None]] = set()
 
     async def load(self, key: Key) -> Value:
-        """Shielded, since an asker that is given up must not take the others along."""
+        """Everybody waits alone, since one who is given up must not take the others along."""
         promised = self._promised(key)
-        return promised.result() if promised.done() else await asyncio.shield(promised)
+        if promised.done():
+            return promised.result()
+        own: asyncio.Future[Value] = asyncio.get_running_loop().create_future()
+        self._askers.setdefault(key, []).append(own)
+        return await own
 
     async def many(self, keys: Sequence[Key]) -> list[Value]:
-        promised = [self._promised(key) for key in keys]
-        return [await asyncio.shield(one) for one in promised]
+        for key in keys:
+            self._promised(key)
+        return [await self.load(key) for key in keys]
 
     def prime(self, key: Key, value: Value) -> None:
         """Take note of what is known anyway."""
@@ -64,9 +70,14 @@ class Loader(Generic[Key, Value]):
         except Exception as error:
             values = [error] * len(keys)
         for key, value in zip(keys, values, strict=True):
-            promised = self._known[key]
-            if isinstance(value, Exception):
-                promised.set_exception(value)
-                promised.exception()  # seen, even if whoever asked has gone
-            else:
-                promised.set_result(value)
+            for promised in (self._known[key], *self._askers.pop(key, ())):
+                if not promised.done():
+                    _keep(promised, value)
+
+
+def _keep(promised: asyncio.Future[Value], value: Value | Exception) -> None:
+    if isinstance(value, Exception):
+        promised.set_exception(value)
+        promised.exception()  # seen, even if whoever asked has gone
+    else:
+        promised.set_result(value)

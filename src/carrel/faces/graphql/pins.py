@@ -29,12 +29,16 @@ ALWAYS: Final = tuple(Path(rule.pattern) for rule in FLOOR if rule.file_class is
 """The files that are pinned in every tenant, in the order in which they are shown."""
 
 
-async def _statuses(asking: Asking, record: Record) -> list[PinStatus]:
-    """The three that always are, whether there is such a file or not; then all others."""
+async def _pins(asking: Asking, record: Record) -> tuple[Pin, ...]:
     asking.must(Permission.WORKSPACE_READ)
     if not within_reach(asking.actor, record):
         raise Missing(f"there is no agent {record.id}")
-    known = {pin.path: pin for pin in await asking.pins.load(record.id)}
+    return await asking.pins.load(record.id)
+
+
+async def _statuses(asking: Asking, record: Record) -> list[PinStatus]:
+    """The three that always are, whether there is such a file or not; then all others."""
+    known = {pin.path: pin for pin in await _pins(asking, record)}
     floor = [known.pop(path, Pin(path, None, None, overridden=False, version=0)) for path in ALWAYS]
     return [PinStatus.of(pin) for pin in (*floor, *known.values())]
 
@@ -59,7 +63,17 @@ async def pins_of(source: Agent, info: Info) -> list[PinStatus]:
 
 @agent.field("updatesAvailable")
 async def updates_available(source: Agent, info: Info) -> int:
-    return sum(one.update_available for one in await _statuses(info.context, source.record))
+    known = await _pins(info.context, source.record)
+    return sum(pin.pinned is not None and pin.update_available for pin in known)
+
+
+@agent.field("overrideCount")
+async def override_count(source: Agent, info: Info) -> int:
+    asking = info.context
+    asking.must(Permission.WORKSPACE_READ)
+    if not within_reach(asking.actor, source.record):
+        raise Missing(f"there is no agent {source.id}")
+    return await asking.overrides.load(source.id)
 
 
 async def _text(asking: Asking, path: str, blob: Blob | None) -> str | None:

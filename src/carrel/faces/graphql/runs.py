@@ -8,6 +8,7 @@ from ariadne import ObjectType, QueryType
 from msgspec.structs import replace
 
 from carrel.actions import differences, runs
+from carrel.actions.pins import within_reach
 from carrel.core.access import Permission
 from carrel.core.compose import Workspace
 from carrel.core.errors import Missing
@@ -19,10 +20,11 @@ from carrel.faces.graphql.given import cursor_of
 from carrel.faces.graphql.views import Agent, Page
 
 query: Final = QueryType()
+agent: Final = ObjectType("Agent")
 run_type: Final = ObjectType("Run")
 frozen_file: Final = ObjectType("FrozenFile")
 frozen_file.set_alias("class", "file_class")
-TYPES: Final = (query, run_type, frozen_file)
+TYPES: Final = (query, agent, run_type, frozen_file)
 
 
 @query.field("runs")
@@ -42,6 +44,16 @@ async def one_run(_: Any, info: Info, id: str) -> RunRow:
     asking = info.context
     asking.must(Permission.RUNS_READ)
     return RunRow.of(await runs.get(asking.world, asking.actor, id))
+
+
+@agent.field("lastRun")
+async def last_run(source: Agent, info: Info) -> RunRow | None:
+    asking = info.context
+    asking.must(Permission.RUNS_READ)
+    if not within_reach(asking.actor, source.record):
+        raise Missing(f"there is no agent {source.id}")
+    found = await asking.newest_runs.load(source.id)
+    return RunRow.of(found) if found else None
 
 
 @run_type.field("agent")

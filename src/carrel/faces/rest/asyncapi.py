@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from carrel.core.event import APPROVALS, RUN_ENDED, RUN_STARTED, UPDATED
+from carrel.core.event import APPROVALS, RECORD_CHANGED, RUN_ENDED, RUN_STARTED, UPDATED
 from carrel.core.version import VERSION
 from carrel.faces.rest.schemas import BODIES, WORKSPACE
 
@@ -27,12 +27,20 @@ _APPROVAL: Final = {
     "required": ["approvalId", "agentId", "tool", "status"],
     "properties": {"approvalId": _TEXT, "agentId": _TEXT, "tool": _TEXT, "status": _TEXT},
 }
+_RECORD: Final = {
+    "title": "RecordChanged",
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["noun", "id"],
+    "properties": {"noun": _TEXT, "id": _TEXT},
+}
 
 PAYLOADS: Final[Mapping[str, tuple[str, Json]]] = {
     UPDATED: ("WorkspaceUpdated", BODIES["workspace-updated"]),
     RUN_STARTED: ("RunStarted", _RUN),
     **{type: (f"Run{status.title()}", _RUN) for status, type in RUN_ENDED.items()},
     **{type: (f"Approval{type.partition('.')[2].title()}", _APPROVAL) for type in APPROVALS},
+    RECORD_CHANGED: ("RecordChanged", _RECORD),
 }
 """Type → the name of its message, and the schema of its payload."""
 

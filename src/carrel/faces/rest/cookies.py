@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from carrel.core.errors import Forbidden
-from carrel.faces.rest.endpoint import Headers
+from carrel.faces.rest.endpoint import Call, Headers
 
 SESSION: Final = "carrel_session"
 CSRF: Final = "X-Carrel-Csrf"
@@ -53,7 +53,7 @@ class Site:
     def _is_ours(self, origin: str, headers: Headers, https: bool) -> bool:
         """Whoever ends TLS for us may not tell, so https is ours too where we only know of http."""
         scheme, _, authority = origin.lower().partition("://")
-        if self.url and (scheme, authority) == _origin(self.url):
+        if authority and (scheme, authority) == _origin(self.url):
             return True
         host = headers.get(b"host", b"").decode("latin-1").lower()
         schemes = {"https"} if https else {"http", "https"}
@@ -62,6 +62,12 @@ class Site:
     def secure(self, https: bool) -> bool:
         """Whether cookies may go over https alone."""
         return https or self.url.lower().startswith("https://")
+
+    def address(self, path: str, call: Call) -> str:
+        """Where a browser finds a path of this server."""
+        host = call.header(b"host") or ""
+        root = self.url.rstrip("/") or f"{'https' if call.https else 'http'}://{host}"
+        return root + path
 
     def kept(self, token: str, seconds: int, https: bool) -> str:
         """A Set-Cookie under which a browser keeps its session."""
@@ -90,5 +96,9 @@ def baked(
 
 
 def _origin(url: str) -> tuple[str, str]:
-    parts = urlsplit(url.lower())
+    """Nobody's origin where it is no address."""
+    try:
+        parts = urlsplit(url.lower())
+    except ValueError:
+        return "", ""
     return parts.scheme, parts.netloc

@@ -38,8 +38,8 @@ none takes a public key for a shared secret."""
 
 REFUSED: Final = "the credential is missing, unknown, revoked or expired"
 PAUSE: Final = 10.0
-_LONGEST_FETCH: Final = 8.0
-_MOST_READ: Final = 256 * 1024
+LONGEST_FETCH: Final = 8.0
+MOST_READ: Final = 256 * 1024
 _LONGEST_TOKEN: Final = 16 * 1024
 _SHORTEST_MODULUS: Final = 342
 """2048 bits in base64; shorter keys can be broken."""
@@ -52,14 +52,19 @@ Document = TypeVar("Document", bound=Struct)
 
 
 class Unreachable(ConnectionError):
-    """The issuer's keys cannot be had, so nobody can say whether a token is good."""
+    """The issuer does not do its part, so nobody can say whether a token is good."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(errno.EHOSTUNREACH, f"the issuer's keys cannot be had: {why}")
+        super().__init__(errno.EHOSTUNREACH, f"what the issuer says cannot be had: {why}")
 
 
-class _Unfit(Exception):
+class Unfit(Exception):
     """What the issuer publishes cannot be had or used; the message says why."""
+
+    def __init__(self, why: str, *, refused: bool = False) -> None:
+        super().__init__(why)
+        self.refused = refused
+        """Whether the issuer itself has said no."""
 
 
 class Trust(Struct, frozen=True, kw_only=True):
@@ -194,35 +199,26 @@ class OidcIssuer:
         """Replace all keys by those published now; keep the old ones if these cannot be had."""
         self._failure = "the attempt was broken off"
         try:
-            async with asyncio.timeout(_LONGEST_FETCH), self._client() as client:
+            async with asyncio.timeout(LONGEST_FETCH), client_of(self._tls) as client:
                 url = self._trust.jwks_url or await self._discover(client)
-                published = await _got(client, url, _KeySet)
+                published = await got(client, url, _KeySet)
             self._keys = _usable(published.keys, self._trust.algorithms)
             self._failure = None
-        except _Unfit as problem:
+        except Unfit as problem:
             self._failure = str(problem)
         except TimeoutError:
             self._failure = "it does not answer in time"
         finally:
             self._fetching = None
 
-    def _client(self) -> httpx.AsyncClient:
-        return httpx.AsyncClient(
-            verify=self._tls,
-            trust_env=False,
-            follow_redirects=False,
-            timeout=httpx.Timeout(_LONGEST_FETCH / 2),
-            headers=_HEADERS,
-        )
-
     async def _discover(self, client: httpx.AsyncClient) -> str:
         issuer = self._trust.issuer
         url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
-        found = await _got(client, url, _Discovered)
+        found = await got(client, url, _Discovered)
         if found.issuer != issuer:
-            raise _Unfit("its configuration is that of another issuer")
+            raise Unfit("its configuration is that of another issuer")
         if issuer.startswith("https://") and not found.jwks_uri.startswith("https://"):
-            raise _Unfit("its keys are at an address that is not secure")
+            raise Unfit("its keys are at an address that is not secure")
         return found.jwks_uri
 
 
@@ -275,23 +271,36 @@ def _usable(published: list[Any], algorithms: frozenset[str]) -> dict[str, Key]:
     return keys
 
 
-async def _got(client: httpx.AsyncClient, url: str, kind: type[Document]) -> Document:
-    """A document of the issuer. Raises _Unfit."""
+def client_of(tls: ssl.SSLContext) -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        verify=tls,
+        trust_env=False,
+        follow_redirects=False,
+        timeout=httpx.Timeout(LONGEST_FETCH / 2),
+        headers=_HEADERS,
+    )
+
+
+async def got(
+    client: httpx.AsyncClient, url: str, kind: type[Document], method: str = "GET", **more: Any
+) -> Document:
+    """A document of the issuer. Raises Unfit."""
     try:
-        async with client.stream("GET", url) as response:
+        async with client.stream(method, url, **more) as response:
             if response.status_code != 200:
-                raise _Unfit(f"it answers with status {response.status_code}")
+                status = response.status_code
+                raise Unfit(f"it answers with status {status}", refused=400 <= status < 500)
             body = bytearray()
             async for chunk in response.aiter_raw(8192):
                 body += chunk
-                if len(body) > _MOST_READ:
-                    raise _Unfit("it says more than anybody could want to know")
+                if len(body) > MOST_READ:
+                    raise Unfit("it says more than anybody could want to know")
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as wrong:
-        raise _Unfit(f"no answer ({type(wrong).__name__})") from wrong
+        raise Unfit(f"no answer ({type(wrong).__name__})") from wrong
     try:
         return msgspec.json.decode(body, type=kind)
     except ValueError:
-        raise _Unfit("what it says makes no sense") from None
+        raise Unfit("what it says makes no sense") from None
 
 
 def _refuse() -> NoReturn:
