@@ -219,5 +219,14 @@ export type AgentsOverviewQueryVariables = Exact<{
 
 
 export type AgentsOverviewQuery = { agents?: { next?: string | null, items: Array<{ id: string, slug: string, name: string, isShared: boolean, updatesAvailable?: number | null, updatedAt: string, template?: { id: string, name: string } | null, humanPair?: { id: string, name: string } | null }> } | null };
+
+export type UpdateProfileMutationVariables = Exact<{
+  userId: Scalars['ID']['input'];
+  input: UpdateUserProfileInput;
+}>;
+
+
+export type UpdateProfileMutation = { updateUserProfile: { id: string, title?: string | null, timezone?: string | null, pronouns?: string | null } };
 export const AgentsOverview = "query AgentsOverview($after: String!, $first: Int!) { agents(first: $first, after: $after) { items { id slug name isShared template { id name } humanPair { id name } updatesAvailable updatedAt } next } }" as unknown as Document<AgentsOverviewQuery, AgentsOverviewQueryVariables>;
+export const UpdateProfile = "mutation UpdateProfile($userId: ID!, $input: UpdateUserProfileInput!) { updateUserProfile(userId: $userId, input: $input) { id title timezone pronouns } }" as unknown as Document<UpdateProfileMutation, UpdateProfileMutationVariables>;
 export type Document<Given, Taken> = string & { given?: Given; taken?: Taken };
