@@ -11,8 +11,12 @@ PAGE := src/carrel/faces/web/static/index.html
 UI := $(shell find ui -name node_modules -prune -o -name '*.d.ts' -o -type f -print)
 ARGS ?=
 
+# The tests start hundreds of processes: without bytecode each would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test check format bench docs lock clean dist node ui ui-check ui-types
+.PHONY: help setup serve test check style types format bench docs pictures lock clean dist
+.PHONY: node ui ui-check ui-types
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -23,13 +27,23 @@ setup: $(VENV)/.dev ## make .venv with everything for development (nothing to do
 serve: $(VENV)/.runtime $(PAGE) ## run the server (ARGS="--port 9000" for options)
 	@$(BIN)/carrel serve $(ARGS)
 
-test: check ## check, then every test, against a real PostgreSQL and a real S3 server
-	$(BIN)/pytest -n 4 --dist worksteal $(ARGS)
+# Types, and the web page's own checks, go on beside the tests: they keep one core busy for a minute
+# and a half. What is wrong there is told after the tests.
+test: style ui/node_modules/.dev $(PAGE) ## check, and every test, against a real PostgreSQL, S3 and browser
+	@mkdir -p .mypy_cache; $(MAKE) --no-print-directory types >.mypy_cache/told 2>&1 & types=$$!; \
+	trap 'kill $$types' INT TERM; \
+	$(BIN)/pytest -n 4 --dist worksteal $(ARGS); tests=$$?; \
+	wait $$types; typed=$$?; cat .mypy_cache/told; exit $$((tests | typed))
 
-check: $(VENV)/.dev ## formatting, lint, types and import contracts
+check: style types ## formatting, lint, types and import contracts
+
+types: $(VENV)/.dev
+	$(BIN)/mypy $(CODE)
+	@$(MAKE) --no-print-directory ui-check
+
+style: $(VENV)/.dev
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
-	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports --no-cache
 
 format: $(VENV)/.dev ui/node_modules/.dev ## put the code in its usual form
@@ -51,6 +65,9 @@ bench: $(VENV)/.dev ## measure, side by side, and print ratios
 
 docs: $(VENV)/.dev ## write docs/reference anew from the code
 	$(PY) docs/generate.py
+
+pictures: $(VENV)/.dev ui/node_modules/.dev $(PAGE) ## take the pictures of the desk anew, from the demo data
+	$(PY) docs/pictures.py
 
 # The two locks are made together, so that they agree on every version they share.
 COMPILE = $(BIN)/uv pip compile --quiet --system-certs --universal --python-version 3.11 \

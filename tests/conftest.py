@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import secrets
 from collections.abc import Coroutine
@@ -32,6 +33,8 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Reading the tests makes what stays to the end: looking through it for garbage finds none.
+    gc.disable()
     is_worker = hasattr(config, "workerinput")
     if is_worker or ask.KEEPER in os.environ or os.environ.get("CARREL_TEST_SERVICES") == "off":
         return
@@ -51,6 +54,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Start what the chosen tests will need while those that need nothing run."""
+    gc.freeze()
+    gc.enable()
     if session.config.option.collectonly or ask.KEEPER not in os.environ:
         return
     needed = {name for item in session.items for name in getattr(item, "fixturenames", ())}

@@ -160,7 +160,7 @@ async def test_variables_are_sealed_and_open_only_where_they_belong(
 def test_bounds_are_those_of_the_config_and_never_silently_less() -> None:
     assert sandboxes.bounds_of({}) == Bounds(30, 65_536, 1024, network=False)
     config = {"timeout": 600, "outputLimitBytes": 5, "memoryLimit": 64, "internet": True}
-    assert sandboxes.bounds_of(config) == Bounds(600, 5, 64, network=True)
+    assert sandboxes.bounds_of(config) == Bounds(600, 5, 64, insists_on_memory=True, network=True)
     with pytest.raises(Malformed, match=r"config.timeout must be an integer from 1 to 600"):
         sandboxes.bounds_of({"timeout": 601})
     with pytest.raises(Malformed, match="from 1 to 300"):

@@ -8,10 +8,11 @@ from pathlib import Path as File
 
 import pytest
 from msgspec.structs import replace
-from tests.contract.providers import Cupboard
+from tests.contract.providers import UID, Cupboard
 from tests.e2e.yard import leftovers
 
 from carrel.adapters.bubblewrap import LocalSandbox
+from carrel.adapters.bubblewrap.trial import Wishes
 from carrel.core.names import Path
 from carrel.ports.sandboxes import Bounds, Job, Keeper, Look, Order, Placed, Refused
 
@@ -93,6 +94,68 @@ async def room(tmp_path: File) -> AsyncIterator[Room]:
     yield Room(sandbox)
     await sandbox.close()
     assert leftovers(tmp_path / "sandboxes", "sleep 1717") == []
+
+
+@pytest.fixture
+async def watched(tmp_path: File) -> AsyncIterator[Room]:
+    """Where no control group bounds anything, as for most servers that are not root."""
+    sandbox = LocalSandbox(tmp_path / "sandboxes", Wishes(uid=UID, cgroups=False))
+    yield Room(sandbox)
+    await sandbox.close()
+    assert leftovers(tmp_path / "sandboxes", "sleep 1717") == []
+
+
+HOARD = "exec python3 -c 'import time; hoard = b\"x\" * (80 << 20); time.sleep(60)'"
+
+
+async def test_memory_is_looked_at_for_all_who_live_there_together(watched: Room) -> None:
+    bounds = Bounds(memory_mb=240)
+    await watched.run("(setsid sleep 1717 &)", bounds=bounds)
+    jobs = [await watched.start(HOARD, bounds=bounds) for _ in range(2)]
+    assert (await watched.run("echo both", bounds=bounds))[0] == "both\n"
+    order = watched.order(HOARD, bounds=bounds)
+    async with watched.sandbox.run(order, watched.cupboard.fetch) as ran:
+        assert ran.exit_code == 137
+        assert ran.notes == ("killed: it needed more than 240 MB of memory",)
+    for id in jobs:
+        await watched.ended(id)
+        job = await watched.sandbox.job(HERE, id)
+        assert job is not None and job.exit_code == 137
+    assert (await watched.run("pgrep -c sleep", bounds=bounds))[0] == "1\n", "it is another"
+
+
+CROWD = """python3 -c '
+import os, time
+for number in range(30):
+    try:
+        if os.fork() == 0:
+            time.sleep(60)
+    except BlockingIOError:
+        break
+    if number == {most}:
+        time.sleep(60)
+print(number, flush=True)
+os.kill(0, 9)
+'"""
+
+
+async def test_processes_are_counted_for_all_who_live_there_together(watched: Room) -> None:
+    bounds = Bounds(processes=24)
+    job = await watched.start(f"touch begun; {CROWD.format(most=14)}", bounds=bounds)
+    await watched.holds("begun", b"")
+    said = "29"
+    async with asyncio.timeout(30):
+        while int(said.split(maxsplit=1)[0]) > 10:
+            said, _ = await watched.run(CROWD.format(most=99), bounds=bounds)
+    told = await watched.sandbox.job(HERE, job)
+    assert told is not None and told.exit_code is None
+
+
+async def test_no_memory_is_had_there_that_nobody_could_see(watched: Room) -> None:
+    hidden = "import os; os.memfd_create('x')"
+    said, _ = await watched.run(f'python3 -c "{hidden}"')
+    assert "Operation not permitted" in said
+    assert "Operation not permitted" in (await watched.run("unshare -Ur true"))[0]
 
 
 async def test_home_tmp_and_processes_are_there_for_the_next_command(room: Room) -> None:

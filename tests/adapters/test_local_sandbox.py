@@ -17,6 +17,7 @@ from carrel.adapters.bubblewrap import LocalSandbox, cgroups, profile
 from carrel.adapters.bubblewrap.cache import Cache, Laid
 from carrel.adapters.bubblewrap.filters import ALLOW, FAIL, KILL, MACHINES, Sockets, filter_for
 from carrel.adapters.bubblewrap.gathering import MARK, bounded
+from carrel.adapters.bubblewrap.local import ONLY_LOOKED_AT
 from carrel.adapters.bubblewrap.running import Means
 from carrel.adapters.bubblewrap.trial import (
     NO_NETWORK_NAMESPACE,
@@ -26,7 +27,7 @@ from carrel.adapters.bubblewrap.trial import (
 )
 from carrel.core.names import Digest, Path, digest
 from carrel.core.tree import Blob
-from carrel.ports.sandboxes import Form, Order, Placed, Refused
+from carrel.ports.sandboxes import Bounds, Form, Order, Placed, Refused
 
 PTRACE = {"x86_64": 101, "aarch64": 117}
 READ = {"x86_64": 0, "aarch64": 63}
@@ -165,11 +166,43 @@ async def test_behind_landlock_commands_are_another_user_or_do_not_run(
     async def attempt(means: Means) -> None:
         tried.append(means)
 
+    monkeypatch.setattr(os, "getuid", lambda: 0)
     assert (await means_for(Wishes("landlock"), attempt)).tier == "landlock"
     monkeypatch.setattr(os, "getuid", lambda: 1000)
     found = await means_for(Wishes("landlock"), attempt)
     assert (found.tier, found.lacking[-1]) == ("none", NOT_OURSELVES)
     assert len(tried) == 1
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("grouped", [True, False])
+async def test_a_bound_of_memory_that_somebody_asked_for_is_kept_by_the_kernel_or_refused(
+    grouped: bool, tmp_path: File
+) -> None:
+    groups = cgroups.Cgroups((tmp_path,), unified=True) if grouped else None
+    tried = Means("bubblewrap", os.getuid(), os.getgid(), cgroups=groups)
+    sandbox = LocalSandbox(tmp_path / "sandboxes", tried=tried)
+    await sandbox.ready()
+    insisting = Order("one", "true", None, Bounds(memory_mb=64, insists_on_memory=True))
+    for persistent in (True, False):
+        assert sandbox.refuses(Bounds(memory_mb=64), persistent=persistent) is None
+        reason = sandbox.refuses(insisting.bounds, persistent=persistent)
+        assert reason == (None if grouped else ONLY_LOOKED_AT)
+    if not grouped:
+        with pytest.raises(Refused, match="memoryLimit cannot be enforced here"):
+            async with sandbox.run(insisting, nothing):
+                raise AssertionError("it ran")
+    await sandbox.close()
+
+
+@pytest.mark.anyio
+async def test_behind_landlock_nothing_is_kept_between_calls(tmp_path: File) -> None:
+    tried = Means("landlock", os.getuid(), os.getgid(), landlock=6)
+    sandbox = LocalSandbox(tmp_path, tried=tried)
+    await sandbox.ready()
+    assert sandbox.refuses(Bounds()) is None
+    assert "behind Landlock" in str(sandbox.refuses(Bounds(), persistent=True))
+    await sandbox.close()
 
 
 @pytest.mark.parametrize("above", profile.STAGES)

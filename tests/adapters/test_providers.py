@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from tests.contract.elsewhere import (
-    PROVIDERS,
+    ELSEWHERE,
     Provider,
     on_daytona,
     on_docker,
@@ -117,7 +117,7 @@ def lost(opens: Opens, root: File) -> Ran:
 
 @pytest.mark.parametrize("name", ["docker", "kubernetes", "e2b", "daytona"])
 def test_a_machine_that_is_lost_leaves_nothing_half(name: str, tmp_path: File) -> None:
-    ended = lost(PROVIDERS[name], tmp_path)
+    ended = lost(ELSEWHERE[name], tmp_path)
 
     assert ended.exit_code not in {0, None}
     assert (ended.changed, ended.deleted) == ({}, frozenset())

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+from contextlib import chdir
 from dataclasses import dataclass
+from pathlib import Path as File
+from subprocess import CompletedProcess
 from typing import Any
 
 from click.testing import CliRunner, Result
-from tests.e2e.servers import TOKEN
+from tests.e2e.servers import TOKEN, environment
 
 from carrel.faces.cli import main
 
@@ -39,3 +43,14 @@ class Carrel:
         done = self(*arguments, "--json", input=input)
         assert done.exit_code == code, done.output
         return json.loads(done.stdout)
+
+
+def finished(*arguments: object, cwd: File | None = None, **settings: str) -> CompletedProcess[str]:
+    """What became of a command, as of a process with just these settings; no token is said."""
+    theirs = {name: None for name in os.environ if name.startswith("CARREL_")}
+    given = environment(File("nowhere"), **settings) | {"COLUMNS": "160"}
+    with chdir(cwd or File.cwd()):
+        done = CliRunner().invoke(main, [*map(str, arguments)], env={**theirs, **given})
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    assert TOKEN not in done.stdout + done.stderr
+    return CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)

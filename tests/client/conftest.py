@@ -9,7 +9,7 @@ import httpx
 import pytest
 from tests.client.commands import Carrel
 from tests.client.scene import Hands
-from tests.e2e.servers import TOKEN, Live, serving
+from tests.e2e.servers import PLAIN, TOKEN, Live, serving
 
 from carrel.client import Client, asking
 
@@ -29,7 +29,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 def http(live: Live) -> Iterator[httpx.Client]:
     """The owner, without our client."""
     head = {"Authorization": f"Bearer {TOKEN}"}
-    with httpx.Client(base_url=live.url, headers=head, timeout=60) as client:
+    with httpx.Client(base_url=live.url, headers=head, timeout=60, verify=PLAIN) as client:
         yield client
 
 

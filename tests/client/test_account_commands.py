@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from tests.client.test_prompt_commands import carrel
+from tests.client.commands import finished as carrel
 from tests.e2e.servers import TOKEN, Live
 
 from carrel.client import Client, Malformed, Missing

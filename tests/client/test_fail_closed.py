@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.client.scene import Hands, held
-from tests.e2e.servers import TOKEN, Live, serving
+from tests.e2e.servers import PLAIN, TOKEN, Live, serving
 
 from carrel.client import Client, Failed, Incomplete, Missing, Unauthenticated
 
@@ -17,7 +17,8 @@ LOST = "What nobody can find any more."
 
 
 def owner(live: Live) -> httpx.Client:
-    return httpx.Client(base_url=live.url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60)
+    head = {"Authorization": f"Bearer {TOKEN}"}
+    return httpx.Client(base_url=live.url, headers=head, timeout=60, verify=PLAIN)
 
 
 def test_a_file_whose_bytes_are_lost_is_named_and_nothing_is_written(

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from tests.client.scene import made
 from tests.docs.shell import BLOCK
-from tests.e2e.servers import TOKEN, Live, serving
+from tests.e2e.servers import PLAIN, TOKEN, Live, serving
 
 GUIDE = File(__file__).parents[2] / "docs/guide/runtime-client.md"
 SOUL = "You are {{AGENT_NAME}}. Be patient.\n"
@@ -20,7 +20,7 @@ SOUL = "You are {{AGENT_NAME}}. Be patient.\n"
 def prepare(live: Live) -> None:
     """What the page does with curl."""
     head = {"Authorization": f"Bearer {TOKEN}"}
-    with httpx.Client(base_url=live.url, headers=head) as http:
+    with httpx.Client(base_url=live.url, headers=head, verify=PLAIN) as http:
         made(http.post("/v1/templates", json={"slug": "support", "name": "Support"}))
         agent = {"slug": "ada", "name": "Ada", "templateId": "support"}
         made(http.post("/v1/agents", json=agent))

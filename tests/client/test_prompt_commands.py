@@ -12,26 +12,13 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
+from tests.client.commands import finished as carrel
 from tests.client.scene import Hands, made
 from tests.e2e.servers import TOKEN, Live, environment
 
 PROGRAM = "from carrel.client import asking; asking.FIRST_WAIT = 0.001\n"
 PROGRAM += "from carrel.faces.cli import main; main()"
 NOBODY = "http://127.0.0.1:1"
-
-
-def carrel(*arguments: object, **settings: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *map(str, arguments)],
-        env=environment(File("nowhere"), **settings) | {"COLUMNS": "160"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    assert TOKEN not in done.stdout + done.stderr
-    return done
 
 
 @pytest.fixture

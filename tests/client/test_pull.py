@@ -9,10 +9,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path as File
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.client.commands import finished
 from tests.client.scene import Hands, held
 from tests.e2e.servers import TOKEN, Live, environment
 
@@ -23,21 +25,8 @@ PROGRAM = "from carrel.client import asking; asking.FIRST_WAIT = 0.001\n"
 PROGRAM += "from carrel.faces.cli import main; main()"
 
 
-def pull(
-    *arguments: object, cwd: File | None = None, **settings: str
-) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "pull", *map(str, arguments)],
-        env=environment(File("nowhere"), **settings),
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    assert TOKEN not in done.stdout + done.stderr
-    return done
+def pull(*arguments: object, cwd: File | None = None, **settings: str) -> CompletedProcess[str]:
+    return finished("pull", *arguments, cwd=cwd, **settings)
 
 
 @pytest.fixture

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path as File
+from subprocess import CompletedProcess
 from typing import Any
 
 import httpx
 import pytest
+from tests.client.commands import finished
 from tests.client.scene import Hands, Wire, over
-from tests.e2e.servers import TOKEN, Live, environment
+from tests.e2e.servers import TOKEN, Live
 
 from carrel.client import AsyncClient, Client, Garbled, Malformed, Missing, Taken
 
 
-def carrel(live: Live, *arguments: object) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", "from carrel.faces.cli import main; main()", *map(str, arguments)],
-        env=environment(File("nowhere"), url=live.url, token=TOKEN),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
+def carrel(live: Live, *arguments: object) -> CompletedProcess[str]:
+    return finished(*arguments, url=live.url, token=TOKEN)
 
 
 def test_a_session_is_started_spoken_in_and_closed(client: Client, hands: Hands) -> None:

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from tests.client.scene import Hands, made
 from tests.client.syncs import STATE, Synced, wait_for
-from tests.e2e.servers import TOKEN, Live, serving
+from tests.e2e.servers import PLAIN, TOKEN, Live, serving
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_it_lives_through_a_server_that_comes_back(tmp_path: File) -> None:
     data = tmp_path / "store"
     with serving(data) as first:
         port = first.url.rpartition(":")[2]
-        with httpx.Client(base_url=first.url, headers=_owner(), timeout=60) as http:
+        with httpx.Client(base_url=first.url, headers=_owner(), timeout=60, verify=PLAIN) as http:
             both = Synced(first, Hands.of_new_agent(http), tmp_path / "desk")
             with both.watched() as process:
                 both.write("a.md", "1")

@@ -1,4 +1,4 @@
-"""Each provider elsewhere beside a stand-in of its service, for the contract over all of them."""
+"""Each provider elsewhere beside a stand-in of its service."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def on_daytona(root: File) -> Iterator[Provider]:
         yield Provider(DaytonaSandbox(account), service)
 
 
-PROVIDERS: dict[str, Callable[[File], AbstractContextManager[Provider]]] = {
+ELSEWHERE: dict[str, Callable[[File], AbstractContextManager[Provider]]] = {
     "docker": on_docker,
     "lambda": on_lambda,
     "kubernetes": on_kubernetes,

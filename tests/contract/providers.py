@@ -1,4 +1,4 @@
-"""Every provider of sandboxes that the contract holds for; one line adds another."""
+"""The local provider by each of the walls that it can have here, and who gives it commands."""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ async def local(directory: File, *, wishes: Wishes) -> AsyncIterator[LocalSandbo
 
 
 Opens = Callable[[File], AbstractAsyncContextManager[Sandbox]]
-PROVIDERS: dict[str, Opens] = {
+LOCAL: dict[str, Opens] = {
     "bubblewrap-overlay": partial(local, wishes=Wishes(BUBBLEWRAP, UID)),
     "bubblewrap-copy": partial(local, wishes=Wishes(BUBBLEWRAP, UID, overlay=False)),
     "bubblewrap-watched": partial(local, wishes=Wishes(BUBBLEWRAP, UID, cgroups=False)),
 }
-if os.getuid() == 0:  # who else is refused: see trial.NOT_OURSELVES
-    PROVIDERS["landlock"] = partial(local, wishes=Wishes(LANDLOCK, UID))
+if os.getuid() == 0:  # to all others it is refused, which test_local_sandbox sees to
+    LOCAL["landlock"] = partial(local, wishes=Wishes(LANDLOCK, UID))
+WALLED = [name for name in LOCAL if name != "bubblewrap-copy"]
+"""Those whose walls differ."""
 
 
 class Cupboard:
@@ -65,8 +67,10 @@ class Cupboard:
 class Desk:
     """Somebody who gives commands to a provider."""
 
-    def __init__(self, sandbox: Sandbox) -> None:
+    def __init__(self, sandbox: Sandbox, bounds: Bounds = Bounds()) -> None:
         self.sandbox, self.cupboard = sandbox, Cupboard()
+        self.bounds = bounds
+        """Such as the provider never refuses."""
         self.files: dict[Path, Placed] = {}
 
     def put(self, path: str, content: bytes | str, form: Form = Form.FILE) -> None:
@@ -75,23 +79,23 @@ class Desk:
     def run(
         self,
         command: str,
-        bounds: Bounds = Bounds(),
+        bounds: Bounds | None = None,
         *,
         bare: bool = False,
         env: Mapping[str, str] | None = None,
     ) -> AbstractAsyncContextManager[Ran]:
         files = None if bare else self.files
-        order = Order(f"call-{next(NUMBERS)}", command, files, bounds, env or {})
+        order = Order(f"call-{next(NUMBERS)}", command, files, bounds or self.bounds, env or {})
         return self.sandbox.run(order, self.cupboard.fetch)
 
-    async def said(self, command: str, bounds: Bounds = Bounds()) -> str:
+    async def said(self, command: str) -> str:
         """What it prints, of both kinds."""
-        async with self.run(command, bounds) as ran:
+        async with self.run(command) as ran:
             return (ran.stdout + ran.stderr).decode()
 
-    async def left(self, command: str, bounds: Bounds = Bounds()) -> dict[str, bytes | None]:
+    async def left(self, command: str) -> dict[str, bytes | None]:
         """What it changed, with None for what it deleted."""
-        async with self.run(command, bounds) as ran:
+        async with self.run(command) as ran:
             assert ran.unkept is None
             gone: dict[str, bytes | None] = {path.text: None for path in ran.deleted}
             return gone | {path.text: await ran.content(path) for path in ran.changed}

@@ -6,6 +6,7 @@ import argparse
 import http.client
 import sys
 import time
+from pathlib import Path as File
 from urllib.parse import urlsplit
 
 PATIENCE = 60
@@ -19,6 +20,8 @@ def asked() -> argparse.Namespace:
     parser.add_argument("-X", dest="method")
     parser.add_argument("-H", dest="headers", action="append", default=[])
     parser.add_argument("-d", dest="body")
+    parser.add_argument("-b", dest="shown")
+    parser.add_argument("-c", dest="kept")
     parser.add_argument("--max-time", type=float, default=60)
     parser.add_argument("url")
     return parser.parse_args()
@@ -29,10 +32,15 @@ def main() -> int:
     url = urlsplit(ask.url)
     target = url.path + (f"?{url.query}" if url.query else "")
     headers = dict(each.split(": ", 1) for each in ask.headers)
+    if ask.shown:
+        headers["Cookie"] = File(ask.shown).read_text("latin-1")
     connection = http.client.HTTPConnection(url.netloc, timeout=PATIENCE)
     method = ask.method or ("POST" if ask.body else "GET")
     connection.request(method, target, ask.body and ask.body.encode(), headers)
     answer = connection.getresponse()
+    if ask.kept:
+        given = answer.headers.get_all("Set-Cookie") or []
+        File(ask.kept).write_text("; ".join(one.partition(";")[0] for one in given), "latin-1")
     ends = time.monotonic() + ask.max_time  # what a slow machine took to begin does not count
     try:
         while chunk := answer.read1():

@@ -12,14 +12,13 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path as File
 
 import pytest
-from tests.contract.providers import PROVIDERS
+from tests.contract.providers import WALLED
 from tests.e2e.yard import Yard, groups, leftovers, open_house, processes_marked, yard
 
 from carrel.adapters.bubblewrap import LocalSandbox
 from carrel.ports.sandboxes import Bounds
 
 pytestmark = pytest.mark.anyio
-TIERS = [one for one in PROVIDERS if one != "bubblewrap-copy"]
 SECRET = "what nobody inside may see"
 
 
@@ -28,7 +27,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=TIERS)
+@pytest.fixture(params=WALLED)
 async def prison(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Yard]:
     async with yard(request.param, tmp_path) as opened:
         yield opened
@@ -252,7 +251,7 @@ def killed_later(*arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", STANDALONE, *arguments])
 
 
-@pytest.mark.parametrize("tier", ["bubblewrap", "landlock"])
+@pytest.mark.parametrize("tier", sorted({name.partition("-")[0] for name in WALLED}))
 async def test_a_server_that_is_killed_leaves_nothing_for_long(tier: str, tmp_path: File) -> None:
     mark, place = os.urandom(8).hex(), tmp_path / "sandboxes"
     server = killed_later(str(place), tier, f"(setsid {lasting(mark)} &) ; sleep 1000")

@@ -9,13 +9,12 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path as File
 
 import pytest
-from tests.contract.providers import Desk
+from tests.contract.providers import WALLED, Desk
 from tests.e2e.yard import Yard, open_house, yard
 
 from carrel.ports.sandboxes import Bounds
 
 pytestmark = pytest.mark.anyio
-TIERS = ("bubblewrap-overlay", "bubblewrap-watched", "landlock")
 SECRET = "what nobody inside may see"
 
 
@@ -24,7 +23,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=TIERS)
+@pytest.fixture(params=WALLED)
 async def prison(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Yard]:
     async with yard(request.param, tmp_path) as opened:
         yield opened

@@ -18,7 +18,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.e2e.servers import TOKEN, Live, serving
+from tests.e2e.servers import PLAIN, TOKEN, Live, serving
 
 CANARY = "canary7d1f"
 PLATFORM = "carrel_platform_of_the_isolation_tests"
@@ -102,8 +102,8 @@ def scene(live: Live) -> Iterator[Scene]:
     tokens = (TOKEN, made.json()["ownerToken"])
     heads = [{"Authorization": f"Bearer {token}", "Accept": "application/json"} for token in tokens]
     with (
-        httpx.Client(base_url=live.url, headers=heads[0], timeout=30) as planted,
-        httpx.Client(base_url=live.url, headers=heads[1], timeout=30) as other,
+        httpx.Client(base_url=live.url, headers=heads[0], timeout=30, verify=PLAIN) as planted,
+        httpx.Client(base_url=live.url, headers=heads[1], timeout=30, verify=PLAIN) as other,
     ):
         ids = plant(planted)
         yield Scene(operations, ids, planted, other, everything(planted, ids))

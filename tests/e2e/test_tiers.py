@@ -8,7 +8,9 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.e2e.servers import serving
+from tests.e2e.servers import PLAIN, serving
+
+from carrel.adapters.bubblewrap import cgroups
 
 
 @pytest.mark.parametrize(("asked", "tier"), [("auto", "bubblewrap"), ("off", "none")])
@@ -17,9 +19,11 @@ def test_a_server_tries_its_walls_and_says_which_hold(
 ) -> None:
     with serving(tmp_path, sandbox=asked) as live:
         end = time.monotonic() + 30
-        while (told := httpx.get(f"{live.url}/readyz").json()["sandbox"]) == {"tier": "untested"}:
-            assert time.monotonic() < end
-        assert told == {"tier": tier}
+        with httpx.Client(base_url=live.url, verify=PLAIN) as http:
+            while (told := http.get("/readyz").json()["sandbox"]) == {"tier": "untested"}:
+                assert time.monotonic() < end
+        kept = "enforced" if cgroups.find() else "refused"
+        assert told == {"tier": tier} | ({"memoryLimit": kept} if tier != "none" else {})
         live.process.send_signal(signal.SIGTERM)
         live.process.wait()
     assert list((tmp_path / "sandboxes/keepers").iterdir()) == []

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path as File
 
 from msgspec import Struct
-from tests.contract.providers import PROVIDERS, Desk
+from tests.contract.providers import LOCAL, Desk
 
 from carrel.adapters.bubblewrap import cgroups
 from carrel.ports.sandboxes import Bounds
@@ -50,7 +50,7 @@ class Yard:
 
 @asynccontextmanager
 async def yard(tier: str, directory: File) -> AsyncIterator[Yard]:
-    async with PROVIDERS[tier](directory) as sandbox:
+    async with LOCAL[tier](directory) as sandbox:
         yield Yard(Desk(sandbox), directory / "sandboxes", os.urandom(8).hex())
 
 

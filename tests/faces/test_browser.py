@@ -305,6 +305,12 @@ async def test_a_server_whose_address_is_known_knows_its_origin_behind_a_proxy(o
         assert put.status_code == 403
 
 
+def test_an_address_that_is_none_is_nobodys_origin() -> None:
+    for url in ("https://[carrel", "carrel.example", "x"):
+        with pytest.raises(Forbidden):
+            Site(url).refuse_strangers({b"origin": b"://", b"host": b"carrel"}, False)
+
+
 @given(st.text(st.characters(codec="latin-1")), st.text(st.characters(codec="latin-1")))
 def test_no_cookie_header_breaks_the_reading_of_it(before: str, after: str) -> None:
     raw = f"{before}; {SESSION}=x; {after}".encode("latin-1")

@@ -8,7 +8,6 @@ import hashlib
 import hmac
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path as File
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.e2e.servers import serving
+from tests.faces.receiving import receiver
 from tests.faces.whole import FILES, Whole, app_of, whole
 from tests.worlds import WORLDS
 
@@ -179,30 +179,6 @@ async def _settled(
                 return told
             if world is not None:
                 await world.events.wake(0.01)
-
-
-@asynccontextmanager
-async def receiver(
-    statuses: list[int],
-) -> AsyncIterator[tuple[str, asyncio.Queue[tuple[dict[str, str], bytes]]]]:
-    """A server of somebody else's that takes letters and answers with these statuses in turn."""
-    letters: asyncio.Queue[tuple[dict[str, str], bytes]] = asyncio.Queue()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")[1:-2]
-        headers = {k.lower(): v.strip() for k, v in (line.split(":", 1) for line in head)}
-        body = await reader.readexactly(int(headers["content-length"]))
-        status = statuses.pop(0) if statuses else 200
-        writer.write(f"HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n".encode())
-        await writer.drain()
-        writer.close()
-        letters.put_nowait((headers, body))
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook", letters
-    finally:
-        server.close()
 
 
 async def test_a_live_server_delivers_signed_and_tries_again(tmp_path: File) -> None:

@@ -16,7 +16,8 @@ from tests.tools.workshop import BOX, NOTES, TOOLS, Workshop, workshop
 from tests.worlds import WORLDS
 
 from carrel.actions import handiwork, sandboxes, workspaces
-from carrel.adapters.bubblewrap import LocalSandbox
+from carrel.adapters.bubblewrap import LocalSandbox, cgroups
+from carrel.core.errors import Malformed
 from carrel.core.hands import namespace, reservation
 from carrel.core.names import Path
 
@@ -162,6 +163,10 @@ async def test_nothing_goes_on_by_settings_that_have_changed(
 ) -> None:
     await sandboxes.patch(shop.world, shop.owner, BOX, {"config": {"envVars": {"A": "1"}}})
     await shop.call("bash", command="echo old > ~/a")
+    if "memoryLimit" in config and cgroups.find() is None:
+        with pytest.raises(Malformed, match="memoryLimit cannot be enforced here"):
+            await sandboxes.patch(shop.world, shop.owner, BOX, {"name": "b", "config": config})
+        return
     await sandboxes.patch(shop.world, shop.owner, BOX, {"name": "b", "config": config})
     assert bool(local(shop)._instances) is kept
     said = await shop.call("bash", command="cat ~/a; exit 0")

@@ -12,7 +12,6 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -25,10 +24,11 @@ from carrel.core.hands import Hands
 from carrel.core.record import Change, Noun
 from carrel.core.reporting import was_cut_short
 from carrel.ports import World
+from carrel.ports.journal import log_of
 from carrel.ports.sandboxes import STOPPED, Home, Job, Keeper, Look, Order, Refused
 
 _JOB: Final = re.compile(r"call_[0-9a-f]{24}")
-_log = structlog.get_logger("carrel.jobs")
+_log = log_of("carrel.jobs")
 NEEDS_A_KEEPER: Final = "background jobs require a persistent workspace sandbox"
 
 

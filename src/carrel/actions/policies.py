@@ -81,12 +81,12 @@ def policy_of(record: Record | None) -> Policy:
         shared_limits=_limits(form.shared_limits),
         redaction=form.redaction,
         run_retention_days=form.run_retention_days,
-        classes=_classes(form),
+        classes=classes_of_form(form),
         agent_writable=form.agent_writable,
     )
 
 
-def _classes(form: PolicyForm) -> Classes:
+def classes_of_form(form: PolicyForm) -> Classes:
     return Classes(tuple(ClassRule(rule.pattern, rule.file_class) for rule in form.classes))
 
 
@@ -99,20 +99,25 @@ async def get(world: World, actor: Actor) -> PolicyForm:
     return form_of(record)
 
 
+def check(form: PolicyForm) -> None:
+    """Raises Malformed for a pattern that no path could fit."""
+    for pattern in (*form.agent_writable, *(rule.pattern for rule in form.classes)):
+        checked_pattern(pattern)
+
+
 async def put(world: World, actor: Actor, form: PolicyForm, why: str = "") -> PolicyForm:
     """Replace the policy. What becomes pinned by it is held for every agent in the same commit.
 
     Raises Malformed, for a loosening without a reason too.
     """
-    for pattern in (*form.agent_writable, *(rule.pattern for rule in form.classes)):
-        checked_pattern(pattern)
+    check(form)
 
     async def attempt() -> PolicyForm:
         rests = await shelves(world, actor.tenant, (Noun.AGENT, Noun.TEMPLATE, Noun.POLICY))
         [was] = await world.records.get(actor.tenant, Noun.POLICY, [POLICY_ID])
-        before, after = policy_of(was).classes, _classes(form)
+        before, after = policy_of(was).classes, classes_of_form(form)
         changes, drafts, loosened = await _consequences(world, actor.tenant, before, after)
-        if not why and (loosened or await _loosens(world, actor.tenant, before, after)):
+        if not why and (loosened or await loosens(world, actor.tenant, before, after)):
             raise Malformed("making a pinned file live needs a reason")
         change = Change(actor.tenant, Noun.POLICY, POLICY_ID, msgspec.to_builtins(form))
         reason = f"change the policy: {line(why, 'reason')}" if why else "change the policy"
@@ -164,7 +169,7 @@ def _with_pins(agent: Record, pins: str | None) -> Change:
     return agent_change(agent.tenant, agent.id, {**facts(agent), "pins": pins}, agent.revision)
 
 
-async def _loosens(world: World, tenant: str, before: Classes, after: Classes) -> bool:
+async def loosens(world: World, tenant: str, before: Classes, after: Classes) -> bool:
     """Whether a file that is pinned somewhere would be so no longer."""
     if before == after:
         return False

@@ -10,17 +10,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Final
 
-import structlog
-
 from carrel.actions.records import each
 from carrel.core.hands import namespace, reservation
 from carrel.core.record import Noun, Record
 from carrel.ports import World
+from carrel.ports.journal import log_of
 from carrel.ports.sandboxes import Keeper
 
 _LONGEST: Final = 20.0
 """Seconds for all of them together."""
-_log = structlog.get_logger("carrel.jobs")
+_log = log_of("carrel.jobs")
 
 
 async def of_sandbox(world: World, sandbox: Record) -> None:

@@ -103,6 +103,7 @@ def bounds_of(config: Mapping[str, Any]) -> Bounds:
         seconds=known.get("timeout", DEFAULT_TIMEOUT),
         output_bytes=known.get("outputLimitBytes", DEFAULT_OUTPUT),
         memory_mb=known.get("memoryLimit", usual.memory_mb),
+        insists_on_memory="memoryLimit" in known,
         network=wants_network(known),
     )
 

@@ -157,17 +157,26 @@ def _children() -> Iterator[int]:
 def _empty(directory: str) -> None:
     for entry in os.scandir(directory):
         if entry.is_dir(follow_symlinks=False):
-            for place, _, _ in os.walk(entry.path):
-                os.chmod(place, 0o700)
+            for _ in _walked(os.fsencode(entry.path)):
+                pass
             shutil.rmtree(entry.path, ignore_errors=True)
         else:
             os.unlink(entry.path)
 
 
+def _walked(top: bytes) -> Iterator[tuple[bytes, list[bytes], list[bytes]]]:
+    """Like os.walk, also into directories that a command has locked: each is opened before."""
+    os.chmod(top, 0o755)
+    for place, rooms, names in os.walk(top):
+        for room in (os.path.join(place, name) for name in rooms):
+            if not os.path.islink(room):
+                os.chmod(room, 0o755)
+        yield place, rooms, names
+
+
 def _listed(work: str) -> Iterator[tuple[bytes, tuple[bytes, bytes, bytes, bytes, str]]]:
     """Every path with its type, mode, size, where it points to, and its digest if it is a file."""
-    for place, rooms, names in os.walk(work.encode()):
-        os.chmod(place, 0o755)
+    for place, rooms, names in _walked(work.encode()):
         links = [name for name in rooms if os.path.islink(os.path.join(place, name))]
         for name in [*names, *links]:
             yield _fields(os.path.join(place, name), work)

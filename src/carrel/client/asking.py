@@ -11,8 +11,6 @@ from typing import Any, Final
 from urllib.parse import quote
 from uuid import uuid4
 
-import httpx
-
 from carrel.client.driving import Pause, Send, Steps
 from carrel.client.errors import (
     BUSY,
@@ -24,6 +22,7 @@ from carrel.client.errors import (
     Unreachable,
     kind_of,
 )
+from carrel.client.lean import httpx
 
 TRIES: Final = 4
 FIRST_WAIT: Final = 0.25

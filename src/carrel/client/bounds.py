@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from weakref import WeakSet
 
-import httpx
-
 from carrel.client.errors import Garbled, Malformed, Overdue, Oversized
+from carrel.client.lean import httpx
 
 _ENCODINGS: Final = frozenset({"", "identity", "gzip"})
 """Those that cannot make much more than a thousand bytes out of one that has come."""

@@ -7,8 +7,6 @@ import re
 from collections.abc import AsyncGenerator, Collection
 from typing import Any, Final, Self
 
-import httpx
-
 from carrel.client.accounts import Described
 from carrel.client.approvals import Approvals
 from carrel.client.bounds import Bounds
@@ -17,6 +15,7 @@ from carrel.client.driving import Awaiting, Blocking, Driver, Noun, Steps, opera
 from carrel.client.errors import Malformed
 from carrel.client.events import Heard, follow
 from carrel.client.files import Workspace
+from carrel.client.lean import believed, httpx
 from carrel.client.materialising import Materialised, Wish, materialise
 from carrel.client.pins import TemplateFiles
 from carrel.client.records import People, Records
@@ -188,4 +187,5 @@ def _how(url: str, token: str) -> tuple[str, dict[str, Any]]:
         raise Malformed("a token is needed, of visible ASCII characters")
     shown = str(parsed.copy_with(userinfo=b"", query=None, fragment=None)).rstrip("/")
     headers = {"Authorization": f"Bearer {token}", "User-Agent": "carrel-client"}
-    return shown, {"base_url": parsed, "headers": headers | {"Accept-Encoding": "gzip"}}
+    headers |= {"Accept-Encoding": "gzip"}
+    return shown, {"base_url": parsed, "headers": headers, "verify": believed(shown)}

@@ -13,9 +13,8 @@ from collections.abc import Callable, Coroutine, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
-import httpx
-
 from carrel.client.bounds import Bounds, Lines
+from carrel.client.lean import httpx
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")

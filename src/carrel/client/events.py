@@ -10,10 +10,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import httpx
-
 from carrel.client.asking import refusal_of
 from carrel.client.errors import Failed, Garbled, Malformed
+from carrel.client.lean import httpx
 
 CONNECTED: Final = "connected"
 """Said of no event but of the stream: from here on nothing is missed."""

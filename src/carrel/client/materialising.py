@@ -11,12 +11,11 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final
 
-import httpx
-
 from carrel.client.asking import answered, at, decoded
 from carrel.client.directory import Lock, Place, Watch
 from carrel.client.driving import Pause, Send, Steps, done
 from carrel.client.errors import CarrelError, Garbled, Incomplete, NotOurs, Occupied
+from carrel.client.lean import httpx
 from carrel.client.paths import STATE, Clash, refuse_unsafe
 from carrel.client.reading import digest, is_intact
 

@@ -20,6 +20,8 @@ MOST_KEPT: Final = 50
 """Dreams of an agent that are kept; the oldest go."""
 MOST_TOLD: Final = 200
 """Rejected candidates that are kept with a dream: the best ones, and of all how many for what."""
+PROPOSALS: Final = "proposed"
+"""The link of all dreams of a tenant that wait to be looked at."""
 _LONGEST_WAIT: Final = 7 * 86_400
 """Seconds between attempts that fail, where dreams are not further apart anyway."""
 
@@ -98,7 +100,7 @@ def dream_change(tenant: str, dream: Dream, expected: int) -> Change:
     del body["id"]
     links: tuple[str, ...] = (of_agent(dream.agent),)
     if dream.status is Status.PROPOSED:
-        links += (proposed(dream.agent),)
+        links += (proposed(dream.agent), PROPOSALS)
     return Change(tenant, Noun.DREAM, dream.id, body, expected, links=links)
 
 

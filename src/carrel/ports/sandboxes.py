@@ -43,6 +43,10 @@ class Bounds(Struct, frozen=True):
     output_bytes: int = 65_536
     """Of stdout and of stderr, each; what comes after is drained and marked."""
     memory_mb: int = 1024
+    insists_on_memory: bool = False
+    """Somebody has asked for just this bound of memory: where the kernel does not keep it for all
+    processes together, nothing runs. Otherwise it is enough to look and to kill.
+    """
     processes: int = 128
     disk_mb: int = 1024
     """Of what it writes in its directory, and of what it has in /tmp and its home together."""

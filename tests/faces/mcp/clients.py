@@ -14,6 +14,7 @@ import httpx2
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
+from tests.e2e.servers import PLAIN
 from tests.faces.live import serving
 
 from carrel.settings import load
@@ -34,7 +35,7 @@ class Place:
 
     def as_(self, token: str | None = OWNER) -> httpx.AsyncClient:
         head = {} if token is None else {"Authorization": f"Bearer {token}"}
-        return httpx.AsyncClient(base_url=self.url, headers=head, timeout=60)
+        return httpx.AsyncClient(base_url=self.url, headers=head, timeout=60, verify=PLAIN)
 
     async def agent(self, **facts: Any) -> str:
         """The slug of a new agent."""
@@ -70,7 +71,7 @@ class Place:
         self, slug: str, mode: str = MODERN, token: str = OWNER, query: str = "", **more: Any
     ) -> AsyncIterator[Client]:
         head = {"Authorization": f"Bearer {token}"}
-        async with httpx2.AsyncClient(headers=head, timeout=60) as http:
+        async with httpx2.AsyncClient(headers=head, timeout=60, verify=PLAIN) as http:
             wire = streamable_http_client(f"{self.url}/mcp/agents/{slug}{query}", http_client=http)
             async with Client(wire, mode=mode, **more) as client:
                 yield client

@@ -18,7 +18,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from mcp_types import ResourceListChangedNotification, ResourceUpdatedNotification
-from tests.e2e.servers import TOKEN, Live, carrel, environment, serving
+from tests.e2e.servers import PLAIN, TOKEN, Live, carrel, environment, serving
 from tests.faces.mcp.clients import MODERN, MODES, meta, text_of
 
 pytestmark = pytest.mark.anyio
@@ -36,7 +36,7 @@ def live(store: File) -> Iterator[Live]:
     """A server on the very store that the commands open."""
     with serving(store) as found:
         head = {"Authorization": f"Bearer {TOKEN}"}
-        with httpx.Client(base_url=found.url, headers=head, timeout=60) as http:
+        with httpx.Client(base_url=found.url, headers=head, timeout=60, verify=PLAIN) as http:
             me = http.get("/v1/people").json()["items"][0]["id"]
             for slug in ("kate", "marco"):
                 new = {"slug": slug, "name": slug.title(), "ownerId": me}

@@ -76,6 +76,20 @@ async def test_reading_and_writing_need_their_permissions(
     assert (await machine.get(f"/v1/{noun}")).status_code == 403
 
 
+async def test_a_template_tells_how_many_follow_it(owner: httpx.AsyncClient) -> None:
+    for slug in ("sales", "help"):
+        made = await owner.post("/v1/templates", json={"slug": slug, "name": slug})
+        assert made.json()["agentCount"] == 0
+    for slug in ("ann", "bea"):
+        new = {"slug": slug, "name": slug, "templateId": "sales"}
+        await owner.post("/v1/agents", json=new)
+    rows = (await owner.get("/v1/templates")).json()["items"]
+    assert {row["slug"]: row["agentCount"] for row in rows} == {"sales": 2, "help": 0}
+    assert (await owner.get("/v1/templates/sales")).json()["agentCount"] == 2
+    patched = await owner.patch("/v1/templates/sales", json={"name": "Selling"})
+    assert patched.json()["agentCount"] == 2
+
+
 async def test_a_template_that_agents_follow_is_409_to_delete(owner: httpx.AsyncClient) -> None:
     sales = (await owner.post("/v1/templates", json={"slug": "sales", "name": "Sales"})).json()
     agent = await owner.post("/v1/agents", json={**MARCO, "templateId": "sales"})

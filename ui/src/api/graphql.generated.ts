@@ -212,13 +212,36 @@ export type ClassRuleInput = {
   class: FileClass;
 };
 
+export type AgentOverviewQueryVariables = Exact<{
+  id: Scalars['ID']['input'];
+}>;
+
+
+export type AgentOverviewQuery = { agent?: { id: string, slug: string, name: string, isShared: boolean, overrideCount?: number | null, updatesAvailable?: number | null, template?: { id: string, name: string } | null, humanPair?: { id: string, name: string } | null, lastRun?: { id: string, status: RunStatus, startedAt: string } | null } | null };
+
+export type AgentsNamedQueryVariables = Exact<{
+  startsWith: Scalars['String']['input'];
+}>;
+
+
+export type AgentsNamedQuery = { agents?: { items: Array<{ id: string, slug: string, name: string }> } | null };
+
 export type AgentsOverviewQueryVariables = Exact<{
   after: Scalars['String']['input'];
   first: Scalars['Int']['input'];
 }>;
 
 
-export type AgentsOverviewQuery = { agents?: { next?: string | null, items: Array<{ id: string, slug: string, name: string, isShared: boolean, updatesAvailable?: number | null, updatedAt: string, template?: { id: string, name: string } | null, humanPair?: { id: string, name: string } | null }> } | null };
+export type AgentsOverviewQuery = { agents?: { next?: string | null, items: Array<{ id: string, slug: string, name: string, isShared: boolean, overrideCount?: number | null, updatesAvailable?: number | null, template?: { id: string, name: string } | null, humanPair?: { id: string, name: string } | null, lastRun?: { id: string, status: RunStatus, startedAt: string } | null }> } | null };
+
+export type RunsListedQueryVariables = Exact<{
+  after: Scalars['String']['input'];
+  first: Scalars['Int']['input'];
+  agentId?: InputMaybe<Scalars['ID']['input']>;
+}>;
+
+
+export type RunsListedQuery = { runs?: { next?: string | null, items: Array<{ id: string, workflowId: string, status: RunStatus, scope: RunScope, agentId?: string | null, parentRunId?: string | null, replayOf?: string | null, startedAt: string, endedAt?: string | null, kept: boolean, agent?: { id: string, slug: string, name: string } | null }> } | null };
 
 export type UpdateProfileMutationVariables = Exact<{
   userId: Scalars['ID']['input'];
@@ -227,6 +250,9 @@ export type UpdateProfileMutationVariables = Exact<{
 
 
 export type UpdateProfileMutation = { updateUserProfile: { id: string, title?: string | null, timezone?: string | null, pronouns?: string | null } };
-export const AgentsOverview = "query AgentsOverview($after: String!, $first: Int!) { agents(first: $first, after: $after) { items { id slug name isShared template { id name } humanPair { id name } updatesAvailable updatedAt } next } }" as unknown as Document<AgentsOverviewQuery, AgentsOverviewQueryVariables>;
+export const AgentOverview = "query AgentOverview($id: ID!) { agent(id: $id) { id slug name isShared template { id name } humanPair { id name } overrideCount updatesAvailable lastRun { id status startedAt } } }" as unknown as Document<AgentOverviewQuery, AgentOverviewQueryVariables>;
+export const AgentsNamed = "query AgentsNamed($startsWith: String!) { agents(first: 8, startsWith: $startsWith) { items { id slug name } } }" as unknown as Document<AgentsNamedQuery, AgentsNamedQueryVariables>;
+export const AgentsOverview = "query AgentsOverview($after: String!, $first: Int!) { agents(first: $first, after: $after) { items { id slug name isShared template { id name } humanPair { id name } overrideCount updatesAvailable lastRun { id status startedAt } } next } }" as unknown as Document<AgentsOverviewQuery, AgentsOverviewQueryVariables>;
+export const RunsListed = "query RunsListed($after: String!, $first: Int!, $agentId: ID) { runs(first: $first, after: $after, agentId: $agentId) { items { id workflowId status scope agentId agent { id slug name } parentRunId replayOf startedAt endedAt kept } next } }" as unknown as Document<RunsListedQuery, RunsListedQueryVariables>;
 export const UpdateProfile = "mutation UpdateProfile($userId: ID!, $input: UpdateUserProfileInput!) { updateUserProfile(userId: $userId, input: $input) { id title timezone pronouns } }" as unknown as Document<UpdateProfileMutation, UpdateProfileMutationVariables>;
 export type Document<Given, Taken> = string & { given?: Given; taken?: Taken };

@@ -77,10 +77,16 @@ export async function putFile(place: Place, path: string, writing: Writing) {
   return { file: data as File, warning: response.headers.get("Carrel-Warning") };
 }
 
-export const deleteFile = (place: Place, path: string, ifMatch?: string) =>
+export const deleteFile = (place: Place, path: string, ifMatch?: string, reason?: string) =>
   take(
     api.DELETE(fileOf(place), {
-      params: { path: at(place, path), header: ifMatch ? { "If-Match": ifMatch } : {} },
+      params: {
+        path: at(place, path),
+        header: {
+          ...(ifMatch && { "If-Match": ifMatch }),
+          ...(reason && { "Carrel-Reason": header8(reason) }),
+        },
+      },
     }),
   );
 
@@ -108,11 +114,16 @@ export const explainQuery = (place: Place, path: string) =>
     queryFn: () => take(api.GET(`${fileOf(place)}/explain`, { params: { path: at(place, path) } })),
   });
 
-export const restoreFile = (place: Place, path: string, version: number) =>
+export const restoreFile = (
+  place: Place,
+  path: string,
+  version: number,
+  acceptTemplateUpdate = false,
+) =>
   take(
     api.POST(`${fileOf(place)}/restore`, {
       params: { path: at(place, path) },
-      body: { version },
+      body: { version, ...(acceptTemplateUpdate && { acceptTemplateUpdate }) },
     }),
   );
 

@@ -30,8 +30,11 @@ export const savePolicy = (policy: Policy, reason: string) =>
     }),
   ) as Promise<Policy>;
 
+export interface Preview {
+  changes: { path: string; from: FileClass; to: FileClass; agents: number }[];
+  loosens: boolean;
+}
+
 /** Which files would change class, and whether that lets go of what was reviewed. */
 export const previewPolicy = (policy: Policy) =>
-  take(api.POST("/v1/policy/preview", { body: policy }));
-
-export type Preview = Awaited<ReturnType<typeof previewPolicy>>;
+  take(api.POST("/v1/policy/preview", { body: policy })) as Promise<Preview>;

@@ -2,6 +2,7 @@
 
 import { queryOptions } from "@tanstack/react-query";
 import { api, type Schemas, take } from "./client";
+import type { operations } from "./rest.generated";
 
 export const PROVIDERS = ["local", "docker", "lambda", "e2b", "daytona", "kubernetes"] as const;
 export const RUNTIMES = ["bash", "python", "node"] as const;
@@ -32,8 +33,8 @@ export interface SandboxPatch {
   config?: Merge<SandboxConfig>;
 }
 
-type Body = NonNullable<Parameters<typeof api.PATCH<"/accounts/me/sandboxes/{id}">>[1]>["body"];
-type NewBody = NonNullable<Parameters<typeof api.POST<"/accounts/me/sandboxes">>[1]>["body"];
+type Operation = "sandboxes_create" | "sandboxes_patch";
+type Body = NonNullable<operations[Operation]["requestBody"]>["content"]["application/json"];
 
 export const sandboxesQuery = queryOptions({
   queryKey: ["sandboxes"],
@@ -50,7 +51,9 @@ export const sandboxQuery = (id: string) =>
   });
 
 export const createSandbox = (given: SandboxPatch) =>
-  take(api.POST("/accounts/me/sandboxes", { body: given as NewBody })) as Promise<Sandbox>;
+  take(
+    api.POST("/accounts/me/sandboxes", { body: given as Body & { name: string } }),
+  ) as Promise<Sandbox>;
 
 export const patchSandbox = (id: string, patch: SandboxPatch) =>
   take(

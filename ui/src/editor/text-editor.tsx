@@ -3,7 +3,7 @@
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { markdown } from "@codemirror/lang-markdown";
 import { searchKeymap } from "@codemirror/search";
-import { Compartment, EditorState, Transaction } from "@codemirror/state";
+import { Compartment, EditorState, type Text, Transaction } from "@codemirror/state";
 import {
   drawSelection,
   EditorView,
@@ -17,8 +17,12 @@ import { looks } from "./looks";
 interface TextEditorProps {
   /** What it begins with; another text replaces what is there and can be undone. */
   text: string;
+  /** Another stamp puts the text in place of what is there, were it the same text as before. */
+  stamp?: number;
   label: string;
   onChange?: (text: string) => void;
+  /** Told of every change without making a string of it, which long texts need. */
+  onEdit?: (doc: Text) => void;
   onSave?: () => void;
   readOnly?: boolean;
 }
@@ -26,11 +30,12 @@ interface TextEditorProps {
 const tied = EditorView.contentAttributes;
 
 /** Edits one text. Escape, then Tab, leaves it by the keyboard; Tab alone leaves it too. */
-export default function TextEditor({ text, label, onChange, onSave, readOnly }: TextEditorProps) {
+export default function TextEditor(props: TextEditorProps) {
+  const { text, stamp, label, onChange, onEdit, onSave, readOnly } = props;
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
-  const told = useRef({ onChange, onSave });
-  told.current = { onChange, onSave };
+  const told = useRef({ onChange, onEdit, onSave });
+  told.current = { onChange, onEdit, onSave };
   const locked = useRef(new Compartment());
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: made once; what changes is handed on below
@@ -58,7 +63,9 @@ export default function TextEditor({ text, label, onChange, onSave, readOnly }: 
           locked.current.of(EditorState.readOnly.of(Boolean(readOnly))),
           EditorView.updateListener.of((update) => {
             const ours = update.transactions.some((each) => each.annotation(Transaction.remote));
-            if (update.docChanged && !ours) told.current.onChange?.(update.state.doc.toString());
+            if (!update.docChanged || ours) return;
+            told.current.onEdit?.(update.state.doc);
+            told.current.onChange?.(update.state.doc.toString());
           }),
         ],
       }),
@@ -66,6 +73,7 @@ export default function TextEditor({ text, label, onChange, onSave, readOnly }: 
     return () => view.current?.destroy();
   }, []);
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another stamp asks for the same text again
   useEffect(() => {
     const shown = view.current;
     if (!shown || shown.state.doc.toString() === text) return;
@@ -73,7 +81,7 @@ export default function TextEditor({ text, label, onChange, onSave, readOnly }: 
       changes: { from: 0, to: shown.state.doc.length, insert: text },
       annotations: Transaction.remote.of(true),
     });
-  }, [text]);
+  }, [text, stamp]);
 
   useEffect(() => {
     const effects = locked.current.reconfigure(EditorState.readOnly.of(Boolean(readOnly)));

@@ -163,6 +163,6 @@ function waker(queries: QueryClient): (keys: QueryKey[]) => void {
   };
   return (keys) => {
     for (const key of keys) waiting.set(JSON.stringify(key), key);
-    timer ??= setTimeout(run, 120);
+    if (timer === undefined) timer = setTimeout(run, 120);
   };
 }

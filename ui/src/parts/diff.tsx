@@ -3,6 +3,7 @@ export function UnifiedDiff({ text }: { text: string }) {
   if (!text.trim()) return <p className="faint">Nothing differs.</p>;
   const lines = text.replace(/\n$/, "").split("\n");
   return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
     <div className="diff" role="region" aria-label="Difference" tabIndex={0}>
       {lines.map((line, at) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the lines of one text never move

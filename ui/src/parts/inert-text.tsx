@@ -7,6 +7,7 @@ export function InertText({ text, label }: { text: string; label: string }) {
   const shown = text.slice(0, MOST);
   const lines = shown.split("\n");
   return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
     <pre className="text inert" role="region" aria-label={label} tabIndex={0}>
       {lines.map((line, at) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the lines of one text never move

@@ -1,7 +1,7 @@
 // Splits a text into what is read and what hides in it, so that both can be seen.
 
-const HIDDEN =
-  /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00a0\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202f\u205f-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
+// Controls, formats, ignorable ones, and every space but the common one.
+const HIDDEN = /(?! )[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\p{Z}]/gu;
 const KNOWN: Record<string, string> = { "\t": "→", "\r": "␍" };
 
 export interface Piece {

@@ -20,7 +20,9 @@ export function ShownOnce({ title, what, text, onClose }: ShownOnceProps) {
     <Dialog title={title} onClose={onClose} foot={foot}>
       <p>{what} is shown this once. Nobody can read it again, you neither.</p>
       <div className="shown-once">
-        <code aria-label={what}>{text}</code>
+        <output aria-label={what} className="mono">
+          {text}
+        </output>
         <CopyButton text={text} label={`Copy ${what.toLowerCase()}`} />
       </div>
     </Dialog>

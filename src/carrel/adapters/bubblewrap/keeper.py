@@ -68,8 +68,6 @@ class LocalSandbox(LocalOnce):
             return reason
         if self._means.landlock:
             return "no sandbox can be kept between calls behind Landlock"
-        if self._means.cgroups is None:
-            return "no sandbox can be kept between calls where no control group bounds its memory"
         return None
 
     async def close(self) -> None:

@@ -22,6 +22,10 @@ from carrel.core.tree import Blob
 from carrel.ports.sandboxes import Bounds, Changed, Fetch, Form, Order, Placed, Ran, Refused
 
 Result = TypeVar("Result")
+ONLY_LOOKED_AT: Final = (
+    "memoryLimit cannot be enforced here: there are no control groups, so that memory is only"
+    " looked at; leave memoryLimit out, or have whoever runs the server see to them"
+)
 MOST_LEFT: Final = 50_000
 Mark = tuple[int, int, int]
 
@@ -126,6 +130,8 @@ class LocalOnce:
             )
         if bounds.network and self._means.landlock:
             return "a command behind Landlock has no network"
+        if bounds.insists_on_memory and self._means.cgroups is None:
+            return ONLY_LOOKED_AT
         return unfit(bounds, "")
 
     def unfit(self, order: Order, *, persistent: bool = False) -> str | None:

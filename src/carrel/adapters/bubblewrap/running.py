@@ -205,9 +205,12 @@ class Running:
 
     def _excess(self) -> str | None:
         most = self._order.bounds.memory_mb
-        if trees.memory(self._child.pid) > most * _MEGABYTE:
+        if self._held() > most * _MEGABYTE:
             return f"killed: it needed more than {most} MB of memory"
         return None
+
+    def _held(self) -> int:
+        return trees.memory(self._child.pid)
 
     async def _stop(self) -> None:
         """Ask all of it to end, and a moment later do not ask."""
@@ -243,11 +246,14 @@ class Running:
     async def close(self) -> None:
         """Leave nothing of it, whatever has happened."""
         self._end_tree()
+        inner = self._inner()
         await self._child.end()
         self._out.close()
         self._err.close()
         if self._group is not None:
             await asyncio.to_thread(self._group.remove)
+        elif inner is not None:  # it may be on its way still, and all that it takes along
+            await asyncio.to_thread(trees.outlive, inner, "bwrap")
 
 
 def _fill(file: int, content: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,6 +12,7 @@ from typing import Final
 
 _PROC: Final = File("/proc")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_PATIENCE: Final = 5.0
 _COUNTED: Final = ("Pss_Anon:", "Pss_Shmem:", "SwapPss:")
 """A share of each page that others have too, of all that is no file's."""
 
@@ -77,6 +79,17 @@ def is_running(pid: int, program: bytes) -> bool:
     with suppress(OSError):
         return (_PROC / str(pid) / "cmdline").read_bytes().startswith(program + b"\0")
     return False
+
+
+def outlive(pid: int, program: str) -> None:
+    """Wait for the end of a process of ours that is being killed, if it is still that program."""
+    with suppress(OSError):
+        held = os.pidfd_open(pid)
+        try:
+            if f" ({program}) " in (_PROC / str(pid) / "stat").read_text():
+                select.select([held], [], [], _PATIENCE)
+        finally:
+            os.close(held)
 
 
 def alive(uid: int) -> int:

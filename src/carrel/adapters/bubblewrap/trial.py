@@ -97,8 +97,9 @@ def _ladder(wishes: Wishes, lacking: list[str]) -> Iterator[Means]:
     found = cgroups.find() if wishes.cgroups else None
     if found is None:
         lacking.append(
-            "no control group can be made here, so memory is bounded by looking at it ten times a"
-            " second (a service of systemd can be given Delegate=yes and DelegateSubgroup=server)"
+            "no control group can be made here, so memory is looked at ten times a second and a"
+            " sandbox with a memoryLimit is refused"
+            " (a service of systemd can be given Delegate=yes and DelegateSubgroup=server)"
         )
     start = Means(BUBBLEWRAP, uid, gid, drop=drop, cgroups=found)
     if wishes.tier in {"auto", BUBBLEWRAP}:

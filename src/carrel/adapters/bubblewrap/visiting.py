@@ -15,7 +15,7 @@ from carrel.adapters.bubblewrap.child import Child
 from carrel.adapters.bubblewrap.filters import Sockets, filter_for
 from carrel.adapters.bubblewrap.gathering import Gathered, Tail
 from carrel.adapters.bubblewrap.running import Means, Running
-from carrel.ports.sandboxes import Order
+from carrel.ports.sandboxes import Order, Refused
 
 INSIDE: Final = 1000
 """Whom everybody is in there."""
@@ -23,7 +23,21 @@ LOG: Final = 65_536
 
 
 class Resident(Running):
-    """What holds the namespaces of an instance: a process that sleeps."""
+    """What holds the namespaces of an instance: a process that sleeps.
+
+    Where no control group bounds all that lives there, it is looked at for as long as it is kept;
+    for too much the first process of its namespace is killed, with which the kernel kills all.
+    """
+
+    def __init__(self, means: Means, order: Order, name: str, child: Child) -> None:
+        super().__init__(means, order, name, child)
+        self.guests: set[int] = set()
+        """The processes of ours whose children live there too."""
+        self._watching: asyncio.Task[None] | None = None
+
+    @property
+    def killed_for(self) -> str | None:
+        return self._killed
 
     @property
     def group(self) -> Group | None:
@@ -43,9 +57,19 @@ class Resident(Running):
         while self.is_alive:
             first = trees.children(self._inner() or 0)
             if first and trees.is_running(first[0], b"sleep"):
+                if self._needs_watching():
+                    self._watching = asyncio.create_task(self._watch())
                 return first[0]
             await asyncio.sleep(0.005)
         return 0
+
+    def _held(self) -> int:
+        return super()._held() + sum(map(trees.memory, tuple(self.guests)))
+
+    async def close(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+        await super().close()
 
 
 class Visit(Running):
@@ -58,12 +82,22 @@ class Visit(Running):
     ) -> None:
         self._resident, self._door = resident, door
         super().__init__(means, order, "", child)
+        resident.guests.add(child.pid)
+
+    async def close(self) -> None:
+        await super().close()
+        self._resident.guests.discard(self._child.pid)
 
     def _bounded(self, name: str) -> Group | None:
         return None
 
     async def prepare(self, lower: File | None) -> int:
-        await self._child.prepare(self._plan(lower))
+        try:
+            await self._child.prepare(self._plan(lower))
+        except Refused:
+            if reason := self._resident.killed_for:
+                raise Refused(f"the sandbox was {reason}") from None
+            raise
         return -1
 
     def _plan(self, lower: File | None) -> Mapping[str, Any]:
@@ -83,7 +117,11 @@ class Visit(Running):
             "directory": profile.WORKSPACE,
             "keep": [],
             "landlock": None,
-            "seccomp": filter_for(platform.machine(), Sockets.USUAL if usual else Sockets.NONE),
+            "seccomp": filter_for(
+                platform.machine(),
+                Sockets.USUAL if usual else Sockets.NONE,
+                grouped=group is not None,
+            ),
             "argv": ["bash", "-c", order.command],
             "env": {**order.env} | profile.ENVIRONMENT,
         }
@@ -95,7 +133,11 @@ class Visit(Running):
         return limits
 
     def _needs_watching(self) -> bool:
-        return self._resident.group is None
+        return False  # whoever lives there is looked at together
+
+    def _notes(self) -> tuple[str, ...]:
+        reason = self._resident.killed_for
+        return (*super()._notes(), *([reason] if reason else []))
 
     def _code(self) -> int | None:
         return self._child.code

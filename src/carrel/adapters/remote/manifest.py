@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
+from unicodedata import is_normalized
 
 from msgspec import Struct
 
@@ -70,9 +71,15 @@ def listed(raw: bytes) -> Listing:
     }
     files: dict[Path, Seen] = {}
     notes: list[str] = []
-    for start in range(0, middle, _FIELDS):
-        _take(fields[start : start + _FIELDS], hashes, files, notes)
+    entries = [fields[start : start + _FIELDS] for start in range(0, middle, _FIELDS)]
+    for entry in sorted(entries, key=_is_misspelt):
+        _take(entry, hashes, files, notes)
     return Listing(files, _few(notes))
+
+
+def _is_misspelt(entry: Sequence[bytes]) -> bool:
+    """Whether its name is another than its path's, which then comes before it."""
+    return not is_normalized("NFC", entry[3].decode("utf-8", "surrogateescape"))
 
 
 def _take(
@@ -90,7 +97,7 @@ def _take(
         notes.append(f"not kept: {problem}")
         return
     if path in files:
-        notes.append(f"{path} was not kept a second time, by a name that looks the same")
+        notes.append(f"not kept: {path} is there twice, in two spellings")
     elif kind == b"l" and target and len(target) <= _LONGEST_TARGET:
         files[path] = Seen(Form.LINK, len(target), _plain(target), name, target)
     elif kind != b"f":

@@ -41,8 +41,7 @@ def mcp(agent: str, url: str | None, tenant: str | None, **given: Any) -> None:
 async def _bridge(agent: str, asks: Mapping[str, str], given: Mapping[str, Any]) -> None:
     from urllib.parse import quote, urlencode  # noqa: PLC0415 - so that --help stays quick
 
-    import httpx  # noqa: PLC0415 - as above
-
+    from carrel.client.lean import believed, httpx  # noqa: PLC0415 - as above
     from carrel.faces.cli.bridging import Bridge  # noqa: PLC0415 - as above
     from carrel.wiring.given import Unopenable, settings_by  # noqa: PLC0415 - as above
 
@@ -53,7 +52,8 @@ async def _bridge(agent: str, asks: Mapping[str, str], given: Mapping[str, Any])
     query = f"?{urlencode(asks)}" if asks else ""
     head = {"Authorization": f"Bearer {settings.token}"}
     limit = httpx.Timeout(30, read=None)
-    async with httpx.AsyncClient(headers=head, timeout=limit) as http:
+    trust = believed(settings.url)
+    async with httpx.AsyncClient(headers=head, timeout=limit, verify=trust) as http:
         await Bridge(http, at + query).cross()
 
 

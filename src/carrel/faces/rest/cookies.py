@@ -53,7 +53,7 @@ class Site:
     def _is_ours(self, origin: str, headers: Headers, https: bool) -> bool:
         """Whoever ends TLS for us may not tell, so https is ours too where we only know of http."""
         scheme, _, authority = origin.lower().partition("://")
-        if self.url and (scheme, authority) == _origin(self.url):
+        if authority and (scheme, authority) == _origin(self.url):
             return True
         host = headers.get(b"host", b"").decode("latin-1").lower()
         schemes = {"https"} if https else {"http", "https"}
@@ -96,5 +96,9 @@ def baked(
 
 
 def _origin(url: str) -> tuple[str, str]:
-    parts = urlsplit(url.lower())
+    """Nobody's origin where it is no address."""
+    try:
+        parts = urlsplit(url.lower())
+    except ValueError:
+        return "", ""
     return parts.scheme, parts.netloc

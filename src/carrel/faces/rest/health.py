@@ -8,6 +8,7 @@ from carrel.core.record import Noun
 from carrel.core.version import VERSION
 from carrel.faces.rest.answer import Answer
 from carrel.faces.rest.endpoint import Call, endpoint
+from carrel.ports.sandboxes import Bounds, Sandbox
 
 
 @endpoint("GET", "/healthz", public=True, answers={200: dict[str, Any]}, tag="Operations")
@@ -30,8 +31,16 @@ async def readyz(call: Call) -> Answer:
     except Exception:
         return Answer.json({"status": "unavailable", "store": "unreachable"}, 503)
     local = call.world.sandboxes.get("local")
-    tier = {"tier": local.tier if local else "none"}
-    return Answer.json({"status": "ok", "store": "ok", "version": VERSION, "sandbox": tier})
+    walls = _walls(local) if local else {"tier": "none"}
+    return Answer.json({"status": "ok", "store": "ok", "version": VERSION, "sandbox": walls})
+
+
+def _walls(local: Sandbox) -> dict[str, str]:
+    walls = {"tier": local.tier}
+    if local.tier not in {"untested", "none"}:
+        refused = local.refuses(Bounds(insists_on_memory=True))
+        walls["memoryLimit"] = "refused" if refused else "enforced"
+    return walls
 
 
 ENDPOINTS: Final = (healthz, readyz)

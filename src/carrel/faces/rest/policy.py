@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
-from carrel.actions import policies
+from msgspec import Meta, field
+
+from carrel.actions import policies, previews
 from carrel.actions.policies import PolicyForm
 from carrel.core.access import Permission
+from carrel.core.classes import FileClass
 from carrel.core.errors import Busy, Malformed
 from carrel.faces.rest.answer import Answer
-from carrel.faces.rest.endpoint import Call, endpoint
+from carrel.faces.rest.endpoint import Call, Sent, endpoint
 from carrel.faces.rest.files import REASON, reason_of
 
 _TAG: Final = "Policy"
+
+
+class ClassChange(Sent, frozen=True):
+    """A path whose class would be another."""
+
+    path: str
+    was: FileClass = field(name="from")
+    now: FileClass = field(name="to")
+    agents: Annotated[int, Meta(ge=0)]
+    """How many agents have it, of their own or from a layer beneath."""
+
+
+class Preview(Sent, frozen=True):
+    changes: list[ClassChange]
+    """Those of most agents first, at most 500."""
+    count: Annotated[int, Meta(ge=0)]
+    """Of all paths that would change."""
+    loosens: bool
+    """Whether a pinned file would be live again, which needs a reason."""
 
 
 @endpoint(
@@ -46,4 +68,25 @@ async def put(call: Call[PolicyForm]) -> Answer:
     return Answer.json(await policies.put(call.world, call.actor, call.body, reason))
 
 
-ENDPOINTS: Final = (get, put)
+@endpoint(
+    "POST",
+    "/v1/policy/preview",
+    permission=Permission.TENANT_ADMIN,
+    body=PolicyForm,
+    answers={200: Preview},
+    refuses=(Malformed,),
+    tag=_TAG,
+)
+async def preview(call: Call[PolicyForm]) -> Answer:
+    """Say which files would be of another class by a policy, and change nothing."""
+    if not call.raw:
+        raise Malformed("a policy is needed; an empty one is {}")
+    found = await previews.preview(call.world, call.actor, call.body)
+    changes = [
+        ClassChange(path=one.path.text, was=one.was, now=one.now, agents=one.agents)
+        for one in found.changes
+    ]
+    return Answer.json(Preview(changes=changes, count=found.count, loosens=found.loosens))
+
+
+ENDPOINTS: Final = (get, put, preview)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
-from carrel.actions import templates
+from carrel.actions import surveys, templates
 from carrel.core.access import Permission
 from carrel.core.errors import Busy, Missing, Taken
 from carrel.core.record import Record
@@ -32,6 +33,8 @@ class Template(Sent, frozen=True):
     id: str
     slug: str
     name: str
+    agent_count: Annotated[int, Meta(ge=0)]
+    """How many agents follow it."""
     created_at: When
     updated_at: When
 
@@ -41,11 +44,23 @@ class Templates(Sent, frozen=True):
     next: str | None
 
 
-def template_of(record: Record) -> Template:
+async def _shown(call: Call[Any, Any], record: Record) -> Template:
+    [shown] = await _all_shown(call, [record])
+    return shown
+
+
+async def _all_shown(call: Call[Any, Any], records: Sequence[Record]) -> list[Template]:
+    ids = [record.id for record in records]
+    counts = await surveys.followers(call.world, call.actor.tenant, ids)
+    return [_template(record, many) for record, many in zip(records, counts, strict=True)]
+
+
+def _template(record: Record, agents: int) -> Template:
     return Template(
         id=record.id,
         slug=record.body["slug"],
         name=record.body["name"],
+        agent_count=agents,
         created_at=moment(record.created),
         updated_at=moment(record.changed),
     )
@@ -63,14 +78,13 @@ async def listing(call: Call[None, PageQuery]) -> Answer:
     """List the templates."""
     query = call.query
     found = await templates.listing(call.world, call.actor, cursor=query.cursor, limit=query.limit)
-    items = [template_of(one) for one in found.items]
+    items = await _all_shown(call, found.items)
     return Answer.json(Templates(items=items, next=found.next))
 
 
 async def _created(call: Call[NewTemplate], versions: tuple[int, ...]) -> Answer:
-    return Answer.json(
-        template_of(await templates.get(call.world, call.actor, call.body.slug)), 201
-    )
+    made = await templates.get(call.world, call.actor, call.body.slug)
+    return Answer.json(await _shown(call, made), 201)
 
 
 @endpoint(
@@ -88,7 +102,7 @@ async def create(call: Call[NewTemplate]) -> Answer:
     """Create a template."""
     body = call.body
     made = await templates.create(call.world, call.actor, body.slug, body.name, call.receipt)
-    return Answer.json(template_of(made), 201)
+    return Answer.json(await _shown(call, made), 201)
 
 
 @endpoint(
@@ -102,12 +116,12 @@ async def create(call: Call[NewTemplate]) -> Answer:
 async def get(call: Call) -> Answer:
     """Look at a template, by id or slug."""
     found = await templates.get(call.world, call.actor, call.params["id"])
-    return Answer.json(template_of(found))
+    return Answer.json(await _shown(call, found))
 
 
 async def _patched(call: Call[TemplatePatch], versions: tuple[int, ...]) -> Answer:
     name = call.body.slug or call.params["id"]
-    return Answer.json(template_of(await templates.get(call.world, call.actor, name)))
+    return Answer.json(await _shown(call, await templates.get(call.world, call.actor, name)))
 
 
 @endpoint(
@@ -125,7 +139,7 @@ async def patch(call: Call[TemplatePatch]) -> Answer:
     """Give a template another slug or name. Its files and its agents stay."""
     name, fields = call.params["id"], given(call.body)
     changed = await templates.patch(call.world, call.actor, name, fields, call.receipt)
-    return Answer.json(template_of(changed))
+    return Answer.json(await _shown(call, changed))
 
 
 async def _deleted(call: Call, versions: tuple[int, ...]) -> Answer:

@@ -1,10 +1,88 @@
-import { Outlet } from "react-router";
-import { Screen } from "../../parts/screen";
+// The frame around all screens of one agent: who it is, what it follows, and where one can go.
 
-export default function Page() {
+import { useQuery } from "@tanstack/react-query";
+import { Link, Outlet, useParams } from "react-router";
+import { type Agent, agentQuery } from "../../api/agents";
+import { peopleChoices, templateChoices } from "../../api/choices";
+import { pinsQuery } from "../../api/pins";
+import { plain } from "../../parts/hostile";
+import { Tabs, useTitle } from "../../parts/screen";
+import { Shown } from "../../parts/states";
+
+const TABS = [
+  { to: "workspace", name: "Workspace" },
+  { to: "prompt", name: "Prompt" },
+  { to: "runs", name: "Runs" },
+  { to: "sessions", name: "Sessions" },
+  { to: "memory", name: "Memory" },
+  { to: "items", name: "Items" },
+  { to: "settings", name: "Settings" },
+];
+
+export default function AgentFrame() {
+  const { id = "" } = useParams();
+  return <Shown query={useQuery(agentQuery(id))}>{(agent) => <Framed agent={agent} />}</Shown>;
+}
+
+function Framed({ agent }: { agent: Agent }) {
+  useTitle(plain(agent.name, 60));
   return (
-    <Screen title="Agent">
-      <Outlet />
-    </Screen>
+    <div className="agent-frame">
+      <header className="agent-head">
+        <div className="row wrap">
+          <h1 className="bidi cut">{plain(agent.name, 120)}</h1>
+          <span className="badge">{agent.isShared ? "shared" : "private"}</span>
+          <UpdatesWaiting agent={agent} />
+        </div>
+        <Follows agent={agent} />
+        <Tabs label="Agent" tabs={TABS} />
+      </header>
+      <div className="agent-body">
+        <Outlet context={agent} />
+      </div>
+    </div>
+  );
+}
+
+/** Its slug, the template that it follows, and the human whom it works for. */
+function Follows({ agent }: { agent: Agent }) {
+  const { data: templates } = useQuery(templateChoices);
+  const { data: people } = useQuery(peopleChoices);
+  const template = templates?.find(({ id }) => id === agent.templateId);
+  const human = people?.find(({ id }) => id === agent.humanPairId);
+  return (
+    <div className="agent-facts">
+      <span className="mono cut">{plain(agent.slug, 80)}</span>
+      {agent.templateId ? (
+        <span className="cut">
+          follows{" "}
+          <Link className="bidi" to={`/agent-templates/${encodeURIComponent(agent.templateId)}`}>
+            {plain(template?.name ?? agent.templateId, 60)}
+          </Link>
+        </span>
+      ) : (
+        <span>follows the defaults</span>
+      )}
+      {human ? (
+        <span className="cut">
+          works for <span className="bidi">{plain(human.name, 60)}</span>
+        </span>
+      ) : (
+        !agent.humanPairId && <span>works for nobody in particular</span>
+      )}
+    </div>
+  );
+}
+
+function UpdatesWaiting({ agent }: { agent: Agent }) {
+  const { data: pins } = useQuery(pinsQuery(agent.id));
+  const waiting = pins?.filter((pin) => pin.updateAvailable) ?? [];
+  if (waiting.length === 0) return null;
+  const first = encodeURIComponent(waiting[0]?.path ?? "");
+  const many = waiting.length === 1 ? "1 update waits" : `${waiting.length} updates wait`;
+  return (
+    <Link className="badge update" to={`workspace?file=${first}`}>
+      {many}
+    </Link>
   );
 }

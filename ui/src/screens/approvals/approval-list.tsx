@@ -45,7 +45,6 @@ export function useSteps() {
 export function ApprovalList({ approvals, search }: { approvals: Approval[]; search: string }) {
   const steps = useSteps();
   return (
-    // biome-ignore lint/a11y/noNoninteractiveElementInteractions: arrows move among its links
     <ul className="rows tall" aria-label="Approvals" ref={steps.ref} onKeyDown={steps.onKeyDown}>
       {approvals.slice(0, 500).map((approval) => (
         <li key={approval.id}>

@@ -1,5 +1,33 @@
-import { Screen } from "../../parts/screen";
+// What an agent remembers, what it would recall, and what it dreamed of it.
 
-export default function Page() {
-  return <Screen title="Memory">{null}</Screen>;
+import { BookOpen } from "lucide-react";
+import { useParams } from "react-router";
+import { addressOf } from "../../api/places";
+import { ButtonLink } from "../../parts/button";
+import { useTitle } from "../../parts/screen";
+import { Dreams } from "./dreams";
+import { Memories } from "./memories";
+
+export default function MemoryScreen() {
+  const id = useParams()["id"] ?? "";
+  const place = { kind: "agent", id } as const;
+  useTitle("Memory");
+  return (
+    <div className="stack memory-screen">
+      <div className="row wrap">
+        <p className="soft grow">
+          One line each, in the store. What comes up again and again is taken into MEMORY.md, and so
+          into the prompt, while the agent dreams.
+        </p>
+        <ButtonLink small icon={BookOpen} to={addressOf(place, "MEMORY.md")}>
+          MEMORY.md
+        </ButtonLink>
+        <ButtonLink small icon={BookOpen} to={addressOf(place, "DREAMS.md")}>
+          DREAMS.md
+        </ButtonLink>
+      </div>
+      <Dreams agentId={id} />
+      <Memories agentId={id} />
+    </div>
+  );
 }

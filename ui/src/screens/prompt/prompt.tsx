@@ -1,5 +1,97 @@
-import { Screen } from "../../parts/screen";
+// An agent's prompt, as one person gets it and as several do, side by side.
 
-export default function Page() {
-  return <Screen title="Prompt">{null}</Screen>;
+import { useQuery } from "@tanstack/react-query";
+import { Link, useParams } from "react-router";
+import { agentQuery, promptCharsOf } from "../../api/agent-facts";
+import { addressOf } from "../../api/places";
+import { Problem } from "../../api/problem";
+import { type Block, promptQuery, type Scope } from "../../api/prompt";
+import { plain } from "../../parts/hostile";
+import { useTitle } from "../../parts/screen";
+import { Loading, Refused } from "../../parts/states";
+import { LayerLegend } from "./context-bar";
+import { Flaws } from "./flaws";
+import { layerOf } from "./layer";
+import { PromptView } from "./prompt-view";
+
+const LISTENING: Record<Scope, string> = {
+  main: "One person is listening",
+  shared: "Several are listening: nothing private is told",
+};
+
+export default function PromptScreen() {
+  const id = useParams()["id"] ?? "";
+  useTitle("Prompt");
+  return (
+    <section className="stack prompt-screen" aria-labelledby="prompt-heading">
+      <div className="row wrap">
+        <h2 id="prompt-heading" className="grow">
+          Prompt
+        </h2>
+        <LayerLegend />
+      </div>
+      <Flaws agentId={id} />
+      <div className="side-by-side-panes">
+        <ScopePane agentId={id} scope="main" />
+        <ScopePane agentId={id} scope="shared" />
+      </div>
+    </section>
+  );
+}
+
+function ScopePane({ agentId, scope }: { agentId: string; scope: Scope }) {
+  const prompt = useQuery(promptQuery(agentId, scope));
+  const agent = useQuery(agentQuery(agentId));
+  const to = (block: Block) => fileOf(agentId, block);
+  return (
+    <section className="card" aria-labelledby={`prompt-${scope}`}>
+      <header>
+        <h3 id={`prompt-${scope}`}>{scope === "main" ? "Main" : "Shared"}</h3>
+        <span className="faint">{LISTENING[scope]}</span>
+      </header>
+      <div className="inside">
+        {prompt.isError ? (
+          <NoPrompt agentId={agentId} error={prompt.error} again={() => void prompt.refetch()} />
+        ) : prompt.data ? (
+          <PromptView prompt={prompt.data} name={scope} most={promptCharsOf(agent.data)} to={to} />
+        ) : (
+          <Loading what={`Loading the ${scope} prompt`} />
+        )}
+      </div>
+    </section>
+  );
+}
+
+interface NoPromptProps {
+  agentId: string;
+  error: unknown;
+  again: () => void;
+}
+
+/** Policy is never cut: while it does not fit there is no prompt, and the refusal names the file. */
+function NoPrompt({ agentId, error, again }: NoPromptProps) {
+  const path = error instanceof Problem ? error.details["path"] : null;
+  return (
+    <div className="stack">
+      <Refused error={error} again={again} />
+      {typeof path === "string" && (
+        <p>
+          There is no prompt while that is so. Open{" "}
+          <Link className="bidi" to={addressOf({ kind: "agent", id: agentId }, path)}>
+            {plain(path, 120)}
+          </Link>{" "}
+          to make it shorter.
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** Where the file of a block can be edited; null where it has none. */
+export function fileOf(agentId: string, block: Block): string | null {
+  if (block.version === null) return null;
+  if (layerOf(block.source).kind !== "workspace")
+    return addressOf({ kind: "agent", id: agentId }, block.path);
+  const cut = block.path.indexOf("/");
+  return addressOf({ kind: "workspace", id: block.path.slice(0, cut) }, block.path.slice(cut + 1));
 }

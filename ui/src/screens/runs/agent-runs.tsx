@@ -1,5 +1,34 @@
-import { Screen } from "../../parts/screen";
+// The runs of one agent, and the start of another.
 
-export default function Page() {
-  return <Screen title="Agent runs">{null}</Screen>;
+import { Play } from "lucide-react";
+import { useState } from "react";
+import { useParams } from "react-router";
+import { may } from "../../api/session";
+import { useSession } from "../../frame/session-context";
+import { Button } from "../../parts/button";
+import { useTitle } from "../../parts/screen";
+import { RunList } from "./run-list";
+import { StartRun } from "./start-run";
+
+export default function AgentRunsScreen() {
+  const id = useParams()["id"] ?? "";
+  const [starting, setStarting] = useState(false);
+  const session = useSession();
+  useTitle("Runs");
+  return (
+    <section className="stack" aria-labelledby="runs-heading">
+      <div className="row wrap">
+        <h2 id="runs-heading" className="grow">
+          Runs
+        </h2>
+        {may(session, "runs:write") && (
+          <Button icon={Play} onClick={() => setStarting(true)}>
+            Start a run
+          </Button>
+        )}
+      </div>
+      <RunList agentId={id} withAgent={false} />
+      {starting && <StartRun agentId={id} onClose={() => setStarting(false)} />}
+    </section>
+  );
 }

@@ -1,5 +1,17 @@
-import { Screen } from "../../parts/screen";
+// All runs of the tenant.
 
-export default function Page() {
-  return <Screen title="Runs">{null}</Screen>;
+import { useSearchParams } from "react-router";
+import { Screen } from "../../parts/screen";
+import { AgentFilter } from "./agent-filter";
+import { RunList } from "./run-list";
+
+export default function RunsScreen() {
+  const [params] = useSearchParams();
+  return (
+    <Screen title="Runs" under="Each is one piece of an agent's work, over files frozen for it.">
+      <RunList agentId={params.get("agent") ?? undefined} withAgent>
+        <AgentFilter />
+      </RunList>
+    </Screen>
+  );
 }

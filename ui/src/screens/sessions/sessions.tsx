@@ -1,5 +1,123 @@
-import { Screen } from "../../parts/screen";
+// The sessions of an agent, and the search in what was said.
 
-export default function Page() {
-  return <Screen title="Sessions">{null}</Screen>;
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { MessagesSquare, RefreshCw } from "lucide-react";
+import { useDeferredValue } from "react";
+import { Link, useParams, useSearchParams } from "react-router";
+import { type SessionListed, sessionsQuery } from "../../api/transcripts";
+import { Button } from "../../parts/button";
+import { SearchField } from "../../parts/field";
+import { useTitle } from "../../parts/screen";
+import { Empty, Loading, Refused } from "../../parts/states";
+import { SessionCard } from "./session-card";
+
+type Scope = "main" | "shared";
+
+export default function SessionsScreen() {
+  const id = useParams()["id"] ?? "";
+  const [params, setParams] = useSearchParams();
+  const q = params.get("q") ?? "";
+  const scope = (params.get("scope") as Scope | null) ?? undefined;
+  const query = useInfiniteQuery(sessionsQuery(id, { q: useDeferredValue(q.trim()), scope }));
+  useTitle("Sessions");
+  const set = (name: string, value: string) =>
+    setParams(
+      (now) => {
+        if (value) now.set(name, value);
+        else now.delete(name);
+        return now;
+      },
+      { replace: true },
+    );
+  const found = query.data?.pages.flatMap((page) => page.items) ?? [];
+  return (
+    <section className="stack" aria-labelledby="sessions-heading">
+      <div className="row wrap">
+        <h2 id="sessions-heading" className="grow">
+          Sessions
+        </h2>
+        <Button
+          icon={RefreshCw}
+          busy={query.isFetching && !query.isPending}
+          onClick={() => void query.refetch()}
+        >
+          Refresh
+        </Button>
+      </div>
+      <div className="row wrap filters">
+        <div className="grow">
+          <SearchField label="Search what was said" value={q} onChange={(text) => set("q", text)} />
+        </div>
+        <ScopeFilter scope={scope} onChoose={(value) => set("scope", value)} />
+      </div>
+      {query.isPending && <Loading what="Loading sessions" />}
+      {query.isError && <Refused error={query.error} again={() => void query.refetch()} />}
+      {query.data && found.length === 0 && <NoSessions q={q} isNarrowed={Boolean(q || scope)} />}
+      <SessionList agentId={id} sessions={found} words={q} />
+      {query.hasNextPage && (
+        <div>
+          <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+            More sessions
+          </Button>
+        </div>
+      )}
+    </section>
+  );
+}
+
+interface ScopeFilterProps {
+  scope: Scope | undefined;
+  onChoose: (scope: string) => void;
+}
+
+function ScopeFilter({ scope, onChoose }: ScopeFilterProps) {
+  return (
+    <select
+      className="input filter"
+      aria-label="Scope"
+      value={scope ?? ""}
+      onChange={(event) => onChoose(event.target.value)}
+    >
+      <option value="">Any scope</option>
+      <option value="main">main</option>
+      <option value="shared">shared</option>
+    </select>
+  );
+}
+
+interface SessionListProps {
+  agentId: string;
+  sessions: readonly SessionListed[];
+  words: string;
+}
+
+function SessionList({ agentId, sessions, words }: SessionListProps) {
+  if (sessions.length === 0) return null;
+  return (
+    <ul className="stack session-list" aria-label="Sessions">
+      {sessions.map((session) => (
+        <SessionCard key={session.id} agentId={agentId} session={session} words={words} />
+      ))}
+    </ul>
+  );
+}
+
+function NoSessions({ q, isNarrowed }: { q: string; isNarrowed: boolean }) {
+  if (isNarrowed)
+    return (
+      <Empty icon={MessagesSquare} title="Nothing of that was said">
+        <p>
+          Words are found by their beginnings; letter case and accents make no difference.{" "}
+          {q && <Link to={`/search?q=${encodeURIComponent(q)}`}>Search all agents</Link>}
+        </p>
+      </Empty>
+    );
+  return (
+    <Empty icon={MessagesSquare} title="No sessions yet">
+      <p>
+        What is said with this agent is kept here as it was said. Its runtime starts a session with{" "}
+        <code>POST /v1/agents/…/sessions</code> and adds each entry as soon as it is said.
+      </p>
+    </Empty>
+  );
 }

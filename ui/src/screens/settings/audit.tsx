@@ -61,7 +61,7 @@ function Log() {
 
 function Table({ deeds }: { deeds: Deed[] }) {
   return (
-    <div className="table-wrap" tabIndex={-1}>
+    <div className="table-wrap">
       <table className="table">
         <thead>
           <tr>

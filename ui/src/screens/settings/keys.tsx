@@ -68,7 +68,7 @@ export default function Keys() {
 function Table({ keys, onEnd }: { keys: Key[]; onEnd: (key: Key) => void }) {
   const latest = [...keys].sort((one, other) => other.createdAt.localeCompare(one.createdAt));
   return (
-    <div className="table-wrap" tabIndex={-1}>
+    <div className="table-wrap">
       <table className="table">
         <thead>
           <tr>

@@ -67,7 +67,7 @@ function Table({ people, onOpen }: { people: Person[]; onOpen: (open: Open) => v
       {people.length > 8 && (
         <SearchField label="Find a person" value={sought} onChange={setSought} />
       )}
-      <div className="table-wrap" tabIndex={-1}>
+      <div className="table-wrap">
         <table className="table">
           <thead>
             <tr>

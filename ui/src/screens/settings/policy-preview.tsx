@@ -76,6 +76,7 @@ function Changes({ preview: { changes, loosens } }: { preview: Preview }) {
           ? " Some become looser: they would follow their template at once."
           : " What becomes pinned stays for every agent as it is now."}
       </p>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
       <div className="table-wrap scrolled" role="region" aria-label="Changes" tabIndex={0}>
         <table className="table">
           <thead>

@@ -47,7 +47,7 @@ function Table({ onOpen }: { onOpen: (open: Open) => void }) {
     <Shown query={useQuery(secretsQuery)}>
       {(secrets) =>
         secrets.length ? (
-          <div className="table-wrap" tabIndex={-1}>
+          <div className="table-wrap">
             <table className="table">
               <thead>
                 <tr>

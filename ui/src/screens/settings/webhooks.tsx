@@ -56,7 +56,7 @@ function Table() {
     <Shown query={useQuery(webhooksQuery)}>
       {(webhooks) =>
         webhooks.length ? (
-          <div className="table-wrap" tabIndex={-1}>
+          <div className="table-wrap">
             <table className="table">
               <thead>
                 <tr>

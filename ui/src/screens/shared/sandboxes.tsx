@@ -64,7 +64,7 @@ function None({ able }: { able: boolean }) {
 function Table({ sandboxes }: { sandboxes: Sandbox[] }) {
   const agents = useQuery(agentRecordsQuery);
   return (
-    <div className="table-wrap" tabIndex={-1}>
+    <div className="table-wrap">
       <table className="table">
         <thead>
           <tr>

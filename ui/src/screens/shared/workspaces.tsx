@@ -69,7 +69,7 @@ function Table({ workspaces }: { workspaces: WorkspaceRecord[] }) {
       ? new Set(usersOfWorkspace(agents.data, id).map(({ agent }) => agent.id)).size
       : "…";
   return (
-    <div className="table-wrap" tabIndex={-1}>
+    <div className="table-wrap">
       <table className="table">
         <thead>
           <tr>

@@ -1,5 +1,27 @@
-import { Screen } from "../../parts/screen";
+// The defaults: the files beneath every template and agent, and how they stand to those that Carrel
+// comes with.
 
-export default function Page() {
-  return <Screen title="Defaults">{null}</Screen>;
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "react-router";
+import { DEFAULTS } from "../../api/places";
+import { defaultsQuery } from "../../api/templates";
+import { Screen } from "../../parts/screen";
+import { Workspace } from "../workspace/workspace";
+import { PackagedDefaults } from "./packaged";
+
+export default function Defaults() {
+  const { data } = useQuery(defaultsQuery);
+  return (
+    <Screen
+      title="Defaults"
+      under={
+        <>
+          <Link to="/agent-templates">Templates</Link> / beneath every template and every agent
+        </>
+      }
+    >
+      {data && <PackagedDefaults status={data} />}
+      <Workspace place={DEFAULTS} />
+    </Screen>
+  );
 }

@@ -1,5 +1,132 @@
-import { Screen } from "../../parts/screen";
+// All templates: who follows them, what waits for a review, and the way to the defaults.
 
-export default function Page() {
-  return <Screen title="Templates">{null}</Screen>;
+import { useQuery } from "@tanstack/react-query";
+import { Layers, LayoutTemplate, Plus, TriangleAlert } from "lucide-react";
+import { useMemo, useState } from "react";
+import { Link } from "react-router";
+import { inboxQuery } from "../../api/inbox";
+import { isAdmin } from "../../api/session";
+import { type Template, templatesQuery } from "../../api/templates";
+import { useSession } from "../../frame/session-context";
+import { Button, ButtonLink } from "../../parts/button";
+import { plain } from "../../parts/hostile";
+import { Screen } from "../../parts/screen";
+import { Empty, Shown } from "../../parts/states";
+import { Time } from "../../parts/time";
+import { NewTemplateDialog } from "./new-template";
+
+export default function Templates() {
+  const query = useQuery(templatesQuery);
+  const [isMaking, setMaking] = useState(false);
+  const admin = isAdmin(useSession());
+  const add = (
+    <Button kind="primary" icon={Plus} onClick={() => setMaking(true)}>
+      New template
+    </Button>
+  );
+  return (
+    <Screen
+      title="Templates"
+      under="What agents of one kind have in common. An edit reaches all who follow; a pinned file waits for a review."
+      actions={
+        <>
+          <ButtonLink to="/agent-templates/defaults" icon={Layers}>
+            Defaults
+          </ButtonLink>
+          {admin && add}
+        </>
+      }
+    >
+      <Shown query={query} what="Loading the templates">
+        {(templates) =>
+          templates.length ? (
+            <TemplateTable templates={templates} />
+          ) : (
+            <Empty icon={LayoutTemplate} title="No templates yet">
+              <p>
+                A template holds the files that agents of one kind share, over the defaults that all
+                agents share. Agents that follow it see every edit at once; a pinned file waits
+                until somebody has reviewed it.
+              </p>
+              {admin ? add : <p className="faint">Owners and admins make templates.</p>}
+            </Empty>
+          )
+        }
+      </Shown>
+      {isMaking && <NewTemplateDialog onClose={() => setMaking(false)} />}
+    </Screen>
+  );
+}
+
+/** How many pinned files wait for a review, by template. */
+export function useWaiting(): (templateId: string) => number {
+  const { data } = useQuery(inboxQuery(false));
+  const counts = useMemo(() => {
+    const found = new Map<string | null, number>();
+    for (const { templateId } of data?.pins ?? [])
+      found.set(templateId, (found.get(templateId) ?? 0) + 1);
+    return found;
+  }, [data]);
+  return (id) => counts.get(id) ?? 0;
+}
+
+function TemplateTable({ templates }: { templates: Template[] }) {
+  const waiting = useWaiting();
+  return (
+    <div className="table-wrap">
+      <table className="table">
+        <thead>
+          <tr>
+            <th scope="col">Template</th>
+            <th scope="col">Used by</th>
+            <th scope="col">Waits for review</th>
+            <th scope="col">Changed</th>
+          </tr>
+        </thead>
+        <tbody>
+          {templates.map((template) => (
+            <TemplateLine key={template.id} template={template} waits={waiting(template.id)} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+export const usedBy = (count: number | undefined) => {
+  if (count === undefined) return "—";
+  return count === 1 ? "1 agent" : `${count.toLocaleString("en")} agents`;
+};
+
+function TemplateLine({ template, waits }: { template: Template; waits: number }) {
+  const { id, name, slug, agentCount, updatedAt } = template;
+  return (
+    <tr>
+      <td>
+        <Link className="bidi" to={`/agent-templates/${encodeURIComponent(id)}`}>
+          {plain(name, 120)}
+        </Link>
+        <div className="faint mono">{plain(slug, 80)}</div>
+      </td>
+      <td>
+        {agentCount ? (
+          <Link to={`/agents?template=${encodeURIComponent(id)}`}>{usedBy(agentCount)}</Link>
+        ) : (
+          <span className="soft">{usedBy(agentCount)}</span>
+        )}
+      </td>
+      <td>
+        {waits > 0 ? (
+          <Link className="badge update" to={`/agent-templates/${encodeURIComponent(id)}/review`}>
+            <TriangleAlert size={12} aria-hidden /> {waits}
+          </Link>
+        ) : (
+          <span className="faint">nothing</span>
+        )}
+      </td>
+      <td>
+        <Time at={updatedAt} />
+      </td>
+    </tr>
+  );
 }

@@ -1,5 +1,14 @@
-import { Screen } from "../../parts/screen";
+// An agent's workspace: its own files over its template's over the defaults.
 
-export default function Page() {
-  return <Screen title="Agent workspace">{null}</Screen>;
+import { useMemo } from "react";
+import { useParams } from "react-router";
+import type { Place } from "../../api/places";
+import { useTitle } from "../../parts/screen";
+import { Workspace } from "./workspace";
+
+export default function AgentWorkspace() {
+  const { id = "" } = useParams();
+  useTitle("Workspace");
+  const place = useMemo<Place>(() => ({ kind: "agent", id }), [id]);
+  return <Workspace place={place} humanAddress={`/agents/${encodeURIComponent(id)}/settings`} />;
 }

@@ -1,0 +1,94 @@
+"""Takes the pictures of the desk anew, from the demo data: `make pictures`."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path as File
+from typing import Final
+
+ROOT: Final = File(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright  # noqa: E402
+from tests.desk.browsing import chromium  # noqa: E402
+
+OUT: Final = ROOT / "docs" / "images"
+WIDE: Final = (1280, 800)
+NARROW: Final = (390, 844)
+
+
+@contextmanager
+def demo() -> Iterator[str]:
+    """The sign-in link of a server with the demo data."""
+    with tempfile.TemporaryDirectory() as folder:
+        carrel = str(File(sys.executable).parent / "carrel")
+        command = [carrel, "serve", "--demo", "--data", folder, "--port", "0"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout
+            yield next(found[0] for line in process.stdout if (found := _LINK.search(line)))
+        finally:
+            process.terminate()
+            process.wait()
+
+
+_LINK: Final = re.compile(r"http://\S+#code=\S+")
+
+
+def seated(browser: Browser, link: str, size: tuple[int, int], theme: str) -> Page:
+    """A page of somebody who has signed in by the link, or in the same context before."""
+    width, height = size
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme="dark" if theme == "dark" else "light",
+        device_scale_factor=2 if size == NARROW else 1.5,
+        reduced_motion="reduce",
+    )
+    page = context.new_page()
+    page.goto(link)
+    page.get_by_role("heading", name="Agents").wait_for()
+    return page
+
+
+def take(playwright: Playwright, link: str) -> None:
+    browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+    page = seated(browser, link, WIDE, "light")
+    root = link.partition("/sign-in")[0]
+    for name, path, ready in SHOTS:
+        shoot(page, root + path, ready, name)
+    kept = page.context.storage_state()
+    for suffix, size, theme in (("dark", WIDE, "dark"), ("narrow", NARROW, "light")):
+        width, height = size
+        context = browser.new_context(
+            storage_state=kept,
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if theme == "dark" else "light",
+            device_scale_factor=1.5,
+            reduced_motion="reduce",
+        )
+        other = context.new_page()
+        name, path, ready = SHOTS[1]
+        shoot(other, root + path, ready, f"{name}-{suffix}")
+    browser.close()
+
+
+def shoot(page: Page, address: str, ready: str, name: str) -> None:
+    page.goto(address)
+    page.locator(ready).first.wait_for()
+    page.wait_for_load_state("networkidle")
+    page.screenshot(path=OUT / f"desk-{name}.png")
+    print(f"docs/images/desk-{name}.png")
+
+
+SHOTS: Final = [("agents", "/agents", "main h1")]
+
+
+if __name__ == "__main__":
+    OUT.mkdir(exist_ok=True)
+    with demo() as link, sync_playwright() as playwright:
+        take(playwright, link)

@@ -1,0 +1,31 @@
+"""A browser's cookie goes over https alone where a proxy that is trusted says it came so."""
+
+from __future__ import annotations
+
+from pathlib import Path as File
+
+import pytest
+from tests.e2e.servers import TOKEN, serving
+
+pytestmark = pytest.mark.anyio
+FORWARDED = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.9"}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.mark.parametrize(
+    ("trusted", "secure"), [("127.0.0.1", True), ("10.0.0.1", False), ("", False)]
+)
+async def test_only_a_trusted_proxy_says_how_a_request_came(
+    tmp_path: File, trusted: str, secure: bool
+) -> None:
+    with serving(tmp_path, trusted_proxies=trusted) as live:
+        async with live.http("") as browser:
+            body = {"token": TOKEN}
+            told = await browser.post("/v1/session", json=body, headers=FORWARDED)
+            plain = await browser.post("/v1/session", json=body)
+    assert told.headers["set-cookie"].endswith("; Secure") is secure
+    assert "Secure" not in plain.headers["set-cookie"]

@@ -1,0 +1,29 @@
+import { queryOptions } from "@tanstack/react-query";
+import { api, type Schemas, take } from "./client";
+
+export type Agent = Omit<Schemas["Agent"], "config"> & { config: Record<string, unknown> };
+export type NewAgent = Schemas["NewAgent"];
+export type AgentPatch = Omit<Schemas["AgentPatch"], "config"> & {
+  config?: Record<string, unknown>;
+};
+
+/** An agent, by id or slug. */
+export const agentQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["agent", id],
+    queryFn: () => take(api.GET("/v1/agents/{id}", { params: { path: { id } } })) as Promise<Agent>,
+  });
+
+export const createAgent = (body: NewAgent) =>
+  take(api.POST("/v1/agents", { body })) as Promise<Agent>;
+
+export const patchAgent = (id: string, patch: AgentPatch) =>
+  take(
+    api.PATCH("/v1/agents/{id}", {
+      params: { path: { id } },
+      body: patch as Schemas["AgentPatch"],
+    }),
+  ) as Promise<Agent>;
+
+export const deleteAgent = (id: string) =>
+  take(api.DELETE("/v1/agents/{id}", { params: { path: { id } } }));

@@ -1,0 +1,23 @@
+// The system prompt of an agent as it is now, and what is wrong with it.
+
+import { queryOptions } from "@tanstack/react-query";
+import { api, type Schemas, take } from "./client";
+
+export type Prompt = Schemas["PromptShown"];
+export type Block = Schemas["PromptBlock"];
+export type Flaw = Schemas["PromptFlaw"];
+export type Scope = Schemas["Mode"];
+
+export const promptQuery = (id: string, scope: Scope) =>
+  queryOptions({
+    queryKey: ["prompt", id, scope],
+    queryFn: () =>
+      take(api.GET("/v1/agents/{id}/prompt", { params: { path: { id }, query: { scope } } })),
+  });
+
+export const flawsQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["prompt", id, "flaws"],
+    queryFn: async () =>
+      (await take(api.GET("/v1/agents/{id}/prompt/lint", { params: { path: { id } } }))).flaws,
+  });

@@ -1,0 +1,44 @@
+// Sessions of an agent, and what was said in them.
+
+import { infiniteQueryOptions } from "@tanstack/react-query";
+import { api, type Schemas, take } from "./client";
+
+export type SessionListed = Schemas["SessionListed"];
+export type Transcript = Schemas["SessionShown"];
+export type Entry = Schemas["Entry"];
+export type Match = Schemas["Match"];
+
+interface Wanted {
+  q?: string;
+  scope?: Schemas["Mode"];
+}
+
+export const sessionsQuery = (id: string, { q, scope }: Wanted) =>
+  infiniteQueryOptions({
+    queryKey: ["sessions", id, "list", q ?? "", scope ?? ""],
+    queryFn: ({ pageParam }) =>
+      take(
+        api.GET("/v1/agents/{id}/sessions", {
+          params: { path: { id }, query: { cursor: pageParam, limit: 50, q, scope } },
+        }),
+      ),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next,
+  });
+
+export const transcriptQuery = (id: string, sid: string) =>
+  infiniteQueryOptions({
+    queryKey: ["sessions", id, "transcript", sid],
+    queryFn: ({ pageParam }) =>
+      take(
+        api.GET("/v1/agents/{id}/sessions/{sid}", {
+          params: { path: { id, sid }, query: { cursor: pageParam, limit: 200 } },
+        }),
+      ),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next,
+  });
+
+/** Where a session's transcript can be had as lines of JSON. */
+export const linesOf = (id: string, sid: string) =>
+  `/v1/agents/${encodeURIComponent(id)}/sessions/${encodeURIComponent(sid)}.jsonl`;

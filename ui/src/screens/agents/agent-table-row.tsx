@@ -1,0 +1,74 @@
+import { AlertTriangle } from "lucide-react";
+import { memo } from "react";
+import { Link } from "react-router";
+import { plain } from "../../parts/hostile";
+import { Time } from "../../parts/time";
+import type { AgentRow } from "./agent-list";
+
+/** One agent. The whole row leads to its workspace; what is named in it leads there. */
+export const AgentTableRow = memo(function AgentTableRow({
+  row,
+  index,
+}: {
+  row: AgentRow;
+  index: number;
+}) {
+  const { template, humanPair: human } = row;
+  return (
+    <tr aria-rowindex={index}>
+      <td className="name">
+        <Link className="row-link cut bidi" to={`/agents/${row.id}/workspace`}>
+          {plain(row.name, 120)}
+        </Link>
+        <span className="second">
+          <span className="mono cut">{row.slug}</span>
+          {row.isShared && <span className="badge">shared</span>}
+          {template && <span className="only-small cut bidi">{plain(template.name, 40)}</span>}
+        </span>
+      </td>
+      <td className="only-large">
+        {template ? (
+          <Link className="cut bidi" to={`/agent-templates/${template.id}`}>
+            {plain(template.name, 80)}
+          </Link>
+        ) : (
+          <Nothing />
+        )}
+      </td>
+      <td className="only-large">
+        {human ? <span className="cut bidi">{plain(human.name, 80)}</span> : <Nothing />}
+      </td>
+      <td className="number only-large">{row.overrideCount || <Nothing />}</td>
+      <td className="number updates">
+        <Updates count={row.updatesAvailable ?? 0} />
+      </td>
+      <td className="run only-large">
+        <LastRun run={row.lastRun} />
+      </td>
+    </tr>
+  );
+});
+
+const Nothing = () => <span className="faint">—</span>;
+
+function Updates({ count }: { count: number }) {
+  if (count === 0) return <Nothing />;
+  return (
+    <span className="badge update" title={`${count} to be reviewed`}>
+      <AlertTriangle size={12} aria-hidden />
+      {count}
+    </span>
+  );
+}
+
+const LOOKS = { running: "accent", completed: "good", failed: "bad", cancelled: "" };
+
+function LastRun({ run }: { run: AgentRow["lastRun"] }) {
+  if (!run) return <Nothing />;
+  return (
+    <Link className="last-run" to={`/runs/${run.id}`}>
+      <span className={`badge ${LOOKS[run.status]}`}>{run.status}</span>
+      <Time at={run.startedAt} />
+    </Link>
+  );
+}

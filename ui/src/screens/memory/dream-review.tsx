@@ -1,0 +1,66 @@
+// The answer to a dream that waits: let it land as it is shown, or let nothing of it land.
+
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { Check, X } from "lucide-react";
+import { useState } from "react";
+import { approveDream, rejectDream } from "../../api/dreams";
+import { isAdmin } from "../../api/session";
+import { useSession } from "../../frame/session-context";
+import { Button } from "../../parts/button";
+import { toast } from "../../parts/toast";
+
+interface DreamReviewProps {
+  agentId: string;
+  dream: string;
+  onClose: () => void;
+}
+
+export function DreamReview({ agentId, dream, onClose }: DreamReviewProps) {
+  const [reason, setReason] = useState("");
+  const queries = useQueryClient();
+  const mayAnswer = isAdmin(useSession());
+  const refresh = () => {
+    for (const key of ["dreams", "memories", "inbox", "prompt", "files"])
+      void queries.invalidateQueries({ queryKey: [key] });
+  };
+  const answer = useMutation({
+    mutationFn: (isYes: boolean) =>
+      isYes ? approveDream(agentId, dream) : rejectDream(agentId, dream, reason.trim()),
+    onSuccess: (_found, isYes) => {
+      toast(isYes ? "The dream has landed in MEMORY.md." : "Nothing of the dream lands.");
+      onClose();
+    },
+    onSettled: refresh,
+  });
+  if (!mayAnswer) return <p className="faint grow">Only owners and admins answer a dream.</p>;
+  return (
+    <>
+      <input
+        className="input grow"
+        aria-label="Why it is rejected"
+        placeholder="Why it is rejected (it may stay empty)"
+        maxLength={500}
+        value={reason}
+        onChange={(event) => setReason(event.target.value)}
+      />
+      <Button
+        kind="danger"
+        icon={X}
+        busy={answer.isPending && answer.variables === false}
+        disabled={answer.isPending}
+        onClick={() => answer.mutate(false)}
+      >
+        Reject
+      </Button>
+      <Button
+        kind="primary"
+        icon={Check}
+        busy={answer.isPending && answer.variables === true}
+        disabled={answer.isPending}
+        onClick={() => answer.mutate(true)}
+      >
+        Approve
+      </Button>
+    </>
+  );
+}

@@ -1,0 +1,89 @@
+// The memories of an agent: all of them, or those that a question brings up.
+
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { Brain, Plus } from "lucide-react";
+import { useDeferredValue, useState } from "react";
+import type { Memory } from "../../api/memories";
+import { memoriesQuery } from "../../api/memories";
+import { Button } from "../../parts/button";
+import { SearchField } from "../../parts/field";
+import { Empty, Loading, Refused } from "../../parts/states";
+import { Forget } from "./forget";
+import { MemoryRow } from "./memory-row";
+import { useOnlyAdmins } from "./only-admins";
+import { Remember } from "./remember";
+
+export function Memories({ agentId }: { agentId: string }) {
+  const [adding, setAdding] = useState(false);
+  const [q, setQ] = useState("");
+  const forbidden = useOnlyAdmins();
+  return (
+    <section className="stack" aria-labelledby="memories-heading">
+      <div className="row wrap">
+        <h2 id="memories-heading" className="grow">
+          Memories
+        </h2>
+        <Button
+          icon={Plus}
+          disabled={Boolean(forbidden)}
+          title={forbidden}
+          onClick={() => setAdding(true)}
+        >
+          Remember
+        </Button>
+      </div>
+      <div className="stack tight">
+        <SearchField label="Recall by a question or some words" value={q} onChange={setQ} />
+        {q && (
+          <p className="faint">
+            Best first. Looking here leaves no trace: for dreams only counts what the agent itself
+            recalls.
+          </p>
+        )}
+      </div>
+      <MemoryList agentId={agentId} q={useDeferredValue(q.trim())} />
+      {adding && <Remember agentId={agentId} onClose={() => setAdding(false)} />}
+    </section>
+  );
+}
+
+function MemoryList({ agentId, q }: { agentId: string; q: string }) {
+  const query = useInfiniteQuery(memoriesQuery(agentId, q));
+  const [going, setGoing] = useState<Memory | null>(null);
+  const found = query.data?.pages.flatMap((page) => page.items) ?? [];
+  if (query.isPending) return <Loading what="Loading memories" />;
+  if (query.isError) return <Refused error={query.error} again={() => void query.refetch()} />;
+  if (found.length === 0) return <NoMemories isSought={q !== ""} />;
+  return (
+    <>
+      <ul className="card memory-list" aria-label={q ? "Recalled" : "Memories"}>
+        {found.map((memory) => (
+          <MemoryRow key={memory.id} memory={memory} onForget={() => setGoing(memory)} />
+        ))}
+      </ul>
+      {query.hasNextPage && (
+        <div>
+          <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+            More memories
+          </Button>
+        </div>
+      )}
+      {going && <Forget agentId={agentId} memory={going} onClose={() => setGoing(null)} />}
+    </>
+  );
+}
+
+function NoMemories({ isSought }: { isSought: boolean }) {
+  return isSought ? (
+    <Empty icon={Brain} title="Nothing comes up">
+      <p>Words are found by their beginnings; letter case and accents make no difference.</p>
+    </Empty>
+  ) : (
+    <Empty icon={Brain} title="It remembers nothing yet">
+      <p>
+        An agent is told to remember one line at a time, by its tool <code>remember</code> or by the
+        button above. What it recalls often is promoted by a dream.
+      </p>
+    </Empty>
+  );
+}

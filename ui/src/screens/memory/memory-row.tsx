@@ -1,0 +1,55 @@
+// One memory: what it says, what it is filed under, how well it answers.
+
+import { Trash2 } from "lucide-react";
+import type { Memory } from "../../api/memories";
+import { Button } from "../../parts/button";
+import { plain } from "../../parts/hostile";
+import { Time } from "../../parts/time";
+import { useOnlyAdmins } from "./only-admins";
+import { ScoreBar } from "./score-bar";
+
+export function MemoryRow({ memory, onForget }: { memory: Memory; onForget: () => void }) {
+  const { content, tags, conceptTags, kind, scope, createdAt, promotedAt, score } = memory;
+  const forbidden = useOnlyAdmins();
+  return (
+    <li>
+      {score !== undefined && <ScoreBar score={score} label="Score of the recall" />}
+      <div className="grow stack tight">
+        <div className="bidi">{plain(content, 2000)}</div>
+        <div className="row wrap faint">
+          <span>
+            told <Time at={createdAt} />
+          </span>
+          {promotedAt && (
+            <span className="badge good" title="A dream took it into MEMORY.md">
+              promoted
+            </span>
+          )}
+          {scope === "shared" && (
+            <span className="badge" title="It was told in a shared session, and is never promoted">
+              shared
+            </span>
+          )}
+          {kind && <span className="badge accent">{kind}</span>}
+          {tags.map((tag) => (
+            <span key={tag} className="badge bidi">
+              {plain(tag, 40)}
+            </span>
+          ))}
+          <span className="cut bidi" title="Words that it is filed under">
+            {plain(conceptTags.join(" · "), 120)}
+          </span>
+        </div>
+      </div>
+      <Button
+        kind="plain"
+        small
+        icon={Trash2}
+        aria-label={`Forget: ${plain(content, 60)}`}
+        title={forbidden ?? "Forget"}
+        disabled={Boolean(forbidden)}
+        onClick={onForget}
+      />
+    </li>
+  );
+}

@@ -1,0 +1,23 @@
+// Which layer a text comes from, in the words and the colours of the desk.
+
+export type LayerKind = "agent" | "template" | "defaults" | "workspace" | "none";
+
+export interface Layer {
+  kind: LayerKind;
+  name: string;
+}
+
+const LAYERS: Record<string, Layer> = {
+  "agent-override": { kind: "agent", name: "agent" },
+  "agent-override-pinned": { kind: "agent", name: "agent, pinned" },
+  template: { kind: "template", name: "template" },
+  "template-pinned": { kind: "template", name: "template, pinned" },
+  defaults: { kind: "defaults", name: "defaults" },
+  workspace: { kind: "workspace", name: "workspace" },
+};
+
+/** What the server calls a source, as a layer; what is no file comes from none. */
+export function layerOf(source: string | null | undefined): Layer {
+  if (!source) return { kind: "none", name: "Carrel" };
+  return LAYERS[source] ?? { kind: "none", name: source };
+}

@@ -1,0 +1,66 @@
+// Picks an agent by the beginning of its name; what is picked stands in the address.
+
+import { useQuery } from "@tanstack/react-query";
+import { X } from "lucide-react";
+import { useId, useState } from "react";
+import { useSearchParams } from "react-router";
+import { agentsNamedQuery } from "../../api/runs";
+import { Button } from "../../parts/button";
+import { plain } from "../../parts/hostile";
+
+export function AgentFilter() {
+  const [params, setParams] = useSearchParams();
+  const chosen = params.get("agent");
+  const choose = (slug: string | null) =>
+    setParams((now) => {
+      if (slug) now.set("agent", slug);
+      else now.delete("agent");
+      return now;
+    });
+  if (!chosen) return <Picker onChoose={choose} />;
+  return (
+    <span className="badge accent chosen-agent">
+      <span className="cut bidi">Agent: {plain(chosen, 60)}</span>
+      <Button
+        kind="plain"
+        small
+        icon={X}
+        aria-label="Runs of all agents"
+        onClick={() => choose(null)}
+      />
+    </span>
+  );
+}
+
+function Picker({ onChoose }: { onChoose: (slug: string) => void }) {
+  const id = useId();
+  const [text, setText] = useState("");
+  const { data } = useQuery(agentsNamedQuery(text.trim()));
+  const type = (value: string) => {
+    setText(value);
+    const found = data?.find(({ slug }) => slug === value);
+    if (found) onChoose(found.slug);
+  };
+  return (
+    <>
+      <input
+        className="input filter"
+        aria-label="Agent"
+        placeholder="Any agent"
+        list={id}
+        value={text}
+        onChange={(event) => type(event.target.value)}
+        onKeyDown={(event) => {
+          if (event.key === "Enter" && data?.[0] && text.trim()) onChoose(data[0].slug);
+        }}
+      />
+      <datalist id={id}>
+        {data?.map(({ id, slug, name }) => (
+          <option key={id} value={slug}>
+            {plain(name, 80)}
+          </option>
+        ))}
+      </datalist>
+    </>
+  );
+}

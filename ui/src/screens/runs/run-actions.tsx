@@ -1,0 +1,115 @@
+// What can be done with a run: do it again, end it, let go of what it holds.
+
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { RotateCcw, Square, Trash2 } from "lucide-react";
+import { useState } from "react";
+import { useNavigate } from "react-router";
+import { endRun, letGo, type Run, type Status, startRun } from "../../api/runs";
+import { may } from "../../api/session";
+import { useSession } from "../../frame/session-context";
+import { Button } from "../../parts/button";
+import { Confirm } from "../../parts/dialog";
+import { Field } from "../../parts/field";
+import { toast } from "../../parts/toast";
+
+export function RunActions({ run }: { run: Run }) {
+  const [asking, setAsking] = useState<"end" | "let go" | null>(null);
+  const close = () => setAsking(null);
+  const replay = useReplay(run.runId);
+  if (!may(useSession(), "runs:write")) return null;
+  return (
+    <>
+      {run.kept && (
+        <Button icon={RotateCcw} busy={replay.isPending} onClick={() => replay.mutate()}>
+          Replay
+        </Button>
+      )}
+      {run.status === "running" ? (
+        <Button icon={Square} onClick={() => setAsking("end")}>
+          End run
+        </Button>
+      ) : (
+        run.kept && (
+          <Button kind="danger" icon={Trash2} onClick={() => setAsking("let go")}>
+            Let go
+          </Button>
+        )
+      )}
+      {asking === "end" && <End run={run} onClose={close} />}
+      {asking === "let go" && <LetGo run={run} onClose={close} />}
+    </>
+  );
+}
+
+function useReplay(id: string) {
+  const navigate = useNavigate();
+  return useMutation({
+    mutationFn: () => startRun({ replayOf: id }),
+    onSuccess: ({ runId }) => {
+      toast("A replay was started: it sees the very same files.");
+      navigate(`/runs/${encodeURIComponent(runId)}`);
+    },
+  });
+}
+
+/** Changes the run, shows what became of it, and closes the dialog. */
+function useChange(change: () => Promise<Run>, said: string, onClose: () => void) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: change,
+    onSuccess: (run) => {
+      queries.setQueryData(["run", run.runId], run);
+      void queries.invalidateQueries({ queryKey: ["runs"] });
+      toast(said);
+      onClose();
+    },
+  });
+}
+
+const ENDS: Status[] = ["completed", "failed", "cancelled"];
+
+function End({ run, onClose }: { run: Run; onClose: () => void }) {
+  const [status, setStatus] = useState<Status>("completed");
+  const end = useChange(() => endRun(run.runId, status), `The run is ${status}.`, onClose);
+  return (
+    <Confirm
+      title="End this run"
+      action="End run"
+      busy={end.isPending}
+      onConfirm={() => end.mutate()}
+      onClose={onClose}
+    >
+      <p>An ended run stays as it ended.</p>
+      <Field label="How did it end?">
+        <select
+          className="input"
+          value={status}
+          onChange={(event) => setStatus(event.target.value as Status)}
+        >
+          {ENDS.map((each) => (
+            <option key={each}>{each}</option>
+          ))}
+        </select>
+      </Field>
+    </Confirm>
+  );
+}
+
+function LetGo({ run, onClose }: { run: Run; onClose: () => void }) {
+  const go = useChange(() => letGo(run.runId), "The snapshot was let go.", onClose);
+  return (
+    <Confirm
+      title="Let go of this snapshot?"
+      action="Let go"
+      danger
+      busy={go.isPending}
+      onConfirm={() => go.mutate()}
+      onClose={onClose}
+    >
+      <p>
+        There is no way back: its files and its prompt cannot be looked at any more, and it cannot
+        be replayed. Replays that were started before keep what they hold.
+      </p>
+    </Confirm>
+  );
+}

@@ -1,0 +1,89 @@
+// A list of runs that can be narrowed by status, and goes on by "more".
+
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { Play } from "lucide-react";
+import type { ReactNode } from "react";
+import { useSearchParams } from "react-router";
+import { runsQuery, type Status } from "../../api/runs";
+import { Button } from "../../parts/button";
+import { Empty, Loading, Refused } from "../../parts/states";
+import { STATUSES } from "./run-status";
+import { RunTable } from "./run-table";
+
+interface RunListProps {
+  agentId?: string;
+  /** Whether the rows say whose they are. */
+  withAgent: boolean;
+  children?: ReactNode;
+}
+
+export function RunList({ agentId, withAgent, children }: RunListProps) {
+  const query = useInfiniteQuery(runsQuery(agentId));
+  const [params] = useSearchParams();
+  const status = params.get("status") as Status | null;
+  const runs = query.data?.pages.flatMap((page) => page.items) ?? [];
+  const shown = status ? runs.filter((run) => run.status === status) : runs;
+  return (
+    <div className="stack">
+      <div className="row wrap filters">
+        {children}
+        <StatusFilter />
+      </div>
+      {query.isPending && <Loading what="Loading runs" />}
+      {query.isError && <Refused error={query.error} again={() => void query.refetch()} />}
+      {query.data && runs.length === 0 && <NoRuns />}
+      {shown.length > 0 && <RunTable runs={shown} withAgent={withAgent} />}
+      {runs.length > 0 && shown.length === 0 && (
+        <p className="soft">
+          None of the latest {runs.length} {runs.length === 1 ? "run is" : "runs is"} {status}.
+        </p>
+      )}
+      {query.hasNextPage && (
+        <div>
+          <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+            More runs
+          </Button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function StatusFilter() {
+  const [params, setParams] = useSearchParams();
+  const choose = (status: string) =>
+    setParams(
+      (now) => {
+        if (status) now.set("status", status);
+        else now.delete("status");
+        return now;
+      },
+      { replace: true },
+    );
+  return (
+    <select
+      className="input filter"
+      aria-label="Status"
+      value={params.get("status") ?? ""}
+      onChange={(event) => choose(event.target.value)}
+    >
+      <option value="">Any status</option>
+      {STATUSES.map((status) => (
+        <option key={status} value={status}>
+          {status}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function NoRuns() {
+  return (
+    <Empty icon={Play} title="No runs yet">
+      <p>
+        A run freezes the workspace when it starts: whatever is written later, you can look at what
+        it saw and do it again. Runtimes start runs with <code>POST /v1/runs</code>.
+      </p>
+    </Empty>
+  );
+}

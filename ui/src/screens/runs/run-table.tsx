@@ -1,0 +1,75 @@
+// Runs as rows, newest first.
+
+import { Link } from "react-router";
+import type { ListedRun } from "../../api/runs";
+import { plain } from "../../parts/hostile";
+import { Time } from "../../parts/time";
+import { lasted } from "./lasted";
+import { RunStatus } from "./run-status";
+
+export function RunTable({ runs, withAgent }: { runs: readonly ListedRun[]; withAgent: boolean }) {
+  return (
+    <div className="table-wrap">
+      <table className="table run-table" aria-label="Runs">
+        <thead>
+          <tr>
+            <th scope="col">Run</th>
+            {withAgent && <th scope="col">Agent</th>}
+            <th scope="col">Status</th>
+            <th scope="col" className="only-large">
+              Scope
+            </th>
+            <th scope="col">Started</th>
+            <th scope="col" className="number only-large">
+              Lasted
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {runs.map((run) => (
+            <Row key={run.id} run={run} withAgent={withAgent} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Row({ run, withAgent }: { run: ListedRun; withAgent: boolean }) {
+  return (
+    <tr>
+      <td>
+        <Link className="bidi run-name" to={`/runs/${encodeURIComponent(run.id)}`}>
+          {plain(run.workflowId || run.id, 80)}
+        </Link>
+        <div className="row wrap faint">
+          {run.workflowId && <code className="only-large">{run.id}</code>}
+          {run.replayOf && <span className="badge">replay</span>}
+          {run.parentRunId && <span className="badge">child</span>}
+          {!run.kept && <span className="badge">let go</span>}
+        </div>
+      </td>
+      {withAgent && <td>{<AgentOf run={run} />}</td>}
+      <td>
+        <RunStatus status={run.status} />
+      </td>
+      <td className="only-large">{run.scope}</td>
+      <td>
+        <Time at={run.startedAt} />
+      </td>
+      <td className="number only-large">
+        {run.endedAt ? lasted(run.startedAt, run.endedAt) : <span className="faint">—</span>}
+      </td>
+    </tr>
+  );
+}
+
+function AgentOf({ run }: { run: ListedRun }) {
+  if (run.agent)
+    return (
+      <Link className="bidi" to={`/agents/${encodeURIComponent(run.agent.id)}/runs`}>
+        {plain(run.agent.name, 60)}
+      </Link>
+    );
+  return <span className="faint">{run.agentId ? "an agent that is gone" : "—"}</span>;
+}

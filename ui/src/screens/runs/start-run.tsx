@@ -1,0 +1,59 @@
+// Freezes an agent's workspace for a new run.
+
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { useNavigate } from "react-router";
+import { sentence } from "../../api/problem";
+import { startRun } from "../../api/runs";
+import { Button } from "../../parts/button";
+import { Dialog } from "../../parts/dialog";
+import { Field } from "../../parts/field";
+
+export function StartRun({ agentId, onClose }: { agentId: string; onClose: () => void }) {
+  const [workflowId, setWorkflow] = useState("");
+  const [scope, setScope] = useState("main");
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  const start = useMutation({
+    mutationFn: () => startRun({ agentId, workflowId: workflowId.trim(), scope }),
+    meta: { quiet: true },
+    onSuccess: ({ runId }) => {
+      void queries.invalidateQueries({ queryKey: ["runs"] });
+      navigate(`/runs/${encodeURIComponent(runId)}`);
+    },
+  });
+  const foot = (
+    <>
+      <Button onClick={onClose}>Cancel</Button>
+      <Button kind="primary" type="submit" busy={start.isPending}>
+        Start
+      </Button>
+    </>
+  );
+  return (
+    <Dialog title="Start a run" onClose={onClose} onSubmit={() => start.mutate()} foot={foot}>
+      <p className="soft">
+        The workspace is frozen at this moment. Carrel runs nothing by itself: your runtime, or you,
+        say when the run has ended.
+      </p>
+      <Field label="Workflow" hint="What it is about, such as “morning round”. It may stay empty.">
+        <input
+          className="input"
+          maxLength={256}
+          value={workflowId}
+          onChange={(event) => setWorkflow(event.target.value)}
+        />
+      </Field>
+      <Field
+        label="Scope"
+        hint="A shared run sees only what may be told to several."
+        wrong={start.error && sentence(start.error)}
+      >
+        <select className="input" value={scope} onChange={(event) => setScope(event.target.value)}>
+          <option value="main">main: one person is listening</option>
+          <option value="shared">shared: several are listening</option>
+        </select>
+      </Field>
+    </Dialog>
+  );
+}

@@ -1,0 +1,98 @@
+// Another name for a template, or none.
+
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { useNavigate } from "react-router";
+import { sentence } from "../../api/problem";
+import { deleteTemplate, renameTemplate, type Template } from "../../api/templates";
+import { Button } from "../../parts/button";
+import { Confirm, Dialog } from "../../parts/dialog";
+import { Field } from "../../parts/field";
+import { plain } from "../../parts/hostile";
+import { toast } from "../../parts/toast";
+
+interface DialogProps {
+  template: Template;
+  onClose: () => void;
+}
+
+export function RenameTemplate({ template, onClose }: DialogProps) {
+  const [name, setName] = useState(template.name);
+  const [slug, setSlug] = useState(template.slug);
+  const queries = useQueryClient();
+  const rename = useMutation({
+    meta: { quiet: true },
+    mutationFn: () => renameTemplate(template.id, { name: name.trim(), slug }),
+    onSuccess: () => {
+      for (const key of ["templates", "agents", "inbox"])
+        void queries.invalidateQueries({ queryKey: [key] });
+      toast("Renamed.");
+      onClose();
+    },
+  });
+  return (
+    <Dialog
+      title="Rename the template"
+      onClose={onClose}
+      onSubmit={() => rename.mutate()}
+      foot={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" type="submit" busy={rename.isPending}>
+            Rename
+          </Button>
+        </>
+      }
+    >
+      <p className="soft">Its files and those who follow it stay.</p>
+      <Field label="Name">
+        <input
+          className="input"
+          required
+          maxLength={200}
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+        />
+      </Field>
+      <Field label="Slug" wrong={rename.isError ? sentence(rename.error) : null}>
+        <input
+          className="input mono"
+          required
+          value={slug}
+          onChange={(event) => setSlug(event.target.value)}
+        />
+      </Field>
+    </Dialog>
+  );
+}
+
+export function DeleteTemplate({ template, onClose }: DialogProps) {
+  const queries = useQueryClient();
+  const go = useNavigate();
+  const remove = useMutation({
+    meta: { quiet: true },
+    mutationFn: () => deleteTemplate(template.id),
+    onSuccess: () => {
+      toast(`Deleted ${plain(template.name, 80)}.`);
+      void go("/agent-templates", { replace: true });
+      void queries.invalidateQueries({ queryKey: ["templates", "list"] });
+    },
+  });
+  return (
+    <Confirm
+      title={`Delete ${plain(template.name, 80)}?`}
+      action="Delete"
+      danger
+      busy={remove.isPending}
+      onConfirm={() => remove.mutate()}
+      onClose={onClose}
+    >
+      <p>Its files go with it. No agent follows it, so none changes.</p>
+      {remove.isError && (
+        <p className="notice bad" role="alert">
+          {sentence(remove.error)}
+        </p>
+      )}
+    </Confirm>
+  );
+}

@@ -1,0 +1,65 @@
+// One file: read first, then laid open in the editor.
+
+import { useQuery } from "@tanstack/react-query";
+import { FileQuestion } from "lucide-react";
+import { fileQuery, type Place } from "../../api/places";
+import { Button } from "../../parts/button";
+import { plain } from "../../parts/hostile";
+import { Empty, Loading, Refused } from "../../parts/states";
+import type { useOpened } from "./address";
+import { FileHead } from "./file-head";
+import { OpenFile } from "./open-file";
+import { Panel } from "./panel";
+import type { Row } from "./rows";
+import { readingPlace } from "./saving";
+
+export interface FilePaneProps {
+  place: Place;
+  path: string;
+  /** Null where there never was such a file while one looked. */
+  row: Row | null;
+  /** It was there, and is there no more. */
+  gone: boolean;
+  canWrite: boolean;
+  humanAddress?: string;
+  opened: ReturnType<typeof useOpened>;
+  onNew: () => void;
+}
+
+export function FilePane(props: FilePaneProps) {
+  const { row, path, canWrite, opened, onNew } = props;
+  if (row) return <FoundFile {...props} row={row} />;
+  return (
+    <>
+      <Empty icon={FileQuestion} title="There is no such file">
+        <p>
+          Nothing is at <span className="mono bidi">{plain(path, 120)}</span>. It may have been
+          deleted; its history may still be there.
+        </p>
+        <div className="row wrap">
+          <Button onClick={() => opened.open(null)}>To the list</Button>
+          <Button onClick={() => opened.show("history")}>History</Button>
+          {canWrite && <Button onClick={onNew}>Make it</Button>}
+        </div>
+      </Empty>
+      <Panel {...props} onClose={() => opened.show(null)} name={opened.panel} file={null} />
+    </>
+  );
+}
+
+export type FoundProps = FilePaneProps & { row: Row };
+
+function FoundFile(props: FoundProps) {
+  const { place, row, path } = props;
+  const file = useQuery(fileQuery(readingPlace(place, row), path));
+  if (file.data) return <OpenFile {...props} file={file.data} />;
+  if (!file.isError) return <Loading what="Loading the file" />;
+  return (
+    <div className="file">
+      <FileHead {...props} base={row.file} />
+      <div className="file-notices">
+        <Refused error={file.error} again={() => void file.refetch()} />
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,85 @@
+// A file laid open: the editor, the preview beside it, and what is to be said of both.
+
+import { useState } from "react";
+import type { File } from "../../api/places";
+import { TextEditor } from "../../editor";
+import { plain } from "../../parts/hostile";
+import { useDraft } from "./draft";
+import { FileHead } from "./file-head";
+import type { FoundProps } from "./file-pane";
+import { LeaveGuard } from "./leave-guard";
+import { Notices } from "./notices";
+import { Panel } from "./panel";
+import { Preview } from "./preview";
+import { QuestionDialog } from "./question-dialog";
+import { SaveBar } from "./save-bar";
+import { useSaving } from "./saving";
+import { ThreeWay } from "./three-way";
+
+const KEY = "carrel-preview";
+
+function usePreview() {
+  const [isOpen, setOpen] = useState(() => localStorage.getItem(KEY) !== "off");
+  const toggle = () => {
+    localStorage.setItem(KEY, isOpen ? "off" : "on");
+    setOpen(!isOpen);
+  };
+  return { isOpen, toggle };
+}
+
+export function OpenFile({ file, ...props }: FoundProps & { file: File }) {
+  const { place, row, path, gone, canWrite, opened } = props;
+  const draft = useDraft(file);
+  const saving = useSaving(place, row, draft, gone);
+  const preview = usePreview();
+  const managed = place.kind === "agent" && row.managed;
+  const readOnly = !canWrite || managed;
+  return (
+    <div className="file">
+      <FileHead {...props} base={draft.base} preview={preview} />
+      <Notices {...props} {...{ draft, saving, managed }} />
+      <div className={preview.isOpen ? "file-body beside" : "file-body"}>
+        <div className="file-text">
+          <TextEditor
+            text={draft.start.text}
+            stamp={draft.start.stamp}
+            label={`Text of ${plain(path, 80)}`}
+            readOnly={readOnly}
+            onEdit={draft.onEdit}
+            onSave={saving.request}
+          />
+        </div>
+        {preview.isOpen && <Preview {...{ place, path, draft }} />}
+        <Panel {...props} name={opened.panel} file={file} onClose={() => opened.show(null)} />
+      </div>
+      {!readOnly && <SaveBar {...{ place, path, draft, saving, gone }} />}
+      {saving.question && (
+        <QuestionDialog
+          question={saving.question}
+          place={place}
+          path={path}
+          onYes={() => {
+            saving.ask(null);
+            saving.attempt();
+          }}
+          onClose={() => saving.ask(null)}
+        />
+      )}
+      {saving.conflict && (
+        <ThreeWay
+          conflict={saving.conflict}
+          place={place}
+          path={path}
+          busy={saving.isSaving}
+          onSave={saving.attempt}
+          onEdit={(text, on) => {
+            draft.replace(on ?? draft.base, text);
+            saving.setConflict(null);
+          }}
+          onClose={() => saving.setConflict(null)}
+        />
+      )}
+      <LeaveGuard when={draft.isDirty} path={path} />
+    </div>
+  );
+}
