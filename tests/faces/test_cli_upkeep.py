@@ -41,11 +41,12 @@ def around(**settings: str) -> dict[str, str]:
 
 def carrel(*arguments: object, **settings: str) -> subprocess.CompletedProcess[str]:
     """Run one command to its end, in this process, as ``started`` does in one of its own."""
+    command = [*map(str, arguments)]
     theirs = {name: None for name in os.environ if name.startswith("CARREL_")}
     env = {**theirs, **around(**settings)}
-    done = CliRunner().invoke(main, [*map(str, arguments)], env=env)
+    done = CliRunner().invoke(main, command, env=env)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
+    return subprocess.CompletedProcess(command, done.exit_code, done.stdout, done.stderr)
 
 
 def started(*arguments: object, **settings: str) -> subprocess.CompletedProcess[str]:
