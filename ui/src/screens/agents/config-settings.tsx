@@ -38,7 +38,7 @@ export function RuntimeSettings({ agent }: { agent: Agent }) {
   const { now, set, card } = useConfigDraft(agent);
   return (
     <SettingsCard title="Runtime" {...card}>
-      <div className="pair">
+      <div className="field-pair">
         <Field label="Timezone" hint="The days of its notes are those of this place; else UTC.">
           <input
             className="input"

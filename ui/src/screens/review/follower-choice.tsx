@@ -27,7 +27,7 @@ export function FollowerChoice({ groups, locked, busy, onAccept }: FollowerChoic
     setLeft(next);
   };
   return (
-    <section className="card">
+    <section className="card followers">
       <header>
         <h2 className="grow">{many(all.length)} wait</h2>
         {locked && <span className="faint">{locked}</span>}
@@ -48,7 +48,7 @@ export function FollowerChoice({ groups, locked, busy, onAccept }: FollowerChoic
           which accepting drops.
         </p>
       )}
-      <label className="check choice-all">
+      <label className="check follower-all">
         <input
           type="checkbox"
           checked={chosen.length === all.length}
@@ -57,7 +57,7 @@ export function FollowerChoice({ groups, locked, busy, onAccept }: FollowerChoic
         />
         All
       </label>
-      <ul className="choice">
+      <ul className="follower-list">
         {all.slice(0, MOST).map((agent) => (
           <Choice key={agent.id} agent={agent} on={!left.has(agent.id)} busy={busy} turn={turn} />
         ))}

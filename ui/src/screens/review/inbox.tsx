@@ -4,6 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { CheckCheck } from "lucide-react";
 import { useState } from "react";
 import { Link, useSearchParams } from "react-router";
+import { useAuthors } from "../../api/authors";
 import { type InboxShown, inboxQuery } from "../../api/inbox";
 import { plain } from "../../parts/hostile";
 import { Screen } from "../../parts/screen";
@@ -64,6 +65,7 @@ function Nothing({ everybody }: { everybody: boolean }) {
 }
 
 function Approvals({ found: { approvals, counts } }: { found: InboxShown }) {
+  const authorOf = useAuthors();
   if (approvals.length === 0) return null;
   return (
     <section className="card">
@@ -71,12 +73,12 @@ function Approvals({ found: { approvals, counts } }: { found: InboxShown }) {
         <h2 className="grow">Approvals</h2>
         <span className="badge update">{counts.approvals}</span>
       </header>
-      <ul className="waiting">
+      <ul className="inbox-list">
         {approvals.map(({ id, tool, requestedBy, requestedAt, expiresAt }) => (
           <li key={id} className="row">
             <Link className="grow cut" to={`/approvals/${encodeURIComponent(id)}`}>
               <strong>{plain(tool, 60)}</strong>{" "}
-              <span className="soft bidi">asked by {plain(requestedBy, 80)}</span>
+              <span className="soft bidi">asked by {authorOf(requestedBy)}</span>
             </Link>
             <span className="faint">
               <Time at={requestedAt} />, ends <Time at={expiresAt} />
@@ -96,7 +98,7 @@ function Dreams({ found: { dreams, counts } }: { found: InboxShown }) {
         <h2 className="grow">Dreams</h2>
         <span className="badge update">{counts.dreams}</span>
       </header>
-      <ul className="waiting">
+      <ul className="inbox-list">
         {dreams.map(({ dreamId, agentId, agentName, promoted, at }) => (
           <li key={dreamId} className="row">
             <Link className="grow cut" to={`/agents/${encodeURIComponent(agentId)}/memory`}>

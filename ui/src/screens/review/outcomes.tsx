@@ -30,7 +30,7 @@ export function Outcomes({ outcomes, busy, retry }: OutcomesProps) {
           </Button>
         )}
       </header>
-      <ul className="choice">
+      <ul className="follower-list">
         {[...failed, ...accepted].slice(0, MOST).map(({ agent, error }) => (
           <li key={agent.id} className="row">
             {error ? (

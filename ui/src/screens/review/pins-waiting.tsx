@@ -47,7 +47,7 @@ function Group({ pins, onReview }: { pins: Pin[]; onReview: PinsWaitingProps["on
   const more = pins.length - FEW;
   const rest = `/agent-templates/${encodeURIComponent(templateId ?? "")}/review?file=${encodeURIComponent(path)}`;
   return (
-    <section className="card">
+    <section className="card inbox-group">
       <header>
         <h2 className="grow cut">
           {plain(path, 80)}{" "}
@@ -62,7 +62,7 @@ function Group({ pins, onReview }: { pins: Pin[]; onReview: PinsWaitingProps["on
           </ButtonLink>
         )}
       </header>
-      <ul className="waiting">
+      <ul className="inbox-list">
         {pins.slice(0, templateId ? FEW : pins.length).map((pin) => (
           <Waiting key={pin.agentId} pin={pin} onReview={onReview} />
         ))}

@@ -79,7 +79,7 @@ function Found({ name, icon: Icon, hits }: (typeof KINDS)[number] & { hits: Hit[
         <h2 className="grow">{name}</h2>
         <span className="badge">{hits.length}</span>
       </header>
-      <ul className="hits">
+      <ul className="search-hits">
         {hits.map((hit, at) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: the same place may be found twice
           <li key={`${placeOf(hit)} ${at}`}>
