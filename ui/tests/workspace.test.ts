@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { asStored, endingOf, forEditing } from "../src/editor/line-ends";
-import { definitions, pieces } from "../src/editor/pieces";
+import { pieces as cut, definitions } from "../src/editor/pieces";
 import { chosenText, merged, mergedText } from "../src/screens/workspace/merge";
 import { wrongWithPath } from "../src/screens/workspace/paths";
 import { type Row, rowsOf } from "../src/screens/workspace/rows";
@@ -118,6 +118,7 @@ describe("line ends", () => {
 });
 
 describe("Markdown in pieces", () => {
+  const pieces = (text: string) => cut(text).map((piece) => piece.text);
   const paragraph = `${"word ".repeat(100)}\n\n`;
   test("is the text again when it is joined", () => {
     const text = `# One\n\n${paragraph.repeat(40)}\n# Two\n\n${paragraph.repeat(40)}`;
@@ -127,8 +128,8 @@ describe("Markdown in pieces", () => {
 
   test("is not cut inside a fence or a list", () => {
     const fenced = `${paragraph.repeat(10)}\`\`\`\n# not a heading\n\nstill code\n\`\`\`\n`;
-    const cut = pieces(fenced).find((piece) => piece.includes("# not a heading"));
-    expect(cut).toContain("still code");
+    const around = pieces(fenced).find((piece) => piece.includes("# not a heading"));
+    expect(around).toContain("still code");
     const list = `${"- item\n\n".repeat(600)}`;
     expect(pieces(list)).toHaveLength(1);
   });
@@ -136,6 +137,26 @@ describe("Markdown in pieces", () => {
   test("keeps every piece small, whatever it is given", () => {
     const hostile = `${"> deep\n".repeat(20_000)}`;
     for (const piece of pieces(hostile)) expect(piece.length).toBeLessThan(20_000);
+  });
+
+  test("is the same pieces where an edit left it as it was", () => {
+    const text = `# One\n\n${paragraph.repeat(40)}`;
+    const before = cut(text);
+    const after = cut(text.replace("# One", "# Another one\n\nmore"), before);
+    expect(after.map((piece) => piece.text).join("\n")).toBe(
+      text.replace("# One", "# Another one\n\nmore"),
+    );
+    const kept = new Set(before.map(({ id }) => id));
+    expect(after.filter(({ id }) => !kept.has(id))).toHaveLength(1);
+  });
+
+  test("reads all that follows anew where an edit opens a fence", () => {
+    const text = paragraph.repeat(40);
+    const before = cut(text);
+    const after = cut(`\`\`\`\n${text}`, before);
+    expect(after.map((piece) => piece.text).join("\n")).toBe(`\`\`\`\n${text}`);
+    const kept = new Set(before.map(({ id }) => id));
+    expect(after.some(({ id }) => kept.has(id))).toBe(false);
   });
 
   test("knows the links that are defined elsewhere", () => {

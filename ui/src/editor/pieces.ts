@@ -1,17 +1,56 @@
 // A long Markdown text in pieces that can be rendered one by one, so that no single one holds up
-// the pen: cut where a block begins anew, never inside a fence.
+// the pen: cut where a block begins anew, never inside a fence. What an edit leaves as it was stays
+// the same pieces.
 
-const FULL = 3_000;
+export interface Piece {
+  id: number;
+  text: string;
+}
+
+const FULL = 1_500;
 const OVERFULL = 12_000;
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 const HEADING = /^#{1,6}(\s|$)/;
 const FRESH = /^(?![\s>*+|-]|\d+[.)])./;
 const DEFINITION = /^ {0,3}\[[^\]\n]+\]:\s*\S+.*$/gm;
 
+let count = 0;
+const named = (text: string): Piece => {
+  count += 1;
+  return { id: count, text };
+};
+
 /** The pieces in order; joined by line breaks they are the text again. */
-export function pieces(text: string): string[] {
-  if (text.length <= FULL) return [text];
-  const made: string[] = [];
+export function pieces(text: string, before: readonly Piece[] = []): Piece[] {
+  const { start, end, head, tail } = untouched(text, before);
+  const middle = split(text.slice(start, end));
+  const kept = middle.closed ? tail : [];
+  const { texts } = kept === tail ? middle : split(text.slice(start));
+  return [...head, ...texts.map(named), ...kept];
+}
+
+/** Which pieces the text still begins and ends with, and where what lies between begins and ends. */
+function untouched(text: string, before: readonly Piece[]) {
+  let start = 0;
+  let first = 0;
+  for (; first < before.length; first += 1) {
+    const whole = `${before[first]?.text}\n`;
+    if (!text.startsWith(whole, start)) break;
+    start += whole.length;
+  }
+  let end = text.length;
+  let last = before.length;
+  for (; last > first; last -= 1) {
+    const whole = `\n${before[last - 1]?.text}`;
+    const at = end - whole.length;
+    if (at < start || !text.startsWith(whole, at)) break;
+    end = at;
+  }
+  return { start, end, head: before.slice(0, first), tail: before.slice(last) };
+}
+
+function split(text: string): { texts: string[]; closed: boolean } {
+  const texts: string[] = [];
   let held: string[] = [];
   let size = 0;
   let fence: string | null = null;
@@ -19,7 +58,7 @@ export function pieces(text: string): string[] {
   for (const line of text.split("\n")) {
     const cut = fence === null && (HEADING.test(line) || (afterBlank && FRESH.test(line)));
     if ((cut && size > FULL) || size > OVERFULL) {
-      made.push(held.join("\n"));
+      texts.push(held.join("\n"));
       held = [];
       size = 0;
     }
@@ -28,8 +67,8 @@ export function pieces(text: string): string[] {
     fence = fenceAfter(fence, line);
     afterBlank = line.trim() === "";
   }
-  made.push(held.join("\n"));
-  return made;
+  texts.push(held.join("\n"));
+  return { texts, closed: fence === null };
 }
 
 function fenceAfter(open: string | null, line: string): string | null {

@@ -29,6 +29,20 @@ interface TextEditorProps {
 
 const tied = EditorView.contentAttributes;
 
+/** Browsers would carry the looks of what is typed over into the new text, as an inline style. */
+const typedOver = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const { inputType, data } = event;
+    if (inputType !== "insertText" || data === null || view.composing || view.state.readOnly)
+      return false;
+    if (view.state.selection.ranges.every((range) => range.empty)) return false;
+    const change = view.state.replaceSelection(data);
+    view.dispatch(change, { userEvent: "input.type", scrollIntoView: true });
+    event.preventDefault();
+    return true;
+  },
+});
+
 /** Edits one text. Escape, then Tab, leaves it by the keyboard; Tab alone leaves it too. */
 export default function TextEditor(props: TextEditorProps) {
   const { text, stamp, label, onChange, onEdit, onSave, readOnly } = props;
@@ -57,6 +71,7 @@ export default function TextEditor(props: TextEditorProps) {
           EditorView.lineWrapping,
           markdown(),
           looks,
+          typedOver,
           tied.of({ "aria-label": label, spellcheck: "true" }),
           keymap.of([{ key: "Mod-s", run: save, preventDefault: true }]),
           keymap.of([...searchKeymap, ...historyKeymap, ...defaultKeymap]),

@@ -36,13 +36,13 @@ export function FileHead({ base, preview, ...props }: FileHeadProps) {
         onClick={() => opened.open(null)}
       />
       <div className="file-title">
-        <h2 className="row">
-          <span className="cut bidi" title={plain(row.path, 400)}>
+        <div className="row">
+          <h2 className="cut bidi" title={plain(row.path, 400)}>
             {folder && <span className="folder">{plain(folder, 120)}</span>}
             {plain(nameOf(row.path), 120)}
-          </span>
+          </h2>
           <CopyButton text={row.path} label="Copy the path" />
-        </h2>
+        </div>
         <div className="row wrap faint">
           {place.kind !== "workspace" && (
             <span className="row tight">

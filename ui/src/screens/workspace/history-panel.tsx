@@ -72,7 +72,7 @@ export function HistoryPanel(props: HistoryProps) {
           ))}
         </div>
       )}
-      {(borrowed || (layers.length === 1 && shown.kind !== place.kind)) && (
+      {layers.every(({ kind }) => kind !== place.kind) && (
         <p className="faint">
           Nothing was changed here yet. This is the history in the {shown.kind}.
         </p>
