@@ -32,5 +32,4 @@ export const gatesOf = (agent: Agent): Gates => ({
 });
 
 /** How many characters this agent's prompt may have. */
-export const promptCharsOf = (agent: Agent): number =>
-  configOf(agent).promptChars ?? 60_000;
+export const promptCharsOf = (agent: Agent): number => configOf(agent).promptChars ?? 60_000;

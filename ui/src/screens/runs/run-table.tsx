@@ -49,9 +49,11 @@ function Row({ run, withAgent }: { run: ListedRun; withAgent: boolean }) {
           {!run.kept && <span className="badge">let go</span>}
         </div>
       </td>
-      {withAgent && <td>
+      {withAgent && (
+        <td>
           <AgentOf run={run} />
-        </td>}
+        </td>
+      )}
       <td>
         <RunStatus status={run.status} />
       </td>
