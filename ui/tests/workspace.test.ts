@@ -86,7 +86,7 @@ describe("a path", () => {
     (path) => expect(wrongWithPath(path)).toBeNull(),
   );
   const wrong = ["", "/a", "a/", "a//b", "../a", "a/./b", "a\\b", "a\nb", "\ud800"];
-  test.each([...wrong, "a".repeat(256), "b/".repeat(512) + "c"])("may not be %j", (path) =>
+  test.each([...wrong, "a".repeat(256), `${"b/".repeat(512)}c`])("may not be %j", (path) =>
     expect(wrongWithPath(path)).not.toBeNull(),
   );
 });

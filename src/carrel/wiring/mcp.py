@@ -36,8 +36,8 @@ _AGENT: Final = re.compile(rb"/mcp/agents/([^/]+)/?")
 _ASKS: Final = frozenset({"scope", "session", "run"})
 _LIMITS: Final = Limits()
 _LISTEN: Final = "subscriptions/listen"
-CALM: Final = 3.0
-"""Seconds that a server has for what comes first when it starts."""
+CALM: Final = 15.0
+"""Seconds that a server has for what comes first when it starts; one for a moment never pays."""
 _NEVER: Final = logging.CRITICAL + 1
 
 
