@@ -10,12 +10,13 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 from tests.desk import browsing
 from tests.desk.browsing import Seat
 from tests.e2e.servers import TOKEN, Live, serving
 
 Seating = Callable[..., Seat]
+expect.set_options(timeout=15_000)
 
 
 @pytest.fixture(scope="session")

@@ -61,8 +61,8 @@ def test_a_prompt_shows_its_blocks_by_size_with_file_layer_and_version(
 def test_policy_that_does_not_fit_is_named_with_the_way_to_it(
     office: Office, seat: Seating
 ) -> None:
-    agent = office.agent("Tight", config={"fileChars": 100})
-    office.put(f"/v1/agents/{agent['id']}", "GUARDRAILS.md", "x" * 120)
+    agent = office.agent("Tight")
+    office.put(f"/v1/agents/{agent['id']}", "GUARDRAILS.md", "x" * 12_001)
     someone = seat(size=NARROW)
     someone.expected |= {409}
     someone.visit(f"/agents/{agent['id']}/prompt")

@@ -136,15 +136,17 @@ def _end(page: Page) -> None:
 
 
 def test_names_of_others_do_nothing_and_break_nothing(office: Office, seat: Seating) -> None:
-    agent = office.agent("Ada")
-    hostile = "<script>document.title='x'</script>\u202e" + "w" * 200
-    run = _run(office, agent, workflowId=hostile)
+    hostile = "<script>document.title='x'</script>\u202e" + "w" * 120
+    body = {"slug": f"hostile-{office.mark}", "name": hostile}
+    agent = office.ask("POST", "/v1/agents", body)
+    office.put(f"/v1/agents/{agent['id']}", "n" * 200 + "/<b>bold<_b>.md", "<img src=x>")
+    run = _run(office, agent, workflowId="w" * 256)
     someone = seat(size=NARROW)
-    someone.visit("/runs")
     page = someone.page
-    link = page.get_by_role("link", name=re.compile("<script>document")).first
-    expect(link).to_contain_text("␣")
-    link.click()
+    someone.visit(f"/runs?agent={agent['slug']}")
+    expect(page.get_by_role("link", name="<script>document")).to_contain_text("␣")
+    page.get_by_role("link", name=re.compile("^wwwww")).click()
     expect(page).to_have_url(re.compile(run))
-    expect(page.get_by_role("heading", level=1)).to_contain_text("<script>")
+    page.get_by_role("navigation", name="Files then").get_by_role("link", name="nnnnn").click()
+    expect(page.get_by_role("article").locator("pre")).to_have_text("<img src=x>")
     assert page.evaluate("document.querySelector('#main').scrollWidth") <= NARROW[0]

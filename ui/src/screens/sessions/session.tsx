@@ -15,12 +15,14 @@ import { plain } from "../../parts/hostile";
 import { useTitle } from "../../parts/screen";
 import { Shown } from "../../parts/states";
 import { Time } from "../../parts/time";
+import { useAgent } from "../agents/agent-context";
 import { Conversation } from "./conversation";
 
 type Pages = InfiniteData<Transcript>;
 
 export default function SessionScreen() {
-  const { id = "", sid = "" } = useParams();
+  const { id } = useAgent();
+  const { sid = "" } = useParams();
   const query = useInfiniteQuery(transcriptQuery(id, sid));
   useTitle("Session");
   return (
