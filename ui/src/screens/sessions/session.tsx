@@ -54,7 +54,9 @@ function Session({ pages, query }: SessionProps) {
           Refresh
         </Button>
       </Head>
-      <SearchField label="Search in this session" value={words} onChange={search} />
+      <div className="session-search">
+        <SearchField label="Search in this session" value={words} onChange={search} />
+      </div>
       <Conversation
         entries={entries}
         session={session}

@@ -18,11 +18,14 @@ import { ThreeWay } from "./three-way";
 
 const KEY = "carrel-preview";
 
-function usePreview() {
-  const [isOpen, setOpen] = useState(() => localStorage.getItem(KEY) !== "off");
+/** Beside the text stands its preview, or a panel where one is asked for. */
+function usePreview({ panel, show }: FoundProps["opened"]) {
+  const [isWanted, want] = useState(() => localStorage.getItem(KEY) !== "off");
+  const isOpen = isWanted && !panel;
   const toggle = () => {
     localStorage.setItem(KEY, isOpen ? "off" : "on");
-    setOpen(!isOpen);
+    want(!isOpen);
+    if (panel) show(null);
   };
   return { isOpen, toggle };
 }
@@ -31,14 +34,14 @@ export function OpenFile({ file, ...props }: FoundProps & { file: File }) {
   const { place, row, path, gone, canWrite, opened } = props;
   const draft = useDraft(file);
   const saving = useSaving(place, row, draft, gone);
-  const preview = usePreview();
+  const preview = usePreview(opened);
   const managed = place.kind === "agent" && row.managed;
   const readOnly = !canWrite || managed;
   return (
     <div className="file">
       <FileHead {...props} base={draft.base} preview={preview} />
       <Notices {...props} {...{ draft, saving, managed }} />
-      <div className={preview.isOpen ? "file-body beside" : "file-body"}>
+      <div className="file-body">
         <div className="file-text">
           <TextEditor
             text={draft.start.text}

@@ -18,6 +18,7 @@ const isMarkdown = (path: string) => /\.(md|markdown|txt)$/i.test(path) || !/\.\
 
 export function Preview({ place, path, draft }: PreviewProps) {
   return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so takes the focus for the arrows
     <section className="file-preview" aria-label="Preview" tabIndex={0}>
       {place.kind === "agent" ? (
         <Served agentId={place.id} path={path} draft={draft} />

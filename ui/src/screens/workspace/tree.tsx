@@ -16,13 +16,15 @@ interface TreeProps {
   rows: Row[];
   selected: string | null;
   onOpen: (path: string) => void;
+  /** What comes from the defaults says so in words. */
+  badged?: boolean;
   /** Nothing is folded away, since what is shown was searched for. */
   unfolded?: boolean;
 }
 
 const NONE: ReadonlySet<string> = new Set();
 
-export function Tree({ label, rows, selected, onOpen, unfolded }: TreeProps) {
+export function Tree({ label, rows, selected, onOpen, badged, unfolded }: TreeProps) {
   const [folded, setFolded] = useState(NONE);
   const [focused, setFocused] = useState<string | null>(null);
   const room = useRef<HTMLDivElement>(null);
@@ -78,7 +80,6 @@ export function Tree({ label, rows, selected, onOpen, unfolded }: TreeProps) {
   const shown = many ? window.getVirtualItems() : lines.map((_, index) => ({ index, start: null }));
   return (
     <div className="tree" ref={room}>
-      {/* biome-ignore lint/a11y/useFocusableInteractive: the focus is on its items, one at a time */}
       <div
         role="tree"
         aria-label={label}
@@ -91,6 +92,7 @@ export function Tree({ label, rows, selected, onOpen, unfolded }: TreeProps) {
             <TreeLine
               key={line.key}
               line={line}
+              badged={badged ?? false}
               start={start}
               isSelected={line.key === selected}
               isCurrent={index === current}
@@ -108,17 +110,19 @@ export function Tree({ label, rows, selected, onOpen, unfolded }: TreeProps) {
 
 interface TreeLineProps {
   line: Line;
+  badged: boolean;
   start: number | null;
   isSelected: boolean;
   isCurrent: boolean;
   onPress: () => void;
 }
 
-function TreeLine({ line, start, isSelected, isCurrent, onPress }: TreeLineProps) {
+function TreeLine({ line, badged, start, isSelected, isCurrent, onPress }: TreeLineProps) {
   const { row, level, at, of, open } = line;
   const muted = row?.inherited ? "muted" : "";
   const indent = { "--level": level - 1, ...(start !== null && { top: start }) };
   const words = row ? wordsOf(row) : undefined;
+  const borrowed = row?.inherited && row.file.source === "defaults" && badged;
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the tree hears the keys for all of its items
     <div
@@ -138,6 +142,7 @@ function TreeLine({ line, start, isSelected, isCurrent, onPress }: TreeLineProps
       {row ? <span className="fold" /> : <Fold open={open} />}
       {row ? <Sign standing={row.standing} /> : <Folder size={14} aria-hidden className="faint" />}
       <span className="cut bidi">{plain(line.name, 120)}</span>
+      {borrowed && <span className="badge">from the defaults</span>}
     </div>
   );
 }

@@ -127,6 +127,7 @@ function FileList({ place, rows, selected, onOpen, onNew }: FileListProps) {
           rows={shown}
           selected={selected}
           onOpen={onOpen}
+          badged={place.kind === "template"}
           unfolded={asked.trim() !== ""}
         />
       )}
