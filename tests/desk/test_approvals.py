@@ -97,9 +97,7 @@ def test_whoever_answers_too_late_is_told_why(seat: Seating, office: Office) -> 
     someone.visit(f"/approvals/{first['id']}")
     page.get_by_role("button", name="Approve").click()
     expect(page.get_by_text("Somebody was quicker: it was denied before.")).to_be_visible()
-    expect(page.get_by_role("region", name="What became of it")).to_contain_text(
-        "I was here first"
-    )
+    expect(page.get_by_role("region", name="What became of it")).to_contain_text("I was here first")
     someone.visit(f"/approvals/{second['id']}")
     page.get_by_role("button", name="Approve").click()
     expect(page.get_by_text("Too late: nobody answered in time")).to_be_visible()
