@@ -28,7 +28,7 @@ def chrome() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """One server for all tests of a process: each makes agents and templates of its own."""
-    with serving(tmp_path_factory.mktemp("desk")) as server:
+    with serving(tmp_path_factory.mktemp("desk"), webhooks_private="true") as server:
         yield server
 
 

@@ -76,7 +76,7 @@ function Row({ approval }: { approval: Approval }) {
           <Standing status={status} />
         </span>
       </span>
-      <span className="cut mono faint bidi">{plain(gist(input), 160)}</span>
+      <span className="cut mono faint bidi">{plain(gist(input).replace(/\n/g, " ↵ "), 160)}</span>
       <span className="faint">
         {status === "requested" ? (
           <Remaining until={expiresAt} />

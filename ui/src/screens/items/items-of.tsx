@@ -123,7 +123,9 @@ function Row({ row }: { row: ItemRow }) {
           <Time at={row.updatedAt} />
         </span>
       </span>
-      <span className="cut faint bidi">{plain(row.preview, 120) || "(empty)"}</span>
+      <span className="cut faint bidi">
+        {plain(row.preview.replace(/\s+/g, " "), 120) || "(empty)"}
+      </span>
     </span>
   );
 }

@@ -62,7 +62,7 @@ function Log() {
 function Table({ deeds }: { deeds: Deed[] }) {
   return (
     <div className="table-wrap">
-      <table className="table">
+      <table className="table roomy">
         <thead>
           <tr>
             <th>When</th>

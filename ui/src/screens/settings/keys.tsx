@@ -74,9 +74,9 @@ function Table({ keys, onEnd }: { keys: Key[]; onEnd: (key: Key) => void }) {
           <tr>
             <th>Name</th>
             <th>Of</th>
-            <th>May</th>
+            <th className="only-large">May</th>
             <th>Last used</th>
-            <th>Made</th>
+            <th className="only-large">Made</th>
             <th>
               <span className="visually-hidden">Actions</span>
             </th>
@@ -105,11 +105,11 @@ function Row({ held, onEnd }: { held: Key; onEnd: () => void }) {
         {(personId || agentId) && <Who id={personId ?? agentId} />}
         {workspace && <div className="faint mono">in {plain(workspace, 40)}</div>}
       </td>
-      <td className="faint">{scopes?.join(", ") ?? "all that its holder may"}</td>
+      <td className="faint only-large">{scopes?.join(", ") ?? "all that its holder may"}</td>
       <td>
         {held.lastUsedAt ? <Time at={held.lastUsedAt} /> : <span className="faint">never</span>}
       </td>
-      <td>
+      <td className="only-large">
         <Time at={held.createdAt} />
         {held.expiresAt && (
           <div className="faint">

@@ -73,8 +73,8 @@ function Table({ people, onOpen }: { people: Person[]; onOpen: (open: Open) => v
             <tr>
               <th>Name</th>
               <th>Role</th>
-              <th>Title</th>
-              <th>Timezone</th>
+              <th className="only-large">Title</th>
+              <th className="only-large">Timezone</th>
               <th>
                 <span className="visually-hidden">Actions</span>
               </th>
@@ -115,8 +115,10 @@ function Row({ person, people, onOpen }: RowProps) {
       <td>
         <span className="badge">{person.role}</span>
       </td>
-      <td className="bidi">{plain(person.title ?? "", 60) || <span className="faint">—</span>}</td>
-      <td>{person.timezone ?? <span className="faint">—</span>}</td>
+      <td className="bidi only-large">
+        {plain(person.title ?? "", 60) || <span className="faint">—</span>}
+      </td>
+      <td className="only-large">{person.timezone ?? <span className="faint">—</span>}</td>
       <td>
         <span className="row end-of-row">
           <Button

@@ -134,7 +134,7 @@ function Keeping({ id: known, onClose }: { id: string; onClose: () => void }) {
           className="input mono"
           required
           readOnly={Boolean(known)}
-          pattern="[A-Za-z0-9._\-]{1,128}"
+          pattern="[A-Za-z0-9][A-Za-z0-9._\-]{0,127}"
           title="Letters, digits, dots, dashes and underscores"
           value={id}
           onChange={(event) => setId(event.target.value)}

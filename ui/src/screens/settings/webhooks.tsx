@@ -61,9 +61,9 @@ function Table() {
               <thead>
                 <tr>
                   <th>Address</th>
-                  <th>Events</th>
+                  <th className="only-large">Events</th>
                   <th>Standing</th>
-                  <th>Changed</th>
+                  <th className="only-large">Changed</th>
                   <th>
                     <span className="visually-hidden">Actions</span>
                   </th>
@@ -97,11 +97,11 @@ function Row({ webhook }: { webhook: Webhook }) {
           {plain(webhook.url, 120)}
         </Link>
       </td>
-      <td className="faint">{eventsOf(webhook)}</td>
+      <td className="faint only-large">{eventsOf(webhook)}</td>
       <td>
         <WebhookStanding active={webhook.active} />
       </td>
-      <td>
+      <td className="only-large">
         <Time at={webhook.updatedAt} />
       </td>
       <td>

@@ -69,11 +69,11 @@ function Table({ sandboxes }: { sandboxes: Sandbox[] }) {
         <thead>
           <tr>
             <th>Name</th>
-            <th>Provider</th>
+            <th className="only-large">Provider</th>
             <th>A person is asked</th>
-            <th>Network</th>
+            <th className="only-large">Network</th>
             <th className="number">Agents</th>
-            <th>Changed</th>
+            <th className="only-large">Changed</th>
           </tr>
         </thead>
         <tbody>
@@ -87,15 +87,15 @@ function Table({ sandboxes }: { sandboxes: Sandbox[] }) {
                   <div className="faint bidi cut">{plain(sandbox.description, 120)}</div>
                 )}
               </td>
-              <td>
+              <td className="only-large">
                 <code>{sandbox.config.provider}</code>
               </td>
               <td>{MODES[sandbox.config.permissionMode]}</td>
-              <td>{reachesNetwork(sandbox.config) ? "Yes" : "None"}</td>
+              <td className="only-large">{reachesNetwork(sandbox.config) ? "Yes" : "None"}</td>
               <td className="number">
                 {agents.data ? usersOfSandbox(agents.data, sandbox.sandboxId).length : "…"}
               </td>
-              <td>
+              <td className="only-large">
                 <Time at={sandbox.updatedAt} />
               </td>
             </tr>

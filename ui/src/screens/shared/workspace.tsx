@@ -2,9 +2,10 @@
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Pencil, Trash2 } from "lucide-react";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 import { agentRecordsQuery, type Use, usersOfWorkspace } from "../../api/agent-records";
+import type { Place } from "../../api/places";
 import { isAdmin } from "../../api/session";
 import {
   deleteWorkspace,
@@ -21,9 +22,9 @@ import { Screen } from "../../parts/screen";
 import { Shown } from "../../parts/states";
 import { Time } from "../../parts/time";
 import { toast } from "../../parts/toast";
+import { Workspace } from "../workspace/workspace";
 import { Id } from "./sandbox";
 import { Missed, UsedBy } from "./used-by";
-import { WorkspaceFiles } from "./workspace-files";
 import { WorkspaceForm } from "./workspace-form";
 
 export default function WorkspacePage() {
@@ -39,6 +40,10 @@ function Page({ workspace }: { workspace: WorkspaceRecord }) {
   const [open, setOpen] = useState<"edit" | "delete" | null>(null);
   const uses = agents.data && usersOfWorkspace(agents.data, workspace.workspaceId);
   const close = () => setOpen(null);
+  const place = useMemo<Place>(
+    () => ({ kind: "workspace", id: workspace.workspaceId }),
+    [workspace.workspaceId],
+  );
   return (
     <Screen
       title={plain(workspace.name, 120)}
@@ -63,7 +68,10 @@ function Page({ workspace }: { workspace: WorkspaceRecord }) {
         )
       }
     >
-      <WorkspaceFiles id={workspace.workspaceId} />
+      <Workspace
+        place={place}
+        empty={<p>What agents write here appears by itself, and you can put files here too.</p>}
+      />
       <div className="cards">
         <Described workspace={workspace} />
         <UsedBy

@@ -74,7 +74,7 @@ function Table({ workspaces }: { workspaces: WorkspaceRecord[] }) {
         <thead>
           <tr>
             <th>Name</th>
-            <th>Id</th>
+            <th className="only-large">Id</th>
             <th className="number">Agents</th>
             <th>Changed</th>
           </tr>
@@ -88,7 +88,7 @@ function Table({ workspaces }: { workspaces: WorkspaceRecord[] }) {
                 </Link>
                 {description && <div className="faint bidi cut">{plain(description, 160)}</div>}
               </td>
-              <td>
+              <td className="only-large">
                 <code className="faint">{workspaceId}</code>
               </td>
               <td className="number">{users(workspaceId)}</td>
