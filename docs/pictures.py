@@ -92,7 +92,7 @@ SHOTS: Final = [
     ("prompt", "/agents/otto/prompt", "main table"),
     ("memory", "/agents/otto/memory", "main table"),
     ("template", "/agent-templates/support?file=GUARDRAILS.md", "main .cm-editor"),
-    ("inbox", "/inbox?for=everybody", "main h2"),
+    ("inbox", "/inbox?all", "main h2"),
     ("approvals", "/approvals", "main h1"),
     ("policy", "/settings/policy", "main h2"),
 ]
