@@ -19,7 +19,10 @@ export const sessionsQuery = (id: string, { q, scope }: Wanted) =>
     queryFn: ({ pageParam }) =>
       take(
         api.GET("/v1/agents/{id}/sessions", {
-          params: { path: { id }, query: { cursor: pageParam, limit: 50, q: q || undefined, scope } },
+          params: {
+            path: { id },
+            query: { cursor: pageParam, limit: 50, q: q || undefined, scope },
+          },
         }),
       ),
     initialPageParam: undefined as string | undefined,
