@@ -91,7 +91,7 @@ function Desk({ session }: { session: Session }) {
           <Button
             className="palette-open"
             icon={Search}
-            aria-label="Find (⌘K)"
+            aria-label="Find anything ⌘K"
             onClick={palette.show}
           >
             <span className="only-large grow">Find anything</span>
