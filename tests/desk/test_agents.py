@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import statistics
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ def test_agents_are_found_sorted_and_filtered_by_what_one_knows_of_them(
 ) -> None:
     mark = office.mark
     template = office.template("Crew", GUARDRAILS_md="# One\n")
-    human = office.person(f"Zoë Ångström {mark}".replace(" ", "\u00a0"))
+    human = office.person(f"Zoë Ångström {mark}", email=f"zoe.{mark}@example.com")
     ada = office.agent(f"Ada {mark}", template, humanPairId=human["id"])
     bob = office.agent(f"Bob {mark}", isShared=True)
     office.put(f"/v1/agents/{ada['id']}", "SOUL.md", "# Her own\n")
@@ -98,6 +99,7 @@ def test_an_agent_is_made_renamed_and_deleted(seat: Seating, office: Office) -> 
     expect(gone.get_by_role("button", name="Delete for good")).to_be_disabled()
     gone.get_by_role("textbox").fill(f"amelie-{office.mark}")
     gone.get_by_role("button", name="Delete for good").click()
+    expect(page.get_by_text("The agent is deleted.")).to_be_visible()
     expect(page).to_have_url(re.compile("/agents$"))
     assert office.http.get(f"/v1/agents/amelie-{office.mark}").status_code == 404
 
@@ -214,7 +216,8 @@ FRAMES = """async () => {
 @pytest.fixture(scope="module")
 def crowded(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with serving(tmp_path_factory.mktemp("crowd")) as server:
-        asyncio.run(_populate(server))
+        with ThreadPoolExecutor(1) as aside:
+            aside.submit(asyncio.run, _populate(server)).result()
         yield server
 
 
