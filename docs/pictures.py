@@ -85,7 +85,20 @@ def shoot(page: Page, address: str, ready: str, name: str) -> None:
     print(f"docs/images/desk-{name}.png")
 
 
-SHOTS: Final = [("agents", "/agents", "main h1")]
+SHOTS: Final = [
+    ("agents", "/agents", "main h1"),
+    ("inbox", "/inbox", "main h1"),
+    ("templates", "/agent-templates", "main h1"),
+    ("runs", "/runs", "main h1"),
+    ("approvals", "/approvals", "main h1"),
+    ("workspaces", "/workspaces", "main h1"),
+    ("sandboxes", "/sandboxes", "main h1"),
+    ("items", "/items", "main h1"),
+    ("people", "/settings/people", "main h1"),
+    ("policy", "/settings/policy", "main h1"),
+    ("audit", "/settings/audit", "main h1"),
+]
+
 
 
 if __name__ == "__main__":

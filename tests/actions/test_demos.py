@@ -1,28 +1,105 @@
-"""Something to look at, put there once."""
+"""Something to look at on every screen, put there once, and sound."""
 
 from __future__ import annotations
 
-import pytest
+from collections import Counter
 
-from carrel.actions import agents, demos, memories, pins, runs, sessions, tenants
+import pytest
+from tests.actions.stores import Stores
+from tests.worlds import world_of
+
+from carrel.actions import (
+    agents,
+    audits,
+    demos,
+    dreams,
+    inboxes,
+    items,
+    memories,
+    pins,
+    runs,
+    sandboxes,
+    secrets,
+    sessions,
+    stacks,
+    surveys,
+    templates,
+    tenants,
+    webhooks,
+    workspaces,
+)
+from carrel.actions.upkeep import examine, look_at_secrets
 from carrel.core.access import Actor, Role
+from carrel.core.dreambook import Status as Dreamed
+from carrel.core.run import Status
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_there_is_something_of_everything_and_it_is_put_there_once(world: World) -> None:
+async def furnished(world: World) -> Actor:
     await tenants.bootstrap(world)
     owner = await tenants.first_owner(world, tenants.FIRST)
     assert await demos.furnish(world, owner)
     assert not await demos.furnish(world, owner)
+    return Actor(owner.tenant, owner.id, role=Role.OWNER, person=owner.id)
 
-    actor = Actor(owner.tenant, owner.id, role=Role.OWNER, person=owner.id)
-    listed = await agents.listing(world, actor)
-    assert [agent.body["slug"] for agent in listed.items] == ["marco", "nora", "theo"]
-    waiting = [one.pin.path.text for one in await pins.status(world, actor, "marco")]
-    assert "GUARDRAILS.md" in waiting
-    assert any(one.pin.update_available for one in await pins.status(world, actor, "nora"))
-    assert len((await runs.page(world, actor)).items) == 3
-    assert (await sessions.search(world, actor, "marco", "table"))[0].utterance.number == 1
-    assert len((await memories.listing(world, actor, "marco")).items) == 3
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_the_doctor_finds_nothing_wrong_with_it(stores: Stores, kind: str) -> None:
+    async with stores.open(kind) as shelter:
+        world = world_of(shelter.store)
+        await furnished(world)
+        objects, now = shelter.objects, world.clock.now()
+        findings = await examine(shelter.store.upkeep, objects, now=now, grace=0)
+        await look_at_secrets(world, findings)
+        assert findings.items == []
+
+
+@pytest.fixture
+async def mara(anywhere: World) -> Actor:
+    return await furnished(anywhere)
+
+
+async def test_there_is_something_of_everything_and_it_is_put_there_once(
+    anywhere: World, mara: Actor
+) -> None:
+    world = anywhere
+    assert len((await templates.listing(world, mara)).items) == 3
+    staff = (await agents.listing(world, mara)).items
+    assert len(staff) >= 12
+    waiting = await inboxes.inbox(world, mara)
+    assert waiting.pins.count >= 4
+    assert (waiting.approvals.count, waiting.dreams.count) == (1, 1)
+    assert (await inboxes.inbox(world, mara, mine=True)).pins.count == 0
+    assert sum(await surveys.overrides(world, mara, staff)) >= 3
+    found = (await runs.page(world, mara)).items
+    assert set(Counter(run.status for run in found)) == set(Status)
+    assert any(run.parent for run in found) and any(run.replay_of for run in found)
+    assert (await sessions.search(world, mara, "iris", "charged twice"))[0].utterance.number == 1
+    told = await dreams.listing(world, mara, "otto")
+    assert told[0].status is Dreamed.DONE and told[0].promoted and told[0].reasons
+    assert len((await memories.listing(world, mara, "otto")).items) == 5
+    for agent in ("iris", "page", "scout", "quill"):
+        assert (await items.listing(world, mara, agent)).items
+    assert len(await sandboxes.listing(world, mara)) == 1
+    for one in await workspaces.listing(world, mara):
+        [tree] = await world.trees.read(await stacks.workspace(world, mara, one.id))
+        assert tree.heads
+    assert (await secrets.listing(world, mara)).items
+    [hook] = (await webhooks.listing(world, mara)).items
+    assert not hook.body["active"]
+    assert (await audits.listing(world, mara)).items
+
+
+async def test_what_waits_tells_why(anywhere: World, mara: Actor) -> None:
+    [rules] = [
+        one.pin
+        for one in await pins.status(anywhere, mara, "otto")
+        if one.pin.path.text == "GUARDRAILS.md"
+    ]
+    assert rules.overridden and rules.update_available
+    assert rules.latest_from and rules.latest_head
+    ask = (rules.latest_from, rules.path, rules.latest_head.version)
+    [told] = await anywhere.trees.versions([ask])
+    assert told and "review" in told.why

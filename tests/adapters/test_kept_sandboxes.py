@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path as File
 
@@ -105,18 +106,18 @@ async def watched(tmp_path: File) -> AsyncIterator[Room]:
     assert leftovers(tmp_path / "sandboxes", "sleep 1717") == []
 
 
-HOARD = "exec python3 -c 'import time; hoard = b\"x\" * (80 << 20); time.sleep(60)'"
+HOARD = "exec python3 -c 'import time; hoard = b\"x\" * (150 << 20); time.sleep(60)'"
 
 
 async def test_memory_is_looked_at_for_all_who_live_there_together(watched: Room) -> None:
-    bounds = Bounds(memory_mb=240)
+    bounds = Bounds(memory_mb=400)
     await watched.run("(setsid sleep 1717 &)", bounds=bounds)
     jobs = [await watched.start(HOARD, bounds=bounds) for _ in range(2)]
     assert (await watched.run("echo both", bounds=bounds))[0] == "both\n"
     order = watched.order(HOARD, bounds=bounds)
     async with watched.sandbox.run(order, watched.cupboard.fetch) as ran:
         assert ran.exit_code == 137
-        assert ran.notes == ("killed: it needed more than 240 MB of memory",)
+        assert ran.notes == ("killed: it needed more than 400 MB of memory",)
     for id in jobs:
         await watched.ended(id)
         job = await watched.sandbox.job(HERE, id)
@@ -224,6 +225,13 @@ async def test_a_stopped_job_ends_with_143_and_a_lost_one_with_137(room: Room) -
     job = await restarted.job(HERE, lost)
     await restarted.close()
     assert job is not None and job.exit_code == 137
+
+
+async def test_nobody_inside_may_look_into_what_is_ours_beside_them(room: Room) -> None:
+    await room.start("sleep 1717")
+    resident = room.sandbox._instances[HERE].resident
+    [ours] = resident.guests
+    assert os.stat(f"/proc/{ours}/environ").st_uid == 0, "it has closed itself to its own user"
 
 
 async def test_ten_jobs_may_run_at_once(room: Room) -> None:

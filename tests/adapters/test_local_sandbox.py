@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import struct
@@ -28,7 +29,9 @@ from carrel.adapters.bubblewrap.trial import (
 from carrel.core.names import Digest, Path, digest
 from carrel.core.tree import Blob
 from carrel.ports.sandboxes import Bounds, Form, Order, Placed, Refused
+from carrel.wiring.server import PR_SET_DUMPABLE, close_to_neighbours
 
+PR_GET_DUMPABLE = 3
 PTRACE = {"x86_64": 101, "aarch64": 117}
 READ = {"x86_64": 0, "aarch64": 63}
 
@@ -211,3 +214,17 @@ def test_the_stage_never_hides_the_program_and_its_libraries(above: str) -> None
     assert stage != above
     assert File(stage).is_dir()
     assert not File(f"{above}/desk/lib/bwrap").is_relative_to(stage)
+
+
+def test_a_server_that_is_not_root_is_closed_to_its_own_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    libc = ctypes.CDLL(None)
+    zeroes = [ctypes.c_ulong(0)] * 3
+    was = libc.prctl(PR_GET_DUMPABLE, ctypes.c_ulong(0), *zeroes)
+    try:
+        monkeypatch.setattr(os, "getuid", lambda: 1000)
+        close_to_neighbours()
+        assert libc.prctl(PR_GET_DUMPABLE, ctypes.c_ulong(0), *zeroes) == 0
+    finally:
+        libc.prctl(PR_SET_DUMPABLE, ctypes.c_ulong(was), *zeroes)

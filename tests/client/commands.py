@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path as File
 from subprocess import CompletedProcess
@@ -45,12 +44,12 @@ class Carrel:
         return json.loads(done.stdout)
 
 
-def finished(*arguments: object, cwd: File | None = None, **settings: str) -> CompletedProcess[str]:
+def finished(*arguments: object, **settings: str) -> CompletedProcess[str]:
     """What became of a command, as of a process with just these settings; no token is said."""
+    command = [*map(str, arguments)]
     theirs = {name: None for name in os.environ if name.startswith("CARREL_")}
     given = environment(File("nowhere"), **settings) | {"COLUMNS": "160"}
-    with chdir(cwd or File.cwd()):
-        done = CliRunner().invoke(main, [*map(str, arguments)], env={**theirs, **given})
+    done = CliRunner().invoke(main, command, env={**theirs, **given})
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     assert TOKEN not in done.stdout + done.stderr
-    return CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
+    return CompletedProcess(command, done.exit_code, done.stdout, done.stderr)

@@ -8,6 +8,7 @@ import pty
 import re
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path as File
 from subprocess import CompletedProcess
 from typing import Any
@@ -26,7 +27,8 @@ PROGRAM += "from carrel.faces.cli import main; main()"
 
 
 def pull(*arguments: object, cwd: File | None = None, **settings: str) -> CompletedProcess[str]:
-    return finished("pull", *arguments, cwd=cwd, **settings)
+    with chdir(cwd or File.cwd()):
+        return finished("pull", *arguments, **settings)
 
 
 @pytest.fixture

@@ -91,9 +91,13 @@ def test_what_it_writes_itself_is_not_news_to_it(both: Synced) -> None:
         both.write("last.md", "last")
         wait_for(lambda: "last.md" in both.there())
         assert versions(both, "a.md") == 6
+        assert process.stdout
+        told: list[dict[str, Any]] = []
+        while not told or "last.md" not in told[-1]["sent"]:  # what is there may not be told yet
+            told.append(json.loads(process.stdout.readline()))
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=60)
-    told: list[dict[str, Any]] = [json.loads(line) for line in out.splitlines()]
+    told += [json.loads(line) for line in out.splitlines()]
     moved = [path for each in told for path in each["sent"] + each["received"] if path == "a.md"]
     assert len(moved) == 6
 

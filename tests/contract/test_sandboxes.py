@@ -55,7 +55,7 @@ def forms(ran: Ran) -> dict[str, Form]:
 async def until(true: Callable[[], object]) -> None:
     async with asyncio.timeout(30):
         while not true():  # noqa: ASYNC110 - it happens in other processes
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.05)
 
 
 async def test_a_command_says_something_on_both_streams_and_how_it_ended(desk: Desk) -> None:

@@ -33,7 +33,7 @@ def test_a_dream_is_read_as_it_was_kept_and_found_while_it_waits() -> None:
     dream = Dream("drm_1", "agt_1", "ada", 5, Status.PROPOSED, 2, 1, (TEA,), rejected)
     waiting = dream_change("acme", dream, 0)
     assert dream_of(kept(waiting)) == dream
-    assert waiting.links == ("agent:agt_1", "proposed:agt_1")
+    assert waiting.links == ("agent:agt_1", "proposed:agt_1", "proposed")
     done = Dream("drm_1", "agt_1", "ada", 5, seen=Digest("sha256:x"), after="x")
     assert dream_change("acme", done, 1).links == ("agent:agt_1",)
     assert dream_of(kept(dream_change("acme", done, 1))) == done

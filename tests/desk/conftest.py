@@ -10,12 +10,13 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 from tests.desk import browsing
 from tests.desk.browsing import Seat
 from tests.e2e.servers import TOKEN, Live, serving
 
 Seating = Callable[..., Seat]
+expect.set_options(timeout=15_000)
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +28,7 @@ def chrome() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """One server for all tests of a process: each makes agents and templates of its own."""
-    with serving(tmp_path_factory.mktemp("desk")) as server:
+    with serving(tmp_path_factory.mktemp("desk"), webhooks_private="true") as server:
         yield server
 
 

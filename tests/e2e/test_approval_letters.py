@@ -43,7 +43,7 @@ async def test_a_call_that_waits_and_its_answer_are_posted_signed(
     tmp_path: File, approved: bool, status: str, types: list[str]
 ) -> None:
     await furnish(tmp_path / "data")
-    settings = {"webhooks_private": "true", "webhook_backoff": "0"}
+    settings: dict[str, Any] = {"webhooks_private": "true", "webhook_backoff": "0"}
     with serving(tmp_path / "data", program=WORKING, **settings) as live:
         async with receiver([]) as (url, letters), live.http() as ada:
             hook = (await ada.post("/v1/webhooks", json={"url": url, "events": EVENTS})).json()

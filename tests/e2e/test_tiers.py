@@ -13,6 +13,11 @@ from tests.e2e.servers import PLAIN, serving
 from carrel.adapters.bubblewrap import cgroups
 
 
+def owner_of(pid: int) -> int:
+    """Whom the kernel lets look into a process: root alone, where it has closed itself."""
+    return File(f"/proc/{pid}/environ").stat().st_uid
+
+
 @pytest.mark.parametrize(("asked", "tier"), [("auto", "bubblewrap"), ("off", "none")])
 def test_a_server_tries_its_walls_and_says_which_hold(
     asked: str, tier: str, tmp_path: File
@@ -24,6 +29,7 @@ def test_a_server_tries_its_walls_and_says_which_hold(
                 assert time.monotonic() < end
         kept = "enforced" if cgroups.find() else "refused"
         assert told == {"tier": tier} | ({"memoryLimit": kept} if tier != "none" else {})
+        assert owner_of(live.process.pid) == 0, "no process of the same user may look into it"
         live.process.send_signal(signal.SIGTERM)
         live.process.wait()
     assert list((tmp_path / "sandboxes/keepers").iterdir()) == []

@@ -13,7 +13,7 @@ import pytest
 from tests.actions.cast import founded
 from tests.contract.worlds import flipped
 from tests.e2e.servers import TOKEN, serving
-from tests.faces.test_cli_upkeep import carrel, told
+from tests.faces.test_cli_upkeep import carrel, started, told
 from tests.services.s3 import Bucket
 
 from carrel.actions import agents, files, stacks, templates
@@ -236,7 +236,7 @@ def test_a_place_is_the_same_however_it_is_spelt(one: str, other: str, same: boo
 
 
 def test_a_place_that_is_none_keeps_a_server_from_starting(tmp_path: File) -> None:
-    done = carrel("serve", data=str(tmp_path), port="0", catalog_url="somewhere")
+    done = started("serve", data=str(tmp_path), port="0", catalog_url="somewhere")
 
     assert done.returncode == 1
     assert "CARREL_CATALOG_URL must be file:///… or s3://bucket/prefix" in done.stderr

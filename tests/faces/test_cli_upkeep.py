@@ -16,6 +16,7 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.actions.stores import Shelter, fill, say
 
 from carrel.actions.rules import secret_context
@@ -24,7 +25,7 @@ from carrel.adapters.sqlite import open_store
 from carrel.adapters.vault import SealingVault
 from carrel.core.record import Change, Noun
 from carrel.core.tree import Commit
-from carrel.faces.cli import COMMANDS
+from carrel.faces.cli import COMMANDS, main
 
 CARREL = File(sys.executable).with_name("carrel")
 HEAVY = ("asyncio", "asyncpg", "httpx", "msgspec", "rich", "sqlite3", "starlette", "uvicorn")
@@ -39,6 +40,16 @@ def around(**settings: str) -> dict[str, str]:
 
 
 def carrel(*arguments: object, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run one command to its end, in this process, as ``started`` does in one of its own."""
+    command = [*map(str, arguments)]
+    theirs = {name: None for name in os.environ if name.startswith("CARREL_")}
+    env = {**theirs, **around(**settings)}
+    done = CliRunner().invoke(main, command, env=env)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return subprocess.CompletedProcess(command, done.exit_code, done.stdout, done.stderr)
+
+
+def started(*arguments: object, **settings: str) -> subprocess.CompletedProcess[str]:
     command = [str(CARREL), *map(str, arguments)]
     done = subprocess.run(
         command, env=around(**settings), capture_output=True, text=True, timeout=120, check=False
@@ -337,6 +348,6 @@ def test_help_lists_every_command_and_imports_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("arguments", [["version"], ["--version"]])
 def test_it_says_which_version_it_is(arguments: list[str]) -> None:
-    done = carrel(*arguments)
+    done = started(*arguments)
 
     assert re.fullmatch(r"(carrel )?\d+\.\d+\.\d+\n", done.stdout)

@@ -164,6 +164,9 @@ class KeepingRunner(PlainRunner):
             return Job(id, 143, self.logs[id].read_bytes())
         return await self.job(reservation, id)
 
+    async def forget(self, reservation: str, id: str) -> None:
+        self.processes.pop((reservation, id), None)
+
     async def release(self, reservation: str) -> None:
         for key in [key for key in self.processes if key[0] == reservation]:
             del self.processes[key]

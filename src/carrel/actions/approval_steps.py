@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
-from carrel.actions.records import each, insist
+from carrel.actions.records import drop, each, insist
 from carrel.actions.rules import rules_of
 from carrel.core import approval as core
 from carrel.core.approval import (
+    BECOMES,
     Approval,
     Result,
     Status,
@@ -21,6 +22,7 @@ from carrel.core.approval import (
     telling_of,
 )
 from carrel.core.errors import Busy
+from carrel.core.names import Moment
 from carrel.core.record import Noun, Record, Shelf
 from carrel.core.transcript import Role
 from carrel.core.tree import Applied, Commit, Conflict
@@ -74,6 +76,18 @@ async def expire(world: World, record: Record) -> None:
     if is_late(was, world.clock.now()):
         now = core.expired(was, world.clock.now())
         await commit(world, CARREL, f"give up a call of {now.tool}", now, record.revision)
+
+
+async def retire(world: World, before: Moment) -> int:
+    """Forget approvals that were over before then; how many. The audit still tells of them."""
+    old = [
+        record
+        for status in Status
+        if not BECOMES[status]
+        async for record in in_status(world, status)
+        if (approval_of(record).ended or 0) < before
+    ]
+    return await drop(world, CARREL, "forget approvals that are over", old)
 
 
 def arguments_of(world: World, approval: Approval) -> Mapping[str, Any]:

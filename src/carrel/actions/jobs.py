@@ -17,18 +17,20 @@ from msgspec.structs import replace
 
 from carrel.actions import returns
 from carrel.actions.handiwork import Bench
-from carrel.actions.records import commit_changes
+from carrel.actions.records import commit_changes, drop, each
 from carrel.core.access import Actor
 from carrel.core.errors import Malformed, Missing, Refusal
 from carrel.core.hands import Hands
-from carrel.core.record import Change, Noun
+from carrel.core.names import Moment
+from carrel.core.record import Change, Noun, Record
 from carrel.core.reporting import was_cut_short
 from carrel.ports import World
 from carrel.ports.journal import log_of
-from carrel.ports.sandboxes import STOPPED, Home, Job, Keeper, Look, Order, Refused
+from carrel.ports.sandboxes import LOST, STOPPED, Home, Job, Keeper, Look, Order, Refused
 
 _JOB: Final = re.compile(r"call_[0-9a-f]{24}")
 _log = log_of("carrel.jobs")
+GONE: Final = b"[lost: what it ran in is gone]"
 NEEDS_A_KEEPER: Final = "background jobs require a persistent workspace sandbox"
 
 
@@ -73,13 +75,34 @@ async def found(
 
 
 async def look(world: World, tracked: Tracked, id: str, *, stop: bool = False) -> Job:
-    """How it is doing, once it is stopped where that is wanted. Raises Missing."""
+    """How it is doing, once it is stopped where that is wanted.
+
+    What its provider knows nothing of any more was lost with its instance.
+    """
     keeper = _keeper(world, tracked)
     verb = keeper.stop if stop else keeper.job
-    job = await verb(tracked.reservation, id)
-    if job is None:
-        raise _no_such(id)
-    return job
+    return await verb(tracked.reservation, id) or Job(id, LOST, GONE)
+
+
+async def retire(world: World, before: Moment) -> int:
+    """Forget jobs that began before then and have ended; how many."""
+    old: list[Record] = []
+    async for record in each(world, "", Noun.JOB):
+        if record.created < before and await _let_go(world, record):
+            old.append(record)
+    return await drop(world, "carrel", "forget jobs that have ended", old)
+
+
+async def _let_go(world: World, record: Record) -> bool:
+    """Whether nothing is left of it to know."""
+    tracked = Tracked(**record.body)
+    provider = world.sandboxes.get(tracked.provider)
+    if isinstance(provider, Keeper):
+        job = await provider.job(tracked.reservation, record.id)
+        if job is not None and job.exit_code is None:
+            return False
+        await provider.forget(tracked.reservation, record.id)
+    return True
 
 
 def homeward(bench: Bench, id: str, command: str) -> Home:

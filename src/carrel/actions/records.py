@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
@@ -16,6 +18,7 @@ from carrel.core.tree import Applied, Commit, Conflict, Expect, ReceiptKey, Writ
 from carrel.ports import World
 
 _ATTEMPTS: Final = 10
+_TOGETHER: Final = 100
 _ID: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 PREFIXES: Final[Mapping[Noun, str]] = {
     Noun.PERSON: "per",
@@ -187,3 +190,17 @@ def became(change: Change, at: Moment, was: Record | None = None) -> Record:
         created=was.created if was else at,
         changed=at,
     )
+
+
+async def drop(world: World, by: str, why: str, records: Iterable[Record]) -> int:
+    """Remove records as they were seen, some at a time; how many. What has changed since stays."""
+    gone = 0
+    ordered = sorted(records, key=lambda record: record.tenant)
+    for _, theirs in groupby(ordered, lambda record: record.tenant):
+        changes = [Change(one.tenant, one.noun, one.id, None, one.revision) for one in theirs]
+        for start in range(0, len(changes), _TOGETHER):
+            some = changes[start : start + _TOGETHER]
+            with suppress(Busy):
+                await commit_changes(world, by, why, some)
+                gone += len(some)
+    return gone

@@ -188,6 +188,9 @@ class Keeper(Sandbox, Protocol):
     async def stop(self, reservation: str, id: str) -> Job | None:
         """End a job, if it has not ended."""
 
+    async def forget(self, reservation: str, id: str) -> None:
+        """Let go of what is known of a job that has ended. It need not be there."""
+
     async def release(self, reservation: str) -> None:
         """Let go of an instance and of all that is known of its jobs, which are lost. What lies
         changed there goes home first. It need not be there.

@@ -16,6 +16,7 @@ from carrel.ports.journal import log_of
 from carrel.tools.resuming import run_approvals
 from carrel.wiring.catalogs import keep_catalog, kept_depot, turn_of
 from carrel.wiring.late_sandbox import LOCAL, LateSandbox
+from carrel.wiring.retiring import retire_hands
 from carrel.wiring.transcripts import keep_transcripts, retire_sessions
 from carrel.wiring.world import Opened
 
@@ -127,3 +128,4 @@ async def _collect(opened: Opened) -> None:
         events_kept=settings.events_days * 86_400_000,
     )
     await retire_sessions(opened)
+    await retire_hands(opened)

@@ -49,6 +49,10 @@ class GraphqlAnswer(Sent, frozen=True):
     errors: list[GraphqlError] | msgspec.UnsetType = msgspec.UNSET
 
 
+def imported() -> None:
+    """Load the schema and what executes it."""
+
+
 @cache
 def _documents(depth: int, cost: int) -> Documents:
     """With the limits that the operator has chosen; loaded when it is first asked for."""

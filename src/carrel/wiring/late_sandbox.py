@@ -73,6 +73,9 @@ class LateSandbox:
     async def stop(self, reservation: str, id: str) -> Job | None:
         return await self._sandbox().stop(reservation, id)
 
+    async def forget(self, reservation: str, id: str) -> None:
+        await self._sandbox().forget(reservation, id)
+
     async def release(self, reservation: str) -> None:
         await self._sandbox().release(reservation)
 
@@ -91,6 +94,7 @@ class LateSandbox:
                 uid=settings.sandbox_uid,
                 program=settings.sandbox_bwrap,
                 network=settings.sandbox_network,
+                alone=settings.workers == 1,
             )
             self._made = LocalSandbox(settings.sandboxes, wishes)
         return self._made

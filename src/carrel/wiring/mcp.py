@@ -1,4 +1,4 @@
-"""MCP beside the REST face, and over stdio: loaded when the first client comes."""
+"""MCP beside the REST face, and over stdio: loaded once there is time, or a client comes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, unquote
 
@@ -36,6 +36,8 @@ _AGENT: Final = re.compile(rb"/mcp/agents/([^/]+)/?")
 _ASKS: Final = frozenset({"scope", "session", "run"})
 _LIMITS: Final = Limits()
 _LISTEN: Final = "subscriptions/listen"
+CALM: Final = 15.0
+"""Seconds that a server has for what comes first when it starts; one for a moment never pays."""
 _NEVER: Final = logging.CRITICAL + 1
 
 
@@ -96,6 +98,14 @@ class Mcp:
         if self._engine is None:
             self._engine = asyncio.ensure_future(self._load())
         return await asyncio.shield(self._engine)
+
+    async def warm(self, calm: float) -> None:
+        """Load it once the server has been up for so long, so that no client has to wait for it."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._closing.wait(), calm)
+            return
+        with suppress(Exception):  # of which everybody who comes will be told
+            await self._loaded()
 
     async def _load(self) -> _Engine:
         await asyncio.to_thread(imported)
@@ -256,9 +266,13 @@ async def mounted(
     authenticate: Callable[[Headers], Awaitable[Actor]],
     closing: asyncio.Event,
     site: Site = Site(),
+    calm: float = CALM,
 ) -> AsyncIterator[Mount]:
     app = Mcp(world, authenticate, closing, site)
+    warming = asyncio.create_task(app.warm(calm))
     try:
         yield Mount(PREFIX, app)
     finally:
+        warming.cancel()
+        await asyncio.wait([warming])
         await app.close()

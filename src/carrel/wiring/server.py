@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import os
 import socket
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,12 +22,20 @@ from carrel.wiring.catalogs import kept_depot
 from carrel.wiring.commands import explained
 from carrel.wiring.world import open_world
 
+PR_SET_DUMPABLE: Final = 4
 APP: Final = "carrel.wiring.server:create_app"
 
 
 def create_app() -> Server:
     """The app of a server process, from the environment."""
+    close_to_neighbours()
     return Server(load(), pooled_metrics())
+
+
+def close_to_neighbours() -> None:
+    """Let no process of the same user look into this one: commands are that, unless we are root."""
+    if sys.platform == "linux" and os.getuid() != 0:
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, *map(ctypes.c_ulong, (0, 0, 0, 0)))
 
 
 @dataclass(frozen=True, slots=True)

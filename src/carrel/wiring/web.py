@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import cache
 from typing import Any, Final
 
@@ -11,10 +12,17 @@ from carrel.faces.rest.app import Mount
 from carrel.faces.rest.endpoint import IF_NONE_MATCH, Call, endpoint
 from carrel.faces.rest.files import matches
 from carrel.faces.web import FOR_EVER, HEADERS, PREFIXES, Asset, assets, page
+from carrel.wiring import graphql
 
 _TAG: Final = "Page"
 _assets = cache(assets)
 _page = cache(page)
+
+
+@cache
+def _expect_questions() -> None:
+    """Whoever opens the page asks by GraphQL next: load it while the page travels."""
+    asyncio.get_running_loop().run_in_executor(None, graphql.imported)
 
 
 @endpoint(
@@ -29,6 +37,7 @@ _page = cache(page)
 )
 async def whole(call: Call) -> Answer:
     """The desk: the page on which people look after their agents."""
+    _expect_questions()
     body, headers = _page().fresh()
     return Answer.content(body, "text/html; charset=utf-8", headers=headers)
 
@@ -83,6 +92,7 @@ def _served(call: Call, name: str, kept: str) -> Answer:
 
 async def _screen(scope: Any, receive: Any, send: Any) -> None:
     """The same page at every address that has a screen: the page itself tells them apart."""
+    _expect_questions()
     reads = scope["method"] in {"GET", "HEAD"}
     body, told = _page().fresh() if reads else (b"", {"Allow": "GET, HEAD"})
     headers = [(name.lower().encode(), value.encode()) for name, value in told.items()]

@@ -1,15 +1,6 @@
-// One agent's record, and what its config says of prompts and dreams where it says so.
+// What an agent's config says of its prompt and its dreams, where it says so.
 
-import { queryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
-
-export type Agent = Schemas["Agent"];
-
-export const agentQuery = (id: string) =>
-  queryOptions({
-    queryKey: ["agent", id],
-    queryFn: () => take(api.GET("/v1/agents/{id}", { params: { path: { id } } })),
-  });
+import type { Agent } from "./agents";
 
 export interface Gates {
   minScore: number;
@@ -32,14 +23,13 @@ const GATES: Gates = {
 };
 
 type Config = { dreaming?: Partial<Gates>; promptChars?: number };
-const configOf = (agent: Agent | undefined) => (agent?.config ?? {}) as Config;
+const configOf = (agent: Agent) => agent.config as Config;
 
 /** What a memory must pass to be promoted by this agent's dreams. */
-export const gatesOf = (agent: Agent | undefined): Gates => ({
+export const gatesOf = (agent: Agent): Gates => ({
   ...GATES,
   ...configOf(agent).dreaming,
 });
 
 /** How many characters this agent's prompt may have. */
-export const promptCharsOf = (agent: Agent | undefined): number =>
-  configOf(agent).promptChars ?? 60_000;
+export const promptCharsOf = (agent: Agent): number => configOf(agent).promptChars ?? 60_000;

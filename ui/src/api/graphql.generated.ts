@@ -242,8 +242,26 @@ export type RunsListedQueryVariables = Exact<{
 
 
 export type RunsListedQuery = { runs?: { next?: string | null, items: Array<{ id: string, workflowId: string, status: RunStatus, scope: RunScope, agentId?: string | null, parentRunId?: string | null, replayOf?: string | null, startedAt: string, endedAt?: string | null, kept: boolean, agent?: { id: string, slug: string, name: string } | null }> } | null };
+
+export type TemplateReviewQueryVariables = Exact<{
+  id: Scalars['ID']['input'];
+  after: Scalars['String']['input'];
+}>;
+
+
+export type TemplateReviewQuery = { template?: { id: string, name: string, followerCount?: number | null, followers?: { next?: string | null, items: Array<{ id: string, name: string, slug: string, pins?: Array<{ path: string, pinnedSha?: string | null, latestSha?: string | null, updateAvailable: boolean, newlyOffered: boolean, overridden: boolean }> | null }> } | null } | null };
+
+export type UpdateProfileMutationVariables = Exact<{
+  userId: Scalars['ID']['input'];
+  input: UpdateUserProfileInput;
+}>;
+
+
+export type UpdateProfileMutation = { updateUserProfile: { id: string, title?: string | null, timezone?: string | null, pronouns?: string | null } };
 export const AgentOverview = "query AgentOverview($id: ID!) { agent(id: $id) { id slug name isShared template { id name } humanPair { id name } overrideCount updatesAvailable lastRun { id status startedAt } } }" as unknown as Document<AgentOverviewQuery, AgentOverviewQueryVariables>;
 export const AgentsNamed = "query AgentsNamed($startsWith: String!) { agents(first: 8, startsWith: $startsWith) { items { id slug name } } }" as unknown as Document<AgentsNamedQuery, AgentsNamedQueryVariables>;
 export const AgentsOverview = "query AgentsOverview($after: String!, $first: Int!) { agents(first: $first, after: $after) { items { id slug name isShared template { id name } humanPair { id name } overrideCount updatesAvailable lastRun { id status startedAt } } next } }" as unknown as Document<AgentsOverviewQuery, AgentsOverviewQueryVariables>;
 export const RunsListed = "query RunsListed($after: String!, $first: Int!, $agentId: ID) { runs(first: $first, after: $after, agentId: $agentId) { items { id workflowId status scope agentId agent { id slug name } parentRunId replayOf startedAt endedAt kept } next } }" as unknown as Document<RunsListedQuery, RunsListedQueryVariables>;
+export const TemplateReview = "query TemplateReview($id: ID!, $after: String!) { template(id: $id) { id name followerCount followers(first: 100, after: $after) { items { id name slug pins { path pinnedSha latestSha updateAvailable newlyOffered overridden } } next } } }" as unknown as Document<TemplateReviewQuery, TemplateReviewQueryVariables>;
+export const UpdateProfile = "mutation UpdateProfile($userId: ID!, $input: UpdateUserProfileInput!) { updateUserProfile(userId: $userId, input: $input) { id title timezone pronouns } }" as unknown as Document<UpdateProfileMutation, UpdateProfileMutationVariables>;
 export type Document<Given, Taken> = string & { given?: Given; taken?: Taken };

@@ -6,7 +6,8 @@ export class Problem extends Error {
 
   constructor(status: number, body: unknown) {
     const said = (body ?? {}) as { error?: string; message?: string; details?: object };
-    super(said.message ?? `The server answered ${status}.`);
+    // Sandboxes and workspaces say what is wrong as `error`, the others have a code there.
+    super(said.message ?? said.error ?? `The server answered ${status}.`);
     this.name = "Problem";
     this.status = status;
     this.code = said.error ?? "";

@@ -15,11 +15,14 @@ interface Wanted {
 
 export const sessionsQuery = (id: string, { q, scope }: Wanted) =>
   infiniteQueryOptions({
-    queryKey: ["sessions", id, "list", q ?? "", scope ?? ""],
+    queryKey: ["sessions", id, "list", q, scope],
     queryFn: ({ pageParam }) =>
       take(
         api.GET("/v1/agents/{id}/sessions", {
-          params: { path: { id }, query: { cursor: pageParam, limit: 50, q, scope } },
+          params: {
+            path: { id },
+            query: { cursor: pageParam, limit: 50, q: q || undefined, scope },
+          },
         }),
       ),
     initialPageParam: undefined as string | undefined,

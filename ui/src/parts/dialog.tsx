@@ -12,10 +12,9 @@ interface DialogProps {
   onSubmit?: () => void;
 }
 
-/** The browser's own modal dialog: it keeps the focus, closes by Escape and gives the focus back. */
-export function Dialog({ title, onClose, children, foot, wide, onSubmit }: DialogProps) {
+/** Opens a dialog element as a modal for as long as it is there, and gives the focus back. */
+export function useModal() {
   const dialog = useRef<HTMLDialogElement>(null);
-  const name = useId();
   useEffect(() => {
     const shown = dialog.current;
     const before = document.activeElement;
@@ -25,6 +24,13 @@ export function Dialog({ title, onClose, children, foot, wide, onSubmit }: Dialo
       if (before instanceof HTMLElement && before.isConnected) before.focus();
     };
   }, []);
+  return dialog;
+}
+
+/** The browser's own modal dialog: it keeps the focus and closes by Escape. */
+export function Dialog({ title, onClose, children, foot, wide, onSubmit }: DialogProps) {
+  const dialog = useModal();
+  const name = useId();
   const inside = (
     <>
       <div className="dialog-head">

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path as File
+from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from carrel.ports.sandboxes import LOST, Job
 
+GONE: Final = b"[lost: the server ended before it did]"
+
 
 class Told(Struct, frozen=True):
     keeper: str
+    """Who runs it; nobody any more once it has ended."""
     code: int | None = None
     log: bytes = b""
 
 
 class Ledger:
-    """One file a job, by its reservation. Whatever says that it runs was lost, if we did not start
-    it: with the process that did, its instance is gone.
+    """One file a job, by its reservation. Whatever says that it runs was lost, if the process that
+    started it is gone: its instance went with it.
     """
 
-    def __init__(self, root: File) -> None:
-        self._root = root
+    def __init__(self, root: File, is_kept: Callable[[str], bool]) -> None:
+        self._root, self._is_kept = root, is_kept
 
     def write(self, reservation: str, id: str, told: Told) -> None:
         place = self._place(reservation, id)
@@ -38,7 +44,14 @@ class Ledger:
             told = msgspec.json.decode(self._place(reservation, id).read_bytes(), type=Told)
         except FileNotFoundError:
             return None
-        return Job(id, LOST if told.code is None else told.code, told.log)
+        if told.code is None:
+            return Job(id, None, b"") if self._is_kept(told.keeper) else Job(id, LOST, GONE)
+        return Job(id, told.code, told.log)
+
+    def drop(self, reservation: str, id: str) -> None:
+        self._place(reservation, id).unlink(missing_ok=True)
+        with suppress(OSError):
+            self._directory(reservation).rmdir()
 
     def forget(self, reservation: str) -> None:
         place = self._directory(reservation)

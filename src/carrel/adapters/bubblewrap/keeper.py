@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path as File
 from typing import Final
 
@@ -16,6 +17,7 @@ from carrel.adapters.bubblewrap.cache import Laid, fetched, sensible
 from carrel.adapters.bubblewrap.child import Child
 from carrel.adapters.bubblewrap.instances import MOST_JOBS, Instance, terms_of
 from carrel.adapters.bubblewrap.jobs import Ledger, Told
+from carrel.adapters.bubblewrap.keeping import is_kept
 from carrel.adapters.bubblewrap.local import LocalOnce, to_the_end
 from carrel.adapters.bubblewrap.running import Means, Outcome
 from carrel.adapters.bubblewrap.trial import Wishes
@@ -40,6 +42,13 @@ PATIENCE: Final = 30.0
 UNKEPT: Final = "[the files that it changed could not be brought back]"
 
 
+SEVERAL: Final = (
+    "a server with several workers keeps no sandbox between calls, since each would keep its own:"
+    " serve with one worker, or leave persistent out"
+)
+ELSEWHERE: Final = "this sandbox is kept by another process on this machine, and runs nothing here"
+
+
 class Following(Struct):
     """A job, until what it changed is brought back."""
 
@@ -55,7 +64,8 @@ class LocalSandbox(LocalOnce):
         self, directory: File, wishes: Wishes = Wishes(), tried: Means | None = None
     ) -> None:
         super().__init__(directory, wishes, tried)
-        self._ledger = Ledger(directory / "jobs")
+        self._ledger = Ledger(directory / "jobs", partial(is_kept, directory))
+        self._claims: dict[str, int] = {}
         self._instances: dict[str, Instance] = {}
         self._making = asyncio.Lock()
         self._ending: set[asyncio.Task[None]] = set()
@@ -68,6 +78,8 @@ class LocalSandbox(LocalOnce):
             return reason
         if self._means.landlock:
             return "no sandbox can be kept between calls behind Landlock"
+        if not self._wishes.alone:
+            return SEVERAL
         return None
 
     async def close(self) -> None:
@@ -121,7 +133,21 @@ class LocalSandbox(LocalOnce):
                 found.wake()
                 return found
             self._retire(order.reservation, patient=True)
+            self._claim(order.reservation)
             return await to_the_end(self._made(means, order, order.reservation))
+
+    def _claim(self, reservation: str) -> None:
+        """Keep all other processes from keeping another by this name. Raises Refused."""
+        assert self._keep is not None
+        if reservation not in self._claims:
+            claim = self._keep.claim(reservation)
+            if claim is None:
+                raise Refused(ELSEWHERE)
+            self._claims[reservation] = claim
+
+    def _disclaim(self, reservation: str) -> None:
+        if reservation in self._claims and reservation not in self._instances:
+            os.close(self._claims.pop(reservation))
 
     async def _made(self, means: Means, order: Order, reservation: str) -> Instance:
         assert self._keep is not None and self._cache is not None
@@ -240,6 +266,10 @@ class LocalSandbox(LocalOnce):
             await asyncio.wait([following.task], timeout=PATIENCE)
         return await self.job(reservation, id)
 
+    async def forget(self, reservation: str, id: str) -> None:
+        if (reservation, id) not in self._following:
+            await asyncio.to_thread(self._ledger.drop, reservation, id)
+
     async def release(self, reservation: str) -> None:
         if ending := self._retire(reservation):
             await asyncio.shield(ending)
@@ -251,12 +281,12 @@ class LocalSandbox(LocalOnce):
         if instance is None:
             return None
         instance.leave()
-        task = asyncio.create_task(self._ended(instance, patient))
+        task = asyncio.create_task(self._ended(reservation, instance, patient))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
         return task
 
-    async def _ended(self, instance: Instance, patient: bool) -> None:
+    async def _ended(self, reservation: str, instance: Instance, patient: bool) -> None:
         """Where it is patient, a command that somebody waits for is let end."""
         if patient:
             async with instance.busy:
@@ -267,6 +297,7 @@ class LocalSandbox(LocalOnce):
             await asyncio.wait(jobs)
         await _gone_home(instance, instance.home, None)
         await instance.close()
+        self._disclaim(reservation)
 
 
 async def _all(tasks: set[asyncio.Task[None]]) -> None:

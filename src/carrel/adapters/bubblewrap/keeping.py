@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import secrets
 import shutil
@@ -33,6 +34,17 @@ class Keep:
         keep._sweep()
         return keep
 
+    def claim(self, reservation: str) -> int | None:
+        """The right to keep an instance by this name, until it is closed; None if another has it.
+
+        A lock's file is never removed: whoever waits for one that is gone would hold nothing.
+        """
+        claims = self._root / "claims"
+        claims.mkdir(exist_ok=True, mode=0o700)
+        file = claims / hashlib.sha256(reservation.encode()).hexdigest()[:32]
+        file.touch(mode=0o600)
+        return _taken(file)
+
     @property
     def farms(self) -> File:
         return self.place / "farms"
@@ -60,6 +72,17 @@ class Keep:
         _remove(self._root, self.name)
         with suppress(OSError):
             os.close(self._lock)
+
+
+def is_kept(root: File, name: str) -> bool:
+    """Whether the process that has this place lives."""
+    file = root / "keepers" / f"{name}.lock"
+    if not name or not file.exists():
+        return False
+    held = _taken(file)
+    if held is not None:
+        os.close(held)
+    return held is None
 
 
 def _taken(file: File) -> int | None:

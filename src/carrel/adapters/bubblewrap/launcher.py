@@ -22,6 +22,7 @@ NEWNS: Final = 0x00020000
 NEWUSER: Final = 0x10000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_REMOUNT, MS_BIND = 1, 2, 4, 32, 4096
 MS_REC, MS_PRIVATE = 16384, 1 << 18
+PR_SET_DUMPABLE: Final = 4
 PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 22, 36, 38
 SECCOMP_MODE_FILTER: Final = 2
 PR_CAPBSET_DROP: Final = 24
@@ -60,6 +61,9 @@ def _launch(plan: dict[str, Any], server: Any) -> None:
         _bind(plan["bind"])
     if plan["stage"]:
         _stage(plan)
+    # Where commands are the same user, none may look into what is not yet, or never, one of them.
+    _prctl(PR_SET_DUMPABLE, 0)
+    if plan["stage"]:
         staged = os.open(plan["stage"], os.O_RDONLY | os.O_DIRECTORY)
         _send(server, b"S", staged)
         os.close(staged)

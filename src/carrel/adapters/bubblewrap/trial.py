@@ -42,6 +42,8 @@ class Wishes(Struct, frozen=True):
     program: str = ""
     """Another bubblewrap than the one that came along."""
     network: bool = False
+    alone: bool = True
+    """No other process of the same server runs commands too."""
     overlay: bool = True
     cgroups: bool = True
     own_network: bool = True

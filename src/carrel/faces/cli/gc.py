@@ -20,6 +20,8 @@ _NAMES = {
     "restored": "large objects brought back from the trash",
     "objects": "large objects deleted",
     "sessions": "sessions that have had their time",
+    "approvals": "approvals that were over long ago",
+    "jobs": "jobs that had ended long ago",
 }
 
 
@@ -27,9 +29,15 @@ _NAMES = {
 @store_options
 @click.option("--grace", type=click.IntRange(min=0), help="Minutes for which bytes stay.")
 @click.option("--transcripts", type=click.IntRange(min=1), help="Days for which sessions stay.")
+@click.option("--hands", type=click.IntRange(min=1), help="Days for which approvals and jobs stay.")
 @click.option("--events", type=click.IntRange(min=1), help="Days for which events stay.")
 def gc(
-    as_json: bool, grace: int | None, events: int | None, transcripts: int | None, **given: Any
+    as_json: bool,
+    grace: int | None,
+    events: int | None,
+    transcripts: int | None,
+    hands: int | None,
+    **given: Any,
 ) -> None:
     """Remove what nothing needs any more.
 
@@ -37,7 +45,8 @@ def gc(
     go in two steps: into a trash first, and for good once they have lain there for the grace
     period. Make that no shorter than any write or backup takes.
     """
-    given |= {"gc_grace_minutes": grace, "events_days": events, "transcripts_days": transcripts}
+    given |= {"gc_grace_minutes": grace, "events_days": events}
+    given |= {"transcripts_days": transcripts, "hands_days": hands}
     counts = run(lambda: _collect(given), as_json=as_json)
     if as_json:
         answer({"ok": True, **counts})
@@ -52,6 +61,7 @@ def gc(
 async def _collect(given: dict[str, Any]) -> Mapping[str, int]:
     from carrel.actions.upkeep import collect  # noqa: PLC0415 - so that --help stays quick
     from carrel.wiring.commands import opened  # noqa: PLC0415 - as above
+    from carrel.wiring.retiring import retire_hands  # noqa: PLC0415 - as above
     from carrel.wiring.transcripts import retire_sessions  # noqa: PLC0415 - as above
 
     async with opened(given) as store:
@@ -62,4 +72,5 @@ async def _collect(given: dict[str, Any]) -> Mapping[str, int]:
             grace=store.settings.gc_grace_minutes * 60_000,
             events_kept=store.settings.events_days * 86_400_000,
         )
-        return {**counts, "sessions": await retire_sessions(store)}
+        sessions = await retire_sessions(store)
+        return {**counts, "sessions": sessions, **await retire_hands(store)}

@@ -13,7 +13,7 @@ import click
 @click.option("--host", help="Address to listen on.")
 @click.option("--port", type=int, help="Port to listen on; 0 picks a free one.")
 @click.option("--workers", type=int, help="Server processes.")
-@click.option("--demo", is_flag=True, help="Add a template, three agents and more to look at.")
+@click.option("--demo", is_flag=True, help="Fill an empty store with a small company to look at.")
 def serve(demo: bool, **given: Any) -> None:
     """Serve this store over HTTP until told to stop."""
     from carrel.wiring.given import Unopenable, settings_by  # noqa: PLC0415 - keeps --help quick

@@ -25,6 +25,8 @@ const PAGE = 500;
 const FEW = 10;
 const GATHER = 250;
 const PAUSE = 2_000;
+const ALL = Symbol("all agents");
+const SEEN = new Set(["template", "person", "policy"]);
 
 export class AgentList {
   #now: Listed = { rows: [], whole: false, error: null };
@@ -63,10 +65,11 @@ export class AgentList {
     if (this.#all || this.#dirty.size > 0) this.#wake();
   };
 
-  hear = ({ workspace }: Happened) => {
-    if (workspace?.kind === "agent") this.#dirty.add(workspace.name);
-    else if (workspace?.kind === "template" || workspace?.kind === "defaults") this.#all = true;
-    else return;
+  hear = (happened: Happened) => {
+    const touched = touches(happened);
+    if (touched === null) return;
+    if (touched === ALL) this.#all = true;
+    else this.#dirty.add(touched);
     if (!this.#busy) this.#wake();
   };
 
@@ -109,6 +112,16 @@ export class AgentList {
     this.#now = { ...this.#now, ...some };
     for (const told of this.#told) told();
   }
+}
+
+/** Which agent's row an event makes old, or those of all. */
+function touches({ type, payload, workspace }: Happened): string | typeof ALL | null {
+  if (type === "record.changed") {
+    if (payload["noun"] === "agent") return String(payload["id"]);
+    return SEEN.has(String(payload["noun"])) ? ALL : null;
+  }
+  if (workspace?.kind === "agent") return workspace.name;
+  return workspace?.kind === "template" || workspace?.kind === "defaults" ? ALL : null;
 }
 
 let held: { whose: string; list: AgentList } | null = null;

@@ -1,5 +1,109 @@
-import { Screen } from "../../parts/screen";
+// All that can be said of an agent itself: who it is, whom it works for, and how it is set up.
 
-export default function Page() {
-  return <Screen title="Agent settings">{null}</Screen>;
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { useNavigate } from "react-router";
+import { type Agent, deleteAgent } from "../../api/agents";
+import { sentence } from "../../api/problem";
+import { isAdmin } from "../../api/session";
+import { useSession } from "../../frame/session-context";
+import { Button } from "../../parts/button";
+import { Dialog } from "../../parts/dialog";
+import { Field } from "../../parts/field";
+import { plain } from "../../parts/hostile";
+import { toast } from "../../parts/toast";
+import { useAgent } from "./agent-context";
+import { HabitSettings, HandSettings, RestSettings, RuntimeSettings } from "./config-settings";
+import {
+  HumanSettings,
+  NameSettings,
+  SharingSettings,
+  TemplateSettings,
+} from "./identity-settings";
+
+export default function AgentSettings() {
+  const agent = useAgent();
+  const admin = isAdmin(useSession());
+  return (
+    <section className="agent-settings" aria-label="Settings" key={agent.id}>
+      {!admin && (
+        <div className="notice">Only an owner or an admin changes agents: you may read.</div>
+      )}
+      <NameSettings agent={agent} />
+      <HumanSettings agent={agent} />
+      <TemplateSettings agent={agent} />
+      <SharingSettings agent={agent} />
+      <RuntimeSettings agent={agent} />
+      <HandSettings agent={agent} />
+      <HabitSettings agent={agent} />
+      <RestSettings agent={agent} />
+      {admin && <Removal agent={agent} />}
+    </section>
+  );
+}
+
+function Removal({ agent }: { agent: Agent }) {
+  const [asking, setAsking] = useState(false);
+  return (
+    <section className="card">
+      <header>
+        <h2 className="grow">Delete the agent</h2>
+        <Button kind="danger" onClick={() => setAsking(true)}>
+          Delete…
+        </Button>
+      </header>
+      <p className="inside soft">
+        It is gone for those who ask for it, and the keys that are bound to it stop working. Runs
+        that were kept can still be replayed.
+      </p>
+      {asking && <DeleteAgent agent={agent} onClose={() => setAsking(false)} />}
+    </section>
+  );
+}
+
+function DeleteAgent({ agent, onClose }: { agent: Agent; onClose: () => void }) {
+  const [typed, setTyped] = useState("");
+  const go = useNavigate();
+  const queries = useQueryClient();
+  const remove = useMutation({
+    mutationFn: () => deleteAgent(agent.id),
+    meta: { quiet: true },
+    onSuccess: async () => {
+      await go("/agents");
+      queries.removeQueries({ queryKey: ["agent"] });
+      void queries.invalidateQueries();
+      toast("The agent is deleted.");
+    },
+  });
+  const same = typed === agent.slug;
+  const foot = (
+    <>
+      <Button onClick={onClose}>Cancel</Button>
+      <Button kind="danger" type="submit" disabled={!same} busy={remove.isPending}>
+        Delete for good
+      </Button>
+    </>
+  );
+  return (
+    <Dialog
+      title={`Delete ${plain(agent.name, 60)}?`}
+      onClose={onClose}
+      onSubmit={() => same && remove.mutate()}
+      foot={foot}
+    >
+      <p>Its files, memories and items are no longer served to anybody.</p>
+      <Field
+        label={`Type ${agent.slug} to confirm`}
+        wrong={remove.isError ? sentence(remove.error) : null}
+      >
+        <input
+          className="input mono"
+          autoComplete="off"
+          spellCheck={false}
+          value={typed}
+          onChange={(event) => setTyped(event.target.value)}
+        />
+      </Field>
+    </Dialog>
+  );
 }

@@ -1,7 +1,8 @@
 // All agents: found as one types, sorted by any column, and quick with ten thousand.
 
 import { Bot, Plus } from "lucide-react";
-import { useDeferredValue, useMemo, useState } from "react";
+import { useDeferredValue, useEffect, useMemo, useState } from "react";
+import { useLocation, useNavigate } from "react-router";
 import { isAdmin } from "../../api/session";
 import { useSession } from "../../frame/session-context";
 import { Button } from "../../parts/button";
@@ -17,7 +18,7 @@ import { useWanted } from "./use-wanted";
 export default function AgentsScreen() {
   useTitle("Agents");
   const { again, ...listed } = useAgentList();
-  const [creating, setCreating] = useState(false);
+  const [creating, setCreating] = useAskedFor();
   const { rows, whole, error } = listed;
   return (
     <div className="agents-screen">
@@ -35,6 +36,19 @@ export default function AgentsScreen() {
       {creating && <CreateAgent onClose={() => setCreating(false)} />}
     </div>
   );
+}
+
+/** Whether the dialog is open; the palette asks for it by the state that it hands on. */
+function useAskedFor() {
+  const { state, search } = useLocation();
+  const go = useNavigate();
+  const [asked, setAsked] = useState(false);
+  useEffect(() => {
+    if (!state?.creating) return;
+    setAsked(true);
+    void go({ search }, { replace: true, state: null });
+  }, [state, search, go]);
+  return [asked, setAsked] as const;
 }
 
 function CreateButton({ onClick }: { onClick: () => void }) {

@@ -36,7 +36,7 @@ export function DreamReview({ agentId, dream, onClose }: DreamReviewProps) {
   return (
     <>
       <input
-        className="input grow"
+        className="input answer-reason"
         aria-label="Why it is rejected"
         placeholder="Why it is rejected (it may stay empty)"
         maxLength={500}

@@ -24,7 +24,7 @@ interface DreamTableProps {
 export function DreamTable({ dreams, onChoose }: DreamTableProps) {
   return (
     <div className="table-wrap">
-      <table className="table" aria-label="Dreams">
+      <table className="table dream-table" aria-label="Dreams">
         <thead>
           <tr>
             <th scope="col">Dreamed</th>

@@ -53,7 +53,7 @@ export function RejectedList({ rejected, reasons, gates }: RejectedListProps) {
         <ul className="card memory-list" aria-label="Not promoted">
           {rejected.map(({ memoryId, content, score, reason, message }) => (
             <li key={memoryId}>
-              <ScoreBar score={score} gate={gates.minScore} />
+              <ScoreBar score={score} gate={gates.minScore} isRejected />
               <div className="grow">
                 <div className="bidi">{content === null ? FORGOTTEN : plain(content, 400)}</div>
                 <div className="row wrap faint">

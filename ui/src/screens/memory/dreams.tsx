@@ -4,24 +4,24 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { FlaskConical, MoonStar } from "lucide-react";
 import { useState } from "react";
 import { useSearchParams } from "react-router";
-import { agentQuery, gatesOf } from "../../api/agent-facts";
+import { gatesOf } from "../../api/agent-facts";
 import { type Dream, type DreamRow, dreamsQuery, sweep } from "../../api/dreams";
 import { Button } from "../../parts/button";
 import { Empty, Shown } from "../../parts/states";
 import { toast } from "../../parts/toast";
+import { useAgent } from "../agents/agent-context";
 import { DreamDialog, KeptDream } from "./dream-dialog";
 import { DreamTable } from "./dream-table";
 import { GateList } from "./gate-list";
 import { useOnlyAdmins } from "./only-admins";
 
 export function Dreams({ agentId }: { agentId: string }) {
-  const agent = useQuery(agentQuery(agentId));
+  const gates = gatesOf(useAgent());
   const dreams = useQuery(dreamsQuery(agentId));
   const [params, setParams] = useSearchParams();
   const chosen = params.get("dream");
   const choose = (dream: string | null) =>
     setParams(dream ? { dream } : {}, { preventScrollReset: true });
-  const gates = gatesOf(agent.data);
   return (
     <section className="stack" aria-labelledby="dreams-heading">
       <div className="row wrap">

@@ -1,21 +1,21 @@
 // What an agent remembers, what it would recall, and what it dreamed of it.
 
 import { BookOpen } from "lucide-react";
-import { useParams } from "react-router";
 import { addressOf } from "../../api/places";
 import { ButtonLink } from "../../parts/button";
 import { useTitle } from "../../parts/screen";
+import { useAgent } from "../agents/agent-context";
 import { Dreams } from "./dreams";
 import { Memories } from "./memories";
 
 export default function MemoryScreen() {
-  const id = useParams()["id"] ?? "";
+  const { id } = useAgent();
   const place = { kind: "agent", id } as const;
   useTitle("Memory");
   return (
     <div className="stack memory-screen">
       <div className="row wrap">
-        <p className="soft grow">
+        <p className="soft grow told">
           One line each, in the store. What comes up again and again is taken into MEMORY.md, and so
           into the prompt, while the agent dreams.
         </p>

@@ -3,12 +3,14 @@
 interface ScoreBarProps {
   score: number;
   gate?: number;
+  /** For whatever reason it was: a score that passes the gate is not enough. */
+  isRejected?: boolean;
   label?: string;
 }
 
-export function ScoreBar({ score, gate, label = "Score" }: ScoreBarProps) {
+export function ScoreBar({ score, gate, isRejected, label = "Score" }: ScoreBarProps) {
   const said = `${label} ${score.toFixed(2)}${gate === undefined ? "" : `, ${gate} is needed`}`;
-  const look = gate === undefined || score >= gate ? "passes" : "fails";
+  const look = isRejected ? "fails" : "passes";
   return (
     <span className="score" role="img" aria-label={said} title={said}>
       <span className="score-number">{score.toFixed(2)}</span>

@@ -54,13 +54,18 @@ function Row({ block, to }: { block: Block; to: string | null }) {
       </td>
       <td>
         {source || kept === "kept" ? (
-          <span className="row">
-            <span className={`swatch ${layer.kind}`} aria-hidden />
-            <span>
+          <>
+            <span className="row">
+              <span className={`swatch ${layer.kind}`} aria-hidden />
               {layer.name}
-              {version !== null && <span className="faint"> v{version}</span>}
             </span>
-          </span>
+            {version !== null && (
+              <div className="faint">
+                v{version}
+                {layer.isPinned && ", pinned"}
+              </div>
+            )}
+          </>
         ) : (
           <span className="faint">—</span>
         )}

@@ -5,13 +5,15 @@ export type LayerKind = "agent" | "template" | "defaults" | "workspace" | "none"
 export interface Layer {
   kind: LayerKind;
   name: string;
+  /** Whether it stays as it was reviewed. */
+  isPinned?: boolean;
 }
 
 const LAYERS: Record<string, Layer> = {
   "agent-override": { kind: "agent", name: "agent" },
-  "agent-override-pinned": { kind: "agent", name: "agent, pinned" },
+  "agent-override-pinned": { kind: "agent", name: "agent", isPinned: true },
   template: { kind: "template", name: "template" },
-  "template-pinned": { kind: "template", name: "template, pinned" },
+  "template-pinned": { kind: "template", name: "template", isPinned: true },
   defaults: { kind: "defaults", name: "defaults" },
   workspace: { kind: "workspace", name: "workspace" },
 };

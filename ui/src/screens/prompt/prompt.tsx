@@ -1,14 +1,15 @@
 // An agent's prompt, as one person gets it and as several do, side by side.
 
 import { useQuery } from "@tanstack/react-query";
-import { Link, useParams } from "react-router";
-import { agentQuery, promptCharsOf } from "../../api/agent-facts";
+import { Link } from "react-router";
+import { promptCharsOf } from "../../api/agent-facts";
 import { addressOf } from "../../api/places";
 import { Problem } from "../../api/problem";
 import { type Block, promptQuery, type Scope } from "../../api/prompt";
 import { plain } from "../../parts/hostile";
 import { useTitle } from "../../parts/screen";
 import { Loading, Refused } from "../../parts/states";
+import { useAgent } from "../agents/agent-context";
 import { LayerLegend } from "./context-bar";
 import { Flaws } from "./flaws";
 import { layerOf } from "./layer";
@@ -20,7 +21,7 @@ const LISTENING: Record<Scope, string> = {
 };
 
 export default function PromptScreen() {
-  const id = useParams()["id"] ?? "";
+  const { id } = useAgent();
   useTitle("Prompt");
   return (
     <section className="stack prompt-screen" aria-labelledby="prompt-heading">
@@ -41,7 +42,7 @@ export default function PromptScreen() {
 
 function ScopePane({ agentId, scope }: { agentId: string; scope: Scope }) {
   const prompt = useQuery(promptQuery(agentId, scope));
-  const agent = useQuery(agentQuery(agentId));
+  const most = promptCharsOf(useAgent());
   const to = (block: Block) => fileOf(agentId, block);
   return (
     <section className="card" aria-labelledby={`prompt-${scope}`}>
@@ -53,7 +54,7 @@ function ScopePane({ agentId, scope }: { agentId: string; scope: Scope }) {
         {prompt.isError ? (
           <NoPrompt agentId={agentId} error={prompt.error} again={() => void prompt.refetch()} />
         ) : prompt.data ? (
-          <PromptView prompt={prompt.data} name={scope} most={promptCharsOf(agent.data)} to={to} />
+          <PromptView prompt={prompt.data} name={scope} most={most} to={to} />
         ) : (
           <Loading what={`Loading the ${scope} prompt`} />
         )}

@@ -1,3 +1,4 @@
+import { useAuthors } from "../../api/authors";
 import type { Pin } from "../../api/pins";
 import { plain } from "../../parts/hostile";
 import { Time } from "../../parts/time";
@@ -5,11 +6,12 @@ import { TokenEffect } from "./token-effect";
 
 /** Who offers what is to be reviewed, when and why, and what it does to the prompt. */
 export function Offer({ pin }: { pin: Pin }) {
+  const authorOf = useAuthors();
   return (
-    <dl className="facts">
+    <dl className="offer-facts">
       <div>
         <dt>Changed by</dt>
-        <dd className="bidi">{pin.latestAuthor ? plain(pin.latestAuthor, 80) : "—"}</dd>
+        <dd className="bidi">{authorOf(pin.latestAuthor ?? "")}</dd>
       </div>
       <div>
         <dt>When</dt>

@@ -113,7 +113,7 @@ function Decision({ review, pin, onClose }: { review: Review; pin: Pin; onClose:
           Roll back
         </Button>
       )}
-      <span className="grow faint mono cut">
+      <span className="grow faint mono cut only-large">
         {reviewed ? `sha256:${reviewed.slice(0, 12)}…` : null}
       </span>
       <Button onClick={onClose}>{reviewed ? "Not now" : "Close"}</Button>

@@ -2,16 +2,16 @@
 
 import { Play } from "lucide-react";
 import { useState } from "react";
-import { useParams } from "react-router";
 import { may } from "../../api/session";
 import { useSession } from "../../frame/session-context";
 import { Button } from "../../parts/button";
 import { useTitle } from "../../parts/screen";
+import { useAgent } from "../agents/agent-context";
 import { RunList } from "./run-list";
 import { StartRun } from "./start-run";
 
 export default function AgentRunsScreen() {
-  const id = useParams()["id"] ?? "";
+  const { id } = useAgent();
   const [starting, setStarting] = useState(false);
   const session = useSession();
   useTitle("Runs");

@@ -49,7 +49,11 @@ function Row({ run, withAgent }: { run: ListedRun; withAgent: boolean }) {
           {!run.kept && <span className="badge">let go</span>}
         </div>
       </td>
-      {withAgent && <td>{<AgentOf run={run} />}</td>}
+      {withAgent && (
+        <td>
+          <AgentOf run={run} />
+        </td>
+      )}
       <td>
         <RunStatus status={run.status} />
       </td>
@@ -67,7 +71,7 @@ function Row({ run, withAgent }: { run: ListedRun; withAgent: boolean }) {
 function AgentOf({ run }: { run: ListedRun }) {
   if (run.agent)
     return (
-      <Link className="bidi" to={`/agents/${encodeURIComponent(run.agent.id)}/runs`}>
+      <Link className="bidi cut run-agent" to={`/agents/${encodeURIComponent(run.agent.id)}/runs`}>
         {plain(run.agent.name, 60)}
       </Link>
     );

@@ -2,7 +2,7 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearchParams } from "react-router";
-import { agentQuery } from "../../api/agent-facts";
+import { agentQuery } from "../../api/agents";
 import { type Run, runQuery } from "../../api/runs";
 import { plain } from "../../parts/hostile";
 import { Screen } from "../../parts/screen";

@@ -15,12 +15,14 @@ import { plain } from "../../parts/hostile";
 import { useTitle } from "../../parts/screen";
 import { Shown } from "../../parts/states";
 import { Time } from "../../parts/time";
+import { useAgent } from "../agents/agent-context";
 import { Conversation } from "./conversation";
 
 type Pages = InfiniteData<Transcript>;
 
 export default function SessionScreen() {
-  const { id = "", sid = "" } = useParams();
+  const { id } = useAgent();
+  const { sid = "" } = useParams();
   const query = useInfiniteQuery(transcriptQuery(id, sid));
   useTitle("Session");
   return (
@@ -54,7 +56,9 @@ function Session({ pages, query }: SessionProps) {
           Refresh
         </Button>
       </Head>
-      <SearchField label="Search in this session" value={words} onChange={search} />
+      <div className="session-search">
+        <SearchField label="Search in this session" value={words} onChange={search} />
+      </div>
       <Conversation
         entries={entries}
         session={session}

@@ -3,18 +3,19 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { MessagesSquare, RefreshCw } from "lucide-react";
 import { useDeferredValue } from "react";
-import { Link, useParams, useSearchParams } from "react-router";
+import { Link, useSearchParams } from "react-router";
 import { type SessionListed, sessionsQuery } from "../../api/transcripts";
 import { Button } from "../../parts/button";
 import { SearchField } from "../../parts/field";
 import { useTitle } from "../../parts/screen";
 import { Empty, Loading, Refused } from "../../parts/states";
+import { useAgent } from "../agents/agent-context";
 import { SessionCard } from "./session-card";
 
 type Scope = "main" | "shared";
 
 export default function SessionsScreen() {
-  const id = useParams()["id"] ?? "";
+  const { id } = useAgent();
   const [params, setParams] = useSearchParams();
   const q = params.get("q") ?? "";
   const scope = (params.get("scope") as Scope | null) ?? undefined;

@@ -1,9 +1,21 @@
-import { Outlet } from "react-router";
-import { Screen } from "../../parts/screen";
+// The account's own affairs, a tab each.
 
-export default function Page() {
+import { Outlet } from "react-router";
+import { Screen, Tabs } from "../../parts/screen";
+
+const TABS = [
+  { to: "/settings/people", name: "People" },
+  { to: "/settings/keys", name: "Keys" },
+  { to: "/settings/policy", name: "Policy" },
+  { to: "/settings/secrets", name: "Secrets" },
+  { to: "/settings/webhooks", name: "Webhooks" },
+  { to: "/settings/audit", name: "Audit" },
+];
+
+export default function Settings() {
   return (
     <Screen title="Settings">
+      <Tabs label="Settings" tabs={TABS} />
       <Outlet />
     </Screen>
   );

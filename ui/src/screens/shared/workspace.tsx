@@ -1,5 +1,147 @@
-import { Screen } from "../../parts/screen";
+// One shared workspace: its record, who works in it, and its files.
 
-export default function Page() {
-  return <Screen title="Workspace">{null}</Screen>;
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Pencil, Trash2 } from "lucide-react";
+import { useMemo, useState } from "react";
+import { Link, useNavigate, useParams } from "react-router";
+import { agentRecordsQuery, type Use, usersOfWorkspace } from "../../api/agent-records";
+import type { Place } from "../../api/places";
+import { isAdmin } from "../../api/session";
+import {
+  deleteWorkspace,
+  isExplained,
+  type WorkspaceRecord,
+  workspaceQuery,
+} from "../../api/workspaces";
+import { useSession } from "../../frame/session-context";
+import { Button } from "../../parts/button";
+import { Confirm } from "../../parts/dialog";
+import { Facts } from "../../parts/facts";
+import { plain } from "../../parts/hostile";
+import { Screen } from "../../parts/screen";
+import { Shown } from "../../parts/states";
+import { Time } from "../../parts/time";
+import { toast } from "../../parts/toast";
+import { Workspace } from "../workspace/workspace";
+import { Id } from "./sandbox";
+import { Missed, UsedBy } from "./used-by";
+import { WorkspaceForm } from "./workspace-form";
+
+export default function WorkspacePage() {
+  const { id = "" } = useParams();
+  return (
+    <Shown query={useQuery(workspaceQuery(id))}>{(found) => <Page workspace={found} />}</Shown>
+  );
+}
+
+function Page({ workspace }: { workspace: WorkspaceRecord }) {
+  const agents = useQuery(agentRecordsQuery);
+  const able = isAdmin(useSession());
+  const [open, setOpen] = useState<"edit" | "delete" | null>(null);
+  const uses = agents.data && usersOfWorkspace(agents.data, workspace.workspaceId);
+  const close = () => setOpen(null);
+  const place = useMemo<Place>(
+    () => ({ kind: "workspace", id: workspace.workspaceId }),
+    [workspace.workspaceId],
+  );
+  return (
+    <Screen
+      title={plain(workspace.name, 120)}
+      under={
+        <>
+          <Link to="/workspaces">Workspaces</Link>
+          {workspace.description && (
+            <span className="bidi"> · {plain(workspace.description, 300)}</span>
+          )}
+        </>
+      }
+      actions={
+        able && (
+          <>
+            <Button icon={Pencil} onClick={() => setOpen("edit")}>
+              Change
+            </Button>
+            <Button icon={Trash2} kind="danger" onClick={() => setOpen("delete")}>
+              Delete
+            </Button>
+          </>
+        )
+      }
+    >
+      <Workspace
+        place={place}
+        empty={<p>What agents write here appears by itself, and you can put files here too.</p>}
+      />
+      <div className="cards">
+        <Described workspace={workspace} />
+        <UsedBy
+          uses={uses}
+          teach="No agent has it attached yet. Name it in an agent’s settings; with no sandbox there it is read-only."
+        />
+      </div>
+      {open === "edit" && <WorkspaceForm workspace={workspace} onClose={close} />}
+      {open === "delete" && <Deleting workspace={workspace} uses={uses ?? []} onClose={close} />}
+    </Screen>
+  );
+}
+
+function Described({ workspace }: { workspace: WorkspaceRecord }) {
+  return (
+    <section className="card" aria-labelledby="described">
+      <header>
+        <h2 id="described">What it is</h2>
+      </header>
+      <div className="inside">
+        <Facts
+          of={[
+            ["Id", <Id key="id" id={workspace.workspaceId} />],
+            ["Namespace", <code key="namespace">{workspace.namespace}</code>],
+            [
+              "In prompts",
+              isExplained(workspace)
+                ? "MEMORY.md of it, and how to use it"
+                : "MEMORY.md of it, without how to use it",
+            ],
+            ["Created", <Time key="created" at={workspace.createdAt} />],
+            ["Changed", <Time key="changed" at={workspace.updatedAt} />],
+          ]}
+        />
+      </div>
+    </section>
+  );
+}
+
+interface DeletingProps {
+  workspace: WorkspaceRecord;
+  uses: Use[];
+  onClose: () => void;
+}
+
+function Deleting({ workspace, uses, onClose }: DeletingProps) {
+  const queries = useQueryClient();
+  const go = useNavigate();
+  const gone = useMutation({
+    mutationFn: () => deleteWorkspace(workspace.workspaceId),
+    onSuccess: async () => {
+      await go("/workspaces");
+      void queries.invalidateQueries({ queryKey: ["workspaces"], exact: true });
+      toast("The workspace is deleted.");
+    },
+  });
+  return (
+    <Confirm
+      title="Delete the workspace and its files?"
+      action="Delete"
+      danger
+      busy={gone.isPending}
+      onConfirm={() => gone.mutate()}
+      onClose={onClose}
+    >
+      <p className="bidi">
+        <strong>{plain(workspace.name, 80)}</strong> and all files in it will be gone. Runs that
+        froze them still show them.
+      </p>
+      <Missed uses={uses} what="it" />
+    </Confirm>
+  );
 }

@@ -14,8 +14,11 @@ import { Loading } from "../../parts/states";
 
 const WHY: Record<string, string> = {
   unknown: "Nobody here has the address that you signed in with. Ask an admin to add you.",
-  refused: "The sign-in was called off.",
+  denied: "The sign-in was called off.",
   expired: "The sign-in took too long. Please try again.",
+  unavailable: "The company’s sign-in cannot be reached just now. Please try again.",
+  not_offered: "This server has no company sign-in. A token opens it.",
+  busy: "The server is busy. Please try again.",
 };
 
 /** Only a path on this site: never an address that somebody else put there. */

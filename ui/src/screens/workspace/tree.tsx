@@ -77,6 +77,13 @@ export function Tree({ label, rows, selected, onOpen, badged, unfolded }: TreePr
     if (many) requestAnimationFrame(focus);
     else focus();
   }, [focused]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: where the selected file stands, once it is known
+  useEffect(() => {
+    const at = lines.findIndex(({ key }) => key === selected);
+    if (at >= 0 && many) window.scrollToIndex(at);
+    else
+      room.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
+  }, [selected, lines.length > 0]);
   const shown = many ? window.getVirtualItems() : lines.map((_, index) => ({ index, start: null }));
   return (
     <div className="tree" ref={room}>

@@ -40,7 +40,7 @@ export function Workspace({ place, empty, humanAddress, readOnly }: WorkspacePro
   const canWrite = useMayWrite(place) && !readOnly;
   const path = opened.path;
   return (
-    <div className={path === null ? "workspace" : "workspace reading"}>
+    <div className={path === null ? "file-desk" : "file-desk reading"}>
       <Shown query={own} what="Loading the files">
         {() => (
           <FileList

@@ -1,0 +1,91 @@
+"""Approvals that are over and jobs that have ended are forgotten in time, and no others are."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path as File
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from tests.tools.plain_runner import KeepingRunner
+from tests.tools.workshop import Workshop, workshop
+from tests.worlds import WORLDS
+
+from carrel.actions import approval_steps, jobs
+from carrel.core.access import KeyKind
+from carrel.core.approval import Approval, Asker, Status, change_of
+from carrel.core.record import Noun
+from carrel.core.run import Mode
+from carrel.core.tree import Applied, Commit
+
+pytestmark = pytest.mark.anyio
+OLD, NOW = 1_000, 9_000
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(params=WORLDS)
+async def shop(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Workshop]:
+    async with WORLDS[request.param](tmp_path) as opened:
+        runner = KeepingRunner()
+        yield await workshop(opened, runner=runner, persistent=True)
+        await runner.close()
+
+
+async def kept(shop: Workshop, id: str, status: Status, ended: int | None) -> None:
+    approval = Approval(
+        id=id,
+        tenant=shop.owner.tenant,
+        agent=shop.agent.id,
+        tool="bash",
+        asker=Asker("ada", KeyKind.PERSON, ()),
+        shown={},
+        sealed="",
+        digest="",
+        requested=OLD,
+        expires=OLD,
+        mode=Mode.MAIN,
+        call=id,
+    )
+    change = change_of(replace(approval, status=status, ended=ended), 0)
+    commit = Commit((), "ada", "ask", shop.world.clock.now(), changes=(change,))
+    [outcome] = await shop.world.trees.commit([commit])
+    assert isinstance(outcome, Applied)
+
+
+async def ids(shop: Workshop, noun: Noun) -> set[str]:
+    return {one.id for one in await shop.world.records.list(shop.owner.tenant, noun)}
+
+
+async def test_approvals_that_were_over_long_ago_are_forgotten(shop: Workshop) -> None:
+    over = (Status.FINISHED, Status.DENIED, Status.EXPIRED, Status.CANCELLED)
+    for status in Status:
+        await kept(shop, f"apr_old_{status}", status, OLD if status in over else None)
+        await kept(shop, f"apr_new_{status}", status, NOW if status in over else None)
+    assert await approval_steps.retire(shop.world, NOW) == len(over)
+    left = await ids(shop, Noun.APPROVAL)
+    assert left == {
+        *(f"apr_new_{status}" for status in Status),
+        *(f"apr_old_{status}" for status in Status if status not in over),
+    }
+    assert await approval_steps.retire(shop.world, NOW) == 0
+    await kept(shop, "apr_old_denied", Status.DENIED, NOW)  # its names are free again
+
+
+async def test_jobs_that_began_long_ago_are_forgotten_once_they_have_ended(shop: Workshop) -> None:
+    async def begun(command: str) -> str:
+        said: Any = await shop.call("bash", command=command, background=True)
+        return str(said).rpartition(" ")[2]
+
+    done, busy = await begun("true"), await begun("exec sleep 600")
+    runner = shop.runner
+    assert isinstance(runner, KeepingRunner)
+    await next(process for (_, id), process in runner.processes.items() if id == done).wait()
+    assert await jobs.retire(shop.world, OLD) == 0
+    assert await jobs.retire(shop.world, shop.world.clock.now() + 1) == 1
+    assert await ids(shop, Noun.JOB) == {busy}
+    assert {id for _, id in runner.processes} == {busy}

@@ -1,0 +1,129 @@
+"""An instance is kept by one process of a machine; what is lost when it is killed is known."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path as File
+
+import pytest
+from tests.e2e.servers import carrel, serving
+from tests.e2e.yard import leftovers
+
+from carrel.adapters.bubblewrap import LocalSandbox
+from carrel.adapters.bubblewrap.keeper import ELSEWHERE, SEVERAL
+from carrel.adapters.bubblewrap.trial import Wishes
+from carrel.core.names import Digest
+from carrel.core.tree import Blob
+from carrel.ports.sandboxes import Bounds, Job, Order, Refused
+
+pytestmark = pytest.mark.anyio
+SANDBOXES = "/accounts/me/sandboxes"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def nothing(blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
+    return {}
+
+
+async def said(sandbox: LocalSandbox, command: str) -> bytes:
+    async with sandbox.run(Order("call", command, {}, reservation="one"), nothing) as ran:
+        return ran.stdout
+
+
+async def test_no_two_processes_keep_an_instance_of_the_same_name(tmp_path: File) -> None:
+    one, other = LocalSandbox(tmp_path), LocalSandbox(tmp_path)
+    try:
+        assert await said(one, "echo here > ~/a; cat ~/a") == b"here\n"
+        for _ in range(2):
+            with pytest.raises(Refused, match=ELSEWHERE):
+                await said(other, "true")
+        assert await said(one, "cat ~/a") == b"here\n"
+        await one.release("one")
+        assert await said(other, "ls ~; echo mine > ~/a; cat ~/a") == b"mine\n"
+        with pytest.raises(Refused, match=ELSEWHERE):
+            await said(one, "true")
+    finally:
+        await one.close()
+        await other.close()
+
+
+async def test_a_server_with_several_workers_keeps_none(tmp_path: File) -> None:
+    sandbox = LocalSandbox(tmp_path, Wishes(alone=False))
+    try:
+        await sandbox.ready()
+        assert sandbox.refuses(Bounds()) is None
+        assert sandbox.refuses(Bounds(), persistent=True) == SEVERAL
+        with pytest.raises(Refused, match="several workers"):
+            await said(sandbox, "true")
+    finally:
+        await sandbox.close()
+
+
+async def test_several_workers_refuse_the_setting_by_name(tmp_path: File) -> None:
+    with serving(tmp_path, workers=2) as live:
+        async with live.http() as ada, asyncio.timeout(60):
+            while (await ada.get("/readyz")).json()["sandbox"]["tier"] == "untested":
+                pass
+            record = {"name": "box", "config": {"persistent": True}}
+            answers = {(await ada.post(SANDBOXES, json=record)).status_code for _ in range(20)}
+            assert 400 in answers, "at the latest when a command is to run, every worker refuses it"
+            refused = await ada.post(SANDBOXES, json=record)
+            assert refused.status_code == 201 or SEVERAL in refused.text
+    assert carrel(tmp_path, "doctor").returncode == 0
+
+
+KEPT = """
+import asyncio, sys
+from pathlib import Path as File
+from carrel.adapters.bubblewrap import LocalSandbox
+from carrel.ports.sandboxes import Order
+
+async def main():
+    sandbox = LocalSandbox(File(sys.argv[1]))
+    async def fetch(blobs):
+        return {}
+    await sandbox.start(Order("job", "echo begun; sleep 1000", {}, reservation="one"), fetch)
+    print("started", flush=True)
+    await asyncio.sleep(1000)
+
+asyncio.run(main())
+"""
+
+
+@contextmanager
+def keeping(directory: File) -> Iterator[None]:
+    """Another process that keeps an instance with a job in it, until it is killed."""
+    line = [sys.executable, "-c", KEPT, str(directory)]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout and server.stdout.readline() == "started\n"
+            yield
+        finally:
+            server.kill()
+
+
+def places(directory: File) -> list[File]:
+    return list(directory.glob("keepers/*"))
+
+
+async def test_a_job_of_a_killed_server_is_told_as_lost_and_nothing_is_left(tmp_path: File) -> None:
+    beside = LocalSandbox(tmp_path)
+    with keeping(tmp_path):
+        assert await beside.job("one", "job") == Job("job", None, b"")
+    lost = Job("job", 137, b"[lost: the server ended before it did]")
+    assert await beside.job("one", "job") == lost
+    assert await said(beside, "echo anew") == b"anew\n"
+    assert await beside.job("one", "job") == lost
+    await beside.forget("one", "job")
+    assert await beside.job("one", "job") is None
+    await beside.close()
+    assert leftovers(tmp_path, "sleep 1000") == []
+    assert places(tmp_path) == []

@@ -1,0 +1,40 @@
+// What the tenant has decided: which files are of which class, limits, redaction, retention.
+
+import { queryOptions } from "@tanstack/react-query";
+import { api, type Schemas, take } from "./client";
+import { header8 } from "./places";
+
+export type Policy = Required<Schemas["PolicyForm"]>;
+export type Rule = Schemas["RuleForm"];
+export type FileClass = Schemas["FileClass"];
+export type Limits = Required<Schemas["LimitsForm"]>;
+
+/** What no tenant can take away; it decides before any rule of the tenant's own. */
+export const FLOOR: Rule[] = [
+  { pattern: "GUARDRAILS.md", class: "pinned" },
+  { pattern: "PLATFORM.md", class: "pinned" },
+  { pattern: "CAPABILITIES.md", class: "pinned" },
+  { pattern: "USER.md", class: "managed" },
+];
+
+export const policyQuery = queryOptions({
+  queryKey: ["policy"],
+  queryFn: () => take(api.GET("/v1/policy")) as Promise<Policy>,
+});
+
+export const savePolicy = (policy: Policy, reason: string) =>
+  take(
+    api.PUT("/v1/policy", {
+      body: policy,
+      params: { header: reason ? { "Carrel-Reason": header8(reason) } : {} },
+    }),
+  ) as Promise<Policy>;
+
+export interface Preview {
+  changes: { path: string; from: FileClass; to: FileClass; agents: number }[];
+  loosens: boolean;
+}
+
+/** Which files would change class, and whether that lets go of what was reviewed. */
+export const previewPolicy = (policy: Policy) =>
+  take(api.POST("/v1/policy/preview", { body: policy })) as Promise<Preview>;

@@ -1,0 +1,129 @@
+import { useState } from "react";
+import { Link } from "react-router";
+import type { Agent, AgentPatch } from "../../api/agents";
+import { addressOf } from "../../api/places";
+import { Field } from "../../parts/field";
+import { PersonChoice, TemplateChoice } from "./choices";
+import { SettingsCard } from "./settings-card";
+import { isSlug } from "./slug";
+import { usePatch } from "./use-patch";
+
+/** What was touched of some fields, over what the agent says. */
+function useDraft(agent: Agent, said: string) {
+  const [draft, setDraft] = useState<AgentPatch>({});
+  const patch = usePatch(agent, said, () => setDraft({}));
+  const dirty = Object.entries(draft).some(
+    ([key, value]) => value !== agent[key as keyof AgentPatch],
+  );
+  const card = {
+    dirty,
+    busy: patch.isPending,
+    error: patch.error,
+    onSave: () => patch.mutate(draft),
+    onReset: () => setDraft({}),
+  };
+  const set = (some: AgentPatch) => setDraft({ ...draft, ...some });
+  return { now: { ...agent, ...draft }, set, card, dirty };
+}
+
+const fileOf = (agent: Agent, path: string) => (
+  <Link to={addressOf({ kind: "agent", id: agent.id }, path)}>{path}</Link>
+);
+
+export function NameSettings({ agent }: { agent: Agent }) {
+  const { now, set, card } = useDraft(agent, "The name is saved.");
+  const under = (
+    <>
+      A new name also rewrites the Name line of {fileOf(agent, "IDENTITY.md")}, and nothing else in
+      it. Where the file is inherited and shows the name by its placeholder, it stays inherited.
+    </>
+  );
+  const wrong = isSlug(now.slug) ? null : "Small letters, digits and dashes, at most 63.";
+  return (
+    <SettingsCard title="Name" under={under} {...card} dirty={card.dirty && !wrong}>
+      <Field label="Name">
+        <input
+          className="input"
+          value={now.name}
+          onChange={(event) => set({ name: event.target.value })}
+        />
+      </Field>
+      <Field
+        label="Slug"
+        hint="Its name in addresses. Links that use the old one stop working."
+        wrong={wrong}
+      >
+        <input
+          className="input mono"
+          value={now.slug}
+          spellCheck={false}
+          onChange={(event) => set({ slug: event.target.value })}
+        />
+      </Field>
+    </SettingsCard>
+  );
+}
+
+export function TemplateSettings({ agent }: { agent: Agent }) {
+  const { now, set, card } = useDraft(agent, "The agent follows another template.");
+  return (
+    <SettingsCard
+      title="Template"
+      under="Live files follow the new template at once. Pinned files stay as they were reviewed; those of the new template are offered for review."
+      {...card}
+    >
+      <TemplateChoice
+        value={now.templateId ?? ""}
+        onChange={(id) => set({ templateId: id || null })}
+      />
+    </SettingsCard>
+  );
+}
+
+export function HumanSettings({ agent }: { agent: Agent }) {
+  const { now, set, card } = useDraft(agent, "The agent works for somebody else, and knows it.");
+  const under = (
+    <>
+      Pairing it with another human rewrites {fileOf(agent, "USER.md")} in the same step, from the
+      template or the defaults: name, e-mail, title, timezone and pronouns of the new one. Nothing
+      of the old file is kept.
+    </>
+  );
+  return (
+    <SettingsCard title="Human" under={under} {...card}>
+      <PersonChoice
+        label="Works for"
+        nobody="Nobody in particular"
+        value={now.humanPairId ?? ""}
+        onChange={(id) => set({ humanPairId: id || null })}
+      />
+    </SettingsCard>
+  );
+}
+
+export function SharingSettings({ agent }: { agent: Agent }) {
+  const { now, set, card } = useDraft(agent, "Who it belongs to is saved.");
+  return (
+    <SettingsCard
+      title="Sharing"
+      under="The private agents of a person share that person's items. A shared agent has items of its own."
+      {...card}
+    >
+      <label className="check">
+        <input
+          type="checkbox"
+          checked={now.isShared}
+          onChange={(event) => set({ isShared: event.target.checked })}
+        />
+        Shared: it works for several people
+      </label>
+      <PersonChoice
+        label="Owner"
+        nobody="Nobody"
+        hint="The person to whom it belongs. What waits for its review is in their inbox."
+        value={now.ownerId ?? ""}
+        onChange={(id) => set({ ownerId: id || null })}
+      />
+    </SettingsCard>
+  );
+}

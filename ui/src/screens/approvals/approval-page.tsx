@@ -1,0 +1,122 @@
+// One approval: what would run, where, who asks; the answer, or what became of it.
+
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "react-router";
+import { agentRecordQuery } from "../../api/agent-records";
+import type { Approval } from "../../api/approvals";
+import { isAdmin } from "../../api/session";
+import { useSession } from "../../frame/session-context";
+import { Facts } from "../../parts/facts";
+import { plain } from "../../parts/hostile";
+import { InertText } from "../../parts/inert-text";
+import { Time } from "../../parts/time";
+import { AgentName, Who } from "../../parts/who";
+import { Answering } from "./answering";
+import { Remaining } from "./remaining";
+import { outcomeOf, Standing } from "./standing";
+
+export function ApprovalPage({ approval }: { approval: Approval }) {
+  const open = approval.status === "requested";
+  return (
+    <article className="stack" aria-label="The call">
+      <header className="row wrap">
+        <h2>
+          <AgentName id={approval.agentId} /> asks to use <code>{plain(approval.tool, 60)}</code>
+        </h2>
+        <span className="end">
+          <Standing status={approval.status} />
+        </span>
+      </header>
+      {open && (
+        <p className="soft">
+          Asked <Time at={approval.requestedAt} />, <Remaining until={approval.expiresAt} />.
+        </p>
+      )}
+      <Input input={approval.input} />
+      {open ? <MayAnswer approval={approval} /> : <Outcome approval={approval} />}
+      <Circumstances approval={approval} />
+    </article>
+  );
+}
+
+/** What it was given, to the letter: nothing in it acts, and nothing in it hides. */
+function Input({ input }: { input: Record<string, unknown> }) {
+  return (
+    <section className="stack tight" aria-label="What it would do">
+      {Object.entries(input).map(([name, value]) => (
+        <div key={name} className="stack tight">
+          <h3 className="mono bidi">{plain(name, 80)}</h3>
+          <InertText
+            text={typeof value === "string" ? value : JSON.stringify(value, null, 2)}
+            label={plain(name, 80)}
+          />
+        </div>
+      ))}
+      {Object.keys(input).length === 0 && <p className="faint">It was given no arguments.</p>}
+    </section>
+  );
+}
+
+/** Owners and admins may answer, and the person whom the agent works for or belongs to. */
+function MayAnswer({ approval }: { approval: Approval }) {
+  const session = useSession();
+  const agent = useQuery(agentRecordQuery(approval.agentId));
+  const me = session.person?.id;
+  const mine = me && (agent.data?.humanPairId === me || agent.data?.ownerId === me);
+  if (isAdmin(session) || mine) return <Answering approval={approval} />;
+  return (
+    <p className="notice">
+      Owners, admins and the person whom the agent works for may answer this.
+    </p>
+  );
+}
+
+function Outcome({ approval }: { approval: Approval }) {
+  const { answeredBy, answeredAt, reason, result, status } = approval;
+  return (
+    <section className="stack" aria-label="What became of it">
+      <p>
+        <strong>{outcomeOf(approval)}</strong>
+      </p>
+      {answeredBy && (
+        <p className="soft">
+          <Who id={answeredBy} /> answered <Time at={answeredAt} />
+          {reason && status !== "cancelled" ? ":" : ", without a reason."}
+        </p>
+      )}
+      {answeredBy && reason && status !== "cancelled" && (
+        <blockquote className="said bidi">{plain(reason, 2000)}</blockquote>
+      )}
+      {result && (
+        <div className="stack tight">
+          <h3>What the model was told</h3>
+          <InertText text={result.content} label="What the model was told" />
+        </div>
+      )}
+    </section>
+  );
+}
+
+function Circumstances({ approval }: { approval: Approval }) {
+  const { agentId, workspaceId, sandboxId, sessionId, runId, requestedBy, inputHash } = approval;
+  const linked = (to: string, id: string) => (
+    <Link className="mono" to={to}>
+      {plain(id, 60)}
+    </Link>
+  );
+  const agent = `/agents/${encodeURIComponent(agentId)}`;
+  return (
+    <Facts
+      of={[
+        ["Asked by", <Who key="by" id={requestedBy} />],
+        ["Asked", <Time key="at" at={approval.requestedAt} />],
+        ["Workspace", workspaceId ? linked(`/workspaces/${workspaceId}`, workspaceId) : "none"],
+        ["Sandbox", sandboxId ? linked(`/sandboxes/${sandboxId}`, sandboxId) : "none"],
+        ["Session", sessionId ? linked(`${agent}/sessions/${sessionId}`, sessionId) : "none"],
+        ["Run", runId ? linked(`/runs/${runId}`, runId) : "none"],
+        ["Listening", approval.scope === "main" ? "one person" : "several people"],
+        ["Digest", <code key="hash">{inputHash.slice(0, 16)}</code>],
+      ]}
+    />
+  );
+}

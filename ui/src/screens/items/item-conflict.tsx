@@ -1,0 +1,40 @@
+import type { Item } from "../../api/items";
+import { SideBySide } from "../../editor";
+import { Button } from "../../parts/button";
+import { plain } from "../../parts/hostile";
+
+interface ItemConflictProps {
+  theirs: Item;
+  mine: string;
+  busy: boolean;
+  onKeepMine: () => void;
+  onTakeTheirs: () => void;
+}
+
+/** Two wrote at once: both texts are here until somebody has chosen. */
+export function ItemConflict({ theirs, mine, busy, onKeepMine, onTakeTheirs }: ItemConflictProps) {
+  return (
+    <section className="stack" aria-label="Conflict">
+      <h2 className="bidi">{plain(theirs.key, 256)}</h2>
+      <div className="notice update" role="alert">
+        <div className="grow">
+          <strong>Somebody else wrote version {theirs.version} while you were writing.</strong>
+          <div>
+            Theirs is on the left, yours on the right. Whichever you keep, theirs stays in the
+            history.
+          </div>
+        </div>
+      </div>
+      <SideBySide
+        left={{ label: "Theirs", text: theirs.value }}
+        right={{ label: "Yours", text: mine }}
+      />
+      <div className="row wrap">
+        <Button kind="primary" busy={busy} onClick={onKeepMine}>
+          Write mine over theirs
+        </Button>
+        <Button onClick={onTakeTheirs}>Take theirs</Button>
+      </div>
+    </section>
+  );
+}

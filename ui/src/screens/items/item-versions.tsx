@@ -1,0 +1,88 @@
+// What an item was at an earlier version, to read and to take up again.
+
+import { useQuery } from "@tanstack/react-query";
+import { ChevronLeft, ChevronRight, RotateCcw } from "lucide-react";
+import { useState } from "react";
+import { type Item, itemQuery } from "../../api/items";
+import { Problem } from "../../api/problem";
+import { Button } from "../../parts/button";
+import { InertText } from "../../parts/inert-text";
+import { Loading, Refused } from "../../parts/states";
+import { Time } from "../../parts/time";
+
+interface ItemVersionsProps {
+  agentId: string;
+  item: Item;
+  onTake: (value: string) => void;
+}
+
+export function ItemVersions({ agentId, item, onTake }: ItemVersionsProps) {
+  const [version, setVersion] = useState<number | null>(null);
+  if (item.version === 1) return null;
+  if (version === null) {
+    return (
+      <div>
+        <Button small onClick={() => setVersion(item.version - 1)}>
+          Earlier versions
+        </Button>
+      </div>
+    );
+  }
+  return (
+    <section className="stack tight" aria-label="Earlier versions">
+      <div className="row">
+        <Button
+          small
+          icon={ChevronLeft}
+          aria-label="Version before"
+          disabled={version <= 1}
+          onClick={() => setVersion(version - 1)}
+        />
+        <h3>Version {version}</h3>
+        <Button
+          small
+          icon={ChevronRight}
+          aria-label="Version after"
+          disabled={version >= item.version - 1}
+          onClick={() => setVersion(version + 1)}
+        />
+        <Button small kind="plain" className="end" onClick={() => setVersion(null)}>
+          Close
+        </Button>
+      </div>
+      <Then agentId={agentId} itemKey={item.key} version={version} onTake={onTake} />
+    </section>
+  );
+}
+
+interface ThenProps {
+  agentId: string;
+  itemKey: string;
+  version: number;
+  onTake: (value: string) => void;
+}
+
+function Then({ agentId, itemKey, version, onTake }: ThenProps) {
+  const { data, error } = useQuery({
+    ...itemQuery(agentId, itemKey, version),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  if (error instanceof Problem && error.status === 404) {
+    return <p className="faint">It was deleted at this version, or is kept no longer.</p>;
+  }
+  if (error) return <Refused error={error} />;
+  if (!data) return <Loading />;
+  return (
+    <>
+      <InertText text={data.value} label={`Value at version ${version}`} />
+      <div className="row">
+        <span className="faint">
+          written <Time at={data.updatedAt} />
+        </span>
+        <Button small icon={RotateCcw} className="end" onClick={() => onTake(data.value)}>
+          Take it up again
+        </Button>
+      </div>
+    </>
+  );
+}

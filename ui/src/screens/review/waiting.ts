@@ -1,0 +1,70 @@
+// Who waits for a review of a template's pinned files, and with what they stand until then.
+
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useEffect, useMemo } from "react";
+import { graphql } from "../../api/client";
+import { TemplateReview, type TemplateReviewQuery } from "../../api/graphql.generated";
+
+type Template = NonNullable<TemplateReviewQuery["template"]>;
+export type Follower = NonNullable<Template["followers"]>["items"][number];
+
+/** Every follower, page by page. While work goes on nothing is asked again. */
+export function useFollowers(templateId: string, working: boolean) {
+  const query = useInfiniteQuery({
+    queryKey: ["pins", "template", templateId],
+    queryFn: ({ pageParam, signal }) =>
+      graphql(TemplateReview, { id: templateId, after: pageParam }, signal),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.template?.followers?.next,
+    enabled: !working,
+  });
+  const { hasNextPage, isFetchingNextPage, fetchNextPage } = query;
+  useEffect(() => {
+    if (hasNextPage && !isFetchingNextPage && !working) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage, working]);
+  const followers = useMemo(
+    () => query.data?.pages.flatMap((page) => page.template?.followers?.items ?? []) ?? [],
+    [query.data],
+  );
+  return { query, followers, template: query.data?.pages[0]?.template, reading: hasNextPage };
+}
+
+export interface Group {
+  pinned: string | null;
+  agents: Waiting[];
+}
+export interface Waiting {
+  id: string;
+  name: string;
+  slug: string;
+  overridden: boolean;
+}
+export interface FileWaiting {
+  path: string;
+  latest: string;
+  count: number;
+  groups: Group[];
+}
+
+/** The files that wait, by path, and for each those who stand with the same text together. */
+export function filesWaiting(followers: readonly Follower[]): FileWaiting[] {
+  const files = new Map<string, FileWaiting>();
+  for (const { pins, ...agent } of followers) {
+    for (const pin of pins ?? []) {
+      if (!pin.latestSha || !(pin.updateAvailable || pin.newlyOffered)) continue;
+      const blank = { path: pin.path, latest: pin.latestSha, count: 0, groups: [] };
+      const file = files.get(pin.path) ?? blank;
+      files.set(pin.path, file);
+      file.count += 1;
+      const standing = pin.pinnedSha ?? null;
+      let group = file.groups.find(({ pinned }) => pinned === standing);
+      if (!group) {
+        group = { pinned: standing, agents: [] };
+        file.groups.push(group);
+      }
+      group.agents.push({ ...agent, overridden: pin.overridden });
+    }
+  }
+  for (const file of files.values()) file.groups.sort((a, b) => b.agents.length - a.agents.length);
+  return [...files.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
+}

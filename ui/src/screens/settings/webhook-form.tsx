@@ -1,0 +1,61 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { changeWebhook, createWebhook, EVENTS, type Webhook } from "../../api/webhooks";
+import { Choices } from "../../parts/choices";
+import { Field } from "../../parts/field";
+import { FormDialog } from "../../parts/form-dialog";
+
+interface WebhookFormProps {
+  webhook?: Webhook;
+  onClose: () => void;
+  onSaved: (webhook: Webhook) => void;
+}
+
+/** Telling an address of some events, or of all. */
+export function WebhookForm({ webhook, onClose, onSaved }: WebhookFormProps) {
+  const [url, setUrl] = useState(webhook?.url ?? "");
+  const [every, setEvery] = useState(webhook ? webhook.events.includes("*") : true);
+  const [chosen, setChosen] = useState(webhook?.events.filter((one) => one !== "*") ?? []);
+  const queries = useQueryClient();
+  const events = every ? ["*"] : chosen;
+  const save = useMutation({
+    mutationFn: () =>
+      webhook ? changeWebhook(webhook.id, { url, events }) : createWebhook(url, events),
+    meta: { quiet: true },
+    onSuccess: (saved) => {
+      void queries.invalidateQueries({ queryKey: ["webhooks"] });
+      onClose();
+      onSaved(saved);
+    },
+  });
+  return (
+    <FormDialog
+      title={webhook ? "Change the webhook" : "New webhook"}
+      action={webhook ? "Save" : "Create"}
+      busy={save.isPending}
+      error={save.error}
+      disabled={events.length === 0}
+      onSubmit={() => save.mutate()}
+      onClose={onClose}
+    >
+      <Field label="Address" hint="http or https, at a public address.">
+        <input
+          className="input mono"
+          type="url"
+          required
+          value={url}
+          onChange={(event) => setUrl(event.target.value)}
+        />
+      </Field>
+      <label className="check">
+        <input
+          type="checkbox"
+          checked={every}
+          onChange={(event) => setEvery(event.target.checked)}
+        />
+        <span>Everything, what comes to be told later included</span>
+      </label>
+      {!every && <Choices legend="Events" of={EVENTS} chosen={chosen} onChange={setChosen} />}
+    </FormDialog>
+  );
+}
