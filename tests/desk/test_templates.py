@@ -78,7 +78,7 @@ def test_a_template_shows_the_defaults_through_and_says_what_a_save_will_do(
 
     borrowed = _line(page, "ROUTER.md")
     expect(borrowed).to_have_accessible_name("ROUTER.md, From the defaults")
-    expect(borrowed.get_by_text("from the defaults")).to_be_visible()
+    expect(borrowed).to_have_css("content", '"defaults"', pseudo="after")
     borrowed.click()
     expect(page.get_by_role("heading", name="ROUTER.md")).to_be_visible()
     _write(page, "# Ours\n")
