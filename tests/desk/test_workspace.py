@@ -290,6 +290,7 @@ def test_files_are_made_and_taken_away_and_secrets_do_not_stay(
     value = f"hunter2-{office.mark}-{office.mark}"
     office.ask("PUT", f"/v1/secrets/mail-{office.mark}", {"value": value})
     someone = seat()
+    someone.expected = {404}
     page = _open(someone, agent)
     page.get_by_role("button", name="New file").click()
     dialog = page.get_by_role("dialog", name="New file")
@@ -375,16 +376,17 @@ def test_typing_in_a_hundred_kilobytes_stays_fluid(
     someone = seat()
     page = _open(someone, agent, "long.md")
     preview = page.get_by_role("region", name="Preview")
-    expect(preview.get_by_text("Some words of Ada").last).to_be_attached()
+    top = preview.locator(".markdown-piece").first
+    expect(top).to_contain_text("Some words of Ada")
     _editor(page).click()
     page.keyboard.press("ControlOrMeta+Home")
     page.keyboard.type("# Warm\n\n")
-    expect(preview.get_by_role("heading", name="Warm")).to_be_visible()
+    expect(top).to_contain_text("Warm")
     categories = ["disabled-by-default-devtools.timeline", "toplevel"]
     chrome.start_tracing(page=page, categories=categories)
     for word in ("One", "Two", "Three"):
         page.keyboard.type(f"# {word} and on it goes, letter by letter\n\n")
-        expect(preview.get_by_role("heading", name=word)).to_be_visible()
+        expect(top).to_contain_text(word)
     tasks = _worked(chrome.stop_tracing())
     assert len(tasks) > 100
     assert max(tasks) < 50, sorted(tasks)[-5:]

@@ -72,7 +72,7 @@ export default function TextEditor(props: TextEditorProps) {
           markdown(),
           looks,
           typedOver,
-          tied.of({ "aria-label": label, spellcheck: "true" }),
+          tied.of({ "aria-label": label, spellcheck: "true", tabindex: "0" }),
           keymap.of([{ key: "Mod-s", run: save, preventDefault: true }]),
           keymap.of([...searchKeymap, ...historyKeymap, ...defaultKeymap]),
           locked.current.of(EditorState.readOnly.of(Boolean(readOnly))),

@@ -15,9 +15,9 @@ export default function Defaults() {
     <Screen
       title="Defaults"
       under={
-        <>
+        <span className="crumbs">
           <Link to="/agent-templates">Templates</Link> / beneath every template and every agent
-        </>
+        </span>
       }
     >
       {data && <PackagedDefaults status={data} />}

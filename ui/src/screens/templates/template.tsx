@@ -43,9 +43,9 @@ function Found({ template }: { template: Template }) {
     <Screen
       title={plain(template.name, 120)}
       under={
-        <>
+        <span className="crumbs">
           <Link to="/agent-templates">Templates</Link> / <code>{plain(template.slug, 80)}</code>
-        </>
+        </span>
       }
       actions={<Actions template={template} followers={followers} />}
     >

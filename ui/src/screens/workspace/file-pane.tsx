@@ -2,6 +2,7 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { FileQuestion } from "lucide-react";
+import { useRef } from "react";
 import { fileQuery, type Place } from "../../api/places";
 import { Button } from "../../parts/button";
 import { plain } from "../../parts/hostile";
@@ -52,7 +53,10 @@ export type FoundProps = FilePaneProps & { row: Row };
 function FoundFile(props: FoundProps) {
   const { place, row, path } = props;
   const file = useQuery(fileQuery(readingPlace(place, row), path));
-  if (file.data) return <OpenFile {...props} file={file.data} />;
+  // Once open it stays open, whatever becomes of it elsewhere: there may be a draft in it.
+  const held = useRef(file.data);
+  if (file.data) held.current = file.data;
+  if (held.current) return <OpenFile {...props} file={held.current} />;
   if (!file.isError) return <Loading what="Loading the file" />;
   return (
     <div className="file">

@@ -141,7 +141,7 @@ function TreeLine({ line, badged, start, isSelected, isCurrent, onPress }: TreeL
       aria-selected={isSelected}
       aria-label={row ? `${plain(line.name, 120)}, ${words}` : plain(line.name, 120)}
       tabIndex={isCurrent ? 0 : -1}
-      className={`tree-line ${muted} ${start === null ? "" : "placed"}`}
+      className={`tree-line ${muted} ${borrowed ? "borrowed" : ""} ${start === null ? "" : "placed"}`}
       style={indent as React.CSSProperties}
       title={row ? `${plain(row.path, 300)}\n${words}` : plain(line.key, 300)}
       onClick={onPress}
@@ -149,7 +149,6 @@ function TreeLine({ line, badged, start, isSelected, isCurrent, onPress }: TreeL
       {row ? <span className="fold" /> : <Fold open={open} />}
       {row ? <Sign standing={row.standing} /> : <Folder size={14} aria-hidden className="faint" />}
       <span className="cut bidi">{plain(line.name, 120)}</span>
-      {borrowed && <span className="badge">from the defaults</span>}
     </div>
   );
 }
