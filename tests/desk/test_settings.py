@@ -197,6 +197,7 @@ def _listener(answers: list[int], heard: list[str]) -> Iterator[str]:
     Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/hook"
     server.shutdown()
+    server.server_close()
 
 
 def test_a_webhook_shows_its_secret_once_and_every_attempt_to_deliver(
