@@ -68,7 +68,7 @@ function Draft({ policy, able }: { policy: Policy; able: boolean }) {
           </p>
         )}
         {able && (
-          <div className="save-bar">
+          <div className="policy-bar">
             <span className="soft grow">
               {changed ? "Changed, not saved yet." : "Nothing is changed."}
             </span>
