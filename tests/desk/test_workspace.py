@@ -376,17 +376,16 @@ def test_typing_in_a_hundred_kilobytes_stays_fluid(
     someone = seat()
     page = _open(someone, agent, "long.md")
     preview = page.get_by_role("region", name="Preview")
-    top = preview.locator(".markdown-piece").first
-    expect(top).to_contain_text("Some words of Ada")
+    expect(preview).to_contain_text("Some words of Ada")
     _editor(page).click()
     page.keyboard.press("ControlOrMeta+Home")
     page.keyboard.type("# Warm\n\n")
-    expect(top).to_contain_text("Warm")
+    expect(preview).to_contain_text("Warm")
     categories = ["disabled-by-default-devtools.timeline", "toplevel"]
     chrome.start_tracing(page=page, categories=categories)
     for word in ("One", "Two", "Three"):
         page.keyboard.type(f"# {word} and on it goes, letter by letter\n\n")
-        expect(top).to_contain_text(word)
+        expect(preview).to_contain_text(word)
     tasks = _worked(chrome.stop_tracing())
     assert len(tasks) > 100
     assert max(tasks) < 50, sorted(tasks)[-5:]

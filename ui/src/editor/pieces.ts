@@ -20,16 +20,29 @@ const named = (text: string): Piece => {
   return { id: count, text };
 };
 
+/** New pieces, but for those that were there before. */
+const renamed = (texts: string[], spare: readonly Piece[]): Piece[] => {
+  const left = [...spare];
+  return texts.map((text) => {
+    const at = left.findIndex((piece) => piece.text === text);
+    return at < 0 ? named(text) : (left.splice(at, 1)[0] as Piece);
+  });
+};
+
 /** The pieces in order; joined by line breaks they are the text again. */
 export function pieces(text: string, before: readonly Piece[] = []): Piece[] {
   const { start, end, head, tail } = untouched(text, before);
   const middle = split(text.slice(start, end));
   const kept = middle.closed ? tail : [];
   const { texts } = kept === tail ? middle : split(text.slice(start));
-  return [...head, ...texts.map(named), ...kept];
+  const spare = before.slice(head.length, before.length - kept.length);
+  return [...head, ...renamed(texts, spare), ...kept];
 }
 
-/** Which pieces the text still begins and ends with, and where what lies between begins and ends. */
+/**
+ * Which pieces the text still begins and ends with, and where what lies between begins and ends.
+ * The neighbours of an edit lie between too: it may have joined them to what it changed.
+ */
 function untouched(text: string, before: readonly Piece[]) {
   let start = 0;
   let first = 0;
@@ -45,6 +58,14 @@ function untouched(text: string, before: readonly Piece[]) {
     const at = end - whole.length;
     if (at < start || !text.startsWith(whole, at)) break;
     end = at;
+  }
+  if (first > 0) {
+    first -= 1;
+    start -= (before[first]?.text.length ?? 0) + 1;
+  }
+  if (last < before.length) {
+    end += (before[last]?.text.length ?? 0) + 1;
+    last += 1;
   }
   return { start, end, head: before.slice(0, first), tail: before.slice(last) };
 }

@@ -77,6 +77,11 @@ function Told({ place, path, isDirty }: { place: Place; path: string; isDirty: b
 const agents = (count: number) =>
   count === 1 ? "1 agent" : `${count.toLocaleString("en")} agents`;
 
+function keeping(place: Place, count: number): string {
+  if (place.kind === "defaults") return `${count === 1 ? "has" : "have"} a nearer text of it`;
+  return count === 1 ? "overrides it and keeps its own" : "override it and keep theirs";
+}
+
 /** What an edit of a shared file does to those that follow it. */
 export function ImpactWords({ place, impact }: { place: Place; impact: Impact }) {
   const { changes, asked, shadowed, followers } = impact;
@@ -102,8 +107,7 @@ export function ImpactWords({ place, impact }: { place: Place; impact: Impact })
       )}
       {shadowed > 0 && (
         <span className="soft">
-          {agents(shadowed)}{" "}
-          {shadowed === 1 ? "overrides it and keeps its own" : "override it and keep theirs"}
+          {agents(shadowed)} {keeping(place, shadowed)}
         </span>
       )}
     </span>
