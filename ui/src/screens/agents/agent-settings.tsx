@@ -74,7 +74,7 @@ function DeleteAgent({ agent, onClose }: { agent: Agent; onClose: () => void }) 
   });
   // Whoever is gone cannot be looked at: leave first.
   const leave = async () => {
-    await go("/agents");
+    await go("/agents", { flushSync: true });
     remove.mutate();
   };
   const same = typed === agent.slug;
