@@ -98,7 +98,6 @@ SHOTS: Final = [
 ]
 
 
-
 if __name__ == "__main__":
     OUT.mkdir(exist_ok=True)
     with demo() as link, sync_playwright() as playwright:
