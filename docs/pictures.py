@@ -86,17 +86,15 @@ def shoot(page: Page, address: str, ready: str, name: str) -> None:
 
 
 SHOTS: Final = [
-    ("agents", "/agents", "main h1"),
-    ("inbox", "/inbox", "main h1"),
-    ("templates", "/agent-templates", "main h1"),
-    ("runs", "/runs", "main h1"),
+    ("agents", "/agents", "main tbody tr, main [role=row]"),
+    ("workspace", "/agents/otto/workspace?file=SOUL.md", "main .markdown p"),
+    ("review", "/agent-templates/support/review?file=GUARDRAILS.md", "main .cm-editor"),
+    ("prompt", "/agents/otto/prompt", "main table"),
+    ("memory", "/agents/otto/memory", "main table"),
+    ("template", "/agent-templates/support?file=GUARDRAILS.md", "main .cm-editor"),
+    ("inbox", "/inbox?all", "main h2"),
     ("approvals", "/approvals", "main h1"),
-    ("workspaces", "/workspaces", "main h1"),
-    ("sandboxes", "/sandboxes", "main h1"),
-    ("items", "/items", "main h1"),
-    ("people", "/settings/people", "main h1"),
-    ("policy", "/settings/policy", "main h1"),
-    ("audit", "/settings/audit", "main h1"),
+    ("policy", "/settings/policy", "main h2"),
 ]
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 from functools import partial
 from pathlib import Path as File
-from typing import Any
+from typing import IO
 
 import httpx
 import pytest
@@ -38,6 +39,10 @@ def is_there(both: Synced, path: str, text: str) -> bool:
 
 def moved(both: Synced, enough: int) -> bool:
     return len(both.there()) >= enough or len(both.here()) >= enough
+
+
+def reached(told: list[tuple[str, str]], what: tuple[str, str], enough: int) -> bool:
+    return told.count(what) >= enough
 
 
 def test_what_happens_on_either_side_comes_to_the_other(both: Synced) -> None:
@@ -81,25 +86,31 @@ def test_editors_that_save_by_renaming_and_in_pieces_make_one_version_each(both:
 
 
 def test_what_it_writes_itself_is_not_news_to_it(both: Synced) -> None:
+    told: list[tuple[str, str]] = []
+
+    def listen(lines: IO[str]) -> None:
+        for line in lines:
+            each = json.loads(line)
+            told.extend((how, path) for how in ("sent", "received") for path in each[how])
+
+    # What is there need not be told yet, and who writes in between makes one change of two.
     with both.watched() as process:
-        for number in range(3):
-            theirs, mine = f"theirs {number}", f"mine {number}"
-            both.hands.put("a.md", theirs)
-            wait_for(partial(has, both, "a.md", theirs))
-            both.write("a.md", mine)
-            wait_for(partial(is_there, both, "a.md", mine))
-        both.write("last.md", "last")
-        wait_for(lambda: "last.md" in both.there())
-        assert versions(both, "a.md") == 6
         assert process.stdout
-        told: list[dict[str, Any]] = []
-        while not told or "last.md" not in told[-1]["sent"]:  # what is there may not be told yet
-            told.append(json.loads(process.stdout.readline()))
+        ears = threading.Thread(target=listen, args=(process.stdout,))
+        ears.start()
+        for number in range(1, 4):
+            both.hands.put("a.md", f"theirs {number}")
+            wait_for(partial(reached, told, ("received", "a.md"), number))
+            assert has(both, "a.md", f"theirs {number}")
+            both.write("a.md", f"mine {number}")
+            wait_for(partial(reached, told, ("sent", "a.md"), number))
+            assert is_there(both, "a.md", f"mine {number}")
+        both.write("last.md", "last")
+        wait_for(lambda: ("sent", "last.md") in told)
+        assert versions(both, "a.md") == 6
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=60)
-    told += [json.loads(line) for line in out.splitlines()]
-    moved = [path for each in told for path in each["sent"] + each["received"] if path == "a.md"]
-    assert len(moved) == 6
+        ears.join(60)
+    assert len([path for _, path in told if path == "a.md"]) == 6
 
 
 def test_a_conflict_is_told_once_and_goes_on_when_it_is_resolved(both: Synced) -> None:

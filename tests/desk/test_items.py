@@ -22,13 +22,13 @@ def test_an_item_is_written_conflicts_lose_nothing_and_versions_come_back(
     someone.expected = {409, 412, 404}
     page = someone.page
     someone.visit(f"/agents/{agent['id']}/items")
-    expect(page.get_by_text("this shared agent’s own")).to_be_visible()
+    expect(page.get_by_text("Private agents reach them only by publishing")).to_be_visible()
     page.get_by_role("button", name="New item").click()
     form = page.get_by_role("dialog", name="New item")
     form.get_by_label("Key").fill("shopping/list")
     form.get_by_label("Value").fill("milk")
     form.get_by_role("button", name="Write").click()
-    value = page.get_by_label("Value")
+    value = page.get_by_label("Value", exact=True)
     expect(value).to_have_value("milk")
     _write(office, agent, "shopping/list", "milk, tea")
     expect(value).to_have_value("milk, tea")

@@ -1,4 +1,4 @@
-"""Nothing pinned moves before somebody has looked: one agent, all of them, and what waits for me."""
+"""Nothing pinned moves before somebody has looked: for one agent, or for all at once."""
 
 from __future__ import annotations
 

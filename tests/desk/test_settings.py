@@ -63,6 +63,7 @@ def test_members_change_their_own_profile_and_are_told_who_may_do_the_rest(
     expect(form.get_by_label("Name")).to_be_disabled()
     form.get_by_label("Pronouns").fill("she/her")
     form.get_by_role("button", name="Save").click()
+    expect(form).to_have_count(0, timeout=20_000)  # the first question in GraphQL takes a while
     expect(page.get_by_role("row", name=name)).to_contain_text("she/her")
     tabs = page.get_by_role("navigation", name="Settings")
     for tab in ("Secrets", "Webhooks", "Audit"):
@@ -197,6 +198,7 @@ def _listener(answers: list[int], heard: list[str]) -> Iterator[str]:
     Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/hook"
     server.shutdown()
+    server.server_close()
 
 
 def test_a_webhook_shows_its_secret_once_and_every_attempt_to_deliver(

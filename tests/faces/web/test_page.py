@@ -154,3 +154,12 @@ def test_the_page_asks_for_nothing_but_the_public_api() -> None:
     for source in (UI / "src").rglob("*.ts*"):
         assert "dangerouslySetInnerHTML" not in source.read_text(), source.name
         assert not re.search(r"https?://(?!\$)", source.read_text()), source.name
+
+
+def test_a_class_of_one_screen_is_not_restyled_by_another() -> None:
+    common = {"tokens.css", "ground.css", "parts.css", "frame.css", "editor.css", "index.css"}
+    owners: dict[str, set[str]] = {}
+    for sheet in (UI / "src" / "styles").glob("*.css"):
+        for name in re.findall(r"^(\.[a-z-]+) \{$", sheet.read_text(), re.MULTILINE):
+            owners.setdefault(name, set()).add("common" if sheet.name in common else sheet.name)
+    assert {name: sorted(sheets) for name, sheets in owners.items() if len(sheets) > 1} == {}

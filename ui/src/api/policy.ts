@@ -32,6 +32,8 @@ export const savePolicy = (policy: Policy, reason: string) =>
 
 export interface Preview {
   changes: { path: string; from: FileClass; to: FileClass; agents: number }[];
+  /** Of all changes, where not every one is told. */
+  count: number;
   loosens: boolean;
 }
 

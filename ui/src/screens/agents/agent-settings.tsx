@@ -4,7 +4,6 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useNavigate } from "react-router";
 import { type Agent, deleteAgent } from "../../api/agents";
-import { sentence } from "../../api/problem";
 import { isAdmin } from "../../api/session";
 import { useSession } from "../../frame/session-context";
 import { Button } from "../../parts/button";
@@ -67,19 +66,22 @@ function DeleteAgent({ agent, onClose }: { agent: Agent; onClose: () => void }) 
   const queries = useQueryClient();
   const remove = useMutation({
     mutationFn: () => deleteAgent(agent.id),
-    meta: { quiet: true },
-    onSuccess: async () => {
-      await go("/agents");
-      queries.removeQueries({ queryKey: ["agent"] });
+    onSuccess: () => {
+      queries.removeQueries({ queryKey: ["agent", agent.id] });
       void queries.invalidateQueries();
       toast("The agent is deleted.");
     },
   });
+  // Whoever is gone cannot be looked at: leave first.
+  const leave = async () => {
+    await go("/agents", { flushSync: true });
+    remove.mutate();
+  };
   const same = typed === agent.slug;
   const foot = (
     <>
       <Button onClick={onClose}>Cancel</Button>
-      <Button kind="danger" type="submit" disabled={!same} busy={remove.isPending}>
+      <Button kind="danger" type="submit" disabled={!same}>
         Delete for good
       </Button>
     </>
@@ -88,14 +90,11 @@ function DeleteAgent({ agent, onClose }: { agent: Agent; onClose: () => void }) 
     <Dialog
       title={`Delete ${plain(agent.name, 60)}?`}
       onClose={onClose}
-      onSubmit={() => same && remove.mutate()}
+      onSubmit={() => same && void leave()}
       foot={foot}
     >
       <p>Its files, memories and items are no longer served to anybody.</p>
-      <Field
-        label={`Type ${agent.slug} to confirm`}
-        wrong={remove.isError ? sentence(remove.error) : null}
-      >
+      <Field label={`Type ${agent.slug} to confirm`}>
         <input
           className="input mono"
           autoComplete="off"

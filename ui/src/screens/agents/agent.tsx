@@ -1,7 +1,7 @@
 // The frame around all screens of one agent: who it is, what it follows, and where one can go.
 
-import { useQuery } from "@tanstack/react-query";
-import { Link, Outlet, useParams } from "react-router";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, Navigate, Outlet, useLocation, useParams } from "react-router";
 import { type Agent, agentQuery } from "../../api/agents";
 import { peopleChoices, templateChoices } from "../../api/choices";
 import { pinsQuery } from "../../api/pins";
@@ -21,7 +21,19 @@ const TABS = [
 
 export default function AgentFrame() {
   const { id = "" } = useParams();
-  return <Shown query={useQuery(agentQuery(id))}>{(agent) => <Framed agent={agent} />}</Shown>;
+  return (
+    <Shown query={useQuery(agentQuery(id))}>
+      {(agent) => (agent.id === id ? <Framed agent={agent} /> : <ById agent={agent} />)}
+    </Shown>
+  );
+}
+
+/** Who comes by a slug goes on by the id, which no renaming takes away. */
+function ById({ agent }: { agent: Agent }) {
+  const { pathname, search } = useLocation();
+  useQueryClient().setQueryData(agentQuery(agent.id).queryKey, agent);
+  const rest = pathname.split("/").slice(3).join("/");
+  return <Navigate to={`/agents/${agent.id}/${rest}${search}`} replace />;
 }
 
 function Framed({ agent }: { agent: Agent }) {

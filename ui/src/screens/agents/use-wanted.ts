@@ -1,7 +1,7 @@
 // What is looked for, as the address says it, so that it can be kept and handed on.
 
 import { useEffect, useRef, useState } from "react";
-import { useSearchParams } from "react-router";
+import { useNavigation, useSearchParams } from "react-router";
 import { COLUMNS, type Column, type Wanted } from "./finding";
 
 const PAUSE = 300;
@@ -37,14 +37,16 @@ export function useWanted(): [Wanted, (some: Partial<Wanted>) => void] {
   const [wanted, setWanted] = useState(() => read(params));
   const address = params.toString();
   const ours = useRef(address);
-  const say = useRef(setParams);
-  say.current = setParams;
+  const leaving = useNavigation().state !== "idle";
+  const say = useRef({ setParams, leaving });
+  say.current = { setParams, leaving };
   useEffect(() => {
     const said = written(wanted).toString();
     if (said === ours.current) return;
     const timer = setTimeout(() => {
+      if (say.current.leaving) return;
       ours.current = said;
-      say.current(new URLSearchParams(said), { replace: true });
+      say.current.setParams(new URLSearchParams(said), { replace: true });
     }, PAUSE);
     return () => clearTimeout(timer);
   }, [wanted]);

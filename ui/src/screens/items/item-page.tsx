@@ -23,15 +23,24 @@ interface ItemPageProps {
 }
 
 export function ItemPage(props: ItemPageProps) {
-  const item = useQuery(itemQuery(props.agentId, props.itemKey));
-  return <Shown query={item}>{(found) => <Editing {...props} now={found} />}</Shown>;
+  const [isGoing, setGoing] = useState(false);
+  const item = useQuery({ ...itemQuery(props.agentId, props.itemKey), enabled: !isGoing });
+  return (
+    <Shown query={item}>{(found) => <Editing {...props} now={found} onGoing={setGoing} />}</Shown>
+  );
+}
+
+interface Held {
+  now: Item;
+  /** It is being deleted: nothing more is asked about it. */
+  onGoing: (isGoing: boolean) => void;
 }
 
 const isConflict = (error: unknown) =>
   error instanceof Problem && (error.code === "workspace_conflict" || error.status === 412);
 
 /** What is typed rests on the version it began from; what comes meanwhile is said, never lost. */
-function Editing({ agentId, itemKey, now, onGone }: ItemPageProps & { now: Item }) {
+function Editing({ agentId, itemKey, now, onGone, onGoing }: ItemPageProps & Held) {
   const [base, setBase] = useState(now);
   const [draft, setDraft] = useState(now.value);
   const [asking, setAsking] = useState(false);
@@ -102,6 +111,7 @@ function Editing({ agentId, itemKey, now, onGone }: ItemPageProps & { now: Item 
           agentId={agentId}
           item={now}
           onClose={() => setAsking(false)}
+          onGoing={onGoing}
           onGone={() => {
             onGone();
             void settle();
@@ -158,12 +168,15 @@ interface DeletingProps {
   agentId: string;
   item: Item;
   onClose: () => void;
+  onGoing: (isGoing: boolean) => void;
   onGone: () => void;
 }
 
-function Deleting({ agentId, item, onClose, onGone }: DeletingProps) {
+function Deleting({ agentId, item, onClose, onGoing, onGone }: DeletingProps) {
   const gone = useMutation({
     mutationFn: () => deleteItem(agentId, item.key, item.etag),
+    onMutate: () => onGoing(true),
+    onError: () => onGoing(false),
     onSuccess: () => {
       toast("The item is deleted.");
       onGone();

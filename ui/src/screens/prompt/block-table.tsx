@@ -50,13 +50,13 @@ function Row({ block, to }: { block: Block; to: string | null }) {
         <div className="faint bidi">
           {to ? <Link to={to}>{plain(path, 120)}</Link> : plain(path, 120)}
         </div>
-        {reason && <div className="reason">{plain(reason, 400)}</div>}
+        {reason && <div className="why">{plain(reason, 400)}</div>}
       </td>
       <td>
         {source || kept === "kept" ? (
           <>
             <span className="row">
-              <span className={`swatch ${layer.kind}`} aria-hidden />
+              <span className={`swatch layer-${layer.kind}`} aria-hidden />
               {layer.name}
             </span>
             {version !== null && (

@@ -27,7 +27,7 @@ export function ContextBar({ blocks, label, chosen, onChoose }: ContextBarProps)
         <button
           key={keyOf(block)}
           type="button"
-          className={`context-block ${layerOf(block.source).kind}`}
+          className={`context-block layer-${layerOf(block.source).kind}`}
           style={{ flexGrow: block.tokens }}
           title={told(block, all)}
           aria-label={told(block, all)}
@@ -48,7 +48,7 @@ export function LayerLegend() {
     <ul className="row wrap layer-legend" aria-label="Layers">
       {LEGEND.map(({ kind, name }) => (
         <li key={kind} className="row">
-          <span className={`swatch ${kind}`} aria-hidden />
+          <span className={`swatch layer-${kind}`} aria-hidden />
           {name}
         </li>
       ))}

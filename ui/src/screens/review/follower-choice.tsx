@@ -88,7 +88,7 @@ function Choice({ agent, on, busy, turn }: ChoiceProps) {
         <span className="faint mono cut">{agent.slug}</span>
       </label>
       {agent.overridden && <span className="badge override">overridden</span>}
-      <Link to={addressOf({ kind: "agent", id: agent.id })} aria-label={`Workspace of ${name}`}>
+      <Link to={addressOf({ kind: "agent", id: agent.id })} aria-label={`Open ${name}`}>
         Open
       </Link>
     </li>

@@ -16,13 +16,15 @@ import { ReviewDialog } from "./review-dialog";
 export default function InboxScreen() {
   const [params] = useSearchParams();
   const everybody = params.has("all");
-  const inbox = useQuery(inboxQuery(!everybody));
+  const mine = useQuery(inboxQuery(true));
+  const all = useQuery(inboxQuery(false));
+  const inbox = everybody ? all : mine;
   const [reviewed, setReviewed] = useState<{ agentId: string; path: string } | null>(null);
   return (
     <Screen title="Inbox" under="What waits for a decision">
       <nav className="tabs" aria-label="Whose">
-        <Whose to="/inbox" on={!everybody} name="For me" />
-        <Whose to="/inbox?all" on={everybody} name="For everybody" />
+        <Whose to="/inbox" on={!everybody} name="For me" found={mine.data} />
+        <Whose to="/inbox?all" on={everybody} name="For everybody" found={all.data} />
       </nav>
       <Shown query={inbox}>
         {(found) => (
@@ -39,11 +41,19 @@ export default function InboxScreen() {
   );
 }
 
-const isEmpty = ({ counts }: InboxShown) => counts.pins + counts.approvals + counts.dreams === 0;
+const countOf = ({ counts }: InboxShown) => counts.pins + counts.approvals + counts.dreams;
+const isEmpty = (found: InboxShown) => countOf(found) === 0;
 
-const Whose = ({ to, on, name }: { to: string; on: boolean; name: string }) => (
+interface WhoseProps {
+  to: string;
+  on: boolean;
+  name: string;
+  found: InboxShown | undefined;
+}
+
+const Whose = ({ to, on, name, found }: WhoseProps) => (
   <Link to={to} className={on ? "on" : ""} aria-current={on ? "page" : undefined}>
-    {name}
+    {name} {found && <span className="badge">{countOf(found)}</span>}
   </Link>
 );
 

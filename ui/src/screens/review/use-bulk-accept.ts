@@ -8,6 +8,7 @@ import { sentence } from "../../api/problem";
 import type { Waiting } from "./waiting";
 
 const AT_ONCE = 4;
+const GONE = "It follows the template no longer.";
 
 export interface Outcome {
   agent: Waiting;
@@ -67,7 +68,10 @@ async function allAtOnce(
   try {
     const { results } = await acceptForAll(templateId, path, sha256);
     const errors = new Map(results.map(({ agentId, error }) => [agentId, error]));
-    return agents.map((agent) => ({ agent, error: errors.get(agent.id) ?? null }));
+    return agents.map((agent) => ({
+      agent,
+      error: errors.has(agent.id) ? (errors.get(agent.id) ?? null) : GONE,
+    }));
   } catch (error) {
     return agents.map((agent) => ({ agent, error: sentence(error) }));
   }

@@ -33,7 +33,7 @@ export function FrozenFiles({ run }: { run: Run }) {
                   aria-current={each === path ? "true" : undefined}
                   title={`version ${version}, from ${layerOf(source).name}`}
                 >
-                  <span className={`swatch ${layerOf(source).kind}`} aria-hidden />
+                  <span className={`swatch layer-${layerOf(source).kind}`} aria-hidden />
                   <span className="cut bidi grow">{plain(each, 120)}</span>
                   <span className="faint">v{version}</span>
                 </Link>

@@ -11,7 +11,7 @@ import { lasted } from "./lasted";
 
 export function RunFacts({ run, agentName }: { run: Run; agentName: string | undefined }) {
   return (
-    <dl className="card facts" aria-label="Facts of the run">
+    <dl className="card run-facts" aria-label="Facts of the run">
       <Fact name="Of">
         <Whose run={run} agentName={agentName} />
       </Fact>

@@ -3,7 +3,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Brain, FileText, type LucideIcon, MessagesSquare, SearchX } from "lucide-react";
 import { useDeferredValue, useEffect, useRef, useState } from "react";
-import { Link, useSearchParams } from "react-router";
+import { Link, useNavigation, useSearchParams } from "react-router";
 import { type Hit, placeOf, searchQuery } from "../../api/search";
 import { SearchField } from "../../parts/field";
 import { plain } from "../../parts/hostile";
@@ -58,7 +58,10 @@ function useAddressed(): [string, (text: string) => void] {
     if (said !== ours.current) setText(said);
     ours.current = said;
   }, [said]);
-  useEffect(() => () => clearTimeout(timer.current), []);
+  const leaving = useNavigation().state !== "idle";
+  useEffect(() => {
+    if (leaving) clearTimeout(timer.current);
+  }, [leaving]);
   const type = (next: string) => {
     setText(next);
     clearTimeout(timer.current);

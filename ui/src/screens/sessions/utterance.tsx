@@ -66,7 +66,7 @@ function Content({ text, words, isShort }: { text: string; words: string; isShor
   const isFolded = cut !== null && !open && !words;
   return (
     <>
-      <div className="said bidi">
+      <div className="utterance-text bidi">
         <Marked text={isFolded ? `${text.slice(0, cut)}…` : text} words={words} />
       </div>
       {cut !== null && !words && (

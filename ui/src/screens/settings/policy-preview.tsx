@@ -66,12 +66,12 @@ export function PolicyPreview({ draft, onClose, onSaved }: PolicyPreviewProps) {
   );
 }
 
-function Changes({ preview: { changes, loosens } }: { preview: Preview }) {
+function Changes({ preview: { changes, count, loosens } }: { preview: Preview }) {
   if (!changes.length) return <p className="soft">No file changes its class.</p>;
   return (
     <>
       <p>
-        {changes.length === 1 ? "One file changes" : `${changes.length} files change`} class.
+        {count === 1 ? "One file changes" : `${count} files change`} class.
         {loosens
           ? " Some become looser: they would follow their template at once."
           : " What becomes pinned stays for every agent as it is now."}

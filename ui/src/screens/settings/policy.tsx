@@ -44,41 +44,43 @@ function Draft({ policy, able }: { policy: Policy; able: boolean }) {
   }
   const fill: Fill = (change) => setDraft((was) => ({ ...was, ...change }));
   return (
-    <form
-      className="stack"
-      aria-label="Policy"
-      onSubmit={(event) => {
-        event.preventDefault();
-        setPreviewing(true);
-      }}
-    >
-      <fieldset className="bare stack" disabled={!able}>
-        <ClassRules rules={draft.classes} onChange={(classes) => fill({ classes })} />
-        <Patterns
-          patterns={draft.agentWritable}
-          onChange={(agentWritable) => fill({ agentWritable })}
-        />
-        <Redaction policy={draft} fill={fill} />
-        <Bounds policy={draft} fill={fill} />
-      </fieldset>
-      {changed && !same(policy, base) && (
-        <p className="notice update" role="status">
-          Somebody changed the policy meanwhile. Saving puts yours in its place.
-        </p>
-      )}
-      {able && (
-        <div className="save-bar">
-          <span className="soft grow">
-            {changed ? "Changed, not saved yet." : "Nothing is changed."}
-          </span>
-          <Button disabled={!changed} onClick={() => setDraft(base)}>
-            Undo
-          </Button>
-          <Button kind="primary" type="submit" disabled={!changed}>
-            Preview and save
-          </Button>
-        </div>
-      )}
+    <>
+      <form
+        className="stack"
+        aria-label="Policy"
+        onSubmit={(event) => {
+          event.preventDefault();
+          setPreviewing(true);
+        }}
+      >
+        <fieldset className="bare stack" disabled={!able}>
+          <ClassRules rules={draft.classes} onChange={(classes) => fill({ classes })} />
+          <Patterns
+            patterns={draft.agentWritable}
+            onChange={(agentWritable) => fill({ agentWritable })}
+          />
+          <Redaction policy={draft} fill={fill} />
+          <Bounds policy={draft} fill={fill} />
+        </fieldset>
+        {changed && !same(policy, base) && (
+          <p className="notice update" role="status">
+            Somebody changed the policy meanwhile. Saving puts yours in its place.
+          </p>
+        )}
+        {able && (
+          <div className="policy-bar">
+            <span className="soft grow">
+              {changed ? "Changed, not saved yet." : "Nothing is changed."}
+            </span>
+            <Button disabled={!changed} onClick={() => setDraft(base)}>
+              Undo
+            </Button>
+            <Button kind="primary" type="submit" disabled={!changed}>
+              Preview and save
+            </Button>
+          </div>
+        )}
+      </form>
       {previewing && (
         <PolicyPreview
           draft={draft}
@@ -89,6 +91,6 @@ function Draft({ policy, able }: { policy: Policy; able: boolean }) {
           }}
         />
       )}
-    </form>
+    </>
   );
 }

@@ -25,10 +25,23 @@ export default function WebhookPage() {
 
 function Found() {
   const { id = "" } = useParams();
-  return <Shown query={useQuery(webhookQuery(id))}>{(found) => <One webhook={found} />}</Shown>;
+  const [isGoing, setGoing] = useState(false);
+  const found = useQuery({ ...webhookQuery(id), enabled: !isGoing });
+  return (
+    <Shown query={found}>
+      {(webhook) => <One webhook={webhook} isGoing={isGoing} onGoing={setGoing} />}
+    </Shown>
+  );
 }
 
-function One({ webhook }: { webhook: Webhook }) {
+interface OneProps {
+  webhook: Webhook;
+  /** It is being deleted: nothing more is asked about it. */
+  isGoing: boolean;
+  onGoing: (isGoing: boolean) => void;
+}
+
+function One({ webhook, isGoing, onGoing }: OneProps) {
   const [open, setOpen] = useState<"edit" | "delete" | null>(null);
   return (
     <>
@@ -54,7 +67,7 @@ function One({ webhook }: { webhook: Webhook }) {
           </div>
         }
       >
-        <Deliveries id={webhook.id} />
+        {!isGoing && <Deliveries id={webhook.id} />}
       </Part>
       {open === "edit" && (
         <WebhookForm
@@ -63,16 +76,26 @@ function One({ webhook }: { webhook: Webhook }) {
           onSaved={() => toast("The webhook is changed.")}
         />
       )}
-      {open === "delete" && <Deleting webhook={webhook} onClose={() => setOpen(null)} />}
+      {open === "delete" && (
+        <Deleting webhook={webhook} onClose={() => setOpen(null)} onGoing={onGoing} />
+      )}
     </>
   );
 }
 
-function Deleting({ webhook, onClose }: { webhook: Webhook; onClose: () => void }) {
+interface DeletingProps {
+  webhook: Webhook;
+  onClose: () => void;
+  onGoing: (isGoing: boolean) => void;
+}
+
+function Deleting({ webhook, onClose, onGoing }: DeletingProps) {
   const queries = useQueryClient();
   const go = useNavigate();
   const gone = useMutation({
     mutationFn: () => deleteWebhook(webhook.id),
+    onMutate: () => onGoing(true),
+    onError: () => onGoing(false),
     onSuccess: async () => {
       await go("/settings/webhooks");
       void queries.invalidateQueries({ queryKey: ["webhooks"], exact: true });

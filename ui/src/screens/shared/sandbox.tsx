@@ -23,10 +23,18 @@ import { Missed, UsedBy } from "./used-by";
 
 export default function SandboxPage() {
   const { id = "" } = useParams();
-  return <Shown query={useQuery(sandboxQuery(id))}>{(found) => <Page sandbox={found} />}</Shown>;
+  const [isGoing, setGoing] = useState(false);
+  const found = useQuery({ ...sandboxQuery(id), enabled: !isGoing });
+  return <Shown query={found}>{(data) => <Page sandbox={data} onGoing={setGoing} />}</Shown>;
 }
 
-function Page({ sandbox }: { sandbox: Sandbox }) {
+interface PageProps {
+  sandbox: Sandbox;
+  /** It is being deleted: nothing more is asked about it. */
+  onGoing: (isGoing: boolean) => void;
+}
+
+function Page({ sandbox, onGoing }: PageProps) {
   const agents = useQuery(agentRecordsQuery);
   const able = isAdmin(useSession());
   const [open, setOpen] = useState<"edit" | "delete" | null>(null);
@@ -67,7 +75,9 @@ function Page({ sandbox }: { sandbox: Sandbox }) {
         </div>
       </div>
       {open === "edit" && <SandboxForm sandbox={sandbox} onClose={close} />}
-      {open === "delete" && <Deleting sandbox={sandbox} uses={uses ?? []} onClose={close} />}
+      {open === "delete" && (
+        <Deleting sandbox={sandbox} uses={uses ?? []} onClose={close} onGoing={onGoing} />
+      )}
     </Screen>
   );
 }
@@ -143,19 +153,20 @@ function Names({ of }: { of: Record<string, unknown> | undefined }) {
   );
 }
 
-function Deleting({
-  sandbox,
-  uses,
-  onClose,
-}: {
+interface DeletingProps {
   sandbox: Sandbox;
   uses: Use[];
   onClose: () => void;
-}) {
+  onGoing: (isGoing: boolean) => void;
+}
+
+function Deleting({ sandbox, uses, onClose, onGoing }: DeletingProps) {
   const queries = useQueryClient();
   const go = useNavigate();
   const gone = useMutation({
     mutationFn: () => deleteSandbox(sandbox.sandboxId),
+    onMutate: () => onGoing(true),
+    onError: () => onGoing(false),
     onSuccess: async () => {
       await go("/sandboxes");
       void queries.invalidateQueries({ queryKey: ["sandboxes"], exact: true });

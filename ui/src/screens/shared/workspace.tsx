@@ -29,12 +29,23 @@ import { WorkspaceForm } from "./workspace-form";
 
 export default function WorkspacePage() {
   const { id = "" } = useParams();
+  const [isGoing, setGoing] = useState(false);
+  const found = useQuery({ ...workspaceQuery(id), enabled: !isGoing });
   return (
-    <Shown query={useQuery(workspaceQuery(id))}>{(found) => <Page workspace={found} />}</Shown>
+    <Shown query={found}>
+      {(data) => <Page workspace={data} isGoing={isGoing} onGoing={setGoing} />}
+    </Shown>
   );
 }
 
-function Page({ workspace }: { workspace: WorkspaceRecord }) {
+interface PageProps {
+  workspace: WorkspaceRecord;
+  /** It is being deleted: nothing more is asked about it. */
+  isGoing: boolean;
+  onGoing: (isGoing: boolean) => void;
+}
+
+function Page({ workspace, isGoing, onGoing }: PageProps) {
   const agents = useQuery(agentRecordsQuery);
   const able = isAdmin(useSession());
   const [open, setOpen] = useState<"edit" | "delete" | null>(null);
@@ -68,10 +79,12 @@ function Page({ workspace }: { workspace: WorkspaceRecord }) {
         )
       }
     >
-      <Workspace
-        place={place}
-        empty={<p>What agents write here appears by itself, and you can put files here too.</p>}
-      />
+      {!isGoing && (
+        <Workspace
+          place={place}
+          empty={<p>What agents write here appears by itself, and you can put files here too.</p>}
+        />
+      )}
       <div className="cards">
         <Described workspace={workspace} />
         <UsedBy
@@ -80,7 +93,9 @@ function Page({ workspace }: { workspace: WorkspaceRecord }) {
         />
       </div>
       {open === "edit" && <WorkspaceForm workspace={workspace} onClose={close} />}
-      {open === "delete" && <Deleting workspace={workspace} uses={uses ?? []} onClose={close} />}
+      {open === "delete" && (
+        <Deleting workspace={workspace} uses={uses ?? []} onClose={close} onGoing={onGoing} />
+      )}
     </Screen>
   );
 }
@@ -115,13 +130,16 @@ interface DeletingProps {
   workspace: WorkspaceRecord;
   uses: Use[];
   onClose: () => void;
+  onGoing: (isGoing: boolean) => void;
 }
 
-function Deleting({ workspace, uses, onClose }: DeletingProps) {
+function Deleting({ workspace, uses, onClose, onGoing }: DeletingProps) {
   const queries = useQueryClient();
   const go = useNavigate();
   const gone = useMutation({
     mutationFn: () => deleteWorkspace(workspace.workspaceId),
+    onMutate: () => onGoing(true),
+    onError: () => onGoing(false),
     onSuccess: async () => {
       await go("/workspaces");
       void queries.invalidateQueries({ queryKey: ["workspaces"], exact: true });

@@ -1,0 +1,58 @@
+import { describe, expect, it } from "vitest";
+import type { AgentRow } from "../src/screens/agents/agent-list";
+import { changed, parsedRest } from "../src/screens/agents/config";
+import { found, sorted, type Wanted } from "../src/screens/agents/finding";
+import { isSlug, slugOf } from "../src/screens/agents/slug";
+import { filesWaiting } from "../src/screens/review/waiting";
+
+const row = (name: string, more: Partial<AgentRow> = {}): AgentRow => ({
+  id: name,
+  slug: slugOf(name),
+  name,
+  isShared: false,
+  template: null,
+  humanPair: null,
+  overrideCount: 0,
+  updatesAvailable: 0,
+  lastRun: null,
+  ...more,
+});
+const ALL: Wanted = { text: "", template: "", kind: "", updates: false, sort: "name", down: false };
+
+describe("agents", () => {
+  it("are found accents aside, by all words, in any field", () => {
+    const rows = [row("Ada", { humanPair: { id: "p", name: "Zoë Ångström" } }), row("Bob")];
+    expect(found(rows, { ...ALL, text: "angstrom ADA" }).map(({ id }) => id)).toEqual(["Ada"]);
+  });
+  it("without a value stand last, whichever way they are sorted", () => {
+    const rows = [row("none"), row("b", { template: { id: "1", name: "B" } })];
+    expect(sorted(rows, "template", true).at(-1)?.id).toBe("none");
+    expect(sorted(rows, "template", false).at(-1)?.id).toBe("none");
+  });
+  it("have slugs that an address can carry", () => {
+    expect(slugOf("  Zoë & Müller! ")).toBe("zoe-muller");
+    expect(isSlug(slugOf("x".repeat(200)))).toBe(true);
+  });
+});
+
+describe("a config", () => {
+  it("keeps what is not said anew and drops what is emptied", () => {
+    expect(changed({ a: 1, model: "m" }, { model: "" })).toEqual({ a: 1 });
+  });
+  it("is refused where a key has a field of its own", () => {
+    expect(parsedRest('{"model": 1}')).toHaveProperty("wrong");
+    expect(parsedRest("[]")).toHaveProperty("wrong");
+  });
+});
+
+it("those who wait are grouped by the text that they stand with", () => {
+  const pin = { path: "G", latestSha: "new", updateAvailable: true, newlyOffered: false };
+  const agent = (id: string, pinnedSha: string) => ({
+    id,
+    name: id,
+    slug: id,
+    pins: [{ ...pin, pinnedSha, overridden: false }],
+  });
+  const [file] = filesWaiting([agent("a", "x"), agent("b", "y"), agent("c", "y")]);
+  expect(file?.groups.map(({ agents }) => agents.map(({ id }) => id))).toEqual([["b", "c"], ["a"]]);
+});
