@@ -152,7 +152,7 @@ describe("Markdown in pieces", () => {
   });
 
   test("joins what an edit joins", () => {
-    const before = cut(paragraph.repeat(40));
+    const before = cut(Array.from({ length: 40 }, (_, n) => `${n} ${paragraph}`).join(""));
     const second = before[1]?.text ?? "";
     const joined = before
       .map((piece) => piece.text)
