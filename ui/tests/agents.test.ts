@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { isSlug, slugOf } from "../src/parts/slug";
 import type { AgentRow } from "../src/screens/agents/agent-list";
 import { changed, parsedRest } from "../src/screens/agents/config";
 import { found, sorted, type Wanted } from "../src/screens/agents/finding";
-import { isSlug, slugOf } from "../src/screens/agents/slug";
 import { filesWaiting } from "../src/screens/review/waiting";
 
 const row = (name: string, more: Partial<AgentRow> = {}): AgentRow => ({

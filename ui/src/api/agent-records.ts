@@ -17,7 +17,7 @@ interface Config {
 export type AgentRecord = Omit<Schemas["Agent"], "config"> & { config: Config };
 
 export const agentRecordsQuery = queryOptions({
-  queryKey: ["agents", "records"],
+  queryKey: ["agent-records"],
   queryFn: async () => {
     const page = (cursor?: string) =>
       take(api.GET("/v1/agents", { params: { query: { limit: 500, cursor } } }));

@@ -121,7 +121,15 @@ function pour(until: AbortSignal, told: Told): Promise<void> {
   });
 }
 
-const AGENTS: QueryKey[] = [["agents"], ["agent"], ["files"], ["prompt"], ["pins"], ["inbox"]];
+const AGENTS: QueryKey[] = [
+  ["agents"],
+  ["agent"],
+  ["agent-records"],
+  ["files"],
+  ["prompt"],
+  ["pins"],
+  ["inbox"],
+];
 const RECORDS: Record<string, QueryKey[]> = {
   agent: [...AGENTS, ["templates"]],
   template: [...AGENTS, ["templates"]],
@@ -151,18 +159,34 @@ export function keysOf({ type, payload, workspace, runId }: Happened): QueryKey[
   return [["files"], ["pins"], ["prompt"], ["inbox"], ["agents"], ["templates"], ["impact"]];
 }
 
+/** Milliseconds between two answers that look at all agents, however much happens. */
+const CALM: Record<string, number> = { inbox: 5_000, "agent-records": 10_000, templates: 3_000 };
+
 /** Gathers what is to be asked again for a moment, so that a burst is asked for once. */
-function waker(queries: QueryClient): (keys: QueryKey[]) => void {
-  const waiting = new Map<string, QueryKey>();
+export function waker(queries: Pick<QueryClient, "invalidateQueries">) {
+  const due = new Map<string, { key: QueryKey; at: number }>();
+  const last = new Map<string, number>();
   let timer: ReturnType<typeof setTimeout> | undefined;
   const run = () => {
-    timer = undefined;
-    const keys = [...waiting.values()];
-    waiting.clear();
-    for (const queryKey of keys) void queries.invalidateQueries({ queryKey });
+    const now = Date.now();
+    for (const [name, { key, at }] of due) {
+      if (at > now) continue;
+      due.delete(name);
+      last.set(name, now);
+      void queries.invalidateQueries({ queryKey: key });
+    }
+    const next = Math.min(...[...due.values()].map(({ at }) => at));
+    timer = due.size > 0 ? setTimeout(run, next - now) : undefined;
   };
-  return (keys) => {
-    for (const key of keys) waiting.set(JSON.stringify(key), key);
-    if (timer === undefined) timer = setTimeout(run, 120);
+  return (keys: QueryKey[]) => {
+    const now = Date.now();
+    for (const key of keys) {
+      const name = JSON.stringify(key);
+      const rest = (last.get(name) ?? 0) + (CALM[String(key[0])] ?? 0);
+      if (!due.has(name)) due.set(name, { key, at: Math.max(now + 120, rest) });
+    }
+    if (timer !== undefined) clearTimeout(timer);
+    const soonest = Math.min(...[...due.values()].map(({ at }) => at));
+    timer = due.size > 0 ? setTimeout(run, Math.max(0, soonest - now)) : undefined;
   };
 }

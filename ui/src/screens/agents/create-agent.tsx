@@ -6,9 +6,9 @@ import { sentence } from "../../api/problem";
 import { Button } from "../../parts/button";
 import { Dialog } from "../../parts/dialog";
 import { Field } from "../../parts/field";
+import { isSlug, slugOf } from "../../parts/slug";
 import { toast } from "../../parts/toast";
 import { PersonChoice, TemplateChoice } from "./choices";
-import { isSlug, slugOf } from "./slug";
 
 const BLANK = { name: "", slug: "", templateId: "", humanPairId: "", isShared: false };
 

@@ -3,9 +3,9 @@ import { Link } from "react-router";
 import type { Agent, AgentPatch } from "../../api/agents";
 import { addressOf } from "../../api/places";
 import { Field } from "../../parts/field";
+import { isSlug } from "../../parts/slug";
 import { PersonChoice, TemplateChoice } from "./choices";
 import { SettingsCard } from "./settings-card";
-import { isSlug } from "./slug";
 import { usePatch } from "./use-patch";
 
 /** What was touched of some fields, over what the agent says. */

@@ -8,7 +8,7 @@ import { createTemplate } from "../../api/templates";
 import { Button } from "../../parts/button";
 import { Dialog } from "../../parts/dialog";
 import { Field } from "../../parts/field";
-import { slugOf } from "./slug";
+import { slugOf } from "../../parts/slug";
 
 export function NewTemplateDialog({ onClose }: { onClose: () => void }) {
   const [name, setName] = useState("");

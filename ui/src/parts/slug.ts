@@ -1,4 +1,4 @@
-import { folded } from "../../parts/folded";
+import { folded } from "./folded";
 
 const LONGEST = 63;
 
