@@ -122,7 +122,11 @@ async def test_a_store_that_moved_goes_on_counting_where_it_was(
         assert await texts(new, TEMPLATE) == {"SOUL.md": "text 3"}
         assert (await texts(new, AGENT))["SOUL.md"] == "after the move"
         later = await new.events.after(before[-1].cursor)
-        assert [event.payload["path"] for event in later] == ["SOUL.md", "SOUL.md"]
+        assert [event.payload for event in later] == [
+            {"path": "SOUL.md", "version": 6},
+            {"path": "SOUL.md", "version": 1},
+            {"noun": "person", "id": "bob"},
+        ]
         assert not {event.id for event in later} & {event.id for event in before}
         assert (await new.records.audit(ACME))[0].id > audit[0].id
         assert await new.records.revision() > revision

@@ -140,7 +140,7 @@ DAMAGES: dict[str, tuple[Break, str]] = {
         put("counter", "value", 1, 0),
         "counter content: stands at 1, below 6",
     ),
-    "a lost event counter": (drop("counter", 1), "counter event: stands at 0, below 8"),
+    "a lost event counter": (drop("counter", 1), "counter event: stands at 0, below 10"),
     "a lost records counter": (drop("counter", 2), "counter records: has never risen"),
     "a lost record": (drop("record"), "link all of acme: names a person that is missing: per_1"),
     "a record without a shelf": (drop("shelf"), "person per_1 of acme: its shelf is missing"),

@@ -101,18 +101,25 @@ class Seat:
 
 @contextmanager
 def seated(
-    browser: Browser, live: Live, token: str = TOKEN, size: tuple[int, int] = WIDE
+    browser: Browser,
+    live: Live,
+    token: str = TOKEN,
+    size: tuple[int, int] = WIDE,
+    *,
+    dark: bool = False,
+    link: bool = False,
 ) -> Iterator[Seat]:
-    """Somebody signed in by their token, the owner if none is given."""
+    """Somebody signed in by their token, the owner if none is given; or by the terminal's link."""
     width, height = size
     context = browser.new_context(
         base_url=live.url,
         viewport={"width": width, "height": height},
         reduced_motion="reduce",
+        color_scheme="dark" if dark else "light",
         permissions=["clipboard-read", "clipboard-write"],
     )
     context.set_default_timeout(15_000)
-    body = {"token": token}
+    body = {"code": live.welcome.partition("#code=")[2].split()[0]} if link else {"token": token}
     answer = context.request.post("/v1/session", data=body, headers={"X-Carrel-Csrf": "1"})
     assert answer.ok, answer.text()
     seat = Seat(context.new_page(), context, live.url)

@@ -19,8 +19,9 @@ Seating = Callable[..., Seat]
 expect.set_options(timeout=15_000)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chrome() -> Iterator[Browser]:
+    """One for the tests of a file: while it is open a loop runs, which other tests cannot bear."""
     with browsing.browser() as opened:
         yield opened
 

@@ -2,54 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import re
-from typing import Any
 
-from playwright.sync_api import Browser, Locator, Page, expect
-from tests.desk.browsing import NARROW, Seat
+from playwright.sync_api import expect
+from tests.desk.browsing import NARROW
 from tests.desk.conftest import Office, Seating
+from tests.desk.files import editor, line, opened, stored, write_over
 
 SOUL = "# Soul\n\n{{AGENT_NAME}} is calm.\n\n- one\n- two\n- three\n"
 HOSTILE = "<img src=x onerror=alert(1)>\u202egnp.md"
-
-
-def _open(someone: Seat, agent: Any, path: str = "", panel: str = "") -> Page:
-    query = f"?file={path}" if path else ""
-    someone.visit(f"/agents/{agent['id']}/workspace{query}{panel and f'&panel={panel}'}")
-    return someone.page
-
-
-def _line(page: Page, name: str) -> Locator:
-    return page.get_by_role("treeitem", name=re.compile(rf"^{re.escape(name)}"))
-
-
-def _editor(page: Page) -> Locator:
-    return page.get_by_role("textbox", name=re.compile("^Text of"))
-
-
-def _write(page: Page, text: str) -> None:
-    """Types over whatever is in the editor."""
-    _editor(page).click()
-    page.keyboard.press("ControlOrMeta+a")
-    page.keyboard.insert_text(text)
-
-
-def _stored(office: Office, agent: Any, path: str) -> str:
-    return str(office.ask("GET", f"/v1/agents/{agent['id']}/files/{path}?raw=true")["content"])
 
 
 def test_soul_is_customised_for_one_agent_and_reverted(seat: Seating, office: Office) -> None:
     template = office.template(SOUL_md=SOUL)
     ada, sibling = office.agent("Ada", template), office.agent("Bob", template)
     someone = seat()
-    page = _open(someone, ada)
+    page = opened(someone, ada)
     expect(page.get_by_text("No file is open")).to_be_visible()
     legend = page.get_by_role("list", name="What the signs mean")
     for word in ("Update available", "Overridden", "From the template", "From the defaults"):
         expect(legend.get_by_text(word)).to_be_visible()
-    expect(_line(page, "IDENTITY.md")).to_have_accessible_name("IDENTITY.md, From the defaults")
-    _line(page, "SOUL.md, From the template").click()
+    expect(line(page, "IDENTITY.md")).to_have_accessible_name("IDENTITY.md, From the defaults")
+    line(page, "SOUL.md, From the template").click()
     expect(page).to_have_url(re.compile(r"\?file=SOUL\.md"))
     preview = page.get_by_role("region", name="Preview")
     expect(preview.get_by_text("Ada is calm.")).to_be_visible()
@@ -57,33 +31,33 @@ def test_soul_is_customised_for_one_agent_and_reverted(seat: Seating, office: Of
     save = page.get_by_role("button", name="Save", exact=True)
     expect(save).to_be_disabled()
 
-    _write(page, "# Soul\n\n{{AGENT_NAME}} is **fierce**.\n")
+    write_over(page, "# Soul\n\n{{AGENT_NAME}} is **fierce**.\n")
     expect(page.get_by_text("Unsaved changes")).to_be_visible()
     expect(preview.get_by_text("Ada is fierce.")).to_be_visible()
-    assert _stored(office, ada, "SOUL.md") == SOUL
+    assert stored(office, ada, "SOUL.md") == SOUL
     page.get_by_label("Reason (optional)").fill("she asked for it, ünïcode")
     page.keyboard.press("Enter")
     asked = page.get_by_role("dialog")
     expect(asked.get_by_text("siblings keep inheriting")).to_be_visible()
     asked.get_by_label(re.compile("ask again for this agent")).check()
     asked.get_by_role("button", name="Override and save").click()
-    expect(_line(page, "SOUL.md")).to_have_accessible_name("SOUL.md, Overridden")
+    expect(line(page, "SOUL.md")).to_have_accessible_name("SOUL.md, Overridden")
     expect(page.get_by_text("Saved", exact=True)).to_be_visible()
-    assert "fierce" in _stored(office, ada, "SOUL.md")
-    assert _stored(office, sibling, "SOUL.md") == SOUL
+    assert "fierce" in stored(office, ada, "SOUL.md")
+    assert stored(office, sibling, "SOUL.md") == SOUL
 
     page.get_by_role("button", name="Revert", exact=True).click()
     page.get_by_role("dialog").get_by_role("button", name="Revert").click()
-    expect(_line(page, "SOUL.md")).to_have_accessible_name("SOUL.md, From the template")
-    expect(_editor(page)).to_contain_text("is calm.")
-    assert _stored(office, ada, "SOUL.md") == SOUL
+    expect(line(page, "SOUL.md")).to_have_accessible_name("SOUL.md, From the template")
+    expect(editor(page)).to_contain_text("is calm.")
+    assert stored(office, ada, "SOUL.md") == SOUL
 
-    _editor(page).click()
+    editor(page).click()
     page.keyboard.press("ControlOrMeta+End")
     page.keyboard.insert_text("- four\n")
     page.keyboard.press("ControlOrMeta+s")
-    expect(_line(page, "SOUL.md")).to_have_accessible_name("SOUL.md, Overridden")
-    assert _stored(office, ada, "SOUL.md") == SOUL + "- four\n"
+    expect(line(page, "SOUL.md")).to_have_accessible_name("SOUL.md, Overridden")
+    assert stored(office, ada, "SOUL.md") == SOUL + "- four\n"
     someone.look_for_barriers()
 
 
@@ -96,15 +70,15 @@ def test_two_who_write_at_once_get_three_ways_and_lose_nothing(
     second = office.token_of(office.person("Grace Second", "admin"))
     one, other = seat(), seat(second)
     one.expected = other.expected = {409}
-    mine, theirs = _open(one, agent, "plan.md"), _open(other, agent, "plan.md")
-    _write(mine, SOUL.replace("- one", "- one, said the first"))
-    _write(theirs, SOUL.replace("- three", "- three, said the second"))
+    mine, theirs = opened(one, agent, "plan.md"), opened(other, agent, "plan.md")
+    write_over(mine, SOUL.replace("- one", "- one, said the first"))
+    write_over(theirs, SOUL.replace("- three", "- three, said the second"))
     theirs.keyboard.press("ControlOrMeta+s")
     expect(theirs.get_by_text("Saved", exact=True)).to_be_visible()
 
     notice = mine.get_by_text("Changed by Grace Second meanwhile.")
     expect(notice).to_be_visible()
-    expect(_editor(mine)).to_contain_text("said the first")
+    expect(editor(mine)).to_contain_text("said the first")
     mine.keyboard.press("ControlOrMeta+s")
     dialog = mine.get_by_role("dialog", name="Two texts of plan.md")
     expect(dialog.get_by_text("Grace Second saved version 2")).to_be_visible()
@@ -115,11 +89,11 @@ def test_two_who_write_at_once_get_three_ways_and_lose_nothing(
     both = SOUL.replace("- one", "- one, said the first").replace(
         "- three", "- three, said the second"
     )
-    assert _stored(office, agent, "plan.md") == both
-    expect(_editor(theirs)).to_contain_text("said the first")
+    assert stored(office, agent, "plan.md") == both
+    expect(editor(theirs)).to_contain_text("said the first")
 
-    _write(mine, both.replace("is calm", "is quick"))
-    _write(theirs, both.replace("is calm", "is slow"))
+    write_over(mine, both.replace("is calm", "is quick"))
+    write_over(theirs, both.replace("is calm", "is slow"))
     mine.keyboard.press("ControlOrMeta+s")
     expect(mine.get_by_text("Saved", exact=True)).to_be_visible()
     theirs.get_by_role("button", name="Compare").click()
@@ -132,12 +106,12 @@ def test_two_who_write_at_once_get_three_ways_and_lose_nothing(
     hunk.get_by_label("By hand").check()
     hunk.get_by_label("Conflict 1 by hand").fill("{{AGENT_NAME}} is slow, then quick.")
     dialog.get_by_role("button", name="Go on editing").click()
-    expect(_editor(theirs)).to_contain_text("slow, then quick")
+    expect(editor(theirs)).to_contain_text("slow, then quick")
     theirs.keyboard.press("ControlOrMeta+s")
-    _editor(theirs).click()
+    editor(theirs).click()
     theirs.keyboard.press("ControlOrMeta+s")
     expect(theirs.get_by_text("Saved", exact=True)).to_be_visible()
-    assert _stored(office, agent, "plan.md") == both.replace("is calm", "is slow, then quick")
+    assert stored(office, agent, "plan.md") == both.replace("is calm", "is slow, then quick")
 
 
 def test_a_pinned_file_and_a_managed_one_have_their_own_rules(
@@ -147,34 +121,34 @@ def test_a_pinned_file_and_a_managed_one_have_their_own_rules(
     agent = office.agent("Ada", template)
     office.put(f"/v1/templates/{template['id']}", "GUARDRAILS.md", "# Rules\n\n- Never ever.\n")
     someone = seat()
-    page = _open(someone, agent, "GUARDRAILS.md")
+    page = opened(someone, agent, "GUARDRAILS.md")
     name = "GUARDRAILS.md, Update available, pinned"
-    expect(_line(page, "GUARDRAILS.md")).to_have_accessible_name(name)
+    expect(line(page, "GUARDRAILS.md")).to_have_accessible_name(name)
     page.get_by_role("button", name="Review", exact=True).click()
     expect(page.get_by_role("dialog")).to_be_visible()
     page.keyboard.press("Escape")
-    _write(page, "# Rules\n\n- Mostly.\n")
+    write_over(page, "# Rules\n\n- Mostly.\n")
     page.keyboard.press("ControlOrMeta+s")
     asked = page.get_by_role("dialog", name="Override the pinned GUARDRAILS.md?")
     expect(asked.get_by_text("The pin stays beneath.")).to_be_visible()
     asked.get_by_role("button", name="Override and save").click()
     name = "GUARDRAILS.md, Update available, overridden, pinned"
-    expect(_line(page, "GUARDRAILS.md")).to_have_accessible_name(name)
-    assert _stored(office, agent, "GUARDRAILS.md") == "# Rules\n\n- Mostly.\n"
+    expect(line(page, "GUARDRAILS.md")).to_have_accessible_name(name)
+    assert stored(office, agent, "GUARDRAILS.md") == "# Rules\n\n- Mostly.\n"
     page.get_by_role("button", name="Revert to the pin").click()
     page.get_by_role("dialog").get_by_role("button", name="Revert to the pin").click()
-    expect(_editor(page)).to_contain_text("- Never.")
-    assert _stored(office, agent, "GUARDRAILS.md") == "# Rules\n\n- Never.\n"
+    expect(editor(page)).to_contain_text("- Never.")
+    assert stored(office, agent, "GUARDRAILS.md") == "# Rules\n\n- Never.\n"
 
-    _line(page, "USER.md").click()
+    line(page, "USER.md").click()
     expect(page.get_by_text("Carrel writes this file from the profile")).to_be_visible()
     expect(page.get_by_role("link", name="the pairing")).to_have_attribute(
         "href", f"/agents/{agent['id']}/settings"
     )
     expect(page.get_by_role("form", name="Save")).to_be_hidden()
-    _editor(page).click()
+    editor(page).click()
     page.keyboard.insert_text("not here")
-    expect(_editor(page)).not_to_contain_text("not here")
+    expect(editor(page)).not_to_contain_text("not here")
 
 
 def test_history_tells_who_why_and_what_and_leads_back(seat: Seating, office: Office) -> None:
@@ -182,7 +156,7 @@ def test_history_tells_who_why_and_what_and_leads_back(seat: Seating, office: Of
     for text, why in (("one\n", "the first"), ("two\n", "a better one"), ("three\n", "the third")):
         office.put(f"/v1/agents/{agent['id']}", "notes/a b.md", text, why)
     someone = seat()
-    page = _open(someone, agent, "notes%2Fa%20b.md", "history")
+    page = opened(someone, agent, "notes%2Fa%20b.md", "history")
     panel = page.get_by_role("complementary", name="History")
     versions = panel.get_by_role("listitem")
     expect(versions).to_have_count(3)
@@ -198,9 +172,9 @@ def test_history_tells_who_why_and_what_and_leads_back(seat: Seating, office: Of
     versions.last.get_by_role("button", name="Restore").click()
     page.get_by_role("dialog").get_by_role("button", name="Restore").click()
     expect(versions).to_have_count(4)
-    expect(_editor(page)).to_have_text("one")
+    expect(editor(page)).to_have_text("one")
 
-    page = _open(someone, agent, "SOUL.md", "history")
+    page = opened(someone, agent, "SOUL.md", "history")
     expect(page.get_by_text("This is the history in the template.")).to_be_visible()
     page.get_by_role("button", name="Explain").click()
     expect(page).to_have_url(re.compile("panel=explain"))
@@ -215,69 +189,69 @@ def test_the_keyboard_is_enough_for_tree_editor_and_dialogs(seat: Seating, offic
     agent = office.agent("Ada")
     office.put(f"/v1/agents/{agent['id']}", "notes/deep/x.md", "x\n")
     someone = seat()
-    page = _open(someone, agent)
-    _line(page, "memory").focus()
+    page = opened(someone, agent)
+    line(page, "memory").focus()
     page.keyboard.press("ArrowLeft")
-    expect(_line(page, "contacts.md")).to_be_hidden()
+    expect(line(page, "contacts.md")).to_be_hidden()
     page.keyboard.press("ArrowRight")
-    expect(_line(page, "contacts.md")).to_be_visible()
+    expect(line(page, "contacts.md")).to_be_visible()
     page.keyboard.press("ArrowRight")
-    expect(_line(page, "contacts.md")).to_be_focused()
+    expect(line(page, "contacts.md")).to_be_focused()
     page.keyboard.press("ArrowLeft")
-    expect(_line(page, "memory")).to_be_focused()
+    expect(line(page, "memory")).to_be_focused()
     page.keyboard.press("End")
-    expect(_line(page, "USER.md")).to_be_focused()
+    expect(line(page, "USER.md")).to_be_focused()
     page.keyboard.press("Home")
-    expect(_line(page, "memory")).to_be_focused()
+    expect(line(page, "memory")).to_be_focused()
     page.keyboard.press("s")
-    expect(_line(page, "SOUL.md")).to_be_focused()
+    expect(line(page, "SOUL.md")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="SOUL.md")).to_be_visible()
-    expect(_editor(page)).to_be_visible()
-    expect(_line(page, "SOUL.md")).to_be_focused()
+    expect(editor(page)).to_be_visible()
+    expect(line(page, "SOUL.md")).to_be_focused()
     for _ in range(12):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.classList.contains('cm-content')"):
             break
-    expect(_editor(page)).to_be_focused()
+    expect(editor(page)).to_be_focused()
     page.keyboard.insert_text("typed by keys alone ")
     page.keyboard.press("ControlOrMeta+s")
     asked = page.get_by_role("dialog")
     expect(asked).to_be_visible()
     page.keyboard.press("Escape")
     expect(asked).to_be_hidden()
-    expect(_editor(page)).to_be_focused()
+    expect(editor(page)).to_be_focused()
     page.keyboard.press("ControlOrMeta+s")
     asked.get_by_role("button", name="Override and save").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_text("Saved", exact=True)).to_be_visible()
-    assert "typed by keys alone" in _stored(office, agent, "SOUL.md")
+    assert "typed by keys alone" in stored(office, agent, "SOUL.md")
 
 
 def test_a_draft_is_not_left_behind_unasked(seat: Seating, office: Office) -> None:
     agent = office.agent("Ada")
     office.put(f"/v1/agents/{agent['id']}", "a.md", "a\r\nb\r\n")
     someone = seat()
-    page = _open(someone, agent, "a.md")
-    _editor(page).click()
+    page = opened(someone, agent, "a.md")
+    editor(page).click()
     page.keyboard.press("ControlOrMeta+Home")
     page.keyboard.insert_text("half a thought ")
-    _line(page, "SOUL.md").click()
+    line(page, "SOUL.md").click()
     leaving = page.get_by_role("dialog", name="Leave without saving?")
     leaving.get_by_role("button", name="Cancel").click()
-    expect(_editor(page)).to_contain_text("half a thought")
+    expect(editor(page)).to_contain_text("half a thought")
     page.get_by_role("link", name="Templates").click()
     expect(leaving).to_be_visible()
     page.keyboard.press("Escape")
     page.keyboard.press("ControlOrMeta+s")
-    _editor(page).click()
+    editor(page).click()
     page.keyboard.press("ControlOrMeta+s")
     expect(page.get_by_text("Saved", exact=True)).to_be_visible()
-    assert _stored(office, agent, "a.md") == "half a thought a\r\nb\r\n"
-    _write(page, "thrown away")
+    assert stored(office, agent, "a.md") == "half a thought a\r\nb\r\n"
+    write_over(page, "thrown away")
     page.get_by_role("button", name="Discard").click()
-    expect(_editor(page)).to_contain_text("half a thought")
-    _write(page, "left behind")
+    expect(editor(page)).to_contain_text("half a thought")
+    write_over(page, "left behind")
     page.get_by_role("link", name="Templates").click()
     leaving.get_by_role("button", name="Discard and leave").click()
     expect(page.get_by_role("heading", name="Templates")).to_be_visible()
@@ -291,7 +265,7 @@ def test_files_are_made_and_taken_away_and_secrets_do_not_stay(
     office.ask("PUT", f"/v1/secrets/mail-{office.mark}", {"value": value})
     someone = seat()
     someone.expected = {404}
-    page = _open(someone, agent)
+    page = opened(someone, agent)
     page.get_by_role("button", name="New file").click()
     dialog = page.get_by_role("dialog", name="New file")
     path = dialog.get_by_label("Path")
@@ -307,17 +281,17 @@ def test_files_are_made_and_taken_away_and_secrets_do_not_stay(
     path.fill("letters/2026/ink.md")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("letters%2F2026%2Fink.md"))
-    expect(_line(page, "ink.md")).to_have_attribute("aria-selected", "true")
-    expect(_line(page, "2026")).to_have_attribute("aria-expanded", "true")
-    _write(page, f"the word is {value}.")
+    expect(line(page, "ink.md")).to_have_attribute("aria-selected", "true")
+    expect(line(page, "2026")).to_have_attribute("aria-expanded", "true")
+    write_over(page, f"the word is {value}.")
     page.keyboard.press("ControlOrMeta+s")
     expect(page.get_by_text("A secret was taken out.")).to_be_visible()
-    expect(_editor(page)).to_contain_text(f"[REDACTED:mail-{office.mark}]")
-    expect(_editor(page)).not_to_contain_text(value)
+    expect(editor(page)).to_contain_text(f"[REDACTED:mail-{office.mark}]")
+    expect(editor(page)).not_to_contain_text(value)
     page.get_by_role("button", name="Revert", exact=True).click()
     page.get_by_role("dialog").get_by_label("Reason (optional)").fill("not needed")
     page.get_by_role("dialog").get_by_role("button", name="Revert").click()
-    expect(_line(page, "ink.md")).to_be_hidden()
+    expect(line(page, "ink.md")).to_be_hidden()
     expect(page.get_by_text("This file was deleted")).to_be_visible()
 
 
@@ -329,18 +303,18 @@ def test_what_is_hostile_is_shown_and_does_nothing(seat: Seating, office: Office
     office.put(room, f"{'w' * 250}.md", "wide")
     office.put(room, "__proto__/constructor", "x")
     someone = seat(size=NARROW)
-    page = _open(someone, agent)
-    line = page.get_by_role("treeitem", name=re.compile("onerror"))
-    expect(line).to_contain_text("<img src=x onerror=alert(1)>␣gnp.md")
-    line.click()
+    page = opened(someone, agent)
+    trap = page.get_by_role("treeitem", name=re.compile("onerror"))
+    expect(trap).to_contain_text("<img src=x onerror=alert(1)>␣gnp.md")
+    trap.click()
     preview = page.get_by_role("region", name="Preview")
     expect(preview).to_contain_text("<script>alert(1)</script>")
     expect(preview.get_by_role("link", name="x")).to_be_hidden()
     expect(preview.locator("img, script")).to_have_count(0)
     page.get_by_role("button", name="All files").click()
-    expect(_line(page, "constructor")).to_be_visible()
+    expect(line(page, "constructor")).to_be_visible()
     page.get_by_role("treeitem", name=re.compile("^www")).click()
-    expect(_editor(page)).to_have_text("wide")
+    expect(editor(page)).to_have_text("wide")
     wide = "document.querySelector('main').scrollWidth - document.querySelector('main').clientWidth"
     assert page.evaluate(wide) == 0
     someone.look_for_barriers()
@@ -349,65 +323,7 @@ def test_what_is_hostile_is_shown_and_does_nothing(seat: Seating, office: Office
 def test_a_member_reads_and_is_told_who_writes(seat: Seating, office: Office) -> None:
     agent = office.agent("Ada")
     someone = seat(office.token_of(office.person("Max Member")))
-    page = _open(someone, agent, "SOUL.md")
+    page = opened(someone, agent, "SOUL.md")
     expect(page.get_by_text("Owners and admins change it.")).to_be_visible()
     expect(page.get_by_role("form", name="Save")).to_be_hidden()
     expect(page.get_by_role("button", name="New file")).to_be_hidden()
-
-
-_PREVIEWED = "word => document.querySelector('.file-preview').textContent.includes(word)"
-"""Asked in the page itself: looking for roles in a long page would take longer than the typing."""
-
-
-def _worked(trace: bytes) -> list[float]:
-    """How long each task of the page's main thread kept it busy, in milliseconds of its own."""
-    events = json.loads(trace)["traceEvents"]
-    threads = {
-        (each["pid"], each["tid"])
-        for each in events
-        if each["name"] == "thread_name" and each["args"]["name"] == "CrRendererMain"
-    }
-    tasks = (each for each in events if each["name"] == "RunTask" and "tdur" in each)
-    return [each["tdur"] / 1000 for each in tasks if (each["pid"], each["tid"]) in threads]
-
-
-def test_typing_in_a_hundred_kilobytes_stays_fluid(
-    chrome: Browser, seat: Seating, office: Office
-) -> None:
-    agent = office.agent("Ada")
-    part = "## A heading\n\nSome **words** of {{AGENT_NAME}} and a [link](https://example.com).\n\n"
-    office.put(f"/v1/agents/{agent['id']}", "long.md", part * (100_000 // len(part)))
-    someone = seat()
-    page = _open(someone, agent, "long.md")
-    preview = page.get_by_role("region", name="Preview")
-    expect(preview).to_contain_text("Some words of Ada")
-    _editor(page).click()
-    page.keyboard.press("ControlOrMeta+Home")
-    page.keyboard.type("# Warm\n\n")
-    expect(preview).to_contain_text("Warm")
-    categories = ["disabled-by-default-devtools.timeline", "toplevel"]
-    chrome.start_tracing(page=page, categories=categories)
-    for word in ("One", "Two", "Three"):
-        page.keyboard.type(f"# {word} and on it goes, letter by letter\n\n")
-        page.wait_for_function(_PREVIEWED, arg=word)
-    tasks = _worked(chrome.stop_tracing())
-    assert len(tasks) > 100
-    assert max(tasks) < 50, sorted(tasks)[-5:]
-
-
-def test_a_tree_of_many_files_shows_only_what_is_in_sight(seat: Seating, office: Office) -> None:
-    agent = office.agent("Ada")
-    for number in range(510):
-        office.put(f"/v1/agents/{agent['id']}", f"zz/{number:03}.md", "x")
-    someone = seat()
-    page = _open(someone, agent)
-    _line(page, "memory").focus()
-    assert page.get_by_role("treeitem").count() < 80
-    page.keyboard.press("End")
-    expect(_line(page, "USER.md")).to_be_focused()
-    page.keyboard.press("Home")
-    expect(_line(page, "memory")).to_be_focused()
-    page.get_by_label("Filter the files").fill("zz 50")
-    expect(page.get_by_role("status").filter(has_text="shown")).to_contain_text("15 shown")
-    expect(_line(page, "505.md")).to_be_visible()
-    expect(page.get_by_role("treeitem")).to_have_count(16)

@@ -67,11 +67,16 @@ def serving(
     workers: int = 1,
     port: str = "0",
     program: Sequence[str] = _CARREL,
+    arguments: Sequence[str] = (),
     **settings: str,
 ) -> Iterator[Live]:
     around = environment(data, port=port, workers=str(workers), log_level="error", **settings)
     process = subprocess.Popen(
-        [*program, "serve"], env=around, stdout=subprocess.PIPE, text=True, start_new_session=True
+        [*program, "serve", *arguments],
+        env=around,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     try:
         yield _up(process)

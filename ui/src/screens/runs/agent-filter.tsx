@@ -2,7 +2,7 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { X } from "lucide-react";
-import { useId, useState } from "react";
+import { useEffect, useId, useRef, useState } from "react";
 import { useSearchParams } from "react-router";
 import { agentsNamedQuery } from "../../api/runs";
 import { Button } from "../../parts/button";
@@ -36,11 +36,12 @@ function Picker({ onChoose }: { onChoose: (slug: string) => void }) {
   const id = useId();
   const [text, setText] = useState("");
   const { data } = useQuery(agentsNamedQuery(text.trim()));
-  const type = (value: string) => {
-    setText(value);
-    const found = data?.find(({ slug }) => slug === value);
-    if (found) onChoose(found.slug);
-  };
+  const meant = data?.find(({ slug }) => slug === text.trim())?.slug;
+  const told = useRef(onChoose);
+  told.current = onChoose;
+  useEffect(() => {
+    if (meant) told.current(meant);
+  }, [meant]);
   return (
     <>
       <input
@@ -49,7 +50,7 @@ function Picker({ onChoose }: { onChoose: (slug: string) => void }) {
         placeholder="Any agent"
         list={id}
         value={text}
-        onChange={(event) => type(event.target.value)}
+        onChange={(event) => setText(event.target.value)}
         onKeyDown={(event) => {
           if (event.key === "Enter" && data?.[0] && text.trim()) onChoose(data[0].slug);
         }}
