@@ -26,7 +26,7 @@ export default function BulkReview() {
     </>
   );
   return (
-    <Screen title="Review for all" under={under}>
+    <Screen title={path ? `Review ${plain(path, 80)} for all` : "Review for all"} under={under}>
       {query.isError && <Refused error={query.error} again={() => void query.refetch()} />}
       {query.isPending && <Loading what="Reading where the agents stand" />}
       {query.data && !template && <p>There is no such template.</p>}
