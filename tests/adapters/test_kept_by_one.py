@@ -55,6 +55,18 @@ async def test_no_two_processes_keep_an_instance_of_the_same_name(tmp_path: File
         await other.close()
 
 
+async def test_whoever_comes_while_an_instance_dies_finds_a_new_one(tmp_path: File) -> None:
+    sandbox = LocalSandbox(tmp_path)
+    try:
+        for n in range(10):
+            assert await said(sandbox, "echo one; kill -9 -1") == b"one\n"
+            if n % 2:
+                job = Order(f"job{n}", "true", {}, reservation="one")
+                await sandbox.start(job, nothing)
+    finally:
+        await sandbox.close()
+
+
 async def test_a_server_with_several_workers_keeps_none(tmp_path: File) -> None:
     sandbox = LocalSandbox(tmp_path, Wishes(alone=False))
     try:
