@@ -140,7 +140,11 @@ class LocalSandbox(LocalOnce):
                 return found
             self._retire(order.reservation, patient=True)
             self._claim(order.reservation)
-            return await to_the_end(self._made(means, order, order.reservation))
+            try:
+                return await to_the_end(self._made(means, order, order.reservation))
+            except BaseException:
+                self._disclaim(order.reservation)
+                raise
 
     def _claim(self, reservation: str) -> None:
         """Keep all other processes from keeping another by this name. Raises Refused."""
@@ -309,7 +313,8 @@ class LocalSandbox(LocalOnce):
             await asyncio.wait(jobs)
         await _gone_home(instance, instance.home, None)
         await instance.close()
-        self._disclaim(reservation)
+        async with self._making:  # the next one may be on its way, and has the same claim
+            self._disclaim(reservation)
 
 
 async def _all(tasks: set[asyncio.Task[None]]) -> None:
