@@ -55,6 +55,52 @@ async def test_no_two_processes_keep_an_instance_of_the_same_name(tmp_path: File
         await other.close()
 
 
+async def test_an_instance_that_took_the_place_of_another_is_kept_by_one_as_well(
+    tmp_path: File,
+) -> None:
+    one, other = LocalSandbox(tmp_path), LocalSandbox(tmp_path)
+    try:
+        assert await said(one, "touch ~/a; ls ~; kill -9 -1") == b"a\n"
+        assert await said(one, "ls ~; touch ~/b") == b"", "it is a new one"
+        for _ in range(3):
+            with pytest.raises(Refused, match=ELSEWHERE):
+                await said(other, "true")
+        assert await said(one, "ls ~") == b"b\n"
+    finally:
+        await one.close()
+        await other.close()
+
+
+async def test_whoever_comes_while_an_instance_dies_finds_a_new_one(tmp_path: File) -> None:
+    sandbox = LocalSandbox(tmp_path)
+    try:
+        for n in range(10):
+            assert await said(sandbox, "echo one; kill -9 -1") == b"one\n"
+            if n % 2:
+                job = Order(f"job{n}", "true", {}, reservation="one")
+                await sandbox.start(job, nothing)
+    finally:
+        await sandbox.close()
+
+
+async def test_one_that_could_not_be_made_is_not_kept_from_others(
+    tmp_path: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = LocalSandbox(tmp_path), LocalSandbox(tmp_path)
+
+    async def broken(*given: object) -> None:
+        raise Refused("it ended at once")
+
+    try:
+        monkeypatch.setattr(one, "_made", broken)
+        with pytest.raises(Refused, match="ended at once"):
+            await said(one, "true")
+        assert await said(other, "echo mine") == b"mine\n"
+    finally:
+        await one.close()
+        await other.close()
+
+
 async def test_a_server_with_several_workers_keeps_none(tmp_path: File) -> None:
     sandbox = LocalSandbox(tmp_path, Wishes(alone=False))
     try:

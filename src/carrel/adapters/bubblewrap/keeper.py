@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path as File
 from typing import Final
@@ -21,7 +21,7 @@ from carrel.adapters.bubblewrap.keeping import is_kept
 from carrel.adapters.bubblewrap.local import LocalOnce, to_the_end
 from carrel.adapters.bubblewrap.running import Means, Outcome
 from carrel.adapters.bubblewrap.trial import Wishes
-from carrel.adapters.bubblewrap.visiting import Resident, Visit, Work
+from carrel.adapters.bubblewrap.visiting import Ended, Resident, Visit, Work
 from carrel.ports.sandboxes import (
     LOST,
     STOPPED,
@@ -96,8 +96,14 @@ class LocalSandbox(LocalOnce):
                 yield ran
             return
         means = await self._may(order)
-        async with self._held(means, order) as instance:
-            laid, outcome = await self._visited(means, order, fetch, instance)
+        async with AsyncExitStack() as stack:
+            try:
+                instance = await stack.enter_async_context(self._held(means, order))
+                laid, outcome = await self._visited(means, order, fetch, instance)
+            except Ended:  # it died when nobody looked, and nothing was run
+                await stack.aclose()
+                instance = await stack.enter_async_context(self._held(means, order))
+                laid, outcome = await self._visited(means, order, fetch, instance)
             files = None if order.files is None else laid.files
             async with instance.told(outcome, files, laid.notes) as ran:
                 yield ran
@@ -134,7 +140,11 @@ class LocalSandbox(LocalOnce):
                 return found
             self._retire(order.reservation, patient=True)
             self._claim(order.reservation)
-            return await to_the_end(self._made(means, order, order.reservation))
+            try:
+                return await to_the_end(self._made(means, order, order.reservation))
+            except BaseException:
+                self._disclaim(order.reservation)
+                raise
 
     def _claim(self, reservation: str) -> None:
         """Keep all other processes from keeping another by this name. Raises Refused."""
@@ -209,6 +219,12 @@ class LocalSandbox(LocalOnce):
         if order.reservation is None:
             raise Refused("background jobs require a persistent workspace sandbox")
         means = await self._may(order)
+        try:
+            await self._set_off(means, order, fetch)
+        except Ended:
+            await self._set_off(means, order, fetch)
+
+    async def _set_off(self, means: Means, order: Order, fetch: Fetch) -> None:
         async with self._held(means, order) as instance:
             if len(instance.jobs) >= MOST_JOBS:
                 raise Refused(f"{MOST_JOBS} jobs are running in this sandbox already")
@@ -297,7 +313,8 @@ class LocalSandbox(LocalOnce):
             await asyncio.wait(jobs)
         await _gone_home(instance, instance.home, None)
         await instance.close()
-        self._disclaim(reservation)
+        async with self._making:  # the next one may be on its way, and has the same claim
+            self._disclaim(reservation)
 
 
 async def _all(tasks: set[asyncio.Task[None]]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import platform
 import signal
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path as File
 from typing import Any, ClassVar, Final
 
@@ -20,6 +21,12 @@ from carrel.ports.sandboxes import Order, Refused
 INSIDE: Final = 1000
 """Whom everybody is in there."""
 LOG: Final = 65_536
+LAST_BREATH: Final = 2.0
+"""Seconds after which an instance that cannot be entered is not just ending."""
+
+
+class Ended(Refused):
+    """The instance ended before the command could begin: it can begin in another."""
 
 
 class Resident(Running):
@@ -50,6 +57,12 @@ class Resident(Running):
     @property
     def is_alive(self) -> bool:
         return not self._child.ended.is_set()
+
+    async def is_ending(self) -> bool:
+        """Whether it is over, or will be in a moment."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._child.ended.wait(), LAST_BREATH)
+        return not self.is_alive
 
     async def begin(self) -> int:
         """Gives the process whose namespaces are to be entered. Raises Refused."""
@@ -97,6 +110,8 @@ class Visit(Running):
         except Refused:
             if reason := self._resident.killed_for:
                 raise Refused(f"the sandbox was {reason}") from None
+            if await self._resident.is_ending():
+                raise Ended("the sandbox ended before the command could begin") from None
             raise
         return -1
 
