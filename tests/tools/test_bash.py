@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path as File
 
@@ -10,7 +12,7 @@ from msgspec import structs
 from tests.tools.workshop import BOX, NOTES, Workshop, workshop
 from tests.worlds import WORLDS
 
-from carrel.actions import agents, runs, secrets, sessions
+from carrel.actions import agents, runs, secrets, sessions, workspaces
 from carrel.actions.agents import NewAgent
 from carrel.actions.runs import Start
 from carrel.core.agent import facts
@@ -201,6 +203,22 @@ async def test_too_many_changes_are_refused_as_a_whole(shop: Workshop) -> None:
     )
     assert str(problem.value).endswith("more\nhi\n")
     assert await shop.files() == {}
+
+
+async def test_what_was_said_is_told_though_the_workspace_went_meanwhile(
+    shop: Workshop, tmp_path: File
+) -> None:
+    began, go = tmp_path / "began", tmp_path / "go"
+    for pipe in (began, go):
+        os.mkfifo(pipe)
+    command = f"echo said; echo x > a; : > {began}; : < {go}"
+    under_way = asyncio.create_task(refused(shop, command=command))
+    await asyncio.to_thread(began.read_bytes)
+    await workspaces.delete(shop.world, shop.owner, NOTES)
+    await asyncio.to_thread(go.write_bytes, b"")
+    told = await under_way
+    assert told.startswith("the changes were not kept: there is no workspace ")
+    assert told.endswith("\nsaid\n")
 
 
 async def test_a_run_is_named_by_what_it_writes_and_must_be_under_way(shop: Workshop) -> None:

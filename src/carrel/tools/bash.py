@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from carrel.actions import jobs, returns
 from carrel.actions.sandboxes import bounds_of, opened
-from carrel.core.errors import Forbidden, Malformed, NotProvided, TooLarge
+from carrel.core.errors import Forbidden, Malformed, Missing, NotProvided, TooLarge
 from carrel.core.hands import Hands, Sandbox, reservation, with_background, with_workspace
 from carrel.core.reporting import reported, was_cut_short
 from carrel.core.runtimes import not_allowed
@@ -95,10 +95,10 @@ async def _over_files(grip: Grip, command: str) -> str:
         why = f"bash{' (partial)' if partial else ''} {call}: {command}"
         try:
             known = await returns.bring_back(bench, start, ran, call, why)
-        except TooLarge as problem:
+        except (TooLarge, Missing) as problem:
             said = _told(ran, order.bounds, ran.notes)
             message = f"the changes were not kept: {problem}\n{said}"
-            raise TooLarge(message, **problem.details) from None
+            raise type(problem)(message, **problem.details) from None
         return _told(ran, order.bounds, (*ran.notes, *known))
 
 
@@ -151,8 +151,8 @@ def _fitted(schema: Mapping[str, Any], hands: Hands) -> Mapping[str, Any]:
 TOOL: Final = Tool(
     "bash",
     "Runs a command in the root of a workspace, or in an empty directory where there is none, and "
-    "tells its output, its errors and how it ended. Files that it changes there are kept; nothing "
-    "else is, neither variables nor processes.",
+    "tells its output, its errors and how it ended. Files that it changes there are kept; "
+    "variables are not, nor is anything else unless the sandbox is a persistent one.",
     Arguments,
     _run,
     writes=True,
