@@ -327,3 +327,19 @@ def test_a_member_reads_and_is_told_who_writes(seat: Seating, office: Office) ->
     expect(page.get_by_text("Owners and admins change it.")).to_be_visible()
     expect(page.get_by_role("form", name="Save")).to_be_hidden()
     expect(page.get_by_role("button", name="New file")).to_be_hidden()
+
+
+def test_a_file_deleted_elsewhere_is_made_anew_from_what_is_shown(
+    seat: Seating, office: Office
+) -> None:
+    agent = office.agent("Ada")
+    office.put(f"/v1/agents/{agent['id']}", "plan.md", "one\n")
+    someone = seat()
+    someone.expected = {404}
+    page = opened(someone, agent, "plan.md")
+    expect(editor(page)).to_contain_text("one")
+    office.ask("DELETE", f"/v1/agents/{agent['id']}/files/plan.md")
+    expect(page.get_by_text("saving makes the file anew")).to_be_visible()
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("saving makes the file anew")).to_be_hidden()
+    assert stored(office, agent, "plan.md") == "one\n"
