@@ -343,3 +343,14 @@ def test_a_file_deleted_elsewhere_is_made_anew_from_what_is_shown(
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("saving makes the file anew")).to_be_hidden()
     assert stored(office, agent, "plan.md") == "one\n"
+
+
+def test_the_save_key_saves_from_outside_the_editor_too(seat: Seating, office: Office) -> None:
+    agent = office.agent("Ada")
+    office.put(f"/v1/agents/{agent['id']}", "plan.md", "one\n")
+    page = opened(seat(), agent, "plan.md")
+    write_over(page, "two\n")
+    page.get_by_label("Filter the files").click()
+    page.keyboard.press("ControlOrMeta+s")
+    expect(page.get_by_text("Saved", exact=True)).to_be_visible()
+    assert stored(office, agent, "plan.md") == "two\n"
