@@ -354,3 +354,20 @@ def test_the_save_key_saves_from_outside_the_editor_too(seat: Seating, office: O
     page.keyboard.press("ControlOrMeta+s")
     expect(page.get_by_text("Saved", exact=True)).to_be_visible()
     assert stored(office, agent, "plan.md") == "two\n"
+
+
+def test_the_cursor_stays_where_it_is_when_others_write_above_it(
+    seat: Seating, office: Office
+) -> None:
+    agent = office.agent("Ada")
+    place = f"/v1/agents/{agent['id']}"
+    office.put(place, "plan.md", "one\ntwo\nthree\n")
+    page = opened(seat(), agent, "plan.md")
+    editor(page).get_by_text("two").click()
+    page.keyboard.press("End")
+    office.put(place, "plan.md", "one, and more\ntwo\nthree\n")
+    expect(editor(page)).to_contain_text("and more")
+    page.keyboard.insert_text(" here")
+    page.keyboard.press("ControlOrMeta+s")
+    expect(page.get_by_text("Saved", exact=True)).to_be_visible()
+    assert stored(office, agent, "plan.md") == "one, and more\ntwo here\nthree\n"
