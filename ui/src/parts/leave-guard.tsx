@@ -2,9 +2,9 @@
 
 import { useEffect } from "react";
 import { useBlocker } from "react-router";
-import { Confirm } from "../../parts/dialog";
-import { holdDraft } from "../../parts/drafts";
-import { plain } from "../../parts/hostile";
+import { Confirm } from "./dialog";
+import { holdDraft } from "./drafts";
+import { plain } from "./hostile";
 
 const fileOf = (search: string) => new URLSearchParams(search).get("file");
 
