@@ -250,3 +250,17 @@ def test_the_audit_tells_who_did_what_and_leads_to_it(seat: Seating, office: Off
     someone.look_for_barriers()
     page.get_by_role("link", name=subject).click()
     expect(page.get_by_role("heading", name=f"told {office.mark}")).to_be_visible()
+
+
+def test_a_policy_under_change_is_not_left_by_a_click_beside(seat: Seating) -> None:
+    someone = seat()
+    someone.visit("/settings/policy")
+    page = someone.page
+    page.get_by_role("button", name="Add a rule").click()
+    page.get_by_role("link", name="Agents", exact=True).click()
+    asked = page.get_by_role("dialog", name="Leave without saving?")
+    asked.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_text("Changed, not saved yet.")).to_be_visible()
+    page.get_by_role("link", name="Agents", exact=True).click()
+    asked.get_by_role("button", name="Discard and leave").click()
+    expect(page.get_by_role("heading", name="Agents")).to_be_visible()

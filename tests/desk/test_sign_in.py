@@ -6,7 +6,8 @@ import re
 
 from playwright.sync_api import Browser, expect
 from tests.desk.browsing import Seat, seated
-from tests.desk.conftest import Seating
+from tests.desk.conftest import Office, Seating
+from tests.desk.files import editor, opened, stored, write_over
 from tests.e2e.servers import TOKEN, Live
 
 
@@ -57,3 +58,50 @@ def test_signing_out_ends_the_session(seat: Seating) -> None:
     expect(someone.page.get_by_label("Token")).to_be_visible()
     someone.visit("/agents")
     expect(someone.page).to_have_url(re.compile("/sign-in"))
+
+
+def test_a_session_that_ends_under_a_draft_takes_nothing_with_it(
+    seat: Seating, office: Office
+) -> None:
+    agent = office.agent("Ada")
+    office.put(f"/v1/agents/{agent['id']}", "plan.md", "one\n")
+    someone = seat()
+    someone.expected = {401}
+    page = opened(someone, agent, "plan.md")
+    write_over(page, "what I wrote\n")
+    someone.context.request.delete("/v1/session", headers={"X-Carrel-Csrf": "1"})
+    page.keyboard.press("ControlOrMeta+s")
+    dialog = page.get_by_role("dialog", name="You are signed out")
+    expect(dialog).to_be_visible()
+    dialog.get_by_label("Token").fill("carrel_nobody_has_this_one")
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_role("alert")).to_be_visible()
+    dialog.get_by_label("Token").fill(TOKEN)
+    page.keyboard.press("Enter")
+    expect(dialog).to_be_hidden()
+    expect(editor(page)).to_contain_text("what I wrote")
+    editor(page).click()
+    page.keyboard.press("ControlOrMeta+s")
+    expect(page.get_by_text("Saved", exact=True)).to_be_visible()
+    assert stored(office, agent, "plan.md") == "what I wrote\n"
+    # With nothing under the pen one is shown the door.
+    someone.context.request.delete("/v1/session", headers={"X-Carrel-Csrf": "1"})
+    page.get_by_role("link", name="Templates").click()
+    expect(page).to_have_url(re.compile(r"/sign-in\?return="))
+
+
+def test_a_screen_that_cannot_be_loaded_leaves_the_frame_and_can_be_tried_again(
+    seat: Seating,
+) -> None:
+    someone = seat()
+    someone.visit("/agents")
+    page = someone.page
+    expect(page.get_by_role("heading", name="Agents")).to_be_visible()
+    page.route("**/ui/approvals-*.js", lambda route: route.fulfill(status=404))
+    someone.expected = {404}
+    page.get_by_role("link", name="Approvals").click()
+    expect(page.get_by_text("could not be loaded")).to_be_visible()
+    expect(page.get_by_role("navigation", name="Screens")).to_be_visible()
+    page.unroute("**/ui/approvals-*.js")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_role("heading", name="Approvals")).to_be_visible()

@@ -327,3 +327,47 @@ def test_a_member_reads_and_is_told_who_writes(seat: Seating, office: Office) ->
     expect(page.get_by_text("Owners and admins change it.")).to_be_visible()
     expect(page.get_by_role("form", name="Save")).to_be_hidden()
     expect(page.get_by_role("button", name="New file")).to_be_hidden()
+
+
+def test_a_file_deleted_elsewhere_is_made_anew_from_what_is_shown(
+    seat: Seating, office: Office
+) -> None:
+    agent = office.agent("Ada")
+    office.put(f"/v1/agents/{agent['id']}", "plan.md", "one\n")
+    someone = seat()
+    someone.expected = {404}
+    page = opened(someone, agent, "plan.md")
+    expect(editor(page)).to_contain_text("one")
+    office.ask("DELETE", f"/v1/agents/{agent['id']}/files/plan.md")
+    expect(page.get_by_text("saving makes the file anew")).to_be_visible()
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("saving makes the file anew")).to_be_hidden()
+    assert stored(office, agent, "plan.md") == "one\n"
+
+
+def test_the_save_key_saves_from_outside_the_editor_too(seat: Seating, office: Office) -> None:
+    agent = office.agent("Ada")
+    office.put(f"/v1/agents/{agent['id']}", "plan.md", "one\n")
+    page = opened(seat(), agent, "plan.md")
+    write_over(page, "two\n")
+    page.get_by_label("Filter the files").click()
+    page.keyboard.press("ControlOrMeta+s")
+    expect(page.get_by_text("Saved", exact=True)).to_be_visible()
+    assert stored(office, agent, "plan.md") == "two\n"
+
+
+def test_the_cursor_stays_where_it_is_when_others_write_above_it(
+    seat: Seating, office: Office
+) -> None:
+    agent = office.agent("Ada")
+    place = f"/v1/agents/{agent['id']}"
+    office.put(place, "plan.md", "one\ntwo\nthree\n")
+    page = opened(seat(), agent, "plan.md")
+    editor(page).get_by_text("two").click()
+    page.keyboard.press("End")
+    office.put(place, "plan.md", "one, and more\ntwo\nthree\n")
+    expect(editor(page)).to_contain_text("and more")
+    page.keyboard.insert_text(" here")
+    page.keyboard.press("ControlOrMeta+s")
+    expect(page.get_by_text("Saved", exact=True)).to_be_visible()
+    assert stored(office, agent, "plan.md") == "one, and more\ntwo here\nthree\n"

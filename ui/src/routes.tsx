@@ -1,12 +1,21 @@
 // Every screen has an address. Each is loaded when it is first visited.
 
 import { createBrowserRouter, Navigate, type RouteObject } from "react-router";
+import { Problem } from "./api/problem";
 import { Frame } from "./frame/frame";
 import { Missing } from "./frame/missing";
 import { Loading } from "./parts/states";
 
 type Loaded = { default: React.ComponentType };
-const screen = (load: () => Promise<Loaded>) => async () => ({ Component: (await load()).default });
+const UNLOADED =
+  "This screen could not be loaded: the server cannot be reached, or it has been updated since you opened the desk.";
+
+const screen = (load: () => Promise<Loaded>) => async () => {
+  const { default: Component } = await load().catch(() => {
+    throw new Problem(0, { message: UNLOADED });
+  });
+  return { Component };
+};
 
 const agent: RouteObject = {
   path: "agents/:id",
@@ -64,23 +73,29 @@ export const router = createBrowserRouter([
     element: <Frame />,
     errorElement: <Missing />,
     children: [
-      { index: true, element: <Navigate to="/agents" replace /> },
-      { path: "inbox", lazy: screen(() => import("./screens/review/inbox")) },
-      { path: "agents", lazy: screen(() => import("./screens/agents/agents")) },
-      agent,
-      ...templates,
-      { path: "runs", lazy: screen(() => import("./screens/runs/runs")) },
-      { path: "runs/:id", lazy: screen(() => import("./screens/runs/run")) },
-      { path: "approvals", lazy: screen(() => import("./screens/approvals/approvals")) },
-      { path: "approvals/:id", lazy: screen(() => import("./screens/approvals/approvals")) },
-      { path: "workspaces", lazy: screen(() => import("./screens/shared/workspaces")) },
-      { path: "workspaces/:id", lazy: screen(() => import("./screens/shared/workspace")) },
-      { path: "sandboxes", lazy: screen(() => import("./screens/shared/sandboxes")) },
-      { path: "sandboxes/:id", lazy: screen(() => import("./screens/shared/sandbox")) },
-      { path: "items", lazy: screen(() => import("./screens/items/items")) },
-      settings,
-      { path: "search", lazy: screen(() => import("./screens/search/search")) },
-      { path: "*", element: <Missing /> },
+      {
+        // What breaks in a screen leaves the frame around it standing.
+        errorElement: <Missing />,
+        children: [
+          { index: true, element: <Navigate to="/agents" replace /> },
+          { path: "inbox", lazy: screen(() => import("./screens/review/inbox")) },
+          { path: "agents", lazy: screen(() => import("./screens/agents/agents")) },
+          agent,
+          ...templates,
+          { path: "runs", lazy: screen(() => import("./screens/runs/runs")) },
+          { path: "runs/:id", lazy: screen(() => import("./screens/runs/run")) },
+          { path: "approvals", lazy: screen(() => import("./screens/approvals/approvals")) },
+          { path: "approvals/:id", lazy: screen(() => import("./screens/approvals/approvals")) },
+          { path: "workspaces", lazy: screen(() => import("./screens/shared/workspaces")) },
+          { path: "workspaces/:id", lazy: screen(() => import("./screens/shared/workspace")) },
+          { path: "sandboxes", lazy: screen(() => import("./screens/shared/sandboxes")) },
+          { path: "sandboxes/:id", lazy: screen(() => import("./screens/shared/sandbox")) },
+          { path: "items", lazy: screen(() => import("./screens/items/items")) },
+          settings,
+          { path: "search", lazy: screen(() => import("./screens/search/search")) },
+          { path: "*", element: <Missing /> },
+        ],
+      },
     ],
   },
 ]);

@@ -42,12 +42,13 @@ export async function taken<Data>(
   asked: Promise<Answered<Data>>,
 ): Promise<{ data: NonNullable<Data>; response: Response }> {
   const { data, error, response } = await asked;
-  if (!response.ok) throw refused(response.status, error);
+  if (!response.ok) throw refused(response, error);
   return { data: data as NonNullable<Data>, response };
 }
 
-function refused(status: number, body: unknown): Problem {
-  if (status === 401) dispatchEvent(new Event("carrel:signed-out"));
+function refused({ status, url }: Response, body: unknown): Problem {
+  // At the door itself a refusal is the answer, and nothing to be asked about again.
+  if (status === 401 && !url.endsWith("/v1/session")) dispatchEvent(new Event("carrel:signed-out"));
   return new Problem(status, body);
 }
 
@@ -64,7 +65,7 @@ export async function graphql<Given, Taken>(
     signal: signal ?? null,
   });
   const body = await response.json().catch(() => null);
-  if (!response.ok && !body?.errors) throw refused(response.status, body);
+  if (!response.ok && !body?.errors) throw refused(response, body);
   const wrong = body?.errors?.[0];
   if (wrong && (body.data === null || body.data === undefined)) {
     throw new Problem(response.status, {

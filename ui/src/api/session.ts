@@ -12,6 +12,12 @@ export const sessionQuery = queryOptions({
   staleTime: Number.POSITIVE_INFINITY,
 });
 
+/** By which ways one can sign in here. */
+export const waysQuery = queryOptions({
+  queryKey: ["ways"],
+  queryFn: () => take(api.GET("/v1/session/ways")),
+});
+
 export const signIn = (with_: { code?: string; token?: string }) =>
   take(api.POST("/v1/session", { body: with_ }));
 

@@ -43,6 +43,16 @@ const typedOver = EditorView.domEventHandlers({
   },
 });
 
+/** Only what differs is replaced, so that the cursor and the scroll stay where they are. */
+export function changeBetween(before: string, after: string) {
+  const shorter = Math.min(before.length, after.length);
+  let head = 0;
+  while (head < shorter && before[head] === after[head]) head += 1;
+  let tail = 0;
+  while (tail < shorter - head && before.at(-1 - tail) === after.at(-1 - tail)) tail += 1;
+  return { from: head, to: before.length - tail, insert: after.slice(head, after.length - tail) };
+}
+
 /** Edits one text. Escape, then Tab, leaves it by the keyboard; Tab alone leaves it too. */
 export default function TextEditor(props: TextEditorProps) {
   const { text, stamp, label, onChange, onEdit, onSave, readOnly } = props;
@@ -93,7 +103,7 @@ export default function TextEditor(props: TextEditorProps) {
     const shown = view.current;
     if (!shown || shown.state.doc.toString() === text) return;
     shown.dispatch({
-      changes: { from: 0, to: shown.state.doc.length, insert: text },
+      changes: changeBetween(shown.state.doc.toString(), text),
       annotations: Transaction.remote.of(true),
     });
   }, [text, stamp]);

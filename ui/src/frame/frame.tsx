@@ -22,12 +22,14 @@ import { Problem } from "../api/problem";
 import { type Session, sessionQuery } from "../api/session";
 import { goLive, liveStanding } from "../live/live";
 import { Button } from "../parts/button";
+import { hasDrafts } from "../parts/drafts";
 import { plain } from "../parts/hostile";
 import { Loading, Refused } from "../parts/states";
 import { Toasts } from "../parts/toast";
 import { Palette, usePalette } from "./palette";
 import { PersonMenu } from "./person-menu";
 import { SessionContext } from "./session-context";
+import { SignInAgain } from "./sign-in-again";
 
 const PLACES: { to: string; name: string; icon: LucideIcon; count?: "waiting" | "approvals" }[] = [
   { to: "/inbox", name: "Inbox", icon: Inbox, count: "waiting" },
@@ -45,13 +47,22 @@ const PLACES: { to: string; name: string; icon: LucideIcon; count?: "waiting" | 
 export function Frame() {
   const session = useQuery(sessionQuery);
   const { pathname, search } = useLocation();
-  if (session.error instanceof Problem && session.error.status === 401) {
+  const isOut = session.error instanceof Problem && session.error.status === 401;
+  // A draft outlives its session: whoever has one signs in over it, and goes on.
+  if (isOut && !(session.data && hasDrafts())) {
     return <Navigate to={`/sign-in?return=${encodeURIComponent(pathname + search)}`} replace />;
+  }
+  if (session.data) {
+    return (
+      <>
+        <Desk session={session.data} />
+        {isOut && <SignInAgain key={session.errorUpdateCount} />}
+      </>
+    );
   }
   if (session.isError)
     return <Refused error={session.error} again={() => void session.refetch()} />;
-  if (!session.data) return <Loading />;
-  return <Desk session={session.data} />;
+  return <Loading />;
 }
 
 function Desk({ session }: { session: Session }) {
@@ -61,7 +72,7 @@ function Desk({ session }: { session: Session }) {
   const [open, setOpen] = useState(false);
   useEffect(() => goLive(queries), [queries]);
   useEffect(() => {
-    const out = () => void queries.resetQueries({ queryKey: ["session"] });
+    const out = () => void queries.invalidateQueries({ queryKey: sessionQuery.queryKey });
     addEventListener("carrel:signed-out", out);
     return () => removeEventListener("carrel:signed-out", out);
   }, [queries]);

@@ -1,7 +1,7 @@
 import { Compass } from "lucide-react";
 import { isRouteErrorResponse, useRouteError } from "react-router";
 import { sentence } from "../api/problem";
-import { ButtonLink } from "../parts/button";
+import { Button, ButtonLink } from "../parts/button";
 import { Empty } from "../parts/states";
 
 /** What is shown where an address leads nowhere, or where a screen broke. */
@@ -11,9 +11,16 @@ export function Missing() {
   return (
     <Empty icon={Compass} title={broke ? "This screen broke" : "There is no such page"}>
       <p>{broke ? sentence(error) : "The address leads nowhere on this desk."}</p>
-      <ButtonLink to="/agents" reloadDocument={broke}>
-        To the agents
-      </ButtonLink>
+      <div className="row wrap">
+        {broke && (
+          <Button kind="primary" onClick={() => location.reload()}>
+            Try again
+          </Button>
+        )}
+        <ButtonLink to="/agents" reloadDocument={broke}>
+          To the agents
+        </ButtonLink>
+      </div>
     </Empty>
   );
 }

@@ -107,7 +107,10 @@ function pour(until: AbortSignal, told: Told): Promise<void> {
       };
       source.onerror = () => {
         told.standing("lost", false);
-        if (source?.readyState === EventSource.CLOSED) again = setTimeout(open, 3000);
+        if (source?.readyState !== EventSource.CLOSED) return;
+        again = setTimeout(open, 3000);
+        // Refused rather than cut off: perhaps the session has ended.
+        dispatchEvent(new Event("carrel:signed-out"));
       };
       const hear = (event: MessageEvent<string>) => told.happened(JSON.parse(event.data));
       for (const type of TYPES) source.addEventListener(type, hear);

@@ -6,6 +6,7 @@ import { type Policy, policyQuery } from "../../api/policy";
 import { may } from "../../api/session";
 import { useSession } from "../../frame/session-context";
 import { Button } from "../../parts/button";
+import { LeaveGuard } from "../../parts/leave-guard";
 import { OnlyAdmins } from "../../parts/only-admins";
 import { Shown } from "../../parts/states";
 import { ClassRules } from "./class-rules";
@@ -45,6 +46,7 @@ function Draft({ policy, able }: { policy: Policy; able: boolean }) {
   const fill: Fill = (change) => setDraft((was) => ({ ...was, ...change }));
   return (
     <>
+      <LeaveGuard when={able && changed} path="the policy" />
       <form
         className="stack"
         aria-label="Policy"

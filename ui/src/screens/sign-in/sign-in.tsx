@@ -4,9 +4,8 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { KeyRound, LogIn } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import { useNavigate, useSearchParams } from "react-router";
-import { api, take } from "../../api/client";
 import { sentence } from "../../api/problem";
-import { sessionQuery, signIn } from "../../api/session";
+import { sessionQuery, signIn, waysQuery } from "../../api/session";
 import { Button } from "../../parts/button";
 import { Field } from "../../parts/field";
 import { useTitle } from "../../parts/screen";
@@ -32,14 +31,13 @@ export default function SignIn() {
   const [token, setToken] = useState("");
   const queries = useQueryClient();
   const go = useNavigate();
-  const ways = useQuery({
-    queryKey: ["ways"],
-    queryFn: () => take(api.GET("/v1/session/ways")),
-  });
+  const ways = useQuery(waysQuery);
   const enter = useMutation({
     mutationFn: signIn,
     meta: { quiet: true },
     onSuccess: (session) => {
+      // Whoever was here before may have seen more than who comes now.
+      queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== "ways" });
       queries.setQueryData(sessionQuery.queryKey, session);
       void go(wayBack(given.get("return")), { replace: true });
     },

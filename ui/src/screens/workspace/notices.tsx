@@ -48,8 +48,8 @@ export function Notices(props: NoticesProps) {
       )}
       {gone && (
         <Notice kind="update" icon={TriangleAlert}>
-          This file was deleted meanwhile.{" "}
-          {draft.isDirty && "Your text is still here: saving makes the file anew."}
+          This file was deleted meanwhile. {canWrite && "Its text is still here: "}
+          {canWrite && "saving makes the file anew."}
         </Notice>
       )}
       {saving.warning && <Secrets warning={saving.warning} />}

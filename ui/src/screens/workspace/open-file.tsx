@@ -1,13 +1,13 @@
 // A file laid open: the editor, the preview beside it, and what is to be said of both.
 
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { File } from "../../api/places";
 import { TextEditor } from "../../editor";
 import { plain } from "../../parts/hostile";
+import { LeaveGuard } from "../../parts/leave-guard";
 import { useDraft } from "./draft";
 import { FileHead } from "./file-head";
 import type { FoundProps } from "./file-pane";
-import { LeaveGuard } from "./leave-guard";
 import { Notices } from "./notices";
 import { Panel } from "./panel";
 import { Preview } from "./preview";
@@ -30,6 +30,22 @@ function usePreview({ panel, show }: FoundProps["opened"]) {
   return { isOpen, toggle };
 }
 
+/** ⌘S saves from wherever the focus is: the browser would save the page instead. */
+function useSaveKey(save: () => void) {
+  const told = useRef(save);
+  told.current = save;
+  useEffect(() => {
+    const heard = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() !== "s" || !(event.metaKey || event.ctrlKey)) return;
+      if (event.shiftKey || event.altKey || event.defaultPrevented) return;
+      event.preventDefault();
+      if (!document.querySelector("dialog[open]")) told.current();
+    };
+    addEventListener("keydown", heard);
+    return () => removeEventListener("keydown", heard);
+  }, []);
+}
+
 export function OpenFile({ file, ...props }: FoundProps & { file: File }) {
   const { place, row, path, gone, canWrite, opened } = props;
   const draft = useDraft(file);
@@ -37,6 +53,7 @@ export function OpenFile({ file, ...props }: FoundProps & { file: File }) {
   const preview = usePreview(opened);
   const managed = place.kind === "agent" && row.managed;
   const readOnly = !canWrite || managed;
+  useSaveKey(() => readOnly || saving.request());
   return (
     <div className="file">
       <FileHead {...props} base={draft.base} preview={preview} />

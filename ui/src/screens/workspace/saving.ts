@@ -106,7 +106,7 @@ export function useSaving(place: Place, row: Row, draft: Draft, gone: boolean) {
     attempt,
     /** What ⌘S and the button do. */
     request: () => {
-      if (!draft.isDirty || save.isPending) return;
+      if ((!draft.isDirty && !gone) || save.isPending) return;
       const asked = gone ? null : questionOf(place, draft.base);
       if (asked) ask(asked);
       else attempt();

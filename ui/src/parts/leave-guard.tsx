@@ -2,8 +2,9 @@
 
 import { useEffect } from "react";
 import { useBlocker } from "react-router";
-import { Confirm } from "../../parts/dialog";
-import { plain } from "../../parts/hostile";
+import { Confirm } from "./dialog";
+import { holdDraft } from "./drafts";
+import { plain } from "./hostile";
 
 const fileOf = (search: string) => new URLSearchParams(search).get("file");
 
@@ -15,8 +16,12 @@ export function LeaveGuard({ when, path }: { when: boolean; path: string }) {
   useEffect(() => {
     if (!when) return;
     const ask = (event: BeforeUnloadEvent) => event.preventDefault();
+    const letGo = holdDraft();
     addEventListener("beforeunload", ask);
-    return () => removeEventListener("beforeunload", ask);
+    return () => {
+      letGo();
+      removeEventListener("beforeunload", ask);
+    };
   }, [when]);
   if (blocker.state !== "blocked") return null;
   return (
