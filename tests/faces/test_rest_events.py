@@ -200,6 +200,21 @@ async def test_nobody_hears_of_another_tenant(live: Live, ada: httpx.AsyncClient
         assert paths(await own.take(1)) == ["mine.md"]
 
 
+async def test_who_is_no_longer_let_in_hears_nothing_more(
+    live: Live, ada: httpx.AsyncClient
+) -> None:
+    scopes = ["events:read", "workspace:read"]
+    body = {"name": "ear", "kind": "service", "scopes": scopes}
+    made = (await ada.post("/v1/keys", json=body)).json()
+    async with live.http(made["key"]) as ear, listening(ear, TENANT) as heard:
+        await heard.position()
+        await put(ada, "before.md")
+        assert paths(await heard.take(1)) == ["before.md"]
+        assert (await ada.delete(f"/v1/keys/{made['id']}")).status_code == 204
+        await put(ada, "after.md")
+        assert await heard.rest() == []
+
+
 async def test_a_hundred_listeners_hear_the_same(ada: httpx.AsyncClient) -> None:
     async def one(ready: asyncio.Barrier) -> Sent | None:
         async with listening(ada, OWN) as stream:

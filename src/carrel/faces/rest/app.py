@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -209,6 +209,22 @@ class Rest:
         """Raises Unauthenticated, and Forbidden for a cookie that may not be used like this."""
         return await self._authenticate(self._site.credential(shown, x.method, x.https))
 
+    async def _while_known(
+        self, x: Exchange, source: AsyncIterator[bytes]
+    ) -> AsyncGenerator[bytes, None]:
+        """What it gives, until the credential that it was asked for with opens nothing more."""
+        assert x.bound is not None
+        try:
+            async for chunk in source:
+                try:
+                    await self._known(x, x.bound.credential(x.headers))
+                except Refusal:
+                    return
+                yield chunk
+        finally:
+            if (close := getattr(source, "aclose", None)) is not None:
+                await close()
+
     async def _miss(self, x: Exchange) -> Answer:
         """Nothing listens there, or not to that; a stranger is not told which."""
         if x.leaf is not None and x.method == "OPTIONS":
@@ -235,7 +251,8 @@ class Rest:
         self._metrics.in_flight -= 1
         self._metrics.open_streams += 1
         try:
-            await self._streams.pour(answer.source, x.receive, x.send, heartbeat)
+            source = answer.source if x.actor is None else self._while_known(x, answer.source)
+            await self._streams.pour(source, x.receive, x.send, heartbeat)
         except Exception as error:
             self._log.failure(x.request_id, error)
         finally:
