@@ -7,12 +7,19 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import Final
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Error,
+    Page,
+    Playwright,
+    sync_playwright,
+)
 from tests.e2e.servers import TOKEN, Live
 
 UI: Final = File(__file__).resolve().parents[2] / "ui"
@@ -54,9 +61,18 @@ def _path() -> str:
 @contextmanager
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=chromium(), args=list(_ARGS))
+        opened = _launched(playwright)
         yield opened
         opened.close()
+
+
+def _launched(playwright: Playwright) -> Browser:
+    """This Chromium breaks now and then while it starts: whoever starts it tries thrice."""
+    where = chromium()
+    for _ in range(2):
+        with suppress(Error):
+            return playwright.chromium.launch(executable_path=where, args=list(_ARGS))
+    return playwright.chromium.launch(executable_path=where, args=list(_ARGS))
 
 
 @dataclass
@@ -118,7 +134,7 @@ def seated(
         color_scheme="dark" if dark else "light",
         permissions=["clipboard-read", "clipboard-write"],
     )
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(30_000)
     body = {"code": live.welcome.partition("#code=")[2].split()[0]} if link else {"token": token}
     answer = context.request.post("/v1/session", data=body, headers={"X-Carrel-Csrf": "1"})
     assert answer.ok, answer.text()

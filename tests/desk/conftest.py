@@ -16,7 +16,7 @@ from tests.desk.browsing import Seat
 from tests.e2e.servers import TOKEN, Live, serving
 
 Seating = Callable[..., Seat]
-expect.set_options(timeout=15_000)
+expect.set_options(timeout=30_000)
 
 
 @pytest.fixture(scope="module")
