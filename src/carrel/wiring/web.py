@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 from carrel.core.errors import Missing
@@ -25,6 +25,19 @@ def _expect_questions() -> None:
     asyncio.get_running_loop().run_in_executor(None, graphql.imported)
 
 
+_asset = partial(
+    endpoint,
+    "GET",
+    public=True,
+    loose_query=True,
+    answers={200: "*/*", 304: None},
+    refuses=(Missing,),
+    headers=(IF_NONE_MATCH,),
+    gives=("ETag",),
+    tag=_TAG,
+)
+
+
 @endpoint(
     "GET",
     "/",
@@ -42,35 +55,13 @@ async def whole(call: Call) -> Answer:
     return Answer.content(body, "text/html; charset=utf-8", headers=headers)
 
 
-@endpoint(
-    "GET",
-    "/ui/{name}",
-    id="page_part",
-    public=True,
-    loose_query=True,
-    answers={200: "*/*", 304: None},
-    refuses=(Missing,),
-    headers=(IF_NONE_MATCH,),
-    gives=("ETag",),
-    tag=_TAG,
-)
+@_asset("/ui/{name}", id="page_part")
 async def part(call: Call) -> Answer:
     """A script, style or typeface of the page, under a name that changes with what it holds."""
     return _served(call, f"/ui/{call.params['name']}", FOR_EVER)
 
 
-@endpoint(
-    "GET",
-    "/icon.svg",
-    id="page_icon",
-    public=True,
-    loose_query=True,
-    answers={200: "*/*", 304: None},
-    refuses=(Missing,),
-    headers=(IF_NONE_MATCH,),
-    gives=("ETag",),
-    tag=_TAG,
-)
+@_asset("/icon.svg", id="page_icon")
 async def icon(call: Call) -> Answer:
     """The sign of the page."""
     return _served(call, "/icon.svg", "no-cache")

@@ -46,7 +46,7 @@ PAYLOADS: Final[Mapping[str, tuple[str, Json]]] = {
 
 _STREAM: Final = (
     "Server-sent events: `id` is the cursor to resume from with Last-Event-ID, `event` the type,"
-    " `data` the message. Streams need a bearer token; comments keep them awake."
+    " `data` the message. Streams need a bearer token or a session; comments keep them awake."
 )
 _WEBHOOK: Final = (
     "Posted to the address of each webhook that wants the type, signed after the Standard Webhooks"
