@@ -7,6 +7,7 @@ import { addressOf } from "../../api/places";
 import { type Run, runsQuery } from "../../api/runs";
 import { plain } from "../../parts/hostile";
 import { Time } from "../../parts/time";
+import { Who } from "../../parts/who";
 import { lasted } from "./lasted";
 
 export function RunFacts({ run, agentName }: { run: Run; agentName: string | undefined }) {
@@ -24,7 +25,7 @@ export function RunFacts({ run, agentName }: { run: Run; agentName: string | und
       </Fact>
       {run.endedAt && <Fact name="Lasted">{lasted(run.startedAt, run.endedAt)}</Fact>}
       <Fact name="Started by">
-        <code className="bidi">{plain(run.owner["principal"] ?? "", 60)}</code>
+        <Who id={run.owner["principal"]} />
       </Fact>
       {run.parentRunId && (
         <Fact name="Child of">

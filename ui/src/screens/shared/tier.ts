@@ -26,7 +26,7 @@ const bubblewrap = (tier: string): Tier => ({
         : "None, unless the sandbox asks for it and the server allows it",
     ],
     BOUNDS,
-    ["Kept between commands", "Yes, where control groups bound its memory"],
+    ["Kept between commands", "Yes, by one server process"],
   ],
 });
 
