@@ -34,13 +34,27 @@ class Contents(Struct, frozen=True):
 async def look(world: World, stack: Stack, path: Path) -> File:
     """What the workspace shows at a path, without its content. Raises Missing."""
     layers = await world.trees.read(stack, (path,))
-    eye, classes = await eye_of(world, stack), await classes_of(world, stack)
-    file = resolve(path, layers) if eye is None else eye.shown(path, layers)
-    if file is None and eye is not None:  # It may have become pinned in between, and so be there.
-        file = eye.shown(path, await world.trees.read(stack, (path,)))
+    if stack[0].kind is Kind.AGENT:
+        file = await _shown(world, stack, path, layers)
+    else:
+        file = resolve(path, layers)
     if file is None:
         raise Missing(f"there is no {path}")
+    if stack[0].kind is Kind.WORKSPACE:
+        return file
+    classes = await classes_of(world, stack)
     return file if classes is None else replace(file, file_class=classes.of(path))
+
+
+async def _shown(world: World, stack: Stack, path: Path, layers: Layers) -> File | None:
+    """The same with an agent's eyes."""
+    eye = await eye_of(world, stack)
+    if eye is None:
+        return resolve(path, layers)
+    file = eye.shown(path, layers)
+    if file is None:  # It may have become pinned in between, and so be there.
+        file = eye.shown(path, await world.trees.read(stack, (path,)))
+    return file
 
 
 async def content(world: World, file: File, *, raw: bool = False) -> bytes:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from carrel.actions import files
 from carrel.actions.files import Intent, Written
-from carrel.actions.rules import rules_lately
+from carrel.actions.rules import rules_lately, rules_of
 from carrel.actions.turns import turn
 from carrel.core import forms
 from carrel.core.access import Actor
@@ -101,7 +101,8 @@ async def edit(
 async def _edit(
     bench: Bench, path: Path, old: bytes, new: bytes, *, every: bool
 ) -> tuple[Written, int]:
-    policy = (await rules_lately(bench.world, bench.actor.tenant)).policy
+    world, tenant = bench.world, bench.actor.tenant
+    policy = (rules_lately(world, tenant) or await rules_of(world, tenant)).policy
     admit = policy.limits_of(bench.scope).admit
     for _ in range(_ATTEMPTS):
         head, entry, content = await content_of(bench, path)

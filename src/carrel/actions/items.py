@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from msgspec import Struct
@@ -84,8 +83,7 @@ def as_read(version: int | None) -> Condition:
     return Condition(frozenset({f'"v{version}"'})) if version else Condition(absent=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _ItemPen(Pen):
+class _ItemPen(Pen, frozen=True, gc=False):
     """Writes an item: it has no class, and its key is as little a place for secrets as a path."""
 
     key: str = ""
@@ -93,13 +91,13 @@ class _ItemPen(Pen):
     def _may_write(self, rules: Rules) -> None:
         """Whose items these are has been decided when their scope was found."""
 
-    async def _in_run(self) -> None:
+    async def _in_run(self, id: str) -> None:
         """A run is of the agent, and not of its items: see ``_told_in_run``."""
 
     def _admitted(self, rules: Rules, content: bytes) -> Redacted:
         if rules.redactor.finds_in(self.key):
             raise Malformed("the key holds a secret")
-        return super(_ItemPen, self)._admitted(rules, content)
+        return super()._admitted(rules, content)
 
 
 async def listing(

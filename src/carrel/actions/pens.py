@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 from msgspec import Struct
@@ -12,7 +10,7 @@ from msgspec.structs import replace
 
 from carrel.actions.lineages import eye_of
 from carrel.actions.rules import Rules, rules_lately, rules_of
-from carrel.actions.workspaces import standing
+from carrel.actions.workspaces import is_described, standing
 from carrel.core import edit, overlay
 from carrel.core.access import Actor, KeyKind, may_write
 from carrel.core.classes import FileClass
@@ -65,9 +63,11 @@ class Intent(Struct, frozen=True, gc=False):
 PLAIN: Final = Intent()
 
 
-@dataclass(frozen=True, slots=True)
-class Pen:
-    """One writer at one path."""
+class Pen(Struct, frozen=True, gc=False):
+    """One writer at one path.
+
+    Most of what is asked on the way is known already, and then nothing is awaited for it.
+    """
 
     world: World
     stack: Stack
@@ -78,29 +78,33 @@ class Pen:
     async def put(self, content: bytes) -> Written:
         if self.intent.type is not None and not _TYPE.fullmatch(self.intent.type):
             raise Malformed("contentType is not a media type")
-        await self._in_run()
-        rules = await rules_lately(self.world, self.actor.tenant)
+        if self.intent.run is not None:
+            await self._in_run(self.intent.run)
+        tenant = self.actor.tenant
+        rules = rules_lately(self.world, tenant) or await rules_of(self.world, tenant)
         for attempt in range(_ATTEMPTS):
-            redacted = None
-            with suppress(Refusal):
+            try:
                 redacted = self._admitted(rules, content)
+            except Refusal:
+                redacted = None
             # Bytes that go out before the commit do so under the rules of the moment.
             if redacted is None or len(redacted.content) > self.world.blobs.inline:
-                rules = await rules_of(self.world, self.actor.tenant)
+                rules = await rules_of(self.world, tenant)
                 redacted = self._admitted(rules, content)
             written = await self._put(rules, redacted, first=not attempt)
             if written is not None:
                 return written
-            rules = await rules_of(self.world, self.actor.tenant)
+            rules = await rules_of(self.world, tenant)
         raise Busy(f"{self.path} is being written by many others")
 
     async def delete(self) -> Head:
-        await self._in_run()
+        if self.intent.run is not None:
+            await self._in_run(self.intent.run)
         for _ in range(_ATTEMPTS):
             rules = await rules_of(self.world, self.actor.tenant)
             self._may_write(rules)
             layers, condition = await self._read(), self.intent.condition
-            eye = await self._eye(rules)
+            eye = await self._eye(rules) if self.stack[0].kind is Kind.AGENT else None
             if eye is None:
                 decided = edit.delete(layers, self.path, condition)
             else:
@@ -114,22 +118,23 @@ class Pen:
 
     async def _put(self, rules: Rules, redacted: Redacted, *, first: bool) -> Written | None:
         """What was written, or None when it must be decided again."""
-        [blob] = await self.world.blobs.put([redacted.content])
-        wanted = Wanted(blob, self.intent.type or MARKDOWN, self.intent.accepted)
-        eye = await self._eye(rules)
-        if eye is not None:
+        stack, path, condition = self.stack, self.path, self.intent.condition
+        type, kind = self.intent.type or MARKDOWN, stack[0].kind
+        [blob] = await self.world.blobs.put((redacted.content,))
+        if kind is Kind.AGENT and (eye := await self._eye(rules)) is not None:
+            wanted = Wanted(blob, type, self.intent.accepted)
             return await self._put_over(rules, redacted, wanted, eye)
-        decided, condition = None, self.intent.condition
-        if first and len(self.stack) == 1:
-            decided = edit.put_unseen(self.stack[0], self.path, blob, condition, wanted.type)
+        decided = None
+        if first and len(stack) == 1:
+            decided = edit.put_unseen(stack[0], path, blob, condition, type)
         if decided is None:
-            decided = edit.put(await self._read(), self.path, blob, condition, wanted.type)
-        head = await self._commit(rules, decided, f"put {self.path.text}")
+            decided = edit.put(await self._read(), path, blob, condition, type)
+        head = await self._commit(rules, decided, f"put {path.text}")
         if head is None:
             return None
-        file = file_of(self.stack, head)
-        if self.stack[0].kind in {Kind.TEMPLATE, Kind.DEFAULTS}:
-            file = replace(file, file_class=rules.policy.classes.of(self.path))
+        file = file_of(stack, head)
+        if kind is Kind.TEMPLATE or kind is Kind.DEFAULTS:
+            file = replace(file, file_class=rules.policy.classes.of(path))
         return Written(file, redacted.content, redacted)
 
     async def _put_over(
@@ -179,11 +184,14 @@ class Pen:
         return rules.redactor.redact(content)
 
     def _may_write(self, rules: Rules) -> None:
-        if self.stack[0].kind is not Kind.WORKSPACE:
+        own = self.stack[0]
+        if own.kind is not Kind.WORKSPACE:
             rules.policy.classes.admit(self.path)
-        may_write(self.actor, self.stack[0], self.path, rules.policy.agent_writable)
+        if own.kind is not Kind.AGENT:
+            return
+        may_write(self.actor, own, self.path, rules.policy.agent_writable)
         pinned = rules.policy.classes.of(self.path) is FileClass.PINNED
-        if self.actor.kind is KeyKind.AGENT and self.stack[0].kind is Kind.AGENT and pinned:
+        if self.actor.kind is KeyKind.AGENT and pinned:
             raise Forbidden(f"{self.path} is pinned: no agent overrides its own guardrails")
 
     async def _commit(self, rules: Rules, decided: Edit, why: str) -> Head | None:
@@ -192,24 +200,27 @@ class Pen:
         limits = rules.policy.limits_of(scope)
         if intent.why:
             why = rules.redactor.redact(intent.why.encode()).content.decode()
+        shelves = rules.shelves
+        if is_described(scope):
+            shelves = (*shelves, *await standing(self.world, scope))
         commit = Commit(
             writes=(decided.write,),
             by=self.actor.name,
             why=why,
             at=self.world.clock.now(),
             expects=decided.expects,
-            shelves=(*rules.shelves, *await standing(self.world, scope)),
+            shelves=shelves,
             rooms=decided.rooms,
             quotas=(limits.quota(scope),) if decided.write.entry else (),
             keep=limits.max_versions,
             run=intent.run,
-            about=self._audited(rules),
+            about=() if scope.kind is not Kind.AGENT else self._audited(rules),
             receipt=intent.receipt,
         )
-        [outcome] = await self.world.trees.commit([commit])
+        [outcome] = await self.world.trees.commit((commit,))
         match outcome:
-            case Applied(heads):
-                return heads[0]
+            case Applied():
+                return outcome.heads[0]
             case Blocked():
                 raise no_room(outcome)
             case Full():
@@ -224,18 +235,16 @@ class Pen:
             return ()
         return (f"{Noun.AGENT}/{own.name}",)
 
-    async def _in_run(self) -> None:
+    async def _in_run(self, id: str) -> None:
         """A write may name the run it belongs to: one of this workspace that has not ended.
 
         In a workspace that agents share it is one of an agent.
         """
-        if self.intent.run is None:
-            return
-        [run] = await self.world.runs.get(self.actor.tenant, [self.intent.run])
+        [run] = await self.world.runs.get(self.actor.tenant, [id])
         own = self.stack[0]
         shared = own.kind is Kind.WORKSPACE and own.name.startswith("ws_")
         if run is None or not (run.scope == own or (shared and run.scope.kind is Kind.AGENT)):
-            raise Missing(f"there is no run {self.intent.run}")
+            raise Missing(f"there is no run {id}")
         if run.status is not Status.RUNNING:
             raise Taken(f"the run has {run.status}", status=run.status)
 

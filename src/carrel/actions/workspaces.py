@@ -79,12 +79,17 @@ async def _removal(world: World, scope: Scope) -> Drafts:
     return Drafts(tuple(Write(scope, path, None) for path in tree.heads))
 
 
+def is_described(scope: Scope) -> bool:
+    """Whether an account has a record of it, without which it is not there."""
+    return scope.kind is Kind.WORKSPACE and scope.name.startswith(_PREFIX)
+
+
 async def standing(world: World, scope: Scope) -> tuple[Shelf, ...]:
     """What a commit to the files of a workspace has to expect, so that none outlive its record.
 
     Raises Missing where it is gone. Nothing is expected of a workspace that no account describes.
     """
-    if scope.kind is not Kind.WORKSPACE or not scope.name.startswith(f"{BOOK.prefix}_"):
+    if not is_described(scope):
         return ()
     seen = await shelf(world, scope.tenant, Noun.WORKSPACE)
     [found] = await world.records.get(scope.tenant, Noun.WORKSPACE, [scope.name])
@@ -104,3 +109,4 @@ async def _settle(
 
 
 BOOK: Final = Book(Noun.WORKSPACE, "ws", _settle)
+_PREFIX: Final = f"{BOOK.prefix}_"

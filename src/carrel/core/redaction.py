@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
+from msgspec import Struct
 
 from carrel.core.shapes import SHAPES, Span, find_shapes, scan
 
@@ -32,13 +32,15 @@ class ShapeMode(StrEnum):
     OFF = "off"
 
 
-@dataclass(frozen=True, slots=True)
-class Redacted:
-    content: bytes = field(repr=False)
-    replaced: tuple[str, ...]
+class Redacted(Struct, frozen=True, gc=False):
+    content: bytes
+    replaced: tuple[str, ...] = ()
     """Names of what was replaced, secret ids and shapes, sorted."""
-    warned: tuple[str, ...]
+    warned: tuple[str, ...] = ()
     """Names of the shapes that were seen and left, sorted."""
+
+    def __repr__(self) -> str:  # without the content, which is nobody's to log
+        return f"Redacted(replaced={self.replaced!r}, warned={self.warned!r})"
 
 
 class Redactor:
@@ -67,15 +69,18 @@ class Redactor:
         nothing. It ends: after a few rounds values are cut out and not replaced, and in the end,
         which only values made for it can reach, nothing of the content is kept.
         """
+        spans = self._spans(content)
+        if not spans:
+            return Redacted(content, (), self._warnings(content))
         replaced: set[str] = set()
         for turn in range(_ROUNDS):
-            spans = self._spans(content)
-            if not spans:
-                return Redacted(content, tuple(sorted(replaced)), self._warnings(content))
             names = {span.name for span in spans}
             markers = {name: self._marker(name) if turn < _NAMED_ROUNDS else b"" for name in names}
             content = _replace(content, spans, markers)
             replaced |= names
+            spans = self._spans(content)
+            if not spans:
+                return Redacted(content, tuple(sorted(replaced)), self._warnings(content))
         content = b"" if self._spans(b"[REDACTED]") else b"[REDACTED]"
         return Redacted(content, tuple(sorted(replaced)), ())
 

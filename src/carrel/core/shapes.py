@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from ahocorasick_rs import BytesAhoCorasick, MatchKind
@@ -40,11 +40,19 @@ class Rule(NamedTuple):
 
 def scan(
     automaton: BytesAhoCorasick, content: bytes, reach: int, *, overlapping: bool = False
-) -> Iterator[tuple[int, int, int]]:
+) -> Iterable[tuple[int, int, int]]:
     """The automaton's matches (pattern, start, end) in order; no pattern is longer than `reach`.
 
     Each window is searched by itself, so matches at its edge may overlap; none is missed.
     """
+    if len(content) <= WINDOW:
+        return automaton.find_matches_as_indexes(content, overlapping)
+    return _windows(automaton, content, reach, overlapping)
+
+
+def _windows(
+    automaton: BytesAhoCorasick, content: bytes, reach: int, overlapping: bool
+) -> Iterator[tuple[int, int, int]]:
     view = memoryview(content)
     for left in range(0, len(content), WINDOW):
         window = view[left : left + WINDOW + reach - 1]
@@ -56,9 +64,12 @@ def scan(
 def find_shapes(content: bytes) -> list[Span]:
     """Where a shape occurs, from left to right, without overlaps."""
     spans: list[Span] = []
+    anchors = scan(_ANCHORS, content, _REACH)
+    if not anchors:
+        return spans
     taken = 0
     seen = [0] * len(_RULES)
-    for anchor, at, _ in scan(_ANCHORS, content, _REACH):
+    for anchor, at, _ in anchors:
         rule = _RULE_OF[anchor]
         if at < taken or at < seen[rule]:
             continue

@@ -8,6 +8,7 @@ import hmac
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import lru_cache
 from types import FrameType
 from typing import Any, Final
 
@@ -126,6 +127,8 @@ def authenticator(world: World, settings: Settings) -> Callable[[Headers], Any]:
         A service that names its tenant in vain is not asked for another key: it contradicts itself.
         """
         key, named = headers.get(b"x-api-key"), headers.get(b"x-tenant-id")
+        if key is None and named is None:
+            return await of_token(_token(headers.get(b"authorization", b"")))
         tenant = (named or b"").decode("latin-1").strip()
         try:
             actor = await of_token(_token(headers.get(b"authorization", b"")))
@@ -156,6 +159,7 @@ def _by_token(world: World, settings: Settings) -> Callable[[str], Awaitable[Act
     return of_token
 
 
+@lru_cache(maxsize=1024)
 def _token(header: bytes) -> str:
     """What an Authorization header carries, with the word Bearer before it or without any."""
     given = header.decode("latin-1").strip()

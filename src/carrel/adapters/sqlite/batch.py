@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from json.encoder import encode_basestring_ascii as quoted
-from typing import Any
+from typing import Final
 
 from carrel.adapters.sqlite.changes import RecordChanges
 from carrel.adapters.sqlite.database import SQL
@@ -29,6 +29,9 @@ from carrel.core.tree import (
     Write,
     tellings_of,
 )
+
+_NOTHING: Final[Row] = (None, None, None, None, None)
+"""content, digest, size, base and type of a tombstone."""
 
 
 class Batch:
@@ -59,15 +62,14 @@ class Batch:
         if refused := self._conflict(commit) or self._blocked(commit.rooms):
             return refused
         asked = commit.writes
-        writes = [w for w in asked if w.entry is not None or self._lives(w.scope, w.path)]
+        writes: Sequence[Write] = asked
+        if len(asked) != 1 or asked[0].entry is None:
+            writes = [w for w in asked if w.entry is not None or self._lives(w.scope, w.path)]
         if full := self._full(commit.quotas, writes):
             return full
-        if commit.changes:
-            self.records.apply(commit)
         if commit.changes or commit.about:
-            self.records.note(commit)
-        places = {scope: self._advance(scope) for scope in {w.scope for w in writes}}
-        heads = [self._write(w, places[w.scope], commit) for w in writes]
+            self.records.apply(commit)
+        heads = self._written(writes, commit)
         if len(writes) < len(asked):
             written = {id(w): head for w, head in zip(writes, heads, strict=True)}
             heads = [written.get(id(w)) or self._untouched(w, commit) for w in asked]
@@ -77,6 +79,12 @@ class Batch:
             self._mark(commit, heads)
         return Applied(tuple(heads))
 
+    def _written(self, writes: Sequence[Write], commit: Commit) -> list[Head]:
+        if len(writes) == 1:
+            return [self._write(writes[0], self._advance(writes[0].scope), commit)]
+        places = {scope: self._advance(scope) for scope in {w.scope for w in writes}}
+        return [self._write(w, places[w.scope], commit) for w in writes]
+
     def look_ahead(self, commits: Sequence[Commit]) -> None:
         """Read at once all that these are about, which one by one would be a query each."""
         spoken = {(e.scope, e.path) for commit in commits for e in commit.expects}
@@ -84,6 +92,8 @@ class Batch:
         self._places({scope for scope, _ in spoken} - self._known.places.keys())
         places = self._known.places
         keys = [k for k in spoken if k not in self._heads and k not in self._remembered]
+        if not keys:
+            return
         self._heads.update(dict.fromkeys(keys))
         asks = json.dumps([(places[scope].id, path.text) for scope, path in keys])
         for place, *row in self._db.execute(SQL["heads"], (asks,)).fetchall():
@@ -160,10 +170,9 @@ class Batch:
 
     def _head(self, scope: Scope, path: Path) -> Head | None:
         key = (scope, path)
-        if key in self._heads:
-            return self._heads[key]
-        if key in self._remembered:
-            return self._remembered[key]
+        head = self._heads.get(key) or self._remembered.get(key)
+        if head is not None or key in self._heads or key in self._remembered:
+            return head
         id = self.place(scope).id
         row = id and self._db.execute(SQL["head"], (id, path.text)).fetchone()
         head = self._heads[key] = head_of(row) if row else None
@@ -172,6 +181,13 @@ class Batch:
     def _lives(self, scope: Scope, path: Path) -> bool:
         head = self._head(scope, path)
         return head is not None and head.entry is not None
+
+    def _all_live(self, writes: Sequence[Write]) -> bool:
+        for write in writes:
+            head = self._head(write.scope, write.path)
+            if head is None or head.entry is None:
+                return False
+        return True
 
     def _blocked(self, rooms: Sequence[Room]) -> Blocked | None:
         for room in rooms:
@@ -208,7 +224,7 @@ class Batch:
 
     def _full(self, quotas: Iterable[Quota], writes: Sequence[Write]) -> Full | None:
         for quota in quotas:
-            if quota.size is None and all([self._lives(w.scope, w.path) for w in writes]):
+            if quota.size is None and self._all_live(writes):
                 continue  # nothing is added, so nothing can be too many
             final = {w.path: w.entry for w in writes if w.scope == quota.scope}
             before = {path: self._head(quota.scope, path) for path in final}
@@ -227,41 +243,46 @@ class Batch:
         return place
 
     def _write(self, write: Write, place: Place, commit: Commit) -> Head:
-        path, at, text = write.path, commit.at, write.path.text
-        was = self._head(write.scope, path)
-        version = was.version + 1 if was else 1
-        before = was.entry if was else None
-        entry = write.entry and self._stored(write.entry, at)
+        scope, path, at, run = write.scope, write.path, commit.at, commit.run
+        id, revision, text = place.id, place.revision, path.text
+        was = self._head(scope, path)
+        version, before = (was.version + 1, was.entry) if was else (1, None)
+        entry, columns = (None, _NOTHING) if write.entry is None else self._stored(write.entry, at)
         if entry is None or before is None:
             place.files += _count(entry) - _count(before)
-            self._add_within(write.scope, path)
+            self._add_within(scope, path)
         place.size += _size(entry) - _size(before)
-        head = Head(path, version, place.revision, at, entry)
-        key = (write.scope, path)
+        head = Head(path, version, revision, at, entry)
+        key = (scope, path)
         self._heads[key] = self.written[key] = head
-        row = (place.id, text, version, place.revision, at, *_columns(entry))
-        self._entries[place.id, text] = row
-        self._versions.append((*row, commit.by, commit.why, commit.run))
+        row = (id, text, version, revision, at, *columns)
+        self._entries[id, text] = row
+        self._versions.append((*row, commit.by, commit.why, run))
         if version > commit.keep:
-            self._prunes.append((place.id, text, version - commit.keep))
+            self._prunes.append((id, text, version - commit.keep))
         payload = f'{{"path":{quoted(text)},"version":{version}}}'
-        sequence = self.next_in_run(commit.run, write.scope.tenant) if commit.run else None
-        self.tell(write.scope.tenant, place.id, commit.run, sequence, (UPDATED, payload, at))
+        sequence = self.next_in_run(run, scope.tenant) if run else None
+        self.tell(scope.tenant, id, run, sequence, (UPDATED, payload, at))
         return head
 
-    def _stored(self, entry: Entry, at: Moment) -> Entry:
-        blob = self._kept(entry.blob, at)
-        base = blob if entry.base is entry.blob else entry.base and self._kept(entry.base, at)
-        return Entry(blob, base, entry.type)
+    def _stored(self, entry: Entry, at: Moment) -> tuple[Entry, Row]:
+        """The entry with rows for its bytes; and what it is in columns, as _NOTHING names them."""
+        given, base = entry.blob, entry.base
+        blob, digest = self._kept(given, at)
+        if base is not None:
+            base = blob if base is given else self._kept(base, at)[0]
+        stored = Entry(blob, base, entry.type)
+        return stored, (blob.ref, digest, blob.size, base.ref if base else None, entry.type)
 
-    def _kept(self, blob: Blob, at: Moment) -> Blob:
-        """The blob with a row: its own where it has one, else a new one."""
+    def _kept(self, blob: Blob, at: Moment) -> tuple[Blob, bytes]:
+        """The blob with a row, its own or else a new one; and its digest in bytes."""
+        digest = digest_bytes(blob.digest)
         if isinstance(blob.ref, int):
-            return blob
+            return blob, digest
         self._known.content += 1
         id = self._known.content
-        self._contents.append((id, digest_bytes(blob.digest), blob.size, at, blob.ref))
-        return Blob(blob.digest, blob.size, id)
+        self._contents.append((id, digest, blob.size, at, blob.ref))
+        return Blob(blob.digest, blob.size, id), digest
 
     def _untouched(self, write: Write, commit: Commit) -> Head:
         absent = Head(write.path, 0, self.place(write.scope).revision, commit.at, None)
@@ -284,11 +305,3 @@ def _count(entry: Entry | None) -> int:
 
 def _size(entry: Entry | None) -> int:
     return entry.blob.size if entry else 0
-
-
-def _columns(entry: Entry | None) -> tuple[Any, ...]:
-    """content, digest, size, base and type, as version and entry rows end."""
-    if entry is None:
-        return (None, None, None, None, None)
-    blob, base = entry.blob, entry.base
-    return (blob.ref, digest_bytes(blob.digest), blob.size, base.ref if base else None, entry.type)

@@ -26,14 +26,15 @@ class SqliteBlobs:
         return self._inline if self._objects else _ENDLESS
 
     async def put(self, contents: Sequence[bytes]) -> tuple[Blob, ...]:
-        return tuple([await self._put(content) for content in contents])
-
-    async def _put(self, content: bytes) -> Blob:
-        name = digest(content)
-        if self._objects is None or len(content) <= self._inline:
-            return Blob(name, len(content), content)
-        await self._objects.put(name, content)
-        return Blob(name, len(content), None)
+        blobs = []
+        for content in contents:
+            name = digest(content)
+            ref: bytes | None = content
+            if self._objects is not None and len(content) > self._inline:
+                await self._objects.put(name, content)
+                ref = None
+            blobs.append(Blob(name, len(content), ref))
+        return tuple(blobs)
 
     async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
         found = {blob.digest: blob.ref for blob in blobs if isinstance(blob.ref, bytes)}

@@ -28,6 +28,8 @@ class RecordChanges:
         for shelf in commit.shelves:
             if self._shelf(shelf) != shelf.revision:
                 return Conflict(shelf)
+        if not commit.changes:
+            return None
         taken: dict[str, _Key] = {}
         for change in commit.changes:
             found = self._find(change)
@@ -40,14 +42,12 @@ class RecordChanges:
         return None
 
     def apply(self, commit: Commit) -> None:
+        """Make its changes, and note them for the audit with what else it is about."""
         changed = [change for change in commit.changes if self._change(change, commit.at)]
         for tenant, noun in {(change.tenant, change.noun) for change in changed}:
             self._db.execute(SQL["raise_shelf"], (tenant, noun))
             self._shelves.pop((tenant, noun), None)
             self.changed = self.changed or noun not in QUIET
-
-    def note(self, commit: Commit) -> None:
-        """For the audit."""
         for tenant, subjects in sorted(subjects_of(commit).items()):
             self._deeds.append((tenant, commit.at, commit.by, commit.why, json.dumps(subjects)))
 

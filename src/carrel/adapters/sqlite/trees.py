@@ -84,20 +84,26 @@ class SqliteTrees:
     async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
         if not commits:
             return ()
-        writes = sum([len(commit.writes) + len(commit.changes) for commit in commits])
+        writes = 0
+        for commit in commits:
+            writes += len(commit.writes) + len(commit.changes)
         work = partial(self._apply, commits)
-        return await self._writer.do(work, long=writes > _MANY)
+        return await self._writer.do(work, long=writes > _MANY, commits=commits)
 
     def _apply(
         self, commits: Sequence[Commit], _: sqlite3.Connection, batch: Batch
     ) -> tuple[Outcome, ...]:
         if len(commits) > 1:
             batch.look_ahead(commits)
-        outcomes = tuple([batch.apply(commit) for commit in commits])
-        applied = sum([isinstance(outcome, Applied) for outcome in outcomes])
-        self._writer.counts.commits += applied
-        self._writer.counts.conflicts += len(outcomes) - applied
-        return outcomes
+        outcomes, counts = [], self._writer.counts
+        for commit in commits:
+            outcome = batch.apply(commit)
+            outcomes.append(outcome)
+            if type(outcome) is Applied:
+                counts.commits += 1
+            else:
+                counts.conflicts += 1
+        return tuple(outcomes)
 
     def _revisions(self, scopes: tuple[Scope, ...]) -> tuple[int, ...]:
         places = self._places(scopes)

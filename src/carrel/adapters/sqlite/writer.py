@@ -27,7 +27,7 @@ from carrel.adapters.sqlite.known import Known
 from carrel.adapters.sqlite.lock import Lock
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Key
-from carrel.core.tree import Head
+from carrel.core.tree import Commit, Head
 
 Answer = TypeVar("Answer")
 Work = Callable[[sqlite3.Connection, Batch], Any]
@@ -46,6 +46,7 @@ class Job:
     work: Work
     future: asyncio.Future[Any]
     long: bool
+    commits: Sequence[Commit]
     answer: Any = None
     problem: BaseException | None = None
 
@@ -100,17 +101,22 @@ class Writer:
         return len(self._waiting)
 
     async def do(
-        self, work: Callable[[sqlite3.Connection, Batch], Answer], *, long: bool = False
+        self,
+        work: Callable[[sqlite3.Connection, Batch], Answer],
+        *,
+        long: bool = False,
+        commits: Sequence[Commit] = (),
     ) -> Answer:
         """Run work inside a transaction shared with others, and return once it is durable.
 
-        Long work runs in the thread. A caller that is cancelled stops waiting; its work may
-        still be done.
+        Long work runs in the thread. What it will have to look at, if it applies ``commits``, is
+        read together with what the others need. A caller that is cancelled stops waiting; its
+        work may still be done.
         """
         if self._closed:
             raise RuntimeError("the store is closed")
         future: asyncio.Future[Answer] = self._loop.create_future()
-        self._waiting.append(Job(work, future, long))
+        self._waiting.append(Job(work, future, long, commits))
         if self._idle.is_set():
             self._idle.clear()
             self._loop.call_soon(self._begin)
@@ -198,6 +204,8 @@ class Writer:
             self._db.execute("BEGIN IMMEDIATE")
             self._before = self.reader.index.version()
             batch = Batch(self._db, self._sure(), heads)
+            if len(jobs) > 1 and not heads:
+                batch.look_ahead([commit for job in jobs for commit in job.commits])
             for job in jobs:
                 job.answer = job.work(self._db, batch)
             batch.flush()

@@ -15,7 +15,7 @@ from carrel.core.version import VERSION
 from carrel.faces.rest.answer import EVENT_STREAM, Answer, Pairs
 from carrel.faces.rest.cookies import SAFE, Site
 from carrel.faces.rest.endpoint import Call, Endpoint, Headers
-from carrel.faces.rest.exchange import Bound, Exchange
+from carrel.faces.rest.exchange import Bound, Exchange, unwrapped
 from carrel.faces.rest.idempotency import HEADER, once
 from carrel.faces.rest.logs import REQUEST_ID, RequestLog
 from carrel.faces.rest.metrics import Metrics
@@ -192,7 +192,7 @@ class Rest:
         if bound is None:
             return await self._miss(x)
         if not bound.public:
-            x.actor = await self._known(x, bound.credential(x.headers))
+            x.actor = await self._known(x)
             bound.admit(x.actor)
         params = x.leaf.params(x.values) if x.values and x.leaf else {}
         call: Call[Any, Any] = Call(self._world, x.actor, x.headers, params, x.request_id)
@@ -205,19 +205,23 @@ class Rest:
             return await once(endpoint, call, key, x.query)
         return await bound.run(call)
 
-    async def _known(self, x: Exchange, shown: Headers) -> Actor:
+    def _known(self, x: Exchange) -> Awaitable[Actor]:
         """Raises Unauthenticated, and Forbidden for a cookie that may not be used like this."""
-        return await self._authenticate(self._site.credential(shown, x.method, x.https))
+        shown = x.headers
+        if x.bound is not None and x.bound.basic:
+            shown = unwrapped(shown)
+        if b"cookie" in shown:
+            shown = self._site.credential(shown, x.method, x.https)
+        return self._authenticate(shown)
 
     async def _while_known(
         self, x: Exchange, source: AsyncIterator[bytes]
     ) -> AsyncGenerator[bytes, None]:
         """What it gives, until the credential that it was asked for with opens nothing more."""
-        assert x.bound is not None
         try:
             async for chunk in source:
                 try:
-                    await self._known(x, x.bound.credential(x.headers))
+                    await self._known(x)
                 except Refusal:
                     return
                 yield chunk
@@ -230,7 +234,7 @@ class Rest:
         if x.leaf is not None and x.method == "OPTIONS":
             return Answer.empty(204, {"Allow": x.leaf.allow})
         if _GUARDED.match(x.raw):
-            x.actor = await self._known(x, x.headers)
+            x.actor = await self._known(x)
         if x.leaf is None:
             raise Missing("there is nothing at this address")
         allow = [(b"allow", x.leaf.allow.encode("ascii"))]

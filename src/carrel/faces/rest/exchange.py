@@ -29,9 +29,11 @@ class Bound:
     """An endpoint with everything that can be worked out before a request comes."""
 
     __slots__ = (
+        "basic",
         "body",
         "endpoint",
         "limits",
+        "manner",
         "meter",
         "most",
         "patience",
@@ -46,6 +48,9 @@ class Bound:
         self.endpoint = endpoint
         self.run = endpoint.run
         self.public = endpoint.public
+        self.manner = endpoint.manner
+        self.basic = endpoint.manner is not None and endpoint.manner.basic
+        """Whether a token may come as a password."""
         self.meter = meter
         self.limits = limits
         self.patience = patience
@@ -53,16 +58,12 @@ class Bound:
         self.body = None if endpoint.body in (None, bytes) else BodyReader(endpoint.body)
         self.most = limits.body if endpoint.max_body is None else endpoint.max_body
 
-    def credential(self, headers: Headers) -> Headers:
-        """What a caller is known by: where it may be a password, as the token that it is."""
-        manner = self.endpoint.manner
-        return headers if manner is None or not manner.basic else unwrapped(headers)
-
     def admit(self, actor: Actor) -> None:
         """Raises Forbidden."""
-        if self.endpoint.permission is not None:
-            actor.must(self.endpoint.permission)
-        if self.endpoint.platform not in (None, actor.platform):
+        endpoint = self.endpoint
+        if endpoint.permission is not None:
+            actor.must(endpoint.permission)
+        if endpoint.platform is not actor.platform and endpoint.platform is not None:
             raise Forbidden("this credential is for another purpose")
 
     async def read(self, call: Call[Any, Any], exchange: Exchange) -> None:
@@ -118,7 +119,7 @@ class Exchange:
     def manner(self) -> Manner | None:
         """How to answer at this address, where that is not as everywhere."""
         if self.bound is not None:
-            return self.bound.endpoint.manner
+            return self.bound.manner
         others = self.leaf.methods.values() if self.leaf is not None else ()
         return next((other.endpoint.manner for other in others), None)
 

@@ -144,11 +144,11 @@ def intent_of(call: Asked, type: str | None = None, *, accepted: bool = False) -
 
 
 def reason_of(call: Asked) -> str:
-    text = call.header(b"carrel-reason")
-    if text is None:
+    given = call.headers.get(b"carrel-reason")
+    if given is None:
         return ""
     try:
-        reason = text.encode("latin-1").decode()
+        reason = given.decode()
     except UnicodeDecodeError:
         raise Malformed("Carrel-Reason is not UTF-8") from None
     if len(reason) > 500 or not reason.isprintable():
