@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup serve test check style types format bench docs pictures lock clean dist
-.PHONY: node ui ui-check ui-types
+.PHONY: node ui ui-check ui-types page-for-tests
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -27,9 +27,12 @@ setup: $(VENV)/.dev ## make .venv with everything for development (nothing to do
 serve: $(VENV)/.runtime $(PAGE) ## run the server (ARGS="--port 9000" for options)
 	@$(BIN)/carrel serve $(ARGS)
 
-# Types, and the web page's own checks, go on beside the tests: they keep one core busy for a minute
-# and a half. What is wrong there is told after the tests.
-test: style ui/node_modules/.dev $(PAGE) ## check, and every test, against a real PostgreSQL, S3 and browser
+# What Python needs and what the page needs are fetched side by side. Types, and the page's own
+# checks, go on beside the tests: they keep one core busy for a minute and a half. What is wrong
+# there is told after the tests.
+test: ## check, and every test, against a real PostgreSQL, S3 and browser
+	@$(MAKE) --no-print-directory -j2 $(VENV)/.dev page-for-tests
+	@$(MAKE) --no-print-directory style
 	@mkdir -p .mypy_cache; $(MAKE) --no-print-directory types >.mypy_cache/told 2>&1 & types=$$!; \
 	trap 'kill $$types' INT TERM; \
 	$(BIN)/pytest -n 4 --dist worksteal $(ARGS); tests=$$?; \
@@ -50,6 +53,9 @@ format: $(VENV)/.dev ui/node_modules/.dev ## put the code in its usual form
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 	@$(NODE) npm run --silent format
+
+page-for-tests: ui/node_modules/.dev
+	@$(MAKE) --no-print-directory $(PAGE)
 
 ui: $(PAGE) ## make the web page from ui/ into the package
 
