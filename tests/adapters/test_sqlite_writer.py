@@ -29,7 +29,7 @@ from carrel.adapters.sqlite import SqliteStore, open_store
 from carrel.adapters.sqlite.batch import Batch
 from carrel.core.names import Path, Scope
 from carrel.core.record import Change, Noun, Shelf
-from carrel.core.tree import Applied, Commit
+from carrel.core.tree import Applied, Commit, Expect
 
 pytestmark = pytest.mark.anyio
 
@@ -247,4 +247,33 @@ async def test_a_process_that_dies_in_its_transaction_has_used_up_nothing(
     assert (await say(store, "first", new)).revision == 1
     assert await ids(store) == ([1, 2, 3], [1, 2, 3])
     assert await texts(store, AGENT) == {"SOUL.md": "after"}
+    assert await amiss(store) == []
+
+
+async def test_after_another_process_has_written_a_group_asks_once_for_all_that_it_is_about(
+    store: SqliteStore, file: File
+) -> None:
+    paths = [Path(f"notes/{n}.md") for n in range(20)]
+    for path in paths[:15]:
+        await say(store, "first", path=path)
+    async with open_store(file) as other:
+        await say(other, "second", path=paths[0])
+        await say(other, None, path=paths[1])
+    asked: list[str] = []
+    store.writer._db.set_trace_callback(asked.append)
+    outcomes = await asyncio.gather(
+        *(
+            attempt(store, "mine", path=path, expects=(Expect(AGENT, path, int(n < 15)),))
+            for n, path in enumerate(paths)
+        ),
+        attempt(store, "twice", path=paths[9], expects=(Expect(AGENT, paths[9], 1),)),
+    )
+    store.writer._db.set_trace_callback(None)
+    refused = [n for n, outcome in enumerate(outcomes) if not isinstance(outcome, Applied)]
+    assert refused == [0, 1, 20]
+    assert await texts(store, AGENT) == {
+        **{path.text: "mine" for path in paths[2:]},
+        paths[0].text: "second",
+    }
+    assert sum("FROM entry" in sql or "JOIN entry" in sql for sql in asked) == 1
     assert await amiss(store) == []

@@ -60,7 +60,8 @@ class Checkpoints:
         """Two passes run beside the writer. The third makes it wait for the little that came
         meanwhile, since the log starts over only when all of it has been moved."""
         if sys.platform == "linux":  # elsewhere threads have no priority of their own
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _YIELDING)
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _YIELDING)
         lock = Lock(self._file)
         with closing(lock):
             while not self._stopping:
