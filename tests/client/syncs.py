@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,7 +14,7 @@ from typing import Any
 
 from click.testing import CliRunner
 from tests.client.scene import Hands, made
-from tests.e2e.servers import TOKEN, Live, environment
+from tests.e2e.servers import TOKEN, Live, command, environment
 
 from carrel.faces.cli import main
 
@@ -78,7 +77,7 @@ class Synced:
         """A process that watches, until the block is left."""
         told = ["sync", self.hands.agent, str(self.dir), "--settle", "0.05", "--json", *more]
         process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, *told],
+            [*command(PROGRAM), *told],
             env=environment(self.dir, url=url or self.live.url, token=TOKEN),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -108,14 +108,17 @@ def test_whenever_it_is_interrupted_the_directory_is_whole(
         monkeypatch.setattr(directory, "exchanged", never)
     hands.put("a.md", "0")
     hands.put("b/c.md", "0")
-    reached, seen = 0, set()
+    client.materialise(hands.agent, desk)
+    reached, seen, after = 0, set(), hands.served()
     for until in range(ROUNDS):
+        before: dict[str, bytes] = after
         if case.first:
             shutil.rmtree(desk.parent, ignore_errors=True)
+            before = {}
         else:
-            client.materialise(hands.agent, desk)
             hands.put("a.md", f"{until}")
-        before, after = held(desk), hands.served()
+            after = hands.served()
+        assert held(desk) == before
         machine = Machine(until, deadly=case.deadly)
         problem = interrupted(client, hands, desk, machine, monkeypatch)
 

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path as File
 from typing import Any
 
 import pytest
 from tests.client.scene import Hands
-from tests.e2e.servers import TOKEN, Live, environment
+from tests.e2e.servers import TOKEN, Live, command, environment
 
 from carrel.client import AsyncClient, Client, Malformed, Missing
-
-PROGRAM = "from carrel.faces.cli import main; main()"
 
 
 def carrel(*arguments: str, live: Live, token: str = TOKEN) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments],
+        [*command(), *arguments],
         env=environment(File("nowhere"), url=live.url, token=token),
         capture_output=True,
         text=True,

@@ -7,14 +7,13 @@ import os
 import pty
 import re
 import subprocess
-import sys
 from pathlib import Path as File
 from typing import Any
 
 import pytest
 from tests.client.commands import finished as carrel
 from tests.client.scene import Hands, made
-from tests.e2e.servers import TOKEN, Live, environment
+from tests.e2e.servers import TOKEN, Live, command, environment
 
 PROGRAM = "from carrel.client import asking; asking.FIRST_WAIT = 0.001\n"
 PROGRAM += "from carrel.faces.cli import main; main()"
@@ -68,8 +67,8 @@ def test_on_a_terminal_there_is_a_coloured_bar(hands: Hands, around: dict[str, A
     mine, theirs = pty.openpty()
     settings = environment(File("nowhere"), **around)
     settings |= {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "24"}
-    command = [sys.executable, "-c", PROGRAM, "prompt", hands.agent]
-    process = subprocess.Popen(command, env=settings, stdout=theirs, stderr=subprocess.PIPE)
+    run = [*command(PROGRAM), "prompt", hands.agent]
+    process = subprocess.Popen(run, env=settings, stdout=theirs, stderr=subprocess.PIPE)
     os.close(theirs)
     shown = b""
     try:

@@ -7,7 +7,6 @@ import os
 import pty
 import re
 import subprocess
-import sys
 from contextlib import chdir
 from pathlib import Path as File
 from subprocess import CompletedProcess
@@ -17,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 from tests.client.commands import finished
 from tests.client.scene import Hands, held
-from tests.e2e.servers import TOKEN, Live, environment
+from tests.e2e.servers import TOKEN, Live, command, environment
 
 from carrel.faces.cli import main
 
@@ -128,8 +127,8 @@ def test_on_a_terminal_there_is_a_bar(hands: Hands, desk: File, around: dict[str
     hands.put("a.md", "x")
     mine, theirs = pty.openpty()
     settings = environment(desk, **around) | {"TERM": "xterm", "COLUMNS": "100", "LINES": "24"}
-    command = [sys.executable, "-c", PROGRAM, "pull", hands.agent, str(desk)]
-    process = subprocess.Popen(command, env=settings, stdout=subprocess.PIPE, stderr=theirs)
+    run = [*command(PROGRAM), "pull", hands.agent, str(desk)]
+    process = subprocess.Popen(run, env=settings, stdout=subprocess.PIPE, stderr=theirs)
     os.close(theirs)
     shown = b""
     try:

@@ -8,12 +8,11 @@ import os
 import pty
 import re
 import subprocess
-import sys
 from pathlib import Path as Local
 
 from tests.client.commands import Carrel
 from tests.client.scene import Hands, made
-from tests.e2e.servers import TOKEN, environment
+from tests.e2e.servers import TOKEN, command, environment
 
 PATH = "GUARDRAILS.md"
 PROGRAM = """
@@ -116,8 +115,8 @@ def at_terminal(carrel: Carrel, *calls: tuple[list[str], bytes]) -> list[tuple[i
     mine, theirs = pty.openpty()
     settings = environment(Local("nowhere"), url=carrel.url, token=TOKEN)
     settings |= {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "24"}
-    command = [sys.executable, "-c", PROGRAM, json.dumps([arguments for arguments, _ in calls])]
-    process = subprocess.Popen(command, env=settings, stdin=theirs, stdout=theirs, stderr=theirs)
+    run = [*command(PROGRAM), json.dumps([arguments for arguments, _ in calls])]
+    process = subprocess.Popen(run, env=settings, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     answers = [says for _, says in calls]
     shown = b""

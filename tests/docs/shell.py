@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Any, Final
+
+from tests.e2e.servers import command
 
 BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HERE: Final = File(__file__).parent
@@ -38,14 +41,15 @@ def steps(text: str) -> list[Step]:
     return found
 
 
-def said(commands: list[str], directory: File, around: Mapping[str, str]) -> list[str]:
+def said(
+    commands: list[str], directory: File, around: Mapping[str, str], program: str
+) -> list[str]:
     """Run them in one shell, and give what each block said. Raises where one fails."""
     tools = directory / "tools"
     tools.mkdir()
-    _tool(tools / "curl", f'exec "{sys.executable}" "{HERE}/curl.py" "$@"')
-    start = "from carrel.faces.cli import main; main()"
-    _tool(tools / "carrel", f'exec "{sys.executable}" -c "{start}" "$@"')
-    _tool(tools / "python3", f'exec "{sys.executable}" "$@"')
+    _tool(tools / "curl", f'exec {shlex.join(command((HERE / "curl.py").read_text("utf-8")))} "$@"')
+    _tool(tools / "carrel", f'exec {shlex.join(command(program))} "$@"')
+    _tool(tools / "python3", f'exec "{sys.executable}" -I -S "$@"')
     script = "set -eu\n" + "".join(f"{each}\nprintf '\\036'\n" for each in commands)
     done = subprocess.run(
         ["sh", "-c", script],

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.docs.shell import BLOCK, compare, fits, said, steps
-from tests.e2e.servers import TOKEN, environment, serving
+from tests.e2e.servers import CARREL, COLD, TOKEN, environment, serving
 
 from carrel.core.delivery import signed
 
@@ -25,10 +25,11 @@ RECEIVER, REACHED = "https://example.com/", "https://93.184.216.34/"
 @pytest.mark.parametrize("name", FOLLOWED)
 def test_a_guide_says_what_happens(name: str, tmp_path: File) -> None:
     text = (ROOT / name).read_text("utf-8").replace(THEIRS, TOKEN).replace(RECEIVER, REACHED)
-    with serving(tmp_path / "store") as live:
+    program = COLD if name == "README.md" else CARREL
+    with serving(tmp_path / "store", program=program) as live:
         found = steps(text.replace(THERE, live.url))
         commands = [each.commands for each in found]
-        answers = said(commands, tmp_path, environment(tmp_path / "store"))
+        answers = said(commands, tmp_path, environment(tmp_path / "store"), program)
     for step, answer in zip(found, answers, strict=True):
         compare(step, answer)
 

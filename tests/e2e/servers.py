@@ -12,17 +12,20 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path as File
-from typing import Any
+from typing import Any, Protocol, TextIO
 
 import httpx
+from tests.services import ask, forked
 
 TOKEN = "carrel_owner_of_the_end_to_end_tests"
 FILES = "/v1/host/workspace/files"
 PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """For clients of servers that encrypt nothing: to read all that this machine trusts, as httpx does
 for each, takes a twentieth of a second."""
-_CARREL = (sys.executable, "-c", "from carrel.faces.cli import main; main()")
+CARREL = "from carrel.faces.cli import main; main()"
+COLD = f"{CARREL}  # with nothing loaded before"
 
 
 def environment(data: File, **settings: str) -> dict[str, str]:
@@ -31,20 +34,48 @@ def environment(data: File, **settings: str) -> dict[str, str]:
     return around | {"CARREL_DATA": str(data), "CARREL_OWNER_TOKEN": TOKEN}
 
 
+@cache
+def loaded() -> str:
+    """Where processes are to be had that have Carrel loaded, if they are to be had here."""
+    return ask.url_of("loaded") if sys.platform == "linux" and ask.KEEPER in os.environ else ""
+
+
+def command(program: str = CARREL) -> tuple[str, ...]:
+    """How to run a program in Python, in a process that need not load Carrel first."""
+    if program == COLD or not loaded():
+        return (sys.executable, "-c", program)
+    return (sys.executable, "-I", "-S", forked.__file__, loaded(), program)
+
+
 def carrel(data: File, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """Run one command to its end."""
-    command = [*_CARREL, *arguments]
-    around = environment(data, **settings)
     return subprocess.run(
-        command, env=around, capture_output=True, text=True, timeout=120, check=False
+        [*command(), *arguments],
+        env=environment(data, **settings),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
+
+
+class Process(Protocol):
+    """As much of one as tests need."""
+
+    pid: int
+    returncode: int | None
+
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, number: int, /) -> None: ...
+    def terminate(self) -> None: ...
 
 
 @dataclass(slots=True)
 class Live:
     """A server that answers."""
 
-    process: subprocess.Popen[str]
+    process: Process
     url: str
     welcome: str
 
@@ -66,31 +97,35 @@ def serving(
     *,
     workers: int = 1,
     port: str = "0",
-    program: Sequence[str] = _CARREL,
+    program: str = CARREL,
     arguments: Sequence[str] = (),
     **settings: str,
 ) -> Iterator[Live]:
     around = environment(data, port=port, workers=str(workers), log_level="error", **settings)
-    process = subprocess.Popen(
-        [*program, "serve", *arguments],
-        env=around,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    heard, said = os.pipe()
+    process = _started([program, "serve", *arguments], around, said)
+    with open(heard, encoding="utf-8") as out:
+        try:
+            yield _up(process, out)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _started(run: list[str], around: dict[str, str], out: int) -> Process:
+    """A process in a session of its own, which writes to ``out``: nobody else does after this."""
     try:
-        yield _up(process)
+        if run[0] != COLD and loaded():
+            return forked.Forked(loaded(), run, around, (0, out, 2))
+        real = [sys.executable, "-c", *run]
+        return subprocess.Popen(real, env=around, stdout=out, start_new_session=True)
     finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        if process.stdout:
-            process.stdout.close()
+        os.close(out)
 
 
-def _up(process: subprocess.Popen[str]) -> Live:
-    assert process.stdout
-    welcome = process.stdout.readline() + process.stdout.readline()
+def _up(process: Process, out: TextIO) -> Live:
+    welcome = out.readline() + out.readline()
     found = re.search(r"http://[\d.]+:\d+", welcome)
     if found is None:
         raise RuntimeError(f"the server did not start: {welcome}")

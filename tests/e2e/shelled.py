@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from pathlib import Path as File
 
 from tests.e2e.servers import TOKEN
@@ -23,8 +22,8 @@ from carrel.wiring import background
 
 ROOT = File(__file__).parents[2]
 _START = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.e2e.shelled import main; main("
-WORKING = (sys.executable, "-c", f"{_START})")
-IDLE = (sys.executable, "-c", f"{_START}idle=True)")
+WORKING = f"{_START})"
+IDLE = f"{_START}idle=True)"
 
 
 def _write(file: str) -> None:

@@ -16,9 +16,10 @@ import pytest
 from dulwich import porcelain
 from dulwich.errors import GitProtocolError
 from dulwich.repo import Repo
-from tests.e2e.servers import TOKEN, Live, carrel, serving
+from tests.e2e.servers import PLAIN, TOKEN, Live, carrel, serving
 
 VERSIONS = 1000
+HEAD = {"Authorization": f"Bearer {TOKEN}"}
 NEW = {"slug": "marco", "name": "Marco", "config": {"workspaceGit": {"enabled": True}}}
 
 
@@ -126,7 +127,7 @@ def test_a_clone_that_ends_somewhere_is_kept_up_to_date(tmp_path: File) -> None:
         return
     with (
         serving(tmp_path / "data") as live,
-        httpx.Client(base_url=live.url, headers={"Authorization": f"Bearer {TOKEN}"}) as owner,
+        httpx.Client(base_url=live.url, headers=HEAD, verify=PLAIN) as owner,
     ):
         owner.post("/v1/agents", json=NEW).raise_for_status()
         for text in ("first", "second", "third"):
@@ -179,7 +180,7 @@ def test_a_server_that_is_killed_at_it_gives_the_same_when_it_is_back(tmp_path: 
 
 def _ask(live: Live) -> None:
     with suppress(httpx.HTTPError):
-        httpx.get(f"{address(live)}/info/refs?service=git-upload-pack", timeout=60)
+        httpx.get(f"{address(live)}/info/refs?service=git-upload-pack", timeout=60, verify=PLAIN)
 
 
 def test_the_log_tells_who_when_and_why_at_a_terminal(tmp_path: File) -> None:

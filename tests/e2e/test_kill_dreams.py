@@ -7,8 +7,9 @@ import os
 import random
 import re
 import subprocess
-import sys
 from pathlib import Path as File
+
+from tests.e2e.servers import command
 
 import carrel
 
@@ -35,9 +36,9 @@ asyncio.run(main(sys.argv[1], sys.argv[2]))
 
 def live_and_die(directory: File, life: int, after: int) -> list[str]:
     """What it had said that it remembers when it was killed."""
-    command = [sys.executable, "-c", STORY, str(directory), str(life)]
+    run = [*command(STORY), str(directory), str(life)]
     told: list[str] = []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as one:
+    with subprocess.Popen(run, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as one:
         assert one.stdout
         for line in one.stdout:
             told.append(line.strip())

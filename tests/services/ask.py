@@ -15,7 +15,11 @@ from pathlib import Path as File
 from tests.services import slot
 
 KEEPER = "CARREL_TEST_KEEPER"
-URLS = {"postgres": "CARREL_TEST_POSTGRES", "s3": "CARREL_TEST_S3"}
+URLS = {
+    "postgres": "CARREL_TEST_POSTGRES",
+    "s3": "CARREL_TEST_S3",
+    "loaded": "CARREL_TEST_LOADED",
+}
 PATIENCE = 120
 # A socket's address may be a hundred characters long, and servers put theirs beneath.
 LONGEST = 60

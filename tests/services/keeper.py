@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path as File
 from typing import Protocol
 
+from tests.services.loaded import Loaded
 from tests.services.postgres import Postgres
 from tests.services.s3 import S3
 
@@ -65,6 +66,7 @@ async def keep(directory: File, ports: list[int]) -> None:
     servers: dict[str, Server] = {
         "postgres": Postgres(directory, ports[0]),
         "s3": S3(directory, ports[1:]),
+        "loaded": Loaded(directory),
     }
     keeper = Keeper(servers)
     listening = await asyncio.start_unix_server(keeper.answer, directory / "keeper")

@@ -16,7 +16,9 @@ import asyncpg
 import obstore
 import pytest
 from obstore.exceptions import AlreadyExistsError, PermissionDeniedError, UnauthenticatedError
+from tests.e2e.servers import command, loaded
 from tests.services import ask, databases, slot
+from tests.services.forked import Forked
 from tests.services.postgres import Postgres, copied, open_to_all, wheel_binaries
 from tests.services.s3 import Bucket
 
@@ -157,3 +159,71 @@ def test_servers_end_when_the_one_who_asked_is_killed() -> None:
             assert line.recv(1) == b"", "the keeper closes its lines when it ends"
     assert not any(listens(port) for port in ports)
     assert not File(keeper).parent.exists()
+
+
+def program(text: str, *arguments: str) -> list[str]:
+    return [*command(text), *arguments]
+
+
+def test_a_forked_process_is_what_it_would_be_had_it_been_started(tmp_path: File) -> None:
+    text = """
+import atexit, os, sys, threading
+assert "carrel.wiring.server" in sys.modules
+threading.Thread(target=lambda: print("thread", flush=True)).start()
+atexit.register(print, "at its end")
+print(sys.argv[1:], dict(os.environ), os.getcwd(), sys.stdin.read(), __name__, file=sys.stderr)
+sys.exit(7)
+"""
+    around = {"ONE": "1", "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(
+        program(text, "an argument", "ü"),
+        cwd=tmp_path,
+        env=around,
+        input="said",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == f"['an argument', 'ü'] {around} {tmp_path} said __main__\n"
+    assert (done.returncode, done.stdout) == (7, "thread\nat its end\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "told"),
+    [
+        ("pass", 0, ""),
+        ("raise SystemExit('why')", 1, "why"),
+        ("1 / 0", 1, "ZeroDivisionError"),
+        ("import os; os.kill(os.getpid(), 9)", -9, ""),
+    ],
+)
+def test_however_a_forked_process_ends_it_is_told(text: str, code: int, told: str) -> None:
+    done = subprocess.run(program(text), capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert told in done.stderr
+
+
+WAITING = "import time; print('there', flush=True); time.sleep(600)"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_what_a_forked_process_is_told_to_do_it_does(number: signal.Signals) -> None:
+    with subprocess.Popen(
+        program(WAITING), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as waiting:
+        assert waiting.stdout
+        assert waiting.stdout.readline() == b"there\n"
+        waiting.send_signal(number)
+        assert waiting.stdout.read() == b""  # nobody has it open: the process itself is gone
+    assert waiting.returncode == -number
+
+
+def test_a_forked_process_does_not_outlive_whoever_asked_for_it() -> None:
+    heard, said = os.pipe()
+    asking = Forked(loaded(), [WAITING], {}, (0, said, 2))
+    os.close(said)
+    with open(heard, "rb") as out:
+        assert out.readline() == b"there\n"
+        assert asking.poll() is None
+        asking.leave()
+        assert out.read() == b""

@@ -6,7 +6,6 @@ import asyncio
 import json
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path as File
@@ -18,11 +17,10 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from mcp_types import ResourceListChangedNotification, ResourceUpdatedNotification
-from tests.e2e.servers import PLAIN, TOKEN, Live, carrel, environment, serving
+from tests.e2e.servers import PLAIN, TOKEN, Live, carrel, command, environment, serving
 from tests.faces.mcp.clients import MODERN, MODES, meta, text_of
 
 pytestmark = pytest.mark.anyio
-PROGRAM = "from carrel.faces.cli import main; main()"
 both = pytest.mark.parametrize("mode", MODES)
 
 
@@ -48,7 +46,7 @@ def live(store: File) -> Iterator[Live]:
 def spoken(lines: bytes, last: int, store: File, *arguments: str) -> list[dict[str, Any]]:
     """What it says to these lines, which end once the last of them is answered."""
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "mcp", *arguments],
+        [*command(), "mcp", *arguments],
         env=environment(store, token=TOKEN),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -71,10 +69,9 @@ async def started(
     store: File, *arguments: str, mode: str = MODERN, token: str = "", **more: Any
 ) -> AsyncIterator[Client]:
     env = environment(store, token=token) if token else environment(store)
-    command = StdioServerParameters(
-        command=sys.executable, args=["-c", PROGRAM, "mcp", *arguments], env=env
-    )
-    async with Client(command, mode=mode, **more) as client:
+    run = [*command(), "mcp", *arguments]
+    program = StdioServerParameters(command=run[0], args=run[1:], env=env)
+    async with Client(program, mode=mode, **more) as client:
         yield client
 
 
