@@ -15,7 +15,7 @@ CHECKS = (
     "content_type_conformance",
     "response_schema_conformance",
 )
-EXAMPLES = 4
+EXAMPLES = 8
 FUZZER = """
 import gc
 from schemathesis.cli import schemathesis
