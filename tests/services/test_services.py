@@ -162,4 +162,3 @@ def test_servers_end_when_the_one_who_asked_is_killed() -> None:
     deadline = time.monotonic() + 60
     while going(File(keeper).parent).exists():
         assert time.monotonic() < deadline, "what they left is removed"
-        time.sleep(0.005)
