@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import gc
 import os
 import secrets
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -45,6 +46,22 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     hold = config.stash.get(HOLD, None)
     if hold is not None:
         hold.release()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Workers come to a file together: one compiles it and all that it imports, the others wait for
+    that and find it done."""
+    if isinstance(collector, pytest.Session):
+        return (yield)
+    place = os.open(collector.path, os.O_RDONLY)
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX)
+        return (yield)
+    finally:
+        os.close(place)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,6 +8,7 @@ import hmac
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import pytest
@@ -22,11 +23,16 @@ pytestmark = pytest.mark.anyio
 AUDIENCE = "desk"
 NOW = 1_800_000_000
 SKEW = 60
-RSA = {kid: RSAKey.generate_key(2048, {"kid": kid}) for kid in ("first", "second", "strange")}
 EC = ECKey.generate_key("P-256", {"kid": "curved"})
 ADA = Claims("ada-1", "ada@acme.example", True)
 SIGNING = ["RS256", "RS384", "PS256", "ES256", "HS256"]
 DISCOVERY = "/.well-known/openid-configuration"
+
+
+@cache
+def rsa(kid: str) -> RSAKey:
+    """Made when it is first asked for: whoever merely reads the tests does without it."""
+    return RSAKey.generate_key(2048, {"kid": kid})
 
 
 @pytest.fixture
@@ -73,7 +79,7 @@ class Local:
     def publish(self, *keys: Key) -> None:
         self.keys = [key.as_dict(private=False) for key in keys]
 
-    def token(self, key: Key = RSA["first"], *, alg: str = "RS256", **claims: Any) -> str:
+    def token(self, key: Key | None = None, *, alg: str = "RS256", **claims: Any) -> str:
         """A token as it should be, but for the claims that are given; None leaves one out."""
         said: dict[str, Any] = {
             "iss": self.url,
@@ -82,7 +88,7 @@ class Local:
             "email": ADA.email,
         }
         said |= {"email_verified": True, "iat": NOW, "exp": NOW + 300, **claims}
-        return signed(key, said, alg)
+        return signed(key or rsa("first"), said, alg)
 
     def verifier(self, **trust: Any) -> OidcIssuer:
         trust = {"issuer": self.url, "audiences": frozenset({AUDIENCE}), "skew": SKEW, **trust}
@@ -112,7 +118,7 @@ async def refused(verifier: OidcIssuer, token: str) -> None:
 async def local() -> AsyncIterator[Local]:
     made = Local()
     made.gate.set()
-    made.publish(RSA["first"])
+    made.publish(rsa("first"))
     await made.open()
     yield made
     made.close()
@@ -178,16 +184,16 @@ async def test_a_new_key_is_found_at_once_and_a_withdrawn_one_is_refused_from_th
     verifier = local.verifier()
     old = local.token()
     await verifier.claims(old)
-    local.publish(RSA["second"])
+    local.publish(rsa("second"))
     local.steady += PAUSE
-    assert await verifier.claims(local.token(RSA["second"])) == ADA
+    assert await verifier.claims(local.token(rsa("second"))) == ADA
     local.steady += PAUSE
     await refused(verifier, old)
 
 
 async def test_tokens_that_name_unknown_keys_cause_one_fetch_in_ten_seconds(local: Local) -> None:
     verifier = local.verifier(jwks_url=f"{local.url}/jwks")
-    strange = [signed(RSA["strange"], {}, kid=f"{number}") for number in range(5)]
+    strange = [signed(rsa("strange"), {}, kid=f"{number}") for number in range(5)]
     for moment, fetches in ((0, 1), (PAUSE - 0.001, 1), (PAUSE, 2), (PAUSE * 2 - 0.001, 2)):
         local.steady = moment
         for token in strange:
@@ -257,7 +263,7 @@ async def test_a_public_key_is_no_shared_secret(local: Local) -> None:
     verifier = local.verifier()
     await verifier.claims(local.token())
     payload = local.token().split(".")[1]
-    for secret in (RSA["first"].as_pem(private=False), RSA["first"].as_der(private=False)):
+    for secret in (rsa("first").as_pem(private=False), rsa("first").as_der(private=False)):
         for alg in ("HS256", "HS384", "HS512"):
             said = f"{encoded({'alg': alg, 'kid': 'first'})}.{payload}"
             mark = hmac.digest(secret, said.encode(), f"sha{alg[2:]}")
@@ -265,7 +271,7 @@ async def test_a_public_key_is_no_shared_secret(local: Local) -> None:
 
 
 async def test_only_pinned_algorithms_are_taken(local: Local) -> None:
-    local.publish(RSA["first"], EC)
+    local.publish(rsa("first"), EC)
     both = local.verifier(algorithms=frozenset({"RS256", "ES256"}))
     assert await both.claims(local.token()) == await both.claims(local.token(EC, alg="ES256"))
     for alg in ("RS384", "PS256"):
@@ -291,10 +297,10 @@ async def test_a_key_is_used_only_for_what_it_was_published_for(local: Local) ->
 async def test_a_token_cannot_bring_its_own_key_or_rules(local: Local) -> None:
     verifier = local.verifier()
     good = {"iss": local.url, "aud": AUDIENCE, "sub": "eve", "iat": NOW, "exp": NOW + 300}
-    await verifier.claims(signed(RSA["first"], good, typ="JWT", odd=1))
-    await refused(verifier, signed(RSA["strange"], good, kid="first", jku=f"{local.url}/eve"))
-    await refused(verifier, signed(RSA["first"], good, b64=True))
-    await refused(verifier, signed(RSA["first"], good, crit=["b64"], b64=True))
+    await verifier.claims(signed(rsa("first"), good, typ="JWT", odd=1))
+    await refused(verifier, signed(rsa("strange"), good, kid="first", jku=f"{local.url}/eve"))
+    await refused(verifier, signed(rsa("first"), good, b64=True))
+    await refused(verifier, signed(rsa("first"), good, crit=["b64"], b64=True))
     assert "/eve" not in local.asked
 
 
@@ -335,7 +341,7 @@ async def test_a_token_that_is_too_long_is_refused_though_it_is_good(local: Loca
 async def test_what_is_signed_and_yet_no_claims_is_refused(local: Local) -> None:
     verifier, header = local.verifier(), {"alg": "RS256", "kid": "first"}
     for payload in (b"", b"[]", b"7", b"{", b"\xff", b"[" * 5_000):
-        await refused(verifier, jws.serialize_compact(header, payload, RSA["first"]))
+        await refused(verifier, jws.serialize_compact(header, payload, rsa("first")))
 
 
 async def test_while_the_issuer_is_down_nobody_can_tell(local: Local) -> None:
@@ -360,7 +366,7 @@ async def test_known_keys_go_on_working_while_the_issuer_is_down(local: Local) -
     local.close()
     local.steady = PAUSE
     with pytest.raises(Unreachable):
-        await verifier.claims(local.token(RSA["strange"]))
+        await verifier.claims(local.token(rsa("strange")))
     assert await verifier.claims(local.token()) == ADA
 
 

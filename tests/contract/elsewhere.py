@@ -1,4 +1,9 @@
-"""Each provider elsewhere beside a stand-in of its service."""
+"""Each provider elsewhere beside a stand-in of its service.
+
+What speaks to a service is imported where it is first asked for: whoever merely reads the tests
+does without it, and together they take more than a second."""
+
+# ruff: noqa: PLC0415 - as said above
 
 from __future__ import annotations
 
@@ -9,17 +14,7 @@ from pathlib import Path as File
 from typing import Any, Protocol
 
 from tests.faces.live import serving
-from tests.standins.aws_lambda import Functions
-from tests.standins.daytona import Daytona
-from tests.standins.docker import Engine
-from tests.standins.e2b import E2B
-from tests.standins.kubernetes import Cluster, kubeconfig
 
-from carrel.adapters.aws_lambda import LambdaFunctions, LambdaSandbox
-from carrel.adapters.daytona import DaytonaAccount, DaytonaSandbox
-from carrel.adapters.docker import DockerHost, DockerSandbox
-from carrel.adapters.e2b import E2BAccount, E2BSandbox
-from carrel.adapters.kubernetes import KubernetesCluster, KubernetesSandbox
 from carrel.core.names import Digest, Path, digest
 from carrel.core.tree import Blob
 from carrel.ports.sandboxes import Bounds, Form, Order, Placed, Ran, Sandbox
@@ -71,6 +66,10 @@ class Contents:
 
 @contextmanager
 def on_docker(root: File) -> Iterator[Provider]:
+    from tests.standins.docker import Engine
+
+    from carrel.adapters.docker import DockerHost, DockerSandbox
+
     engine = Engine(root)
     with serving(engine.app()) as port:
         host = DockerHost(f"tcp://127.0.0.1:{port}", ("python:3.13-slim", "debian:13-slim"))
@@ -79,6 +78,10 @@ def on_docker(root: File) -> Iterator[Provider]:
 
 @contextmanager
 def on_lambda(root: File) -> Iterator[Provider]:
+    from tests.standins.aws_lambda import Functions
+
+    from carrel.adapters.aws_lambda import LambdaFunctions, LambdaSandbox
+
     functions = Functions(root, {"carrel-offline", "carrel-online"})
     with serving(functions.app()) as port:
         named = LambdaFunctions(
@@ -95,6 +98,10 @@ def on_lambda(root: File) -> Iterator[Provider]:
 
 @contextmanager
 def on_kubernetes(root: File) -> Iterator[Provider]:
+    from tests.standins.kubernetes import Cluster, kubeconfig
+
+    from carrel.adapters.kubernetes import KubernetesCluster, KubernetesSandbox
+
     cluster = Cluster(root)
     with serving(cluster.app()) as port:
         config = root / "kubeconfig"
@@ -105,6 +112,10 @@ def on_kubernetes(root: File) -> Iterator[Provider]:
 
 @contextmanager
 def on_e2b(root: File) -> Iterator[Provider]:
+    from tests.standins.e2b import E2B
+
+    from carrel.adapters.e2b import E2BAccount, E2BSandbox
+
     service = E2B(root)
     with serving(service.app()) as port:
         url = f"http://127.0.0.1:{port}"
@@ -116,6 +127,10 @@ def on_e2b(root: File) -> Iterator[Provider]:
 
 @contextmanager
 def on_daytona(root: File) -> Iterator[Provider]:
+    from tests.standins.daytona import Daytona
+
+    from carrel.adapters.daytona import DaytonaAccount, DaytonaSandbox
+
     service = Daytona(root)
     with serving(service.app()) as port:
         service.url = f"http://127.0.0.1:{port}"

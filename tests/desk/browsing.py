@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import subprocess
@@ -58,12 +59,43 @@ def _path() -> str:
     return os.pathsep.join((str(File(sys.executable).parent), os.environ.get("PATH", "")))
 
 
+class Chrome:
+    """One browser for all tests of a process, which rests between those that use it.
+
+    Its driver has an event loop that never ends, suspended wherever a test goes on. It is said to
+    run only while the browser is in use: else no other test could run a loop of its own.
+    """
+
+    def __init__(self, playwright: Playwright) -> None:
+        self._playwright = playwright
+        self._loop = asyncio.get_running_loop()
+        self._browser = _launched(playwright)
+
+    @contextmanager
+    def in_use(self) -> Iterator[Browser]:
+        asyncio._set_running_loop(self._loop)
+        try:
+            if not self._browser.is_connected():
+                self._browser = _launched(self._playwright)
+            yield self._browser
+        finally:
+            asyncio._set_running_loop(None)
+
+    @contextmanager
+    def at_rest(self) -> Iterator[Chrome]:
+        """For as long as there is a browser, and others have the thread."""
+        asyncio._set_running_loop(None)
+        try:
+            yield self
+        finally:
+            asyncio._set_running_loop(self._loop)
+            self._browser.close()
+
+
 @contextmanager
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        opened = _launched(playwright)
-        yield opened
-        opened.close()
+def chrome() -> Iterator[Chrome]:
+    with sync_playwright() as playwright, Chrome(playwright).at_rest() as resting:
+        yield resting
 
 
 def _launched(playwright: Playwright) -> Browser:

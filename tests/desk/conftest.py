@@ -19,11 +19,17 @@ Seating = Callable[..., Seat]
 expect.set_options(timeout=30_000)
 
 
+@pytest.fixture(scope="session")
+def resting() -> Iterator[browsing.Chrome]:
+    with browsing.chrome() as started:
+        yield started
+
+
 @pytest.fixture(scope="module")
-def chrome() -> Iterator[Browser]:
-    """One for the tests of a file: while it is open a loop runs, which other tests cannot bear."""
-    with browsing.browser() as opened:
-        yield opened
+def chrome(resting: browsing.Chrome) -> Iterator[Browser]:
+    """The browser of the process, awake for the tests of a file."""
+    with resting.in_use() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="session")

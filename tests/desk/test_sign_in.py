@@ -41,7 +41,7 @@ def test_the_link_of_the_terminal_signs_in_once(chrome: Browser, live: Live) -> 
     with seated(chrome, live) as someone:
         someone.context.clear_cookies()
         someone.page.goto(link[0])
-        expect(someone.page.get_by_role("heading", name="Agents")).to_be_visible()
+        expect(someone.page.get_by_role("heading", name="Agents", exact=True)).to_be_visible()
         assert "code" not in someone.page.url
         someone.context.clear_cookies()
         someone.page.goto("about:blank")

@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path as File
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
@@ -28,9 +29,14 @@ from carrel.wiring.app import authenticator, endpoints, site_of
 from carrel.wiring.oidc import code_flow_of
 
 pytestmark = pytest.mark.anyio
-KEY = RSAKey.generate_key(2048, {"kid": "first"})
 START, BACK = "/v1/session/oidc", "/v1/session/oidc/callback"
 CLIENT = "desk"
+
+
+@cache
+def key() -> RSAKey:
+    """Made when it is first asked for: whoever merely reads the tests does without it."""
+    return RSAKey.generate_key(2048, {"kid": "first"})
 
 
 @dataclass
@@ -76,7 +82,7 @@ class Provider:
                 found["token_endpoint_auth_methods_supported"] = self.methods
             return 200, found
         if path == "/jwks":
-            return 200, {"keys": [KEY.as_dict(private=False)]}
+            return 200, {"keys": [key().as_dict(private=False)]}
         self.asked.append((form, headers.get("authorization")))
         begun = self.codes.pop(form.get("code", ""), None)
         if self.status != 200:
@@ -101,7 +107,7 @@ class Provider:
         claims |= {"email_verified": True, **self.claims}
         kept = {name: value for name, value in claims.items() if value is not None}
         return jws.serialize_compact(
-            {"alg": "RS256", "kid": "first"}, json.dumps(kept).encode(), KEY, algorithms=["RS256"]
+            {"alg": "RS256", "kid": "first"}, json.dumps(kept).encode(), key(), algorithms=["RS256"]
         )
 
     def sign_in(self, address: str) -> str:

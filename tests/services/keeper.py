@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
+import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path as File
@@ -76,7 +76,23 @@ async def keep(directory: File, ports: list[int]) -> None:
     finally:
         listening.close()
         await keeper.stop()
-        shutil.rmtree(directory, ignore_errors=True)
+        remove(directory)
+
+
+def remove(directory: File) -> None:
+    """Take it away at once, and leave its many thousand files to a process nobody waits for."""
+    subprocess.Popen(
+        ["rm", "-rf", directory.rename(going(directory))],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def going(directory: File) -> File:
+    """Where it is while it is being removed."""
+    return directory.with_name(f"{directory.name}-going")
 
 
 if __name__ == "__main__":

@@ -55,7 +55,8 @@ class Postgres:
         await connection.close()
 
     async def stop(self) -> None:
-        await self.child.stop(gently=signal.SIGINT)
+        # At once, since nothing here is worth writing down; but so that it gives back its memory.
+        await self.child.stop(gently=signal.SIGQUIT)
 
 
 def initdb(binaries: File, home: File, password_file: File) -> list[str]:

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path as File
 from urllib.parse import urlsplit
 
@@ -19,6 +20,7 @@ from obstore.exceptions import AlreadyExistsError, PermissionDeniedError, Unauth
 from tests.e2e.servers import command, loaded
 from tests.services import ask, databases, slot
 from tests.services.forked import Forked
+from tests.services.keeper import going
 from tests.services.postgres import Postgres, copied, open_to_all, wheel_binaries
 from tests.services.s3 import Bucket
 
@@ -159,6 +161,9 @@ def test_servers_end_when_the_one_who_asked_is_killed() -> None:
             assert line.recv(1) == b"", "the keeper closes its lines when it ends"
     assert not any(listens(port) for port in ports)
     assert not File(keeper).parent.exists()
+    deadline = time.monotonic() + 60
+    while going(File(keeper).parent).exists():
+        assert time.monotonic() < deadline, "what they left is removed"
 
 
 def program(text: str, *arguments: str) -> list[str]:

@@ -56,7 +56,7 @@ export function Frame() {
     return (
       <>
         <Desk session={session.data} />
-        {isOut && <SignInAgain key={session.errorUpdateCount} />}
+        {isOut && <SignInAgain times={session.errorUpdateCount} />}
       </>
     );
   }

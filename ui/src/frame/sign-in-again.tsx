@@ -6,7 +6,7 @@ import { sessionQuery, signIn, waysQuery } from "../api/session";
 import { Field } from "../parts/field";
 import { FormDialog } from "../parts/form-dialog";
 
-export function SignInAgain() {
+export function SignInAgain({ times }: { times: number }) {
   const queries = useQueryClient();
   const ways = useQuery(waysQuery);
   const [isOpen, setOpen] = useState(true);
@@ -14,11 +14,16 @@ export function SignInAgain() {
   const enter = useMutation({
     mutationFn: signIn,
     meta: { quiet: true },
-    onSuccess: (session) => {
+    onSuccess: async (session) => {
+      // A look at the session from before would be refused after this, and ask once more.
+      await queries.cancelQueries({ queryKey: sessionQuery.queryKey });
       queries.setQueryData(sessionQuery.queryKey, session);
       void queries.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== "session" });
     },
   });
+  // Whoever closed it is asked again at the next refusal; whoever is typing goes on typing.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the refusals are what is waited for
+  useEffect(() => setOpen(true), [times]);
   // Whoever signed in by another tab comes back to this one.
   useEffect(() => {
     const look = () => void queries.invalidateQueries({ queryKey: sessionQuery.queryKey });
