@@ -84,9 +84,10 @@ def test_a_session_that_ends_under_a_draft_takes_nothing_with_it(
     page.keyboard.press("ControlOrMeta+s")
     expect(page.get_by_text("Saved", exact=True)).to_be_visible()
     assert stored(office, agent, "plan.md") == "what I wrote\n"
-    # With nothing under the pen one is shown the door.
+    # With nothing under the pen one is shown the door: at the next step, or as soon as the stream
+    # of events has ended, whichever comes first.
     someone.context.request.delete("/v1/session", headers={"X-Carrel-Csrf": "1"})
-    page.get_by_role("link", name="Templates").click()
+    page.evaluate("document.querySelector('a[href=\"/agent-templates\"]')?.click()")
     expect(page).to_have_url(re.compile(r"/sign-in\?return="))
 
 
