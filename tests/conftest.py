@@ -6,8 +6,10 @@ import asyncio
 import gc
 import os
 import secrets
+import tempfile
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import pytest
@@ -22,6 +24,9 @@ settings.register_profile(
 settings.load_profile("patient")
 
 LONGEST = {"test_fuzz.py", "test_kill.py"}
+MEMORY = "/dev/shm"
+ROOM = 4 * 2**30
+"""More than all tests together have ever left behind."""
 HOLD = pytest.StashKey[ask.Hold]()
 Result = TypeVar("Result")
 
@@ -36,9 +41,20 @@ def pytest_configure(config: pytest.Config) -> None:
     # Reading the tests makes what stays to the end: looking through it for garbage finds none.
     gc.disable()
     is_worker = hasattr(config, "workerinput")
-    if is_worker or ask.KEEPER in os.environ or os.environ.get("CARREL_TEST_SERVICES") == "off":
-        return
-    config.stash[HOLD] = ask.start_keeper()
+    is_off = ask.KEEPER in os.environ or os.environ.get("CARREL_TEST_SERVICES") == "off"
+    if not is_worker and not is_off:
+        config.stash[HOLD] = ask.start_keeper()
+    write_to_memory()
+
+
+def write_to_memory() -> None:
+    """Temporary files of the tests lie in memory, where there is room and programs may be run there:
+    thousands of stores wait for no disk. The servers of `tests/services` keep theirs on a disk."""
+    with suppress(OSError):
+        there = os.statvfs(MEMORY)
+        is_large = there.f_bavail * there.f_frsize >= ROOM
+        if "TMPDIR" not in os.environ and is_large and not there.f_flag & os.ST_NOEXEC:
+            tempfile.tempdir = MEMORY
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
