@@ -6,10 +6,12 @@ import asyncio
 import gc
 import os
 import secrets
+import sys
 import tempfile
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 import pytest
@@ -22,6 +24,11 @@ settings.register_profile(
     "patient", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("patient")
+
+# For each request httpx looks for what it would know Trio by. That this is not there, Python finds
+# out anew each time, in every directory that there is.
+if find_spec("sniffio") is None:
+    sys.modules["sniffio"] = None  # type: ignore[assignment]  # as the import system says it
 
 LONGEST = {"test_fuzz.py", "test_kill.py"}
 MEMORY = "/dev/shm"
