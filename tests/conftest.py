@@ -7,8 +7,12 @@ import fcntl
 import gc
 import os
 import secrets
+import sys
+import tempfile
 from collections.abc import Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 import pytest
@@ -22,7 +26,15 @@ settings.register_profile(
 )
 settings.load_profile("patient")
 
+# For each request httpx looks for what it would know Trio by. That this is not there, Python finds
+# out anew each time, in every directory that there is.
+if find_spec("sniffio") is None:
+    sys.modules["sniffio"] = None  # type: ignore[assignment]  # as the import system says it
+
 LONGEST = {"test_fuzz.py", "test_kill.py"}
+MEMORY = "/dev/shm"
+ROOM = 4 * 2**30
+"""More than all tests together have ever left behind."""
 HOLD = pytest.StashKey[ask.Hold]()
 Result = TypeVar("Result")
 
@@ -37,9 +49,20 @@ def pytest_configure(config: pytest.Config) -> None:
     # Reading the tests makes what stays to the end: looking through it for garbage finds none.
     gc.disable()
     is_worker = hasattr(config, "workerinput")
-    if is_worker or ask.KEEPER in os.environ or os.environ.get("CARREL_TEST_SERVICES") == "off":
-        return
-    config.stash[HOLD] = ask.start_keeper()
+    is_off = ask.KEEPER in os.environ or os.environ.get("CARREL_TEST_SERVICES") == "off"
+    if not is_worker and not is_off:
+        config.stash[HOLD] = ask.start_keeper()
+    write_to_memory()
+
+
+def write_to_memory() -> None:
+    """Temporary files of the tests lie in memory, where there is room and programs may be run:
+    thousands of stores wait for no disk. The servers of `tests/services` keep theirs on one."""
+    with suppress(OSError):
+        there = os.statvfs(MEMORY)
+        is_large = there.f_bavail * there.f_frsize >= ROOM
+        if "TMPDIR" not in os.environ and is_large and not there.f_flag & os.ST_NOEXEC:
+            tempfile.tempdir = MEMORY
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -59,7 +59,7 @@ class Stage:
     tenants: Iterator[int] = field(default_factory=count)
 
     def do(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        return self.runner.run(work)
+        return self.runner.get_loop().run_until_complete(work)
 
 
 @dataclass

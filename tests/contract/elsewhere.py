@@ -71,7 +71,7 @@ def on_docker(root: File) -> Iterator[Provider]:
     from carrel.adapters.docker import DockerHost, DockerSandbox
 
     engine = Engine(root)
-    with serving(engine.app()) as port:
+    with serving(engine.app(), loop="asyncio") as port:
         host = DockerHost(f"tcp://127.0.0.1:{port}", ("python:3.13-slim", "debian:13-slim"))
         yield Provider(DockerSandbox(host), engine)
 
@@ -83,7 +83,7 @@ def on_lambda(root: File) -> Iterator[Provider]:
     from carrel.adapters.aws_lambda import LambdaFunctions, LambdaSandbox
 
     functions = Functions(root, {"carrel-offline", "carrel-online"})
-    with serving(functions.app()) as port:
+    with serving(functions.app(), loop="asyncio") as port:
         named = LambdaFunctions(
             without_network="carrel-offline",
             with_network="carrel-online",
@@ -103,7 +103,7 @@ def on_kubernetes(root: File) -> Iterator[Provider]:
     from carrel.adapters.kubernetes import KubernetesCluster, KubernetesSandbox
 
     cluster = Cluster(root)
-    with serving(cluster.app()) as port:
+    with serving(cluster.app(), loop="asyncio") as port:
         config = root / "kubeconfig"
         config.write_text(kubeconfig(port), "utf-8")
         named = KubernetesCluster(str(config), "debian:13-slim", "offline", "online")
@@ -117,7 +117,7 @@ def on_e2b(root: File) -> Iterator[Provider]:
     from carrel.adapters.e2b import E2BAccount, E2BSandbox
 
     service = E2B(root)
-    with serving(service.app()) as port:
+    with serving(service.app(), loop="asyncio") as port:
         url = f"http://127.0.0.1:{port}"
         account = E2BAccount(
             "key", ("base", "tools"), api_url=url, sandbox_url=url, http_version="1.1"
@@ -132,7 +132,7 @@ def on_daytona(root: File) -> Iterator[Provider]:
     from carrel.adapters.daytona import DaytonaAccount, DaytonaSandbox
 
     service = Daytona(root)
-    with serving(service.app()) as port:
+    with serving(service.app(), loop="asyncio") as port:
         service.url = f"http://127.0.0.1:{port}"
         account = DaytonaAccount("key", f"{service.url}/api", ("small", "large"))
         yield Provider(DaytonaSandbox(account), service)

@@ -213,7 +213,9 @@ async def test_too_many_changes_are_refused_as_a_whole(desk: Desk) -> None:
 
 async def test_a_command_that_takes_too_long_is_stopped_and_its_work_is_kept(desk: Desk) -> None:
     late = replace(desk.bounds, seconds=1)
-    polite = "trap 'echo bye; exit 3' TERM; echo half > done; echo begun; sleep 1000 & wait"
+    # It may be asked twice: for itself, and with all of its group.
+    trap = "trap 'trap : TERM; echo bye; exit 3' TERM"
+    polite = f"{trap}; echo half > done; echo begun; sleep 1000 & wait"
     async with desk.run(polite, late) as ran:
         assert (ran.timed_out, ran.exit_code, ran.stdout) == (True, None, b"begun\nbye\n")
         assert await ran.content(Path("done")) == b"half\n"

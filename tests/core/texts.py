@@ -25,11 +25,13 @@ def redacted(text: str) -> str:
     return content.decode()
 
 
-def takes_linear_time(search: Callable[[bytes], object], start: str, unit: str) -> bool:
-    """Whether 1 MiB takes less than 64 times as long as 64 KiB: 16 if linear, 256 if quadratic.
+def takes_linear_time(
+    search: Callable[[bytes], object], start: str, unit: str, most: int = 1 << 18
+) -> bool:
+    """Whether 256 KiB take less than 64 times as long as 16 KiB: 16 if linear, 256 if quadratic.
 
-    This thread's own time is compared, so that a busy machine is no slower. What stays below two
-    milliseconds for 64 KiB is taken for two.
+    This thread's own time is compared, so that a busy machine is no slower. What would stay below
+    two milliseconds for 64 KiB, were it quadratic, is taken for that.
     """
 
     def seconds(size: int) -> float:
@@ -38,5 +40,5 @@ def takes_linear_time(search: Callable[[bytes], object], start: str, unit: str) 
         search(content)
         return thread_time() - started
 
-    small = max(min(seconds(1 << 16) for _ in range(3)), 0.002)
-    return any(seconds(1 << 20) < 64 * small for _ in range(3))
+    small = max(min(seconds(most >> 4) for _ in range(3)), 0.002 * (most / (1 << 20)) ** 2)
+    return any(seconds(most) < 64 * small for _ in range(3))

@@ -68,17 +68,17 @@ def open_house() -> Iterator[File]:
 def processes_marked(mark: str) -> list[str]:
     """The processes on this machine that have the mark in their environment or arguments."""
     found = []
-    for place in File("/proc").iterdir():
-        if place.name.isdigit() and int(place.name) != os.getpid():
-            told = _read(place / "cmdline") + _read(place / "environ")
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            told = _read(f"/proc/{name}/cmdline") + _read(f"/proc/{name}/environ")
             if mark.encode() in told:
-                found.append(f"{place.name} {told!r}")
+                found.append(f"{name} {told!r}")
     return found
 
 
-def _read(file: File) -> bytes:
-    with suppress(OSError):
-        return file.read_bytes()
+def _read(file: str) -> bytes:
+    with suppress(OSError), open(file, "rb", buffering=0) as opened:
+        return opened.read()
     return b""
 
 

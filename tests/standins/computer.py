@@ -75,11 +75,11 @@ class Computer:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def processes(self) -> list[int]:
-        return [int(file.name) for file in File("/proc").glob("[0-9]*") if self._is_here(file)]
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and self._has(name)]
 
-    def _is_here(self, process: File) -> bool:
+    def _has(self, process: str) -> bool:
         with suppress(OSError):
-            return File(os.readlink(process / "cwd")).is_relative_to(self.root)
+            return f"{os.readlink(f'/proc/{process}/cwd')}/".startswith(f"{self.root}/")
         return False
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from functools import cache
 from typing import Any, Final, TypeVar
 
 import httpx
@@ -77,7 +79,8 @@ class DaytonaSandbox:
         if why := self.refuses(order.bounds):
             raise Refused(why)
         headers = {"Authorization": f"Bearer {self._account.api_key}"}
-        async with httpx.AsyncClient(headers=headers, timeout=_ANSWER_SECONDS) as client:
+        client = httpx.AsyncClient(headers=headers, timeout=_ANSWER_SECONDS, verify=_tls())
+        async with client:
             control = Control(client, self._account.api_url.rstrip("/"))
             made: list[Made] = []
             try:
@@ -110,6 +113,12 @@ def _check(made: Made, bounds: Bounds) -> None:
         raise Refused("daytona did not block the network")
     if why := too_much_memory("daytona", int(made.memory * 1024), bounds):
         raise Refused(why)
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Made once: to read all certificates takes longer than to ask for a sandbox."""
+    return httpx.create_ssl_context()
 
 
 @contextmanager

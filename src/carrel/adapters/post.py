@@ -12,7 +12,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 from time import perf_counter
 from types import TracebackType
 from typing import Final, Self
@@ -38,6 +38,11 @@ _SPECIAL: Final = tuple(
 """What is set aside for protocols and examples, and older tables call global."""
 
 
+@cache
+def _usual_tls() -> ssl.SSLContext:
+    return httpx.create_ssl_context(trust_env=False)
+
+
 class _Refused(Exception):
     """This address is not to be posted to; the message says why."""
 
@@ -58,7 +63,7 @@ class HttpPost:
         self._threads = ThreadPoolExecutor(8, "carrel-dns")
         self._resolve = resolve or self._look_up
         self._client = httpx.AsyncClient(
-            verify=verify or True,
+            verify=verify or _usual_tls(),
             trust_env=False,
             follow_redirects=False,
             timeout=httpx.Timeout(timeout, connect=min(timeout, 4)),

@@ -10,7 +10,6 @@ import time
 from typing import Final
 from urllib.parse import quote_plus, urlencode, urlsplit
 
-import httpx
 import msgspec
 from msgspec import Struct
 
@@ -25,6 +24,7 @@ from carrel.adapters.oidc.issuer import (
     Unreachable,
     client_of,
     got,
+    usual_tls,
 )
 from carrel.core.errors import Unauthenticated
 
@@ -79,7 +79,7 @@ class OidcCodeFlow:
         self._trust = msgspec.structs.replace(trust, audiences=frozenset({client.id}))
         self._client = client
         self._steady = steady
-        self._tls = tls or httpx.create_ssl_context(trust_env=False)
+        self._tls = tls or usual_tls()
         self.issuer = OidcIssuer(self._trust, wall=wall, steady=steady, tls=self._tls)
         self._found: tuple[_Endpoints | Unfit, float] | None = None
         self._asking = asyncio.Lock()

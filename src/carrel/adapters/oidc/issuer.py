@@ -13,6 +13,7 @@ import re
 import ssl
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Final, NoReturn, TypeVar
 
 import httpx
@@ -150,7 +151,7 @@ class OidcIssuer:
         self._trust = trust
         self._wall = wall
         self._steady = steady
-        self._tls = tls or httpx.create_ssl_context(trust_env=False)
+        self._tls = tls or usual_tls()
         self._registry = jws.JWSRegistry(
             algorithms=sorted(trust.algorithms), strict_check_header=False
         )
@@ -269,6 +270,12 @@ def _usable(published: list[Any], algorithms: frozenset[str]) -> dict[str, Key]:
         except _BROKEN:
             continue  # One key that makes no sense does not spoil the others.
     return keys
+
+
+@cache
+def usual_tls() -> ssl.SSLContext:
+    """Made once: to read all certificates takes longer than to ask a provider for its keys."""
+    return httpx.create_ssl_context(trust_env=False)
 
 
 def client_of(tls: ssl.SSLContext) -> httpx.AsyncClient:

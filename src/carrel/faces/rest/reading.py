@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from math import isfinite
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote_to_bytes
@@ -136,16 +137,9 @@ class QueryReader:
     def __init__(self, kind: Any = None, loose: bool = False) -> None:
         self._kind = kind
         self._loose = loose
-        self._fields: dict[str, Callable[[str], Any]] = {}
-        self._many: set[str] = set()
+        self._fields, self._many = _parameters(kind)
         self._before: dict[bytes, Any] = {}
         """Short queries as they came and what they mean, which is a value that never changes."""
-        info = inspect.type_info(kind) if kind is not None else None
-        for field in info.fields if isinstance(info, inspect.StructType) else ():
-            one = _element(field.type)
-            self._fields[field.encode_name] = _parser(one or field.type)
-            if one is not None:
-                self._many.add(field.encode_name)
         self._blank = None if kind is None or self._needs_some() else self._convert({})
 
     def read(self, text: bytes) -> Any:
@@ -210,6 +204,18 @@ def _plain(raw: bytes) -> str:
 
 def _shown(name: str) -> str:
     return ascii(name if len(name) <= 40 else name[:39] + "…")
+
+
+@cache
+def _parameters(kind: Any) -> tuple[Mapping[str, Callable[[str], Any]], frozenset[str]]:
+    """How each is read, and which of them may come several times."""
+    info = inspect.type_info(kind) if kind is not None else None
+    fields = info.fields if isinstance(info, inspect.StructType) else ()
+    several = {field.encode_name: _element(field.type) for field in fields}
+    parsers = {
+        field.encode_name: _parser(several[field.encode_name] or field.type) for field in fields
+    }
+    return parsers, frozenset(name for name, one in several.items() if one is not None)
 
 
 def _plainly(kind: inspect.Type) -> tuple[inspect.Type, ...]:
