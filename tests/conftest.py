@@ -9,7 +9,7 @@ import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Coroutine, Generator
+from collections.abc import Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.util import find_spec
@@ -118,11 +118,17 @@ def postgres_template(postgres_server: str) -> str:
     return name
 
 
+@pytest.fixture(scope="session")
+def postgres_copies(postgres_server: str, postgres_template: str) -> databases.Copies:
+    return databases.Copies(postgres_server, postgres_template)
+
+
 @pytest.fixture
-def postgres_url(postgres_server: str, postgres_template: str) -> str:
-    """The URL of a fresh database, a copy of the template."""
-    name = run(databases.create(postgres_server, postgres_template))
-    return databases.within(postgres_server, name)
+def postgres_url(postgres_server: str, postgres_copies: databases.Copies) -> Iterator[str]:
+    """The URL of a database as the template is."""
+    name = run(postgres_copies.take())
+    yield databases.within(postgres_server, name)
+    run(postgres_copies.give_back(name))
 
 
 @pytest.fixture

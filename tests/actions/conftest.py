@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path as File
 
 import pytest
@@ -38,15 +38,18 @@ async def anywhere(request: pytest.FixtureRequest, tmp_path: File) -> AsyncItera
 
 
 @pytest.fixture
-def stores(request: pytest.FixtureRequest, tmp_path: File) -> Stores:
-    """Empty stores for the asking; a database is made only for those that want one."""
+def stores(request: pytest.FixtureRequest, tmp_path: File) -> Iterator[Stores]:
+    """Empty stores for the asking; a database is taken only for those that want one."""
+    taken: list[str] = []
 
     def database() -> str:
-        server = request.getfixturevalue("postgres_server")
-        name = asyncio.run(databases.create(server, request.getfixturevalue("postgres_template")))
-        return databases.within(server, name)
+        copies = request.getfixturevalue("postgres_copies")
+        taken.append(asyncio.run(copies.take()))
+        return databases.within(request.getfixturevalue("postgres_server"), taken[-1])
 
-    return Stores(tmp_path, database)
+    yield Stores(tmp_path, database)
+    for name in taken:
+        asyncio.run(request.getfixturevalue("postgres_copies").give_back(name))
 
 
 @pytest.fixture

@@ -25,14 +25,9 @@ NOW = 1_800_000_000
 SKEW = 60
 EC = ECKey.generate_key("P-256", {"kid": "curved"})
 ADA = Claims("ada-1", "ada@acme.example", True)
+rsa = cache(lambda kid: RSAKey.generate_key(2048, {"kid": kid}))  # made when first asked for
 SIGNING = ["RS256", "RS384", "PS256", "ES256", "HS256"]
 DISCOVERY = "/.well-known/openid-configuration"
-
-
-@cache
-def rsa(kid: str) -> RSAKey:
-    """Made when it is first asked for: whoever merely reads the tests does without it."""
-    return RSAKey.generate_key(2048, {"kid": kid})
 
 
 @pytest.fixture

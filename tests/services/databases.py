@@ -1,7 +1,9 @@
-"""Databases for tests: one template a process, and a copy of it for each test.
+"""Databases for tests: one template a process, and copies of it for tests to take.
 
-They are left where they are, and go with their server: to drop one takes four times as long as to
-make it, since PostgreSQL then flushes whatever it holds of all of them.
+To make a copy takes a hundred times as long as to empty one. So a test gives its database back, and
+the next takes it, unless the test has changed more than rows. Databases go with their server: to
+drop one takes four times as long as to make it, since PostgreSQL then flushes whatever it holds of
+all of them.
 """
 
 from __future__ import annotations
@@ -34,6 +36,80 @@ async def tell(admin_url: str, statement: str) -> None:
     connection = await asyncpg.connect(admin_url)
     try:
         await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+class Copies:
+    """Copies of one template, of which nobody has two at a time."""
+
+    def __init__(self, admin_url: str, template: str) -> None:
+        self._admin_url, self._template = admin_url, template
+        self._spare: list[str] = []
+        self._form: str | None = None
+
+    async def take(self) -> str:
+        if self._form is None:
+            self._form = await form(within(self._admin_url, self._template))
+        return self._spare.pop() if self._spare else await create(self._admin_url, self._template)
+
+    async def give_back(self, name: str) -> None:
+        await tell(self._admin_url, DISMISS.format(name=name))
+        if await emptied(within(self._admin_url, name)) == self._form:
+            self._spare.append(name)
+
+
+DISMISS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+OURS = "SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+KEPT = {"counter", "migration"}
+"""Tables with rows in the template."""
+
+
+async def form(url: str) -> str:
+    """All that a test might have changed beside rows that it added: what there is, how it is made,
+    and what the template brought along."""
+    connection = await asyncpg.connect(url)
+    try:
+        return await _form(connection)
+    finally:
+        await connection.close()
+
+
+async def _form(connection: asyncpg.Connection) -> str:
+    asks = (
+        "SELECT relname, relkind, relnatts, reloptions FROM pg_class"
+        " WHERE relnamespace = 'public'::regnamespace",
+        f"SELECT attrelid::regclass, attname, atttypid, attnotnull, attisdropped FROM pg_attribute"
+        f" WHERE attrelid IN ({OURS})",
+        f"SELECT tgrelid::regclass, tgname, tgenabled FROM pg_trigger WHERE tgrelid IN ({OURS})",
+        f"SELECT conrelid::regclass, conname, pg_get_constraintdef(oid) FROM pg_constraint"
+        f" WHERE conrelid IN ({OURS})",
+        f"SELECT indexrelid::regclass, pg_get_indexdef(indexrelid) FROM pg_index"
+        f" WHERE indrelid IN ({OURS})",
+        "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'public'::regnamespace",
+        "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_'",
+        *(f"SELECT * FROM {table}" for table in sorted(KEPT)),
+    )
+    return repr([sorted(map(repr, await connection.fetch(ask))) for ask in asks])
+
+
+async def emptied(url: str) -> str:
+    """Delete what was added, begin all counting anew, and tell the form of what is left."""
+    connection = await asyncpg.connect(url)
+    try:
+        tables = await connection.fetch(
+            "SELECT quote_ident(relname) AS name, relkind = 'S' AS counts FROM pg_class"
+            " WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'S')"
+        )
+        tell = ["SET session_replication_role = replica"]  # in whatever order
+        tell += ["UPDATE counter SET value = 0"]
+        tell += [
+            f"ALTER SEQUENCE {name} RESTART" if counts else f"DELETE FROM {name}"
+            for name, counts in tables
+            if name not in KEPT
+        ]
+        await connection.execute(";".join(tell))
+        return await _form(connection)
     finally:
         await connection.close()
 

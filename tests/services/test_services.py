@@ -232,3 +232,50 @@ def test_a_forked_process_does_not_outlive_whoever_asked_for_it() -> None:
         assert asking.poll() is None
         asking.leave()
         assert out.read() == b""
+
+
+def test_a_database_that_was_given_back_is_as_it_was(
+    postgres_server: str, postgres_template: str
+) -> None:
+    async def change(name: str, *statements: str) -> None:
+        for statement in statements:
+            await databases.tell(databases.within(postgres_server, name), statement)
+
+    async def story() -> None:
+        copies = databases.Copies(postgres_server, postgres_template)
+        first = await copies.take()
+        url = databases.within(postgres_server, first)
+        other = await asyncpg.connect(url)  # whoever is still there is sent away
+        fresh = await databases.form(url)
+        await change(
+            first,
+            "UPDATE counter SET value = 7",
+            "INSERT INTO mark (name, cursor) VALUES ('a', 'b')",
+            "INSERT INTO audit (tenant, at, by, why, subjects) VALUES ('t', 0, 'b', 'w', '[]')",
+        )
+        await copies.give_back(first)
+        assert await copies.take() == first
+        assert await databases.form(url) == fresh
+        [left] = await _rows(url, "SELECT count(*) FROM mark, audit")
+        assert left == 0
+        await change(
+            first, "INSERT INTO audit (tenant, at, by, why, subjects) VALUES ('t',0,'','','[]')"
+        )
+        assert await _rows(url, "SELECT id FROM audit") == [1]
+        other.terminate()
+        for spoil in ("ALTER TABLE mark ADD COLUMN more text", "DELETE FROM migration"):
+            await change(first, spoil)
+            await copies.give_back(first)
+            second = await copies.take()
+            assert second != first
+            first = second
+
+    asyncio.run(story())
+
+
+async def _rows(url: str, question: str) -> list[object]:
+    connection = await asyncpg.connect(url)
+    try:
+        return [row[0] for row in await connection.fetch(question)]
+    finally:
+        await connection.close()

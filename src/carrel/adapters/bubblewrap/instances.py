@@ -71,8 +71,9 @@ class Instance:
 
     @property
     def is_open(self) -> bool:
-        """Whether something may begin in it."""
-        return self.resident.is_alive and not self._left
+        """Whether something may begin in it: not once it is being killed, though it still ends."""
+        resident = self.resident
+        return resident.is_alive and resident.killed_for is None and not self._left
 
     @asynccontextmanager
     async def look(self, files: Mapping[Path, Placed]) -> AsyncIterator[Ran]:
