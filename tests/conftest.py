@@ -95,6 +95,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Start what the chosen tests will need while those that need nothing run."""
     gc.freeze()
+    gc.set_threshold(20_000, 50, 100)
     gc.enable()
     if session.config.option.collectonly or ask.KEEPER not in os.environ:
         return

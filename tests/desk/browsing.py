@@ -107,6 +107,10 @@ def _launched(playwright: Playwright) -> Browser:
     return playwright.chromium.launch(executable_path=where, args=list(_ARGS))
 
 
+UNHURRIED = "Measure loop restarted more than 5 times"
+"""What the editor says where a machine is so busy that the layout changes under it."""
+
+
 @dataclass
 class Seat:
     """A person at the desk, in a browser profile of their own."""
@@ -130,7 +134,7 @@ class Seat:
         )
 
     def _heard(self, text: str) -> None:
-        if any(f"status of {status} " in text for status in self.expected):
+        if text == UNHURRIED or any(f"status of {status} " in text for status in self.expected):
             return
         self.wrong.append(text)
 
