@@ -49,10 +49,20 @@ class Postgres:
             server(binaries, home, self.port), home, environment, at_parents_death=signal.SIGQUIT
         )
         await self.child.answers(self._probe, seconds=30)
+        await self._be_quick_to_admit()
 
     async def _probe(self) -> None:
         connection = await asyncpg.connect(self.url, timeout=5)
         await connection.close()
+
+    async def _be_quick_to_admit(self) -> None:
+        """Thousands of connections are made, and each would take milliseconds of hashing."""
+        connection = await asyncpg.connect(self.url, timeout=5)
+        try:
+            await connection.execute("SET password_encryption = 'md5'")
+            await connection.execute(f"ALTER USER {USER} PASSWORD '{self.password}'")
+        finally:
+            await connection.close()
 
     async def stop(self) -> None:
         # At once, since nothing here is worth writing down; but so that it gives back its memory.
