@@ -14,9 +14,9 @@ from carrel.adapters.sqlite.database import connect
 from carrel.adapters.sqlite.index import WalIndex
 from carrel.adapters.sqlite.lock import Lock
 
-_PAGES: Final = 4_000
-"""16 MB of them, after which the log is moved."""
-_YIELDING: Final = 10
+_PAGES: Final = 1_000
+"""4 MB of them, after which the log is moved: a little at a time holds nobody up for long."""
+_YIELDING: Final = 19
 """How nice the thread is to others, who are being waited for."""
 
 
