@@ -101,7 +101,8 @@ ui/node_modules/.runtime: ui/package-lock.json | $(VENV)/.uv
 	@$(NODE) npm ci --omit=dev --no-audit --no-fund --loglevel=error
 	@touch $@
 
-ui/node_modules/.dev: ui/package-lock.json | $(VENV)/.uv
+# Where Node comes from PyPI, it is installed after what else goes into the environment.
+ui/node_modules/.dev: ui/package-lock.json | $(VENV)/.uv $(if $(shell command -v node),,$(VENV)/.dev)
 	@$(MAKE) --no-print-directory node
 	@echo "installing what the web page is made of and tested with"
 	@$(NODE) npm ci --no-audit --no-fund --loglevel=error

@@ -292,3 +292,9 @@ def test_values_that_begin_with_each_other_take_little_memory() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 40 * len(content)
+
+
+def test_what_was_redacted_is_never_shown_by_accident() -> None:
+    redacted = Redactor({}).redact(b"the content")
+    assert "content" not in repr(redacted)
+    assert "content" not in str(redacted.__rich_repr__())

@@ -59,8 +59,13 @@ class Copies:
             self._spare.append(name)
 
 
-DISMISS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+DISMISS = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{name}'"
 OURS = "SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+TABLES = (
+    "SELECT quote_ident(relname), relkind = 'S' FROM pg_class"
+    " WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'S') ORDER BY 1"
+)
+"""All there are by name, and whether they only count."""
 KEPT = {"counter", "migration"}
 """Tables with rows in the template."""
 
@@ -90,17 +95,17 @@ async def _form(connection: asyncpg.Connection) -> str:
         "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_'",
         *(f"SELECT * FROM {table}" for table in sorted(KEPT)),
     )
-    return repr([sorted(map(repr, await connection.fetch(ask))) for ask in asks])
+    tables = [name for name, counts in await connection.fetch(TABLES) if not counts]
+    rest = " OR ".join(f"EXISTS (SELECT 1 FROM {name})" for name in tables if name not in KEPT)
+    is_filled = await connection.fetchval(f"SELECT {rest or 'false'}")
+    return repr([is_filled, [sorted(map(repr, await connection.fetch(ask))) for ask in asks]])
 
 
 async def emptied(url: str) -> str:
     """Delete what was added, begin all counting anew, and tell the form of what is left."""
     connection = await asyncpg.connect(url)
     try:
-        tables = await connection.fetch(
-            "SELECT quote_ident(relname) AS name, relkind = 'S' AS counts FROM pg_class"
-            " WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'S')"
-        )
+        tables = await connection.fetch(TABLES)
         tell = ["SET session_replication_role = replica"]  # in whatever order
         tell += ["UPDATE counter SET value = 0"]
         tell += [

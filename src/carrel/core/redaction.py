@@ -42,6 +42,9 @@ class Redacted(Struct, frozen=True, gc=False):
     def __repr__(self) -> str:  # without the content, which is nobody's to log
         return f"Redacted(replaced={self.replaced!r}, warned={self.warned!r})"
 
+    def __rich_repr__(self) -> list[tuple[str, tuple[str, ...]]]:
+        return [("replaced", self.replaced), ("warned", self.warned)]
+
 
 class Redactor:
     """Replaces the secrets of one vault. Made once for a vault's state, used for many contents."""

@@ -8,7 +8,6 @@ import hmac
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import lru_cache
 from types import FrameType
 from typing import Any, Final
 
@@ -159,7 +158,6 @@ def _by_token(world: World, settings: Settings) -> Callable[[str], Awaitable[Act
     return of_token
 
 
-@lru_cache(maxsize=1024)
 def _token(header: bytes) -> str:
     """What an Authorization header carries, with the word Bearer before it or without any."""
     given = header.decode("latin-1").strip()

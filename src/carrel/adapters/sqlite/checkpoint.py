@@ -16,8 +16,9 @@ from carrel.adapters.sqlite.lock import Lock
 
 _PAGES: Final = 1_000
 """4 MB of them, after which the log is moved: a little at a time holds nobody up for long."""
-_YIELDING: Final = 19
-"""How nice the thread is to others, who are being waited for."""
+_YIELDING: Final = 5
+"""How nice the thread is to others, who are being waited for; not so much that it starves on a busy
+machine, since in its last pass writers wait for it."""
 
 
 class Counted(Protocol):

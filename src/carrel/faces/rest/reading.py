@@ -60,8 +60,7 @@ async def read_body(
     if declared.isdigit() and (len(declared) > 15 or int(declared) > most):
         raise _too_large(most)
     until = asyncio.get_running_loop().time() + limits.patience
-    parts: list[bytes] = []
-    size = 0
+    buffer = bytearray()
     while True:
         try:
             message = await patience.hear(receive(), until, limits.patience)
@@ -70,12 +69,11 @@ async def read_body(
         if message["type"] == "http.disconnect":
             raise Gone
         body = message.get("body", b"")
-        size += len(body)
-        if size > most:
+        if len(buffer) + len(body) > most:
             raise _too_large(most)
-        parts.append(body)
         if not message.get("more_body", False):
-            return body if len(parts) == 1 else b"".join(parts)
+            return bytes(buffer + body) if buffer else body
+        buffer += body
         until += len(body) / limits.slowest
 
 
