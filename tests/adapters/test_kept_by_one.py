@@ -136,7 +136,7 @@ async def main():
     sandbox = LocalSandbox(File(sys.argv[1]))
     async def fetch(blobs):
         return {}
-    await sandbox.start(Order("job", "echo begun; sleep 1000", {}, reservation="one"), fetch)
+    await sandbox.start(Order("job", "echo begun; sleep 10931", {}, reservation="one"), fetch)
     print("started", flush=True)
     await asyncio.sleep(1000)
 
@@ -171,5 +171,5 @@ async def test_a_job_of_a_killed_server_is_told_as_lost_and_nothing_is_left(tmp_
     await beside.forget("one", "job")
     assert await beside.job("one", "job") is None
     await beside.close()
-    assert leftovers(tmp_path, "sleep 1000") == []
+    assert leftovers(tmp_path, "sleep 10931") == []
     assert places(tmp_path) == []

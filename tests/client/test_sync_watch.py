@@ -62,7 +62,7 @@ def test_what_happens_on_either_side_comes_to_the_other(both: Synced) -> None:
 
 def test_editors_that_save_by_renaming_and_in_pieces_make_one_version_each(both: Synced) -> None:
     both.write("a.md", "1")
-    with both.watched("--settle", "0.8"):
+    with both.watched("--settle", "2"):
         wait_for(lambda: both.there() == {"a.md": "1"})
         # Like vim: the old one is moved away, the new one is written, the old one is removed.
         file = both.dir / "a.md"
