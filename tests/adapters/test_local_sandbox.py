@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import errno
 import os
@@ -228,3 +229,18 @@ def test_a_server_that_is_not_root_is_closed_to_its_own_user(
         assert libc.prctl(PR_GET_DUMPABLE, ctypes.c_ulong(0), *zeroes) == 0
     finally:
         libc.prctl(PR_SET_DUMPABLE, ctypes.c_ulong(was), *zeroes)
+
+
+def test_a_directory_named_from_where_the_server_stands_does_as_well(
+    tmp_path: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def means(directory: File) -> Means:
+        sandbox = LocalSandbox(directory)
+        try:
+            return await sandbox.ready()
+        finally:
+            await sandbox.close()
+
+    monkeypatch.chdir(tmp_path)
+    whole, here = (asyncio.run(means(at)) for at in (tmp_path / "sandboxes", File("sandboxes")))
+    assert (here.tier, here.lacking) == (whole.tier, whole.lacking)

@@ -63,7 +63,8 @@ class LocalOnce:
         self, directory: File, wishes: Wishes = Wishes(), tried: Means | None = None
     ) -> None:
         """``tried`` are the means of another that was ready on this machine, by equal wishes."""
-        self._directory, self._wishes, self._tried = directory, wishes, tried
+        # A mount is made from another directory than the server's.
+        self._directory, self._wishes, self._tried = directory.absolute(), wishes, tried
         self._means: Means | None = None
         self._testing = asyncio.Lock()
         self._keep: Keep | None = None
