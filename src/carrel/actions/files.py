@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.actions.contents import contents_of
-from carrel.actions.lineages import Lineage, classes_of, eye_of, lineage_of
+from carrel.actions.lineages import Lineage, classes_of, lineage_of
 from carrel.actions.pens import PLAIN, Intent, Pen, Written, file_of
 from carrel.core.access import Actor
 from carrel.core.classes import Classes
@@ -48,9 +48,7 @@ async def look(world: World, stack: Stack, path: Path) -> File:
 
 async def _shown(world: World, stack: Stack, path: Path, layers: Layers) -> File | None:
     """The same with an agent's eyes."""
-    eye = await eye_of(world, stack)
-    if eye is None:
-        return resolve(path, layers)
+    eye = (await lineage_of(world, stack[0].tenant, stack[0].name)).eye
     file = eye.shown(path, layers)
     if file is None:  # It may have become pinned in between, and so be there.
         file = eye.shown(path, await world.trees.read(stack, (path,)))
