@@ -14,9 +14,11 @@ from pathlib import Path as File
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.e2e.yard import processes_marked
 
 from carrel.adapters.bubblewrap import LocalSandbox, cgroups, profile
 from carrel.adapters.bubblewrap.cache import Cache, Laid
+from carrel.adapters.bubblewrap.child import Child
 from carrel.adapters.bubblewrap.filters import ALLOW, FAIL, KILL, MACHINES, Sockets, filter_for
 from carrel.adapters.bubblewrap.gathering import MARK, bounded
 from carrel.adapters.bubblewrap.local import ONLY_LOOKED_AT
@@ -244,3 +246,22 @@ def test_a_directory_named_from_where_the_server_stands_does_as_well(
     monkeypatch.chdir(tmp_path)
     whole, here = (asyncio.run(means(at)) for at in (tmp_path / "sandboxes", File("sandboxes")))
     assert (here.tier, here.lacking) == (whole.tier, whole.lacking)
+
+
+@pytest.mark.anyio
+async def test_a_child_that_is_killed_takes_along_one_that_it_has_just_made() -> None:
+    """Bubblewrap's waits for a word of its parent, and waited for ever where that was killed."""
+    mark = os.urandom(8).hex()
+    plan = {
+        "cgroups": [], "enter": 0, "stage": "", "bind": "", "landlock": None, "seccomp": b"",
+        "drop": False, "limits": {}, "keep": [], "directory": "/", "program": "/bin/bash",
+        "argv": ["bash", "-c", f"(exec -a {mark} sleep 600) & echo made; wait"], "env": {},
+    }  # fmt: skip
+    child = Child()
+    await child.prepare(plan)
+    await child.go()
+    assert await asyncio.to_thread(os.read, child.out, 5) == b"made\n"
+    await child.end()
+    async with asyncio.timeout(30):
+        while processes_marked(mark):  # noqa: ASYNC110 - it ends when the kernel gets there
+            await asyncio.sleep(0.01)

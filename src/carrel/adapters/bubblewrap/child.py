@@ -6,6 +6,7 @@ import asyncio
 import json
 import marshal
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -36,6 +37,7 @@ class Child:
             stdout=out,
             stderr=err,
             pass_fds=passed,
+            process_group=0,
             cwd="/",
             env={},
         )
@@ -117,15 +119,16 @@ class Child:
         return 128 - code if code < 0 else code
 
     def kill(self) -> None:
-        self._process.kill()
+        """With it one that it has just made: bubblewrap's waits for a word of it, for ever."""
+        if not self.ended.is_set():
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def terminate(self) -> None:
         self._process.terminate()
 
     async def end(self) -> None:
         """Kill what is left of it, wait until that is gone, and close all that was open."""
-        if not self.ended.is_set():
-            self._process.kill()
+        self.kill()
         await self.ended.wait()
         self._ours.close()
         for fd in tuple(self._open):
