@@ -127,9 +127,9 @@ def postgres_copies(postgres_server: str, postgres_template: str) -> databases.C
 @pytest.fixture
 def postgres_url(postgres_server: str, postgres_copies: databases.Copies) -> Iterator[str]:
     """The URL of a database as the template is."""
-    name = run(postgres_copies.take())
+    name = postgres_copies.take()
     yield databases.within(postgres_server, name)
-    run(postgres_copies.give_back(name))
+    postgres_copies.give_back(name)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path as File
 
@@ -44,12 +43,12 @@ def stores(request: pytest.FixtureRequest, tmp_path: File) -> Iterator[Stores]:
 
     def database() -> str:
         copies = request.getfixturevalue("postgres_copies")
-        taken.append(asyncio.run(copies.take()))
+        taken.append(copies.take())
         return databases.within(request.getfixturevalue("postgres_server"), taken[-1])
 
     yield Stores(tmp_path, database)
     for name in taken:
-        asyncio.run(request.getfixturevalue("postgres_copies").give_back(name))
+        request.getfixturevalue("postgres_copies").give_back(name)
 
 
 @pytest.fixture

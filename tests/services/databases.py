@@ -8,12 +8,18 @@ all of them.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 
 from carrel.adapters import postgres
+
+Result = TypeVar("Result")
 
 
 async def prepare(url: str) -> None:
@@ -41,25 +47,46 @@ async def tell(admin_url: str, statement: str) -> None:
 
 
 class Copies:
-    """Copies of one template, of which nobody has two at a time."""
+    """Copies of one template, of which nobody has two at a time. Each is tidied up over one
+    connection that stays, in a loop of our own: to connect takes longer than to tidy up."""
 
     def __init__(self, admin_url: str, template: str) -> None:
         self._admin_url, self._template = admin_url, template
         self._spare: list[str] = []
+        self._tidying: dict[str, asyncpg.Connection] = {}
         self._form: str | None = None
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, name="copies", daemon=True).start()
 
-    async def take(self) -> str:
+    def take(self) -> str:
+        return self._run(self._take())
+
+    def give_back(self, name: str) -> None:
+        self._run(self._give_back(name))
+
+    def _run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _take(self) -> str:
         if self._form is None:
             self._form = await form(within(self._admin_url, self._template))
         return self._spare.pop() if self._spare else await create(self._admin_url, self._template)
 
-    async def give_back(self, name: str) -> None:
-        await tell(self._admin_url, DISMISS.format(name=name))
-        if await emptied(within(self._admin_url, name)) == self._form:
+    async def _give_back(self, name: str) -> None:
+        connection = self._tidying.pop(name, None)
+        if connection is None or connection.is_closed():
+            connection = await asyncpg.connect(within(self._admin_url, name))
+        if await emptied(connection) == self._form:
+            self._tidying[name] = connection
             self._spare.append(name)
+        else:
+            await connection.close()
 
 
-DISMISS = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{name}'"
+DISMISS = (
+    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
 OURS = "SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace"
 TABLES = (
     "SELECT quote_ident(relname), relkind = 'S' FROM pg_class"
@@ -97,14 +124,16 @@ async def _form(connection: asyncpg.Connection) -> str:
     )
     tables = [name for name, counts in await connection.fetch(TABLES) if not counts]
     rest = " OR ".join(f"EXISTS (SELECT 1 FROM {name})" for name in tables if name not in KEPT)
-    is_filled = await connection.fetchval(f"SELECT {rest or 'false'}")
-    return repr([is_filled, [sorted(map(repr, await connection.fetch(ask))) for ask in asks]])
+    told = [f"SELECT string_agg(q::text, ';' ORDER BY q::text) FROM ({ask}) q" for ask in asks]
+    told.append(f"SELECT ({rest or 'false'})::text")
+    return repr(await connection.fetchval(f"SELECT ARRAY[({'), ('.join(told)})]"))
 
 
-async def emptied(url: str) -> str:
-    """Delete what was added, begin all counting anew, and tell the form of what is left."""
-    connection = await asyncpg.connect(url)
+async def emptied(connection: asyncpg.Connection) -> str | None:
+    """Send everybody else away, delete what was added, begin all counting anew, and tell the form
+    of what is left. None where that cannot be done."""
     try:
+        await connection.execute(DISMISS)
         tables = await connection.fetch(TABLES)
         tell = ["SET session_replication_role = replica"]  # in whatever order
         tell += ["UPDATE counter SET value = 0"]
@@ -115,8 +144,8 @@ async def emptied(url: str) -> str:
         ]
         await connection.execute(";".join(tell))
         return await _form(connection)
-    finally:
-        await connection.close()
+    except (asyncpg.PostgresError, asyncpg.InterfaceError):
+        return None
 
 
 def within(admin_url: str, name: str) -> str:

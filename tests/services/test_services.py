@@ -243,7 +243,7 @@ def test_a_database_that_was_given_back_is_as_it_was(
 
     async def story() -> None:
         copies = databases.Copies(postgres_server, postgres_template)
-        first = await copies.take()
+        first = copies.take()
         url = databases.within(postgres_server, first)
         other = await asyncpg.connect(url)  # whoever is still there is sent away
         fresh = await databases.form(url)
@@ -253,8 +253,8 @@ def test_a_database_that_was_given_back_is_as_it_was(
             "INSERT INTO mark (name, cursor) VALUES ('a', 'b')",
             "INSERT INTO audit (tenant, at, by, why, subjects) VALUES ('t', 0, 'b', 'w', '[]')",
         )
-        await copies.give_back(first)
-        assert await copies.take() == first
+        copies.give_back(first)
+        assert copies.take() == first
         assert await databases.form(url) == fresh
         [left] = await _rows(url, "SELECT count(*) FROM mark, audit")
         assert left == 0
@@ -265,8 +265,8 @@ def test_a_database_that_was_given_back_is_as_it_was(
         other.terminate()
         for spoil in ("ALTER TABLE mark ADD COLUMN more text", "DELETE FROM migration"):
             await change(first, spoil)
-            await copies.give_back(first)
-            second = await copies.take()
+            copies.give_back(first)
+            second = copies.take()
             assert second != first
             first = second
 
