@@ -25,7 +25,13 @@ async def constant(call: Call[None, ConstantQuery]) -> Answer:
     return Answer(200, BYTES[: call.query.size], [JSON_TYPE])
 
 
+@endpoint("GET", "/bench/process", public=True, answers={200: "text/plain"})
+async def process(call: Call[None, None]) -> Answer:
+    """Which of the processes has answered."""
+    return Answer(200, b"%d" % os.getpid(), [JSON_TYPE])
+
+
 def create_app() -> Server:
     if cpus := os.environ.get("BENCH_CPUS"):
         os.sched_setaffinity(0, {int(cpu) for cpu in cpus.split(",")})
-    return Server(load(), pooled_metrics(), [constant])
+    return Server(load(), pooled_metrics(), [constant, process])

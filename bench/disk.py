@@ -42,25 +42,28 @@ def fdatasync_rate(folder: File, seconds: float) -> float:
         os.close(handle)
 
 
-def sqlite_rate(folder: File, seconds: float) -> float:
-    """The same durable conditional commit in bare SQLite, one after the other."""
+def sqlite_rate(folder: File, seconds: float, group: int = 1) -> float:
+    """The same durable conditional writes in bare SQLite, so many a transaction."""
     db = sqlite3.connect(folder / "bare.db", isolation_level=None)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
     db.execute("CREATE TABLE IF NOT EXISTS v (id INTEGER PRIMARY KEY, path, n, body)")
     db.execute("CREATE TABLE IF NOT EXISTS head (path PRIMARY KEY, n, v) WITHOUT ROWID")
 
-    def step(count: int) -> None:
-        path = f"file-{count % 100}.md"
-        db.execute("BEGIN IMMEDIATE")
+    def write(path: str) -> None:
         found = db.execute("SELECT n FROM head WHERE path = ?", (path,)).fetchone()
         number = found[0] + 1 if found else 1
         row = db.execute("INSERT INTO v (path, n, body) VALUES (?, ?, ?)", (path, number, CONTENT))
         db.execute("INSERT OR REPLACE INTO head VALUES (?, ?, ?)", (path, number, row.lastrowid))
+
+    def step(count: int) -> None:
+        db.execute("BEGIN IMMEDIATE")
+        for number in range(count * group, (count + 1) * group):
+            write(f"file-{number % 100}.md")
         db.execute("COMMIT")
 
     try:
-        return rate(seconds, step)
+        return group * rate(seconds, step)
     finally:
         db.close()
 

@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -100,19 +101,16 @@ def running(data: str, *, workers: int = 1, cpus: str = "", **settings: str) -> 
 
 
 def _ready(server: Running, parent: int, workers: int) -> Running:
+    """Once each of its processes has answered: one that is still starting takes no connections."""
     deadline = time.monotonic() + 30
-    while True:
+    heard: set[int] = set()
+    while len(heard) < workers:
         try:
-            server.ask("GET", "/readyz")
-            break
+            with ThreadPoolExecutor(8) as crowd:
+                asks = [crowd.submit(server.ask, "GET", "/bench/process") for _ in range(8)]
+                heard |= {int(ask.result()) for ask in asks}
         except (urllib.error.URLError, ConnectionError):
-            if time.monotonic() > deadline:
-                raise
             time.sleep(0.05)
-    children = _children(parent) if workers > 1 else ()
-    return Running(server.port, (parent, *children))
-
-
-def _children(pid: int) -> tuple[int, ...]:
-    with open(f"/proc/{pid}/task/{pid}/children") as children:
-        return tuple(int(child) for child in children.read().split())
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"only {len(heard)} of {workers} processes have answered")
+    return Running(server.port, tuple(heard | {parent}))
