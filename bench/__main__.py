@@ -19,7 +19,7 @@ from bench.postgres import database
 from bench.server import running
 from bench.table import Book
 
-ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "9"))
 SIZES = tuple(
     int(size) for size in os.environ.get("BENCH_SIZES", "1000,10000,100000,1000000").split(",")
 )

@@ -24,7 +24,7 @@ CONTENT = disk.CONTENT.decode()
 BODY = json.dumps({"content": CONTENT})
 PATHS = [f"{FILES}/notes/file-{n}.md" for n in range(100)]
 LOADS = (1, 16, 64)
-SECOND = float(os.environ.get("BENCH_SECONDS", "0.8"))
+SECOND = float(os.environ.get("BENCH_SECONDS", "0.5"))
 PAGE = 10_000
 """Files a workspace: its limit."""
 
