@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
@@ -120,8 +120,9 @@ def postgres_template(postgres_server: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def postgres_copies(postgres_server: str, postgres_template: str) -> databases.Copies:
-    return databases.Copies(postgres_server, postgres_template)
+def postgres_copies(postgres_server: str, postgres_template: str) -> Iterator[databases.Copies]:
+    with closing(databases.Copies(postgres_server, postgres_template)) as copies:
+        yield copies
 
 
 @pytest.fixture

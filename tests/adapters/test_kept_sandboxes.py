@@ -195,7 +195,7 @@ async def test_walls_and_bounds_are_the_same_in_there(room: Room) -> None:
     assert said.endswith("0\n1\n2\n3\n")
     said, _ = await room.run("unshare -Ur id; cat /etc/shadow; (exec 3<>/dev/tcp/127.0.0.1/22)")
     assert "uid=0" not in said
-    order = room.order("echo begun; sleep 1000", bounds=Bounds(seconds=1))
+    order = room.order("echo begun; sleep 1000", bounds=Bounds(seconds=2))
     async with room.sandbox.run(order, room.cupboard.fetch) as ran:
         assert (ran.timed_out, ran.exit_code, ran.stdout) == (True, None, b"begun\n")
     assert (await room.run("pgrep -c sleep"))[0] == "1\n"
@@ -344,7 +344,7 @@ async def test_what_a_job_changed_goes_home_when_it_ends(room: Room) -> None:
 async def test_what_lies_changed_goes_home_before_an_instance_is_gone(room: Room) -> None:
     home = Hearth(room)
     late = "(setsid sh -c 'sleep 0.2; echo late > a' >/dev/null 2>&1 &)"
-    await room.run(late, home=home, idle_seconds=1)
+    await room.run(late, home=home, idle_seconds=2)
     await until(lambda: home.brought)
     assert home.brought == [(None, {"a": b"late\n"})]
     await room.start("echo half > b; sleep 1717", home=home)

@@ -264,7 +264,7 @@ async def test_an_answer_counts_once_its_status_is_there() -> None:
         await writer.drain()
         await asyncio.Event().wait()
 
-    async with receiver(slow) as (port, _), HttpPost(allow_private=True, timeout=1) as post:
+    async with receiver(slow) as (port, _), HttpPost(allow_private=True, timeout=2) as post:
         posted = await post.send(f"http://127.0.0.1:{port}/", {}, BODY)
     assert (posted.status, posted.problem) == (201, "")
 

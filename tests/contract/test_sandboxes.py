@@ -212,14 +212,14 @@ async def test_too_many_changes_are_refused_as_a_whole(desk: Desk) -> None:
 
 
 async def test_a_command_that_takes_too_long_is_stopped_and_its_work_is_kept(desk: Desk) -> None:
-    late = replace(desk.bounds, seconds=1)
+    late, soon = replace(desk.bounds, seconds=2), replace(desk.bounds, seconds=1)
     # It may be asked twice: for itself, and with all of its group.
     trap = "trap 'trap : TERM; echo bye; exit 3' TERM"
     polite = f"{trap}; echo half > done; echo begun; sleep 1000 & wait"
     async with desk.run(polite, late) as ran:
         assert (ran.timed_out, ran.exit_code, ran.stdout) == (True, None, b"begun\nbye\n")
         assert await ran.content(Path("done")) == b"half\n"
-    async with desk.run("trap '' TERM; while :; do sleep 1; done", late) as ran:
+    async with desk.run("trap '' TERM; while :; do sleep 1; done", soon) as ran:
         assert ran.timed_out, "it is asked to end before it is made to"
         assert ran.milliseconds < 20_000
 

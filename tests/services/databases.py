@@ -56,13 +56,20 @@ class Copies:
         self._tidying: dict[str, asyncpg.Connection] = {}
         self._form: str | None = None
         self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, name="copies", daemon=True).start()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="copies", daemon=True)
+        self._thread.start()
 
     def take(self) -> str:
         return self._run(self._take())
 
     def give_back(self, name: str) -> None:
         self._run(self._give_back(name))
+
+    def close(self) -> None:
+        self._run(self._part())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
     def _run(self, work: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
@@ -81,6 +88,11 @@ class Copies:
             self._spare.append(name)
         else:
             await connection.close()
+
+    async def _part(self) -> None:
+        for connection in self._tidying.values():
+            await connection.close()
+        self._tidying.clear()
 
 
 DISMISS = (

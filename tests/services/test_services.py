@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path as File
 from urllib.parse import urlsplit
 
@@ -241,8 +242,7 @@ def test_a_database_that_was_given_back_is_as_it_was(
         for statement in statements:
             await databases.tell(databases.within(postgres_server, name), statement)
 
-    async def story() -> None:
-        copies = databases.Copies(postgres_server, postgres_template)
+    async def story(copies: databases.Copies) -> None:
         first = copies.take()
         url = databases.within(postgres_server, first)
         other = await asyncpg.connect(url)  # whoever is still there is sent away
@@ -270,7 +270,8 @@ def test_a_database_that_was_given_back_is_as_it_was(
             assert second != first
             first = second
 
-    asyncio.run(story())
+    with closing(databases.Copies(postgres_server, postgres_template)) as copies:
+        asyncio.run(story(copies))
 
 
 async def _rows(url: str, question: str) -> list[object]:

@@ -106,9 +106,9 @@ async def test_the_next_command_finds_what_the_last_one_left(shop: Workshop) -> 
 
 
 async def test_work_that_was_cut_short_is_kept_and_marked(world: World) -> None:
-    shop = await workshop(world, timeout=1)
+    shop = await workshop(world, timeout=2)
     said = await shop.call("bash", command="echo half > a; echo begun; exec sleep 600")
-    assert said == "begun\n[timed out after 1s]"
+    assert said == "begun\n[timed out after 2s]"
     assert await shop.files() == {"a": b"half\n"}
     [version] = await shop.history("a")
     assert version.why.startswith("bash (partial) call_")
