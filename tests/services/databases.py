@@ -150,7 +150,7 @@ async def emptied(connection: asyncpg.Connection) -> str | None:
         tell = ["SET session_replication_role = replica"]  # in whatever order
         tell += ["UPDATE counter SET value = 0"]
         tell += [
-            f"ALTER SEQUENCE {name} RESTART" if counts else f"DELETE FROM {name}"
+            f"SELECT setval('{name}', 1, false)" if counts else f"DELETE FROM {name}"
             for name, counts in tables
             if name not in KEPT
         ]
