@@ -10,13 +10,14 @@ CODE := $(wildcard src tests bench docs/*.py)
 PAGE := src/carrel/faces/web/static/index.html
 UI := $(shell find ui -name node_modules -prune -o -name '*.d.ts' -o -type f -print)
 ARGS ?=
+TOLD := .mypy_cache/told
 
 # The tests start hundreds of processes: without bytecode each would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup serve test check style types format bench docs pictures lock clean dist
-.PHONY: node ui ui-check ui-types page-for-tests
+.PHONY: node ui ui-check ui-types page-for-tests tests typed-python typed-page
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -28,15 +29,21 @@ serve: $(VENV)/.runtime $(PAGE) ## run the server (ARGS="--port 9000" for option
 	@$(BIN)/carrel serve $(ARGS)
 
 # What Python needs and what the page needs are fetched side by side. Types, and the page's own
-# checks, go on beside the tests: they keep one core busy for a minute and a half. What is wrong
-# there is told after the tests.
+# checks, go on beside all that, one after the other, for a minute and a half. What is wrong there is
+# told after the tests.
 test: ## check, and every test, against a real PostgreSQL, S3 and browser
-	@$(MAKE) --no-print-directory -j2 $(VENV)/.dev page-for-tests
-	@$(MAKE) --no-print-directory style
-	@mkdir -p .mypy_cache; $(MAKE) --no-print-directory types >.mypy_cache/told 2>&1 & types=$$!; \
-	trap 'kill $$types' INT TERM; \
-	$(BIN)/pytest -n 4 --dist worksteal $(ARGS); tests=$$?; \
-	wait $$types; typed=$$?; cat .mypy_cache/told; exit $$((tests | typed))
+	@mkdir -p .mypy_cache; : >$(TOLD)
+	@$(MAKE) --no-print-directory --keep-going --jobs=4 tests typed-page; done=$$?; \
+	cat $(TOLD); exit $$done
+
+tests: style page-for-tests
+	$(BIN)/pytest -n 4 --dist worksteal $(ARGS)
+
+typed-python: $(VENV)/.dev
+	@$(BIN)/mypy $(CODE) >>$(TOLD) 2>&1
+
+typed-page: typed-python page-for-tests
+	@$(MAKE) --no-print-directory ui-check >>$(TOLD) 2>&1
 
 check: style types ## formatting, lint, types and import contracts
 
