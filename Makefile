@@ -10,7 +10,7 @@ CODE := $(wildcard src tests bench docs/*.py)
 PAGE := src/carrel/faces/web/static/index.html
 UI := $(shell find ui -name node_modules -prune -o -name '*.d.ts' -o -type f -print)
 ARGS ?=
-TOLD := .mypy_cache/told
+TOLD := $(VENV)/told
 
 # The tests start hundreds of processes: without bytecode each would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -32,15 +32,15 @@ serve: $(VENV)/.runtime $(PAGE) ## run the server (ARGS="--port 9000" for option
 # checks, go on beside all that, one after the other, for a minute and a half. What is wrong there is
 # told after the tests.
 test: ## check, and every test, against a real PostgreSQL, S3 and browser
-	@mkdir -p .mypy_cache; : >$(TOLD)
-	@$(MAKE) --no-print-directory --keep-going --jobs=4 tests typed-page; done=$$?; \
-	cat $(TOLD); exit $$done
+	@rm -f $(TOLD)
+	@trap : TERM; $(MAKE) --no-print-directory --keep-going --jobs=4 tests typed-page; done=$$?; \
+	if test -e $(TOLD); then cat $(TOLD); fi; exit $$done
 
 tests: style page-for-tests
 	$(BIN)/pytest -n 4 --dist worksteal $(ARGS)
 
 typed-python: $(VENV)/.dev
-	@$(BIN)/mypy $(CODE) >>$(TOLD) 2>&1
+	@$(BIN)/mypy $(CODE) >$(TOLD) 2>&1
 
 typed-page: typed-python page-for-tests
 	@$(MAKE) --no-print-directory ui-check >>$(TOLD) 2>&1

@@ -62,7 +62,7 @@ def serve_round(book: Book, server: Running, workers: int, folder: File) -> None
         )
         book.note(f"PUT 4 KB, {case}", put.rate)
         book.note(f"PUT 4 KB p99, {case}", put.p99)
-        if load in _bounded(workers):
+        if load in _compared(workers):
             bare = disk.sqlite_rate(folder, SECOND / 2, group=load)
             book.note(f"bare, {case}", 1 / (1 / bare + 1 / constant.rate))
         body = json.dumps({"workflowId": "bench"})
@@ -70,8 +70,9 @@ def serve_round(book: Book, server: Running, workers: int, folder: File) -> None
         book.note(f"run start, {case}", start.rate)
 
 
-def _bounded(workers: int) -> tuple[int, ...]:
-    """The loads of which it is known what bounds them: two workers write while they answer."""
+def _compared(workers: int) -> tuple[int, ...]:
+    """The loads that are compared with bare SQLite and constant answers, one after the other: of
+    two workers one may write while the other answers."""
     return (1, 64) if workers == 1 else (1,)
 
 
@@ -97,7 +98,7 @@ def serve_rows(book: Book, workers: int) -> None:
             f"fdatasync, {case}",
             at_least=goal,
         )
-        if load in _bounded(workers):
+        if load in _compared(workers):
             what = f"bare SQLite commit, then constant answers / fdatasync, {case}"
             book.ratio(what, f"bare, {case}", f"fdatasync, {case}")
         most = 10 if load == 16 else None

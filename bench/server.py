@@ -105,12 +105,12 @@ def _ready(server: Running, parent: int, workers: int) -> Running:
     deadline = time.monotonic() + 30
     heard: set[int] = set()
     while len(heard) < workers:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"only {len(heard)} of {workers} processes have answered")
         try:
             with ThreadPoolExecutor(8) as crowd:
                 asks = [crowd.submit(server.ask, "GET", "/bench/process") for _ in range(8)]
                 heard |= {int(ask.result()) for ask in asks}
         except (urllib.error.URLError, ConnectionError):
             time.sleep(0.05)
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"only {len(heard)} of {workers} processes have answered")
     return Running(server.port, tuple(heard | {parent}))

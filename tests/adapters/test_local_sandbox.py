@@ -6,6 +6,7 @@ import asyncio
 import ctypes
 import errno
 import os
+import signal
 import struct
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -265,3 +266,13 @@ async def test_a_child_that_is_killed_takes_along_one_that_it_has_just_made() ->
     async with asyncio.timeout(30):
         while processes_marked(mark):  # noqa: ASYNC110 - it ends when the kernel gets there
             await asyncio.sleep(0.01)
+
+
+@pytest.mark.anyio
+async def test_a_child_that_has_ended_is_not_killed_under_a_number_that_is_free_again() -> None:
+    child = Child()
+    os.kill(child.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222 - the loop must not see it
+    child.terminate()  # which finds that it has ended, before the loop does
+    await child.end()
+    assert child.code == 137

@@ -120,7 +120,7 @@ class Child:
 
     def kill(self) -> None:
         """With it one that it has just made: bubblewrap's waits for a word of it, for ever."""
-        if not self.ended.is_set():
+        if self._process.returncode is None:  # else its number may be somebody else's by now
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def terminate(self) -> None:
