@@ -19,7 +19,14 @@ def serving(app: Any, loop: Literal["auto", "asyncio"] = "auto") -> Iterator[int
     copies what this process knows of its memory.
     """
     config = uvicorn.Config(
-        app, host="127.0.0.1", port=0, log_config=None, access_log=False, lifespan="on", loop=loop
+        app,
+        host="127.0.0.1",
+        port=0,
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        loop=loop,
+        timeout_keep_alive=75,  # as a real one: clients that a slow machine holds up go on
     )
     server = uvicorn.Server(config)
     up = threading.Event()
