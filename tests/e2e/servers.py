@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import signal
 import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path as File
@@ -87,8 +88,7 @@ class Live:
 
     def kill(self) -> None:
         """As the machine would: no process of it gets a word in."""
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        _kill(self.process)
 
 
 @contextmanager
@@ -109,8 +109,23 @@ def serving(
             yield _up(process, out)
         finally:
             if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+                _kill(process)
+
+
+def _kill(process: Process) -> None:
+    """All of its group, and return when all are gone: what one holds, it holds to its very end."""
+    group = process.pid
+    with ExitStack() as watched:
+        ends = []
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            with suppress(ProcessLookupError):
+                if os.getpgid(int(name)) == group:
+                    ends.append(os.pidfd_open(int(name)))
+                    watched.callback(os.close, ends[-1])
+        os.killpg(group, signal.SIGKILL)
+        process.wait()
+        for end in ends:
+            select.select([end], [], [], 30)
 
 
 def _started(run: list[str], around: dict[str, str], out: int) -> Process:
