@@ -134,6 +134,13 @@ async def test_a_disk_bomb_is_contained(prison: Yard) -> None:
         assert tried.code == 9 or "it wrote more than 8 MB" in tried.notes
 
 
+async def test_too_much_is_told_though_it_was_over_before_anybody_looked(prison: Yard) -> None:
+    tried = await prison.attempt(
+        "head -c 6M /dev/zero > a && head -c 6M /dev/zero > b", Bounds(disk_mb=8)
+    )
+    assert tried.code or "it wrote more than 8 MB" in tried.notes
+
+
 async def test_a_bomb_of_names_is_contained(prison: Yard) -> None:
     names = "import os\nfor n in range(200_000): os.close(os.open(f'n{n}', os.O_CREAT))"
     tried = await prison.python(names, Bounds(seconds=25))

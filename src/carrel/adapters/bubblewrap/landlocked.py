@@ -17,10 +17,12 @@ from contextlib import suppress
 from pathlib import Path as File
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from carrel.adapters.bubblewrap import profile, trees, walking
 from carrel.adapters.bubblewrap.child import Child
 from carrel.adapters.bubblewrap.filters import Sockets, filter_for
-from carrel.adapters.bubblewrap.running import INODES, Means, Running
+from carrel.adapters.bubblewrap.running import INODES, Means, Outcome, Running
 from carrel.ports.sandboxes import Order
 
 _CREATE: Final = 444
@@ -108,12 +110,24 @@ class Landlocked(Running):
     def _needs_watching(self) -> bool:
         return True
 
+    async def finish(self) -> Outcome:
+        outcome = await super().finish()
+        if self._killed is None and (why := await asyncio.to_thread(self._too_much)):
+            # It was over before anybody had looked.
+            return replace(outcome, notes=(*outcome.notes, why))
+        return outcome
+
     def _excess(self) -> str | None:
+        if why := self._too_much():
+            return f"killed: {why}"
+        return super()._excess() if self._group is None else None
+
+    def _too_much(self) -> str | None:
         most = self._order.bounds.disk_mb
         used = (_used(self._place / "workspace"), _used(self._place / "tmp", self._place / "home"))
         if any(each is None or each > most * 2**20 for each in used):
-            return f"killed: it wrote more than {most} MB"
-        return super()._excess() if self._group is None else None
+            return f"it wrote more than {most} MB"
+        return None
 
     async def close(self) -> None:
         self._end_tree()
