@@ -1,4 +1,4 @@
-"""Moving the log into the file, in a thread, so that no request has to."""
+"""Moving the log into the file and keeping room in it, in a thread, so that no request has to."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from typing import Final, Protocol
 from carrel.adapters.sqlite.database import connect
 from carrel.adapters.sqlite.index import WalIndex
 from carrel.adapters.sqlite.lock import Lock
+from carrel.adapters.sqlite.log import LogFile
 
-_PAGES: Final = 1_000
-"""4 MB of them, after which the log is moved: a little at a time holds nobody up for long."""
+_PAGES: Final = 2_000
+"""8 MB of them, after which the log is moved: a little at a time holds nobody up for long."""
 _YIELDING: Final = 5
 """How nice the thread is to others, who are being waited for; not so much that it starves on a busy
 machine, since in its last pass writers wait for it."""
@@ -30,7 +31,10 @@ class Checkpoints:
         self._file, self._counts = file, counts
         self._db = connect(file)
         self._index = WalIndex(file, self._db)
+        self._log = LogFile(file, 2 * _PAGES)
         self._noted = 0
+        self._full = False
+        """Whether there is enough to be moved."""
         self.running = False
         self._due = threading.Event()
         self._stopping = False
@@ -42,9 +46,12 @@ class Checkpoints:
         frames = self._index.frames()
         if frames < self._noted:
             self._noted = 0
+            self._log.starts_over()
+        if self._log.wants(frames):
+            self._due.set()
         if frames > self._noted + _PAGES:
             self._noted = frames
-            self.running = True
+            self._full = self.running = True
             self._due.set()
 
     def close(self) -> None:
@@ -58,8 +65,6 @@ class Checkpoints:
         self._index.close()
 
     def _run(self) -> None:
-        """Two passes run beside the writer. The third makes it wait for the little that came
-        meanwhile, since the log starts over only when all of it has been moved."""
         if sys.platform == "linux":  # elsewhere threads have no priority of their own
             with suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _YIELDING)
@@ -68,13 +73,22 @@ class Checkpoints:
             while not self._stopping:
                 self._due.wait()
                 self._due.clear()
-                with suppress(sqlite3.OperationalError):
-                    self._pass()
-                    self._pass()
-                    with lock.held():
-                        self._pass()
-                    self._counts.checkpoints += 1
-                self.running = False
+                with suppress(OSError):  # a full disk, say, is for who has something to write
+                    self._log.lay()
+                if self._full:
+                    self._full = False
+                    self._move(lock)
+                self.running = self._full
+
+    def _move(self, lock: Lock) -> None:
+        """Two passes run beside the writer. The third makes it wait for the little that came
+        meanwhile, since the log starts over only when all of it has been moved."""
+        with suppress(sqlite3.OperationalError):
+            self._pass()
+            self._pass()
+            with lock.held():
+                self._pass()
+            self._counts.checkpoints += 1
 
     def _pass(self) -> None:
         self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
