@@ -68,15 +68,25 @@ def compose(layers: Layers, classes: Classes | None = None) -> Workspace:
 
 
 def resolve(path: Path, layers: Layers) -> File | None:
+    if len(layers) == 1:
+        return _alone(path, layers[0])
     for depth, tree in enumerate(layers):
         head = tree.heads.get(path)
         if head is None or head.entry is None:
             continue
         beneath = None if depth else offered(path, layers[1:])
         upstream = None if depth or beneath == head.entry.base else beneath
-        tag = file_etag(head.version, tree.scope, alone=len(layers) == 1, newer=upstream)
+        tag = file_etag(head.version, tree.scope, alone=False, newer=upstream)
         return File(head, head.entry, tree.scope, depth, tag, upstream)
     return None
+
+
+def _alone(path: Path, tree: Tree) -> File | None:
+    """What there is where nothing lies beneath."""
+    head = tree.heads.get(path)
+    if head is None or (entry := head.entry) is None:
+        return None
+    return File(head, entry, tree.scope, 0, file_etag(head.version, tree.scope, alone=True))
 
 
 def offered(path: Path, layers: Layers) -> Blob | None:

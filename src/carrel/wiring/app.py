@@ -117,17 +117,18 @@ def site_of(settings: Settings) -> Site:
     return Site(settings.public_url)
 
 
-def authenticator(world: World, settings: Settings) -> Callable[[Headers], Any]:
+def authenticator(world: World, settings: Settings) -> Callable[[Headers], Awaitable[Actor]]:
     of_token = _by_token(world, settings)
 
-    async def authenticate(headers: Headers) -> Actor:
-        """By the Authorization, else by a service's own lane of x-api-key and x-tenant-id.
+    def authenticate(headers: Headers) -> Awaitable[Actor]:
+        """By the Authorization, else by a service's own lane of x-api-key and x-tenant-id."""
+        if b"x-api-key" in headers or b"x-tenant-id" in headers:
+            return of_service(headers)
+        return of_token(_token(headers.get(b"authorization", b"")))
 
-        A service that names its tenant in vain is not asked for another key: it contradicts itself.
-        """
+    async def of_service(headers: Headers) -> Actor:
+        """One that names its tenant in vain is not asked for another key: it contradicts itself."""
         key, named = headers.get(b"x-api-key"), headers.get(b"x-tenant-id")
-        if key is None and named is None:
-            return await of_token(_token(headers.get(b"authorization", b"")))
         tenant = (named or b"").decode("latin-1").strip()
         try:
             actor = await of_token(_token(headers.get(b"authorization", b"")))
@@ -143,25 +144,30 @@ def authenticator(world: World, settings: Settings) -> Callable[[Headers], Any]:
 
 
 def _by_token(world: World, settings: Settings) -> Callable[[str], Awaitable[Actor]]:
+    """Raises Unauthenticated, at once or when it is awaited."""
     platform = credentials.hash_of(settings.platform_token) if settings.platform_token else ""
     issuer = issuer_of(settings)
 
-    async def of_token(token: str) -> Actor:
+    def of_token(token: str) -> Awaitable[Actor]:
         if not token:
             raise Unauthenticated(credentials.UNKNOWN)
         if platform and hmac.compare_digest(credentials.hash_of(token), platform):
-            return PLATFORM
+            return _platform()
         if issuer is not None and oidc.is_jwt(token):
-            return await oidc.person_of(world, issuer, token)
-        return await credentials.authenticate(world, token)
+            return oidc.person_of(world, issuer, token)
+        return credentials.authenticate(world, token)
 
     return of_token
+
+
+async def _platform() -> Actor:
+    return PLATFORM
 
 
 def _token(header: bytes) -> str:
     """What an Authorization header carries, with the word Bearer before it or without any."""
     given = header.decode("latin-1").strip()
-    if given[:7].lower() == "bearer ":
+    if given.startswith("Bearer ") or given[:7].lower() == "bearer ":
         return given[7:].strip()
     return "" if " " in given else given
 
