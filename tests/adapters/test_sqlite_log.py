@@ -47,6 +47,17 @@ async def test_the_log_of_a_store_in_use_is_longer_than_what_is_in_it(tmp_path: 
                 await asyncio.sleep(0.01)
 
 
+async def test_a_store_that_is_hardly_written_to_has_no_log_laid(
+    tmp_path: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor when it is closed, which wakes whoever would do it."""
+    laid: list[LogFile] = []
+    monkeypatch.setattr(LogFile, "lay", laid.append)
+    async with open_store(tmp_path / "carrel.db") as store:
+        await put(store, "a.md", b"a")
+    assert laid == []
+
+
 async def test_laying_the_log_touches_nothing_that_is_being_written(
     tmp_path: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,8 @@ class Checkpoints:
         self._index = WalIndex(file, self._db)
         self._log = LogFile(file, 2 * _PAGES)
         self._noted = 0
+        self._short = False
+        """Whether the log's file is to be made longer."""
         self._full = False
         """Whether there is enough to be moved."""
         self.running = False
@@ -48,6 +50,7 @@ class Checkpoints:
             self._noted = 0
             self._log.starts_over()
         if self._log.wants(frames):
+            self._short = True
             self._due.set()
         if frames > self._noted + _PAGES:
             self._noted = frames
@@ -67,14 +70,16 @@ class Checkpoints:
     def _run(self) -> None:
         if sys.platform == "linux":  # elsewhere threads have no priority of their own
             with suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _YIELDING)
+                ours = os.getpriority(os.PRIO_PROCESS, 0)
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), ours + _YIELDING)
         lock = Lock(self._file)
         with closing(lock):
-            while not self._stopping:
-                self._due.wait()
+            while self._due.wait() and not self._stopping:
                 self._due.clear()
-                with suppress(OSError):  # a full disk, say, is for who has something to write
-                    self._log.lay()
+                if self._short:
+                    self._short = False
+                    with suppress(OSError):  # a full disk, say, is for who has something to write
+                        self._log.lay()
                 if self._full:
                     self._full = False
                     self._move(lock)
