@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path as File
 
 import httpx
@@ -125,5 +126,89 @@ def test_a_thousand_open_streams_leave_the_server_serving(live: Live) -> None:
             assert b"event:" in told
             writer.close()
         await is_serving(live)
+
+    asyncio.run(story())
+
+
+GET = f"GET {FILES} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n".encode()
+PUT = GET.replace(b"GET", b"PUT").replace(b" HTTP", b"/endless.md HTTP")
+ENDLESS = {
+    "a header": GET + b"X-Endless: ",
+    "an address": b"GET /v1/",
+    "trailers": PUT + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX-Endless: ",
+    "an extension of a chunk": PUT + b"Transfer-Encoding: chunked\r\n\r\n2;",
+}
+
+
+async def answered(live: Live, begin: bytes, more: bytes = b"", megabytes: int = 0) -> bytes:
+    """What comes back, however much of it the server has let us say."""
+    reader, writer = await asyncio.open_connection(*_address(live))
+    with suppress(ConnectionError):
+        writer.write(begin)
+        for _ in range(megabytes * 16):
+            writer.write(more * 2**16)
+            await writer.drain()
+    answer = b""
+    with suppress(ConnectionError):
+        async with asyncio.timeout(30):
+            while piece := await reader.read(2**16):
+                answer += piece
+    writer.close()
+    return answer
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+def test_what_never_ends_is_not_listened_to(live: Live, what: str) -> None:
+    async def story() -> None:
+        before = _memory(live)
+        await answered(live, ENDLESS[what], b"x", 64)
+        assert _memory(live) - before < 32 * 2**20
+        await is_serving(live)
+
+    asyncio.run(story())
+
+
+def _memory(live: Live) -> int:
+    """The most that the server has ever held."""
+    with open(f"/proc/{live.process.pid}/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+
+
+def test_headers_that_are_too_large_are_431_and_large_ones_are_not(live: Live) -> None:
+    async def story() -> None:
+        refused = await answered(live, GET + b"X-Large: " + b"x" * 300_000)
+        assert refused.startswith(b"HTTP/1.1 431 ")
+        told = json.loads(refused.partition(b"\r\n\r\n")[2])
+        assert (told["error"], told["details"]) == ("headers_too_large", {"maxBytes": 2**18})
+        large = b"X-Large: " + b"x" * 100_000 + b"\r\nConnection: close\r\n\r\n"
+        assert (await answered(live, GET + large)).startswith(b"HTTP/1.1 200 ")
+
+    asyncio.run(story())
+
+
+def test_a_large_body_is_no_large_header(live: Live) -> None:
+    async def story() -> None:
+        async with live.http() as client:
+            body = {"content": "x" * 1_000_000}
+            assert (await client.put(f"{FILES}/large.md", json=body)).status_code == 200
+
+            async def pieces() -> AsyncIterator[bytes]:
+                for piece in (b'{"content":"', *[b"y" * 1_000] * 900, b'"}'):
+                    yield piece
+
+            head = {"Content-Type": "application/json"}
+            sent = await client.put(f"{FILES}/pieces.md", content=pieces(), headers=head)
+            assert sent.status_code == 200
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("what", [b"nonsense\r\n\r\n", b"GET /?q=\xc3\xa4 HTTP/1.1\r\n\r\n"])
+def test_what_is_no_http_is_refused_in_our_own_words(live: Live, what: bytes) -> None:
+    async def story() -> None:
+        answer = await answered(live, what)
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        told = json.loads(answer.partition(b"\r\n\r\n")[2])
+        assert (told["error"], set(told)) == ("validation_error", {"error", "message"})
 
     asyncio.run(story())

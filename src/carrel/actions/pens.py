@@ -181,6 +181,8 @@ class Pen(Struct, frozen=True, gc=False):
         rules.policy.limits_of(self.stack[0]).admit(len(content))
         if rules.redactor.finds_in(self.path.text):
             raise Malformed("the path holds a secret")
+        if self.intent.type is not None and rules.redactor.finds_in(self.intent.type):
+            raise Malformed("contentType holds a secret")
         return rules.redactor.redact(content)
 
     def _may_write(self, rules: Rules) -> None:

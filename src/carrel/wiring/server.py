@@ -20,6 +20,7 @@ from carrel.settings import Settings, export, load, pooled_metrics
 from carrel.wiring.app import Server
 from carrel.wiring.catalogs import kept_depot
 from carrel.wiring.commands import explained
+from carrel.wiring.connection import Connection
 from carrel.wiring.world import open_world
 
 PR_SET_DUMPABLE: Final = 4
@@ -82,7 +83,7 @@ def run(
         factory=True,
         workers=settings.workers,
         loop="uvloop",
-        http="httptools",
+        http=Connection,
         ws="none",
         lifespan="on",
         log_config=None,

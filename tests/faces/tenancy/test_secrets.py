@@ -37,6 +37,17 @@ async def test_a_secret_is_redacted_from_the_next_write_on(owner: httpx.AsyncCli
     assert written.json()["content"] == "it is [REDACTED:token]"
 
 
+@pytest.mark.parametrize("type", [f"text/{VALUE}", f"text/plain; note={VALUE}"])
+async def test_a_content_type_that_holds_a_secret_is_refused_and_not_repeated(
+    owner: httpx.AsyncClient, type: str
+) -> None:
+    await owner.put("/v1/secrets/token", json={"value": VALUE})
+    file = "/v1/host/workspace/files/a.md"
+    refused = await owner.put(file, json={"content": "a", "contentType": type})
+    assert (refused.status_code, VALUE in refused.text) == (400, False)
+    assert (await owner.get(file)).status_code == 404
+
+
 async def test_what_cannot_be_kept_is_400_and_not_repeated(owner: httpx.AsyncClient) -> None:
     for id, value in [
         ("token", "short-1"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ async def open_store(
 ) -> AsyncIterator[SqliteStore]:
     """Open the file, creating it or bringing it up to date; drain the writer at the end."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    prepare(file)
+    await asyncio.to_thread(prepare, file)  # others on this loop may have to write first
     reader = Reader(file)
     events = SqliteEvents(reader)
     writer = Writer(file, reader, events.ring)

@@ -129,11 +129,18 @@ class Writer:
         self._errands.put(None)
         await asyncio.to_thread(self._thread.join)
         await asyncio.to_thread(self._checkpoints.close)
-        with suppress(sqlite3.Error):
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._empty_the_log()
         self._db.close()
         self._checkpoints.release()
         self._lock.close()
+
+    def _empty_the_log(self) -> None:
+        """Unless somebody else is writing, or reads from it: all would wait for them."""
+        if self._lock.take_if_free():
+            with suppress(sqlite3.Error):
+                self._db.execute("PRAGMA busy_timeout = 0")
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._lock.leave()
 
     def _run(self) -> None:
         while errand := self._errands.get():

@@ -48,6 +48,7 @@ EXTRA: Final[dict[type[Refusal], Pairs]] = {
 }
 
 TOO_SLOW: Final = (408, "request_timeout")
+HEAD_TOO_LARGE: Final = (431, "headers_too_large")
 WRONG_METHOD: Final = (405, "method_not_allowed")
 BROKEN: Final = (500, "internal_error")
 CORRUPT: Final = (500, "corrupt")

@@ -1,0 +1,60 @@
+"""A client's connection: uvicorn's, with a bound on what is no body, and with our own refusals."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Final
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from carrel.core.errors import Malformed
+from carrel.faces.rest.answer import encode
+from carrel.faces.rest.problems import HEAD_TOO_LARGE, STATUS, Problem
+
+LARGEST_HEAD: Final = 2**18
+"""Bytes of a request that may come one after the other and be no body: its line and headers, what
+stands around the pieces of a body, and what follows it. More than is read at a time."""
+
+
+class Connection(HttpToolsProtocol):
+    _unfinished = 0
+    """Bytes that have come since there was a body, or a request had all come."""
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self._is_under_way():
+            self._unfinished = 0
+        elif self._unfinished + len(data) <= LARGEST_HEAD:
+            self._unfinished += len(data)
+        elif not self.transport.is_closing():
+            self._refuse(HEAD_TOO_LARGE, "the headers are too large", {"maxBytes": LARGEST_HEAD})
+
+    def on_body(self, body: bytes) -> None:
+        self._unfinished = 0
+        super().on_body(body)
+
+    def send_400_response(self, msg: str) -> None:
+        """What is no HTTP."""
+        self._refuse((STATUS[Malformed], Malformed.code), msg)
+
+    def _is_under_way(self) -> bool:
+        scope = self.scope
+        return scope is not None and ("method" not in scope or self.cycle.more_body)
+
+    def _refuse(
+        self, kind: tuple[int, str], message: str, details: dict[str, int] | None = None
+    ) -> None:
+        status, code = kind
+        body = encode(
+            Problem(error=code, message=message, details=details)
+            if details
+            else Problem(error=code, message=message)
+        )
+        lines = [
+            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+            "content-type: application/json",
+            f"content-length: {len(body)}",
+            "connection: close",
+        ]
+        self.transport.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+        self.transport.close()
