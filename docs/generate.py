@@ -101,7 +101,8 @@ def rest() -> str:
     about = (
         "Every address that a server answers to; the same, with every field, is at `/docs` and "
         "`/openapi.json` of a running one. Beside the statuses that are told here, any may be "
-        "answered with 500, and one that takes a body with 408. What is refused comes as "
+        "answered with 500, or with 431 where its headers are too large, and one that takes a body "
+        "with 408. What is refused comes as "
         "[a refusal](refusals.md). A path of a file may have its slashes percent-encoded or not. "
         "The addresses under *Conformance* are there only with `CARREL_TEST_SEAM`."
     )

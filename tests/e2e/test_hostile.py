@@ -203,12 +203,20 @@ def test_a_large_body_is_no_large_header(live: Live) -> None:
     asyncio.run(story())
 
 
-@pytest.mark.parametrize("what", [b"nonsense\r\n\r\n", b"GET /?q=\xc3\xa4 HTTP/1.1\r\n\r\n"])
+NO_HTTP = [
+    b"nonsense\r\n\r\n",
+    b"GET /?q=\xc3\xa4 HTTP/1.1\r\n\r\n",
+    b"GET http://x:99999999/ HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: x\r\n\r\nnonsense\r\n\r\n",
+]
+
+
+@pytest.mark.parametrize("what", NO_HTTP)
 def test_what_is_no_http_is_refused_in_our_own_words(live: Live, what: bytes) -> None:
     async def story() -> None:
         answer = await answered(live, what)
-        assert answer.startswith(b"HTTP/1.1 400 ")
-        told = json.loads(answer.partition(b"\r\n\r\n")[2])
+        *_, refused = answer.partition(b"HTTP/1.1 400 ")
+        told = json.loads(refused.partition(b"\r\n\r\n")[2])
         assert (told["error"], set(told)) == ("validation_error", {"error", "message"})
 
     asyncio.run(story())

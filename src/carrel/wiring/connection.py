@@ -8,8 +8,8 @@ from typing import Final
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from carrel.core.errors import Malformed
-from carrel.faces.rest.answer import encode
-from carrel.faces.rest.problems import HEAD_TOO_LARGE, STATUS, Problem
+from carrel.faces.rest.answer import Answer
+from carrel.faces.rest.problems import HEAD_TOO_LARGE, problem, refused
 
 LARGEST_HEAD: Final = 2**18
 """Bytes of a request that may come one after the other and be no body: its line and headers, what
@@ -22,12 +22,15 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        if self.transport.is_closing():
+            return
         if not self._is_under_way():
             self._unfinished = 0
         elif self._unfinished + len(data) <= LARGEST_HEAD:
             self._unfinished += len(data)
-        elif not self.transport.is_closing():
-            self._refuse(HEAD_TOO_LARGE, "the headers are too large", {"maxBytes": LARGEST_HEAD})
+        else:
+            most = {"maxBytes": LARGEST_HEAD}
+            self._refuse(problem(HEAD_TOO_LARGE, "the headers are too large", most))
 
     def on_body(self, body: bytes) -> None:
         self._unfinished = 0
@@ -35,26 +38,16 @@ class Connection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """What is no HTTP."""
-        self._refuse((STATUS[Malformed], Malformed.code), msg)
+        self._refuse(refused(Malformed(msg)))
 
     def _is_under_way(self) -> bool:
         scope = self.scope
         return scope is not None and ("method" not in scope or self.cycle.more_body)
 
-    def _refuse(
-        self, kind: tuple[int, str], message: str, details: dict[str, int] | None = None
-    ) -> None:
-        status, code = kind
-        body = encode(
-            Problem(error=code, message=message, details=details)
-            if details
-            else Problem(error=code, message=message)
-        )
-        lines = [
-            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
-            "content-type: application/json",
-            f"content-length: {len(body)}",
-            "connection: close",
-        ]
-        self.transport.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+    def _refuse(self, answer: Answer) -> None:
+        status = f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}".encode()
+        length = (b"content-length", b"%d" % len(answer.body))
+        headers = [*answer.headers, length, (b"connection", b"close")]
+        lines = [status, *(b"%b: %b" % pair for pair in headers)]
+        self.transport.write(b"\r\n".join([*lines, b"", answer.body]))
         self.transport.close()
