@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path as File
 
 import httpx
@@ -173,10 +174,17 @@ def test_a_bucket_gets_the_same_bytes_as_a_directory(
 _EXPORT = ("export", "--layout", "catalog")
 
 
+def _held(file: File) -> bytes | None:
+    """What is in it, unless it is gone, be it while it is looked at."""
+    with suppress(FileNotFoundError):
+        return file.read_bytes()
+    return None
+
+
 def appears(http: httpx.Client, file: File, content: bytes | None) -> None:
     """Return once a file has that content, or is gone; the server is kept busy meanwhile."""
     deadline = time.monotonic() + 30
-    while (file.read_bytes() if file.exists() else None) != content:
+    while _held(file) != content:
         assert time.monotonic() < deadline, file
         http.get("/healthz").raise_for_status()
 
