@@ -7,10 +7,10 @@ from typing import Annotated
 
 import msgspec
 
-from carrel.faces.rest.answer import JSON_TYPE, Answer
-from carrel.faces.rest.endpoint import Call, Received, endpoint
+from carrel.faces.http.endpoint import Call, Received, endpoint
+from carrel.faces.http.response import JSON_TYPE, Answer
 from carrel.settings import load, pooled_metrics
-from carrel.wiring.app import Server
+from carrel.wiring.server_app import Server
 
 BYTES = b"x" * 2**20
 

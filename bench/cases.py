@@ -17,8 +17,8 @@ from bench.load import Seen
 from bench.server import FILES, TOKEN, Running, running
 from bench.table import Book
 from carrel.adapters.sqlite import open_store
-from carrel.core.names import Kind, Path, Scope
-from carrel.core.tree import Commit, Entry, Write
+from carrel.core.identifiers import Kind, Path, Scope
+from carrel.core.store.tree import Commit, Entry, Write
 
 CONTENT = disk.CONTENT.decode()
 BODY = json.dumps({"content": CONTENT})

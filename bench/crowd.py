@@ -12,13 +12,16 @@ from pathlib import Path as File
 from time import perf_counter
 
 from bench.table import Book
-from carrel.actions import agents, files, stacks, templates, tenants
-from carrel.actions.agents import NewAgent
+from carrel.actions.accounts import tenants
+from carrel.actions.agents import agents, templates
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.files import files
+from carrel.actions.overlay import stacks
 from carrel.core.access import Actor, Role
-from carrel.core.agent import agent_change, facts
-from carrel.core.names import Kind, Path, Scope
-from carrel.core.record import Record
-from carrel.core.tree import Commit, Entry, Write
+from carrel.core.agents.agent import agent_change, facts
+from carrel.core.identifiers import Kind, Path, Scope
+from carrel.core.store.record import Record
+from carrel.core.store.tree import Commit, Entry, Write
 from carrel.ports import World
 from carrel.settings import load
 from carrel.wiring.world import open_world

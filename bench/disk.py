@@ -10,9 +10,9 @@ from pathlib import Path as File
 from time import perf_counter
 
 from carrel.adapters.sqlite import SqliteStore, open_store
-from carrel.core.names import Kind, Path, Scope
-from carrel.core.run import Mode, Run, Status
-from carrel.core.tree import Applied, Commit, Entry, Expect, Write
+from carrel.core.identifiers import Kind, Path, Scope
+from carrel.core.runs import Mode, Run, Status
+from carrel.core.store.tree import Applied, Commit, Entry, Expect, Write
 
 CONTENT = os.urandom(2048).hex().encode()
 BLOCK = 8192

@@ -6,14 +6,14 @@ from pathlib import Path as File
 from time import perf_counter
 
 from bench.table import Book
-from carrel.actions import dreams
-from carrel.actions.agents import NewAgent, create
-from carrel.adapters.clock import SystemClock
+from carrel.actions.agents.agents import NewAgent, create
+from carrel.actions.memory import dreams
+from carrel.adapters.system_clock import SystemClock
 from carrel.core.access import Actor
-from carrel.core.memory import memory_change, told
-from carrel.core.recall import Recall
-from carrel.core.run import Mode
-from carrel.core.tree import Commit
+from carrel.core.memory.memory import memory_change, told
+from carrel.core.memory.recall import Recall
+from carrel.core.runs import Mode
+from carrel.core.store.tree import Commit
 from carrel.ports import World
 from carrel.settings import load
 from carrel.wiring.world import open_world

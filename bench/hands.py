@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import carrel
 from bench.table import Book
-from carrel.adapters.bubblewrap import LocalSandbox
-from carrel.adapters.bubblewrap.trial import Wishes, program_of
-from carrel.core.names import Digest, Path, digest
-from carrel.core.tree import Blob
-from carrel.ports.sandboxes import Form, Order, Placed
+from carrel.adapters.sandbox.local import LocalSandbox
+from carrel.adapters.sandbox.local.self_test import Wishes, program_of
+from carrel.core.identifiers import Digest, Path, digest
+from carrel.core.store.tree import Blob
+from carrel.ports.sandbox import Form, Order, Placed
 
 FILES, TIMES, THOUGHT = 200, 12, 0.15
 OVER = f"`true` in {FILES} files, over bare bubblewrap"

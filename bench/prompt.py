@@ -13,10 +13,11 @@ from bench.cases import SECOND
 from bench.overlay import LOADS
 from bench.server import TOKEN, Running
 from bench.table import Book
-from carrel.actions import prompts, tenants
-from carrel.adapters.estimate import EstimateTokens
+from carrel.actions.accounts import tenants
+from carrel.actions.prompt import prompts
+from carrel.adapters.tokenizers.estimate import EstimateTokens
 from carrel.core.access import Actor
-from carrel.core.run import Mode
+from carrel.core.runs import Mode
 from carrel.settings import load
 from carrel.wiring.world import open_world
 

@@ -12,20 +12,20 @@ from typing import Any, Final
 import click
 import msgspec
 
-from carrel.faces.cli import main as command_line
+from carrel.cli import main as command_line
 from carrel.faces.graphql import SCHEMA_TEXT
-from carrel.faces.graphql.codes import CODES
-from carrel.faces.graphql.limits import LIMITS
-from carrel.faces.rest.endpoint import Endpoint
-from carrel.faces.rest.metrics import Metrics
-from carrel.faces.rest.openapi import document
-from carrel.faces.rest.pages import pages
-from carrel.faces.rest.problems import CORRUPT, STATUS, WRONG_METHOD
+from carrel.faces.graphql.errors import CODES
+from carrel.faces.graphql.query_cost import LIMITS
+from carrel.faces.http.api_docs import pages
+from carrel.faces.http.endpoint import Endpoint
+from carrel.faces.http.metrics import Metrics
+from carrel.faces.http.openapi import document
+from carrel.faces.http.problems import CORRUPT, STATUS, WRONG_METHOD
 from carrel.settings import PREFIX, Settings
 from carrel.tools import ALL
 from carrel.tools.tool import Tool
-from carrel.wiring.app import endpoints
-from carrel.wiring.counts import watch
+from carrel.wiring.server_app import endpoints
+from carrel.wiring.store_metrics import watch
 from carrel.wiring.world import open_world
 
 REFERENCE: Final = File(__file__).parent / "reference"

@@ -10,11 +10,11 @@ from pathlib import Path as File
 from typing import Final
 
 from carrel.faces.graphql import SCHEMA_TEXT
-from carrel.faces.rest.metrics import Metrics
-from carrel.faces.rest.openapi import document
-from carrel.faces.rest.pages import pages
+from carrel.faces.http.api_docs import pages
+from carrel.faces.http.metrics import Metrics
+from carrel.faces.http.openapi import document
 from carrel.settings import Settings
-from carrel.wiring.app import endpoints
+from carrel.wiring.server_app import endpoints
 
 UI: Final = File(__file__).resolve().parent.parent / "ui"
 

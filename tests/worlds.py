@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from tests.services import files
 
-from carrel.adapters.clock import SystemClock
-from carrel.adapters.estimate import EstimateTokens
+from carrel.adapters.aes_vault import SealingVault
 from carrel.adapters.git import GitDirectory
 from carrel.adapters.memory import MemoryStore
 from carrel.adapters.sqlite import open_store
-from carrel.adapters.vault import SealingVault
-from carrel.core.delivery import Posted
-from carrel.core.names import Moment
+from carrel.adapters.system_clock import SystemClock
+from carrel.adapters.tokenizers.estimate import EstimateTokens
+from carrel.core.identifiers import Moment
+from carrel.core.webhooks import Posted
 from carrel.ports import World
 
 

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
-from carrel.actions import credentials, keys, people, tenants
-from carrel.actions.keys import Holding
-from carrel.actions.people import Profile
+from carrel.actions.accounts import credentials, keys, people, tenants
+from carrel.actions.accounts.keys import Holding
+from carrel.actions.accounts.people import Profile
 from carrel.core.access import Actor, KeyKind, Role
-from carrel.core.record import Record
+from carrel.core.store.record import Record
 from carrel.ports import World
 
 

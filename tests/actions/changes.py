@@ -9,15 +9,19 @@ from typing import Final, TypeVar
 from hypothesis import strategies as st
 from tests.actions.cast import founded
 
-from carrel.actions import agents, files, people, pins, policies, stacks, templates, tenants
-from carrel.actions.agents import NewAgent
-from carrel.actions.files import Intent
-from carrel.actions.policies import PolicyForm, RuleForm
+from carrel.actions.accounts import people, tenants
+from carrel.actions.agents import agents, templates
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.files import files
+from carrel.actions.files.files import Intent
+from carrel.actions.overlay import pins, stacks
+from carrel.actions.policy import policies
+from carrel.actions.policy.policies import PolicyForm, RuleForm
 from carrel.core.access import Actor
-from carrel.core.classes import FileClass
 from carrel.core.errors import Refusal
-from carrel.core.names import Path, Stack, digest
-from carrel.core.record import Record
+from carrel.core.identifiers import Path, Stack, digest
+from carrel.core.overlay.file_classes import FileClass
+from carrel.core.store.record import Record
 from carrel.ports import World
 
 SLUGS: Final = ("amy", "ben", "cy")

@@ -12,11 +12,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from carrel.actions import webhooks
-from carrel.actions.dispatch import fan_out, run_dispatch
-from carrel.actions.webhooks import Made
+from carrel.actions.events import webhooks
+from carrel.actions.events.webhook_dispatch import fan_out, run_dispatch
+from carrel.actions.events.webhooks import Made
 from carrel.core.access import Actor
-from carrel.core.delivery import Delivery, Posted, State
+from carrel.core.webhooks import Delivery, Posted, State
 from carrel.ports import World
 
 ADA = Actor("acme", "ada")

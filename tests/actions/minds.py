@@ -8,14 +8,16 @@ from tests.actions.cast import founded
 from tests.actions.office import Office
 from tests.worlds import travel
 
-from carrel.actions import agents, dreams, files, memories
-from carrel.actions.dreams import Report
-from carrel.actions.memories import NewMemory
-from carrel.core.dreamed import MEMORY
+from carrel.actions.agents import agents
+from carrel.actions.files import files
+from carrel.actions.memory import dreams, memories
+from carrel.actions.memory.dreams import Report
+from carrel.actions.memory.memories import NewMemory
 from carrel.core.errors import Missing
-from carrel.core.memory import Memory
-from carrel.core.names import Path
-from carrel.core.run import Mode
+from carrel.core.identifiers import Path
+from carrel.core.memory.memory import Memory
+from carrel.core.memory.promoted_lines import MEMORY
+from carrel.core.runs import Mode
 from carrel.ports import World
 
 DAY = 86_400_000

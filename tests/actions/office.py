@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from carrel.actions import (
-    agents,
-    files,
-    stacks,
-    templates,
-)
-from carrel.actions.agents import NewAgent
-from carrel.actions.files import Intent
+from carrel.actions.agents import agents, templates
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.files import files
+from carrel.actions.files.files import Intent
+from carrel.actions.overlay import stacks
 from carrel.core.access import Actor
-from carrel.core.names import Path, Stack
-from carrel.core.record import Record
+from carrel.core.identifiers import Path, Stack
+from carrel.core.store.record import Record
 from carrel.ports import World
 
 RULES, SOUL, USER, IDENTITY = map(Path, ("GUARDRAILS.md", "SOUL.md", "USER.md", "IDENTITY.md"))

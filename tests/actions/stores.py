@@ -12,19 +12,19 @@ from typing import Any, Final
 from msgspec import structs
 from tests.services import files
 
-from carrel.actions import backups
-from carrel.actions.upkeep import examine
+from carrel.actions.maintenance import backup as backups
+from carrel.actions.maintenance.integrity import examine
 from carrel.adapters import postgres, sqlite
-from carrel.adapters.directory import DirectoryObjects
-from carrel.core.archive import TABLES
-from carrel.core.delivery import Attempt, Delivery, Posted, State
-from carrel.core.event import APPROVAL_REQUESTED, Telling
-from carrel.core.names import Kind, Path, Scope
-from carrel.core.receipt import Receipt
-from carrel.core.record import Change, Noun
-from carrel.core.run import Mode, Run, Status
-from carrel.core.transcript import Addition, Role, Session, Utterance
-from carrel.core.tree import Applied, Commit, Entry, Head, ReceiptKey, Write
+from carrel.adapters.filesystem.blob_directory import DirectoryObjects
+from carrel.core.identifiers import Kind, Path, Scope
+from carrel.core.maintenance.tables import TABLES
+from carrel.core.runs import Mode, Run, Status
+from carrel.core.sessions import Addition, Role, Session, Utterance
+from carrel.core.store.event import APPROVAL_REQUESTED, Telling
+from carrel.core.store.idempotency import Receipt
+from carrel.core.store.record import Change, Noun
+from carrel.core.store.tree import Applied, Commit, Entry, Head, ReceiptKey, Write
+from carrel.core.webhooks import Attempt, Delivery, Posted, State
 from carrel.ports import Objects
 
 NOW: Final = 1_800_000_000_000

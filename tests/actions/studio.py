@@ -12,15 +12,18 @@ from dulwich.objects import Commit
 from dulwich.repo import Repo
 from tests.actions.cast import founded
 
-from carrel.actions import agents, files, gits, stacks
-from carrel.actions.agents import NewAgent
-from carrel.actions.files import Intent
-from carrel.actions.projections import Projected
+from carrel.actions.agents import agents
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.files import files
+from carrel.actions.files.files import Intent
+from carrel.actions.git import history as gits
+from carrel.actions.git.projection import Projected
+from carrel.actions.overlay import stacks
 from carrel.adapters.git import GitDirectory
 from carrel.core.access import Actor
-from carrel.core.names import Path, Scope
-from carrel.core.tree import Applied, Entry, Write
-from carrel.core.tree import Commit as StoreCommit
+from carrel.core.identifiers import Path, Scope
+from carrel.core.store.tree import Applied, Entry, Write
+from carrel.core.store.tree import Commit as StoreCommit
 from carrel.ports import World
 
 ENABLED = {"workspaceGit": {"enabled": True}}

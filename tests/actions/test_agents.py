@@ -7,14 +7,15 @@ from collections.abc import Awaitable, Callable
 import pytest
 from tests.actions.cast import founded, later, rivals
 
-from carrel.actions import agents, stacks, templates
-from carrel.actions.agents import NewAgent
+from carrel.actions.agents import agents, templates
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.overlay import stacks
 from carrel.core.access import Actor
-from carrel.core.agent import of_template
+from carrel.core.agents.agent import of_template
 from carrel.core.errors import Malformed, Missing, Taken
-from carrel.core.names import Kind, Scope
-from carrel.core.record import Noun, Record
-from carrel.core.words import RESERVED
+from carrel.core.identifiers import Kind, Scope
+from carrel.core.store.record import Noun, Record
+from carrel.core.text_validation import RESERVED
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.actions.cast import founded
 
-from carrel.actions import audits, secrets, templates
+from carrel.actions.accounts import audit as audits
+from carrel.actions.accounts import secrets
+from carrel.actions.agents import templates
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

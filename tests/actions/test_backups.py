@@ -28,12 +28,12 @@ from tests.actions.stores import (
     told,
 )
 
-from carrel.actions import backups
-from carrel.actions.archives import Packing
-from carrel.adapters.directory import DirectoryObjects
-from carrel.core.archive import LATER, TABLES
+from carrel.actions.maintenance import backup as backups
+from carrel.actions.maintenance.archive import Packing
+from carrel.adapters.filesystem.blob_directory import DirectoryObjects
 from carrel.core.errors import Taken
-from carrel.core.names import Digest, Path
+from carrel.core.identifiers import Digest, Path
+from carrel.core.maintenance.tables import LATER, TABLES
 from carrel.core.version import VERSION
 from carrel.ports import Corrupt
 

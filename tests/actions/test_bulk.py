@@ -11,13 +11,16 @@ import pytest
 from tests.actions.cast import founded
 from tests.worlds import sqlite
 
-from carrel.actions import agents, audits, files, pins, stacks, templates
-from carrel.actions.agents import NewAgent
+from carrel.actions.accounts import audit as audits
+from carrel.actions.agents import agents, templates
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.files import files
+from carrel.actions.overlay import pins, stacks
 from carrel.core.access import Actor
-from carrel.core.agent import agent_change, facts
-from carrel.core.names import Path, digest
-from carrel.core.record import Record
-from carrel.core.tree import Commit
+from carrel.core.agents.agent import agent_change, facts
+from carrel.core.identifiers import Path, digest
+from carrel.core.store.record import Record
+from carrel.core.store.tree import Commit
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

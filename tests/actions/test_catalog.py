@@ -12,17 +12,20 @@ from tests.actions.cast import founded
 from tests.contract.worlds import flipped
 from tests.worlds import world_of
 
-from carrel.actions import agents, catalogs, files, pins, stacks, templates
-from carrel.actions.agents import NewAgent
-from carrel.actions.catalog_keeper import Exported
-from carrel.actions.catalogs import CLAIM, export
-from carrel.actions.files import Intent
-from carrel.adapters.folder import FolderDepot
+from carrel.actions.agents import agents, templates
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.catalog import export as catalogs
+from carrel.actions.catalog.export import CLAIM, export
+from carrel.actions.catalog.writer import Exported
+from carrel.actions.files import files
+from carrel.actions.files.files import Intent
+from carrel.actions.overlay import pins, stacks
+from carrel.adapters.filesystem.object_directory import FolderDepot
 from carrel.adapters.memory import MemoryDepot, MemoryStore
 from carrel.core.access import Actor
 from carrel.core.errors import Missing, Taken
-from carrel.core.names import Path, Stack, digest
-from carrel.core.tree import Applied, Commit, Entry, Write
+from carrel.core.identifiers import Path, Stack, digest
+from carrel.core.store.tree import Applied, Commit, Entry, Write
 from carrel.defaults import VERSION
 from carrel.ports import Depot, World
 

@@ -16,21 +16,22 @@ from tests.actions.changes import BEGINNING, Change, Town, changes
 from tests.contract.worlds import flipped
 from tests.worlds import travel, world_of
 
-from carrel.actions import files, stacks
-from carrel.actions.catalog_follower import BACKOFF, Follower, run_catalog
-from carrel.actions.catalogs import CLAIM, export
-from carrel.actions.files import Intent
-from carrel.adapters.folder import FolderDepot
+from carrel.actions.catalog.export import CLAIM, export
+from carrel.actions.catalog.follower import BACKOFF, Follower, run_catalog
+from carrel.actions.files import files
+from carrel.actions.files.files import Intent
+from carrel.actions.overlay import stacks
+from carrel.adapters.filesystem.object_directory import FolderDepot
 from carrel.adapters.memory import MemoryDepot, MemoryStore, MemoryTurn
 from carrel.adapters.postgres import open_store
-from carrel.adapters.postgres.turn import PostgresTurn
+from carrel.adapters.postgres.leader_lock import PostgresTurn
 from carrel.core.access import Actor
-from carrel.core.catalog import AgentFile, ReviewedFile, TemplateFile
-from carrel.core.classes import FileClass
-from carrel.core.lineage import stack_of
-from carrel.core.names import Path, digest
-from carrel.core.overlay import held_entry
-from carrel.core.record import Noun, Record
+from carrel.core.catalog.layout import AgentFile, ReviewedFile, TemplateFile
+from carrel.core.identifiers import Path, digest
+from carrel.core.overlay.agent_files import held_entry
+from carrel.core.overlay.file_classes import FileClass
+from carrel.core.overlay.layers import stack_of
+from carrel.core.store.record import Noun, Record
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

@@ -9,11 +9,13 @@ import pytest
 from tests.actions.changes import BEGINNING, Town
 from tests.actions.test_catalog_follower import NOTE, fresh, note
 
-from carrel.actions import files, people, secrets, stacks
-from carrel.actions.catalog_follower import Follower
-from carrel.actions.files import Intent
+from carrel.actions.accounts import people, secrets
+from carrel.actions.catalog.follower import Follower
+from carrel.actions.files import files
+from carrel.actions.files.files import Intent
+from carrel.actions.overlay import stacks
 from carrel.adapters.memory import MemoryDepot
-from carrel.core.names import Digest, Path, digest
+from carrel.core.identifiers import Digest, Path, digest
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio
@@ -75,7 +77,7 @@ async def test_only_the_files_of_what_changed_are_looked_through(town: Town) -> 
 
 
 async def test_many_changes_are_done_as_one(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("carrel.actions.catalog_follower._MOST_PARTS", 1)
+    monkeypatch.setattr("carrel.actions.catalog.follower._MOST_PARTS", 1)
     depot, world, owner = Watched(), town.world, town.owners[1]
     follower = Follower(world, depot)
     await follower.catch_up()

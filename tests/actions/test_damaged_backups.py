@@ -23,10 +23,10 @@ from tests.actions.stores import (
     take,
 )
 
-from carrel.actions import backups
-from carrel.core.archive import TABLES
+from carrel.actions.maintenance import backup as backups
 from carrel.core.errors import Malformed, Missing
-from carrel.core.names import digest
+from carrel.core.identifiers import digest
+from carrel.core.maintenance.tables import TABLES
 from carrel.ports import Corrupt
 
 pytestmark = pytest.mark.anyio

@@ -7,10 +7,10 @@ from tests.actions.cast import founded
 from tests.actions.office import RULES, Office
 from tests.worlds import world_of
 
-from carrel.actions import pins
+from carrel.actions.overlay import pins
 from carrel.adapters.memory import MemoryStore
 from carrel.core.errors import Taken
-from carrel.core.names import digest
+from carrel.core.identifiers import digest
 from carrel.ports import Corrupt
 
 pytestmark = pytest.mark.anyio

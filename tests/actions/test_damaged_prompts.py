@@ -7,10 +7,11 @@ from tests.actions.cast import founded
 from tests.actions.office import Office
 from tests.worlds import world_of
 
-from carrel.actions import lints, prompts
+from carrel.actions.prompt import lint as lints
+from carrel.actions.prompt import prompts
 from carrel.adapters.memory import MemoryStore
 from carrel.core.errors import Taken
-from carrel.core.names import digest
+from carrel.core.identifiers import digest
 
 pytestmark = pytest.mark.anyio
 SOUL, RULES = b"{{AGENT_NAME}} is brisk", b"be good"

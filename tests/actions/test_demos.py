@@ -8,30 +8,23 @@ import pytest
 from tests.actions.stores import Stores
 from tests.worlds import world_of
 
-from carrel.actions import (
-    agents,
-    audits,
-    demos,
-    dreams,
-    inboxes,
-    items,
-    memories,
-    pins,
-    runs,
-    sandboxes,
-    secrets,
-    sessions,
-    stacks,
-    surveys,
-    templates,
-    tenants,
-    webhooks,
-    workspaces,
-)
-from carrel.actions.upkeep import examine, look_at_secrets
+from carrel.actions import inbox as inboxes
+from carrel.actions import items
+from carrel.actions.accounts import audit as audits
+from carrel.actions.accounts import secrets, tenants
+from carrel.actions.agents import agents, templates
+from carrel.actions.agents import overview as surveys
+from carrel.actions.demo import demo as demos
+from carrel.actions.events import webhooks
+from carrel.actions.maintenance.integrity import examine, look_at_secrets
+from carrel.actions.memory import dreams, memories
+from carrel.actions.overlay import pins, stacks
+from carrel.actions.runs import runs
+from carrel.actions.sandbox import sandboxes, workspaces
+from carrel.actions.sessions import sessions
 from carrel.core.access import Actor, Role
-from carrel.core.dreambook import Status as Dreamed
-from carrel.core.run import Status
+from carrel.core.memory.dream_records import Status as Dreamed
+from carrel.core.runs import Status
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

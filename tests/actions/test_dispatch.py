@@ -11,15 +11,18 @@ from msgspec import structs
 from tests.actions.mailbox import ADA, BROKEN, OK, Letter, Mailbox, dispatching, settled, verify
 from tests.worlds import travel
 
-from carrel.actions import dispatch, files, runs, webhooks
-from carrel.actions.dispatch import AT_ONCE, LEASE, fan_out, run_dispatch
-from carrel.actions.files import Intent
-from carrel.actions.runs import Start
-from carrel.actions.webhooks import Patch
-from carrel.adapters.vault import SealingVault
+from carrel.actions.events import webhook_dispatch as dispatch
+from carrel.actions.events import webhooks
+from carrel.actions.events.webhook_dispatch import AT_ONCE, LEASE, fan_out, run_dispatch
+from carrel.actions.events.webhooks import Patch
+from carrel.actions.files import files
+from carrel.actions.files.files import Intent
+from carrel.actions.runs import runs
+from carrel.actions.runs.runs import Start
+from carrel.adapters.aes_vault import SealingVault
 from carrel.core.access import Actor
-from carrel.core.delivery import Posted, State
-from carrel.core.names import Path
+from carrel.core.identifiers import Path
+from carrel.core.webhooks import Posted, State
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

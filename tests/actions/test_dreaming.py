@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.actions.minds import DAY, Mind, mind
 
-from carrel.actions import agents
-from carrel.actions.dreaming import Slept, dream_when_due
-from carrel.core.dreambook import Rest, rest_of
-from carrel.core.dreamed import MEMORY
-from carrel.core.record import Noun
+from carrel.actions.agents import agents
+from carrel.actions.memory.dream_scheduler import Slept, dream_when_due
+from carrel.core.memory.dream_records import Rest, rest_of
+from carrel.core.memory.promoted_lines import MEMORY
+from carrel.core.store.record import Noun
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

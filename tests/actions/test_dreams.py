@@ -9,18 +9,20 @@ import pytest
 from tests.actions.cast import joined, later
 from tests.actions.minds import DAY, Mind, mind
 
-from carrel.actions import dreams, memories, policies, secrets
-from carrel.actions.memories import NewMemory
-from carrel.actions.policies import PolicyForm, RuleForm
-from carrel.core.classes import FileClass
-from carrel.core.diary import DREAMS, INDEX
-from carrel.core.dream import Reason
-from carrel.core.dreambook import MOST_KEPT, Status
-from carrel.core.dreamed import MEMORY
+from carrel.actions.accounts import secrets
+from carrel.actions.memory import dreams, memories
+from carrel.actions.memory.memories import NewMemory
+from carrel.actions.policy import policies
+from carrel.actions.policy.policies import PolicyForm, RuleForm
 from carrel.core.errors import Forbidden, Missing, Stale, Taken
-from carrel.core.names import digest
-from carrel.core.record import Noun
-from carrel.core.run import Mode
+from carrel.core.identifiers import digest
+from carrel.core.memory.dream_log import DREAMS, INDEX
+from carrel.core.memory.dream_records import MOST_KEPT, Status
+from carrel.core.memory.promoted_lines import MEMORY
+from carrel.core.memory.promotion_score import Reason
+from carrel.core.overlay.file_classes import FileClass
+from carrel.core.runs import Mode
+from carrel.core.store.record import Noun
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

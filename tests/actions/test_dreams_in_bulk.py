@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from tests.actions.minds import Mind, mind
 
-from carrel.actions import dreams
-from carrel.core.memory import memory_change, told
-from carrel.core.recall import Recall
-from carrel.core.run import Mode
-from carrel.core.tree import Commit
+from carrel.actions.memory import dreams
+from carrel.core.memory.memory import memory_change, told
+from carrel.core.memory.recall import Recall
+from carrel.core.runs import Mode
+from carrel.core.store.tree import Commit
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

@@ -10,11 +10,14 @@ from typing import Any, Final
 import pytest
 from tests.actions.cast import founded, joined
 
-from carrel.actions import agents, files, people, stacks, templates, tenants
-from carrel.actions.agents import NewAgent
+from carrel.actions.accounts import people, tenants
+from carrel.actions.agents import agents, templates
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.files import files
+from carrel.actions.overlay import stacks
 from carrel.core.access import Actor
-from carrel.core.agent import facts
-from carrel.core.names import Path
+from carrel.core.agents.agent import facts
+from carrel.core.identifiers import Path
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

@@ -14,8 +14,11 @@ from tests.actions.cast import founded, joined
 from tests.actions.studio import MEMORY, SOUL, Studio, everything, history, refs, sound, texts
 from tests.worlds import WORLDS, travel
 
-from carrel.actions import agents, gits, runs, secrets
-from carrel.actions.agents import NewAgent
+from carrel.actions.accounts import secrets
+from carrel.actions.agents import agents
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.git import history as gits
+from carrel.actions.runs import runs
 from carrel.core.access import Actor, KeyKind, Permission
 from carrel.core.errors import Forbidden, Malformed, Missing
 from carrel.ports import World

@@ -8,27 +8,24 @@ import pytest
 from tests.actions.cast import founded, later, rivals
 from tests.actions.office import Office
 
-from carrel.actions import (
-    agents,
-    differences,
-    files,
-    lints,
-    policies,
-    prompts,
-    runs,
-    sandboxes,
-    workspaces,
-)
-from carrel.actions import stacks as stacks_of
-from carrel.actions.files import Intent
-from carrel.actions.policies import LimitsForm, PolicyForm
-from carrel.actions.runs import Start
+from carrel.actions.agents import agents
+from carrel.actions.files import files
+from carrel.actions.files.files import Intent
+from carrel.actions.overlay import stacks as stacks_of
+from carrel.actions.policy import policies
+from carrel.actions.policy.policies import LimitsForm, PolicyForm
+from carrel.actions.prompt import lint as lints
+from carrel.actions.prompt import prompts
+from carrel.actions.runs import diff as differences
+from carrel.actions.runs import runs
+from carrel.actions.runs.runs import Start
+from carrel.actions.sandbox import sandboxes, workspaces
 from carrel.core.errors import Malformed, Missing
-from carrel.core.forms import LINK_TYPE
-from carrel.core.lint import Fault
-from carrel.core.names import Path
-from carrel.core.record import Record
-from carrel.core.run import Mode, Run, Status
+from carrel.core.files.file_kinds import LINK_TYPE
+from carrel.core.identifiers import Path
+from carrel.core.prompt.lint import Fault
+from carrel.core.runs import Mode, Run, Status
+from carrel.core.store.record import Record
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

@@ -31,17 +31,19 @@ from msgspec import structs
 from tests.tools.plain_runner import Left
 from tests.worlds import WORLDS, world_of
 
-from carrel.actions import files, handiwork, returns
-from carrel.actions.handiwork import Bench
+from carrel.actions.files import files
+from carrel.actions.sandbox import workspace_files as handiwork
+from carrel.actions.sandbox import write_back as returns
+from carrel.actions.sandbox.workspace_files import Bench
 from carrel.adapters.postgres import open_store
 from carrel.core.access import Actor
 from carrel.core.errors import Missing, Refusal, Taken
-from carrel.core.names import Path
-from carrel.core.record import Change, Noun
-from carrel.core.returning import mark_of
-from carrel.core.tree import Commit
+from carrel.core.identifiers import Path
+from carrel.core.sandbox.write_back import mark_of
+from carrel.core.store.record import Change, Noun
+from carrel.core.store.tree import Commit
 from carrel.ports import World
-from carrel.ports.sandboxes import Form
+from carrel.ports.sandbox import Form
 
 Answer = TypeVar("Answer")
 NAMES = [Path(text) for text in ("a", "a/b", "a/b/c", "d")]

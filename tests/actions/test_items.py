@@ -15,19 +15,24 @@ from hypothesis import strategies as st
 from tests.actions.cast import founded, joined, later, rivals
 from tests.worlds import WORLDS, travel
 
-from carrel.actions import agents, credentials, items, keys, policies, runs, secrets, streams
-from carrel.actions.agents import NewAgent
+from carrel.actions import items
+from carrel.actions.accounts import credentials, keys, secrets
+from carrel.actions.accounts.keys import Holding
+from carrel.actions.agents import agents
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.events import streams
 from carrel.actions.items import Writing, as_read
-from carrel.actions.keys import Holding
-from carrel.actions.policies import LimitsForm, PolicyForm
+from carrel.actions.policy import policies
+from carrel.actions.policy.policies import LimitsForm, PolicyForm
+from carrel.actions.runs import runs
 from carrel.core import policy
 from carrel.core.access import Actor, KeyKind
 from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Stale, Taken, TooLarge
-from carrel.core.event import UPDATED, Filter
-from carrel.core.item import items_of_person
-from carrel.core.names import Kind
+from carrel.core.identifiers import Kind
+from carrel.core.items import items_of_person
 from carrel.core.policy import Limits
-from carrel.core.record import Record
+from carrel.core.store.event import UPDATED, Filter
+from carrel.core.store.record import Record
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

@@ -8,13 +8,15 @@ import pytest
 from tests.actions.cast import founded, joined, later, rivals
 from tests.worlds import travel
 
-from carrel.actions import agents, credentials, keys, people, stacks
-from carrel.actions.agents import NewAgent
-from carrel.actions.keys import Holding
+from carrel.actions.accounts import credentials, keys, people
+from carrel.actions.accounts.keys import Holding
+from carrel.actions.agents import agents
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.overlay import stacks
 from carrel.core.access import ALL, MACHINE, Actor, KeyKind, Permission, Role
 from carrel.core.errors import Forbidden, Malformed, Missing, Unauthenticated
-from carrel.core.names import Kind, Scope
-from carrel.core.record import Noun
+from carrel.core.identifiers import Kind, Scope
+from carrel.core.store.record import Noun
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

@@ -13,10 +13,11 @@ from tests.actions.cast import founded
 from tests.actions.minds import Mind, mind
 from tests.actions.office import Office
 
-from carrel.actions import meanings, memories
+from carrel.actions.memory import memories
+from carrel.actions.memory import semantic_recall as meanings
 from carrel.adapters.model2vec import Model2VecMeanings
 from carrel.core.errors import Forbidden
-from carrel.core.run import Mode
+from carrel.core.runs import Mode
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

@@ -8,16 +8,19 @@ import pytest
 from tests.actions.cast import founded, joined
 from tests.actions.minds import Mind, mind
 
-from carrel.actions import agents, credentials, keys, memories, mind_stats, secrets
-from carrel.actions.keys import Holding
-from carrel.actions.memories import NewMemory
+from carrel.actions.accounts import credentials, keys, secrets
+from carrel.actions.accounts.keys import Holding
+from carrel.actions.agents import agents
+from carrel.actions.memory import memories
+from carrel.actions.memory import stats as mind_stats
+from carrel.actions.memory.memories import NewMemory
 from carrel.core.access import Actor, KeyKind
-from carrel.core.diary import DREAMS, INDEX
-from carrel.core.dreamed import MEMORY
 from carrel.core.errors import Forbidden, Malformed, Missing
-from carrel.core.memory import LONGEST, LONGEST_QUERY
-from carrel.core.record import Noun
-from carrel.core.run import Mode
+from carrel.core.memory.dream_log import DREAMS, INDEX
+from carrel.core.memory.memory import LONGEST, LONGEST_QUERY
+from carrel.core.memory.promoted_lines import MEMORY
+from carrel.core.runs import Mode
+from carrel.core.store.record import Noun
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

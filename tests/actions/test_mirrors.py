@@ -14,15 +14,17 @@ from structlog.testing import capture_logs
 from tests.actions.cast import founded
 from tests.worlds import travel, world_of
 
-from carrel.actions import agents, mirrors, sessions
-from carrel.actions.agents import NewAgent
-from carrel.actions.mirrors import AGAIN, Follower, expire, run_mirror
-from carrel.actions.sessions import Said
+from carrel.actions.agents import agents
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.sessions import sessions
+from carrel.actions.sessions import transcript_mirror as mirrors
+from carrel.actions.sessions.sessions import Said
+from carrel.actions.sessions.transcript_mirror import AGAIN, Follower, expire, run_mirror
+from carrel.adapters.filesystem.transcript_directory import CLAIM, FolderMirror
 from carrel.adapters.memory import MemoryStore, MemoryTurn
-from carrel.adapters.transcripts import CLAIM, FolderMirror
 from carrel.core.access import Actor
 from carrel.core.errors import Malformed
-from carrel.core.transcript import Session, lines, read
+from carrel.core.sessions import Session, lines, read
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from tests.actions.cast import founded, joined, rivals
 
-from carrel.actions import audits, credentials, files, people
-from carrel.actions.oidc import SEVERAL, is_jwt, person_of
-from carrel.actions.people import Profile
+from carrel.actions.accounts import audit as audits
+from carrel.actions.accounts import credentials, people
+from carrel.actions.accounts.oidc import SEVERAL, is_jwt, person_of
+from carrel.actions.accounts.people import Profile
+from carrel.actions.files import files
 from carrel.core.access import DAILY, KeyKind, Role
 from carrel.core.errors import Unauthenticated
-from carrel.core.names import Path
-from carrel.core.record import Noun
+from carrel.core.identifiers import Path
+from carrel.core.store.record import Noun
 from carrel.ports import World
 from carrel.settings import Unusable, load
 from carrel.wiring.oidc import issuer_of
@@ -205,7 +207,7 @@ async def test_an_address_in_several_tenants_does_not_say_which_is_meant(world: 
 async def test_the_one_person_is_found_among_many_tenants(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("carrel.actions.oidc._MANY", 2)
+    monkeypatch.setattr("carrel.actions.accounts.oidc._MANY", 2)
     for number in range(5):
         await founded(world, f"tenant-{number}")
     for number in range(5):

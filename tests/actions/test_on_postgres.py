@@ -9,14 +9,16 @@ import pytest
 from tests.actions.cast import founded, joined, rivals
 from tests.worlds import world_of
 
-from carrel.actions import agents, credentials, keys, people, secrets, signins, templates, tenants
-from carrel.actions.agents import NewAgent
-from carrel.actions.keys import Holding
-from carrel.actions.people import Profile
+from carrel.actions.accounts import credentials, keys, people, secrets, tenants
+from carrel.actions.accounts import sign_in as signins
+from carrel.actions.accounts.keys import Holding
+from carrel.actions.accounts.people import Profile
+from carrel.actions.agents import agents, templates
+from carrel.actions.agents.agents import NewAgent
 from carrel.adapters.postgres import open_store
 from carrel.core.access import KeyKind, Role
 from carrel.core.errors import Forbidden, Malformed, Missing, Taken, Unauthenticated
-from carrel.core.record import Noun
+from carrel.core.store.record import Noun
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

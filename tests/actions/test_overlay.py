@@ -8,24 +8,20 @@ import pytest
 from tests.actions.cast import founded, joined
 from tests.actions.office import IDENTITY, NOTICE, RULES, SOUL, USER, Office
 
-from carrel.actions import (
-    agents,
-    files,
-    keys,
-    people,
-    pins,
-    policies,
-    runs,
-    templates,
-)
-from carrel.actions import tenants as accounts
-from carrel.actions.credentials import authenticate
-from carrel.actions.keys import Holding
-from carrel.actions.policies import LimitsForm, PolicyForm, RuleForm
+from carrel.actions.accounts import keys, people
+from carrel.actions.accounts import tenants as accounts
+from carrel.actions.accounts.credentials import authenticate
+from carrel.actions.accounts.keys import Holding
+from carrel.actions.agents import agents, templates
+from carrel.actions.files import files
+from carrel.actions.overlay import pins
+from carrel.actions.policy import policies
+from carrel.actions.policy.policies import LimitsForm, PolicyForm, RuleForm
+from carrel.actions.runs import runs
 from carrel.core.access import KeyKind, Role
-from carrel.core.classes import FileClass
 from carrel.core.errors import Forbidden, Malformed, Missing, Stale, TooLarge
-from carrel.core.names import Digest, Path, digest
+from carrel.core.identifiers import Digest, Path, digest
+from carrel.core.overlay.file_classes import FileClass
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

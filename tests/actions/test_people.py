@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from tests.actions.cast import founded, joined, later, rivals
 
-from carrel.actions import audits, credentials, keys, people, signins
-from carrel.actions.keys import Holding
-from carrel.actions.people import Profile
+from carrel.actions.accounts import audit as audits
+from carrel.actions.accounts import credentials, keys, people
+from carrel.actions.accounts import sign_in as signins
+from carrel.actions.accounts.keys import Holding
+from carrel.actions.accounts.people import Profile
 from carrel.core.access import Actor, KeyKind, Permission, Role
 from carrel.core.errors import Forbidden, Malformed, Missing, Taken, Unauthenticated
-from carrel.core.record import Noun
+from carrel.core.store.record import Noun
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

@@ -13,14 +13,17 @@ from hypothesis import strategies as st
 from tests.actions.cast import founded
 from tests.worlds import memory
 
-from carrel.actions import agents, files, pins, policies, stacks, templates
-from carrel.actions.agents import NewAgent
-from carrel.actions.files import Intent
-from carrel.actions.policies import PolicyForm, RuleForm
+from carrel.actions.agents import agents, templates
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.files import files
+from carrel.actions.files.files import Intent
+from carrel.actions.overlay import pins, stacks
+from carrel.actions.policy import policies
+from carrel.actions.policy.policies import PolicyForm, RuleForm
 from carrel.core.access import Actor
-from carrel.core.classes import FileClass
 from carrel.core.errors import Missing, Refusal
-from carrel.core.names import Path, digest
+from carrel.core.identifiers import Path, digest
+from carrel.core.overlay.file_classes import FileClass
 from carrel.ports import World
 
 RULES: Final = Path("GUARDRAILS.md")

@@ -11,26 +11,22 @@ from tests.actions.cast import founded
 from tests.actions.office import Office
 from tests.worlds import travel
 
-from carrel.actions import (
-    agents,
-    differences,
-    files,
-    people,
-    policies,
-    prompts,
-    runs,
-    templates,
-    tenants,
-)
-from carrel.actions.people import Profile
-from carrel.actions.policies import LimitsForm, PolicyForm
-from carrel.actions.runs import Start
+from carrel.actions.accounts import people, tenants
+from carrel.actions.accounts.people import Profile
+from carrel.actions.agents import agents, templates
+from carrel.actions.files import files
+from carrel.actions.policy import policies
+from carrel.actions.policy.policies import LimitsForm, PolicyForm
+from carrel.actions.prompt import prompts
+from carrel.actions.runs import diff as differences
+from carrel.actions.runs import runs
+from carrel.actions.runs.runs import Start
 from carrel.actions.timezones import day
-from carrel.adapters.splintr import SplintrTokens
+from carrel.adapters.tokenizers.splintr import SplintrTokens
 from carrel.core.access import Role
 from carrel.core.errors import Malformed, Missing, Taken
-from carrel.core.names import Path
-from carrel.core.run import Mode, Run, Status
+from carrel.core.identifiers import Path
+from carrel.core.runs import Mode, Run, Status
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

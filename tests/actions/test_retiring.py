@@ -12,12 +12,13 @@ from tests.tools.plain_runner import KeepingRunner
 from tests.tools.workshop import Workshop, workshop
 from tests.worlds import WORLDS
 
-from carrel.actions import approval_steps, jobs
+from carrel.actions.approvals import transitions as approval_steps
+from carrel.actions.sandbox import jobs
 from carrel.core.access import KeyKind
-from carrel.core.approval import Approval, Asker, Status, change_of
-from carrel.core.record import Noun
-from carrel.core.run import Mode
-from carrel.core.tree import Applied, Commit
+from carrel.core.approvals import Approval, Asker, Status, change_of
+from carrel.core.runs import Mode
+from carrel.core.store.record import Noun
+from carrel.core.store.tree import Applied, Commit
 
 pytestmark = pytest.mark.anyio
 OLD, NOW = 1_000, 9_000

@@ -12,13 +12,17 @@ from msgspec import structs
 from tests.tools.plain_runner import Left
 from tests.tools.workshop import Workshop, workshop
 
-from carrel.actions import files, handiwork, policies, returns, secrets
+from carrel.actions.accounts import secrets
+from carrel.actions.files import files
+from carrel.actions.policy import policies
+from carrel.actions.sandbox import workspace_files as handiwork
+from carrel.actions.sandbox import write_back as returns
 from carrel.core.access import Actor
 from carrel.core.errors import TooLarge
-from carrel.core.names import Path
-from carrel.core.returning import mark_of
+from carrel.core.identifiers import Path
+from carrel.core.sandbox.write_back import mark_of
 from carrel.ports import World
-from carrel.ports.sandboxes import Form
+from carrel.ports.sandbox import Form
 
 pytestmark = pytest.mark.anyio
 MARK = mark_of("call")

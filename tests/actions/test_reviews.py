@@ -6,25 +6,21 @@ import pytest
 from tests.actions.cast import founded, joined
 from tests.actions.office import IDENTITY, NOTICE, RULES, SOUL, USER, Office
 
-from carrel.actions import (
-    agents,
-    audits,
-    files,
-    histories,
-    keys,
-    people,
-    pins,
-    policies,
-    templates,
-)
-from carrel.actions.credentials import authenticate
-from carrel.actions.keys import Holding
-from carrel.actions.policies import LimitsForm, PolicyForm, RuleForm
+from carrel.actions.accounts import audit as audits
+from carrel.actions.accounts import keys, people
+from carrel.actions.accounts.credentials import authenticate
+from carrel.actions.accounts.keys import Holding
+from carrel.actions.agents import agents, templates
+from carrel.actions.files import files
+from carrel.actions.files import history as histories
+from carrel.actions.overlay import pins
+from carrel.actions.policy import policies
+from carrel.actions.policy.policies import LimitsForm, PolicyForm, RuleForm
 from carrel.core.access import Actor, KeyKind
-from carrel.core.agent import facts
-from carrel.core.classes import FileClass
+from carrel.core.agents.agent import facts
 from carrel.core.errors import Forbidden, Malformed, Missing
-from carrel.core.names import Path, digest
+from carrel.core.identifiers import Path, digest
+from carrel.core.overlay.file_classes import FileClass
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

@@ -10,16 +10,18 @@ import pytest
 from tests.actions.cast import founded
 from tests.worlds import sqlite, world_of
 
-from carrel.actions import files, policies, secrets
-from carrel.actions.policies import LimitsForm, PolicyForm
-from carrel.adapters.directory import DirectoryObjects
+from carrel.actions.accounts import secrets
+from carrel.actions.files import files
+from carrel.actions.policy import policies
+from carrel.actions.policy.policies import LimitsForm, PolicyForm
+from carrel.adapters.filesystem.blob_directory import DirectoryObjects
 from carrel.adapters.sqlite import open_store
 from carrel.core.access import Actor
-from carrel.core.edit import Condition
 from carrel.core.errors import Malformed, Stale, TooLarge
-from carrel.core.names import Kind, Path, Scope, Stack
-from carrel.core.redaction import ShapeMode
-from carrel.core.tree import MARKDOWN
+from carrel.core.identifiers import Kind, Path, Scope, Stack
+from carrel.core.overlay.edit import Condition
+from carrel.core.redaction.redactor import ShapeMode
+from carrel.core.store.tree import MARKDOWN
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

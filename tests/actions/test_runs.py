@@ -10,16 +10,20 @@ from typing import Any
 import pytest
 from tests.worlds import travel
 
-from carrel.actions import agents, differences, files, policies, runs, templates
-from carrel.actions.agents import NewAgent
-from carrel.actions.files import Intent
-from carrel.actions.policies import LimitsForm, PolicyForm
-from carrel.actions.runs import Start
+from carrel.actions.agents import agents, templates
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.files import files
+from carrel.actions.files.files import Intent
+from carrel.actions.policy import policies
+from carrel.actions.policy.policies import LimitsForm, PolicyForm
+from carrel.actions.runs import diff as differences
+from carrel.actions.runs import runs
+from carrel.actions.runs.runs import Start
 from carrel.core.access import Actor
 from carrel.core.errors import Malformed, Missing, Taken
-from carrel.core.event import Filter
-from carrel.core.names import Kind, Path, Scope, Stack
-from carrel.core.run import NOOP, Layer, Mode, Run, Status
+from carrel.core.identifiers import Kind, Path, Scope, Stack
+from carrel.core.runs import NOOP, Layer, Mode, Run, Status
+from carrel.core.store.event import Filter
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

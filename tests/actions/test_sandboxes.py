@@ -9,19 +9,22 @@ from typing import Any
 import pytest
 from tests.actions.cast import founded, later, rivals
 
-from carrel.actions import files, runs, sandboxes, stacks, workspaces
-from carrel.actions.hands import hands_of
-from carrel.actions.runs import Start
-from carrel.adapters.post import HttpPost
+from carrel.actions.files import files
+from carrel.actions.overlay import stacks
+from carrel.actions.runs import runs
+from carrel.actions.runs.runs import Start
+from carrel.actions.sandbox import sandboxes, workspaces
+from carrel.actions.sandbox.tool_access import hands_of
+from carrel.adapters.http_webhooks import HttpPost
 from carrel.core.access import Actor
-from carrel.core.config import checked
+from carrel.core.agents.config import checked
 from carrel.core.errors import Malformed, Missing
-from carrel.core.hands import EMPTY, Hands, PermissionMode
-from carrel.core.names import Path
-from carrel.core.record import Change, Noun, Record
-from carrel.core.tree import Commit
+from carrel.core.identifiers import Path
+from carrel.core.sandbox.tool_access import EMPTY, Hands, PermissionMode
+from carrel.core.store.record import Change, Noun, Record
+from carrel.core.store.tree import Commit
 from carrel.ports import Corrupt, World
-from carrel.ports.sandboxes import Bounds, Fetch, Order, Ran, Refused
+from carrel.ports.sandbox import Bounds, Fetch, Order, Ran, Refused
 
 pytestmark = pytest.mark.anyio
 CANARY = "canary-4711"

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 from tests.tools.workshop import Workshop, workshop
 
-from carrel.actions import handiwork, searches
+from carrel.actions.sandbox import grep as searches
+from carrel.actions.sandbox import workspace_files as handiwork
 from carrel.adapters import ripgrep
-from carrel.core.names import Path
-from carrel.core.patterns import Spelled
-from carrel.core.searching import Mode, Wanted
+from carrel.core.identifiers import Path
+from carrel.core.sandbox.grep import Mode, Wanted
+from carrel.core.search.grep_pattern import Spelled
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 from tests.actions.cast import founded, rivals
 
-from carrel.actions import files, rules, secrets, stacks
+from carrel.actions.accounts import secrets
+from carrel.actions.files import files
+from carrel.actions.overlay import stacks
+from carrel.actions.policy import tenant_rules as rules
 from carrel.core.errors import Malformed, Missing
-from carrel.core.names import Path
+from carrel.core.identifiers import Path
 from carrel.ports import Corrupt, World
 
 pytestmark = pytest.mark.anyio

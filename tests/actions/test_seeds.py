@@ -8,15 +8,19 @@ import pytest
 from tests.actions.cast import founded, later, rivals
 
 from carrel import defaults
-from carrel.actions import files, policies, seeds, stacks, tenants
-from carrel.actions.agents import NewAgent, create
-from carrel.actions.policies import PolicyForm, RuleForm
+from carrel.actions.accounts import tenants
+from carrel.actions.agents.agents import NewAgent, create
+from carrel.actions.files import files
+from carrel.actions.overlay import default_files as seeds
+from carrel.actions.overlay import stacks
+from carrel.actions.policy import policies
+from carrel.actions.policy.policies import PolicyForm, RuleForm
 from carrel.core.access import Actor
-from carrel.core.classes import FileClass
 from carrel.core.errors import Missing
-from carrel.core.names import Path
-from carrel.core.record import Change, Noun
-from carrel.core.tree import Commit
+from carrel.core.identifiers import Path
+from carrel.core.overlay.file_classes import FileClass
+from carrel.core.store.record import Change, Noun
+from carrel.core.store.tree import Commit
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

@@ -9,13 +9,15 @@ import pytest
 from tests.actions.cast import founded, rivals
 from tests.worlds import travel
 
-from carrel.actions import agents, secrets, sessions
-from carrel.actions.agents import NewAgent
-from carrel.actions.sessions import MOST_AT_ONCE, Said
+from carrel.actions.accounts import secrets
+from carrel.actions.agents import agents
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.sessions import sessions
+from carrel.actions.sessions.sessions import MOST_AT_ONCE, Said
 from carrel.core.access import Actor
 from carrel.core.errors import BodyTooLarge, Malformed, Missing, Taken
-from carrel.core.run import Mode
-from carrel.core.transcript import LONGEST_CONTENT, Role, read
+from carrel.core.runs import Mode
+from carrel.core.sessions import LONGEST_CONTENT, Role, read
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

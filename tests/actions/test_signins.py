@@ -6,10 +6,11 @@ import pytest
 from tests.actions.cast import founded, joined, rivals
 from tests.worlds import travel
 
-from carrel.actions import credentials, keys, signins, tenants
+from carrel.actions.accounts import credentials, keys, tenants
+from carrel.actions.accounts import sign_in as signins
 from carrel.core.access import Role
 from carrel.core.errors import Missing, Unauthenticated
-from carrel.core.record import Noun
+from carrel.core.store.record import Noun
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

@@ -11,15 +11,17 @@ from typing import Any
 
 import pytest
 
-from carrel.actions import files, runs, streams
-from carrel.actions.files import Intent
-from carrel.actions.runs import Start
-from carrel.actions.streams import Batches, Listener, Ring, hub_of, listen, listen_to_run
+from carrel.actions.events import streams
+from carrel.actions.events.streams import Batches, Listener, Ring, hub_of, listen, listen_to_run
+from carrel.actions.files import files
+from carrel.actions.files.files import Intent
+from carrel.actions.runs import runs
+from carrel.actions.runs.runs import Start
 from carrel.core.access import Actor
 from carrel.core.errors import Malformed
-from carrel.core.event import TYPES, UPDATED, Event, Filter
-from carrel.core.names import Path, Scope
-from carrel.core.run import NOOP, Run, Status
+from carrel.core.identifiers import Path, Scope
+from carrel.core.runs import NOOP, Run, Status
+from carrel.core.store.event import TYPES, UPDATED, Event, Filter
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

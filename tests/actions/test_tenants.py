@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from tests.actions.cast import founded, rivals
 
-from carrel.actions import audits, credentials, tenants
+from carrel.actions.accounts import audit as audits
+from carrel.actions.accounts import credentials, tenants
 from carrel.core.access import ALL, Role
 from carrel.core.errors import Malformed, Taken, Unauthenticated
-from carrel.core.record import Noun
-from carrel.core.words import RESERVED
+from carrel.core.store.record import Noun
+from carrel.core.text_validation import RESERVED
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

@@ -30,15 +30,16 @@ from tests.actions.stores import (
 )
 from tests.services.files import fresh
 
-from carrel.actions import secrets, vaults
-from carrel.actions.upkeep import collect, look_at_secrets, weave
+from carrel.actions.accounts import secrets
+from carrel.actions.accounts import vault_check as vaults
+from carrel.actions.maintenance.integrity import collect, look_at_secrets, weave
+from carrel.adapters.aes_vault import SealingVault
 from carrel.adapters.memory import MemoryObjects
 from carrel.adapters.sqlite import open_store
-from carrel.adapters.vault import SealingVault
-from carrel.core.archive import KEYS
-from carrel.core.finding import Findings
-from carrel.core.names import Path, digest
-from carrel.core.tree import Entry, Write
+from carrel.core.identifiers import Path, digest
+from carrel.core.maintenance.findings import Findings
+from carrel.core.maintenance.tables import KEYS
+from carrel.core.store.tree import Entry, Write
 from carrel.ports import Frozen, World
 
 pytestmark = pytest.mark.anyio

@@ -9,13 +9,15 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from carrel.actions import audits, files, webhooks
-from carrel.actions.dispatch import fan_out
-from carrel.actions.webhooks import Patch
+from carrel.actions.accounts import audit as audits
+from carrel.actions.events import webhooks
+from carrel.actions.events.webhook_dispatch import fan_out
+from carrel.actions.events.webhooks import Patch
+from carrel.actions.files import files
 from carrel.core.access import Actor
-from carrel.core.delivery import Attempt, Posted, State
 from carrel.core.errors import Forbidden, Malformed, Missing
-from carrel.core.names import Path
+from carrel.core.identifiers import Path
+from carrel.core.webhooks import Attempt, Posted, State
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

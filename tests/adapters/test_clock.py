@@ -6,8 +6,8 @@ import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from carrel.adapters.clock import SystemClock
-from carrel.core.names import Moment
+from carrel.adapters.system_clock import SystemClock
+from carrel.core.identifiers import Moment
 
 
 class WornClock(SystemClock):

@@ -8,8 +8,8 @@ from pathlib import Path as File
 
 import pytest
 
-from carrel.adapters.directory import DirectoryObjects
-from carrel.core.names import Digest, digest
+from carrel.adapters.filesystem.blob_directory import DirectoryObjects
+from carrel.core.identifiers import Digest, digest
 
 BODY = b"a large body"
 NAME = digest(BODY)

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from tests.contract.elsewhere import ELSEWHERE, Provider
 
-from carrel.ports.sandboxes import Refused
+from carrel.ports.sandbox import Refused
 
 pytestmark = pytest.mark.anyio
 

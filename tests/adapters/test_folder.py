@@ -11,8 +11,8 @@ from pathlib import Path as File
 
 import pytest
 
-from carrel.adapters.folder import FolderDepot
-from carrel.core.names import digest
+from carrel.adapters.filesystem.object_directory import FolderDepot
+from carrel.core.identifiers import digest
 
 pytestmark = pytest.mark.anyio
 

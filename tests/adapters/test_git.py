@@ -15,8 +15,8 @@ from dulwich.repo import Repo
 from carrel.adapters.git import GitDirectory
 from carrel.adapters.git.repository import GitRepository
 from carrel.core.errors import Malformed, Missing
-from carrel.core.git_objects import Object, Signature, blob, commit, tag, tree
-from carrel.core.names import Kind, Scope
+from carrel.core.git.objects import Object, Signature, blob, commit, tag, tree
+from carrel.core.identifiers import Kind, Scope
 
 pytestmark = pytest.mark.anyio
 

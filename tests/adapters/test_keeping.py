@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
-from carrel.adapters.keeping import KeepingBlobs
+from carrel.adapters.blob_cache import KeepingBlobs
 from carrel.adapters.memory import MemoryStore
-from carrel.core.names import Digest
-from carrel.core.tree import Blob
+from carrel.core.identifiers import Digest
+from carrel.core.store.tree import Blob
 from carrel.ports import Blobs, Corrupt
 
 pytestmark = pytest.mark.anyio

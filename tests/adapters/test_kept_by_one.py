@@ -13,12 +13,12 @@ import pytest
 from tests.e2e.servers import carrel, serving
 from tests.e2e.yard import leftovers
 
-from carrel.adapters.bubblewrap import LocalSandbox
-from carrel.adapters.bubblewrap.keeper import ELSEWHERE, SEVERAL
-from carrel.adapters.bubblewrap.trial import Wishes
-from carrel.core.names import Digest
-from carrel.core.tree import Blob
-from carrel.ports.sandboxes import Bounds, Job, Order, Refused
+from carrel.adapters.sandbox.local import LocalSandbox
+from carrel.adapters.sandbox.local.persistent import ELSEWHERE, SEVERAL
+from carrel.adapters.sandbox.local.self_test import Wishes
+from carrel.core.identifiers import Digest
+from carrel.core.store.tree import Blob
+from carrel.ports.sandbox import Bounds, Job, Order, Refused
 
 pytestmark = pytest.mark.anyio
 SANDBOXES = "/accounts/me/sandboxes"
@@ -129,8 +129,8 @@ async def test_several_workers_refuse_the_setting_by_name(tmp_path: File) -> Non
 KEPT = """
 import asyncio, sys
 from pathlib import Path as File
-from carrel.adapters.bubblewrap import LocalSandbox
-from carrel.ports.sandboxes import Order
+from carrel.adapters.sandbox.local import LocalSandbox
+from carrel.ports.sandbox import Order
 
 async def main():
     sandbox = LocalSandbox(File(sys.argv[1]))

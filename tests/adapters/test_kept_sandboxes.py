@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from tests.contract.providers import UID, Cupboard
 from tests.e2e.yard import leftovers
 
-from carrel.adapters.bubblewrap import LocalSandbox
-from carrel.adapters.bubblewrap.trial import Wishes
-from carrel.core.names import Path
-from carrel.ports.sandboxes import Bounds, Job, Keeper, Look, Order, Placed, Refused
+from carrel.adapters.sandbox.local import LocalSandbox
+from carrel.adapters.sandbox.local.self_test import Wishes
+from carrel.core.identifiers import Path
+from carrel.ports.sandbox import Bounds, Job, Keeper, Look, Order, Placed, Refused
 
 pytestmark = pytest.mark.anyio
 HERE = "one"

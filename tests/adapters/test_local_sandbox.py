@@ -17,22 +17,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.e2e.yard import processes_marked
 
-from carrel.adapters.bubblewrap import LocalSandbox, cgroups, profile
-from carrel.adapters.bubblewrap.cache import Cache, Laid
-from carrel.adapters.bubblewrap.child import Child
-from carrel.adapters.bubblewrap.filters import ALLOW, FAIL, KILL, MACHINES, Sockets, filter_for
-from carrel.adapters.bubblewrap.gathering import MARK, bounded
-from carrel.adapters.bubblewrap.local import ONLY_LOOKED_AT
-from carrel.adapters.bubblewrap.running import Means
-from carrel.adapters.bubblewrap.trial import (
+from carrel.adapters.sandbox.local import LocalSandbox, cgroups
+from carrel.adapters.sandbox.local import bwrap_arguments as profile
+from carrel.adapters.sandbox.local.child_process import Child
+from carrel.adapters.sandbox.local.command_run import Means
+from carrel.adapters.sandbox.local.file_cache import Cache, Laid
+from carrel.adapters.sandbox.local.local_sandbox import ONLY_LOOKED_AT
+from carrel.adapters.sandbox.local.output_capture import MARK, bounded
+from carrel.adapters.sandbox.local.seccomp import ALLOW, FAIL, KILL, MACHINES, Sockets, filter_for
+from carrel.adapters.sandbox.local.self_test import (
     NO_NETWORK_NAMESPACE,
     NOT_OURSELVES,
     Wishes,
     means_for,
 )
-from carrel.core.names import Digest, Path, digest
-from carrel.core.tree import Blob
-from carrel.ports.sandboxes import Bounds, Form, Order, Placed, Refused
+from carrel.core.identifiers import Digest, Path, digest
+from carrel.core.store.tree import Blob
+from carrel.ports.sandbox import Bounds, Form, Order, Placed, Refused
 from carrel.wiring.server import PR_SET_DUMPABLE, close_to_neighbours
 
 PR_GET_DUMPABLE = 3

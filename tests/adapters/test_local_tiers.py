@@ -11,8 +11,8 @@ from pathlib import Path as File
 import pytest
 from tests.contract.providers import LOCAL, Desk
 
-from carrel.core.names import Path
-from carrel.ports.sandboxes import Bounds, Form, Refused
+from carrel.core.identifiers import Path
+from carrel.ports.sandbox import Bounds, Form, Refused
 
 pytestmark = pytest.mark.anyio
 

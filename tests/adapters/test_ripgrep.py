@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from carrel.adapters import ripgrep
 from carrel.adapters.ripgrep import Ripgrep
 from carrel.core.errors import Malformed
-from carrel.core.patterns import Spelled, spelled_anew
-from carrel.core.searching import compiled, found_lines
+from carrel.core.sandbox.grep import compiled, found_lines
+from carrel.core.search.grep_pattern import Spelled, spelled_anew
 
 ATOMS = (
     *"abkKsS_0 {}-]éſ",

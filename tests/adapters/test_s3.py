@@ -8,7 +8,7 @@ import obstore
 from tests.services.s3 import Bucket
 
 from carrel.adapters.s3 import S3Objects
-from carrel.core.names import Digest, digest
+from carrel.core.identifiers import Digest, digest
 
 BODY = b"a large body"
 NAME = digest(BODY)

@@ -7,7 +7,7 @@ import pytest
 from tests.services.s3 import Bucket
 
 from carrel.adapters.s3 import S3Depot
-from carrel.core.names import digest
+from carrel.core.identifiers import digest
 
 pytestmark = pytest.mark.anyio
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from carrel.adapters.estimate import EstimateTokens
-from carrel.adapters.splintr import _MOST, SplintrTokens
+from carrel.adapters.tokenizers.estimate import EstimateTokens
+from carrel.adapters.tokenizers.splintr import _MOST, SplintrTokens
 from carrel.settings import Unusable, load
 from carrel.wiring.world import open_world
 

@@ -17,8 +17,8 @@ from tests.adapters.test_sqlite_writer import ids
 from tests.contract.scenes import AGENT, SOUL, STRANGER, numbers, say, texts
 
 from carrel.adapters.sqlite import SqliteStore, open_store, writer
-from carrel.core.names import Path
-from carrel.core.tree import Head
+from carrel.core.identifiers import Path
+from carrel.core.store.tree import Head
 
 pytestmark = pytest.mark.anyio
 

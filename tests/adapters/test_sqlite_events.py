@@ -10,9 +10,9 @@ import pytest
 from tests.contract.scenes import ACME, AGENT, STRANGER, TEMPLATE, commit, say, start, write
 
 from carrel.adapters.sqlite import SqliteStore, open_store
-from carrel.core.event import RUN_STARTED, UPDATED, Event, Filter
-from carrel.core.names import Path
-from carrel.core.tree import Applied
+from carrel.core.identifiers import Path
+from carrel.core.store.event import RUN_STARTED, UPDATED, Event, Filter
+from carrel.core.store.tree import Applied
 
 pytestmark = pytest.mark.anyio
 

@@ -9,10 +9,12 @@ from pathlib import Path as File
 import pytest
 from tests.contract.scenes import AGENT
 
-from carrel.adapters.sqlite import SqliteStore, checkpoint, log, open_store
-from carrel.adapters.sqlite.log import LogFile
-from carrel.core.names import Path
-from carrel.core.tree import Applied, Commit, Entry, Write
+from carrel.adapters.sqlite import SqliteStore, open_store
+from carrel.adapters.sqlite import wal_checkpoint as checkpoint
+from carrel.adapters.sqlite import wal_file as log
+from carrel.adapters.sqlite.wal_file import LogFile
+from carrel.core.identifiers import Path
+from carrel.core.store.tree import Applied, Commit, Entry, Write
 
 pytestmark = pytest.mark.anyio
 FRAME = 4096 + 24

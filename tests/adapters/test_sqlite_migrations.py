@@ -29,9 +29,9 @@ from tests.actions.stores import (
 
 from carrel.adapters.sqlite import open_store
 from carrel.adapters.sqlite.database import HERE, MIGRATIONS, Incompatible, prepare
-from carrel.core.archive import DERIVED, TABLES
-from carrel.core.event import Filter
-from carrel.core.run import Mode, Run, Status
+from carrel.core.maintenance.tables import DERIVED, TABLES
+from carrel.core.runs import Mode, Run, Status
+from carrel.core.store.event import Filter
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ import pytest
 from tests.contract.scenes import AGENT, DEFAULTS, RULES, TEMPLATE, numbers, say
 
 from carrel.adapters.sqlite import open_store
-from carrel.adapters.sqlite.lock import Lock
+from carrel.adapters.sqlite.write_lock import Lock
 
 pytestmark = pytest.mark.anyio
 STACK = (AGENT, TEMPLATE, DEFAULTS)

@@ -26,10 +26,10 @@ from tests.contract.scenes import (
 )
 
 from carrel.adapters.sqlite import SqliteStore, open_store
-from carrel.adapters.sqlite.batch import Batch
-from carrel.core.names import Path, Scope
-from carrel.core.record import Change, Noun, Shelf
-from carrel.core.tree import Applied, Commit, Expect
+from carrel.adapters.sqlite.commit_batch import Batch
+from carrel.core.identifiers import Path, Scope
+from carrel.core.store.record import Change, Noun, Shelf
+from carrel.core.store.tree import Applied, Commit, Expect
 
 pytestmark = pytest.mark.anyio
 
@@ -40,8 +40,8 @@ DYING = """
 import asyncio, os, sys
 from pathlib import Path as File
 from carrel.adapters.sqlite import open_store
-from carrel.core.names import Kind, Path, Scope
-from carrel.core.tree import Commit, Entry, Write
+from carrel.core.identifiers import Kind, Path, Scope
+from carrel.core.store.tree import Commit, Entry, Write
 
 async def main():
     async with open_store(File(sys.argv[1])) as store:

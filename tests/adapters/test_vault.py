@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.adapters.vault import SealingVault, VaultKeyMismatch, VaultKeyUnusable
+from carrel.adapters.aes_vault import SealingVault, VaultKeyMismatch, VaultKeyUnusable
 from carrel.ports import Corrupt
 
 KEY = bytes(range(32))

@@ -12,7 +12,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 from tests.e2e.servers import TOKEN, environment
 
-from carrel.faces.cli import main
+from carrel.cli import main
 
 
 @dataclass(frozen=True)

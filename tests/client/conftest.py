@@ -11,7 +11,8 @@ from tests.client.commands import Carrel
 from tests.client.scene import Hands
 from tests.e2e.servers import PLAIN, TOKEN, Live, serving
 
-from carrel.client import Client, asking
+from carrel.client import Client
+from carrel.client import requests as asking
 
 
 @pytest.fixture

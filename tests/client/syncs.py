@@ -16,11 +16,11 @@ from click.testing import CliRunner
 from tests.client.scene import Hands, made
 from tests.e2e.servers import TOKEN, Live, command, environment
 
-from carrel.faces.cli import main
+from carrel.cli import main
 
 STATE = ".carrel-sync.json"
-PROGRAM = "from carrel.client import asking; asking.FIRST_WAIT = 0.001\n"
-PROGRAM += "from carrel.faces.cli import main; main()"
+PROGRAM = "from carrel.client import requests as asking; asking.FIRST_WAIT = 0.001\n"
+PROGRAM += "from carrel.cli import main; main()"
 PATIENCE = 60.0
 
 

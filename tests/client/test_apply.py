@@ -17,9 +17,9 @@ from tests.client.scene import Hands, made
 from tests.client.syncs import STATE, Synced, wait_for
 from tests.e2e.servers import TOKEN, Live, serving
 
-from carrel.faces.cli import main
-from carrel.faces.cli.applying.agents_file import agents_of
-from carrel.faces.cli.applying.plain import Wrong, parsed
+from carrel.cli import main
+from carrel.cli.apply.agents_file import agents_of
+from carrel.cli.apply.yaml_reader import Wrong, parsed
 
 EXAMPLE = File(__file__).parents[2] / "docs/examples"
 

@@ -15,9 +15,9 @@ from tests.e2e.shelled import WORKING, furnish
 from tests.tools.commands import HERE, kept, standing_in
 
 import carrel
+from carrel.cli import main
 from carrel.client import AsyncClient, Client, Missing, Reply, Taken
-from carrel.core.record import Noun
-from carrel.faces.cli import main
+from carrel.core.store.record import Noun
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +127,7 @@ def test_what_would_make_a_terminal_do_something_is_not_said(
 
 
 def test_whoever_watches_sees_those_that_come(live: Live, client: Client, tmp_path: File) -> None:
-    from carrel.faces.cli.approvals import _new  # noqa: PLC0415 - what a command goes on with
+    from carrel.cli.commands.approvals import _new  # noqa: PLC0415 - what a command goes on with
 
     old = waiting(client, tmp_path / "old")
     server = {"url": live.url, "token": TOKEN}

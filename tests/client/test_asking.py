@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from carrel.client import Busy, CarrelError, Failed, Garbled, Malformed, Refused, Unreachable
-from carrel.client.asking import LONGEST_WAIT, TRIES, answered, at, decoded, written
-from carrel.client.driving import Pause, Send, Steps
+from carrel.client.drivers import Pause, Send, Steps
+from carrel.client.requests import LONGEST_WAIT, TRIES, answered, at, decoded, written
 
 GET = Send("GET", at("agents", "ada", "files"))
 PUT = Send("PUT", at("agents", "ada", "files", "a.md"), body={"content": ""})

@@ -15,16 +15,8 @@ import pytest
 from tests.client.scene import Hands, held, look
 from tests.e2e.servers import TOKEN, Live
 
-from carrel.client import (
-    AsyncClient,
-    Client,
-    Failed,
-    Garbled,
-    Malformed,
-    Overdue,
-    Oversized,
-    asking,
-)
+from carrel.client import AsyncClient, Client, Failed, Garbled, Malformed, Overdue, Oversized
+from carrel.client import requests as asking
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 Manner = Callable[[socket.socket, threading.Event], None]

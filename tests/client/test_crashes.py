@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 from tests.client.scene import Hands, held
 
-from carrel.client import Client, directory
+from carrel.client import Client
+from carrel.client import atomic_directory as directory
 
 STEPS = (
     "mkdir",

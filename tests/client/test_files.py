@@ -23,8 +23,8 @@ from carrel.client import (
     TooLarge,
     Unauthenticated,
     Unreachable,
-    asking,
 )
+from carrel.client import requests as asking
 
 PATHS = [
     "MANNERS.md",

@@ -11,9 +11,9 @@ import pytest
 from tests.client.commands import Carrel
 from tests.client.scene import Hands, made
 
+from carrel.cli.import_files import directory_scan as local
+from carrel.cli.import_files.import_plan import How, Step, carry_out, planned
 from carrel.client import AsyncClient
-from carrel.faces.cli.importing import local
-from carrel.faces.cli.importing.writing import How, Step, carry_out, planned
 
 NOBODY = "http://127.0.0.1:1"
 

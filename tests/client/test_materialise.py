@@ -23,8 +23,8 @@ from carrel.client import (
     Oversized,
     Unfit,
     Unreachable,
-    directory,
 )
+from carrel.client import atomic_directory as directory
 
 
 class Spoiling(Wire):

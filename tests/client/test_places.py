@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.faces.cli.places import Place, Target, Unclear, file_of, place_of, target_of
+from carrel.cli.targets import Place, Target, Unclear, file_of, place_of, target_of
 
 FINN = Place("agents", "finn")
 

@@ -18,11 +18,11 @@ from tests.client.commands import finished
 from tests.client.scene import Hands, held
 from tests.e2e.servers import TOKEN, Live, command, environment
 
-from carrel.faces.cli import main
+from carrel.cli import main
 
 NOBODY = "http://127.0.0.1:1"
-PROGRAM = "from carrel.client import asking; asking.FIRST_WAIT = 0.001\n"
-PROGRAM += "from carrel.faces.cli import main; main()"
+PROGRAM = "from carrel.client import requests as asking; asking.FIRST_WAIT = 0.001\n"
+PROGRAM += "from carrel.cli import main; main()"
 
 
 def pull(*arguments: object, cwd: File | None = None, **settings: str) -> CompletedProcess[str]:

@@ -17,7 +17,7 @@ from tests.e2e.servers import TOKEN, command, environment
 PATH = "GUARDRAILS.md"
 PROGRAM = """
 import json, sys
-from carrel.faces.cli import main
+from carrel.cli import main
 for arguments in json.loads(sys.argv[1]):
     try:
         main(arguments)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from carrel.cli import formatting as showing
+from carrel.cli.commands.pins import show_offer
 from carrel.client import Pin
-from carrel.faces.cli import showing
-from carrel.faces.cli.pins import show_offer
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

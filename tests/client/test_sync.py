@@ -14,7 +14,7 @@ from tests.client.scene import Hands, made
 from tests.client.syncs import HELD, STATE, Synced
 from tests.e2e.servers import Live
 
-from carrel.faces.cli.syncing.folder import Folder
+from carrel.cli.sync.directory import Folder
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from tests.client.scene import Hands
 from tests.client.syncs import STATE, Synced
 from tests.e2e.servers import Live
 
-from carrel.client import exchange
-from carrel.faces.cli.syncing import folder as folders
-from carrel.faces.cli.syncing.folder import Folder
-from carrel.faces.cli.syncing.looking import Eyes
+from carrel.cli.sync import directory as folders
+from carrel.cli.sync.directory import Folder
+from carrel.cli.sync.scan import Eyes
+from carrel.client import atomic_rename as exchange
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from tests.client.scene import Hands
 from tests.client.syncs import Synced
 from tests.e2e.servers import TOKEN, Live
 
+from carrel.cli.sync.directory import Folder
+from carrel.cli.sync.sync_pass import Outcome
+from carrel.cli.sync.watch_loop import opened, passes
 from carrel.client import AsyncClient, Unreachable
-from carrel.faces.cli.syncing.folder import Folder
-from carrel.faces.cli.syncing.following import opened, passes
-from carrel.faces.cli.syncing.passing import Outcome
 
 pytestmark = pytest.mark.anyio
 

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 
 from tests.faces.live import serving
 
-from carrel.core.names import Digest, Path, digest
-from carrel.core.tree import Blob
-from carrel.ports.sandboxes import Bounds, Form, Order, Placed, Ran, Sandbox
+from carrel.core.identifiers import Digest, Path, digest
+from carrel.core.store.tree import Blob
+from carrel.ports.sandbox import Bounds, Form, Order, Placed, Ran, Sandbox
 
 
 class Service(Protocol):
@@ -68,7 +68,7 @@ class Contents:
 def on_docker(root: File) -> Iterator[Provider]:
     from tests.standins.docker import Engine
 
-    from carrel.adapters.docker import DockerHost, DockerSandbox
+    from carrel.adapters.sandbox.docker import DockerHost, DockerSandbox
 
     engine = Engine(root)
     with serving(engine.app(), loop="asyncio") as port:
@@ -80,7 +80,7 @@ def on_docker(root: File) -> Iterator[Provider]:
 def on_lambda(root: File) -> Iterator[Provider]:
     from tests.standins.aws_lambda import Functions
 
-    from carrel.adapters.aws_lambda import LambdaFunctions, LambdaSandbox
+    from carrel.adapters.sandbox.aws_lambda import LambdaFunctions, LambdaSandbox
 
     functions = Functions(root, {"carrel-offline", "carrel-online"})
     with serving(functions.app(), loop="asyncio") as port:
@@ -100,7 +100,7 @@ def on_lambda(root: File) -> Iterator[Provider]:
 def on_kubernetes(root: File) -> Iterator[Provider]:
     from tests.standins.kubernetes import Cluster, kubeconfig
 
-    from carrel.adapters.kubernetes import KubernetesCluster, KubernetesSandbox
+    from carrel.adapters.sandbox.kubernetes import KubernetesCluster, KubernetesSandbox
 
     cluster = Cluster(root)
     with serving(cluster.app(), loop="asyncio") as port:
@@ -114,7 +114,7 @@ def on_kubernetes(root: File) -> Iterator[Provider]:
 def on_e2b(root: File) -> Iterator[Provider]:
     from tests.standins.e2b import E2B
 
-    from carrel.adapters.e2b import E2BAccount, E2BSandbox
+    from carrel.adapters.sandbox.e2b import E2BAccount, E2BSandbox
 
     service = E2B(root)
     with serving(service.app(), loop="asyncio") as port:
@@ -129,7 +129,7 @@ def on_e2b(root: File) -> Iterator[Provider]:
 def on_daytona(root: File) -> Iterator[Provider]:
     from tests.standins.daytona import Daytona
 
-    from carrel.adapters.daytona import DaytonaAccount, DaytonaSandbox
+    from carrel.adapters.sandbox.daytona import DaytonaAccount, DaytonaSandbox
 
     service = Daytona(root)
     with serving(service.app(), loop="asyncio") as port:

@@ -19,15 +19,15 @@ from tests.contract.scenes import (
 )
 from tests.contract.worlds import STORES, World
 
-from carrel.core.archive import TABLES
-from carrel.core.delivery import Attempt, Delivery, Posted, State
-from carrel.core.names import Path, Scope
-from carrel.core.recall import Recall
-from carrel.core.receipt import Receipt, Taken
-from carrel.core.record import Change, Noun
-from carrel.core.run import Layer, Mode
-from carrel.core.transcript import Addition, Role, Session, Utterance
-from carrel.core.tree import Entry, ReceiptKey, Write
+from carrel.core.identifiers import Path, Scope
+from carrel.core.maintenance.tables import TABLES
+from carrel.core.memory.recall import Recall
+from carrel.core.runs import Layer, Mode
+from carrel.core.sessions import Addition, Role, Session, Utterance
+from carrel.core.store.idempotency import Receipt, Taken
+from carrel.core.store.record import Change, Noun
+from carrel.core.store.tree import Entry, ReceiptKey, Write
+from carrel.core.webhooks import Attempt, Delivery, Posted, State
 from carrel.ports import Upkeep
 
 NOW = time.time_ns() // 1_000_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from carrel.core.names import Path, Scope
-from carrel.core.run import Run
+from carrel.core.identifiers import Path, Scope
+from carrel.core.runs import Run
 
 Texts = Mapping[Path, str]
 

@@ -9,12 +9,12 @@ from functools import partial
 from itertools import count
 from pathlib import Path as File
 
-from carrel.adapters.bubblewrap import LocalSandbox
-from carrel.adapters.bubblewrap.running import Means
-from carrel.adapters.bubblewrap.trial import BUBBLEWRAP, LANDLOCK, Wishes
-from carrel.core.names import Digest, Path, digest
-from carrel.core.tree import Blob
-from carrel.ports.sandboxes import Bounds, Form, Order, Placed, Ran, Sandbox
+from carrel.adapters.sandbox.local import LocalSandbox
+from carrel.adapters.sandbox.local.command_run import Means
+from carrel.adapters.sandbox.local.self_test import BUBBLEWRAP, LANDLOCK, Wishes
+from carrel.core.identifiers import Digest, Path, digest
+from carrel.core.store.tree import Blob
+from carrel.ports.sandbox import Bounds, Form, Order, Placed, Ran, Sandbox
 
 NUMBERS = count(1)
 TRIED: dict[Wishes, Means] = {}

@@ -7,10 +7,10 @@ from typing import Any
 
 from tests.contract.worlds import Store
 
-from carrel.core.event import Event, Filter
-from carrel.core.names import Kind, Path, Scope
-from carrel.core.run import Layer, Mode, Run, Status
-from carrel.core.tree import MARKDOWN, Applied, Blob, Commit, Entry, Head, Outcome, Write
+from carrel.core.identifiers import Kind, Path, Scope
+from carrel.core.runs import Layer, Mode, Run, Status
+from carrel.core.store.event import Event, Filter
+from carrel.core.store.tree import MARKDOWN, Applied, Blob, Commit, Entry, Head, Outcome, Write
 
 ACME, GLOBEX = "acme", "globex"
 AGENT = Scope(ACME, Kind.AGENT, "marco")

@@ -17,8 +17,8 @@ from tests.contract.scenes import (
 )
 from tests.contract.worlds import World
 
-from carrel.core.names import Digest, digest
-from carrel.core.tree import Blob, Entry, Write
+from carrel.core.identifiers import Digest, digest
+from carrel.core.store.tree import Blob, Entry, Write
 from carrel.ports import Corrupt
 
 pytestmark = pytest.mark.anyio

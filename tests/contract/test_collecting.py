@@ -33,9 +33,9 @@ from tests.contract.scenes import (
 )
 from tests.contract.worlds import World
 
-from carrel.core.delivery import Attempt, Delivery, Posted, State
-from carrel.core.names import Path
-from carrel.core.receipt import Settled, Taken
+from carrel.core.identifiers import Path
+from carrel.core.store.idempotency import Settled, Taken
+from carrel.core.webhooks import Attempt, Delivery, Posted, State
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("world", KEPT, indirect=True)]
 

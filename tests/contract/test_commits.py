@@ -25,19 +25,10 @@ from tests.contract.scenes import (
 )
 from tests.contract.worlds import World
 
-from carrel.core.names import Kind, Path, Scope
-from carrel.core.receipt import Taken, Waiting
-from carrel.core.record import Change, Noun, Shelf
-from carrel.core.tree import (
-    Applied,
-    Commit,
-    Conflict,
-    Expect,
-    Full,
-    Head,
-    Quota,
-    ReceiptKey,
-)
+from carrel.core.identifiers import Kind, Path, Scope
+from carrel.core.store.idempotency import Taken, Waiting
+from carrel.core.store.record import Change, Noun, Shelf
+from carrel.core.store.tree import Applied, Commit, Conflict, Expect, Full, Head, Quota, ReceiptKey
 
 pytestmark = pytest.mark.anyio
 

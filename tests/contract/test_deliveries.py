@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.contract.scenes import ACME, GLOBEX, NOW, say
 from tests.contract.worlds import World
 
-from carrel.core.delivery import Attempt, Delivery, Posted, State
+from carrel.core.webhooks import Attempt, Delivery, Posted, State
 
 pytestmark = pytest.mark.anyio
 

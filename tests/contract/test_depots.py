@@ -8,10 +8,10 @@ from pathlib import Path as File
 
 import pytest
 
-from carrel.adapters.folder import FolderDepot
+from carrel.adapters.filesystem.object_directory import FolderDepot
 from carrel.adapters.memory import MemoryDepot
 from carrel.adapters.s3 import S3Depot
-from carrel.core.names import Digest, digest
+from carrel.core.identifiers import Digest, digest
 from carrel.ports import Depot
 
 pytestmark = pytest.mark.anyio

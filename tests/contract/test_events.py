@@ -27,10 +27,10 @@ from tests.contract.scenes import (
 from tests.contract.worlds import World
 
 from carrel.core.errors import Malformed
-from carrel.core.event import RUN_STARTED, UPDATED, Event, Filter
-from carrel.core.names import Kind, Path, Scope
-from carrel.core.run import Status
-from carrel.core.tree import Entry, Expect, Write
+from carrel.core.identifiers import Kind, Path, Scope
+from carrel.core.runs import Status
+from carrel.core.store.event import RUN_STARTED, UPDATED, Event, Filter
+from carrel.core.store.tree import Entry, Expect, Write
 
 pytestmark = pytest.mark.anyio
 

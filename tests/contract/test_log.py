@@ -19,8 +19,8 @@ from tests.contract.scenes import (
 )
 from tests.contract.worlds import World
 
-from carrel.core.names import Kind, Path, Scope
-from carrel.core.record import Change, Noun
+from carrel.core.identifiers import Kind, Path, Scope
+from carrel.core.store.record import Change, Noun
 
 pytestmark = pytest.mark.anyio
 

@@ -25,11 +25,11 @@ from tests.contract.model import Frozen, Model, Texts, merged
 from tests.contract.scenes import NOW, applied, commit, log, run, write
 from tests.contract.worlds import STORES, Place, World
 
-from carrel.core.compose import compose
-from carrel.core.event import UPDATED
-from carrel.core.names import Kind, Path, Scope
-from carrel.core.run import Layer
-from carrel.core.tree import Applied, Commit, Conflict, Expect, Outcome, Tree
+from carrel.core.identifiers import Kind, Path, Scope
+from carrel.core.overlay.compose import compose
+from carrel.core.runs import Layer
+from carrel.core.store.event import UPDATED
+from carrel.core.store.tree import Applied, Commit, Conflict, Expect, Outcome, Tree
 
 Answer = TypeVar("Answer")
 Key = tuple[int, Path]

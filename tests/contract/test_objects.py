@@ -8,10 +8,10 @@ from pathlib import Path as File
 
 import pytest
 
-from carrel.adapters.directory import DirectoryObjects
+from carrel.adapters.filesystem.blob_directory import DirectoryObjects
 from carrel.adapters.memory import MemoryObjects
 from carrel.adapters.s3 import S3Objects
-from carrel.core.names import Digest, digest
+from carrel.core.identifiers import Digest, digest
 from carrel.ports import Objects
 
 pytestmark = pytest.mark.anyio

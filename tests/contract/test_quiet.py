@@ -6,8 +6,8 @@ import pytest
 from tests.contract.scenes import ACME, NOW, commit, write
 from tests.contract.worlds import World
 
-from carrel.core.record import QUIET, Change, Noun, handle
-from carrel.core.tree import Applied, Conflict
+from carrel.core.store.record import QUIET, Change, Noun, handle
+from carrel.core.store.tree import Applied, Conflict
 
 pytestmark = pytest.mark.anyio
 

@@ -18,8 +18,8 @@ from tests.contract.scenes import (
 )
 from tests.contract.worlds import World
 
-from carrel.core.names import Path
-from carrel.core.tree import Applied, Full, Quota
+from carrel.core.identifiers import Path
+from carrel.core.store.tree import Applied, Full, Quota
 
 pytestmark = pytest.mark.anyio
 

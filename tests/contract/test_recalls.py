@@ -8,7 +8,7 @@ import pytest
 from tests.contract.scenes import ACME, GLOBEX, NOW
 from tests.contract.worlds import World
 
-from carrel.core.recall import Recall, Tally
+from carrel.core.memory.recall import Recall, Tally
 
 pytestmark = pytest.mark.anyio
 DAY = 86_400_000

@@ -21,8 +21,8 @@ from tests.contract.scenes import (
 )
 from tests.contract.worlds import World
 
-from carrel.core.receipt import Claim, Marked, Mismatch, Receipt, Settled, Taken, Waiting
-from carrel.core.tree import Expect, ReceiptKey
+from carrel.core.store.idempotency import Claim, Marked, Mismatch, Receipt, Settled, Taken, Waiting
+from carrel.core.store.tree import Expect, ReceiptKey
 
 pytestmark = pytest.mark.anyio
 

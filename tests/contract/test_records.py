@@ -9,8 +9,8 @@ import pytest
 from tests.contract.scenes import ACME, AGENT, GLOBEX, NOW, SOUL, attempt, commit, say, texts
 from tests.contract.worlds import World
 
-from carrel.core.record import Change, Deed, Noun, Record, Shelf, global_handle, handle
-from carrel.core.tree import Applied, Conflict, Expect, Outcome
+from carrel.core.store.record import Change, Deed, Noun, Record, Shelf, global_handle, handle
+from carrel.core.store.tree import Applied, Conflict, Expect, Outcome
 
 pytestmark = pytest.mark.anyio
 

@@ -19,7 +19,7 @@ from tests.contract.scenes import (
 )
 from tests.contract.worlds import World
 
-from carrel.core.run import Layer, Run
+from carrel.core.runs import Layer, Run
 
 pytestmark = pytest.mark.anyio
 

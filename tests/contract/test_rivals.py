@@ -21,13 +21,8 @@ from tests.contract.scenes import (
 )
 from tests.contract.worlds import World
 
-from carrel.core.names import Scope
-from carrel.core.tree import (
-    Applied,
-    Conflict,
-    Expect,
-    Outcome,
-)
+from carrel.core.identifiers import Scope
+from carrel.core.store.tree import Applied, Conflict, Expect, Outcome
 
 pytestmark = pytest.mark.anyio
 

@@ -9,9 +9,9 @@ import pytest
 from tests.contract.scenes import AGENT, DEFAULTS, TEMPLATE, attempt, commit, say, texts, write
 from tests.contract.worlds import World
 
-from carrel.core.names import Path
-from carrel.core.record import Noun, Shelf
-from carrel.core.tree import Applied, Blocked, Conflict, Expect, Full, Outcome, Quota, Room
+from carrel.core.identifiers import Path
+from carrel.core.store.record import Noun, Shelf
+from carrel.core.store.tree import Applied, Blocked, Conflict, Expect, Full, Outcome, Quota, Room
 
 pytestmark = pytest.mark.anyio
 

@@ -26,9 +26,9 @@ from tests.contract.scenes import (
 )
 from tests.contract.worlds import World
 
-from carrel.core.event import RUN_ENDED, RUN_STARTED
-from carrel.core.names import Path
-from carrel.core.run import Layer, Mode, Run, Status
+from carrel.core.identifiers import Path
+from carrel.core.runs import Layer, Mode, Run, Status
+from carrel.core.store.event import RUN_ENDED, RUN_STARTED
 
 pytestmark = pytest.mark.anyio
 

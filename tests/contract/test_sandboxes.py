@@ -15,8 +15,8 @@ from tests.contract.elsewhere import ELSEWHERE, Provider
 from tests.contract.providers import LOCAL, Desk
 from tests.e2e.yard import processes_marked
 
-from carrel.core.names import Path
-from carrel.ports.sandboxes import Form, Ran, Refused
+from carrel.core.identifiers import Path
+from carrel.ports.sandbox import Form, Ran, Refused
 
 pytestmark = pytest.mark.anyio
 MARK = b"\n[output truncated]"

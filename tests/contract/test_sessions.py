@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from tests.contract.scenes import ACME, GLOBEX, NOW
 from tests.contract.worlds import World
 
-from carrel.core.receipt import Marked, Taken
-from carrel.core.run import Mode
-from carrel.core.search import words
-from carrel.core.transcript import HEAVIEST, Addition, Role, Session, Utterance
-from carrel.core.tree import ReceiptKey
+from carrel.core.runs import Mode
+from carrel.core.search.full_text import words
+from carrel.core.sessions import HEAVIEST, Addition, Role, Session, Utterance
+from carrel.core.store.idempotency import Marked, Taken
+from carrel.core.store.tree import ReceiptKey
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,8 @@ import pytest
 from tests.contract.scenes import ACME, AGENT, GLOBEX, NOW, RULES, STRANGER, commit, log, run, write
 from tests.contract.worlds import World
 
-from carrel.core.event import (
+from carrel.core.identifiers import Path
+from carrel.core.store.event import (
     APPROVAL_ANSWERED,
     APPROVAL_REQUESTED,
     RECORD_CHANGED,
@@ -16,9 +17,8 @@ from carrel.core.event import (
     Event,
     Telling,
 )
-from carrel.core.names import Path
-from carrel.core.record import Change, Noun
-from carrel.core.tree import Conflict, Expect
+from carrel.core.store.record import Change, Noun
+from carrel.core.store.tree import Conflict, Expect
 
 pytestmark = pytest.mark.anyio
 

@@ -24,9 +24,9 @@ from tests.contract.scenes import (
 )
 from tests.contract.worlds import World
 
-from carrel.core.names import Path
-from carrel.core.run import Layer
-from carrel.core.tree import Entry, Head, Tree, Version, Write
+from carrel.core.identifiers import Path
+from carrel.core.runs import Layer
+from carrel.core.store.tree import Entry, Head, Tree, Version, Write
 
 pytestmark = pytest.mark.anyio
 

@@ -10,8 +10,8 @@ import asyncpg
 import pytest
 
 from carrel.adapters.memory import MemoryTurn
-from carrel.adapters.postgres.turn import PostgresTurn
-from carrel.adapters.sqlite.turn import FileTurn
+from carrel.adapters.postgres.leader_lock import PostgresTurn
+from carrel.adapters.sqlite.leader_lock import FileTurn
 from carrel.ports import Turn
 
 pytestmark = pytest.mark.anyio

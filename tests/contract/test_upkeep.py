@@ -30,10 +30,10 @@ from tests.contract.scenes import (
 )
 from tests.contract.worlds import STORES, Place, World
 
-from carrel.core.archive import COLUMNS, KEYS, TABLES
 from carrel.core.errors import Taken as Occupied
-from carrel.core.receipt import Marked, Settled
-from carrel.core.record import Change, Noun
+from carrel.core.maintenance.tables import COLUMNS, KEYS, TABLES
+from carrel.core.store.idempotency import Marked, Settled
+from carrel.core.store.record import Change, Noun
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("world", KEPT, indirect=True)]
 

@@ -7,8 +7,8 @@ from tests.contract.households import upkeep
 from tests.contract.scenes import ACME, GLOBEX, NOW, commit
 from tests.contract.worlds import World
 
-from carrel.core.record import Change, Noun
-from carrel.core.search import asked
+from carrel.core.search.full_text import asked
+from carrel.core.store.record import Change, Noun
 
 pytestmark = pytest.mark.anyio
 MARCO, POLO = "agent:marco", "agent:polo"

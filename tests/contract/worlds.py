@@ -12,11 +12,11 @@ from typing import Final, Protocol
 import asyncpg
 from tests.services import files
 
-from carrel.adapters.directory import DirectoryObjects
+from carrel.adapters.filesystem.blob_directory import DirectoryObjects
 from carrel.adapters.memory import MemoryStore
 from carrel.adapters.postgres import open_store as postgres_store
 from carrel.adapters.sqlite import open_store as sqlite_store
-from carrel.core.names import Digest
+from carrel.core.identifiers import Digest
 from carrel.ports import (
     Blobs,
     Deliveries,

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from carrel.core.names import Kind, Path, Scope, digest
-from carrel.core.tree import Blob, Entry, Head, Tree, Write
+from carrel.core.identifiers import Kind, Path, Scope, digest
+from carrel.core.store.tree import Blob, Entry, Head, Tree, Write
 
 PATHS = [Path(text) for text in ("a", "a/b", "b", "Z", "é")]
 SCOPES = [Scope("acme", kind, "x") for kind in (Kind.AGENT, Kind.TEMPLATE, Kind.DEFAULTS)]

@@ -11,18 +11,18 @@ from typing import Any
 
 import anyio
 
-from carrel.adapters.directory import DirectoryObjects
+from carrel.adapters.filesystem.blob_directory import DirectoryObjects
 from carrel.adapters.sqlite import SqliteStore, open_store
-from carrel.core.archive import KEYS, TABLES
-from carrel.core.delivery import Attempt, Delivery, Posted, State
-from carrel.core.examination import PHASES, TREES, Examination
-from carrel.core.finding import Findings
-from carrel.core.names import Kind, Path, Scope
-from carrel.core.recall import Recall
-from carrel.core.record import Change, Noun
-from carrel.core.run import Mode, Run, Status
-from carrel.core.transcript import Addition, Role, Session, Utterance
-from carrel.core.tree import Applied, Commit, Entry, Write
+from carrel.core.identifiers import Kind, Path, Scope
+from carrel.core.maintenance.findings import Findings
+from carrel.core.maintenance.store_check import PHASES, TREES, Examination
+from carrel.core.maintenance.tables import KEYS, TABLES
+from carrel.core.memory.recall import Recall
+from carrel.core.runs import Mode, Run, Status
+from carrel.core.sessions import Addition, Role, Session, Utterance
+from carrel.core.store.record import Change, Noun
+from carrel.core.store.tree import Applied, Commit, Entry, Write
+from carrel.core.webhooks import Attempt, Delivery, Posted, State
 
 Tables = dict[str, list[list[Any]]]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from carrel.core.access import ALL, DAILY, MACHINE, Actor, KeyKind, Permission, Role, granted
 from carrel.core.errors import Forbidden
-from carrel.core.names import Kind, Scope
+from carrel.core.identifiers import Kind, Scope
 
 kinds = st.sampled_from(KeyKind)
 roles = st.none() | st.sampled_from(Role)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.core.access import Actor, KeyKind, Permission, Role
-from carrel.core.approval import (
+from carrel.core.approvals import (
     BECOMES,
     Approval,
     Asker,
@@ -26,8 +26,8 @@ from carrel.core.approval import (
     telling_of,
 )
 from carrel.core.errors import Gone, Refusal, Taken
-from carrel.core.record import Noun, Record
-from carrel.core.run import Mode
+from carrel.core.runs import Mode
+from carrel.core.store.record import Noun, Record
 
 KEY = Actor("acme", "key_1", frozenset({Permission.WORKSPACE_WRITE}), KeyKind.AGENT, agent="agt_1")
 NEW = Approval(

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from tests.core.texts import redacted, some, takes_linear_time
 
-from carrel.core.shapes import find_shapes
+from carrel.core.redaction.secret_patterns import find_shapes
 
 OPENING, CLOSING = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
 

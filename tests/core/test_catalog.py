@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.forests import blob
 
-from carrel.core import catalog
-from carrel.core.catalog import (
+from carrel.core.catalog import layout as catalog
+from carrel.core.catalog.layout import (
     DEFAULTS,
     AgentFile,
     Key,
@@ -22,12 +22,12 @@ from carrel.core.catalog import (
     parse,
     when,
 )
-from carrel.core.classes import Classes, ClassRule, FileClass
 from carrel.core.errors import Malformed
-from carrel.core.names import Kind, Path, Scope, digest
-from carrel.core.overlay import Eye
-from carrel.core.tree import Entry, Head, Tree
-from carrel.core.words import free_slug
+from carrel.core.identifiers import Kind, Path, Scope, digest
+from carrel.core.overlay.agent_files import Eye
+from carrel.core.overlay.file_classes import Classes, ClassRule, FileClass
+from carrel.core.store.tree import Entry, Head, Tree
+from carrel.core.text_validation import free_slug
 
 CLASSES = Classes((ClassRule("rules/*", FileClass.PINNED),))
 SCOPE = Scope("ten_1", Kind.AGENT, "agt_1")

@@ -6,9 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.classes import FLOOR, Classes, ClassRule, FileClass, checked_pattern, fits
 from carrel.core.errors import Malformed
-from carrel.core.names import Path
+from carrel.core.identifiers import Path
+from carrel.core.overlay.file_classes import (
+    FLOOR,
+    Classes,
+    ClassRule,
+    FileClass,
+    checked_pattern,
+    fits,
+)
 
 LIVE, PINNED, MANAGED = FileClass.LIVE, FileClass.PINNED, FileClass.MANAGED
 POLICIES = Classes((ClassRule("policies/keep.md", LIVE), ClassRule("policies/**", PINNED)))

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.core.forests import SCOPES, blob, entries, live, paths, stacks, trees, written
 
-from carrel.core.compose import compose, etag_of, offered, resolve, revisions_etag
-from carrel.core.names import Path
-from carrel.core.tree import Entry, Head, Tree, Write
+from carrel.core.identifiers import Path
+from carrel.core.overlay.compose import compose, etag_of, offered, resolve, revisions_etag
+from carrel.core.store.tree import Entry, Head, Tree, Write
 
 
 @given(stacks())

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.concepts import LONGEST, MOST, concepts
+from carrel.core.memory.keywords import LONGEST, MOST, concepts
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.config import BLANK, Config, allows, checked, config_of
+from carrel.core.agents.config import BLANK, Config, allows, checked, config_of
 from carrel.core.errors import Malformed
 
 json = st.recursive(

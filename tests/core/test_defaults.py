@@ -7,7 +7,7 @@ import re
 import pytest
 
 from carrel import defaults
-from carrel.core.names import Path, digest
+from carrel.core.identifiers import Path, digest
 
 CANONICAL = ["SOUL.md", "IDENTITY.md", "USER.md", "GUARDRAILS.md", "MEMORY_GUIDE.md"]
 CANONICAL += ["CAPABILITIES.md", "PLATFORM.md", "ROUTER.md"]

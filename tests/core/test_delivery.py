@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from carrel.core.delivery import BACKOFF, Delivery, Posted, State, after, signed
+from carrel.core.webhooks import BACKOFF, Delivery, Posted, State, after, signed
 
 NOW = 1_800_000_000_000
 FRESH = Delivery("dl_1", "acme", "wh_1", "workspace.updated", b"{}", State.PENDING, NOW, NOW)

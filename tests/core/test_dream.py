@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
-from carrel.core.config import Dreaming, Weights
-from carrel.core.dream import (
+from carrel.core.agents.config import Dreaming, Weights
+from carrel.core.memory.promotion_score import (
     DAY,
     Candidate,
     Reason,
@@ -19,8 +19,8 @@ from carrel.core.dream import (
     signals,
     weighed,
 )
-from carrel.core.recall import Tally
-from carrel.core.run import Mode
+from carrel.core.memory.recall import Tally
+from carrel.core.runs import Mode
 
 NOW = 1_800_000_000_000
 USUAL = Dreaming()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from carrel.core.dream import Reason, Rejected
-from carrel.core.dreambook import (
+from carrel.core.identifiers import Digest
+from carrel.core.memory.dream_records import (
     Dream,
     Rest,
     Status,
@@ -16,9 +16,9 @@ from carrel.core.dreambook import (
     rest_of,
     standing_of,
 )
-from carrel.core.dreamed import Promotion, Standing
-from carrel.core.names import Digest
-from carrel.core.record import Change, Record
+from carrel.core.memory.promoted_lines import Promotion, Standing
+from carrel.core.memory.promotion_score import Reason, Rejected
+from carrel.core.store.record import Change, Record
 
 TEA = Promotion("mem_1", 0.42, 5, 3, "- tea _(score=0.42, hits=5, days=3)_")
 

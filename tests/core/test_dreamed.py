@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from carrel.core import diary
-from carrel.core.dream import Candidate, Reason, Weighed
-from carrel.core.dreamed import (
+from carrel.core.memory import dream_log as diary
+from carrel.core.memory.promoted_lines import (
     Promotion,
     Standing,
     Written,
@@ -22,9 +21,10 @@ from carrel.core.dreamed import (
     without,
     written,
 )
-from carrel.core.placeholders import TOKENS
-from carrel.core.recall import Tally
-from carrel.core.run import Mode
+from carrel.core.memory.promotion_score import Candidate, Reason, Weighed
+from carrel.core.memory.recall import Tally
+from carrel.core.overlay.placeholders import TOKENS
+from carrel.core.runs import Mode
 
 NOW = 1_800_000_000_000
 MINUTE = 60_000

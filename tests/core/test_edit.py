@@ -20,12 +20,12 @@ from tests.core.forests import (
     written,
 )
 
-from carrel.core import edit
-from carrel.core.compose import offered, resolve
-from carrel.core.edit import UNCONDITIONAL, Condition, Edit, entity_tags, parse_condition
 from carrel.core.errors import Malformed, Missing, Stale
-from carrel.core.names import Path
-from carrel.core.tree import Blob, Head, Tree
+from carrel.core.identifiers import Path
+from carrel.core.overlay import edit
+from carrel.core.overlay.compose import offered, resolve
+from carrel.core.overlay.edit import UNCONDITIONAL, Condition, Edit, entity_tags, parse_condition
+from carrel.core.store.tree import Blob, Head, Tree
 
 Layers = tuple[Tree, ...]
 

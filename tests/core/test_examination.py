@@ -29,11 +29,11 @@ from tests.core.tables import (
 )
 
 from carrel.adapters.sqlite import SqliteStore, open_store
-from carrel.core.archive import COLUMNS, KEYS, TABLES
-from carrel.core.finding import MOST, Findings
-from carrel.core.record import Change, Noun
-from carrel.core.run import Run
-from carrel.core.tree_examination import SLACK
+from carrel.core.maintenance.findings import MOST, Findings
+from carrel.core.maintenance.tables import COLUMNS, KEYS, TABLES
+from carrel.core.maintenance.tree_check import SLACK
+from carrel.core.runs import Run
+from carrel.core.store.record import Change, Noun
 
 Break = Callable[[Tables], object]
 
@@ -255,7 +255,7 @@ def test_bytes_that_nothing_refers_to_are_a_warning_once_they_are_old() -> None:
 
 
 def test_bytes_that_are_outside_are_named_with_their_size() -> None:
-    from carrel.core.examination import Examination  # noqa: PLC0415 - only this test asks it
+    from carrel.core.maintenance.store_check import Examination  # noqa: PLC0415 - only this test asks it
 
     examination = Examination(NOW, 0)
     examination.look("content", whole()["content"])

@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.core.errors import Malformed, Missing
-from carrel.core.filetools import (
+from carrel.core.files.file_kinds import form_of, is_binary, type_for
+from carrel.core.identifiers import Path
+from carrel.core.sandbox.command_report import reported, was_cut_short
+from carrel.core.sandbox.file_tools import (
     CUT,
     beneath,
     file_path,
@@ -19,10 +22,7 @@ from carrel.core.filetools import (
     replaced,
     truncated,
 )
-from carrel.core.forms import form_of, is_binary, type_for
-from carrel.core.names import Path
-from carrel.core.reporting import reported, was_cut_short
-from carrel.core.runtimes import not_allowed
+from carrel.core.sandbox.interpreter_policy import not_allowed
 
 lines = st.lists(st.binary(max_size=6).map(lambda line: line.replace(b"\n", b"")), max_size=8)
 

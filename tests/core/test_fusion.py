@@ -7,8 +7,8 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.fusion import fused
-from carrel.core.search import ranked, says
+from carrel.core.search.full_text import ranked, says
+from carrel.core.search.rank_fusion import fused
 
 ORDER = st.lists(st.integers(0, 30), unique=True)
 

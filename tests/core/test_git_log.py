@@ -10,7 +10,7 @@ from dulwich.objects import Commit, ShaFile, Tag, Tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.git_log import (
+from carrel.core.git.log import (
     PRUNED,
     Checkpoint,
     Said,
@@ -21,10 +21,10 @@ from carrel.core.git_log import (
     tag_of,
     who,
 )
-from carrel.core.git_objects import Object, blob, made, read_commit, read_tree, tree
-from carrel.core.grove import Grove
-from carrel.core.names import Path
-from carrel.core.tree import Head, Version
+from carrel.core.git.objects import Object, blob, made, read_commit, read_tree, tree
+from carrel.core.git.tree_builder import Grove
+from carrel.core.identifiers import Path
+from carrel.core.store.tree import Head, Version
 
 EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 NOW = 1_800_000_000_123

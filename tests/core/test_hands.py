@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import pytest
 
-from carrel.core.config import Config, checked
+from carrel.core.agents.config import Config, checked
 from carrel.core.errors import Forbidden, Malformed, Missing
-from carrel.core.hands import (
+from carrel.core.sandbox.tool_access import (
     TOOLS,
     Aim,
     Hands,

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from carrel.core.harness import Attached, Harness
-from carrel.core.names import Path
-from carrel.core.prompt import Document, Kept, assembled, remembering, wanted
-from carrel.core.run import Mode
-from carrel.core.wish import Wish
+from carrel.core.identifiers import Path
+from carrel.core.prompt.assembly import Document, Kept, assembled, remembering, wanted
+from carrel.core.prompt.inputs import Wish
+from carrel.core.prompt.workspace_notes import Attached, Harness
+from carrel.core.runs import Mode
 
 ALL: Final = ("bash", "edit", "glob", "grep", "read", "write")
 NOTES: Final = Attached("notes", "ws_1", "fs-1", "For <all>\n of us.", writable=True, harness=True)

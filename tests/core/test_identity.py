@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from carrel.core.identity import follows_its_agent, name_in, renamed
-from carrel.core.placeholders import sanitised
+from carrel.core.agents.identity_name import follows_its_agent, name_in, renamed
+from carrel.core.overlay.placeholders import sanitised
 
 NEW = "Marco"
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from carrel.core.identity import name_in
-from carrel.core.identity_fields import FIELDS, shown, with_field
-from carrel.core.placeholders import TOKENS, Variables, render, sanitised
+from carrel.core.agents.identity_fields import FIELDS, shown, with_field
+from carrel.core.agents.identity_name import name_in
+from carrel.core.overlay.placeholders import TOKENS, Variables, render, sanitised
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from carrel.core.errors import Malformed, TooLarge
-from carrel.core.item import (
+from carrel.core.identifiers import Path, digest
+from carrel.core.items import (
     LARGEST_VALUE,
     LONGEST_KEY,
     item_key,
@@ -19,8 +20,7 @@ from carrel.core.item import (
     key_at,
     preview,
 )
-from carrel.core.names import Path, digest
-from carrel.core.tree import Blob, Entry, Head
+from carrel.core.store.tree import Blob, Entry, Head
 
 _CHARACTERS = st.characters(exclude_categories=("Cc", "Cs"))
 _AWKWARD = st.sampled_from("/\\.~%+ -_aé😀\u0301\U0010ffff\u200b\ufeff")

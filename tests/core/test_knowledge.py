@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.knowledge import MOST_BYTES, Known, Section, known, sections
+from carrel.core.memory.sections import MOST_BYTES, Known, Section, known, sections
 
 MEMORY = """# MEMORY.md
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.lint import Fault, Stored, flaws
-from carrel.core.names import Path
-from carrel.core.placeholders import Variables, render_bytes
-from carrel.core.prompt import Document
-from carrel.core.run import Mode
-from carrel.core.wish import Wish
+from carrel.core.identifiers import Path
+from carrel.core.overlay.placeholders import Variables, render_bytes
+from carrel.core.prompt.assembly import Document
+from carrel.core.prompt.inputs import Wish
+from carrel.core.prompt.lint import Fault, Stored, flaws
+from carrel.core.runs import Mode
 
 WHO = Variables(agent_name="Kate")
 WISH = Wish(Mode.MAIN, date(2026, 4, 24), ("rules.md",), 10_000, 1_000)

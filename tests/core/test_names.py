@@ -9,7 +9,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from carrel.core.errors import Malformed
-from carrel.core.names import Kind, Path, Scope, digest, identifier, slug, wire_path
+from carrel.core.identifiers import Kind, Path, Scope, digest, identifier, slug, wire_path
 
 plain = st.text(st.characters(codec="utf-8", exclude_characters="/\\", exclude_categories=["Cc"]))
 segments = plain.filter(lambda part: part not in {"", ".", ".."})

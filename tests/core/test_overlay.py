@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core import overlay, pinned
-from carrel.core.classes import Classes, ClassRule, FileClass
-from carrel.core.edit import UNCONDITIONAL, Condition, Edit
 from carrel.core.errors import Forbidden, Missing, Stale
-from carrel.core.names import Digest, Kind, Path, Scope
-from carrel.core.overlay import Eye, Source, Wanted
-from carrel.core.placeholders import Variables
-from carrel.core.tree import Blob, Entry, Head, Tree
+from carrel.core.identifiers import Digest, Kind, Path, Scope
+from carrel.core.overlay import agent_files as overlay
+from carrel.core.overlay import pins as pinned
+from carrel.core.overlay.agent_files import Eye, Source, Wanted
+from carrel.core.overlay.edit import UNCONDITIONAL, Condition, Edit
+from carrel.core.overlay.file_classes import Classes, ClassRule, FileClass
+from carrel.core.overlay.placeholders import Variables
+from carrel.core.store.tree import Blob, Entry, Head, Tree
 
 SCOPES = tuple(
     Scope("acme", kind, name)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.core.errors import Malformed
-from carrel.core.names import Path
-from carrel.core.patterns import spelled_anew
-from carrel.core.ranges import joined, others
-from carrel.core.searching import Mode, Wanted, alternatives, compiled, found_lines, told
+from carrel.core.identifiers import Path
+from carrel.core.sandbox.grep import Mode, Wanted, alternatives, compiled, found_lines, told
+from carrel.core.search.char_ranges import joined, others
+from carrel.core.search.grep_pattern import spelled_anew
 
 
 @pytest.mark.parametrize(

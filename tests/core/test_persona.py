@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.core.texts import takes_linear_time
 
-from carrel.core.identity import names_in
-from carrel.core.persona import FIELDS, Persona, persona_of, values
+from carrel.core.agents.identity_name import names_in
+from carrel.core.agents.persona import FIELDS, Persona, persona_of, values
 
 
 def name_of(text: str) -> str | None:

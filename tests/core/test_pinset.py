@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.test_overlay import EYE, RULES, SOUL, blob, tree
 
-from carrel.core import overlay, pinned
-from carrel.core.edit import UNCONDITIONAL, Edit
 from carrel.core.errors import Refusal
-from carrel.core.names import Kind, Path, Scope
-from carrel.core.overlay import Wanted
-from carrel.core.pinset import missing, pinset_of
-from carrel.core.tree import Entry, Tree
+from carrel.core.identifiers import Kind, Path, Scope
+from carrel.core.overlay import agent_files as overlay
+from carrel.core.overlay import pins as pinned
+from carrel.core.overlay.agent_files import Wanted
+from carrel.core.overlay.edit import UNCONDITIONAL, Edit
+from carrel.core.overlay.pin_sets import missing, pinset_of
+from carrel.core.store.tree import Entry, Tree
 
 TEXTS = ("one", "two", "three")
 PINS = Scope("acme", Kind.PINS, "shared")

@@ -16,8 +16,8 @@ from markdown_it.token import Token
 from msgspec.structs import replace
 from tests.core.texts import takes_linear_time
 
-from carrel.core import placeholders
-from carrel.core.placeholders import TOKENS, Variables, render, render_bytes, sanitised
+from carrel.core.overlay import placeholders
+from carrel.core.overlay.placeholders import TOKENS, Variables, render, render_bytes, sanitised
 
 ESC, BEL = "\x1b", "\x07"
 EVERYONE = Variables("Marco", "Acme", "Ada", "ada@acme.com", "Dr", "America/New_York", "she/her")

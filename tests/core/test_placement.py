@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from carrel.core.catalog.object_keys import beneath_others, segments
 from carrel.core.errors import Malformed
-from carrel.core.placement import beneath_others, segments
 
 keys = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map("/".join)
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from carrel.core.errors import Taken
-from carrel.core.names import Path
-from carrel.core.prompt import (
+from carrel.core.identifiers import Path
+from carrel.core.prompt.assembly import (
     POLICY,
     SHARED,
     TRUNCATED,
@@ -22,8 +22,8 @@ from carrel.core.prompt import (
     note_of,
     wanted,
 )
-from carrel.core.run import Mode
-from carrel.core.wish import Wish
+from carrel.core.prompt.inputs import Wish
+from carrel.core.runs import Mode
 
 DAY = date(2026, 4, 24)
 MAIN = Wish(Mode.MAIN, DAY)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.core.queries import parse
+from carrel.core.sql_statements import parse
 
 SELECTS = "-- name: one\nSELECT 1;\n\n-- name: two\nSELECT 2;\n"
 

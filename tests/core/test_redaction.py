@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.core.texts import takes_linear_time
 
-from carrel.core.redaction import MOST_BYTES, Redactor, ShapeMode, secret_problem
-from carrel.core.shapes import SHAPES, WINDOW, find_shapes
+from carrel.core.redaction.redactor import MOST_BYTES, Redactor, ShapeMode, secret_problem
+from carrel.core.redaction.secret_patterns import SHAPES, WINDOW, find_shapes
 
 AWS = "AKIAIOSFODNN7EXAMPLE"
 ids = st.from_regex(r"[a-z][a-z0-9._-]{0,5}", fullmatch=True)

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.core.forests import SCOPES
 
 from carrel.core.errors import Taken
-from carrel.core.event import RUN_ENDED, TYPES, Event, Filter
-from carrel.core.names import Scope
-from carrel.core.run import Mode, Run, Status, settled
+from carrel.core.identifiers import Scope
+from carrel.core.runs import Mode, Run, Status, settled
+from carrel.core.store.event import RUN_ENDED, TYPES, Event, Filter
 
 statuses = st.sampled_from(Status)
 events = st.builds(

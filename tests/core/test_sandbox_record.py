@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core import demands, workspace_record
-from carrel.core.config import checked as checked_agent
-from carrel.core.demands import merged
+from carrel.core import field_validation as demands
+from carrel.core.agents.config import checked as checked_agent
 from carrel.core.errors import Malformed
-from carrel.core.sandbox_record import (
+from carrel.core.field_validation import merged
+from carrel.core.sandbox import workspace_config as workspace_record
+from carrel.core.sandbox.sandbox_config import (
     MASK,
     Place,
     checked,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.record import Noun
-from carrel.core.search import LONGEST_WORD, MOST_ASKED, asked, found_by, ranked, words
+from carrel.core.search.full_text import LONGEST_WORD, MOST_ASKED, asked, found_by, ranked, words
+from carrel.core.store.record import Noun
 
 
 @pytest.mark.parametrize(

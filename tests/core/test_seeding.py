@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.names import Digest, Path, digest
-from carrel.core.seeding import (
+from carrel.core.identifiers import Digest, Path, digest
+from carrel.core.overlay.default_files import (
     Current,
     Follow,
     Gone,

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.texts import LETTERS, redacted, some, takes_linear_time
 
-from carrel.core.shapes import WINDOW, find_shapes, scan
+from carrel.core.redaction.secret_patterns import WINDOW, find_shapes, scan
 
 DIGEST = hashlib.sha256(b"carrel").hexdigest()
 UUID = "550e8400-e29b-41d4-a716-446655440000"

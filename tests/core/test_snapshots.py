@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.forests import SCOPES, entries, paths
 
-from carrel.core.compose import compose, etag_of
-from carrel.core.names import Path, Scope
-from carrel.core.run import Layer, Snapshot
-from carrel.core.tree import Entry, Head, Tree
+from carrel.core.identifiers import Path, Scope
+from carrel.core.overlay.compose import compose, etag_of
+from carrel.core.runs import Layer, Snapshot
+from carrel.core.store.tree import Entry, Head, Tree
 
 History = list[tuple[Scope, Head]]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.search import asked, ranked
-from carrel.core.snippets import LONGEST, fits, passage, snippet
+from carrel.core.search.full_text import asked, ranked
+from carrel.core.search.snippets import LONGEST, fits, passage, snippet
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=400)
 WORDS = st.lists(st.sampled_from(["heron", "Übung", "wren", "a", "漢", "2"]), max_size=6)

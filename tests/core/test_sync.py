@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from carrel.core.sync import Known, Step, There, clashing, copy_names, decide, is_passed_over
+from carrel.core.files.directory_sync import (
+    Known,
+    Step,
+    There,
+    clashing,
+    copy_names,
+    decide,
+    is_passed_over,
+)
 
 DIGESTS = st.sampled_from(["a", "b", "c"])
 THERES = st.none() | st.builds(There, DIGESTS, st.booleans(), st.booleans())

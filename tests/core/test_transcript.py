@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.core.errors import Malformed
-from carrel.core.run import Mode
-from carrel.core.transcript import (
+from carrel.core.runs import Mode
+from carrel.core.sessions import (
     Heading,
     Role,
     Session,

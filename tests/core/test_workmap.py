@@ -6,8 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from carrel.core.names import Path
-from carrel.core.workmap import (
+from carrel.core.agents.file_map import (
     CLOSING,
     MOST_FILES,
     MOST_PEERS,
@@ -20,6 +19,7 @@ from carrel.core.workmap import (
     charted,
     outside,
 )
+from carrel.core.identifiers import Path
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import string
 from collections.abc import Callable
 from time import thread_time
 
-from carrel.core.shapes import find_shapes
+from carrel.core.redaction.secret_patterns import find_shapes
 
 LETTERS = string.ascii_letters + string.digits
 

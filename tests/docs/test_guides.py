@@ -11,7 +11,7 @@ import pytest
 from tests.docs.shell import BLOCK, compare, fits, said, steps
 from tests.e2e.servers import CARREL, COLD, TOKEN, environment, serving
 
-from carrel.core.delivery import signed
+from carrel.core.webhooks import signed
 
 ROOT = File(__file__).parents[2]
 GUIDES = ROOT / "docs/guide"

@@ -25,7 +25,7 @@ FILES = "/v1/host/workspace/files"
 PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """For clients of servers that encrypt nothing: to read all that this machine trusts, as httpx does
 for each, takes a twentieth of a second."""
-CARREL = "from carrel.faces.cli import main; main()"
+CARREL = "from carrel.cli import main; main()"
 COLD = f"{CARREL}  # with nothing loaded before"
 
 

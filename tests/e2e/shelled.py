@@ -13,10 +13,11 @@ from tests.e2e.servers import TOKEN
 from tests.tools.commands import HERE, Command, gate, kept
 
 import carrel
-from carrel.core.record import Noun
-from carrel.faces.cli import main as cli
+from carrel.cli import main as cli
+from carrel.core.store.record import Noun
 from carrel.ports import World
-from carrel.tools import ALL, calling
+from carrel.tools import ALL
+from carrel.tools import calls as calling
 from carrel.tools.tool import Sitting, Tool
 from carrel.wiring import background
 

@@ -15,8 +15,8 @@ import pytest
 from tests.contract.providers import WALLED
 from tests.e2e.yard import Yard, groups, leftovers, open_house, processes_marked, yard
 
-from carrel.adapters.bubblewrap import LocalSandbox
-from carrel.ports.sandboxes import Bounds
+from carrel.adapters.sandbox.local import LocalSandbox
+from carrel.ports.sandbox import Bounds
 
 pytestmark = pytest.mark.anyio
 SECRET = "what nobody inside may see"
@@ -239,9 +239,9 @@ async def test_a_cancelled_command_leaves_nothing(prison: Yard) -> None:
 STANDALONE = """
 import asyncio, sys
 from pathlib import Path as File
-from carrel.adapters.bubblewrap import LocalSandbox
-from carrel.adapters.bubblewrap.trial import Wishes
-from carrel.ports.sandboxes import Order
+from carrel.adapters.sandbox.local import LocalSandbox
+from carrel.adapters.sandbox.local.self_test import Wishes
+from carrel.ports.sandbox import Order
 
 async def main():
     sandbox = LocalSandbox(File(sys.argv[1]), Wishes(sys.argv[2]))

@@ -14,8 +14,8 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from tests.e2e.servers import FILES, Live, serving
 
-from carrel.core.event import TYPES
-from carrel.faces.rest.schemas import SCHEMAS
+from carrel.core.store.event import TYPES
+from carrel.faces.rest.meta.json_schemas import SCHEMAS
 
 pytestmark = pytest.mark.anyio
 Json = dict[str, Any]

@@ -7,11 +7,12 @@ from pathlib import Path as File
 import pytest
 from tests.actions.cast import founded
 
-from carrel.actions import agents, dreams
-from carrel.actions.agents import NewAgent
+from carrel.actions.agents import agents
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.memory import dreams
 from carrel.settings import load
 from carrel.wiring.background import dream_in_turn
-from carrel.wiring.catalogs import turn_of
+from carrel.wiring.catalog import turn_of
 from carrel.wiring.world import open_world
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ import pytest
 from tests.contract.providers import WALLED, Desk
 from tests.e2e.yard import Yard, open_house, yard
 
-from carrel.ports.sandboxes import Bounds
+from carrel.ports.sandbox import Bounds
 
 pytestmark = pytest.mark.anyio
 SECRET = "what nobody inside may see"

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from tests.e2e.servers import PLAIN, serving
 
-from carrel.adapters.bubblewrap import cgroups
+from carrel.adapters.sandbox.local import cgroups
 
 
 def owner_of(pid: int) -> int:

@@ -11,8 +11,8 @@ from pathlib import Path as File
 from msgspec import Struct
 from tests.contract.providers import LOCAL, Desk
 
-from carrel.adapters.bubblewrap import cgroups
-from carrel.ports.sandboxes import Bounds
+from carrel.adapters.sandbox.local import cgroups
+from carrel.ports.sandbox import Bounds
 
 MARKED = "CARREL_TEST_MARK"
 

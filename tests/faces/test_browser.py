@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 from tests.faces.whole import FILES, Whole, whole
 from tests.worlds import travel
 
-from carrel.actions import credentials, signins, tenants
+from carrel.actions.accounts import credentials, tenants
+from carrel.actions.accounts import sign_in as signins
 from carrel.core.errors import Forbidden
-from carrel.faces.rest.app import rest
-from carrel.faces.rest.cookies import SESSION, Site, cookie
-from carrel.faces.rest.metrics import Metrics
-from carrel.faces.rest.wire import moment
+from carrel.faces.http.app import rest
+from carrel.faces.http.cookies import SESSION, Site, cookie
+from carrel.faces.http.metrics import Metrics
+from carrel.faces.rest.files.file_models import moment
 from carrel.settings import load
-from carrel.wiring.app import authenticator, endpoints, site_of
+from carrel.wiring.server_app import authenticator, endpoints, site_of
 
 pytestmark = pytest.mark.anyio
 DAY = 86_400_000

@@ -20,13 +20,13 @@ from joserfc.jwk import RSAKey
 from tests.faces.live import serving
 from tests.worlds import WORLDS, travel
 
-from carrel.actions import tenants
-from carrel.faces.rest.app import rest
-from carrel.faces.rest.metrics import Metrics
+from carrel.actions.accounts import tenants
+from carrel.faces.http.app import rest
+from carrel.faces.http.metrics import Metrics
 from carrel.ports import World
 from carrel.settings import Unusable, load
-from carrel.wiring.app import authenticator, endpoints, site_of
 from carrel.wiring.oidc import code_flow_of
+from carrel.wiring.server_app import authenticator, endpoints, site_of
 
 pytestmark = pytest.mark.anyio
 START, BACK = "/v1/session/oidc", "/v1/session/oidc/callback"

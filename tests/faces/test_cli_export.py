@@ -17,13 +17,15 @@ from tests.e2e.servers import TOKEN, serving
 from tests.faces.test_cli_upkeep import carrel, started, told
 from tests.services.s3 import Bucket
 
-from carrel.actions import agents, files, stacks, templates
-from carrel.actions.agents import NewAgent
-from carrel.adapters.directory import DirectoryObjects
+from carrel.actions.agents import agents, templates
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.files import files
+from carrel.actions.overlay import stacks
+from carrel.adapters.filesystem.blob_directory import DirectoryObjects
 from carrel.adapters.s3 import S3Depot
-from carrel.core.names import Path, digest
+from carrel.core.identifiers import Path, digest
 from carrel.settings import Settings
-from carrel.wiring.catalogs import is_same_place
+from carrel.wiring.catalog import is_same_place
 from carrel.wiring.world import open_world
 
 AGENTS = "tenants/acme/agents"

@@ -19,13 +19,13 @@ import pytest
 from click.testing import CliRunner
 from tests.actions.stores import Shelter, fill, say
 
-from carrel.actions.rules import secret_context
-from carrel.adapters.directory import DirectoryObjects
+from carrel.actions.policy.tenant_rules import secret_context
+from carrel.adapters.aes_vault import SealingVault
+from carrel.adapters.filesystem.blob_directory import DirectoryObjects
 from carrel.adapters.sqlite import open_store
-from carrel.adapters.vault import SealingVault
-from carrel.core.record import Change, Noun
-from carrel.core.tree import Commit
-from carrel.faces.cli import COMMANDS, main
+from carrel.cli import COMMANDS, main
+from carrel.core.store.record import Change, Noun
+from carrel.core.store.tree import Commit
 
 CARREL = File(sys.executable).with_name("carrel")
 HEAVY = ("asyncio", "asyncpg", "httpx", "msgspec", "rich", "sqlite3", "starlette", "uvicorn")
@@ -332,7 +332,7 @@ def test_on_a_terminal_there_are_bars(place: dict[str, str]) -> None:
 def test_help_lists_every_command_and_imports_nothing_heavy() -> None:
     program = (
         "import sys; sys.argv = ['carrel', '--help']\n"
-        "from carrel.faces.cli import main\n"
+        "from carrel.cli import main\n"
         "try: main()\n"
         "finally: print(*sys.modules, file=sys.stderr)"
     )

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from carrel.core.compose import File
-from carrel.core.names import Kind, Path, Scope, digest
-from carrel.core.overlay import Eye
-from carrel.core.placeholders import Variables
-from carrel.core.tree import Blob, Entry, Head, Tree
-from carrel.faces.rest.answer import encode
-from carrel.faces.rest.encoded import Encoded, Rows
-from carrel.faces.rest.moulds import moulded
-from carrel.faces.rest.wire import LayeredFiles, layered_file
+from carrel.core.identifiers import Kind, Path, Scope, digest
+from carrel.core.overlay.agent_files import Eye
+from carrel.core.overlay.compose import File
+from carrel.core.overlay.placeholders import Variables
+from carrel.core.store.tree import Blob, Entry, Head, Tree
+from carrel.faces.http.response import encode
+from carrel.faces.rest.files.file_models import LayeredFiles, layered_file
+from carrel.faces.rest.files.listing_templates import moulded
+from carrel.faces.rest.files.response_cache import Encoded, Rows
 
 pytestmark = pytest.mark.anyio
 

@@ -12,9 +12,9 @@ from tests.faces.toys import ADA, MovableClock, Note, client, memory_world, put,
 
 from carrel.core.access import Permission
 from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Taken
-from carrel.core.names import Path
-from carrel.faces.rest.app import Rest
-from carrel.faces.rest.endpoint import Answer, Call, endpoint
+from carrel.core.identifiers import Path
+from carrel.faces.http.app import Rest
+from carrel.faces.http.endpoint import Answer, Call, endpoint
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

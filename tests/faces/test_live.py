@@ -13,10 +13,10 @@ from structlog.testing import capture_logs
 from tests.faces.live import Wire, serving
 from tests.faces.toys import TOYS, authenticate, memory_world, toy_app
 
-from carrel.faces.rest.app import rest
-from carrel.faces.rest.endpoint import Answer, Call, endpoint
-from carrel.faces.rest.metrics import Metrics
-from carrel.faces.rest.reading import Limits
+from carrel.faces.http.app import rest
+from carrel.faces.http.endpoint import Answer, Call, endpoint
+from carrel.faces.http.metrics import Metrics
+from carrel.faces.http.request_parsing import Limits
 
 pytestmark = pytest.mark.anyio
 

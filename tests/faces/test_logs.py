@@ -13,8 +13,8 @@ import pytest
 import structlog
 from tests.faces.toys import client, toy_app
 
-from carrel.faces.rest import logs
-from carrel.faces.rest.endpoint import Answer, Call, endpoint
+from carrel.faces.http import request_log as logs
+from carrel.faces.http.endpoint import Answer, Call, endpoint
 
 pytestmark = pytest.mark.anyio
 

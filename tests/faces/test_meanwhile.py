@@ -14,7 +14,7 @@ from tests.faces.whole import Whole, app_of
 from tests.worlds import WORLDS, world_of
 
 from carrel.adapters.postgres import open_store
-from carrel.faces.rest.encoded import ENCODED
+from carrel.faces.rest.files.response_cache import ENCODED
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

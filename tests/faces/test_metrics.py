@@ -12,7 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.faces.toys import client, toy_app
 
-from carrel.faces.rest.metrics import Metrics
+from carrel.faces.http.metrics import Metrics
 
 pytestmark = pytest.mark.anyio
 
@@ -75,7 +75,7 @@ async def test_what_others_count_is_asked_for_when_it_is_wanted() -> None:
 
 WORKER = """
 import asyncio, sys
-from carrel.faces.rest.metrics import Metrics
+from carrel.faces.http.metrics import Metrics
 
 async def work(requests, commits):
     metrics = Metrics(sys.argv[1])
@@ -127,7 +127,7 @@ def test_a_request_costs_little_to_count() -> None:
     """Ours against the library's own way, in one process, so that the machine does not matter."""
     script = """
 import json, timeit
-from carrel.faces.rest.metrics import Metrics
+from carrel.faces.http.metrics import Metrics
 from prometheus_client import CollectorRegistry, Histogram
 meter = Metrics().meter("/x", "GET")
 own = Histogram("h", "h", ["a"], registry=CollectorRegistry()).labels("a").observe

@@ -13,10 +13,10 @@ from schemathesis import GenerationMode
 from schemathesis.checks import negative_data_rejection
 from tests.faces.toys import TOYS, authenticate, broken, client, corrupt, memory_world
 
-from carrel.faces.rest.app import rest
-from carrel.faces.rest.endpoint import Answer, Call, endpoint
-from carrel.faces.rest.metrics import Metrics
-from carrel.faces.rest.openapi import document
+from carrel.faces.http.app import rest
+from carrel.faces.http.endpoint import Answer, Call, endpoint
+from carrel.faces.http.metrics import Metrics
+from carrel.faces.http.openapi import document
 
 SOUND = [toy for toy in TOYS if toy not in (broken, corrupt)]
 TOLD: dict[str, Any] = document(SOUND, "Toys", "1.0")

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from tests.faces.leaping import LEAPING
 
-from carrel.faces.rest.patience import Patience
-from carrel.faces.rest.reading import Limits, TooSlow, read_body
+from carrel.faces.http.read_timeouts import Patience
+from carrel.faces.http.request_parsing import Limits, TooSlow, read_body
 
 pytestmark = pytest.mark.anyio
 

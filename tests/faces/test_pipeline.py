@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from tests.faces.toys import client, speak, toy_app
 
-from carrel.faces.rest.app import Mount
-from carrel.faces.rest.endpoint import Answer, Call, endpoint
+from carrel.faces.http.app import Mount
+from carrel.faces.http.endpoint import Answer, Call, endpoint
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ from tests.faces.toys import client
 
 from carrel.core import errors
 from carrel.core.errors import Refusal
-from carrel.faces.rest.problems import STATUS, refused
+from carrel.faces.http.problems import STATUS, refused
 
 
 def every(of: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:

@@ -14,10 +14,10 @@ from tests.tools.commands import HERE, SANDBOX, SHARED, Shell, kept, sandbox, st
 from tests.tools.room import running
 from tests.worlds import travel
 
-from carrel.actions.credentials import authenticate
+from carrel.actions.accounts.credentials import authenticate
 from carrel.core.access import Permission
-from carrel.core.record import Noun
-from carrel.ports.asking import DAY
+from carrel.core.store.record import Noun
+from carrel.ports.approvals import DAY
 
 pytestmark = pytest.mark.anyio
 TOOLS = "/v1/agents/kate/tools"

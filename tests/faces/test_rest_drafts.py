@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.faces.whole import Whole, whole
 
 from carrel.core.access import Permission
-from carrel.core.placeholders import TOKENS
+from carrel.core.overlay.placeholders import TOKENS
 
 pytestmark = pytest.mark.anyio
 FILES = "/v1/agents/marco/files"

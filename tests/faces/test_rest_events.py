@@ -18,7 +18,7 @@ from tests.worlds import WORLDS
 
 from carrel import defaults
 from carrel.core.access import Permission
-from carrel.faces.rest import events as face
+from carrel.faces.rest.events import events as face
 
 pytestmark = pytest.mark.anyio
 OWN, TENANT = "/v1/host/workspace/events", "/v1/events"

@@ -13,9 +13,9 @@ import pytest
 from tests.faces.whole import FILES, Whole, whole
 
 from carrel import defaults
-from carrel.actions import files
+from carrel.actions.files import files
 from carrel.core.access import Actor, Permission
-from carrel.core.names import Path
+from carrel.core.identifiers import Path
 
 pytestmark = pytest.mark.anyio
 

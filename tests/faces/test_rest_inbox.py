@@ -11,12 +11,14 @@ import pytest
 from tests.faces.stores import STORES, over
 from tests.faces.whole import Whole
 
-from carrel.actions import approvals, inboxes, memories
-from carrel.actions.approvals import Question
-from carrel.actions.credentials import authenticate
-from carrel.actions.memories import NewMemory
+from carrel.actions import inbox as inboxes
+from carrel.actions.accounts.credentials import authenticate
+from carrel.actions.approvals import approvals
+from carrel.actions.approvals.approvals import Question
+from carrel.actions.memory import memories
+from carrel.actions.memory.memories import NewMemory
 from carrel.core.access import Permission
-from carrel.core.run import Mode
+from carrel.core.runs import Mode
 
 pytestmark = pytest.mark.anyio
 EASY = {"minScore": 0, "minRecallCount": 1, "minUniqueQueries": 1, "minUniqueDays": 1}

@@ -12,9 +12,9 @@ import pytest
 from tests.faces.tenancy.desk import Forgetful
 from tests.faces.whole import Whole, app_of, whole
 
-from carrel.actions import keys
-from carrel.actions.credentials import authenticate
-from carrel.actions.keys import Holding
+from carrel.actions.accounts import keys
+from carrel.actions.accounts.credentials import authenticate
+from carrel.actions.accounts.keys import Holding
 from carrel.core.access import KeyKind, Permission
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ from tests.faces.whole import Whole, whole
 from tests.worlds import travel
 
 from carrel.core.access import Permission
-from carrel.faces.rest.encoded import ENCODED
+from carrel.faces.rest.files.response_cache import ENCODED
 
 pytestmark = pytest.mark.anyio
 AGENT = "/v1/agents/marco"

@@ -10,10 +10,10 @@ from tests.e2e.servers import FILES
 from tests.faces.whole import Whole, whole
 from tests.worlds import WORLDS
 
-from carrel.faces.rest.app import rest
-from carrel.faces.rest.metrics import Metrics
+from carrel.faces.http.app import rest
+from carrel.faces.http.metrics import Metrics
 from carrel.settings import load
-from carrel.wiring.app import authenticator, endpoints
+from carrel.wiring.server_app import authenticator, endpoints
 
 pytestmark = pytest.mark.anyio
 SEAM = "/v1/host/sample/workspace/op"

@@ -11,7 +11,8 @@ import pytest
 from tests.faces.whole import FILES, Whole, app_of, whole
 from tests.worlds import world_of
 
-from carrel.actions import lookup_files, lookups
+from carrel.actions.search import file_search as lookup_files
+from carrel.actions.search import search as lookups
 from carrel.adapters import postgres
 
 pytestmark = pytest.mark.anyio

@@ -19,8 +19,8 @@ from tests.faces.receiving import receiver
 from tests.faces.whole import FILES, Whole, app_of, whole
 from tests.worlds import WORLDS
 
-from carrel.actions.dispatch import fan_out, run_dispatch
-from carrel.adapters.post import HttpPost
+from carrel.actions.events.webhook_dispatch import fan_out, run_dispatch
+from carrel.adapters.http_webhooks import HttpPost
 from carrel.core.access import Permission
 from carrel.ports import World
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carrel.core.errors import Malformed
-from carrel.faces.rest.routing import Routes
+from carrel.faces.http.router import Routes
 
 TEMPLATES = (
     "/",

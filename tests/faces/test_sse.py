@@ -15,9 +15,9 @@ from structlog.testing import capture_logs
 from tests.faces.leaping import in_leaps
 from tests.faces.toys import client, toy_app
 
-from carrel.faces.rest.endpoint import Answer, Call, endpoint
-from carrel.faces.rest.metrics import Metrics
-from carrel.faces.rest.sse import HEARTBEAT, Streams, event
+from carrel.faces.http.endpoint import Answer, Call, endpoint
+from carrel.faces.http.metrics import Metrics
+from carrel.faces.http.sse import HEARTBEAT, Streams, event
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from carrel.client.lean import believed
+from carrel.client.httpx_import import believed
 
 
 @pytest.mark.parametrize("module", ["carrel.wiring.server", "carrel.client"])

@@ -66,6 +66,6 @@ async def test_what_goes_wrong_with_the_connection_is_not_told_in_a_span() -> No
 
 
 def test_nothing_of_it_is_imported_where_it_is_off() -> None:
-    look = "import carrel.faces.rest.app, sys; print('opentelemetry' in sys.modules)"
+    look = "import carrel.faces.http.app, sys; print('opentelemetry' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

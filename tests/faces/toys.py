@@ -11,19 +11,18 @@ from typing import Annotated, Any, cast
 import httpx
 import msgspec
 
-from carrel.adapters.clock import SystemClock
-from carrel.adapters.estimate import EstimateTokens
+from carrel.adapters.aes_vault import SealingVault
 from carrel.adapters.memory import MemoryStore
-from carrel.adapters.vault import SealingVault
-from carrel.core import edit
+from carrel.adapters.system_clock import SystemClock
+from carrel.adapters.tokenizers.estimate import EstimateTokens
 from carrel.core.access import DAILY, Actor, Permission
-from carrel.core.edit import parse_condition
 from carrel.core.errors import Busy, Malformed, Missing, Stale, Unauthenticated
-from carrel.core.names import Path
-from carrel.core.tree import Applied, Commit
-from carrel.faces.rest.answer import EVENT_STREAM
-from carrel.faces.rest.app import Rest, rest
-from carrel.faces.rest.endpoint import (
+from carrel.core.identifiers import Path
+from carrel.core.overlay import edit
+from carrel.core.overlay.edit import parse_condition
+from carrel.core.store.tree import Applied, Commit
+from carrel.faces.http.app import Rest, rest
+from carrel.faces.http.endpoint import (
     IF_ABSENT,
     IF_MATCH,
     Answer,
@@ -34,8 +33,9 @@ from carrel.faces.rest.endpoint import (
     Sent,
     endpoint,
 )
-from carrel.faces.rest.metrics import Metrics
-from carrel.faces.rest.sse import event
+from carrel.faces.http.metrics import Metrics
+from carrel.faces.http.response import EVENT_STREAM
+from carrel.faces.http.sse import event
 from carrel.ports import Corrupt, World
 
 ADA = Actor("acme", "ada")

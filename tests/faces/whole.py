@@ -11,15 +11,15 @@ from typing import Any
 import httpx
 from tests.worlds import WORLDS
 
-from carrel.actions import keys, tenants
-from carrel.actions.credentials import authenticate
-from carrel.actions.keys import Holding
+from carrel.actions.accounts import keys, tenants
+from carrel.actions.accounts.credentials import authenticate
+from carrel.actions.accounts.keys import Holding
 from carrel.core.access import KeyKind, Permission
-from carrel.faces.rest.app import Rest, rest
-from carrel.faces.rest.metrics import Metrics
+from carrel.faces.http.app import Rest, rest
+from carrel.faces.http.metrics import Metrics
 from carrel.ports import World
 from carrel.settings import load
-from carrel.wiring.app import authenticator, endpoints
+from carrel.wiring.server_app import authenticator, endpoints
 
 FILES = "/v1/host/workspace/files"
 

@@ -40,7 +40,11 @@ LATE = (
         "click._textwrap",
         "argparse",
     ),
-    *("carrel.faces.graphql", "carrel.adapters.bubblewrap.local", "carrel.actions.repeats"),
+    *(
+        "carrel.faces.graphql",
+        "carrel.adapters.sandbox.local.local_sandbox",
+        "carrel.actions.idempotency",
+    ),
     *("uvicorn.lifespan.on", "uvicorn.loops.uvloop", "uvicorn.protocols.http.httptools_impl"),
 )
 """What is loaded by programs once they need it."""
@@ -175,9 +179,9 @@ def written(file: int, errors: str) -> io.TextIOWrapper:
 
 
 def load() -> None:
-    from carrel.faces.cli import COMMANDS  # noqa: PLC0415 - only where it is to be forked
+    from carrel.cli import COMMANDS  # noqa: PLC0415 - only where it is to be forked
 
-    commands = (f"carrel.faces.cli.{name}{'_' * iskeyword(name)}" for name in COMMANDS)
+    commands = (f"carrel.cli.{name}{'_' * iskeyword(name)}" for name in COMMANDS)
     for name in (*LATE, *commands):
         importlib.import_module(name)
     gc.collect()

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from carrel.adapters import lambda_function
+from carrel.adapters.sandbox import lambda_function
 
 MOST = 6 * 2**20
 SERVE = """

@@ -9,14 +9,15 @@ from typing import Annotated, Any
 import pytest
 from msgspec import Meta
 
-from carrel.actions.hands import hands_of
-from carrel.core import hands as core
+from carrel.actions.sandbox.tool_access import hands_of
 from carrel.core.access import Actor
 from carrel.core.errors import Forbidden, Malformed
-from carrel.core.record import Change, Noun
-from carrel.core.tree import Applied, Commit
+from carrel.core.sandbox import tool_access as core
+from carrel.core.store.record import Change, Noun
+from carrel.core.store.tree import Applied, Commit
 from carrel.ports import World
-from carrel.tools import ALL, calling
+from carrel.tools import ALL
+from carrel.tools import calls as calling
 from carrel.tools.tool import Asked, Gate, Sitting, Tool
 
 SANDBOX = "sb_" + "0" * 24

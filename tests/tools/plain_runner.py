@@ -15,9 +15,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path as File
 
-from carrel.core.filetools import truncated
-from carrel.core.names import Path
-from carrel.ports.sandboxes import Bounds, Changed, Fetch, Form, Job, Order, Ran, Refused
+from carrel.core.identifiers import Path
+from carrel.core.sandbox.file_tools import truncated
+from carrel.ports.sandbox import Bounds, Changed, Fetch, Form, Job, Order, Ran, Refused
 
 
 @dataclass

@@ -11,15 +11,17 @@ from typing import Any
 from tests.actions.cast import founded
 from tests.tools.commands import HERE, Shell, sandbox
 
-from carrel.actions import agents, approvals, credentials, keys
-from carrel.actions.agents import NewAgent
-from carrel.actions.keys import Holding
+from carrel.actions.accounts import credentials, keys
+from carrel.actions.accounts.keys import Holding
+from carrel.actions.agents import agents
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.approvals import approvals
 from carrel.core.access import Actor, KeyKind
-from carrel.core.approval import Approval
-from carrel.core.record import Record
+from carrel.core.approvals import Approval
+from carrel.core.store.record import Record
 from carrel.ports import World
-from carrel.tools.calling import call, seat
-from carrel.tools.resuming import run_approvals
+from carrel.tools.approved_calls import run_approvals
+from carrel.tools.calls import call, seat
 from carrel.tools.tool import Reply
 
 

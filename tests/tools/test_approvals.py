@@ -10,14 +10,19 @@ from tests.tools.commands import HERE, SANDBOX, SHARED, kept, sandbox
 from tests.tools.room import Room, furnished, running
 from tests.worlds import travel
 
-from carrel.actions import agents, approvals, audits, runs, secrets, sessions
-from carrel.actions.sessions import Said
+from carrel.actions.accounts import audit as audits
+from carrel.actions.accounts import secrets
+from carrel.actions.agents import agents
+from carrel.actions.approvals import approvals
+from carrel.actions.runs import runs
+from carrel.actions.sessions import sessions
+from carrel.actions.sessions.sessions import Said
 from carrel.core.access import Permission
-from carrel.core.approval import Approval, Status
+from carrel.core.approvals import Approval, Status
 from carrel.core.errors import Forbidden, Gone, InFlight, Malformed, Missing, Taken
-from carrel.core.event import APPROVALS, Filter
-from carrel.core.record import Noun
-from carrel.ports.asking import DAY
+from carrel.core.store.event import APPROVALS, Filter
+from carrel.core.store.record import Noun
+from carrel.ports.approvals import DAY
 
 pytestmark = pytest.mark.anyio
 

@@ -21,13 +21,14 @@ from tests.tools.commands import (
 from tests.tools.room import Room, running
 from tests.worlds import travel
 
-from carrel.actions import agents, keys
+from carrel.actions.accounts import keys
+from carrel.actions.agents import agents
 from carrel.core.access import Role
-from carrel.core.approval import Status
+from carrel.core.approvals import Status
 from carrel.core.errors import Taken
-from carrel.core.record import Noun
-from carrel.tools import resuming
-from carrel.tools.resuming import close_if_dead
+from carrel.core.store.record import Noun
+from carrel.tools import approved_calls as resuming
+from carrel.tools.approved_calls import close_if_dead
 from carrel.tools.tool import Gate, Sitting
 
 pytestmark = pytest.mark.anyio

@@ -14,7 +14,7 @@ from tests.tools.workshop import TOOLS, Workshop, workshop
 from tests.worlds import WORLDS
 
 from carrel.core.errors import Malformed, Missing, NotProvided
-from carrel.core.record import Noun
+from carrel.core.store.record import Noun
 
 pytestmark = pytest.mark.anyio
 

@@ -12,16 +12,20 @@ from msgspec import structs
 from tests.tools.workshop import BOX, NOTES, Workshop, workshop
 from tests.worlds import WORLDS
 
-from carrel.actions import agents, runs, secrets, sessions, workspaces
-from carrel.actions.agents import NewAgent
-from carrel.actions.runs import Start
-from carrel.core.agent import facts
+from carrel.actions.accounts import secrets
+from carrel.actions.agents import agents
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.runs import runs
+from carrel.actions.runs.runs import Start
+from carrel.actions.sandbox import workspaces
+from carrel.actions.sessions import sessions
+from carrel.core.agents.agent import facts
 from carrel.core.errors import Forbidden, NotProvided, Refusal, Taken, TooLarge
-from carrel.core.hands import namespace
-from carrel.core.run import Status
+from carrel.core.runs import Status
+from carrel.core.sandbox.tool_access import namespace
 from carrel.ports import World
-from carrel.ports.sandboxes import Form
-from carrel.tools.calling import call, seat
+from carrel.ports.sandbox import Form
+from carrel.tools.calls import call, seat
 
 pytestmark = pytest.mark.anyio
 

@@ -13,12 +13,14 @@ from tests.actions.cast import rivals
 from tests.tools.workshop import BOX, DOCS, EASY, NOTES, TOOLS, Workshop, workshop
 from tests.worlds import WORLDS, travel
 
-from carrel.actions import files, hands, secrets
-from carrel.actions.files import Intent
-from carrel.core.config import config_of
+from carrel.actions.accounts import secrets
+from carrel.actions.files import files
+from carrel.actions.files.files import Intent
+from carrel.actions.sandbox import tool_access as hands
+from carrel.core.agents.config import config_of
 from carrel.core.errors import Forbidden, Missing, Refusal, Taken, TooLarge
-from carrel.core.hands import Hands
-from carrel.core.names import Path
+from carrel.core.identifiers import Path
+from carrel.core.sandbox.tool_access import Hands
 from carrel.ports import World
 
 pytestmark = pytest.mark.anyio

@@ -15,11 +15,12 @@ from tests.e2e.yard import processes_marked
 from tests.tools.workshop import BOX, NOTES, TOOLS, Workshop, workshop
 from tests.worlds import WORLDS
 
-from carrel.actions import handiwork, sandboxes, workspaces
-from carrel.adapters.bubblewrap import LocalSandbox, cgroups
+from carrel.actions.sandbox import sandboxes, workspaces
+from carrel.actions.sandbox import workspace_files as handiwork
+from carrel.adapters.sandbox.local import LocalSandbox, cgroups
 from carrel.core.errors import Malformed
-from carrel.core.hands import namespace, reservation
-from carrel.core.names import Path
+from carrel.core.identifiers import Path
+from carrel.core.sandbox.tool_access import namespace, reservation
 
 pytestmark = pytest.mark.anyio
 

@@ -9,14 +9,16 @@ from typing import Any
 from tests.actions.cast import founded
 from tests.tools.plain_runner import PlainRunner
 
-from carrel.actions import agents, sandboxes, stacks
-from carrel.actions.agents import NewAgent
-from carrel.actions.handiwork import Bench
+from carrel.actions.agents import agents
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.overlay import stacks
+from carrel.actions.sandbox import sandboxes
+from carrel.actions.sandbox.workspace_files import Bench
 from carrel.core.access import Actor
-from carrel.core.names import Kind, Path, Scope
-from carrel.core.record import Change, Noun, Record
-from carrel.core.run import Mode
-from carrel.core.tree import Applied, Commit, Version
+from carrel.core.identifiers import Kind, Path, Scope
+from carrel.core.runs import Mode
+from carrel.core.store.record import Change, Noun, Record
+from carrel.core.store.tree import Applied, Commit, Version
 from carrel.ports import World
 from carrel.tools import ALL
 from carrel.tools.tool import Gate, Sitting

@@ -9,17 +9,17 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.actions import files, stacks
-from carrel.actions.pens import Intent, Pen
+from carrel.actions.files import files
+from carrel.actions.files.file_writer import Intent, Pen
+from carrel.actions.local_locks import turn
+from carrel.actions.overlay import stacks
+from carrel.actions.policy.tenant_rules import Rules
 from carrel.actions.records import Page, find_named
-from carrel.actions.rules import Rules
-from carrel.actions.turns import turn
 from carrel.core.access import Actor, KeyKind, Role
-from carrel.core.agent import facts
-from carrel.core.compose import File, resolve
-from carrel.core.edit import UNCONDITIONAL, Condition
+from carrel.core.agents.agent import facts
 from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Stale, Taken, TooLarge
-from carrel.core.item import (
+from carrel.core.identifiers import Path, Scope
+from carrel.core.items import (
     Item,
     item_key,
     item_of,
@@ -31,11 +31,12 @@ from carrel.core.item import (
     key_at,
     preview,
 )
-from carrel.core.names import Path, Scope
-from carrel.core.record import Noun, Record
-from carrel.core.redaction import Redacted
-from carrel.core.run import Status
-from carrel.core.tree import ReceiptKey
+from carrel.core.overlay.compose import File, resolve
+from carrel.core.overlay.edit import UNCONDITIONAL, Condition
+from carrel.core.redaction.redactor import Redacted
+from carrel.core.runs import Status
+from carrel.core.store.record import Noun, Record
+from carrel.core.store.tree import ReceiptKey
 from carrel.ports import World
 
 MOST: Final = 10_000

@@ -12,9 +12,9 @@ from typing import Final, Generic, TypeVar
 from msgspec import Struct
 
 from carrel.core.errors import Busy, Malformed, Missing, Taken
-from carrel.core.names import Moment, identifier
-from carrel.core.record import Change, Noun, Record, Shelf, handle
-from carrel.core.tree import Applied, Commit, Conflict, Expect, ReceiptKey, Write
+from carrel.core.identifiers import Moment, identifier
+from carrel.core.store.record import Change, Noun, Record, Shelf, handle
+from carrel.core.store.tree import Applied, Commit, Conflict, Expect, ReceiptKey, Write
 from carrel.ports import World
 
 _ATTEMPTS: Final = 10

@@ -7,7 +7,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from carrel.core.errors import Malformed
-from carrel.core.names import Moment
+from carrel.core.identifiers import Moment
 
 
 @lru_cache(maxsize=1024)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path as File
 from typing import Final
 
-from carrel.core.patterns import Spelled
+from carrel.core.search.grep_pattern import Spelled
 
 _MANNER: Final = (
     "--no-config",

@@ -13,10 +13,10 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
 from obstore.store import S3Store
 
+from carrel.core.catalog.object_keys import segments
 from carrel.core.errors import Malformed
-from carrel.core.names import Digest, Moment
-from carrel.core.names import digest as digest_of
-from carrel.core.placement import segments
+from carrel.core.identifiers import Digest, Moment
+from carrel.core.identifiers import digest as digest_of
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta

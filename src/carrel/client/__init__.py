@@ -5,8 +5,9 @@ It needs httpx and nothing else, and knows no other room of Carrel.
 
 from __future__ import annotations
 
+from carrel.client.agent_workspace import Workspace
 from carrel.client.approvals import Approvals
-from carrel.client.desk import AsyncClient, Client
+from carrel.client.client import AsyncClient, Client
 from carrel.client.errors import (
     Busy,
     CarrelError,
@@ -31,18 +32,17 @@ from carrel.client.errors import (
     UnsafePath,
 )
 from carrel.client.events import CONNECTED, Heard
-from carrel.client.files import Workspace
-from carrel.client.materialising import Materialised
+from carrel.client.file_models import File, FileRow
+from carrel.client.files import Files
+from carrel.client.history import Explanation, Said, Version
+from carrel.client.materialize import Materialised
 from carrel.client.memories import Dreams, Memories
 from carrel.client.pins import Pin, Reviewed, TemplateFiles
 from carrel.client.prompts import Prompt, PromptBlock, PromptFlaw
 from carrel.client.records import People, Records
-from carrel.client.rows import File, FileRow
 from carrel.client.runs import Difference, Frozen, Run
 from carrel.client.sessions import Session, Sessions
-from carrel.client.shelf import Files
 from carrel.client.tools import Reply, Tools
-from carrel.client.versions import Explanation, Said, Version
 
 __all__ = [
     "CONNECTED",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from carrel.client.asking import at, decoded, fetched, written
-from carrel.client.driving import Driver, Noun, Send, Steps, operation
+from carrel.client.drivers import Driver, Noun, Send, Steps, operation
 from carrel.client.errors import Garbled
+from carrel.client.requests import at, decoded, fetched, written
 
 _PAGE = "500"
 

@@ -10,9 +10,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from carrel.client.asking import refusal_of
 from carrel.client.errors import Failed, Garbled, Malformed
-from carrel.client.lean import httpx
+from carrel.client.httpx_import import httpx
+from carrel.client.requests import refusal_of
 
 CONNECTED: Final = "connected"
 """Said of no event but of the stream: from here on nothing is missed."""

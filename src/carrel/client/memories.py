@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from carrel.client.asking import at, decoded, fetched, written
-from carrel.client.driving import Driver, Noun, Send, Steps, operation
+from carrel.client.drivers import Driver, Noun, Send, Steps, operation
 from carrel.client.errors import Garbled
+from carrel.client.requests import at, decoded, fetched, written
 
 
 class Memories(Noun[Driver]):

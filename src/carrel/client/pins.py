@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from carrel.client.asking import answered, at, decoded
-from carrel.client.driving import Driver, Send, Steps, operation
+from carrel.client.drivers import Driver, Send, Steps, operation
 from carrel.client.errors import Garbled
-from carrel.client.shelf import Files
+from carrel.client.files import Files
+from carrel.client.requests import answered, at, decoded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

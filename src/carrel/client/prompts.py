@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from carrel.client.asking import fetched
-from carrel.client.driving import Send, Steps
+from carrel.client.drivers import Send, Steps
 from carrel.client.errors import Garbled
+from carrel.client.requests import fetched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from carrel.client.asking import at, decoded, fetched, written
-from carrel.client.driving import Driver, Noun, Send, Steps, operation
+from carrel.client.drivers import Driver, Noun, Send, Steps, operation
 from carrel.client.errors import Garbled
+from carrel.client.file_models import File, FileRow, rows_of, whole_file
 from carrel.client.prompts import Prompt, asked_at
-from carrel.client.rows import File, FileRow, rows_of, whole_file
+from carrel.client.requests import at, decoded, fetched, written
 
 
 class Frozen(Noun[Driver]):

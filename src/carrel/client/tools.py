@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from carrel.client.asking import at, decoded, fetched, written
-from carrel.client.driving import Driver, Noun, Send, Steps, operation
+from carrel.client.drivers import Driver, Noun, Send, Steps, operation
 from carrel.client.errors import Garbled
+from carrel.client.requests import at, decoded, fetched, written
 
 
 @dataclass(frozen=True, slots=True)

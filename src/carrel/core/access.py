@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from carrel.core.classes import fits
 from carrel.core.errors import Forbidden
-from carrel.core.names import Kind, Path, Scope
+from carrel.core.identifiers import Kind, Path, Scope
+from carrel.core.overlay.file_classes import fits
 
 
 class Role(StrEnum):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from carrel.core.classes import Classes
 from carrel.core.errors import TooLarge
-from carrel.core.names import Kind, Scope
-from carrel.core.redaction import ShapeMode
-from carrel.core.tree import Quota
+from carrel.core.identifiers import Kind, Scope
+from carrel.core.overlay.file_classes import Classes
+from carrel.core.redaction.redactor import ShapeMode
+from carrel.core.store.tree import Quota
 
 MIB = 1024 * 1024
 

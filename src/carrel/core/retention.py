@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from carrel.core.config import config_of
-from carrel.core.tree import Version
+from carrel.core.agents.config import config_of
+from carrel.core.store.tree import Version
 
 
 def visible(versions: Sequence[tuple[int, int]], revisions: Iterable[int]) -> frozenset[int]:

@@ -6,26 +6,26 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from carrel.core.delivery import Attempt, Delivery, Posted
-from carrel.core.event import Event, Filter
-from carrel.core.memo import Memo
-from carrel.core.names import Digest, Moment, Path, Scope
-from carrel.core.receipt import Claim, Receipt
-from carrel.core.record import Deed, Noun, Record
-from carrel.core.run import Layer, Run
-from carrel.core.tree import Blob, Commit, Outcome, ReceiptKey, Tree, Version
-from carrel.ports.asking import Asking as Asking
-from carrel.ports.meanings import Meanings as Meanings
-from carrel.ports.meanings import Texts as Texts
+from carrel.core.identifiers import Digest, Moment, Path, Scope
+from carrel.core.revision_cache import Memo
+from carrel.core.runs import Layer, Run
+from carrel.core.store.event import Event, Filter
+from carrel.core.store.idempotency import Claim, Receipt
+from carrel.core.store.record import Deed, Noun, Record
+from carrel.core.store.tree import Blob, Commit, Outcome, ReceiptKey, Tree, Version
+from carrel.core.webhooks import Attempt, Delivery, Posted
+from carrel.ports.approvals import Asking as Asking
+from carrel.ports.embeddings import Meanings as Meanings
+from carrel.ports.embeddings import Texts as Texts
+from carrel.ports.git import Repositories as Repositories
+from carrel.ports.git import Repository as Repository
+from carrel.ports.grep import Search as Search
+from carrel.ports.maintenance import Frozen as Frozen
+from carrel.ports.maintenance import Upkeep as Upkeep
 from carrel.ports.recalls import Recalls as Recalls
-from carrel.ports.repositories import Repositories as Repositories
-from carrel.ports.repositories import Repository as Repository
-from carrel.ports.sandboxes import Sandbox as Sandbox
-from carrel.ports.searches import Search as Search
+from carrel.ports.sandbox import Sandbox as Sandbox
 from carrel.ports.sessions import Mirror as Mirror
 from carrel.ports.sessions import Sessions as Sessions
-from carrel.ports.upkeep import Frozen as Frozen
-from carrel.ports.upkeep import Upkeep as Upkeep
 
 
 class Corrupt(Exception):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from carrel.core.names import Moment
-from carrel.core.recall import Recall, Tally
+from carrel.core.identifiers import Moment
+from carrel.core.memory.recall import Recall, Tally
 
 
 class Recalls(Protocol):

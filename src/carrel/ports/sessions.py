@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from carrel.core.names import Moment
-from carrel.core.run import Mode
-from carrel.core.transcript import Addition, Hit, Session, Utterance
+from carrel.core.identifiers import Moment
+from carrel.core.runs import Mode
+from carrel.core.sessions import Addition, Hit, Session, Utterance
 
 
 class Sessions(Protocol):

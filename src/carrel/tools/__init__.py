@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from carrel.tools import (
+from carrel.tools.builtin import (
     async_status,
     bash,
     edit,

@@ -21,17 +21,18 @@ import msgspec
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
-from carrel.actions import files, runs
+from carrel.actions.files import files
+from carrel.actions.runs import runs
 from carrel.core.access import Actor
-from carrel.core.agent import facts
-from carrel.core.approval import Approval
-from carrel.core.config import Config, config_of
+from carrel.core.agents.agent import facts
+from carrel.core.agents.config import Config, config_of
+from carrel.core.approvals import Approval
 from carrel.core.errors import Missing
-from carrel.core.fences import MARK
-from carrel.core.hands import Hands
-from carrel.core.names import Path, Stack
-from carrel.core.record import Record
-from carrel.core.run import Mode, Run
+from carrel.core.identifiers import Path, Stack
+from carrel.core.markdown.fences import MARK
+from carrel.core.runs import Mode, Run
+from carrel.core.sandbox.tool_access import Hands
+from carrel.core.store.record import Record
 from carrel.ports import World
 
 A = TypeVar("A", bound="Asked")

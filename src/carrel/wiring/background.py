@@ -7,16 +7,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-from carrel.actions import seeds, upkeep
-from carrel.actions.dispatch import run_dispatch
-from carrel.actions.dreaming import dream_when_due
-from carrel.faces.rest.logs import describe
+from carrel.actions.events.webhook_dispatch import run_dispatch
+from carrel.actions.maintenance import integrity as upkeep
+from carrel.actions.memory.dream_scheduler import dream_when_due
+from carrel.actions.overlay import default_files as seeds
+from carrel.faces.http.request_log import describe
 from carrel.ports import Turn, World
-from carrel.ports.journal import log_of
-from carrel.tools.resuming import run_approvals
-from carrel.wiring.catalogs import keep_catalog, kept_depot, turn_of
-from carrel.wiring.late_sandbox import LOCAL, LateSandbox
-from carrel.wiring.retiring import retire_hands
+from carrel.ports.logging import log_of
+from carrel.tools.approved_calls import run_approvals
+from carrel.wiring.catalog import keep_catalog, kept_depot, turn_of
+from carrel.wiring.lazy_local_sandbox import LOCAL, LateSandbox
+from carrel.wiring.retention import retire_hands
 from carrel.wiring.transcripts import keep_transcripts, retire_sessions
 from carrel.wiring.world import Opened
 

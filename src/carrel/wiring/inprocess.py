@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path as File
 from typing import Any, Final
 
-from carrel.actions import tenants
+from carrel.actions.accounts import tenants
 from carrel.faces.python import Carrel
 from carrel.settings import Settings, load
 from carrel.wiring.world import open_world

@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from carrel.actions import agents, credentials, seeds, tenants
+from carrel.actions.accounts import credentials, tenants
+from carrel.actions.agents import agents
+from carrel.actions.overlay import default_files as seeds
 from carrel.core.access import Actor, KeyKind, granted
-from carrel.faces.rest.logs import RequestLog, configure
+from carrel.faces.http.request_log import RequestLog, configure
+from carrel.faces.mcp.http import imported
 from carrel.ports import World
-from carrel.tools.resuming import run_approvals
-from carrel.wiring.mcp import imported
+from carrel.tools.approved_calls import run_approvals
 from carrel.wiring.world import Opened
 
 

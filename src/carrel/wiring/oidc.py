@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from carrel.actions.oidc import Issuer
-from carrel.actions.oidc_signins import CodeFlow
+from carrel.actions.accounts.oidc import Issuer
+from carrel.actions.accounts.oidc_sign_in import CodeFlow
 from carrel.settings import Settings, Unusable
 
 if TYPE_CHECKING:

@@ -15,12 +15,14 @@ from typing import Final
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from carrel.actions import demos, signins, tenants
+from carrel.actions.accounts import sign_in as signins
+from carrel.actions.accounts import tenants
+from carrel.actions.demo import demo as demos
+from carrel.faces.http.uvicorn_protocol import Connection
 from carrel.settings import Settings, export, load, pooled_metrics
-from carrel.wiring.app import Server
-from carrel.wiring.catalogs import kept_depot
-from carrel.wiring.commands import explained
-from carrel.wiring.connection import Connection
+from carrel.wiring.catalog import kept_depot
+from carrel.wiring.open_store import explained
+from carrel.wiring.server_app import Server
 from carrel.wiring.world import open_world
 
 PR_SET_DUMPABLE: Final = 4

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from carrel.actions.mirrors import expire, run_mirror
-from carrel.adapters.sqlite.turn import FileTurn
-from carrel.adapters.transcripts import FolderMirror
+from carrel.actions.sessions.transcript_mirror import expire, run_mirror
+from carrel.adapters.filesystem.transcript_directory import FolderMirror
+from carrel.adapters.sqlite.leader_lock import FileTurn
 from carrel.ports import Turn
 from carrel.settings import Settings
 from carrel.wiring.world import Opened
@@ -19,7 +19,7 @@ def _turn(settings: Settings) -> Turn:
     """Which of all processes on this store mirrors transcripts."""
     if file := settings.sqlite_file:
         return FileTurn(file, "transcripts")
-    from carrel.adapters.postgres.turn import PostgresTurn  # noqa: PLC0415 - only where it is used
+    from carrel.adapters.postgres.leader_lock import PostgresTurn  # noqa: PLC0415 - only where it is used
 
     return PostgresTurn(settings.database_url, "transcripts")
 

@@ -9,22 +9,22 @@ from pathlib import Path as File
 from typing import Any
 from urllib.parse import urlsplit
 
-from carrel.actions import vaults
+from carrel.actions.accounts import vault_check as vaults
 from carrel.adapters import ripgrep
-from carrel.adapters.clock import SystemClock
-from carrel.adapters.directory import DirectoryObjects
-from carrel.adapters.estimate import EstimateTokens
+from carrel.adapters.aes_vault import SealingVault
+from carrel.adapters.blob_cache import KeepingBlobs
+from carrel.adapters.filesystem.blob_directory import DirectoryObjects
 from carrel.adapters.git import GitDirectory
-from carrel.adapters.keeping import KeepingBlobs
-from carrel.adapters.splintr import SplintrTokens, is_installed
 from carrel.adapters.sqlite import open_store as open_sqlite
-from carrel.adapters.vault import SealingVault
-from carrel.core.tokens import ESTIMATE
+from carrel.adapters.system_clock import SystemClock
+from carrel.adapters.tokenizers.estimate import EstimateTokens
+from carrel.adapters.tokenizers.splintr import SplintrTokens, is_installed
+from carrel.core.prompt.token_estimate import ESTIMATE
 from carrel.ports import Asking, Meanings, Objects, Tokens, Upkeep, World
 from carrel.settings import Settings, Unusable
-from carrel.wiring.late_post import LatePost
-from carrel.wiring.late_sandbox import LOCAL, LateSandbox
-from carrel.wiring.providers import remote_sandboxes
+from carrel.wiring.lazy_local_sandbox import LOCAL, LateSandbox
+from carrel.wiring.lazy_webhooks import LatePost
+from carrel.wiring.sandbox_providers import remote_sandboxes
 
 
 @dataclass(frozen=True, slots=True)

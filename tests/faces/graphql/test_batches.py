@@ -14,12 +14,15 @@ from tests.faces.whole import Whole, app_of
 from tests.services.files import fresh
 from tests.worlds import world_of
 
-from carrel.actions import agents, files, pins, stacks, surveys
-from carrel.actions.credentials import authenticate
+from carrel.actions.accounts.credentials import authenticate
+from carrel.actions.agents import agents
+from carrel.actions.agents import overview as surveys
+from carrel.actions.files import files
+from carrel.actions.overlay import pins, stacks
 from carrel.adapters.sqlite import database, open_store, reader
 from carrel.core.access import Actor
 from carrel.core.errors import Missing
-from carrel.core.names import Path, Scope
+from carrel.core.identifiers import Path, Scope
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from tests.faces.graphql.asking import ask, scene, write
 from tests.faces.whole import Whole, app_of, whole
 
-from carrel.core.record import Deed, Noun, Record
+from carrel.core.store.record import Deed, Noun, Record
 from carrel.ports import Records
 
 pytestmark = pytest.mark.anyio

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from tests.faces.graphql.asking import Scene, ask, refused, told, write
 from tests.faces.whole import Whole
 
-from carrel.actions.credentials import authenticate
+from carrel.actions.accounts.credentials import authenticate
 from carrel.faces.graphql import Asked, execute
-from carrel.faces.graphql.documents import Documents
-from carrel.faces.graphql.limits import LIMITS, Limits, Scales
+from carrel.faces.graphql.document_cache import Documents
+from carrel.faces.graphql.query_cost import LIMITS, Limits, Scales
 from carrel.faces.graphql.schema import SCHEMA, SCHEMA_TEXT
-from carrel.faces.rest.app import rest
-from carrel.faces.rest.metrics import Metrics
+from carrel.faces.http.app import rest
+from carrel.faces.http.metrics import Metrics
 from carrel.settings import load
-from carrel.wiring.app import authenticator, endpoints
+from carrel.wiring.server_app import authenticator, endpoints
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.faces.graphql.loading import Loader
+from carrel.faces.graphql.batch_loader import Loader
 
 pytestmark = pytest.mark.anyio
 

@@ -9,10 +9,11 @@ import pytest
 from tests.faces.graphql.asking import Scene, ask, made, refused, sha, told, write
 from tests.faces.whole import Whole
 
-from carrel.actions import files, stacks
-from carrel.actions.credentials import authenticate
+from carrel.actions.accounts.credentials import authenticate
+from carrel.actions.files import files
+from carrel.actions.overlay import stacks
 from carrel.core.access import Permission
-from carrel.core.names import Path
+from carrel.core.identifiers import Path
 
 pytestmark = pytest.mark.anyio
 

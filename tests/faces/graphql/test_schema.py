@@ -9,9 +9,10 @@ import pytest
 from graphql import GraphQLObjectType, print_schema
 from tests.architecture.test_architecture import every_refusal
 
-from carrel.faces.graphql import SCHEMA_TEXT, views
-from carrel.faces.graphql.codes import CODES
-from carrel.faces.graphql.given import inside
+from carrel.faces.graphql import SCHEMA_TEXT
+from carrel.faces.graphql import types as views
+from carrel.faces.graphql.arguments import inside
+from carrel.faces.graphql.errors import CODES
 from carrel.faces.graphql.schema import MADE_FROM, SCHEMA, bound
 
 OURS = {name: kind for name, kind in SCHEMA.type_map.items() if not name.startswith("__")}

@@ -18,7 +18,7 @@ from tests.e2e.servers import PLAIN
 from tests.faces.live import serving
 
 from carrel.settings import load
-from carrel.wiring.app import Server
+from carrel.wiring.server_app import Server
 
 OWNER = "carrel_owner_of_the_mcp_tests"
 PLATFORM = "carrel_platform_of_the_mcp_tests"
@@ -90,7 +90,7 @@ def _founded(server: Server, settings: Any) -> Any:
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
-            from carrel.actions import tenants  # noqa: PLC0415 - only where it is needed
+            from carrel.actions.accounts import tenants  # noqa: PLC0415 - only where it is needed
             from carrel.wiring.world import open_world  # noqa: PLC0415 - as above
 
             async with open_world(settings) as opened:

@@ -38,7 +38,7 @@ def launching() -> Iterator[None]:
     """An agent has a tool about which somebody is asked."""
     RAN.clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("carrel.tools.calling.ALL", (LAUNCH, *ALL))
+        patch.setattr("carrel.tools.calls.ALL", (LAUNCH, *ALL))
         yield
 
 

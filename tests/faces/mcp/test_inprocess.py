@@ -16,15 +16,17 @@ from mcp_types import BlobResourceContents, ElicitResult
 from tests.actions.cast import founded, joined
 from tests.worlds import WORLDS
 
-from carrel.actions import agents, files, stacks
-from carrel.actions.agents import NewAgent
-from carrel.actions.files import Intent
+from carrel.actions.agents import agents
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.files import files
+from carrel.actions.files.files import Intent
+from carrel.actions.overlay import stacks
 from carrel.core.access import Actor, KeyKind, granted
-from carrel.core.names import Path
+from carrel.core.identifiers import Path
 from carrel.faces.mcp import Subscriptions, Visit, made
 from carrel.ports import World
 from carrel.tools import ALL
-from carrel.tools.resuming import run_approvals
+from carrel.tools.approved_calls import run_approvals
 from carrel.tools.tool import Asked, Gate, Sitting, Tool
 
 pytestmark = pytest.mark.anyio
@@ -58,7 +60,7 @@ BREAKS = Tool("breaks", "Breaks.", Arguments, _breaks)
 
 @pytest.fixture
 async def world(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
-    monkeypatch.setattr("carrel.tools.calling.ALL", (BREAKS, LAUNCH, *ALL))
+    monkeypatch.setattr("carrel.tools.calls.ALL", (BREAKS, LAUNCH, *ALL))
     FAILED.clear()
     async with WORLDS["memory"](tmp_path) as opened:
         stop = asyncio.Event()

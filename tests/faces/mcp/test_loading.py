@@ -12,12 +12,12 @@ from tests.worlds import WORLDS
 
 from carrel.core.access import Actor
 from carrel.core.errors import Unauthenticated
-from carrel.faces.rest.endpoint import Headers
-from carrel.wiring import mcp
+from carrel.faces.http.endpoint import Headers
+from carrel.faces.mcp import http as mcp
 
 
 @pytest.mark.parametrize(
-    "module", ["carrel.wiring.app", "carrel.wiring.server", "carrel.faces.cli.mcp"]
+    "module", ["carrel.wiring.server_app", "carrel.wiring.server", "carrel.cli.commands.mcp"]
 )
 def test_nothing_loads_it_before_a_client_comes(module: str) -> None:
     program = f"import sys, {module}; sys.exit('mcp.server' in sys.modules)"
@@ -25,7 +25,7 @@ def test_nothing_loads_it_before_a_client_comes(module: str) -> None:
 
 
 def test_a_bridge_to_a_server_never_loads_it() -> None:
-    program = "import sys, carrel.faces.cli.bridging; sys.exit('mcp.server' in sys.modules)"
+    program = "import sys, carrel.cli.mcp_bridge; sys.exit('mcp.server' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.e2e.servers import PLAIN
 from tests.faces.mcp.clients import MODERN, OWNER, PLATFORM, Place
 
-from carrel.wiring.mcp import _replayed
+from carrel.faces.mcp.http import _replayed
 
 pytestmark = pytest.mark.anyio
 HEAD = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}

@@ -6,7 +6,7 @@ import pytest
 
 import carrel
 from carrel import Carrel
-from carrel.core.seeding import State
+from carrel.core.overlay.default_files import State
 
 pytestmark = pytest.mark.anyio
 

@@ -12,37 +12,29 @@ from typing import Any
 import httpx
 from tests.worlds import WORLDS
 
-from carrel.actions import credentials
+from carrel.actions.accounts import credentials
 from carrel.core.access import Actor
 from carrel.core.errors import Unauthenticated
-from carrel.core.receipt import Receipt
-from carrel.core.tree import ReceiptKey
-from carrel.faces.rest import (
-    accounts,
+from carrel.core.store.idempotency import Receipt
+from carrel.core.store.tree import ReceiptKey
+from carrel.faces.http.app import Rest, rest
+from carrel.faces.http.endpoint import Endpoint, Headers
+from carrel.faces.http.metrics import Metrics
+from carrel.faces.rest.accounts import audit, keys, people, policy, secrets, tenants
+from carrel.faces.rest.accounts import sign_in as signin
+from carrel.faces.rest.agents import (
     agents,
-    audit,
-    defaults,
-    dialect,
     dreams,
-    files,
     git,
-    history,
-    keys,
     memories,
-    people,
-    pins,
-    policy,
     prompts,
-    secrets,
     sessions,
-    signin,
     templates,
-    tenants,
     tools,
 )
-from carrel.faces.rest.app import Rest, rest
-from carrel.faces.rest.endpoint import Endpoint, Headers
-from carrel.faces.rest.metrics import Metrics
+from carrel.faces.rest.files import defaults, files, history, pins
+from carrel.faces.rest.files import overlay_api as dialect
+from carrel.faces.rest.sandbox import account_records as accounts
 from carrel.ports import Receipts, World
 
 NOUNS: tuple[ModuleType, ...] = (

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from tests.faces.tenancy.desk import Desk, desk
 
-from carrel.core.record import Noun
+from carrel.core.store.record import Noun
 
 pytestmark = pytest.mark.anyio
 SANDBOXES: Final = "/accounts/me/sandboxes"

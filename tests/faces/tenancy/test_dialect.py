@@ -11,12 +11,12 @@ import pytest
 from tests.faces.tenancy.desk import PLATFORM, Desk
 from tests.faces.tenancy.stage import URL, ask, done, member, no, sha, stage
 
-from carrel.actions import credentials
+from carrel.actions.accounts import credentials
 from carrel.core.access import Actor
-from carrel.faces.rest import dialect
-from carrel.faces.rest.app import rest
-from carrel.faces.rest.endpoint import Headers
-from carrel.faces.rest.metrics import Metrics
+from carrel.faces.http.app import rest
+from carrel.faces.http.endpoint import Headers
+from carrel.faces.http.metrics import Metrics
+from carrel.faces.rest.files import overlay_api as dialect
 
 pytestmark = pytest.mark.anyio
 

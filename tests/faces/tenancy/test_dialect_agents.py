@@ -11,8 +11,10 @@ import pytest
 from tests.faces.tenancy.desk import Desk
 from tests.faces.tenancy.stage import IDENTITY, URL, ask, done, no, rows, stage
 
-from carrel.actions import credentials, files, stacks
-from carrel.core.workmap import AGENTS
+from carrel.actions.accounts import credentials
+from carrel.actions.files import files
+from carrel.actions.overlay import stacks
+from carrel.core.agents.file_map import AGENTS
 
 pytestmark = pytest.mark.anyio
 

@@ -11,8 +11,10 @@ import pytest
 from tests.faces.tenancy.desk import Desk, desk
 from tests.faces.tenancy.stage import SOUL, URL, ask, done, member, no, rows, sha, stage
 
-from carrel.actions import credentials, files, stacks
-from carrel.core.names import Path
+from carrel.actions.accounts import credentials
+from carrel.actions.files import files
+from carrel.actions.overlay import stacks
+from carrel.core.identifiers import Path
 
 pytestmark = pytest.mark.anyio
 TEMPLATE, DEFAULTS = {"templateId": "sales"}, {"defaults": True}

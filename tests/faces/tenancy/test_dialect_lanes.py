@@ -11,7 +11,7 @@ from tests.faces.tenancy.stage import URL
 from tests.faces.whole import FILES, Whole, whole
 from tests.worlds import WORLDS
 
-from carrel.actions.credentials import authenticate
+from carrel.actions.accounts.credentials import authenticate
 from carrel.core.access import Actor
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from tests.faces.tenancy.desk import Desk, desk
 
-from carrel.actions import memories
+from carrel.actions.memory import memories
 from carrel.core.access import Actor
 
 pytestmark = pytest.mark.anyio

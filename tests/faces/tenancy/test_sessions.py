@@ -11,7 +11,7 @@ import httpx
 import pytest
 from tests.faces.tenancy.desk import Desk, desk
 
-from carrel.core.transcript import LONGEST_CONTENT
+from carrel.core.sessions import LONGEST_CONTENT
 
 pytestmark = pytest.mark.anyio
 

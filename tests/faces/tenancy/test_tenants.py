@@ -9,8 +9,9 @@ import httpx
 import pytest
 from tests.faces.tenancy.desk import PLATFORM, Desk
 
-from carrel.actions import signins, tenants
-from carrel.core.words import RESERVED
+from carrel.actions.accounts import sign_in as signins
+from carrel.actions.accounts import tenants
+from carrel.core.text_validation import RESERVED
 
 pytestmark = pytest.mark.anyio
 ACME = {"slug": "acme", "name": "Acme", "owner": {"name": "Ada", "email": "ada@acme.example"}}

@@ -13,13 +13,13 @@ from tests.worlds import memory
 
 from carrel.core.access import Actor
 from carrel.core.errors import Unauthenticated
-from carrel.faces.rest.app import rest
-from carrel.faces.rest.endpoint import Headers
-from carrel.faces.rest.metrics import Metrics
+from carrel.faces.http.app import rest
+from carrel.faces.http.endpoint import Headers
+from carrel.faces.http.metrics import Metrics
 from carrel.faces.web import PREFIXES, assets, page
+from carrel.faces.web import http as web
 from carrel.settings import Settings
-from carrel.wiring import web
-from carrel.wiring.app import endpoints
+from carrel.wiring.server_app import endpoints
 
 pytestmark = pytest.mark.anyio
 

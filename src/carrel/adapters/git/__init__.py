@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path as File
 from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
-from carrel.core.names import Scope, identifier
+from carrel.core.identifiers import Scope, identifier
 
 if TYPE_CHECKING:
     from carrel.adapters.git.repository import GitRepository
@@ -49,12 +49,12 @@ class GitDirectory:
                 os.close(lock)
 
     async def advertised(self, scope: Scope) -> bytes:
-        from carrel.adapters.git.serving import advertised  # noqa: PLC0415 - see above
+        from carrel.adapters.git.upload_pack import advertised  # noqa: PLC0415 - see above
 
         return await self._do(advertised, self.place(scope))
 
     async def packed(self, scope: Scope, request: bytes) -> AsyncIterator[bytes]:
-        from carrel.adapters.git.serving import packed  # noqa: PLC0415 - see above
+        from carrel.adapters.git.upload_pack import packed  # noqa: PLC0415 - see above
 
         return _poured(await self._do(packed, self.place(scope), request))
 

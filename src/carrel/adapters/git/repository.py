@@ -22,7 +22,7 @@ from dulwich.refs import Ref
 from dulwich.repo import Repo
 
 from carrel.core.errors import Missing
-from carrel.core.git_objects import Object
+from carrel.core.git.objects import Object
 
 _KEY: Final = "carrel-key"
 _PACKED: Final = 64

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from carrel.adapters.memory.blobs import MemoryBlobs, MemoryObjects
 from carrel.adapters.memory.deliveries import MemoryDeliveries
-from carrel.adapters.memory.depot import MemoryDepot
 from carrel.adapters.memory.events import MemoryEvents
+from carrel.adapters.memory.idempotency import MemoryReceipts
+from carrel.adapters.memory.leader_lock import MemoryTurn
+from carrel.adapters.memory.object_store import MemoryDepot
 from carrel.adapters.memory.recalls import MemoryRecalls
-from carrel.adapters.memory.receipts import MemoryReceipts
 from carrel.adapters.memory.records import MemoryRecords
 from carrel.adapters.memory.runs import MemoryRuns
 from carrel.adapters.memory.sessions import MemorySessions
 from carrel.adapters.memory.state import MemoryState
 from carrel.adapters.memory.trees import MemoryTrees
-from carrel.adapters.memory.turn import MemoryTurn
 
 __all__ = [
     "MemoryBlobs",

@@ -6,8 +6,8 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 
 from carrel.adapters.memory.state import MemoryState
-from carrel.core.names import Digest, Moment, digest
-from carrel.core.tree import Blob
+from carrel.core.identifiers import Digest, Moment, digest
+from carrel.core.store.tree import Blob
 from carrel.ports import Corrupt
 
 

@@ -8,8 +8,8 @@ from itertools import islice
 from msgspec.structs import replace
 
 from carrel.adapters.memory.state import MemoryState
-from carrel.core.delivery import Attempt, Delivery, State
-from carrel.core.names import Moment
+from carrel.core.identifiers import Moment
+from carrel.core.webhooks import Attempt, Delivery, State
 
 
 class MemoryDeliveries:

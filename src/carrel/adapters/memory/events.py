@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from carrel.adapters.memory.state import MemoryState
 from carrel.core.errors import Malformed
-from carrel.core.event import Event, Filter
+from carrel.core.store.event import Event, Filter
 
 _CURSOR: Final = re.compile(r"[0-9]{1,18}")
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from carrel.adapters.memory.state import MemoryState
-from carrel.core.names import Moment
-from carrel.core.recall import Recall, Tally
+from carrel.core.identifiers import Moment
+from carrel.core.memory.recall import Recall, Tally
 
 _DAY: Final = 86_400_000
 

@@ -9,9 +9,9 @@ from itertools import islice
 from msgspec.structs import replace
 
 from carrel.adapters.memory.state import MemoryState, RecordKey
-from carrel.core.names import Moment
-from carrel.core.record import Deed, Noun, Record
-from carrel.core.search import found_by
+from carrel.core.identifiers import Moment
+from carrel.core.search.full_text import found_by
+from carrel.core.store.record import Deed, Noun, Record
 
 
 class MemoryRecords:

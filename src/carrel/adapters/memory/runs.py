@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from carrel.adapters.memory.state import MemoryState
 from carrel.core.errors import Taken
-from carrel.core.event import RUN_ENDED, RUN_STARTED
-from carrel.core.names import Scope
-from carrel.core.run import Layer, Run
+from carrel.core.identifiers import Scope
+from carrel.core.runs import Layer, Run
+from carrel.core.store.event import RUN_ENDED, RUN_STARTED
 
 
 class MemoryRuns:

@@ -8,10 +8,10 @@ from itertools import islice
 from msgspec.structs import replace
 
 from carrel.adapters.memory.state import MemoryState
-from carrel.core.names import Moment
-from carrel.core.run import Mode
-from carrel.core.search import distinct
-from carrel.core.transcript import Addition, Hit, Session, Utterance, light
+from carrel.core.identifiers import Moment
+from carrel.core.runs import Mode
+from carrel.core.search.full_text import distinct
+from carrel.core.sessions import Addition, Hit, Session, Utterance, light
 
 Place = tuple[str, str, int]
 

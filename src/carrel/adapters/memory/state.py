@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from carrel.core.delivery import Attempt, Delivery
-from carrel.core.event import Event, Telling
-from carrel.core.names import Digest, Kind, Moment, Path, Scope
-from carrel.core.recall import Recall
-from carrel.core.receipt import Receipt
-from carrel.core.record import Deed, Noun, Record
+from carrel.core.identifiers import Digest, Kind, Moment, Path, Scope
+from carrel.core.memory.recall import Recall
 from carrel.core.retention import keeps_all, prunable
-from carrel.core.run import Run
-from carrel.core.transcript import Session, Utterance
-from carrel.core.tree import Entry, Head, ReceiptKey, Version
+from carrel.core.runs import Run
+from carrel.core.sessions import Session, Utterance
+from carrel.core.store.event import Event, Telling
+from carrel.core.store.idempotency import Receipt
+from carrel.core.store.record import Deed, Noun, Record
+from carrel.core.store.tree import Entry, Head, ReceiptKey, Version
+from carrel.core.webhooks import Attempt, Delivery
 
 RecordKey = tuple[str, Noun, str]
 

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 from types import MappingProxyType
 
-from carrel.adapters.memory.commit import apply, storable
-from carrel.adapters.memory.refusal import refusal
+from carrel.adapters.memory.commit_apply import apply, storable
+from carrel.adapters.memory.commit_check import refusal
 from carrel.adapters.memory.state import MemoryState, Told
-from carrel.core.names import Path, Scope
+from carrel.core.identifiers import Path, Scope
 from carrel.core.retention import whole_since
-from carrel.core.run import Layer
-from carrel.core.tree import Commit, Head, Outcome, Tree, Version
+from carrel.core.runs import Layer
+from carrel.core.store.tree import Commit, Head, Outcome, Tree, Version
 
 
 class MemoryTrees:

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from carrel.adapters.postgres.batcher import Batcher
 from carrel.adapters.postgres.database import Database
-from carrel.core.names import Digest, digest
-from carrel.core.tree import Blob
+from carrel.adapters.postgres.read_batching import Batcher
+from carrel.core.identifiers import Digest, digest
+from carrel.core.store.tree import Blob
 from carrel.ports import Corrupt, Objects
 
 _MOST: Final = 64

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import asyncpg
 
 from carrel.adapters.postgres.rows import Row
-from carrel.core import queries
+from carrel.core import sql_statements as queries
 from carrel.core.errors import Malformed
 
 HERE: Final = files("carrel.adapters.postgres")

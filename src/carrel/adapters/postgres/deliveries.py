@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from carrel.adapters.postgres.database import Database, findable
 from carrel.adapters.postgres.rows import Row, columns, from_json
-from carrel.core.delivery import Attempt, Delivery, Posted, State
-from carrel.core.names import Moment
+from carrel.core.identifiers import Moment
+from carrel.core.webhooks import Attempt, Delivery, Posted, State
 
 
 class PostgresDeliveries:

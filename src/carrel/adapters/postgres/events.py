@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from carrel.adapters.postgres.bell import Bell
 from carrel.adapters.postgres.database import Database, findable
+from carrel.adapters.postgres.event_notifier import Bell
 from carrel.adapters.postgres.rows import Row, from_json, scope_of
 from carrel.core.errors import Malformed
-from carrel.core.event import Event, Filter
+from carrel.core.store.event import Event, Filter
 
 _CURSOR: Final = re.compile(r"(?:([0-9]{1,19})\.)?([0-9]{1,18})")
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from carrel.adapters.postgres.database import Database, findable
 from carrel.adapters.postgres.rows import columns
-from carrel.core.names import Moment
-from carrel.core.recall import Recall, Tally
+from carrel.core.identifiers import Moment
+from carrel.core.memory.recall import Recall, Tally
 
 _NEVER: Final = 2**62
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from carrel.adapters.postgres.batcher import Batcher
 from carrel.adapters.postgres.database import Database, findable
+from carrel.adapters.postgres.read_batching import Batcher
 from carrel.adapters.postgres.rows import Row, columns, from_json, record_of
-from carrel.core.names import Moment
-from carrel.core.record import Deed, Noun, Record
+from carrel.core.identifiers import Moment
+from carrel.core.store.record import Deed, Noun, Record
 
 _LAST: Final = "\U0010ffff"
 """Sorts after whatever a word may go on with."""

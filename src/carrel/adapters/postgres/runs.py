@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 import asyncpg
 from msgspec.structs import replace
 
-from carrel.adapters.postgres.bell import Bell
+from carrel.adapters.postgres.advisory_locks import in_order, lock_of, run_name, scope_name
 from carrel.adapters.postgres.database import Database, findable
-from carrel.adapters.postgres.locks import in_order, lock_of, run_name, scope_name
+from carrel.adapters.postgres.event_notifier import Bell
 from carrel.adapters.postgres.rows import Row, columns, from_json, scope_of, to_json
 from carrel.core.errors import Taken
-from carrel.core.event import RUN_ENDED
-from carrel.core.names import Scope
-from carrel.core.run import Layer, Mode, Run, Snapshot, Status
+from carrel.core.identifiers import Scope
+from carrel.core.runs import Layer, Mode, Run, Snapshot, Status
+from carrel.core.store.event import RUN_ENDED
 
 
 class PostgresRuns:

@@ -8,10 +8,10 @@ from typing import Final
 
 from carrel.adapters.postgres.database import Database, findable
 from carrel.adapters.postgres.rows import Row, columns
-from carrel.core.names import Moment
-from carrel.core.run import Mode
-from carrel.core.search import distinct
-from carrel.core.transcript import HEAVIEST, Addition, Hit, Role, Session, Utterance
+from carrel.core.identifiers import Moment
+from carrel.core.runs import Mode
+from carrel.core.search.full_text import distinct
+from carrel.core.sessions import HEAVIEST, Addition, Hit, Role, Session, Utterance
 
 _LONG: Final = 64 * 1024
 """Characters from which on words are looked for in a thread."""

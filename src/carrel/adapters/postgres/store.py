@@ -6,18 +6,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from carrel.adapters.postgres.bell import Bell
 from carrel.adapters.postgres.blobs import PostgresBlobs
 from carrel.adapters.postgres.database import connected, prepare
 from carrel.adapters.postgres.deliveries import PostgresDeliveries
+from carrel.adapters.postgres.event_notifier import Bell
 from carrel.adapters.postgres.events import PostgresEvents
+from carrel.adapters.postgres.idempotency import PostgresReceipts
+from carrel.adapters.postgres.maintenance import PostgresUpkeep
 from carrel.adapters.postgres.recalls import PostgresRecalls
-from carrel.adapters.postgres.receipts import PostgresReceipts
 from carrel.adapters.postgres.records import PostgresRecords
 from carrel.adapters.postgres.runs import PostgresRuns
 from carrel.adapters.postgres.sessions import PostgresSessions
 from carrel.adapters.postgres.trees import Counts, PostgresTrees
-from carrel.adapters.postgres.upkeep import PostgresUpkeep
 from carrel.ports import Objects
 
 

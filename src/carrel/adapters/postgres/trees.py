@@ -9,14 +9,14 @@ from typing import Final
 
 import asyncpg
 
-from carrel.adapters.postgres.batcher import Batcher
-from carrel.adapters.postgres.bell import Bell
+from carrel.adapters.postgres.commit_columns import Parcel
 from carrel.adapters.postgres.database import Database
-from carrel.adapters.postgres.parcel import Parcel
+from carrel.adapters.postgres.event_notifier import Bell
+from carrel.adapters.postgres.read_batching import Batcher
 from carrel.adapters.postgres.rows import Row, columns, head_of, version_of
-from carrel.core.names import Path, Scope
-from carrel.core.run import Layer
-from carrel.core.tree import Applied, Commit, Head, Outcome, Tree, Version
+from carrel.core.identifiers import Path, Scope
+from carrel.core.runs import Layer
+from carrel.core.store.tree import Applied, Commit, Head, Outcome, Tree, Version
 from carrel.ports import Corrupt
 
 _MOST_COMMITS: Final = 64

@@ -8,8 +8,8 @@ from typing import Final
 
 from carrel.adapters.sqlite.database import SQL
 from carrel.adapters.sqlite.reader import Reader
-from carrel.core.names import Digest, digest
-from carrel.core.tree import Blob
+from carrel.core.identifiers import Digest, digest
+from carrel.core.store.tree import Blob
 from carrel.ports import Corrupt, Objects
 
 _ENDLESS: Final = 2**62

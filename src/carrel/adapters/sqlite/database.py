@@ -11,8 +11,8 @@ from importlib.resources import files
 from pathlib import Path as File
 from types import NoneType
 
-from carrel.adapters.sqlite.lock import Lock
-from carrel.core import queries
+from carrel.adapters.sqlite.write_lock import Lock
+from carrel.core import sql_statements as queries
 
 HERE = files("carrel.adapters.sqlite")
 SQL = queries.parse((HERE / "statements.sql").read_text("utf-8"))

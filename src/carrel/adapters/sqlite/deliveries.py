@@ -10,8 +10,8 @@ from carrel.adapters.sqlite.database import SQL, transaction
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Row
 from carrel.adapters.sqlite.writer import Writer
-from carrel.core.delivery import Attempt, Delivery, Posted, State
-from carrel.core.names import Moment
+from carrel.core.identifiers import Moment
+from carrel.core.webhooks import Attempt, Delivery, Posted, State
 
 
 class SqliteDeliveries:

@@ -10,7 +10,7 @@ from carrel.adapters.sqlite.database import SQL
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Row, names, scope_of
 from carrel.core.errors import Malformed
-from carrel.core.event import Event, Filter
+from carrel.core.store.event import Event, Filter
 
 _LOOK = 0.05
 """Seconds between looks for what other processes wrote; a look costs a microsecond or two."""

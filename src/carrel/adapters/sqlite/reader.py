@@ -10,10 +10,10 @@ from pathlib import Path as File
 from typing import Any, Final, TypeVar
 
 from carrel.adapters.sqlite.database import SQL, connect, transaction
-from carrel.adapters.sqlite.index import WalIndex
 from carrel.adapters.sqlite.rows import RECORDS, Key, head_of
-from carrel.core.names import Path, Scope
-from carrel.core.tree import Head, Tree
+from carrel.adapters.sqlite.wal_index import WalIndex
+from carrel.core.identifiers import Path, Scope
+from carrel.core.store.tree import Head, Tree
 
 Found = TypeVar("Found")
 _MOST: Final = 20_000

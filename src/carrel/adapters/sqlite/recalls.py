@@ -8,8 +8,8 @@ from typing import Final
 from carrel.adapters.sqlite.database import SQL
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.writer import Writer
-from carrel.core.names import Moment
-from carrel.core.recall import Recall, Tally
+from carrel.core.identifiers import Moment
+from carrel.core.memory.recall import Recall, Tally
 
 _NEVER: Final = 2**62
 

@@ -10,8 +10,8 @@ from carrel.adapters.sqlite.database import SQL
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import RECORDS, Row, record_of
 from carrel.adapters.sqlite.writer import Writer
-from carrel.core.names import Moment
-from carrel.core.record import Deed, Noun, Record
+from carrel.core.identifiers import Moment
+from carrel.core.store.record import Deed, Noun, Record
 
 
 class SqliteRecords:

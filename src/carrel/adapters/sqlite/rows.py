@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from msgspec.json import decode
 
-from carrel.core.names import Digest, Kind, Path, Scope
-from carrel.core.record import Noun, Record
-from carrel.core.tree import MARKDOWN, Blob, Entry, Head, Version
+from carrel.core.identifiers import Digest, Kind, Path, Scope
+from carrel.core.store.record import Noun, Record
+from carrel.core.store.tree import MARKDOWN, Blob, Entry, Head, Version
 
 Row = Sequence[Any]
 _NOUNS: Final = {noun.value: noun for noun in Noun}

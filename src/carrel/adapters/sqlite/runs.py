@@ -9,14 +9,14 @@ from sqlite3 import Connection
 
 from msgspec.structs import replace
 
-from carrel.adapters.sqlite.batch import Batch
+from carrel.adapters.sqlite.commit_batch import Batch
 from carrel.adapters.sqlite.database import SQL, transaction
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Row, names, scope_of
 from carrel.adapters.sqlite.writer import Writer
-from carrel.core.event import RUN_ENDED, RUN_STARTED
-from carrel.core.names import Scope
-from carrel.core.run import Layer, Mode, Run, Status
+from carrel.core.identifiers import Scope
+from carrel.core.runs import Layer, Mode, Run, Status
+from carrel.core.store.event import RUN_ENDED, RUN_STARTED
 
 
 class SqliteRuns:

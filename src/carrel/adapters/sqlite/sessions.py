@@ -14,15 +14,15 @@ from functools import partial
 from sqlite3 import Connection, Cursor
 from typing import Final
 
-from carrel.adapters.sqlite.batch import Batch
+from carrel.adapters.sqlite.commit_batch import Batch
 from carrel.adapters.sqlite.database import SQL
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Row
 from carrel.adapters.sqlite.writer import Writer
-from carrel.core.names import Moment
-from carrel.core.run import Mode
-from carrel.core.search import distinct
-from carrel.core.transcript import Addition, Hit, Role, Session, Utterance, light
+from carrel.core.identifiers import Moment
+from carrel.core.runs import Mode
+from carrel.core.search.full_text import distinct
+from carrel.core.sessions import Addition, Hit, Role, Session, Utterance, light
 
 _LONG: Final = 64 * 1024
 """Characters from which on words are looked for, and written, in a thread."""

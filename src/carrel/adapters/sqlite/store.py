@@ -12,14 +12,14 @@ from carrel.adapters.sqlite.blobs import SqliteBlobs
 from carrel.adapters.sqlite.database import prepare
 from carrel.adapters.sqlite.deliveries import SqliteDeliveries
 from carrel.adapters.sqlite.events import SqliteEvents
+from carrel.adapters.sqlite.idempotency import SqliteReceipts
+from carrel.adapters.sqlite.maintenance import SqliteUpkeep
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.recalls import SqliteRecalls
-from carrel.adapters.sqlite.receipts import SqliteReceipts
 from carrel.adapters.sqlite.records import SqliteRecords
 from carrel.adapters.sqlite.runs import SqliteRuns
 from carrel.adapters.sqlite.sessions import SqliteSessions
 from carrel.adapters.sqlite.trees import SqliteTrees
-from carrel.adapters.sqlite.upkeep import SqliteUpkeep
 from carrel.adapters.sqlite.writer import Counts, Writer
 from carrel.ports import Objects
 

@@ -8,14 +8,14 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from carrel.adapters.sqlite.batch import Batch
+from carrel.adapters.sqlite.commit_batch import Batch
 from carrel.adapters.sqlite.database import SQL, transaction
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import AFTER_ANY, head_of, names, version_of
 from carrel.adapters.sqlite.writer import Writer
-from carrel.core.names import Path, Scope
-from carrel.core.run import Layer
-from carrel.core.tree import Applied, Commit, Head, Outcome, Tree, Version
+from carrel.core.identifiers import Path, Scope
+from carrel.core.runs import Layer
+from carrel.core.store.tree import Applied, Commit, Head, Outcome, Tree, Version
 
 _MANY: Final = 32
 """Writes in one call from which on they are done in a thread."""

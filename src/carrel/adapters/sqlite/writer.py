@@ -20,14 +20,14 @@ from pathlib import Path as File
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
-from carrel.adapters.sqlite.batch import Batch
-from carrel.adapters.sqlite.checkpoint import Checkpoints
+from carrel.adapters.sqlite.commit_batch import Batch
 from carrel.adapters.sqlite.database import connect
-from carrel.adapters.sqlite.known import Known
-from carrel.adapters.sqlite.lock import Lock
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Key
-from carrel.core.tree import Commit, Head
+from carrel.adapters.sqlite.wal_checkpoint import Checkpoints
+from carrel.adapters.sqlite.write_lock import Lock
+from carrel.adapters.sqlite.writer_cache import Known
+from carrel.core.store.tree import Commit, Head
 
 Answer = TypeVar("Answer")
 Work = Callable[[sqlite3.Connection, Batch], Any]

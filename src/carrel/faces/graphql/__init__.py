@@ -1,8 +1,22 @@
-"""The GraphQL face: the same actions, asked for in one document."""
+"""GraphQL API. graphql-core and the schema are imported on first use."""
 
-from carrel.faces.graphql.documents import Documents
-from carrel.faces.graphql.execution import Asked, execute
-from carrel.faces.graphql.limits import LIMITS, Limits
-from carrel.faces.graphql.schema import SCHEMA, SCHEMA_TEXT
+from __future__ import annotations
 
-__all__ = ["LIMITS", "SCHEMA", "SCHEMA_TEXT", "Asked", "Documents", "Limits", "execute"]
+from importlib import import_module
+from typing import Any, Final
+
+_LAZY: Final = {
+    "Documents": "document_cache",
+    "Asked": "execution",
+    "execute": "execution",
+    "LIMITS": "query_cost",
+    "Limits": "query_cost",
+    "SCHEMA": "schema",
+    "SCHEMA_TEXT": "schema",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)

@@ -6,12 +6,13 @@ from typing import Any, Final
 
 from ariadne import ObjectType, QueryType
 
-from carrel.actions import agents, surveys, templates
+from carrel.actions.agents import agents, templates
+from carrel.actions.agents import overview as surveys
 from carrel.core.access import Permission
-from carrel.faces.graphql.asking import Info
-from carrel.faces.graphql.desk import person_of
-from carrel.faces.graphql.given import cursor_of
-from carrel.faces.graphql.views import Agent, Named, Page, Person
+from carrel.faces.graphql.arguments import cursor_of
+from carrel.faces.graphql.context import Info
+from carrel.faces.graphql.tenant import person_of
+from carrel.faces.graphql.types import Agent, Named, Page, Person
 
 query: Final = QueryType()
 agent: Final = ObjectType("Agent")

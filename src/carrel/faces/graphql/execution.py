@@ -15,10 +15,10 @@ from graphql import execute as run
 from msgspec import Struct
 
 from carrel.core.access import Actor
-from carrel.faces.graphql.asking import Asking
-from carrel.faces.graphql.codes import Errors, Tell
-from carrel.faces.graphql.documents import Document, Documents
-from carrel.faces.graphql.limits import LIMITS, Limits, Scales
+from carrel.faces.graphql.context import Asking
+from carrel.faces.graphql.document_cache import Document, Documents
+from carrel.faces.graphql.errors import Errors, Tell
+from carrel.faces.graphql.query_cost import LIMITS, Limits, Scales
 from carrel.faces.graphql.schema import SCHEMA
 from carrel.ports import World
 

@@ -6,17 +6,19 @@ from typing import Any, Final, cast
 
 from ariadne import ObjectType, QueryType
 
-from carrel.actions import files, histories, stacks
-from carrel.actions.pins import within_reach
+from carrel.actions.files import files
+from carrel.actions.files import history as histories
+from carrel.actions.overlay import stacks
+from carrel.actions.overlay.pins import within_reach
 from carrel.core.access import Permission
-from carrel.core.compose import Workspace
 from carrel.core.errors import Malformed, Missing, Taken
-from carrel.core.lineage import stack_of
-from carrel.core.names import Kind, Path, Scope, Stack, digest
-from carrel.faces.graphql.asking import Asking, Info
-from carrel.faces.graphql.file_views import Explanation, File, LayerSays, VersionRow
-from carrel.faces.graphql.given import Given, prefix_of
-from carrel.faces.graphql.views import Agent, Named, Page
+from carrel.core.identifiers import Kind, Path, Scope, Stack, digest
+from carrel.core.overlay.compose import Workspace
+from carrel.core.overlay.layers import stack_of
+from carrel.faces.graphql.arguments import Given, prefix_of
+from carrel.faces.graphql.context import Asking, Info
+from carrel.faces.graphql.file_types import Explanation, File, LayerSays, VersionRow
+from carrel.faces.graphql.types import Agent, Named, Page
 
 query: Final = QueryType()
 agent: Final = ObjectType("Agent")

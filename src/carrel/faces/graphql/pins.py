@@ -6,17 +6,17 @@ from typing import Any, Final
 
 from ariadne import ObjectType, QueryType
 
-from carrel.actions import agents
-from carrel.actions.pins import within_reach
+from carrel.actions.agents import agents
+from carrel.actions.overlay.pins import within_reach
 from carrel.core.access import Permission
-from carrel.core.classes import FLOOR, FileClass
 from carrel.core.errors import Missing
-from carrel.core.names import Path
-from carrel.core.pinned import Pin
-from carrel.core.record import Record
-from carrel.core.tree import Blob, Version
-from carrel.faces.graphql.asking import Asking, Info
-from carrel.faces.graphql.views import Agent, Named, Offered, PinStatus
+from carrel.core.identifiers import Path
+from carrel.core.overlay.file_classes import FLOOR, FileClass
+from carrel.core.overlay.pins import Pin
+from carrel.core.store.record import Record
+from carrel.core.store.tree import Blob, Version
+from carrel.faces.graphql.context import Asking, Info
+from carrel.faces.graphql.types import Agent, Named, Offered, PinStatus
 
 query: Final = QueryType()
 agent: Final = ObjectType("Agent")

@@ -7,17 +7,18 @@ from typing import Any, Final
 from ariadne import ObjectType, QueryType
 from msgspec.structs import replace
 
-from carrel.actions import differences, runs
-from carrel.actions.pins import within_reach
+from carrel.actions.overlay.pins import within_reach
+from carrel.actions.runs import diff as differences
+from carrel.actions.runs import runs
 from carrel.core.access import Permission
-from carrel.core.compose import Workspace
 from carrel.core.errors import Missing
-from carrel.core.names import Path
-from carrel.faces.graphql.asking import Info
-from carrel.faces.graphql.file_views import File, RunChange, RunRow
+from carrel.core.identifiers import Path
+from carrel.core.overlay.compose import Workspace
+from carrel.faces.graphql.arguments import cursor_of
+from carrel.faces.graphql.context import Info
+from carrel.faces.graphql.file_types import File, RunChange, RunRow
 from carrel.faces.graphql.files import paged, text_of
-from carrel.faces.graphql.given import cursor_of
-from carrel.faces.graphql.views import Agent, Page
+from carrel.faces.graphql.types import Agent, Page
 
 query: Final = QueryType()
 agent: Final = ObjectType("Agent")

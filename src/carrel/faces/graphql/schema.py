@@ -10,21 +10,15 @@ from ariadne import make_executable_schema
 from graphql import GraphQLSchema
 from msgspec import Struct
 
-from carrel.actions import policies
-from carrel.faces.graphql import (
-    agents,
-    changing,
-    desk,
-    file_views,
-    files,
-    pins,
-    reviewing,
-    runs,
-    scalars,
-    views,
-    writing,
-)
-from carrel.faces.graphql.given import inside
+from carrel.actions.policy import policies
+from carrel.faces.graphql import agents, files, pins, runs, scalars
+from carrel.faces.graphql import file_mutations as writing
+from carrel.faces.graphql import file_types as file_views
+from carrel.faces.graphql import mutations as changing
+from carrel.faces.graphql import review_mutations as reviewing
+from carrel.faces.graphql import tenant as desk
+from carrel.faces.graphql import types as views
+from carrel.faces.graphql.arguments import inside
 
 SCHEMA_TEXT: Final = resources.files(__package__).joinpath("schema.graphql").read_text("utf-8")
 

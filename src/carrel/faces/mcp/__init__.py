@@ -1,13 +1,20 @@
-"""The face for clients of the Model Context Protocol: one agent's tools, files and prompt.
-
-Importing it loads the protocol's own library, which takes more than a second: wiring does so when
-the first client comes.
-"""
+"""MCP server for one agent: tools, resources and prompt. The SDK is imported on first use."""
 
 from __future__ import annotations
 
-from carrel.faces.mcp.server import VISIT, made
-from carrel.faces.mcp.visit import Circumstances, Visit
-from carrel.faces.mcp.watching import Subscriptions
+from importlib import import_module
+from typing import Any, Final
 
-__all__ = ["VISIT", "Circumstances", "Subscriptions", "Visit", "made"]
+_LAZY: Final = {
+    "VISIT": "server",
+    "made": "server",
+    "Circumstances": "request_context",
+    "Visit": "request_context",
+    "Subscriptions": "subscriptions",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)

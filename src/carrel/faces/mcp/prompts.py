@@ -7,10 +7,10 @@ from typing import Any, Final, TypeAlias
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 
-from carrel.actions import prompts
+from carrel.actions.prompt import prompts
 from carrel.core.errors import Malformed, Missing
-from carrel.core.run import Mode, mode_of
-from carrel.faces.mcp.visit import Visit
+from carrel.core.runs import Mode, mode_of
+from carrel.faces.mcp.request_context import Visit
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 SYSTEM: Final = "system"

@@ -11,14 +11,15 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
-from carrel.actions import files, runs
-from carrel.core.compose import File
+from carrel.actions.files import files
+from carrel.actions.runs import runs
 from carrel.core.errors import Malformed, Missing
-from carrel.core.names import Path
-from carrel.core.prompt import SHARED
-from carrel.core.run import Mode
-from carrel.core.transcript import told_at
-from carrel.faces.mcp.visit import Visit
+from carrel.core.identifiers import Path
+from carrel.core.overlay.compose import File
+from carrel.core.prompt.assembly import SHARED
+from carrel.core.runs import Mode
+from carrel.core.sessions import told_at
+from carrel.faces.mcp.request_context import Visit
 from carrel.tools.tool import Sitting
 
 Context: TypeAlias = ServerRequestContext[Any, Any]

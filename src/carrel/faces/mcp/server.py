@@ -13,8 +13,8 @@ from mcp.server.lowlevel import Server
 from carrel.core.version import VERSION
 from carrel.faces.mcp import prompts, resources, tools
 from carrel.faces.mcp.errors import Tell, telling
-from carrel.faces.mcp.visit import Visit
-from carrel.faces.mcp.watching import Subscriptions, listening
+from carrel.faces.mcp.request_context import Visit
+from carrel.faces.mcp.subscriptions import Subscriptions, listening
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 Visiting: TypeAlias = Callable[[Context], Awaitable[Visit]]

@@ -10,10 +10,10 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from carrel.core.errors import Malformed, Missing, Refusal
-from carrel.faces.mcp import asking
-from carrel.faces.mcp.visit import CALL, Visit
-from carrel.tools.calling import call, fitted
-from carrel.tools.dialects import Dialect, described
+from carrel.faces.mcp import elicitation as asking
+from carrel.faces.mcp.request_context import CALL, Visit
+from carrel.tools.calls import call, fitted
+from carrel.tools.schema_formats import Dialect, described
 from carrel.tools.tool import Reply
 
 Context: TypeAlias = ServerRequestContext[Any, Any]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from carrel.actions.prompts import Counted as PromptBlock
-from carrel.actions.prompts import Shown as Prompt
-from carrel.faces.python.accounts import Described, Sandbox, Sandboxes, Workspaces
+from carrel.actions.prompt.prompts import Counted as PromptBlock
+from carrel.actions.prompt.prompts import Shown as Prompt
+from carrel.faces.python.account_records import Described, Sandbox, Sandboxes, Workspaces
 from carrel.faces.python.agents import Agent, Agents, Template, Templates
-from carrel.faces.python.desk import Carrel
-from carrel.faces.python.feed import Event, Feed
+from carrel.faces.python.carrel import Carrel
+from carrel.faces.python.event_feed import Event, Feed
 from carrel.faces.python.files import File, FileRow, Files, Version
 from carrel.faces.python.items import Item, ItemRow
 from carrel.faces.python.keys import Key, Keys, NewKey

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TypedDict, Unpack
 
-from carrel.actions import agents, templates
-from carrel.actions.agents import NewAgent
+from carrel.actions.agents import agents, templates
+from carrel.actions.agents.agents import NewAgent
 from carrel.actions.records import Page
-from carrel.core.agent import facts
-from carrel.core.record import Record
-from carrel.faces.python.seat import Noun, every, only, when
+from carrel.core.agents.agent import facts
+from carrel.core.store.record import Record
+from carrel.faces.python.caller import Noun, every, only, when
 
 
 class Named(TypedDict, total=False):

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from carrel.actions import approvals
-from carrel.core import approval as core
-from carrel.core.approval import Status
-from carrel.faces.python.seat import Noun, one_of, when
-from carrel.tools.calling import reply_of
-from carrel.tools.resuming import resume
+from carrel.actions.approvals import approvals
+from carrel.core import approvals as core
+from carrel.core.approvals import Status
+from carrel.faces.python.caller import Noun, one_of, when
+from carrel.tools.approved_calls import resume
+from carrel.tools.calls import reply_of
 from carrel.tools.tool import Reply
 
 

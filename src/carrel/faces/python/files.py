@@ -8,17 +8,20 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from carrel.actions import files, histories, streams
-from carrel.actions.files import Intent
-from carrel.actions.histories import Explanation
-from carrel.core import compose, tree
-from carrel.core.edit import Condition
+from carrel.actions.events import streams
+from carrel.actions.files import files
+from carrel.actions.files import history as histories
+from carrel.actions.files.files import Intent
+from carrel.actions.files.history import Explanation
 from carrel.core.errors import Malformed
-from carrel.core.event import UPDATED, Filter
-from carrel.core.names import Path, Stack
-from carrel.core.words import line
-from carrel.faces.python.feed import Feed
-from carrel.faces.python.seat import Noun, Seat, when
+from carrel.core.identifiers import Path, Stack
+from carrel.core.overlay import compose
+from carrel.core.overlay.edit import Condition
+from carrel.core.store import tree
+from carrel.core.store.event import UPDATED, Filter
+from carrel.core.text_validation import line
+from carrel.faces.python.caller import Noun, Seat, when
+from carrel.faces.python.event_feed import Feed
 from carrel.ports import Corrupt
 
 Stacked = Callable[[], Awaitable[Stack]]

@@ -8,10 +8,10 @@ from typing import Any
 
 from carrel.actions import items
 from carrel.actions.items import Kept, Writing
-from carrel.core import item as core
-from carrel.core.edit import Condition
-from carrel.core.words import line
-from carrel.faces.python.seat import Noun, Seat, when
+from carrel.core import items as core
+from carrel.core.overlay.edit import Condition
+from carrel.core.text_validation import line
+from carrel.faces.python.caller import Noun, Seat, when
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

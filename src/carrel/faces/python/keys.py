@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from carrel.actions import keys
-from carrel.actions.keys import Holding
+from carrel.actions.accounts import keys
+from carrel.actions.accounts.keys import Holding
 from carrel.actions.records import Page
 from carrel.core.access import KeyKind, Permission
-from carrel.core.names import Moment
-from carrel.core.record import Record
-from carrel.faces.python.seat import Noun, every, milliseconds, one_of, when
+from carrel.core.identifiers import Moment
+from carrel.core.store.record import Record
+from carrel.faces.python.caller import Noun, every, milliseconds, one_of, when
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from carrel.actions import dreams, memories
-from carrel.actions.dreams import Report
-from carrel.actions.memories import USUAL, NewMemory
-from carrel.core import memory as core
-from carrel.core.run import Mode
-from carrel.faces.python.seat import Noun, Seat, when
+from carrel.actions.memory import dreams, memories
+from carrel.actions.memory.dreams import Report
+from carrel.actions.memory.memories import USUAL, NewMemory
+from carrel.core.memory import memory as core
+from carrel.core.runs import Mode
+from carrel.faces.python.caller import Noun, Seat, when
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypedDict, Unpack
 
-from carrel.actions import people
-from carrel.actions.people import Profile
+from carrel.actions.accounts import people
+from carrel.actions.accounts.people import Profile
 from carrel.actions.records import Page
 from carrel.core.access import Role
-from carrel.core.record import Record
-from carrel.faces.python.seat import Noun, every, one_of, only, when
+from carrel.core.store.record import Record
+from carrel.faces.python.caller import Noun, every, one_of, only, when
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from carrel.actions import policies
-from carrel.actions.policies import LimitsForm as Limits
-from carrel.actions.policies import PolicyForm as Policy
+from carrel.actions.policy import policies
+from carrel.actions.policy.policies import LimitsForm as Limits
+from carrel.actions.policy.policies import PolicyForm as Policy
 from carrel.core.errors import Malformed
-from carrel.faces.python.seat import Noun
+from carrel.faces.python.caller import Noun
 
 __all__ = ["Limits", "Policies", "Policy"]
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from carrel.actions import differences, prompts, runs, streams
-from carrel.actions.prompts import Shown
-from carrel.actions.runs import Start
-from carrel.core import run as core
-from carrel.core.names import Path
-from carrel.core.run import Mode, Status
-from carrel.faces.python.feed import Feed
+from carrel.actions.events import streams
+from carrel.actions.prompt import prompts
+from carrel.actions.prompt.prompts import Shown
+from carrel.actions.runs import diff as differences
+from carrel.actions.runs import runs
+from carrel.actions.runs.runs import Start
+from carrel.core import runs as core
+from carrel.core.identifiers import Path
+from carrel.core.runs import Mode, Status
+from carrel.faces.python.caller import Noun, Seat, one_of, when
+from carrel.faces.python.event_feed import Feed
 from carrel.faces.python.files import File, FileRow, file_of, follow, row_of
-from carrel.faces.python.seat import Noun, Seat, one_of, when
 
 
 @dataclass(frozen=True, slots=True)

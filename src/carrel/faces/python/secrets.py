@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from carrel.actions import secrets
+from carrel.actions.accounts import secrets
 from carrel.actions.records import Page
-from carrel.core.record import Record
-from carrel.faces.python.seat import Noun, every, when
+from carrel.core.store.record import Record
+from carrel.faces.python.caller import Noun, every, when
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from carrel.actions import sessions
-from carrel.actions.sessions import Said
-from carrel.core import transcript
+from carrel.actions.sessions import sessions
+from carrel.actions.sessions.sessions import Said
+from carrel.core import sessions as transcript
 from carrel.core.access import Actor
-from carrel.core.run import Mode
-from carrel.core.transcript import Utterance
-from carrel.faces.python.seat import Noun, Seat, one_of, when
+from carrel.core.runs import Mode
+from carrel.core.sessions import Utterance
+from carrel.faces.python.caller import Noun, Seat, one_of, when
 from carrel.ports import World
 
 

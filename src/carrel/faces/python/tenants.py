@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from carrel.actions import tenants
-from carrel.core.record import Record
-from carrel.faces.python.seat import Noun, when
+from carrel.actions.accounts import tenants
+from carrel.core.store.record import Record
+from carrel.faces.python.caller import Noun, when
 
 
 @dataclass(frozen=True, slots=True)

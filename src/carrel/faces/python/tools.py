@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from carrel.faces.python.seat import Seat, one_of
-from carrel.tools.calling import call, fitted, seat
-from carrel.tools.dialects import Dialect, described
+from carrel.faces.python.caller import Seat, one_of
+from carrel.tools.calls import call, fitted, seat
+from carrel.tools.schema_formats import Dialect, described
 from carrel.tools.tool import Reply
 
 

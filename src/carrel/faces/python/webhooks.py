@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from carrel.actions import webhooks
+from carrel.actions.events import webhooks
+from carrel.actions.events.webhooks import EVERYTHING, Patch
 from carrel.actions.records import Page
-from carrel.actions.webhooks import EVERYTHING, Patch
-from carrel.core.record import Record
-from carrel.faces.python.seat import Noun, every, when
+from carrel.core.store.record import Record
+from carrel.faces.python.caller import Noun, every, when
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from carrel.actions import runs
-from carrel.actions.runs import Start
-from carrel.core.run import Mode
+from carrel.actions.runs import runs
+from carrel.actions.runs.runs import Start
+from carrel.core.runs import Mode
+from carrel.faces.python.caller import Seat, one_of
 from carrel.faces.python.files import Files, Stacked
 from carrel.faces.python.runs import Run
-from carrel.faces.python.seat import Seat, one_of
 
 
 class Workspace(Files):

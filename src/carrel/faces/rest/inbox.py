@@ -6,18 +6,18 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from carrel.actions import inboxes
-from carrel.actions.inboxes import Inbox, is_mine
+from carrel.actions import inbox as inboxes
+from carrel.actions.inbox import Inbox, is_mine
 from carrel.core.access import Actor, Permission
-from carrel.core.dreambook import Dream
 from carrel.core.errors import Forbidden
-from carrel.core.pinned import Pin
-from carrel.core.record import Record
-from carrel.core.tree import Blob
-from carrel.faces.rest.answer import Answer
-from carrel.faces.rest.approvals import ApprovalShown, approval_shown
-from carrel.faces.rest.endpoint import Call, Received, Sent, endpoint
-from carrel.faces.rest.wire import Sha256, When, moment
+from carrel.core.memory.dream_records import Dream
+from carrel.core.overlay.pins import Pin
+from carrel.core.store.record import Record
+from carrel.core.store.tree import Blob
+from carrel.faces.http.endpoint import Call, Received, Sent, endpoint
+from carrel.faces.http.response import Answer
+from carrel.faces.rest.files.file_models import Sha256, When, moment
+from carrel.faces.rest.sandbox.approvals import ApprovalShown, approval_shown
 
 Many = Annotated[int, Meta(ge=0)]
 

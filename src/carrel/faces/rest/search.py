@@ -6,12 +6,12 @@ from typing import Annotated, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from carrel.actions import lookups
-from carrel.actions.lookups import Find, Sort
+from carrel.actions.search import search as lookups
+from carrel.actions.search.search import Find, Sort
 from carrel.core.access import Permission
-from carrel.faces.rest.answer import Answer
-from carrel.faces.rest.endpoint import Call, Received, Sent, endpoint
-from carrel.faces.rest.wire import Number, When, moment
+from carrel.faces.http.endpoint import Call, Received, Sent, endpoint
+from carrel.faces.http.response import Answer
+from carrel.faces.rest.files.file_models import Number, When, moment
 
 _SORT: Final = "(files|memories|sessions)"
 _KINDS: Final = {Sort.FILES: "file", Sort.MEMORIES: "memory", Sort.SESSIONS: "session"}

@@ -1,0 +1,123 @@
+"""From a token to who is asking."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import replace
+from typing import Any
+
+from carrel.core.access import Actor, KeyKind, Permission, Role, granted
+from carrel.core.errors import Unauthenticated
+from carrel.core.identifiers import Moment
+from carrel.core.store.record import Noun, Record, global_handle
+from carrel.ports import World
+
+UNKNOWN = "the credential is missing, unknown, revoked or expired"
+
+
+def hash_of(token: str) -> str:
+    """How a token is stored: 256 random bits need no salt and no slow hash."""
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def key_handle(hash: str) -> str:
+    return global_handle(Noun.KEY, "hash", hash)
+
+
+async def authenticate(world: World, token: str) -> Actor:
+    """Return whose token this is. Raises Unauthenticated, saying nothing of why."""
+    revision = await world.records.revision()
+    found: tuple[Actor, str, Moment] | None = world.memo.find(revision, token)
+    if found is None:
+        found = await _find(world, hash_of(token))
+        world.memo.keep(revision, token, found)
+    actor, key, expires = found
+    now = world.clock.now()
+    if expires and now >= expires:
+        raise Unauthenticated(UNKNOWN)
+    world.marks[key] = now
+    return actor
+
+
+async def authenticate_service(world: World, token: str, tenant: str) -> Actor:
+    """The same for a service that also names its tenant, by id or slug: that has to be its own.
+
+    Raises Unauthenticated, for keys of people and agents too.
+    """
+    actor = await authenticate(world, token)
+    if actor.kind is not KeyKind.SERVICE:
+        raise Unauthenticated(UNKNOWN)
+    await refuse_contradiction(world, actor, tenant)
+    return actor
+
+
+async def refuse_contradiction(world: World, actor: Actor, tenant: str) -> None:
+    """Raises Unauthenticated for a service that names another tenant than its own."""
+    if actor.kind is KeyKind.SERVICE and not await _is_called(world, actor.tenant, tenant):
+        raise Unauthenticated(UNKNOWN)
+
+
+async def _is_called(world: World, tenant: str, name: str) -> bool:
+    if name == tenant:
+        return True
+    revision = await world.records.revision()
+    known: str | None = world.memo.find(revision, ("slug", tenant))
+    if known is None:
+        [record] = await world.records.get(tenant, Noun.TENANT, [tenant])
+        known = str(record.body["slug"]) if record else ""
+        world.memo.keep(revision, ("slug", tenant), known)
+    return bool(name) and name == known
+
+
+async def _find(world: World, hashed: str) -> tuple[Actor, str, Moment]:
+    [key] = await world.records.named([key_handle(hashed)])
+    if key is None or not hmac.compare_digest(str(key.body["hash"]), hashed):
+        raise Unauthenticated(UNKNOWN)
+    return await _actor(world, key), key.id, key.body.get("expires") or 0
+
+
+async def _actor(world: World, key: Record) -> Actor:
+    body = key.body
+    kind = KeyKind(body["kind"])
+    role = await _role(world, key.tenant, body) if kind is KeyKind.PERSON else None
+    scopes = body.get("scopes")
+    asked = None if scopes is None else frozenset(map(Permission, scopes))
+    return Actor(
+        tenant=key.tenant,
+        name=body["personId"] if kind is KeyKind.PERSON else key.id,
+        permissions=granted(kind, role, asked),
+        kind=kind,
+        role=role,
+        person=body.get("personId"),
+        agent=body.get("agentId"),
+        workspace=body.get("workspace"),
+        key=key.id,
+    )
+
+
+async def actor_now(world: World, actor: Actor) -> Actor:
+    """The same caller with what they may do now, never more than they might then.
+
+    Raises Unauthenticated where their key, or they themselves, are gone.
+    """
+    if actor.key:
+        [key] = await world.records.get(actor.tenant, Noun.KEY, [actor.key])
+        expires = (key.body.get("expires") or 0) if key else 0
+        if key is None or (expires and world.clock.now() >= expires):
+            raise Unauthenticated(UNKNOWN)
+        now = await _actor(world, key)
+    elif actor.person is not None:
+        role = await _role(world, actor.tenant, {"personId": actor.person})
+        now = replace(actor, role=role, permissions=granted(actor.kind, role, None))
+    else:
+        return actor
+    return replace(now, permissions=now.permissions & actor.permissions)
+
+
+async def _role(world: World, tenant: str, body: Any) -> Role:
+    """The role that the person has now: it is never copied into a key."""
+    [person] = await world.records.get(tenant, Noun.PERSON, [body["personId"]])
+    if person is None:
+        raise Unauthenticated(UNKNOWN)
+    return Role(person.body["role"])

@@ -1,0 +1,241 @@
+"""Agents: each has files of its own, over its template's and the defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from carrel.actions.accounts.keys import of_agent
+from carrel.actions.memory.cleanup import forget_everything
+from carrel.actions.overlay.agent_layers import variables_of
+from carrel.actions.overlay.managed_files import Kin, identity_file, user_files
+from carrel.actions.policy.tenant_rules import Rules, rules_of
+from carrel.actions.records import (
+    Drafts,
+    Page,
+    became,
+    commit_changes,
+    each,
+    find_named,
+    insist,
+    page,
+    shelf,
+    shelves,
+)
+from carrel.actions.timezones import zone
+from carrel.core.access import Actor
+from carrel.core.agents.agent import BLANK, agent_change, facts
+from carrel.core.agents.config import checked
+from carrel.core.errors import Missing
+from carrel.core.overlay.compose import resolve
+from carrel.core.overlay.file_classes import FileClass
+from carrel.core.overlay.layers import upstream_of
+from carrel.core.overlay.pin_sets import missing, pinset_of
+from carrel.core.store.record import Change, Noun, Record, Shelf
+from carrel.core.store.tree import Entry, ReceiptKey, as_seen
+from carrel.core.text_validation import free_slug, line
+from carrel.ports import World
+
+
+@dataclass(frozen=True, slots=True)
+class NewAgent:
+    slug: str
+    name: str
+    template: str | None = None
+    """By id or slug."""
+    human: str | None = None
+    """The id of the person whom it works for."""
+    is_shared: bool = False
+    owner: str | None = None
+    config: Mapping[str, Any] | None = None
+
+
+async def get(world: World, actor: Actor, name: str) -> Record:
+    """By id or slug. Raises Missing."""
+    return await find_named(world, actor.tenant, Noun.AGENT, name)
+
+
+async def listing(
+    world: World, actor: Actor, *, cursor: str = "", limit: int = 100
+) -> Page[Record]:
+    return await page(world, actor.tenant, Noun.AGENT, cursor=cursor, limit=limit)
+
+
+async def create(
+    world: World, actor: Actor, new: NewAgent, receipt: ReceiptKey | None = None
+) -> Record:
+    """With every pinned file as it is at this moment, and its human's USER.md, all in one.
+
+    Raises Taken where another has the slug, Missing where there is no such template or person.
+    """
+    slug, name = free_slug(new.slug), line(new.name, "name")
+    id = world.clock.fresh("agt")
+
+    async def attempt() -> Record:
+        rests = await _rests(world, actor.tenant)
+        rules = await rules_of(world, actor.tenant)
+        body = {
+            **BLANK,
+            "slug": slug,
+            "name": name,
+            "templateId": await _template(world, actor, new.template),
+            "humanPairId": await _person(world, actor, new.human),
+            "isShared": new.is_shared,
+            "ownerId": await _person(world, actor, new.owner),
+            "config": _config(new.config or {}),
+            "userFile": new.human is not None,
+        }
+        change = agent_change(actor.tenant, id, body, 0)
+        body["pins"], drafts = await _pins(world, rules, became(change, 0))
+        change = agent_change(actor.tenant, id, body, 0)
+        agent = became(change, 0)
+        if new.human is not None:
+            drafts += await _user_file(world, rules, agent)
+        at = await commit_changes(
+            world,
+            actor.name,
+            "create an agent",
+            [change],
+            shelves=[*rests, *rules.shelves],
+            receipt=receipt,
+            drafts=drafts,
+        )
+        return became(change, at)
+
+    return await insist(attempt)
+
+
+async def patch(
+    world: World,
+    actor: Actor,
+    name: str,
+    given: Mapping[str, Any],
+    receipt: ReceiptKey | None = None,
+) -> Record:
+    """Change what is given, and in the same commit the files that follow from it.
+
+    A name is written into IDENTITY.md; a name, a human or a template into USER.md. Pins stay.
+    """
+
+    async def attempt() -> Record:
+        rests = await _rests(world, actor.tenant)
+        rules = await rules_of(world, actor.tenant)
+        was = await get(world, actor, name)
+        body = await _patched(world, actor, was, given)
+        if body == facts(was):
+            return was
+        change = agent_change(was.tenant, was.id, body, was.revision)
+        drafts = await _following(world, rules, was, became(change, 0, was))
+        at = await commit_changes(
+            world,
+            actor.name,
+            "change an agent",
+            [change],
+            shelves=[*rests, *rules.shelves],
+            receipt=receipt,
+            drafts=drafts,
+        )
+        return became(change, at, was)
+
+    return await insist(attempt)
+
+
+async def delete(world: World, actor: Actor, name: str, receipt: ReceiptKey | None = None) -> None:
+    """Remove an agent and the keys that are bound to it, and then what it remembered."""
+
+    async def attempt() -> Record:
+        rests = await shelf(world, actor.tenant, Noun.KEY)
+        was = await get(world, actor, name)
+        gone = [was]
+        gone += [key async for key in each(world, was.tenant, Noun.KEY, of_agent(was.id))]
+        changes = [Change(one.tenant, one.noun, one.id, None, one.revision) for one in gone]
+        await commit_changes(
+            world, actor.name, "delete an agent", changes, shelves=[rests], receipt=receipt
+        )
+        return was
+
+    gone = await insist(attempt)
+    await forget_everything(world, actor.name, gone.tenant, gone.id)
+
+
+async def _rests(world: World, tenant: str) -> list[Shelf]:
+    """What names, people and templates a decision is made from."""
+    return await shelves(world, tenant, (Noun.TEMPLATE, Noun.PERSON, Noun.TENANT))
+
+
+async def _template(world: World, actor: Actor, name: str | None) -> str | None:
+    if name is None:
+        return None
+    return (await find_named(world, actor.tenant, Noun.TEMPLATE, name)).id
+
+
+async def _person(world: World, actor: Actor, id: str | None) -> str | None:
+    """A person of the same tenant. Raises Missing."""
+    if id is None:
+        return None
+    [person] = await world.records.get(actor.tenant, Noun.PERSON, [id])
+    if person is None:
+        raise Missing(f"there is no person {id}")
+    return person.id
+
+
+async def _patched(
+    world: World, actor: Actor, was: Record, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    body = {**facts(was), **given}
+    if "slug" in given:
+        body["slug"] = free_slug(given["slug"])
+    if "name" in given:
+        body["name"] = line(given["name"], "name")
+    if "config" in given:
+        body["config"] = _config(given["config"])
+    if given.get("templateId") is not None:
+        body["templateId"] = await _template(world, actor, given["templateId"])
+    for field in ("humanPairId", "ownerId"):
+        if given.get(field) is not None:
+            body[field] = await _person(world, actor, given[field])
+    body["userFile"] = body["userFile"] or body["humanPairId"] is not None
+    return body
+
+
+def _config(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Raises Malformed."""
+    config = checked(given)
+    if config.timezone is not None:
+        zone(config.timezone)
+    return dict(given)
+
+
+async def _pins(world: World, rules: Rules, agent: Record) -> tuple[str | None, Drafts]:
+    """Every pinned file beneath as it is now: the name of the set, and what is new of it."""
+    layers = await world.trees.read(upstream_of(agent))
+    paths = sorted({path for tree in layers for path in tree.heads})
+    pins = {
+        path: Entry(found.blob, found.blob, found.entry.type)
+        for path in paths
+        if rules.policy.classes.of(path) is FileClass.PINNED and (found := resolve(path, layers))
+    }
+    if not pins:
+        return None, Drafts()
+    scope = pinset_of(agent.tenant, pins)
+    [known] = await world.trees.read([scope], pins)
+    seen = tuple(as_seen(tree, path) for tree in layers for path in pins)
+    writes, unwritten = missing(known, pins)
+    return scope.name, Drafts(writes, seen + unwritten)
+
+
+async def _following(world: World, rules: Rules, was: Record, agent: Record) -> Drafts:
+    """The files that change with an agent's facts."""
+    drafts = Drafts()
+    before, now = facts(was), facts(agent)
+    if before["name"] != now["name"]:
+        drafts += await identity_file(world, rules, agent, now["name"])
+    told = ("name", "humanPairId", "templateId")
+    if now["userFile"] and any(before[fact] != now[fact] for fact in told):
+        drafts += await _user_file(world, rules, agent)
+    return drafts
+
+
+async def _user_file(world: World, rules: Rules, agent: Record) -> Drafts:
+    return await user_files(world, rules, [Kin(agent, await variables_of(world, agent))])

@@ -1,0 +1,233 @@
+"""Approvals: asking before a call runs, answering, and noting what became of it.
+
+Every step is a commit that expects the record as it was seen, with its event and its line in the
+audit. Hence of many who answer, one is heard, and of many who would run it, one does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from carrel.actions.approvals.transitions import cancel, commit, context, expire
+from carrel.actions.overlay import stacks
+from carrel.actions.policy.tenant_rules import rules_of
+from carrel.actions.records import Page, each, find, insist, page
+from carrel.core import approvals as core
+from carrel.core.access import Actor, KeyKind, Permission, Role
+from carrel.core.agents.agent import facts
+from carrel.core.approvals import (
+    PREFIX,
+    SUPERSEDED,
+    Approval,
+    Asker,
+    Status,
+    approval_of,
+    call_handle,
+    call_name,
+    fingerprint,
+    is_late,
+    link_of,
+    session_link,
+)
+from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Taken
+from carrel.core.runs import Mode
+from carrel.core.store.record import Noun, Record
+from carrel.ports import World
+
+LONGEST_REASON: Final = 2000
+_LOOK: Final = 1.0
+_BREATH: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A call that somebody has to say yes to."""
+
+    agent: str
+    tool: str
+    arguments: Mapping[str, Any]
+    mode: Mode
+    workspace: str | None = None
+    sandbox: str | None = None
+    sandbox_revision: int = 0
+    run: str | None = None
+    session: str | None = None
+    call: str | None = None
+
+
+async def ask(world: World, actor: Actor, question: Question) -> Approval:
+    """Keep a call until it is answered; one that was asked about before is found again.
+
+    Its arguments are kept sealed, and shown without secrets. Raises Taken where a call of that id
+    was another.
+    """
+    if known := await of_call(world, actor.tenant, question):
+        return known
+    id, at = world.clock.fresh(PREFIX), world.clock.now()
+    rules = await rules_of(world, actor.tenant)
+    sealed = world.vault.seal(msgspec.json.encode(question.arguments), context(actor.tenant, id))
+    new = Approval(
+        id=id,
+        tenant=actor.tenant,
+        agent=question.agent,
+        tool=question.tool,
+        asker=Asker.of(actor),
+        shown=_without_secrets(rules.redacted, dict(question.arguments)),
+        sealed=sealed,
+        digest=fingerprint(question.tool, question.arguments),
+        requested=at,
+        expires=at + world.asking.span,
+        mode=question.mode,
+        workspace=question.workspace,
+        sandbox=question.sandbox,
+        sandbox_revision=question.sandbox_revision,
+        run=question.run,
+        session=question.session,
+        said=await _said(world, actor.tenant, question.session),
+        call=question.call,
+    )
+    try:
+        await commit(world, actor.name, f"ask to run {new.tool}", new, 0)
+    except Busy:
+        if known := await of_call(world, actor.tenant, question):
+            return known
+        raise
+    return new
+
+
+async def of_call(world: World, tenant: str, question: Question) -> Approval | None:
+    """What was asked about a call of this id. Raises Taken where that was another call."""
+    if question.call is None:
+        return None
+    name = call_name(question.agent, question.session, question.run, question.call)
+    [record] = await world.records.named([call_handle(tenant, name)])
+    if record is None:
+        return None
+    found = approval_of(record)
+    if found.digest != fingerprint(question.tool, question.arguments):
+        raise Taken("a call of that id was another one", callId=question.call)
+    return found
+
+
+async def get(world: World, actor: Actor, id: str) -> Approval:
+    """Raises Missing, also for one that this caller may not know of."""
+    return approval_of(await _find(world, actor, id))
+
+
+async def listing(
+    world: World,
+    actor: Actor,
+    *,
+    agent: str | None = None,
+    status: Status | None = None,
+    cursor: str = "",
+    limit: int = 100,
+) -> Page[Approval]:
+    """Approvals of the tenant, of an agent, or in a status: the oldest first."""
+    if actor.bound and actor.agent is None:
+        raise Forbidden("this credential is confined to one workspace")
+    named = agent or actor.agent
+    owner = (await stacks.agent(world, actor, named))[0].name if named else None
+    link = link_of(agent=owner, status=status)
+    found = await page(world, actor.tenant, Noun.APPROVAL, link=link, cursor=cursor, limit=limit)
+    return Page(tuple(map(approval_of, found.items)), found.next)
+
+
+async def settled(world: World, actor: Actor, id: str, seconds: float) -> Approval:
+    """The same as `get`, but not before nothing more becomes of it, or the time is over."""
+    loop = asyncio.get_running_loop()
+    ends = loop.time() + seconds
+    while not (found := await get(world, actor, id)).lasts and (left := ends - loop.time()) > 0:
+        await world.events.wake(min(left, _LOOK))
+        await asyncio.sleep(min(left, _BREATH))  # a busy store wakes all the time
+    return found
+
+
+async def answer(world: World, actor: Actor, id: str, approved: bool, reason: str = "") -> Approval:
+    """Say yes or no; the same answer again changes nothing.
+
+    What is approved is run by whoever finds it, this process first. Raises Missing, Forbidden,
+    Taken where it was answered otherwise or is cancelled, and Gone where it is too late.
+    """
+    if len(reason) > LONGEST_REASON:
+        raise Malformed(f"a reason has at most {LONGEST_REASON} characters")
+
+    async def attempt() -> Approval:
+        record = await _find(world, actor, id)
+        was, at = approval_of(record), world.clock.now()
+        await _may_answer(world, actor, was)
+        if is_late(was, at):
+            await expire(world, record)
+        said = (await rules_of(world, actor.tenant)).redacted(reason)
+        now = core.answered(was, approved, actor.name, at, said)
+        if now is not was:
+            verb = "approve" if approved else "deny"
+            await commit(world, actor.name, f"{verb} a call of {was.tool}", now, record.revision)
+        return now
+
+    found = await insist(attempt)
+    if found.status is Status.APPROVED:
+        world.asking.approved.set()
+    return found
+
+
+async def supersede(world: World, tenant: str, session: str) -> None:
+    """Cancel what waits in a session in which somebody has said something else."""
+    async for record in each(world, tenant, Noun.APPROVAL, session_link(session)):
+        with suppress(Busy, Taken):  # it was answered meanwhile: whoever would run it looks again
+            await cancel(world, record, SUPERSEDED)
+
+
+async def _find(world: World, actor: Actor, id: str) -> Record:
+    record = await find(world, actor.tenant, Noun.APPROVAL, id)
+    if actor.bound and actor.agent != record.body["agent"]:
+        raise Missing(f"there is no approval {id}")
+    return record
+
+
+async def _may_answer(world: World, actor: Actor, approval: Approval) -> None:
+    """Owners and admins may, and the person whom the agent works for or belongs to."""
+    actor.must(Permission.WORKSPACE_WRITE)
+    if actor.kind is KeyKind.PERSON:
+        if actor.role in {Role.OWNER, Role.ADMIN}:
+            return
+        [agent] = await world.records.get(actor.tenant, Noun.AGENT, [approval.agent])
+        known = facts(agent) if agent else {}
+        if actor.person and actor.person in {known.get("humanPairId"), known.get("ownerId")}:
+            return
+    raise Forbidden("only an owner, an admin or the agent's own person may answer")
+
+
+async def may_answer(world: World, actor: Actor, approval: Approval) -> bool:
+    """Whether somebody's answer would count."""
+    try:
+        await _may_answer(world, actor, approval)
+    except Forbidden:
+        return False
+    return True
+
+
+async def _said(world: World, tenant: str, session: str | None) -> int:
+    if session is None:
+        return 0
+    [found] = await world.sessions.get(tenant, [session])
+    return found.entries if found else 0
+
+
+def _without_secrets(redacted: Any, value: Any) -> Any:
+    """The same with every text redacted, names included."""
+    match value:
+        case str():
+            return redacted(value)
+        case Mapping():
+            return {redacted(k): _without_secrets(redacted, v) for k, v in value.items()}
+        case list() | tuple():
+            return [_without_secrets(redacted, one) for one in value]
+        case _:
+            return value

@@ -1,0 +1,34 @@
+"""The bytes of many contents, of which some may not be had."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from carrel.core.identifiers import Digest
+from carrel.core.store.tree import Blob
+from carrel.ports import Corrupt, World
+
+
+async def contents_of(world: World, blobs: Collection[Blob]) -> Mapping[Digest, bytes | Corrupt]:
+    """In one batch; where one is gone or damaged, that one fails and no other."""
+    try:
+        return dict(await world.blobs.get(blobs))
+    except Corrupt:
+        return {blob.digest: await _content(world, blob) for blob in blobs}
+
+
+async def counts_of(world: World, blobs: Collection[Blob]) -> Mapping[Digest, int | Corrupt]:
+    """How long each is for a model, in tokens: counted as text, whatever it is."""
+    contents = await contents_of(world, blobs)
+    readable = {d: content for d, content in contents.items() if isinstance(content, bytes)}
+    texts = [content.decode("utf-8", "replace") for content in readable.values()]
+    counts = await world.tokens.count(texts) if texts else ()
+    failed = {d: content for d, content in contents.items() if isinstance(content, Corrupt)}
+    return {**failed, **dict(zip(readable, counts, strict=True))}
+
+
+async def _content(world: World, blob: Blob) -> bytes | Corrupt:
+    try:
+        return (await world.blobs.get([blob]))[blob.digest]
+    except Corrupt as problem:
+        return problem

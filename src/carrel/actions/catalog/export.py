@@ -1,0 +1,281 @@
+"""The catalog in a place outside: writing what differs, removing what no longer belongs.
+
+It is a projection. Nothing here changes the store, and nothing is read back but what stands where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final, TypeVar
+
+from msgspec import Struct
+
+from carrel.actions.accounts.tenants import by_slug
+from carrel.actions.catalog.managed_files import shown_instead
+from carrel.actions.catalog.writer import Exported, Keeper
+from carrel.actions.policy.policies import POLICY_ID, policy_of
+from carrel.actions.progress import Tally, Watch, quiet
+from carrel.actions.records import each
+from carrel.core.catalog import layout as catalog
+from carrel.core.catalog.layout import DEFAULTS, Layer, Own, Plan
+from carrel.core.errors import Missing, Taken
+from carrel.core.identifiers import Digest, Kind, Path, Scope
+from carrel.core.overlay.file_classes import Classes, FileClass
+from carrel.core.store.record import Noun, Record
+from carrel.core.store.tree import Tree
+from carrel.ports import Depot, World
+
+CLAIM: Final = ".carrel-catalog.json"
+"""The object that says whose the catalog in a place is. Without it nothing there is removed."""
+_CLAIMED: Final = b'{"layout":"catalog","version":1}\n'
+_TOGETHER: Final = 50
+"""Trees that are read at once."""
+
+Plans = dict[Scope, Plan]
+Marks = Mapping[Scope, Digest]
+"""What tells, of each scope, which files counted as reviewed by it when a tenant was projected."""
+
+
+class Part(Struct, frozen=True):
+    """What has changed since in a scope, with its mark."""
+
+    mark: Digest | None
+    paths: frozenset[Path]
+
+
+Parts = Mapping[Scope, Part]
+
+Item = TypeVar("Item")
+
+
+async def export(
+    world: World,
+    depot: Depot,
+    *,
+    only: str | None = None,
+    adopt: bool = False,
+    watch: Watch = quiet,
+) -> Exported:
+    """Bring a place to what the store says, tenant by tenant; ``only`` names one by its slug.
+
+    Raises Missing where there is no such tenant, and Taken where the place holds a catalog that
+    is not Carrel's, unless that is to be adopted.
+    """
+    chosen = [await _tenant(world, only)] if only is not None else None
+    await claim(depot, adopt=adopt)
+    tally, done = Tally(watch, "exporting agents"), Exported()
+    tally.expect(await _count(world, chosen))
+    slugs: set[str] = set()
+    async for tenant in _each_of(world, chosen):
+        await project(world, depot, tenant, done, tally)
+        slugs.add(tenant.body["slug"])
+    if chosen is None:
+        done.deleted += await remove_strangers(depot, slugs)
+    return done
+
+
+async def claim(depot: Depot, *, adopt: bool = False) -> None:
+    """Mark a place as Carrel's, before anything there is removed. Raises Taken."""
+    if await depot.get(CLAIM) is not None:
+        return
+    if not adopt:
+        async for key, _ in depot.list("tenants/"):
+            if catalog.parse(key):
+                raise Taken("there is a catalog already that is not Carrel's; --adopt takes it")
+    await depot.put({CLAIM: _CLAIMED})
+
+
+async def remove_strangers(depot: Depot, slugs: Iterable[str]) -> int:
+    """Remove what stands there of tenants that are none of these, and say how much it was."""
+    known = frozenset(slugs)
+    strange: list[str] = []
+    async for key, _ in depot.list("tenants/"):
+        found = catalog.parse(key)
+        if found is not None and found.tenant not in known:
+            strange.append(key)
+    await depot.delete(strange)
+    return len(strange)
+
+
+async def project(
+    world: World, depot: Depot, tenant: Record, done: Exported, tally: Tally | None = None
+) -> Marks:
+    """Bring what stands of one tenant to what the store says now."""
+    slug, classes = tenant.body["slug"], await _classes(world, tenant)
+    keeper, marks = Keeper(world, depot, done), dict[Scope, Digest]()
+    await keeper.look(catalog.prefix_of(slug))
+    templates = {one.id: one.body["slug"] async for one in each(world, tenant.id, Noun.TEMPLATE)}
+    scopes = {Scope(tenant.id, Kind.DEFAULTS, ""): DEFAULTS}
+    scopes |= {Scope(tenant.id, Kind.TEMPLATE, id): name for id, name in templates.items()}
+    for some in _chunks(scopes, _TOGETHER):
+        layers = {scope: scopes[scope] for scope in some}
+        plans = await _layers(world, tenant, classes, layers, done)
+        await keeper.want(_whole(plans))
+        marks |= _marks(plans)
+    async for batch in _batches(each(world, tenant.id, Noun.AGENT)):
+        plans = await _agents(world, slug, classes, templates, batch, done)
+        await keeper.want(_whole(plans))
+        marks |= _marks(plans)
+        if tally is not None:
+            tally.add(len(batch))
+    await keeper.finish()
+    done.tenants += 1
+    return marks
+
+
+async def project_parts(
+    world: World, depot: Depot, tenant: Record, parts: Parts, done: Exported
+) -> bool:
+    """The same for some scopes alone. False, and nothing is done, where more follows from them.
+
+    That is so where one is gone, or where another set of files counts as reviewed by it: whether
+    others want those too only the whole tenant tells. And a managed file of a template or of the
+    defaults is at once that of all who follow.
+    """
+    classes, said = await _classes(world, tenant), Exported()
+    if any(_is_followed(classes, scope, part) for scope, part in parts.items()):
+        return False
+    found = await _slugs(world, tenant, parts)
+    if found is None:
+        return False
+    layers, templates, agents = found
+    plans = await _layers(world, tenant, classes, layers, said)
+    slug = tenant.body["slug"]
+    plans |= await _agents(world, slug, classes, templates, agents, said)
+    if any(parts[scope].mark != mark for scope, mark in _marks(plans).items()):
+        return False
+    names = {agent.id: agent.body["slug"] for agent in agents}
+    for scope, plan in plans.items():
+        prefix = (
+            catalog.agent_prefix(slug, names[scope.name])
+            if scope.kind is Kind.AGENT
+            else catalog.template_prefix(slug, layers[scope])
+        )
+        keeper = Keeper(world, depot, done)
+        await keeper.look(prefix)
+        await keeper.want({key: plan[key] for key in plan if key.startswith(prefix)})
+        await keeper.finish()
+    done.left_out += said.left_out
+    done.tenants += 1
+    return True
+
+
+def _is_followed(classes: Classes, scope: Scope, part: Part) -> bool:
+    managed = any(classes.of(path) is FileClass.MANAGED for path in part.paths)
+    return managed and scope.kind is not Kind.AGENT
+
+
+async def _slugs(
+    world: World, tenant: Record, scopes: Collection[Scope]
+) -> tuple[dict[Scope, str], dict[str, str], list[Record]] | None:
+    """The slugs of layers, those of templates by id, and the agents; None where one is gone."""
+    ids = [scope.name for scope in scopes if scope.kind is Kind.AGENT]
+    agents = [one for one in await world.records.get(tenant.id, Noun.AGENT, ids) if one]
+    chosen = {scope.name for scope in scopes if scope.kind is Kind.TEMPLATE}
+    wanted = sorted(chosen | {agent.body.get("templateId") or "" for agent in agents} - {""})
+    found = await world.records.get(tenant.id, Noun.TEMPLATE, wanted)
+    templates = {one.id: str(one.body["slug"]) for one in found if one}
+    if len(agents) < len(ids) or not chosen <= templates.keys():
+        return None
+    above = [scope for scope in scopes if scope.kind is not Kind.AGENT]
+    return {one: templates.get(one.name, DEFAULTS) for one in above}, templates, agents
+
+
+async def _classes(world: World, tenant: Record) -> Classes:
+    [policy] = await world.records.get(tenant.id, Noun.POLICY, [POLICY_ID])
+    return policy_of(policy).classes
+
+
+def _whole(plans: Plans) -> Plan:
+    return {key: plan[key] for plan in plans.values() for key in plan}
+
+
+def _marks(plans: Plans) -> dict[Scope, Digest]:
+    return {scope: catalog.reviewed(plan) for scope, plan in plans.items()}
+
+
+async def _layers(
+    world: World, tenant: Record, classes: Classes, scopes: Mapping[Scope, str], done: Exported
+) -> Plans:
+    """The defaults and templates, by their slugs."""
+    [seeded] = await world.records.get(tenant.id, Noun.DEFAULTS, [tenant.id])
+    version = seeded.body["version"] if seeded else 0
+    slug, plans = tenant.body["slug"], dict[Scope, Plan]()
+    for tree in await world.trees.read(tuple(scopes)) if scopes else ():
+        layer = Layer(scopes[tree.scope], tree)
+        _tell_left_out(done, f"{slug}/_catalog/{layer.slug}", tree)
+        seeds = version * (layer.slug == DEFAULTS)
+        plans[tree.scope] = catalog.of_layer(slug, classes, layer, seeds)
+    return plans
+
+
+async def _agents(
+    world: World,
+    tenant: str,
+    classes: Classes,
+    templates: Mapping[str, str],
+    agents: Sequence[Record],
+    done: Exported,
+) -> Plans:
+    """One reading of trees for all of these agents."""
+    own = [Scope(agent.tenant, Kind.AGENT, agent.id) for agent in agents]
+    pins = [Scope(agent.tenant, Kind.PINS, agent.body.get("pins") or "") for agent in agents]
+    scopes = tuple(dict.fromkeys((*own, *pins)))
+    trees = dict(zip(scopes, await world.trees.read(scopes) if scopes else (), strict=True))
+    shown = await shown_instead(world, classes, agents, trees)
+    plans: Plans = {}
+    for agent, scope, pinset in zip(agents, own, pins, strict=True):
+        # A template that came after these were listed is projected when it is noticed itself.
+        template = templates.get(agent.body.get("templateId") or "", DEFAULTS)
+        slug, tree = agent.body["slug"], trees[scope]
+        _tell_left_out(done, f"{tenant}/{slug}", tree)
+        instead = shown.get(agent.id, {})
+        own_files = Own(slug, tree, agent.created, template, trees[pinset], instead)
+        plans[scope] = catalog.of_agent(tenant, classes, own_files)
+    return plans
+
+
+def _tell_left_out(done: Exported, whose: str, tree: Tree) -> None:
+    done.left_out += [f"{whose}/{path}" for path in catalog.left_out(tree)]
+
+
+def _chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    rest = iter(items)
+    while chunk := list(islice(rest, size)):
+        yield chunk
+
+
+async def _batches(items: AsyncIterator[Item]) -> AsyncIterator[list[Item]]:
+    batch: list[Item] = []
+    async for item in items:
+        batch.append(item)
+        if len(batch) == _TOGETHER:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+async def _tenant(world: World, slug: str) -> Record:
+    found = await by_slug(world, slug)
+    if found is None:
+        raise Missing(f"there is no tenant {slug}")
+    return found
+
+
+async def _each_of(world: World, chosen: Sequence[Record] | None) -> AsyncIterator[Record]:
+    if chosen is None:
+        async for tenant in each(world, "", Noun.TENANT):
+            yield tenant
+    else:
+        for tenant in chosen:
+            yield tenant
+
+
+async def _count(world: World, chosen: Sequence[Record] | None) -> int:
+    """How many agents there are to come."""
+    total = 0
+    async for tenant in _each_of(world, chosen):
+        total += sum([1 async for _ in each(world, tenant.id, Noun.AGENT)])
+    return total

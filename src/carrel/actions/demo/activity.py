@@ -1,0 +1,160 @@
+"""What happened in the demo: runs, conversations, what was learnt and what is still open."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from carrel.actions import items
+from carrel.actions.approvals import approvals
+from carrel.actions.approvals.approvals import Question
+from carrel.actions.demo.context import Stage
+from carrel.actions.memory import dreams, memories
+from carrel.actions.memory.memories import NewMemory
+from carrel.actions.runs import runs
+from carrel.actions.runs.runs import Start
+from carrel.actions.sessions import sessions
+from carrel.actions.sessions.sessions import Said
+from carrel.core.identifiers import Moment
+from carrel.core.runs import Mode, Status
+from carrel.core.store.record import Record
+
+_TALKS: Final = (
+    (
+        "iris",
+        (
+            ("user", "I was charged twice this month. Can you look?"),
+            ("assistant", "You have two seats since the 3rd: an invitation counts at once."),
+            ("user", "Ah. I did not mean to invite anybody yet."),
+            ("assistant", "I have taken the invitation back. You will not be charged for it."),
+        ),
+    ),
+    (
+        "wren",
+        (
+            ("user", "Where do new customers get stuck?"),
+            ("assistant", "At the import. Four of the last ten stopped at the column mapping."),
+            ("tool", "read docs/tone.md"),
+            ("assistant", "I would begin the welcome mail with a picture of that step."),
+        ),
+    ),
+    (
+        "sage",
+        (
+            ("user", "What do people call a workspace?"),
+            ("assistant", "A folder. Nobody said workspace on their own in nine interviews."),
+        ),
+    ),
+)
+_FACTS: Final = (
+    "Invoices are sent on the 3rd, and questions come on the 4th",
+    "An invitation counts as a seat at once",
+    "Tomas wants refunds above 50 with the invoice attached",
+    "The export keeps the order of columns since 2.14",
+    "The night queue is busiest after nine",
+)
+_OFTEN: Final = ("when are invoices sent", "invoices", "why two seats", "invitation seat")
+"""Asked again every day."""
+_ONCE: Final = ("which order do columns have in an export", "night queue")
+_HABITS: Final = (
+    "Lena opens every onboarding call with a question",
+    "New customers stop at the column mapping",
+)
+DAY: Final = 86_400_000
+
+
+async def work(stage: Stage) -> None:
+    """A week of it, the oldest first."""
+    for ago in (6, 4, 3, 2, 1):
+        day = stage.earlier(ago * DAY)
+        await _runs(day, ago)
+        await _learning(day, ago)
+    await _talks(stage.earlier(DAY // 2))
+    await _items(stage.earlier(DAY // 3))
+    await _unfinished(stage.earlier(DAY // 24))
+
+
+async def _run(stage: Stage, start: Start, ends: Status | None, lasts: Moment = 90_000) -> str:
+    actor = stage.person("tomas")
+    run = await runs.start(stage.world, actor, start)
+    if ends:
+        later = stage.later(lasts).world
+        await runs.change(later, actor, run.id, status=ends)
+    return run.id
+
+
+async def _runs(day: Stage, ago: int) -> None:
+    done = Status.COMPLETED
+    await _run(day, Start("morning queue", agent="iris"), done)
+    await _run(day, Start("billing round", agent="otto"), Status.FAILED if ago == 3 else done)
+    if ago % 2 == 0:
+        await _run(day, Start("interview digest", agent="sage"), done, 600_000)
+    if ago == 2:
+        await _run(day, Start("release draft", agent="ember"), Status.CANCELLED)
+
+
+async def _learning(day: Stage, ago: int) -> None:
+    actor = day.person("mara")
+    if ago == 6:
+        for fact in _FACTS:
+            new = NewMemory(fact, tags=("billing",) if "nvoice" in fact else ())
+            await memories.remember(day.world, actor, "otto", new)
+        for habit in _HABITS:
+            await memories.remember(day.world, actor, "wren", NewMemory(habit))
+    asked = _OFTEN + (_ONCE if ago == 1 else ())
+    for question in asked:
+        await memories.recall(day.world, actor, "otto", question)
+    for question in ("column mapping", "where do new customers stop"):
+        await memories.recall(day.world, actor, "wren", question)
+
+
+async def _talks(day: Stage) -> None:
+    actor = day.person("tomas")
+    for agent, talk in _TALKS:
+        session = await sessions.start(day.world, actor, agent, plugin="web")
+        said = [Said(role, text, plugin="web") for role, text in talk]
+        await sessions.append(day.world, actor, agent, session.id, said)
+        if agent == "iris":
+            await sessions.close(day.world, actor, agent, session.id)
+
+
+async def _items(day: Stage) -> None:
+    world = day.world
+    mine, theirs = day.person("mara"), day.person("jonas")
+    await items.put(world, mine, "scout", "watchlist", "exports, sign-in, seat counting")
+    await items.put(world, mine, "ember", "next-release", "2.15, planned for the second week")
+    await items.put(world, theirs, "quill", "interviews/left", "three, two of them in Lisbon")
+    queue = "41 open, 6 older than a day"
+    await items.put(world, day.person("tomas"), "iris", "queue/today", queue)
+    await items.publish(world, mine, "ember", "next-release", "page")
+
+
+async def _unfinished(day: Stage) -> None:
+    """A run with a child that goes on, and one that is played again."""
+    parent = await _run(day, Start("release draft", agent="ember"), None)
+    await _run(day, Start("check the facts", parent=parent), Status.COMPLETED)
+    await _run(day, Start("proofread", parent=parent, share_parent=True), None)
+    first = await _run(day, Start("seat complaints", agent="atlas"), Status.FAILED)
+    await _run(day, Start(replay_of=first), Status.COMPLETED)
+
+
+async def dream(stage: Stage) -> None:
+    """One has landed; the other waits for somebody to look at it."""
+    for agent in ("otto", "wren"):
+        await dreams.sweep(stage.world, stage.person("mara"), agent)
+
+
+async def ask(stage: Stage, agent: Record, sandbox: Record, workspace: str) -> None:
+    """A call that waits for a yes."""
+    session = await sessions.start(stage.world, stage.person("mara"), agent.id, plugin="web")
+    command = "rm -r articles/2023 && git commit -am 'Retire old articles'"
+    question = Question(
+        agent=agent.id,
+        tool="bash",
+        arguments={"command": command},
+        mode=Mode.MAIN,
+        workspace=workspace,
+        sandbox=sandbox.id,
+        sandbox_revision=sandbox.revision,
+        session=session.id,
+    )
+    await approvals.ask(stage.world, stage.person("mara"), question)

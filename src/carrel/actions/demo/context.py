@@ -1,0 +1,57 @@
+"""Where the demo plays: the world at some moment of the last days, and those who act in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from carrel.core.access import Actor
+from carrel.core.identifiers import Moment
+from carrel.core.webhooks import Posted
+from carrel.ports import Clock, World
+
+
+class EarlierClock:
+    """A clock as it stood some time ago; what it names is named as of now."""
+
+    def __init__(self, clock: Clock, ago: int) -> None:
+        self._clock, self._ago = clock, ago
+
+    def now(self) -> Moment:
+        return self._clock.now() - self._ago
+
+    def fresh(self, prefix: str) -> str:
+        return self._clock.fresh(prefix)
+
+    def token(self, prefix: str) -> str:
+        return self._clock.token(prefix)
+
+
+class NoPost:
+    """Asks nobody whether an address is there, and sends nothing."""
+
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Posted:
+        return Posted(None, "the demo sends nothing")
+
+    async def refuses(self, url: str) -> str | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    now: World
+    people: dict[str, Actor]
+    ago: int = 0
+
+    @property
+    def world(self) -> World:
+        return replace(self.now, clock=EarlierClock(self.now.clock, self.ago), post=NoPost())
+
+    def person(self, name: str) -> Actor:
+        return self.people[name]
+
+    def earlier(self, milliseconds: int) -> Stage:
+        return replace(self, ago=milliseconds)
+
+    def later(self, milliseconds: int) -> Stage:
+        return replace(self, ago=max(0, self.ago - milliseconds))

@@ -1,0 +1,139 @@
+"""Something to look at: a small company with people, agents and a week of work behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from carrel.actions.accounts import keys, people, secrets, tenants
+from carrel.actions.accounts.people import Profile
+from carrel.actions.agents import agents, templates
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.demo import texts as demo_texts
+from carrel.actions.demo.activity import DAY, ask, dream, work
+from carrel.actions.demo.context import Stage
+from carrel.actions.demo.texts import Worker
+from carrel.actions.events import webhooks
+from carrel.actions.files import files
+from carrel.actions.files.files import Intent
+from carrel.actions.overlay import stacks
+from carrel.actions.policy import policies
+from carrel.actions.policy.policies import PolicyForm, RuleForm
+from carrel.actions.sandbox import sandboxes, workspaces
+from carrel.core.access import Actor, KeyKind, Role
+from carrel.core.identifiers import Path, Stack
+from carrel.core.overlay.file_classes import FileClass
+from carrel.core.store.record import Noun, Record
+from carrel.ports import World
+
+_DREAMS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "otto": {"dreaming": {"enabled": True}},
+    "wren": {"dreaming": {"enabled": True, "review": True}},
+    "ember": {"timezone": "Europe/Stockholm", "allowedDelegates": ["page", "sage"]},
+}
+_HOOK: Final = "https://hooks.meridian.example/carrel"
+
+
+async def furnish(world: World, owner: Record) -> bool:
+    """Put it all into the owner's tenant; False where there are agents or templates already."""
+    for noun in (Noun.AGENT, Noun.TEMPLATE):
+        if await world.records.list(owner.tenant, noun, limit=1):
+            return False
+    mara = Actor(owner.tenant, owner.id, role=Role.OWNER, person=owner.id)
+    stage = Stage(world, {"mara": mara}, 9 * DAY)
+    await _company(stage)
+    await _shelves(stage.earlier(8 * DAY))
+    await _staff(stage.earlier(7 * DAY))
+    await _own_files(stage.earlier(6 * DAY))
+    waiting = await _hands(stage.earlier(6 * DAY))
+    await work(stage)
+    await _edited(stage.earlier(DAY // 48))
+    await dream(stage.earlier(0))
+    await ask(stage.earlier(0), *waiting)
+    return True
+
+
+async def _company(stage: Stage) -> None:
+    world, mara = stage.world, stage.person("mara")
+    await tenants.rename(world, mara, demo_texts.TENANT)
+    profile = dict(zip(("name", "title", "timezone", "pronouns"), demo_texts.OWNER, strict=True))
+    await people.patch(world, mara, mara.name, profile)
+    for name, human in demo_texts.PEOPLE.items():
+        made = await people.create(world, mara, Profile(*human))
+        stage.people[name] = Actor(made.tenant, made.id, role=human.role, person=made.id)
+    await secrets.put(world, mara, "billing-api", "mrd-live-7d1f0c2ab94e4a65")
+    hook = (await webhooks.create(world, mara, _HOOK, ["workspace.updated"])).webhook
+    await webhooks.change(world, mara, hook.id, webhooks.Patch(active=False))
+    await keys.create(world, mara, keys.Holding("runtime", KeyKind.SERVICE))
+    rules = (RuleForm("docs/refunds.md", FileClass.PINNED),)
+    await policies.put(world, mara, PolicyForm(classes=rules), "refunds are reviewed")
+
+
+async def _shelves(stage: Stage) -> None:
+    world, mara = stage.world, stage.person("mara")
+    for slug, name in demo_texts.TEMPLATES.items():
+        await templates.create(world, mara, slug, name)
+        shelf = await stacks.template(world, mara, slug)
+        for path, text in demo_texts.FILES[slug].items():
+            await _write(world, mara, shelf, path, text, "first version")
+
+
+async def _staff(stage: Stage) -> None:
+    for worker in demo_texts.WORKERS:
+        await agents.create(stage.world, stage.person("mara"), _new(stage, worker))
+
+
+def _new(stage: Stage, worker: Worker) -> NewAgent:
+    return NewAgent(
+        worker.slug,
+        worker.name,
+        worker.template,
+        human=stage.person(worker.human).name if worker.human else None,
+        is_shared=worker.shared,
+        owner=stage.person(worker.owner).name if worker.owner else None,
+        config=_DREAMS.get(worker.slug),
+    )
+
+
+async def _own_files(stage: Stage) -> None:
+    world, tomas = stage.world, stage.person("tomas")
+    for slug, own in demo_texts.OWN.items():
+        stack = await stacks.agent(world, tomas, slug)
+        for path, text in own.items():
+            await _write(world, tomas, stack, path, text)
+    slug, rules = demo_texts.PINNED_OVERRIDE
+    stack = await stacks.agent(world, tomas, slug)
+    await _write(world, tomas, stack, "GUARDRAILS.md", rules, "tax numbers are for accountants")
+
+
+async def _hands(stage: Stage) -> tuple[Record, Record, str]:
+    """A sandbox and two workspaces, and the agent that works with them."""
+    world, mara = stage.world, stage.person("mara")
+    box = {"name": "Editing room", "config": {"permissionMode": "ask", "timeoutSeconds": 30}}
+    sandbox = await sandboxes.create(world, mara, box)
+    attached = []
+    for name, texts in demo_texts.SHARED_FILES.items():
+        made = await workspaces.create(world, mara, {"name": name})
+        stack = await stacks.workspace(world, mara, made.id)
+        for path, text in texts.items():
+            await _write(world, mara, stack, path, text)
+        known = name.lower().replace(" ", "-")
+        attached.append({"name": known, "workspaceId": made.id})
+    config = {"sandbox": sandbox.id, "workspaces": attached}
+    page = await agents.patch(world, mara, "page", {"config": config})
+    return page, sandbox, attached[0]["workspaceId"]
+
+
+async def _edited(stage: Stage) -> None:
+    """Guardrails that got stricter, and wait for a review with everybody at the support desk."""
+    world, tomas = stage.world, stage.person("tomas")
+    shelf = await stacks.template(world, tomas, "support")
+    text, why = demo_texts.STRICTER, demo_texts.STRICTER_WHY
+    await _write(world, tomas, shelf, "GUARDRAILS.md", text, why)
+
+
+async def _write(
+    world: World, actor: Actor, stack: Stack, path: str, text: str, why: str = ""
+) -> None:
+    intent = Intent(why=why, accepted=True)
+    await files.put(world, stack, Path(path), text.encode(), actor, intent)

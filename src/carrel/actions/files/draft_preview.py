@@ -1,0 +1,43 @@
+"""Drafts: what an agent would be served of a text that nobody has stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from carrel.actions.overlay.agent_layers import lineage_of
+from carrel.actions.policy.tenant_rules import rules_of
+from carrel.core.identifiers import Path, Stack
+from carrel.core.overlay.file_classes import FileClass
+from carrel.core.overlay.placeholders import render_bytes, split
+from carrel.ports import World
+
+
+class Rendered(Struct, frozen=True):
+    """A draft as it would be served."""
+
+    content: bytes
+    filled: Mapping[str, str]
+    """What is written for each placeholder that stands in it, in the order of the text."""
+
+
+async def render(world: World, stack: Stack, path: Path, draft: bytes) -> Rendered:
+    """The draft as an agent's file: without secrets, and its placeholders filled in.
+
+    A pinned file is served to the letter, so nothing is filled in there; a managed one is what
+    Carrel would write from this text. Raises Missing, TooLarge, or Malformed for a path that no
+    file could have.
+    """
+    own = stack[0]
+    lineage = await lineage_of(world, own.tenant, own.name)
+    rules = await rules_of(world, own.tenant)
+    file_class = rules.policy.classes.admit(path)
+    rules.policy.limits_of(own).admit(len(draft))
+    stored = rules.redactor.redact(draft).content
+    if file_class is FileClass.PINNED:
+        return Rendered(stored, {})
+    variables = lineage.eye.variables
+    tokens = dict.fromkeys(piece.token for piece in split(stored) if piece.token)
+    filled = {token: variables.shown[token] for token in tokens}
+    return Rendered(render_bytes(stored, variables), filled)

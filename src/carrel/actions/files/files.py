@@ -1,0 +1,214 @@
+"""Reading and writing the files of a workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from carrel.actions.blob_contents import contents_of
+from carrel.actions.files.file_writer import PLAIN, Intent, Pen, Written, file_of
+from carrel.actions.overlay.agent_layers import Lineage, classes_of, lineage_of
+from carrel.core.access import Actor
+from carrel.core.errors import Missing
+from carrel.core.identifiers import Kind, Path, Stack
+from carrel.core.overlay.agent_files import Eye
+from carrel.core.overlay.compose import File, Layers, Workspace, compose, resolve, revisions_etag
+from carrel.core.overlay.file_classes import Classes
+from carrel.core.overlay.layers import speaking
+from carrel.core.overlay.placeholders import Variables, render_bytes
+from carrel.core.store.tree import Head
+from carrel.ports import Corrupt, World
+
+__all__ = ["PLAIN", "Intent", "Written"]
+
+
+class Contents(Struct, frozen=True):
+    """The bytes of many files, and why those of some could not be had."""
+
+    found: Mapping[Path, bytes]
+    failed: Mapping[Path, str]
+
+
+async def look(world: World, stack: Stack, path: Path) -> File:
+    """What the workspace shows at a path, without its content. Raises Missing."""
+    layers = await world.trees.read(stack, (path,))
+    if stack[0].kind is Kind.AGENT:
+        file = await _shown(world, stack, path, layers)
+    else:
+        file = resolve(path, layers)
+    if file is None:
+        raise Missing(f"there is no {path}")
+    if stack[0].kind is Kind.WORKSPACE:
+        return file
+    classes = await classes_of(world, stack)
+    return file if classes is None else replace(file, file_class=classes.of(path))
+
+
+async def _shown(world: World, stack: Stack, path: Path, layers: Layers) -> File | None:
+    """The same with an agent's eyes."""
+    eye = (await lineage_of(world, stack[0].tenant, stack[0].name)).eye
+    file = eye.shown(path, layers)
+    if file is None:  # It may have become pinned in between, and so be there.
+        file = eye.shown(path, await world.trees.read(stack, (path,)))
+    return file
+
+
+async def content(world: World, file: File, *, raw: bool = False) -> bytes:
+    """Its bytes as they are served, or as they are stored."""
+    try:
+        found = (await world.blobs.get([file.blob]))[file.blob.digest]
+    except Corrupt as problem:
+        raise Corrupt(f"{file.path}: {problem}") from problem
+    return found if raw else served(file, found)
+
+
+def served(file: File, content: bytes) -> bytes:
+    """The bytes of a file with its placeholders filled in, where that is done."""
+    return content if file.variables is None else render_bytes(content, file.variables)
+
+
+async def contents(world: World, workspace: Workspace, *, raw: bool = False) -> Contents:
+    """The bytes of every file, in one batch; what cannot be had fails by name and alone."""
+    files = workspace.files
+    blobs = await contents_of(world, [file.blob for file in files.values()])
+    found: dict[Path, bytes] = {}
+    failed: dict[Path, str] = {}
+    for path, file in files.items():
+        content = blobs[file.blob.digest]
+        if isinstance(content, Corrupt):
+            failed[path] = str(content)
+        else:
+            found[path] = content if raw else served(file, content)
+    return Contents(found, failed)
+
+
+async def version(world: World, stack: Stack, path: Path, number: int) -> tuple[File, bytes]:
+    """One version of what the nearest layer said. Raises Missing, for a tombstone too."""
+    speakers = speaking(stack)
+    own, *shared = await world.trees.versions([(scope, path, number) for scope in speakers])
+    found, scope = own, speakers[0]
+    if own is None and shared and not await world.trees.history(stack[0], path, limit=1):
+        found, scope = shared[0], speakers[1]
+    if found is None or found.head.entry is None:
+        raise Missing(f"there is no version {number} of {path}")
+    blob = found.head.entry.blob
+    return file_of(stack, found.head, scope), (await world.blobs.get([blob]))[blob.digest]
+
+
+async def etag(world: World, stack: Stack, *more: str) -> str:
+    """What a listing is known by: it changes when anything in any layer does, or any name in it."""
+    own = stack[0]
+    if own.kind is Kind.AGENT:
+        more = (*more, (await lineage_of(world, own.tenant, own.name)).key)
+    elif classes := await classes_of(world, stack):
+        more = (*more, classes.key)
+    return revisions_etag(stack, await world.trees.revisions(stack), *more)
+
+
+class Alike(Struct, frozen=True):
+    """What an agent shares with all others over the same layers that have nothing of their own."""
+
+    files: Mapping[Path, File]
+    """As they are before anything is filled in."""
+    variables: Variables
+
+
+class View(Struct, frozen=True):
+    """A workspace at one moment: its layers, and how they were seen."""
+
+    stack: Stack
+    layers: Layers
+    lineage: Lineage | None
+    """Of an agent's."""
+    classes: Classes | None
+    """Of a template's, and of the defaults."""
+
+    def etag(self, *more: str) -> str:
+        """What a listing of it is known by, which is the same that ``etag`` tells."""
+        revisions = tuple([tree.revision for tree in self.layers])
+        return revisions_etag(self.stack, revisions, *more, *self._key)
+
+    @property
+    def _key(self) -> tuple[str, ...]:
+        if self.lineage is not None:
+            return (self.lineage.key,)
+        return () if self.classes is None else (self.classes.key,)
+
+    @property
+    def workspace(self) -> Workspace:
+        if self.lineage is None:
+            return compose(self.layers, self.classes)
+        return self.lineage.eye.compose(self.layers)
+
+    @property
+    def alike(self) -> Alike | None:
+        """None for a workspace that is not an agent's, or has something of its own."""
+        if self.lineage is None:
+            return None
+        eye = self.lineage.eye
+        files = eye.alike(self.layers)
+        return None if files is None else Alike(files, eye.variables)
+
+    def is_seen_as(self, other: View) -> bool:
+        """Whether nothing has changed that decides how the files are seen."""
+        return self._key == other._key and self._agent == other._agent
+
+    @property
+    def _agent(self) -> int:
+        return 0 if self.lineage is None else self.lineage.agent.revision
+
+
+async def view(world: World, stack: Stack, prefix: str = "") -> View:
+    """Names, rules and files of one moment: looked at again where one changed before the other."""
+    before = await _view(world, stack, ())
+    while True:
+        now = await _view(world, stack, await world.trees.read(stack, prefix=prefix))
+        if now.is_seen_as(before):
+            return now
+        before = now
+
+
+async def _view(world: World, stack: Stack, layers: Layers) -> View:
+    own = stack[0]
+    is_agent = own.kind is Kind.AGENT
+    lineage = await lineage_of(world, own.tenant, own.name) if is_agent else None
+    return View(stack, layers, lineage, await classes_of(world, stack))
+
+
+async def listing(
+    world: World, stack: Stack, prefix: str = "", eye: Eye | None = None
+) -> Workspace:
+    """Everything that a workspace shows, in order of path; with other eyes where they are given."""
+    if eye is not None:
+        return eye.compose(await world.trees.read(stack, prefix=prefix))
+    return (await view(world, stack, prefix)).workspace
+
+
+async def put(
+    world: World, stack: Stack, path: Path, content: bytes, actor: Actor, intent: Intent = PLAIN
+) -> Written:
+    """Write one file at the nearest layer.
+
+    Raises Stale, TooLarge, Malformed, Busy, or Forbidden where its class or the caller's key says
+    no.
+    """
+    return await Pen(world, stack, path, actor, intent).put(content)
+
+
+async def delete(
+    world: World, stack: Stack, path: Path, actor: Actor, intent: Intent = PLAIN
+) -> Head:
+    """Remove one file from the nearest layer. Raises Missing, Stale, Forbidden or Busy."""
+    return await Pen(world, stack, path, actor, intent).delete()
+
+
+async def restore(
+    world: World, stack: Stack, path: Path, number: int, actor: Actor, intent: Intent = PLAIN
+) -> Written:
+    """Make an earlier version the newest again: a new version with the old content."""
+    file, content = await version(world, stack, path, number)
+    why = intent.why or f"restore {path} to version {number}"
+    again = replace(intent, type=file.entry.type, why=why)
+    return await put(world, stack, path, content, actor, again)

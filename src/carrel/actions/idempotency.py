@@ -1,0 +1,97 @@
+"""Deeds that are done once, however often they are asked for under the same key."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from carrel.core.access import Actor
+from carrel.core.errors import InFlight, KeyReused, Malformed
+from carrel.core.store import idempotency as core
+from carrel.core.store.idempotency import Claim, Marked, Mismatch, Receipt, Settled, Waiting
+from carrel.core.store.record import Record
+from carrel.core.store.tree import ReceiptKey
+from carrel.ports import World
+
+LEASE: Final = 60_000
+"""Milliseconds after which a claim that came to nothing may be taken over."""
+
+_KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
+_CONTEXT: Final = "receipt"
+_WAITS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
+_DONE: Final = 200
+
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder(Record).decode
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What is to be done once: by which name, with what, under which key."""
+
+    deed: str
+    given: Mapping[str, Any]
+    key: str | None
+
+
+async def once(
+    world: World,
+    actor: Actor,
+    asked: Asked,
+    act: Callable[[ReceiptKey | None], Awaitable[Record]],
+    again: Callable[[], Awaitable[Record]],
+) -> Record:
+    """What ``act`` gives, or gave when it was first asked for; without a key it is simply done.
+
+    ``again`` finds the record of a deed that was committed but never answered. A refusal gives the
+    key back. Raises KeyReused, InFlight and Malformed.
+    """
+    if asked.key is None:
+        return await act(None)
+    if not _KEY.fullmatch(asked.key):
+        raise Malformed("an idempotencyKey is 1 to 255 visible ASCII characters")
+    who = [asked.deed, actor.name, actor.scope.kind, actor.scope.name]
+    key = ReceiptKey(actor.tenant, _encode(who).decode(), asked.key)
+    match await _claim(world, key, hashlib.sha256(_encode(asked.given)).hexdigest()):
+        case Settled(receipt):
+            return _decode(world.vault.open(receipt.sealed, _CONTEXT))
+        case Mismatch():
+            raise KeyReused("this idempotencyKey was used for something else")
+        case Waiting():
+            raise InFlight("the first request with this idempotencyKey is still being answered")
+        case Marked():
+            return await _settled(world, key, await again())
+        case core.Taken():
+            return await _first(world, key, act)
+
+
+async def _claim(world: World, key: ReceiptKey, fingerprint: str) -> Claim:
+    """Take the key; while somebody else is at work on it, wait a little for their answer."""
+    for wait in (*_WAITS, None):
+        now = world.clock.now()
+        claim = await world.receipts.claim(key, fingerprint, now, now - LEASE)
+        if not isinstance(claim, Waiting) or wait is None:
+            break
+        await asyncio.sleep(wait)
+    return claim
+
+
+async def _first(
+    world: World, key: ReceiptKey, act: Callable[[ReceiptKey | None], Awaitable[Record]]
+) -> Record:
+    try:
+        record = await act(key)
+    except Exception:
+        await world.receipts.drop(key)
+        raise
+    return await _settled(world, key, record)
+
+
+async def _settled(world: World, key: ReceiptKey, record: Record) -> Record:
+    sealed = world.vault.seal(_encode(record), _CONTEXT)
+    await world.receipts.settle(key, Receipt(_DONE, sealed))
+    return record

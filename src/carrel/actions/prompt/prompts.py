@@ -1,0 +1,177 @@
+"""Prompts: of an agent as it is now, and of a run for ever as it was."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Mapping
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from carrel.actions.blob_contents import contents_of
+from carrel.actions.files import files
+from carrel.actions.overlay import stacks
+from carrel.actions.overlay.agent_layers import Lineage, lineage_of
+from carrel.actions.prompt_inputs import attached, wish_now, wish_of
+from carrel.actions.runs import runs
+from carrel.core.access import Actor
+from carrel.core.files.file_kinds import LINK, form_of
+from carrel.core.identifiers import Path, Stack
+from carrel.core.overlay.compose import File, revisions_etag
+from carrel.core.prompt.assembly import (
+    MEMORY,
+    Block,
+    Document,
+    Kept,
+    Prompt,
+    assembled,
+    remembering,
+    wanted,
+)
+from carrel.core.prompt.inputs import Wish
+from carrel.core.runs import Mode, Run
+from carrel.ports import Corrupt, World
+
+Key = TypeVar("Key", bound=Hashable)
+ETAG: Final = 32
+"""Digits of an etag."""
+_FOLLOWED_NOWHERE: Final = "it is a link, and links are not followed"
+
+
+class Counted(Struct, frozen=True, rename="camel"):
+    """What became of one file that could have stood in the prompt."""
+
+    name: str
+    path: str
+    source: str | None
+    """The layer that it comes from."""
+    version: int | None
+    chars: int
+    """Of what stands in the prompt for it, with its heading."""
+    tokens: int
+    kept: Kept
+    reason: str
+
+
+class Shown(Struct, frozen=True, rename="camel"):
+    """A prompt, and what it is made of."""
+
+    text: str
+    blocks: tuple[Counted, ...]
+    chars: int
+    tokens: int
+    tokenizer: str
+    """What counted the tokens, or `estimate`."""
+    etag: str
+    """The same for the same prompt of the same files."""
+
+    lasts: bool = True
+
+
+class Asked(Struct, frozen=True):
+    """An agent's prompt before it is made."""
+
+    key: str
+    """Changes with anything that could change the prompt."""
+    lineage: Lineage
+    wish: Wish
+
+
+async def asked(world: World, actor: Actor, name: str, mode: Mode) -> Asked:
+    """By id or slug. Raises Missing."""
+    stack = await stacks.agent(world, actor, name)
+    lineage = await lineage_of(world, actor.tenant, stack[0].name)
+    wish = await wish_now(world, lineage, mode)
+    today = wish.day.isoformat() if mode is Mode.MAIN else ""
+    seen = (lineage.key, str(lineage.agent.revision), world.tokens.name, wish.harness.key)
+    read = (*stack, *_remembering(lineage, wish))
+    key = revisions_etag(read, await world.trees.revisions(read), "prompt", mode, today, *seen)
+    return Asked(key, lineage, wish)
+
+
+def _remembering(lineage: Lineage, wish: Wish) -> Stack:
+    """The attached workspaces of which the prompt shows a file."""
+    return attached(lineage.agent.tenant, wish) if remembering(wish) else ()
+
+
+async def made(world: World, asked: Asked) -> Shown:
+    """Raises Taken where a policy file does not fit or cannot be had."""
+    eye, paths = asked.lineage.eye, wanted(asked.wish)
+    stack, beside = asked.lineage.stack, _remembering(asked.lineage, asked.wish)
+    trees = await world.trees.read((*stack, *beside), paths)
+    layers, memories = trees[: len(stack)], runs.memories_in(trees[len(stack) :])
+    found = {path: file for path in paths if (file := eye.shown(path, layers))}
+    return await _counted(world, await _assembled(world, found, memories, asked.wish))
+
+
+async def memories_of(world: World, asked: Asked) -> Mapping[str, Document]:
+    """What those who share the attached workspaces remember, by their ids."""
+    beside = _remembering(asked.lineage, asked.wish)
+    found = runs.memories_in(await world.trees.read(beside, [MEMORY])) if beside else {}
+    return await _documents(world, found)
+
+
+async def of_agent(world: World, actor: Actor, name: str, mode: Mode = Mode.MAIN) -> Shown:
+    """The prompt that an agent would be given now."""
+    return await made(world, await asked(world, actor, name, mode))
+
+
+async def of_run(world: World, run: Run) -> Shown:
+    """The prompt of a run, whatever has changed since. Raises Missing where that was let go."""
+    wish = wish_of(run)
+    found = await runs.look(world, run, wanted(wish))
+    prompt = await _assembled(world, found, await runs.memories(world, run), wish)
+    await runs.still_held(world, run)
+    return await _counted(world, prompt)
+
+
+async def _assembled(
+    world: World, found: Mapping[Path, File], memories: Mapping[str, File], wish: Wish
+) -> Prompt:
+    own = await _documents(world, found)
+    return assembled(own, wish, await _documents(world, memories) if memories else {})
+
+
+async def _documents(world: World, found: Mapping[Key, File]) -> Mapping[Key, Document]:
+    """In one batch."""
+    blobs = await contents_of(world, [file.blob for file in found.values()])
+    documents: dict[Key, Document] = {}
+    for key, file in found.items():
+        stored = blobs[file.blob.digest]
+        if isinstance(stored, Corrupt):
+            documents[key] = document(file, None, str(stored))
+        else:
+            documents[key] = document(file, stored)
+    return documents
+
+
+def document(file: File, stored: bytes | None, problem: str = "") -> Document:
+    """A file as a prompt takes it: as it is served, or why it cannot be."""
+    content = None if stored is None else files.served(file, stored)
+    if form_of(file.entry.type) == LINK:  # where it points to is not what it says
+        content, problem = None, _FOLLOWED_NOWHERE
+    return Document(content, file.origin or file.source.kind, file.head.version, problem)
+
+
+async def _counted(world: World, prompt: Prompt) -> Shown:
+    texts = [block.text for block in prompt.blocks]
+    *each, all_of_it = await world.tokens.count([*texts, prompt.text])
+    blocks = tuple(_row(*pair) for pair in zip(prompt.blocks, each, strict=True))
+    facts = (prompt.text, blocks, all_of_it, world.tokens.name)
+    return Shown(
+        text=prompt.text,
+        blocks=blocks,
+        chars=len(prompt.text),
+        tokens=all_of_it,
+        tokenizer=world.tokens.name,
+        etag=f'"{hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:ETAG]}"',
+        lasts=prompt.lasts,
+    )
+
+
+def _row(block: Block, tokens: int) -> Counted:
+    return Counted(
+        *(block.name, block.path, block.source, block.version),
+        *(len(block.text), tokens, block.kept, block.reason),
+    )

@@ -1,0 +1,133 @@
+"""What an account describes once and its agents refer to by id: a name, a description, a config."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from carrel.actions.records import became, commit_changes, each, insist
+from carrel.core import field_validation as demands
+from carrel.core.access import Actor
+from carrel.core.errors import Malformed, Missing
+from carrel.core.identifiers import identifier
+from carrel.core.store.record import Change, Noun, Record, handle
+from carrel.core.store.tree import ReceiptKey
+from carrel.ports import World
+
+Config = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """One kind of such records."""
+
+    noun: Noun
+    prefix: str
+    settle: Callable[[World, str, str, Config, Config], Awaitable[Config]]
+    """World, tenant, id, a merge-patch and what is stored → what is to be stored, or Malformed."""
+
+    @property
+    def missing(self) -> Missing:
+        return Missing(f"{self.noun.capitalize()} not found")
+
+
+async def get(world: World, actor: Actor, book: Book, id: str) -> Record:
+    """Raises Missing, in the same words whoever's it is."""
+    try:
+        [found] = await world.records.get(actor.tenant, book.noun, [identifier(id)])
+    except Malformed:
+        raise book.missing from None
+    if found is None:
+        raise book.missing
+    return found
+
+
+async def listing(world: World, actor: Actor, book: Book) -> list[Record]:
+    """All of them, oldest first."""
+    return [record async for record in each(world, actor.tenant, book.noun)]
+
+
+async def create(
+    world: World, actor: Actor, book: Book, given: Config, receipt: ReceiptKey | None = None
+) -> Record:
+    """Raises Malformed."""
+    id = world.clock.fresh(book.prefix)
+    body: dict[str, Any] = {"name": demands.name(given.get("name")), **_described(given)}
+    body["config"] = await book.settle(world, actor.tenant, id, _config(given), {})
+    if receipt is not None:
+        body["request"] = _request(receipt)
+    change = _change(actor.tenant, book, id, body, 0)
+    why = f"create a {book.noun}"
+    at = await commit_changes(world, actor.name, why, [change], receipt=receipt)
+    return became(change, at)
+
+
+async def created(world: World, actor: Actor, book: Book, receipt: ReceiptKey) -> Record:
+    """The record that a request made before. Raises Missing where it is gone since."""
+    [found] = await world.records.named([_handle(actor.tenant, book, _request(receipt))])
+    if found is None:
+        raise book.missing
+    return found
+
+
+async def patch(
+    world: World,
+    actor: Actor,
+    book: Book,
+    id: str,
+    given: Config,
+    receipt: ReceiptKey | None = None,
+) -> Record:
+    """Change what is given. Raises Missing and Malformed."""
+
+    async def attempt() -> Record:
+        was = await get(world, actor, book, id)
+        body = dict(was.body)
+        if "name" in given:
+            body["name"] = demands.name(given["name"])
+        if "description" in given:
+            body.pop("description", None)
+            body |= _described(given)
+        if "config" in given:
+            stored = {} if given["config"] is None else was.body["config"]
+            body["config"] = await book.settle(world, was.tenant, id, _config(given), stored)
+        if body == was.body:
+            return was
+        change = _change(was.tenant, book, id, body, was.revision)
+        why = f"change a {book.noun}"
+        at = await commit_changes(world, actor.name, why, [change], receipt=receipt)
+        return became(change, at, was)
+
+    return await insist(attempt)
+
+
+def _config(given: Config) -> Config:
+    """What is said of it, of no great depth. Raises Malformed."""
+    said = given.get("config")
+    config = demands.mapping("config", {} if said is None else said)
+    demands.shallow("config", config)
+    return config
+
+
+def _described(given: Config) -> dict[str, str]:
+    said = demands.description(given.get("description"))
+    return {} if said is None else {"description": said}
+
+
+def _change(tenant: str, book: Book, id: str, body: Config, expected: int) -> Change:
+    made_by = body.get("request")
+    handles = (_handle(tenant, book, made_by),) if made_by else ()
+    return Change(tenant, book.noun, id, body, expected, handles)
+
+
+def _handle(tenant: str, book: Book, request: str) -> str:
+    return handle(tenant, book.noun, "request", request)
+
+
+def _request(receipt: ReceiptKey) -> str:
+    named = msgspec.json.encode((receipt.endpoint, receipt.key))
+    return hashlib.sha256(named).hexdigest()

@@ -1,0 +1,108 @@
+"""Searching the files of a shared workspace for lines that a pattern fits.
+
+The contents come from the store, some at a time. Little is searched on the spot, more in a thread,
+and much by another program where the machine has one: the answers are the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from carrel.actions.sandbox.workspace_files import Bench, content_of, heads_of
+from carrel.core.errors import Missing
+from carrel.core.files.file_kinds import is_binary
+from carrel.core.identifiers import Path
+from carrel.core.sandbox.file_tools import beneath
+from carrel.core.sandbox.grep import Wanted, compiled, found_lines, told
+from carrel.core.search.grep_pattern import spelled_anew
+from carrel.core.store.tree import Head
+from carrel.ports import World
+
+BATCH: Final = 16 * 1024 * 1024
+"""Bytes of files that are held at once."""
+SMALL: Final = 256 * 1024
+"""Bytes up to which the loop waits: a thread would take longer to begin."""
+LARGE: Final = 8 * 1024 * 1024
+"""Bytes from which on another program is asked."""
+
+
+async def search(bench: Bench, wanted: Wanted, enough: int) -> bytes:
+    """What is told of the lines that fit, in order of path; more than is enough is not looked for.
+
+    Raises Missing where there is no such place, and Malformed for what is no pattern.
+    """
+    heads = sorted(await heads_of(bench), key=lambda head: head.path)
+    alone = [head for head in heads if head.path.text == wanted.root]
+    chosen = alone or await _within(bench, heads, wanted)
+    said: list[bytes] = []
+    size = 0
+    for batch in _batches(chosen):
+        texts = await _texts(bench.world, batch)
+        named = {"" if alone else path.text: text for path, text in texts.items()}
+        more = await _said(bench.world, wanted, named, enough - size)
+        said += more
+        size += sum(map(len, more))
+        if size > enough:
+            break
+    return b"".join(said)
+
+
+async def _within(bench: Bench, heads: Sequence[Head], wanted: Wanted) -> list[Head]:
+    chosen = [head for head in heads if beneath(wanted.root, head.path) is not None]
+    if not chosen and wanted.root:
+        await content_of(bench, Path(wanted.root))
+        raise Missing(f"file not found: {wanted.root}")
+    return [head for head in chosen if wanted.searches(head.path)]
+
+
+def _batches(heads: Iterable[Head]) -> Iterator[list[Head]]:
+    batch: list[Head] = []
+    size = 0
+    for head in heads:
+        assert head.entry
+        if batch and size + head.entry.blob.size > BATCH:
+            yield batch
+            batch, size = [], 0
+        batch.append(head)
+        size += head.entry.blob.size
+    if batch:
+        yield batch
+
+
+async def _texts(world: World, heads: Sequence[Head]) -> Mapping[Path, bytes]:
+    """Those of them that are text."""
+    blobs = {head.path: head.entry.blob for head in heads if head.entry}
+    contents = await world.blobs.get(set(blobs.values()))
+    texts = {path: contents[blob.digest] for path, blob in blobs.items()}
+    return {path: text for path, text in texts.items() if not is_binary(text)}
+
+
+async def _said(
+    world: World, wanted: Wanted, texts: Mapping[str, bytes], enough: int
+) -> Sequence[bytes]:
+    """What is told of each text in which something was found, until it is more than enough."""
+    size = sum(map(len, texts.values()))
+    if size > LARGE and world.search is not None:
+        pattern = spelled_anew(wanted.pattern, ignoring_case=wanted.ignoring_case)
+        found = await world.search.lines(pattern, list(texts.values()), wanted.most(enough))
+        if found is not None:
+            told_of = zip(texts.items(), found, strict=True)
+            return [told(wanted, name, text, lines) for (name, text), lines in told_of if lines]
+    if size > SMALL:
+        return await asyncio.to_thread(_searched, wanted, texts, enough)
+    return _searched(wanted, texts, enough)
+
+
+def _searched(wanted: Wanted, texts: Mapping[str, bytes], enough: int) -> Sequence[bytes]:
+    finder = compiled(wanted.pattern, ignoring_case=wanted.ignoring_case)
+    said: list[bytes] = []
+    size = 0
+    for name, text in texts.items():
+        if numbers := found_lines(finder, text, wanted.most(enough)):
+            said.append(told(wanted, name, text, numbers))
+            size += len(said[-1])
+        if size > enough:
+            break
+    return said

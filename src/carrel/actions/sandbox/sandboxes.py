@@ -1,0 +1,176 @@
+"""Sandboxes: where the commands of agents run, as their account describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from carrel.actions.records import commit_changes, insist
+from carrel.actions.sandbox import account_records as accounts
+from carrel.actions.sandbox import release as releases
+from carrel.actions.sandbox.account_records import Book
+from carrel.core.access import Actor
+from carrel.core.errors import Malformed
+from carrel.core.field_validation import merged
+from carrel.core.sandbox import tool_access as hands
+from carrel.core.sandbox.sandbox_config import (
+    DEFAULT_OUTPUT,
+    DEFAULT_TIMEOUT,
+    Place,
+    checked,
+    rewritten,
+    unmasked,
+    wants_network,
+)
+from carrel.core.store.record import Change, Noun, Record
+from carrel.core.store.tree import ReceiptKey
+from carrel.ports import World
+from carrel.ports.sandbox import Bounds
+
+_MADE_BY: Final = ("provider", "persistent", "memoryLimit", "envVars", "options")
+
+
+async def get(world: World, actor: Actor, id: str) -> Record:
+    return await accounts.get(world, actor, BOOK, id)
+
+
+async def listing(world: World, actor: Actor) -> list[Record]:
+    return await accounts.listing(world, actor, BOOK)
+
+
+async def create(
+    world: World, actor: Actor, given: Mapping[str, Any], receipt: ReceiptKey | None = None
+) -> Record:
+    """Raises Malformed."""
+    return await accounts.create(world, actor, BOOK, given, receipt)
+
+
+async def patch(
+    world: World,
+    actor: Actor,
+    id: str,
+    given: Mapping[str, Any],
+    receipt: ReceiptKey | None = None,
+) -> Record:
+    """Merge what is given into what is there. Raises Missing and Malformed.
+
+    Instances that were made by other settings are let go: nothing runs on under what was revoked.
+    """
+    was = await get(world, actor, id)
+    became = await accounts.patch(world, actor, BOOK, id, given, receipt)
+    if "config" in given and _terms(world, was) != _terms(world, became):
+        await releases.of_sandbox(world, was)
+    return became
+
+
+def _terms(world: World, record: Record) -> Mapping[str, Any]:
+    """What an instance is made by."""
+    config = _opened(world, record.tenant, record.id, record.body["config"])
+    terms = {name: config.get(name) for name in _MADE_BY}
+    old = config.get("lifecycle", {}).get("maxLifetimeSeconds")
+    return {**terms, "lifetime": old, "network": wants_network(config)}
+
+
+async def delete(world: World, actor: Actor, id: str, receipt: ReceiptKey | None = None) -> None:
+    """Remove a sandbox, and let go of instances that it keeps. Raises Missing.
+
+    Agents that refer to it fail when they use it, and say so.
+    """
+
+    async def attempt() -> Record:
+        was = await get(world, actor, id)
+        change = Change(was.tenant, was.noun, was.id, None, was.revision)
+        await commit_changes(world, actor.name, "delete a sandbox", [change], receipt=receipt)
+        return was
+
+    await releases.of_sandbox(world, await insist(attempt))
+
+
+def opened(world: World, sandbox: hands.Sandbox) -> Mapping[str, Any]:
+    """Its config with the secrets in it as they are: for whoever runs something, and no other."""
+    return _opened(world, sandbox.tenant, sandbox.id, sandbox.config)
+
+
+def bounds_of(config: Mapping[str, Any]) -> Bounds:
+    """What a command may use there.
+
+    Raises Malformed where what is stored is more than is allowed now: nothing is silently less.
+    """
+    known = checked(config)
+    usual = Bounds()
+    return Bounds(
+        seconds=known.get("timeout", DEFAULT_TIMEOUT),
+        output_bytes=known.get("outputLimitBytes", DEFAULT_OUTPUT),
+        memory_mb=known.get("memoryLimit", usual.memory_mb),
+        insists_on_memory="memoryLimit" in known,
+        network=wants_network(known),
+    )
+
+
+async def _settle(
+    world: World,
+    tenant: str,
+    id: str,
+    patch: Mapping[str, Any],
+    stored: Mapping[str, Any],
+) -> Mapping[str, Any]:
+    before = _opened(world, tenant, id, stored)
+    config = checked(unmasked(merged(before, patch), before))
+    _enforceable(world, config)
+    await _reachable(world, config)
+    return stored if config == before else _sealed(world, tenant, id, config)
+
+
+def _enforceable(world: World, config: Mapping[str, Any]) -> None:
+    """That its provider keeps to what is asked, where it is here and runs anything at all."""
+    provider = world.sandboxes.get(config["provider"])
+    if provider is None:
+        return
+    if all(provider.refuses(Bounds(network=open)) for open in (False, True)):
+        return
+    persistent = config.get("persistent") is True
+    if why := provider.refuses(bounds_of(config), persistent=persistent):
+        raise Malformed(f"config cannot be enforced by provider {config['provider']}: {why}")
+
+
+async def _reachable(world: World, config: Mapping[str, Any]) -> None:
+    """That no address in it leads to where only we should get."""
+    for place, url in _addresses(config.get("options", {}), ("options",)):
+        plain = "" if url.lower().startswith("https://") else "it is not https"
+        if why := plain or await world.post.refuses(url):
+            raise Malformed(f"config.{'.'.join(map(str, place))} is refused: {why}")
+
+
+def _addresses(value: object, place: Place) -> Iterator[tuple[Place, str]]:
+    if isinstance(value, str) and "://" in value:
+        yield place, value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _addresses(inner, (*place, key))
+    elif isinstance(value, list):
+        for at, inner in enumerate(value):
+            yield from _addresses(inner, (*place, at))
+
+
+def _sealed(world: World, tenant: str, id: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    def seal(place: Place, value: str) -> str:
+        return world.vault.seal(value.encode(), _context(tenant, id, place))
+
+    return rewritten(config, seal)
+
+
+def _opened(world: World, tenant: str, id: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    def unseal(place: Place, value: str) -> str:
+        return world.vault.open(value, _context(tenant, id, place)).decode()
+
+    return rewritten(config, unseal)
+
+
+def _context(tenant: str, id: str, place: Place) -> str:
+    """What a sealed value is bound to: it opens in no other place."""
+    return f"sandbox/{tenant}/{id}/{msgspec.json.encode(place).decode()}"
+
+
+BOOK: Final = Book(Noun.SANDBOX, "sb", _settle)

@@ -1,0 +1,276 @@
+"""Bringing back what a command left in its directory: one commit, whoever worked there too."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from carrel.actions.files.file_writer import too_full
+from carrel.actions.overlay.stacks import standing
+from carrel.actions.policy.tenant_rules import Rules, rules_of
+from carrel.actions.sandbox.workspace_files import Bench
+from carrel.core.errors import Busy, InFlight, TooLarge
+from carrel.core.files import file_kinds as forms
+from carrel.core.identifiers import Path
+from carrel.core.sandbox.write_back import (
+    MOST_CHANGED,
+    MOST_NAMED,
+    Brought,
+    Decision,
+    Meeting,
+    decide,
+    mark_of,
+    named,
+    overfull,
+    warnings,
+)
+from carrel.core.store.idempotency import Marked, Mismatch, Receipt, Settled, Taken, Waiting
+from carrel.core.store.record import Shelf
+from carrel.core.store.tree import (
+    Applied,
+    Commit,
+    Entry,
+    Full,
+    Head,
+    Outcome,
+    Quota,
+    ReceiptKey,
+    Tree,
+)
+from carrel.ports.sandbox import Form, Placed, Ran
+
+_ATTEMPTS: Final = 25
+_LEASE: Final = 60_000
+_DONE: Final = 200
+_CONTEXT: Final = "returned"
+_LONGEST_WHY: Final = 400
+"""Characters of a command that the history tells."""
+_HEAVY: Final = 1024 * 1024
+"""Bytes from which on a content is looked through in a thread."""
+
+
+class Start(Struct, frozen=True):
+    """A workspace as a command found it."""
+
+    tree: Tree
+
+    @property
+    def files(self) -> Mapping[Path, Placed]:
+        return {
+            path: Placed(Form(forms.form_of(head.entry.type)), head.entry.blob)
+            for path, head in self.tree.heads.items()
+            if head.entry
+        }
+
+
+async def start(bench: Bench) -> Start:
+    [tree] = await bench.world.trees.read((bench.scope,))
+    return Start(tree)
+
+
+async def bring_back(bench: Bench, start: Start, ran: Ran, id: str, why: str) -> Sequence[str]:
+    """Keep what it changed, whole or not at all; what the caller is to know of it.
+
+    ``id`` tells this command from others. Where the caller has a name for its call, doing it again
+    does nothing and tells the same. Raises TooLarge, which names what is too much, Busy and
+    InFlight.
+    """
+    if ran.unkept is not None:
+        raise TooLarge(ran.unkept)
+    if not ran.changed and not ran.deleted:
+        return ()
+    if bench.name is None:
+        return await _Return(bench, start, ran, id, why).kept()
+    key = ReceiptKey(bench.actor.tenant, f"hands/{bench.workspace}", bench.name)
+    world, now = bench.world, bench.world.clock.now()
+    match await world.receipts.claim(key, "returned", now, now - _LEASE):
+        case Settled(receipt):
+            told = world.vault.open(receipt.sealed, _CONTEXT)
+            return msgspec.json.decode(told, type=tuple[str, ...])
+        case Marked():
+            return ()
+        case Waiting() | Mismatch():
+            raise InFlight("the changes of this call are being kept already")
+        case Taken():
+            return await _first(_Return(bench, start, ran, id, why, key), key)
+
+
+async def _first(back: _Return, key: ReceiptKey) -> Sequence[str]:
+    world = back.bench.world
+    try:
+        told = await back.kept()
+    except Exception:
+        await world.receipts.drop(key)
+        raise
+    sealed = world.vault.seal(msgspec.json.encode(told), _CONTEXT)
+    await world.receipts.settle(key, Receipt(_DONE, sealed))
+    return told
+
+
+class _Return(Struct):
+    """One command's changes on their way."""
+
+    bench: Bench
+    start: Start
+    ran: Ran
+    id: str
+    why: str
+    key: ReceiptKey | None = None
+    rules: Rules | None = None
+    """Those that the contents were taken in under."""
+    brought: Brought | None = None
+    left: frozenset[Path] | None = None
+    """What is still to be written, where the rest has been: that may be another's by now."""
+    notes: list[str] = []
+    met: dict[Path, Meeting] = {}
+
+    async def kept(self) -> Sequence[str]:
+        world = self.bench.world
+        for _ in range(_ATTEMPTS):
+            rules, brought = await self._taken_in()
+            brought = self._rest(brought)
+            [fresh] = await world.trees.read((self.bench.scope,))
+            decision = decide(brought, fresh, mark_of(self.id))
+            self._refuse(self._overfull(rules, decision, fresh))
+            shelves = (*rules.shelves, *await standing(world, self.bench.scope))
+            outcomes = await world.trees.commit(self._commits(rules, decision, shelves))
+            self._learn(decision, outcomes)
+            if all(isinstance(outcome, Applied) for outcome in outcomes):
+                return (*self.notes, *await self._warnings())
+            self._refuse(next((one for one in outcomes if isinstance(one, Full)), None))
+        raise Busy("many others are writing in this workspace")
+
+    def _overfull(self, rules: Rules, decision: Decision, fresh: Tree) -> Full | None:
+        """Two commits are looked at together, since the store looks at each by itself."""
+        limits = rules.policy.limits_of(self.bench.scope)
+        quota = limits.quota(self.bench.scope)
+        return overfull(decision, fresh, quota) if decision.later else None
+
+    def _refuse(self, full: Full | None) -> None:
+        """Raises TooLarge where there is something to refuse."""
+        if full is not None:
+            problem = too_full(full)
+            paths = named(sorted(self.ran.changed))
+            raise TooLarge(f"{problem}; changed were {paths}", **problem.details)
+
+    def _rest(self, brought: Brought) -> Brought:
+        if self.left is None:
+            return brought
+        rest = {path: entry for path, entry in brought.changed.items() if path in self.left}
+        return Brought(brought.base, rest, frozenset())
+
+    async def _taken_in(self) -> tuple[Rules, Brought]:
+        """The contents under the rules of the moment, one after the other. Raises TooLarge."""
+        rules = await rules_of(self.bench.world, self.bench.actor.tenant)
+        if self.brought is not None and self.rules and self.rules.shelves == rules.shelves:
+            return rules, self.brought
+        self._admit(rules)
+        self.notes.clear()
+        entries: dict[Path, Entry] = {}
+        for path in sorted(self.ran.changed):
+            if rules.redactor.finds_in(path.text):
+                self.notes.append("[warning: a file whose name holds a secret was not kept]")
+                continue
+            try:
+                entries[path] = await self._entry(rules, path)
+            except FileNotFoundError:
+                self.notes.append(f"[warning: {path} was changed while it was read: not kept yet]")
+        heads = self.start.tree.heads
+        base = {path: head.version for path, head in heads.items()}
+        self.rules, self.brought = rules, Brought(base, entries, self.ran.deleted)
+        return rules, self.brought
+
+    def _admit(self, rules: Rules) -> None:
+        changed = self.ran.changed
+        many = len(changed) + len(self.ran.deleted)
+        if many > MOST_CHANGED:
+            paths = named(sorted({*changed, *self.ran.deleted}))
+            raise TooLarge(f"{many} paths changed, and {MOST_CHANGED} may: {paths}")
+        largest = rules.policy.limits_of(self.bench.scope).max_file_bytes
+        large = sorted(path for path in changed if changed[path].size > largest)
+        if large:
+            raise TooLarge(f"a file may have {largest} bytes, and more have {named(large)}")
+        self._refuse(self._overweight(rules))
+
+    def _overweight(self, rules: Rules) -> Full | None:
+        """Whether all of it is too much whatever else is there: then none of it is even read."""
+        quota = rules.policy.limits_of(self.bench.scope).quota(self.bench.scope)
+        coming = sum(changed.size for changed in self.ran.changed.values())
+        heads = self.start.tree.heads.values()
+        there = sum(head.entry.blob.size for head in heads if head.entry)
+        heavy = quota.size is not None and coming > max(quota.size, there)
+        return Full(quota, len(self.ran.changed), coming) if heavy else None
+
+    async def _entry(self, rules: Rules, path: Path) -> Entry:
+        content = await self.ran.content(path)
+        largest = rules.policy.limits_of(self.bench.scope).max_file_bytes
+        if len(content) > largest:  # which it was not, when it was looked at
+            raise TooLarge(f"a file may have {largest} bytes, and more have {path}")
+        if len(content) > _HEAVY:
+            redacted = await asyncio.to_thread(rules.redactor.redact, content)
+        else:
+            redacted = rules.redactor.redact(content)
+        if redacted.replaced:
+            self.notes.append(f"[redacted in {path}: {', '.join(redacted.replaced)}]")
+        was = self.start.tree.entry(path)
+        form = self.ran.changed[path].form
+        type = forms.type_for(form, path, redacted.content, was.type if was else None)
+        [blob] = await self.bench.world.blobs.put([redacted.content])
+        return Entry(blob, None, type)
+
+    def _commits(
+        self, rules: Rules, decision: Decision, shelves: tuple[Shelf, ...]
+    ) -> list[Commit]:
+        """One; and where a file takes a directory's place, or the reverse, a second at once.
+
+        The store applies both in one transaction. The first leaves room for the second, so that
+        neither is refused for its size alone.
+        """
+        limits = rules.policy.limits_of(self.bench.scope)
+        quota = limits.quota(self.bench.scope)
+        coming = sum(write.entry.blob.size for write in decision.later if write.entry)
+        most = None if quota.size is None else max(0, quota.size - coming)
+        first = Commit(
+            decision.writes,
+            self.bench.actor.name,
+            rules.redacted(self.why)[:_LONGEST_WHY],  # of half a secret nobody could tell
+            self.bench.world.clock.now(),
+            expects=decision.expects,
+            shelves=shelves,
+            rooms=decision.rooms,
+            quotas=(Quota(quota.scope, max(0, quota.files - len(decision.later)), most),),
+            keep=limits.max_versions,
+            run=self.bench.run,
+            receipt=None if decision.later else self.key,
+        )
+        if not decision.later:
+            return [first] if decision.writes else []
+        more = {"expects": (), "rooms": decision.later_rooms, "quotas": (quota,)}
+        return [first, replace(first, writes=decision.later, receipt=self.key, **more)]
+
+    def _learn(self, decision: Decision, outcomes: Sequence[Outcome]) -> None:
+        """Remember whom it met, where that has come true."""
+        if outcomes and not isinstance(outcomes[0], Applied):
+            return
+        self.left = frozenset(write.path for write in decision.later)
+        ours: dict[Path, Head] = {}
+        for outcome in outcomes:
+            if isinstance(outcome, Applied):
+                ours |= {head.path: head for head in outcome.heads}
+        for one in decision.meetings:
+            if one.version is not None:
+                self.met[one.path] = one
+            elif one.path in ours:
+                self.met[one.path] = replace(one, version=ours[one.path].version - 1)
+
+    async def _warnings(self) -> Sequence[str]:
+        met = [self.met[path] for path in sorted(self.met)]
+        asks = [(self.bench.scope, one.other, one.version or 0) for one in met[:MOST_NAMED]]
+        found = await self.bench.world.trees.versions(asks) if asks else ()
+        whose = {(one.head.path, one.head.version): one.by for one in found if one}
+        return tuple(warnings(met, whose))

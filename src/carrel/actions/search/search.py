@@ -1,0 +1,238 @@
+"""Finding something again in all that a caller may read: files, memories, what was said.
+
+The work is bounded, whatever there is: of more agents and files than that the newest are looked at,
+and the answer says that it is not complete. Nothing is kept for it, so that no write pays for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from carrel.actions.policy.tenant_rules import rules_of
+from carrel.actions.records import find
+from carrel.actions.search import file_search as lookup_files
+from carrel.actions.search.file_search import Text
+from carrel.core.access import Actor, Permission
+from carrel.core.identifiers import Kind, Moment
+from carrel.core.memory.memory import of_agent
+from carrel.core.runs import Mode
+from carrel.core.search.full_text import asked, ranked, searched_text
+from carrel.core.search.snippets import fits, passage, snippet
+from carrel.core.store.record import Noun, Record
+from carrel.ports import World
+
+MOST: Final = 100
+"""Things that one question finds."""
+KNOWN: Final = 10_000
+"""Agents that are looked at."""
+OPENED: Final = 2_000
+"""Those of them whose files are."""
+ASKED: Final = 500
+"""Those whose memories are, and whose sessions."""
+HELD: Final = 16 * 2**20
+"""Characters of what was found that are held at once."""
+_SOME: Final = 8
+_OF_EACH: Final = 50
+_PAGE: Final = 500
+
+Item = TypeVar("Item")
+
+
+class Sort(StrEnum):
+    FILES = "files"
+    MEMORIES = "memories"
+    SESSIONS = "sessions"
+
+
+class Find(Struct, frozen=True, kw_only=True):
+    """One thing that was found, and where."""
+
+    sort: Sort
+    title: str
+    text: str
+    """All of it until it is chosen, and then a snippet."""
+    scope: Kind
+    at: Moment
+    path: str | None = None
+    agent: str | None = None
+    template: str | None = None
+    workspace: str | None = None
+    memory: str | None = None
+    session: str | None = None
+    entry: int | None = None
+
+
+class Findings(Struct, frozen=True):
+    items: tuple[Find, ...]
+    complete: bool
+    """Whether everything was looked at."""
+
+
+class _Haul:
+    """What has been found, while there is room for it."""
+
+    def __init__(self) -> None:
+        self.items: list[Find] = []
+        self.complete = True
+        self._held = 0
+
+    def add(self, found: Sequence[Find]) -> None:
+        for one in found:
+            if self._held + len(one.text) > HELD:
+                self.complete = False
+                return
+            self._held += len(one.text)
+            self.items.append(one)
+
+    def first(self, all: Sequence[Item], most: int) -> Sequence[Item]:
+        self.complete = self.complete and len(all) <= most
+        return all[:most]
+
+
+async def search(
+    world: World, actor: Actor, query: str, sorts: Collection[Sort], *, limit: int = 20
+) -> Findings:
+    """What has every word of the query, or words that begin so, best first.
+
+    What the caller may not read is not found. Raises Forbidden.
+    """
+    actor.must(Permission.WORKSPACE_READ)
+    wanted, haul = asked(query), _Haul()
+    if not wanted:
+        return Findings((), complete=True)
+    agents = await _agents(world, actor, wanted, haul)
+    if Sort.FILES in sorts:
+        await _files(world, actor, wanted, haul.first(agents, OPENED), haul)
+    if Sort.MEMORIES in sorts:
+        await _memories(world, actor.tenant, wanted, agents, haul)
+    if Sort.SESSIONS in sorts:
+        await _sessions(world, actor.tenant, wanted, agents, haul)
+    texts = [(place, f"{one.path or ''}\n{one.text}", one.at) for place, one in _numbered(haul)]
+    order = await asyncio.to_thread(ranked, query, texts)
+    best = [haul.items[place] for place in order[: max(0, min(limit, MOST))]]
+    rules = await rules_of(world, actor.tenant)
+    return Findings(tuple(_cut(one, wanted, rules.redacted) for one in best), haul.complete)
+
+
+def _numbered(haul: _Haul) -> Sequence[tuple[int, Find]]:
+    return list(enumerate(haul.items))
+
+
+def _cut(found: Find, wanted: Sequence[str], redacted: Callable[[str], str]) -> Find:
+    """Once more without secrets: some may have become known since it was written."""
+    return replace(found, text=snippet(wanted, redacted(passage(wanted, found.text))))
+
+
+async def _agents(
+    world: World, actor: Actor, wanted: Sequence[str], haul: _Haul
+) -> Sequence[Record]:
+    """Of whom the caller may know: those of such a name first, then by their last change."""
+    if actor.agent is not None:
+        return [await find(world, actor.tenant, Noun.AGENT, actor.agent)]
+    known: list[Record] = []
+    while not actor.bound and len(known) <= KNOWN:
+        after = known[-1].id if known else ""
+        some = await world.records.list(actor.tenant, Noun.AGENT, after=after, limit=_PAGE)
+        known += some
+        if len(some) < _PAGE:
+            break
+
+    def place(agent: Record) -> tuple[bool, Moment]:
+        return fits(wanted, f"{agent.body['name']} {agent.body['slug']}"), agent.changed
+
+    return sorted(haul.first(known, KNOWN), key=place, reverse=True)
+
+
+async def _files(
+    world: World, actor: Actor, wanted: Sequence[str], agents: Sequence[Record], haul: _Haul
+) -> None:
+    known = await lookup_files.candidates(world, actor, agents)
+    taken, all_of_them = lookup_files.chosen(wanted, known)
+    haul.complete = haul.complete and all_of_them
+    async for some in lookup_files.search(world, wanted, taken):
+        haul.add(list(map(_file, some)))
+
+
+def _file(found: Text) -> Find:
+    scope, path = found.file.scope, found.file.path
+    return Find(
+        sort=Sort.FILES,
+        title=path.name,
+        text=found.content,
+        scope=scope.kind,
+        at=found.file.at,
+        path=path.text,
+        agent=scope.name if scope.kind is Kind.AGENT else None,
+        template=scope.name if scope.kind is Kind.TEMPLATE else None,
+        workspace=scope.name if scope.kind is Kind.WORKSPACE else None,
+    )
+
+
+async def _memories(
+    world: World, tenant: str, wanted: Sequence[str], agents: Sequence[Record], haul: _Haul
+) -> None:
+    counts = await world.records.count(tenant, Noun.MEMORY, [of_agent(one.id) for one in agents])
+
+    async def of(agent: Record) -> list[Find]:
+        found = await world.records.find(
+            tenant, Noun.MEMORY, of_agent(agent.id), wanted, limit=_OF_EACH
+        )
+        return [_memory(agent, one) for one in found if fits(wanted, searched_text(one.body))]
+
+    await _from_each(_with_some(agents, counts), of, haul)
+
+
+def _memory(agent: Record, memory: Record) -> Find:
+    return Find(
+        sort=Sort.MEMORIES,
+        title=agent.body["name"],
+        text=searched_text(memory.body),
+        scope=Kind.AGENT,
+        at=memory.created,
+        agent=agent.id,
+        memory=memory.id,
+    )
+
+
+async def _sessions(
+    world: World, tenant: str, wanted: Sequence[str], agents: Sequence[Record], haul: _Haul
+) -> None:
+    """What was said where others listened is not found: it is for who asks for that session."""
+    counts = await world.sessions.count(tenant, [one.id for one in agents])
+
+    async def of(agent: Record) -> list[Find]:
+        hits = await world.sessions.search(tenant, agent.id, wanted, mode=Mode.MAIN, limit=_OF_EACH)
+        return [
+            Find(
+                sort=Sort.SESSIONS,
+                title=agent.body["name"],
+                text=hit.utterance.content,
+                scope=Kind.AGENT,
+                at=hit.utterance.at,
+                agent=agent.id,
+                session=hit.session,
+                entry=hit.utterance.number,
+            )
+            for hit in hits
+        ]
+
+    await _from_each(_with_some(agents, counts), of, haul)
+
+
+def _with_some(agents: Sequence[Record], counts: Sequence[int]) -> list[Record]:
+    return [agent for agent, count in zip(agents, counts, strict=True) if count]
+
+
+async def _from_each(
+    agents: Sequence[Record], of: Callable[[Record], Awaitable[list[Find]]], haul: _Haul
+) -> None:
+    asked_of = haul.first(agents, ASKED)
+    for at in range(0, len(asked_of), _SOME):
+        for found in await asyncio.gather(*map(of, asked_of[at : at + _SOME])):
+            haul.add(found)

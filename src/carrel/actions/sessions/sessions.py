@@ -1,0 +1,305 @@
+"""Sessions: what is said in them is kept as it was said, and can be read, exported and found."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from carrel.actions.approvals import approvals
+from carrel.actions.overlay import stacks
+from carrel.actions.policy.tenant_rules import rules_of
+from carrel.actions.progress import Tally, Watch, quiet
+from carrel.actions.records import Page
+from carrel.core import sessions as transcript
+from carrel.core.access import Actor
+from carrel.core.errors import BodyTooLarge, Malformed, Missing, Taken
+from carrel.core.identifiers import Moment
+from carrel.core.redaction.redactor import Redactor
+from carrel.core.runs import Mode, mode_of
+from carrel.core.search.full_text import asked, ranked
+from carrel.core.sessions import (
+    LONGEST_CONTENT,
+    LONGEST_NAME,
+    Addition,
+    Hit,
+    Role,
+    Session,
+    Utterance,
+    session_id,
+)
+from carrel.core.store.record import Noun
+from carrel.core.store.tree import ReceiptKey
+from carrel.ports import World
+
+MOST_AT_ONCE: Final = 100
+"""Entries that one call may add."""
+_CANDIDATES: Final = 200
+"""Texts that are looked at to find those which answer a query best."""
+_PAGE: Final = 500
+_SLOW: Final = 256 * 1024
+"""Characters from which on ranking is done in a thread."""
+_NAME: Final = re.compile(rf"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{{0,{LONGEST_NAME}}}")
+_CURSOR: Final = re.compile(r"([0-9]{1,18})\.([0-9a-f-]{36})")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What is to be kept of one thing that was said."""
+
+    role: str
+    content: str
+    message: str | None = None
+    plugin: str = ""
+    sender: str | None = None
+
+
+async def start(
+    world: World,
+    actor: Actor,
+    agent: str,
+    *,
+    id: str | None = None,
+    plugin: str = "",
+    scope: str | None = None,
+) -> Session:
+    """Begin a session, or return the one of that id as `begin` does."""
+    session, _ = await begin(world, actor, agent, id=id, plugin=plugin, scope=scope)
+    return session
+
+
+async def begin(
+    world: World, actor: Actor, agent: str, *, id: str | None, plugin: str, scope: str | None
+) -> tuple[Session, bool]:
+    """Begin a session; one that is there already is returned as it is.
+
+    Also whether it is new. Raises Malformed, Missing, and Taken where another agent has a session
+    of that id, or where others are listening and it began as a private one: who says so would
+    take it for one in which nothing private is told.
+    """
+    owner = await _agent(world, actor, agent)
+    given = session_id(id) if id is not None else transcript.drawn_id(world.clock.token("ses"))
+    redactor = (await rules_of(world, actor.tenant)).redactor
+    now = world.clock.now()
+    new = Session(
+        tenant=actor.tenant,
+        id=given,
+        agent=owner,
+        mode=mode_of(scope),
+        plugin=_name(redactor, plugin, "sourcePlugin"),
+        started=now,
+        last=now,
+    )
+    [found] = await world.sessions.start([new])
+    if found.agent != owner:
+        raise Taken("there already is a session of that id")
+    if new.mode is Mode.SHARED and found.mode is not Mode.SHARED:
+        raise Taken("the session began as a main one, and its scope never changes", scope=Mode.MAIN)
+    return found, found == new
+
+
+async def append(
+    world: World,
+    actor: Actor,
+    agent: str,
+    id: str,
+    said: Sequence[Said],
+    receipt: ReceiptKey | None = None,
+) -> tuple[Utterance, ...]:
+    """Keep what was said, all of it or nothing, and return it as it is kept.
+
+    It stands whatever becomes of the turn it belongs to. Where a user says something, calls that
+    wait there for an approval are cancelled. Raises Malformed, Missing, BodyTooLarge,
+    and Taken where the session is closed.
+    """
+    session = await get(world, actor, agent, id)
+    if not 1 <= len(said) <= MOST_AT_ONCE:
+        raise Malformed(f"1 to {MOST_AT_ONCE} entries can be added at a time")
+    redactor = (await rules_of(world, actor.tenant)).redactor
+    now = world.clock.now()
+    kept = tuple(_kept(redactor, one, now) for one in said)
+    addition = Addition(session.tenant, session.id, session.agent, kept, receipt)
+    [became] = await world.sessions.append([addition])
+    if became is None:
+        await get(world, actor, agent, id)
+        raise Taken("the session is closed")
+    if any(one.role is Role.USER for one in kept):
+        await approvals.supersede(world, session.tenant, session.id)
+    first = became.entries - len(kept) + 1
+    return tuple(
+        Utterance(first + n, now, one.role, one.content, one.message, one.plugin, one.sender)
+        for n, one in enumerate(kept)
+    )
+
+
+async def close(world: World, actor: Actor, agent: str, id: str) -> Session:
+    """End a session: nothing more is said in it. What has ended stays as it ended."""
+    session = await get(world, actor, agent, id)
+    now = world.clock.now()
+    [closed] = await world.sessions.close(session.tenant, session.agent, [session.id], now)
+    if closed is None:
+        raise Missing("there is no such session")
+    return closed
+
+
+async def get(world: World, actor: Actor, agent: str, id: str) -> Session:
+    """A session of this agent. Raises Missing, also for what could be no id."""
+    owner = await _agent(world, actor, agent)
+    try:
+        [found] = await world.sessions.get(actor.tenant, [session_id(id)])
+    except Malformed:
+        found = None
+    if found is None or found.agent != owner:
+        raise Missing("there is no such session")
+    return found
+
+
+async def listing(
+    world: World,
+    actor: Actor,
+    agent: str,
+    *,
+    mode: Mode | None = None,
+    cursor: str = "",
+    limit: int = 100,
+) -> Page[Session]:
+    """An agent's sessions, that in which something was said last first; of one mode if asked."""
+    owner = await _agent(world, actor, agent)
+    found = await world.sessions.list(
+        actor.tenant, owner, mode=mode, before=_place(cursor), limit=limit + 1
+    )
+    if len(found) <= limit:
+        return Page(found, None)
+    last = found[limit - 1]
+    return Page(found[:limit], f"{last.last}.{last.id}")
+
+
+async def entries(
+    world: World, actor: Actor, agent: str, id: str, *, after: int = 0, limit: int = 100
+) -> tuple[Session, tuple[Utterance, ...]]:
+    """A session, and what was said in it past a number, in order.
+
+    Where much was said at a time fewer may come than asked for; there are more until the last has
+    the number of ``session.entries``.
+    """
+    session = await get(world, actor, agent, id)
+    said = await world.sessions.read(session.tenant, session.id, after=after, limit=limit)
+    return session, said
+
+
+async def recent(
+    world: World, actor: Actor, agent: str, id: str, *, limit: int = 10
+) -> tuple[Session, tuple[Utterance, ...]]:
+    """A session, and what was said last in it, in order."""
+    session = await get(world, actor, agent, id)
+    said: list[Utterance] = []
+    at = max(0, session.entries - limit)
+    while some := await world.sessions.read(session.tenant, session.id, after=at, limit=limit):
+        said += some
+        at = some[-1].number
+    return session, tuple(said[-limit:]) if limit else ()
+
+
+async def search(
+    world: World,
+    actor: Actor,
+    agent: str,
+    query: str,
+    *,
+    mode: Mode | None = None,
+    limit: int = 50,
+) -> tuple[Hit, ...]:
+    """What was said that answers a query best: by its words and by how they begin.
+
+    With a mode only what was said in sessions of that mode.
+    """
+    owner = await _agent(world, actor, agent)
+    wanted = asked(query)
+    found: dict[tuple[str, int], Hit] = {}
+    for every in (True, False):
+        if len(found) < limit:
+            hits = await world.sessions.search(
+                actor.tenant, owner, wanted, every=every, mode=mode, limit=max(limit, _CANDIDATES)
+            )
+            found |= {(hit.session, hit.utterance.number): hit for hit in hits}
+    told = [(key, hit.utterance.content, hit.utterance.at) for key, hit in found.items()]
+    slow = sum(len(content) for _, content, _ in told) > _SLOW
+    order = await asyncio.to_thread(ranked, query, told) if slow else ranked(query, told)
+    return tuple(found[key] for key in order[:limit])
+
+
+async def jsonl(world: World, session: Session) -> AsyncIterator[bytes]:
+    """The lines of a session's transcript, as far as it went when it was asked for."""
+    [agent] = await world.records.get(session.tenant, Noun.AGENT, [session.agent])
+    yield transcript.heading(session, agent.body["slug"] if agent else session.agent)
+    at = 0
+    while at < session.entries:
+        limit = min(_PAGE, session.entries - at)
+        said = await world.sessions.read(session.tenant, session.id, after=at, limit=limit)
+        if not said:
+            return
+        yield transcript.lines(said)
+        at = said[-1].number
+
+
+async def reindex(world: World, watch: Watch = quiet) -> int:
+    """Make the full text of everything that was said again, and say how much there was.
+
+    Until this has reached something, it is not found.
+    """
+    tally = Tally(watch, "indexing entries")
+    total = await world.sessions.unindex()
+    tally.expect(total)
+    place, done = None, 0
+    while True:
+        place, count = await world.sessions.index(place, limit=_PAGE)
+        if not count:
+            return done
+        if done < total:  # more may have been said meanwhile
+            tally.add(min(count, total - done))
+        done += count
+
+
+async def _agent(world: World, actor: Actor, name: str) -> str:
+    """The id of an agent that this caller may know of. Raises Missing."""
+    return (await stacks.agent(world, actor, name))[0].name
+
+
+def _kept(redactor: Redactor, said: Said, at: Moment) -> Utterance:
+    """As it may be kept: without secrets, wherever they stand."""
+    try:
+        role = Role(said.role)
+    except ValueError:
+        raise Malformed(f"a role is one of {', '.join(Role)}") from None
+    try:
+        content = said.content.encode()
+    except UnicodeEncodeError:
+        raise Malformed("content is text that UTF-8 can write") from None
+    if len(content) > LONGEST_CONTENT:
+        raise BodyTooLarge(f"what is said at a time has at most {LONGEST_CONTENT} bytes")
+    return Utterance(
+        number=0,
+        at=at,
+        role=role,
+        content=redactor.redact(content).content.decode(),
+        message=_name(redactor, said.message or "", "messageId") or None,
+        plugin=_name(redactor, said.plugin, "sourcePlugin"),
+        sender=_name(redactor, said.sender or "", "senderId") or None,
+    )
+
+
+def _name(redactor: Redactor, text: str, what: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise Malformed(f"{what} has at most {LONGEST_NAME} characters, none of control")
+    return redactor.redact(text.encode()).content.decode() if redactor.finds_in(text) else text
+
+
+def _place(cursor: str) -> tuple[Moment, str] | None:
+    if not cursor:
+        return None
+    found = _CURSOR.fullmatch(cursor)
+    if found is None:
+        raise Malformed("cursor is not one that a page has given")
+    return int(found[1]), found[2]

@@ -1,0 +1,79 @@
+"""Why a commit cannot be applied to what is there, checked before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from carrel.adapters.memory.state import MemoryState, RecordKey
+from carrel.core.identifiers import Path
+from carrel.core.store.record import Change
+from carrel.core.store.tree import Blocked, Commit, Conflict, Entry, Full, Quota, Room
+
+
+def refusal(state: MemoryState, commit: Commit) -> Conflict | Blocked | Full | None:
+    return next(_refusals(state, commit), None)
+
+
+def _refusals(state: MemoryState, commit: Commit) -> Iterator[Conflict | Blocked | Full]:
+    for expect in commit.expects:
+        found = state.told(expect.scope).head(expect.path)
+        if not expect.holds(found):
+            yield Conflict(expect, found)
+    for shelf in commit.shelves:
+        if state.shelves.get((shelf.tenant, shelf.noun), 0) != shelf.revision:
+            yield Conflict(shelf)
+    yield from _moved(state, commit.changes)
+    yield from _blocked(state, commit.rooms)
+    for quota in commit.quotas:
+        if full := _full(state, commit, quota):
+            yield full
+
+
+def _moved(state: MemoryState, changes: Iterable[Change]) -> Iterator[Conflict]:
+    """Changes are tried in order, so that one may take the name that one before it gave up."""
+    revisions: dict[RecordKey, int] = {}
+    owners: dict[str, RecordKey | None] = {**state.handles}
+    for change in changes:
+        key = (change.tenant, change.noun, change.id)
+        record = state.records.get(key)
+        revision = revisions.get(key, record.revision if record else 0)
+        if change.expected not in {None, revision}:
+            yield Conflict(change)
+        wanted = change.handles if change.body is not None else ()
+        for handle in wanted:
+            if owners.get(handle) not in {None, key}:
+                yield Conflict(change, handle=handle)
+        owners = {name: owner for name, owner in owners.items() if owner != key}
+        owners |= dict.fromkeys(wanted, key)
+        revisions[key] = 0 if change.body is None else revision + 1
+
+
+def _blocked(state: MemoryState, rooms: Iterable[Room]) -> Iterator[Blocked]:
+    for room in rooms:
+        yield from (Blocked(room, by) for by in _in_the_way(state, room))
+
+
+def _in_the_way(state: MemoryState, room: Room) -> Iterator[Path]:
+    if state.entry(room.scopes[0], room.path):
+        return
+    for scope in room.scopes:
+        yield from (parent for parent in room.path.parents if state.entry(scope, parent))
+        beneath = (path for path in sorted(state.told(scope).paths) if room.path in path.parents)
+        yield from (path for path in beneath if state.entry(scope, path))
+
+
+def _full(state: MemoryState, commit: Commit, quota: Quota) -> Full | None:
+    told = state.told(quota.scope)
+    last = {write.path: write.entry for write in commit.writes if write.scope == quota.scope}
+    files, size = told.files, told.size
+    for path, entry in last.items():
+        was = state.entry(quota.scope, path)
+        files += bool(entry) - bool(was)
+        size += _size(entry) - _size(was)
+    crowded = files > max(quota.files, told.files)
+    heavy = quota.size is not None and size > max(quota.size, told.size)
+    return Full(quota, files, size) if crowded or heavy else None
+
+
+def _size(entry: Entry | None) -> int:
+    return entry.blob.size if entry else 0

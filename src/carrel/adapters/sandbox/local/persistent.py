@@ -1,0 +1,322 @@
+"""The local provider with what it keeps: instances by their reservation, and jobs in them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path as File
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from carrel.adapters.sandbox.local.child_process import Child
+from carrel.adapters.sandbox.local.command_run import Means, Outcome
+from carrel.adapters.sandbox.local.directory_lease import is_kept
+from carrel.adapters.sandbox.local.file_cache import Laid, fetched, sensible
+from carrel.adapters.sandbox.local.instance_exec import Ended, Resident, Visit, Work
+from carrel.adapters.sandbox.local.instances import MOST_JOBS, Instance, terms_of
+from carrel.adapters.sandbox.local.job_state import Ledger, Told
+from carrel.adapters.sandbox.local.local_sandbox import LocalOnce, to_the_end
+from carrel.adapters.sandbox.local.self_test import Wishes
+from carrel.ports.sandbox import LOST, STOPPED, Bounds, Fetch, Home, Job, Order, Ran, Refused
+
+FOREVER: Final = 10**9
+HOMEWARD: Final = 60.0
+"""Seconds for bringing back what lies in an instance."""
+PATIENCE: Final = 30.0
+"""Seconds for which whoever asks for a job waits for what it changed."""
+UNKEPT: Final = "[the files that it changed could not be brought back]"
+
+
+SEVERAL: Final = (
+    "a server with several workers keeps no sandbox between calls, since each would keep its own:"
+    " serve with one worker, or leave persistent out"
+)
+ELSEWHERE: Final = "this sandbox is kept by another process on this machine, and runs nothing here"
+
+
+class Following(Struct):
+    """A job, until what it changed is brought back."""
+
+    instance: Instance
+    work: Work
+    task: asyncio.Task[None]
+
+
+class LocalSandbox(LocalOnce):
+    """Instances live in the process that made them, and end with it."""
+
+    def __init__(
+        self, directory: File, wishes: Wishes = Wishes(), tried: Means | None = None
+    ) -> None:
+        super().__init__(directory, wishes, tried)
+        self._ledger = Ledger(directory / "jobs", partial(is_kept, directory))
+        self._claims: dict[str, int] = {}
+        self._instances: dict[str, Instance] = {}
+        self._making = asyncio.Lock()
+        self._ending: set[asyncio.Task[None]] = set()
+        self._following: dict[tuple[str, str], Following] = {}
+        self._stopped: set[tuple[str, str]] = set()
+
+    def refuses(self, bounds: Bounds, *, persistent: bool = False) -> str | None:
+        reason = super().refuses(bounds)
+        if reason or not persistent or self._means is None:
+            return reason
+        if self._means.landlock:
+            return "no sandbox can be kept between calls behind Landlock"
+        if not self._wishes.alone:
+            return SEVERAL
+        return None
+
+    async def close(self) -> None:
+        for reservation in tuple(self._instances):
+            self._retire(reservation)
+        if self._ending:
+            await to_the_end(_all(self._ending))
+        await super().close()
+
+    @asynccontextmanager
+    async def run(self, order: Order, fetch: Fetch) -> AsyncIterator[Ran]:
+        if order.reservation is None:
+            async with super().run(order, fetch) as ran:
+                yield ran
+            return
+        means = await self._may(order)
+        async with AsyncExitStack() as stack:
+            try:
+                instance = await stack.enter_async_context(self._held(means, order))
+                laid, outcome = await self._visited(means, order, fetch, instance)
+            except Ended:  # it died when nobody looked, and nothing was run
+                await stack.aclose()
+                instance = await stack.enter_async_context(self._held(means, order))
+                laid, outcome = await self._visited(means, order, fetch, instance)
+            files = None if order.files is None else laid.files
+            async with instance.told(outcome, files, laid.notes) as ran:
+                yield ran
+
+    async def _may(self, order: Order) -> Means:
+        means = await self.ready()
+        if reason := self.unfit(order, persistent=True):
+            raise Refused(reason)
+        return means
+
+    @asynccontextmanager
+    async def _held(self, means: Means, order: Order) -> AsyncIterator[Instance]:
+        """The instance of an order, for it alone. Raises Refused."""
+        while True:
+            instance = await self._instance(means, order)
+            await instance.busy.acquire()
+            if instance.is_open:
+                break
+            instance.busy.release()
+        try:
+            instance.home = order.home or instance.home
+            yield instance
+        finally:
+            instance.busy.release()
+            self._rest(order, instance)
+
+    async def _instance(self, means: Means, order: Order) -> Instance:
+        """The one that is there, or a new one. Raises Refused."""
+        assert order.reservation is not None
+        async with self._making:
+            found = self._instances.get(order.reservation)
+            if found is not None and found.is_open and found.terms == terms_of(order):
+                found.wake()
+                return found
+            self._retire(order.reservation, patient=True)
+            self._claim(order.reservation)
+            try:
+                return await to_the_end(self._made(means, order, order.reservation))
+            except BaseException:
+                self._disclaim(order.reservation)
+                raise
+
+    def _claim(self, reservation: str) -> None:
+        """Keep all other processes from keeping another by this name. Raises Refused."""
+        assert self._keep is not None
+        if reservation not in self._claims:
+            claim = self._keep.claim(reservation)
+            if claim is None:
+                raise Refused(ELSEWHERE)
+            self._claims[reservation] = claim
+
+    def _disclaim(self, reservation: str) -> None:
+        if reservation in self._claims and reservation not in self._instances:
+            os.close(self._claims.pop(reservation))
+
+    async def _made(self, means: Means, order: Order, reservation: str) -> Instance:
+        assert self._keep is not None and self._cache is not None
+        asleep = replace(
+            order,
+            command="exec sleep infinity",
+            env={},
+            bounds=replace(order.bounds, seconds=FOREVER),
+        )
+        name = f"{self._keep.name}-{next(self._numbers)}"
+        child = Child()
+        try:
+            resident = Resident(means, asleep, name, child)
+        except BaseException:
+            await child.end()
+            raise
+        try:
+            stage = await resident.prepare(None)
+            door = await resident.begin()
+        except BaseException:
+            await resident.close()
+            raise
+        if not door:
+            os.close(stage)
+            await resident.close()
+            raise Refused("the sandbox could not be kept: it ended at once")
+        instance = Instance(resident, door, stage, self._cache, order)
+        self._instances[reservation] = instance
+        if order.lifetime_seconds is not None:
+            instance.age(order.lifetime_seconds, lambda: self._retire(reservation, patient=True))
+        return instance
+
+    async def _visited(
+        self, means: Means, order: Order, fetch: Fetch, instance: Instance
+    ) -> tuple[Laid, Outcome]:
+        laid = await to_the_end(self._brought(order, fetch, instance))
+        visit = Visit(means, order, self._child(), instance.resident, instance.door)
+        try:
+            await visit.prepare(None)
+            return laid, await visit.finish()
+        finally:
+            await to_the_end(visit.close())
+            self._spare = self._spare or Child()
+
+    async def _brought(self, order: Order, fetch: Fetch, instance: Instance) -> Laid:
+        assert self._cache is not None
+        if order.files is None:
+            return Laid({}, ())
+        targets = await fetched(self._cache, order.files, fetch)
+        laid = sensible(order.files, targets)
+        return await asyncio.to_thread(instance.files.bring, laid, targets)
+
+    def _rest(self, order: Order, instance: Instance) -> None:
+        reservation = order.reservation or ""
+        if self._instances.get(reservation) is instance:
+            instance.rest(order.idle_seconds, lambda: self._retire(reservation))
+
+    async def start(self, order: Order, fetch: Fetch) -> None:
+        if order.reservation is None:
+            raise Refused("background jobs require a persistent workspace sandbox")
+        means = await self._may(order)
+        try:
+            await self._set_off(means, order, fetch)
+        except Ended:
+            await self._set_off(means, order, fetch)
+
+    async def _set_off(self, means: Means, order: Order, fetch: Fetch) -> None:
+        async with self._held(means, order) as instance:
+            if len(instance.jobs) >= MOST_JOBS:
+                raise Refused(f"{MOST_JOBS} jobs are running in this sandbox already")
+            await to_the_end(self._started(means, order, fetch, instance))
+
+    async def _started(self, means: Means, order: Order, fetch: Fetch, instance: Instance) -> None:
+        assert order.reservation is not None and self._keep is not None
+        await self._brought(order, fetch, instance)
+        work = Work(means, order, self._child(), instance.resident, instance.door)
+        self._ledger.write(order.reservation, order.id, Told(self._keep.name))
+        try:
+            await work.prepare(None)
+            await work.begin()
+        except BaseException:
+            await work.close()
+            raise
+        instance.jobs[order.id] = work
+        task = asyncio.create_task(self._followed(order.reservation, order, instance, work))
+        self._following[order.reservation, order.id] = Following(instance, work, task)
+
+    async def _followed(
+        self, reservation: str, order: Order, instance: Instance, work: Work
+    ) -> None:
+        code = await work.end()
+        await work.close()
+        if (reservation, order.id) in self._stopped:
+            code = STOPPED
+        elif instance.was_stopped or not instance.resident.is_alive:
+            code = LOST
+        log = bytes(work.log)
+        await asyncio.to_thread(self._ledger.write, reservation, order.id, Told("", code, log))
+        del instance.jobs[order.id]
+        notes = await _gone_home(instance, order.home, Job(order.id, code, log))
+        if notes:
+            gap = b"\n" if log and not log.endswith(b"\n") else b""
+            told = Told("", code, log + gap + "\n".join(notes).encode(errors="replace"))
+            await asyncio.to_thread(self._ledger.write, reservation, order.id, told)
+        self._stopped.discard((reservation, order.id))
+        del self._following[reservation, order.id]
+        self._rest(order, instance)
+
+    async def job(self, reservation: str, id: str) -> Job | None:
+        following = self._following.get((reservation, id))
+        if following is not None:
+            if id in following.instance.jobs:
+                return Job(id, None, bytes(following.work.log))
+            await asyncio.wait([following.task], timeout=PATIENCE)
+        return await asyncio.to_thread(self._ledger.read, reservation, id)
+
+    async def stop(self, reservation: str, id: str) -> Job | None:
+        following = self._following.get((reservation, id))
+        if following is not None and id in following.instance.jobs:
+            self._stopped.add((reservation, id))
+            await to_the_end(following.work.halt())
+            await asyncio.wait([following.task], timeout=PATIENCE)
+        return await self.job(reservation, id)
+
+    async def forget(self, reservation: str, id: str) -> None:
+        if (reservation, id) not in self._following:
+            await asyncio.to_thread(self._ledger.drop, reservation, id)
+
+    async def release(self, reservation: str) -> None:
+        if ending := self._retire(reservation):
+            await asyncio.shield(ending)
+        await asyncio.to_thread(self._ledger.forget, reservation)
+
+    def _retire(self, reservation: str, *, patient: bool = False) -> asyncio.Task[None] | None:
+        """Let nobody find an instance any more, and begin to end it."""
+        instance = self._instances.pop(reservation, None)
+        if instance is None:
+            return None
+        instance.leave()
+        task = asyncio.create_task(self._ended(reservation, instance, patient))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        return task
+
+    async def _ended(self, reservation: str, instance: Instance, patient: bool) -> None:
+        """Where it is patient, a command that somebody waits for is let end."""
+        if patient:
+            async with instance.busy:
+                await instance.stop()
+        await instance.stop()
+        jobs = [each.task for each in self._following.values() if each.instance is instance]
+        if jobs:
+            await asyncio.wait(jobs)
+        await _gone_home(instance, instance.home, None)
+        await instance.close()
+        async with self._making:  # the next one may be on its way, and has the same claim
+            self._disclaim(reservation)
+
+
+async def _all(tasks: set[asyncio.Task[None]]) -> None:
+    while tasks:
+        await asyncio.wait(tuple(tasks))
+
+
+async def _gone_home(instance: Instance, home: Home | None, job: Job | None) -> Sequence[str]:
+    if home is None:
+        return ()
+    try:
+        async with asyncio.timeout(HOMEWARD):
+            return await home(instance.look, job)
+    except Exception:  # whatever it is, the instance goes on, or has to end
+        return (UNKEPT,)

@@ -1,0 +1,28 @@
+"""Taking turns by a lock file beside the database; the system unlocks it for one who dies."""
+
+from __future__ import annotations
+
+from pathlib import Path as File
+
+from carrel.adapters.sqlite.write_lock import Lock
+
+
+class FileTurn:
+    def __init__(self, database: File, name: str) -> None:
+        self._file = database.with_name(f"{database.name}.{name}")
+        self._lock: Lock | None = None
+
+    async def take(self) -> bool:
+        if self._lock is not None:
+            return True
+        lock = Lock(self._file)
+        if lock.take_if_free():
+            self._lock = lock
+            return True
+        lock.close()
+        return False
+
+    async def leave(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None

@@ -1,0 +1,116 @@
+"""Changing records inside a batch, together with files."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+from carrel.adapters.sqlite.database import SQL
+from carrel.adapters.sqlite.rows import Row, record_of
+from carrel.core.identifiers import Moment
+from carrel.core.search.full_text import SEARCHED, found_by
+from carrel.core.store.record import QUIET, Change, Noun, Record, Shelf
+from carrel.core.store.tree import Commit, Conflict, subjects_of
+
+_Key = tuple[str, Noun, str]
+
+
+class RecordChanges:
+    """The records' part of one transaction. Changes are rare, so they are written at once."""
+
+    def __init__(self, db: sqlite3.Connection, shelves: dict[tuple[str, Noun], int]) -> None:
+        self._db = db
+        self._shelves = shelves
+        self.changed = False
+        self._deeds: list[Row] = []
+
+    def conflict(self, commit: Commit) -> Conflict | None:
+        for shelf in commit.shelves:
+            if self._shelf(shelf) != shelf.revision:
+                return Conflict(shelf)
+        if not commit.changes:
+            return None
+        taken: dict[str, _Key] = {}
+        for change in commit.changes:
+            found = self._find(change)
+            if change.expected is not None and change.expected != (found.revision if found else 0):
+                return Conflict(change)
+            for name in change.handles if change.body is not None else ():
+                owner = taken.setdefault(name, _key(change))
+                if owner != _key(change) or self._owner(name, commit) not in {None, owner}:
+                    return Conflict(change, handle=name)
+        return None
+
+    def apply(self, commit: Commit) -> None:
+        """Make its changes, and note them for the audit with what else it is about."""
+        changed = [change for change in commit.changes if self._change(change, commit.at)]
+        for tenant, noun in {(change.tenant, change.noun) for change in changed}:
+            self._db.execute(SQL["raise_shelf"], (tenant, noun))
+            self._shelves.pop((tenant, noun), None)
+            self.changed = self.changed or noun not in QUIET
+        for tenant, subjects in sorted(subjects_of(commit).items()):
+            self._deeds.append((tenant, commit.at, commit.by, commit.why, json.dumps(subjects)))
+
+    def flush(self) -> None:
+        if self._deeds:
+            self._db.executemany(SQL["add_audit"], self._deeds)
+        if self.changed:
+            found = self._db.execute(SQL["records_revision"]).fetchone()
+            self._db.execute(SQL["set_counter"], ("records", (found[0] if found else 0) + 1))
+
+    def _shelf(self, shelf: Shelf) -> int:
+        key = (shelf.tenant, shelf.noun)
+        known = self._shelves.get(key)
+        if known is None:
+            found = self._db.execute(SQL["shelf"], key).fetchone()
+            known = self._shelves[key] = found[0] if found else 0
+        return known
+
+    def _find(self, change: Change) -> Record | None:
+        row = self._db.execute(SQL["record"], (change.tenant, change.noun, change.id)).fetchone()
+        return record_of(row) if row else None
+
+    def _owner(self, name: str, commit: Commit) -> _Key | None:
+        """Who has a handle, unless this very commit takes it away from them."""
+        row = self._db.execute(SQL["handle"], (name,)).fetchone()
+        if row is None:
+            return None
+        owner = (row[0], Noun(row[1]), row[2])
+        freed = any(_key(c) == owner and name not in c.handles for c in commit.changes)
+        return None if freed else owner
+
+    def _change(self, change: Change, at: Moment) -> bool:
+        """Make it so; False where there was nothing to delete."""
+        found, key = self._find(change), _key(change)
+        self._db.execute(SQL["drop_handles"], key)
+        self._db.execute(SQL["drop_links"], key)
+        if change.noun in SEARCHED:
+            self._db.execute(SQL["drop_words"], key)
+        if change.body is None:
+            self._db.execute(SQL["drop_record"], key)
+            return found is not None
+        revision, created = (found.revision + 1, found.created) if found else (1, at)
+        body = json.dumps(change.body, ensure_ascii=False, separators=(",", ":"))
+        self._db.execute(SQL["set_record"], (*key, revision, body, created, at))
+        for name in change.handles:
+            self._db.execute(SQL["free_handle"], (name,))
+            self._db.execute(SQL["add_handle"], (name, *key))
+        for name in change.links:
+            self._db.execute(SQL["add_link"], (change.tenant, change.noun, name, change.id))
+        if change.noun in SEARCHED:
+            self._db.executemany(SQL["add_word"], _words(change))
+        return True
+
+
+def _words(change: Change) -> list[Row]:
+    assert change.body is not None
+    words = found_by(change.noun, change.body)
+    return [
+        (change.tenant, change.noun, link, word, change.id)
+        for link in change.links
+        for word in words
+    ]
+
+
+def _key(change: Change) -> _Key:
+    return (change.tenant, change.noun, change.id)

@@ -1,0 +1,130 @@
+"""Making an agent what a file says: compared first, so that what is so already is left alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from carrel.cli.apply.agents_file import Wanted
+from carrel.cli.sync.directory import Folder
+from carrel.cli.sync.scan import Eyes
+from carrel.cli.sync.sync_pass import Outcome, Sides, planned
+from carrel.cli.sync.sync_state import Note, noted_at
+from carrel.cli.sync.watch_loop import opened, passes
+from carrel.client import AsyncClient, CarrelError, Failed, Missing, Unauthenticated, Unreachable
+
+SETTLE: Final = 0.3
+_ENDS_ALL: Final = (Unreachable, Failed, Unauthenticated)
+
+
+@dataclass(slots=True)
+class Applied:
+    """What became of one agent."""
+
+    id: str
+    result: str = "unchanged"
+    """created, changed, unchanged or failed."""
+    changes: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    """What is another now, by its name: from what, to what."""
+    files: Outcome | None = None
+    """What was taken from its directory, if that was looked at."""
+    problem: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return not self.problem and (self.files is None or self.files.ok)
+
+
+async def applied(desk: AsyncClient, server: str, wanted: Wanted, *, dry: bool) -> Applied:
+    """Make it so, or say what would be done. Raises CarrelError where no other could be either."""
+    done = Applied(wanted.id)
+    try:
+        await _agent(desk, wanted, done, dry)
+        await _files(desk, server, wanted, done, dry)
+    except _ENDS_ALL:
+        raise
+    except (CarrelError, OSError) as problem:
+        done.problem = str(problem)
+        if not done.changes:
+            done.result = "failed"
+    return done
+
+
+async def _agent(desk: AsyncClient, wanted: Wanted, done: Applied, dry: bool) -> None:
+    facts: dict[str, Any] = {}
+    if "name" in wanted.facts:
+        facts["name"] = wanted.facts["name"]
+    if "template" in wanted.facts:
+        facts["templateId"] = await _template(desk, wanted.facts["template"])
+    try:
+        was = await desk.agents.get(wanted.id)
+    except Missing:
+        config = {name: value for name, value in wanted.config.items() if value is not None}
+        facts = {"name": wanted.id, **facts, "config": config}
+        if not dry:
+            await desk.agents.create({"slug": wanted.id, **facts})
+        done.result, done.changes = "created", {name: (None, to) for name, to in facts.items()}
+        return
+    config = _merged(was["config"], wanted.config)
+    done_here = _differences(was, facts)
+    if config != was["config"]:
+        facts["config"] = config
+        done_here |= {f"config.{name}": pair for name, pair in _settings(was, config).items()}
+    if done_here and not dry:
+        changed = {name: to for name, to in facts.items() if was.get(name) != to}
+        await desk.agents.change(str(was["id"]), changed)
+    done.changes = done_here
+    done.result = "changed" if done_here else "unchanged"
+
+
+async def _template(desk: AsyncClient, name: str | None) -> str | None:
+    return None if name is None else str((await desk.templates.get(name))["id"])
+
+
+def _merged(was: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """What the file says over what there is: what it does not speak of stays."""
+    return {name: value for name, value in {**was, **wanted}.items() if value is not None}
+
+
+def _differences(was: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    return {name: (was.get(name), to) for name, to in facts.items() if was.get(name) != to}
+
+
+def _settings(was: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    before = was["config"]
+    names = sorted({*before, *config})
+    pairs = {name: (before.get(name), config.get(name)) for name in names}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+async def _files(desk: AsyncClient, server: str, wanted: Wanted, done: Applied, dry: bool) -> None:
+    """Take over what its directory holds, once: from then on carrel sync keeps both the same."""
+    where = _untaken(wanted)
+    if where is None:
+        return
+    if dry:
+        done.files = await _plan(desk, wanted, where, is_new=done.result == "created")
+        return
+    async with opened(desk, server, wanted.id, where, SETTLE) as (sides, _):
+        done.files = await passes(sides, SETTLE, taking=True)
+
+
+def _untaken(wanted: Wanted) -> str | None:
+    """Its directory, if there is one whose files have not all been dealt with."""
+    where = wanted.workspace
+    if where is None or not os.path.isdir(where):
+        return None
+    note = noted_at(where)
+    taken = note is not None and note.whole and note.agent == wanted.id
+    return None if taken else where
+
+
+async def _plan(desk: AsyncClient, wanted: Wanted, where: str, *, is_new: bool) -> Outcome:
+    folder = Folder(where)
+    try:
+        sides = Sides(folder, Eyes(folder, 0), desk.agent(wanted.id), Note(server="", agent=""))
+        return await planned(sides, is_new=is_new)
+    finally:
+        folder.close()

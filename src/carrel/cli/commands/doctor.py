@@ -1,0 +1,95 @@
+"""``carrel doctor``: whether everything in a store agrees with everything else."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path as File
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from carrel.cli.console import FAILED, Name, answer, run, store_options, watching
+
+if TYPE_CHECKING:
+    from carrel.core.maintenance.findings import Findings
+
+Walls = dict[str, Any]
+
+
+@click.command()
+@store_options
+@click.option(
+    "--backup",
+    type=Name(exists=True, dir_okay=False, path_type=File),
+    help="Examine a backup instead of the store.",
+)
+@click.option("--strict", is_flag=True, help="Fail for warnings too.")
+def doctor(as_json: bool, backup: File | None, strict: bool, **given: Any) -> None:
+    """Examine the store and say what is wrong with it.
+
+    It may be serving meanwhile. Every file has its bytes, every digest is right, no version is
+    missing, every run can see what it froze, nothing is left over. Exit code 0: nothing is
+    wrong (there may be warnings); 1: something is.
+    """
+    work = _examine(given) if backup is None else _examine_backup(backup)
+    findings, walls = run(lambda: work, as_json=as_json)
+    if as_json:
+        answer(_told(findings) | ({"sandbox": walls} if walls else {}))
+    else:
+        _say_walls(walls)
+        _say(findings)
+    if findings.errors or (strict and findings.warnings):
+        sys.exit(FAILED)
+
+
+async def _examine(given: dict[str, Any]) -> tuple[Findings, Walls]:
+    from carrel.actions.maintenance.integrity import examine, look_at_secrets  # noqa: PLC0415 - keeps --help quick
+    from carrel.wiring.lazy_local_sandbox import walls_of  # noqa: PLC0415 - as above
+    from carrel.wiring.open_store import opened  # noqa: PLC0415 - as above
+
+    async with opened(given) as store:
+        now, grace = store.world.clock.now(), store.settings.gc_grace_minutes * 60_000
+        with watching() as watch:
+            findings = await examine(store.upkeep, store.objects, now=now, grace=grace, watch=watch)
+        await look_at_secrets(store.world, findings)
+        return findings, await walls_of(store.world)
+
+
+async def _examine_backup(file: File) -> tuple[Findings, Walls]:
+    from carrel.actions.maintenance.backup import examine_backup  # noqa: PLC0415 - keeps --help quick
+
+    with watching() as watch:
+        return await examine_backup(file, watch=watch), {}
+
+
+def _say_walls(walls: Walls) -> None:
+    """What keeps commands apart from this machine, and what is missing for more."""
+    if walls:
+        click.echo(f"sandbox: {walls['tier']}")
+        for each in walls["lacking"]:
+            click.echo(f"  {each}")
+
+
+def _told(findings: Findings) -> dict[str, Any]:
+    return {
+        "ok": findings.clean,
+        "errors": findings.errors,
+        "warnings": findings.warnings,
+        "findings": [
+            {"level": each.level, "subject": each.subject, "text": each.text}
+            for each in findings.items
+        ],
+    }
+
+
+def _say(findings: Findings) -> None:
+    for each in findings.items:
+        level = click.style(each.level, fg="red" if each.level == "error" else "yellow")
+        click.echo(f"{level}: {each.subject}: {each.text}")
+    if findings.untold:
+        click.echo(f"… and {findings.untold} more")
+    if findings.errors:
+        click.echo(f"{findings.errors} errors, {findings.warnings} warnings")
+    else:
+        warned = f", {findings.warnings} warnings" if findings.warnings else ""
+        click.echo(f"nothing is wrong{warned}")

@@ -1,0 +1,122 @@
+"""``carrel git``: an agent's history as a git repository, looked at and made again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from carrel.cli.console import answer, run, store_options, watching
+
+if TYPE_CHECKING:
+    from carrel.actions.git.history import History
+    from carrel.actions.git.projection import Projected
+
+
+@click.group()
+def git() -> None:
+    """An agent's history as a git repository.
+
+    For agents whose config enables it. Servers bring a repository up to date by themselves
+    whenever somebody clones or fetches it.
+    """
+
+
+def _tenant_option(command: Any) -> Any:
+    return click.option("--tenant", help="The agent's tenant, by its slug; the first by default.")(
+        command
+    )
+
+
+@git.command()
+@click.argument("agent", metavar="AGENT")
+@_tenant_option
+@store_options
+def rebuild(agent: str, as_json: bool, tenant: str | None, **given: Any) -> None:
+    """Make an agent's repository again from what is stored.
+
+    AGENT is an id or a slug. Every commit gets the id that it had: where one differs, somebody
+    has changed the repository, or a secret has come into the vault that stood in a file.
+    """
+    done = run(lambda: _rebuild(given, tenant, agent), as_json=as_json)
+    if as_json:
+        answer({"ok": True, "commits": done.made, "revision": done.revision, "oid": done.tip})
+    else:
+        click.echo(f"{agent}: {done.made} commits, {done.tip or 'nothing written yet'}")
+
+
+@git.command()
+@click.argument("agent", metavar="AGENT")
+@click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True)
+@click.option("--diff", "include_diff", is_flag=True, help="And what they changed together.")
+@_tenant_option
+@store_options
+def log(
+    agent: str, as_json: bool, tenant: str | None, limit: int, include_diff: bool, **given: Any
+) -> None:
+    """Show an agent's newest commits: who, when and why."""
+    found = run(lambda: _log(given, tenant, agent, limit, include_diff), as_json=as_json)
+    if as_json:
+        answer(_told(found))
+    else:
+        _say(found)
+
+
+async def _rebuild(given: dict[str, Any], tenant: str | None, agent: str) -> Projected:
+    from carrel.actions.git import history as gits  # noqa: PLC0415 - so that --help stays quick
+    from carrel.wiring.open_store import opened  # noqa: PLC0415 - as above
+
+    async with opened(given) as store:
+        actor = await _operator(store.world, tenant)
+        with watching() as watch:
+            return await gits.refresh(store.world, actor, agent, anew=True, watch=watch)
+
+
+async def _log(
+    given: dict[str, Any], tenant: str | None, agent: str, limit: int, include_diff: bool
+) -> History:
+    from carrel.actions.git import history as gits  # noqa: PLC0415 - so that --help stays quick
+    from carrel.wiring.open_store import opened  # noqa: PLC0415 - as above
+
+    async with opened(given) as store:
+        actor = await _operator(store.world, tenant)
+        return await gits.history(store.world, actor, agent, limit=limit, include_diff=include_diff)
+
+
+async def _operator(world: Any, tenant: str | None) -> Any:
+    from carrel.actions.accounts import tenants  # noqa: PLC0415 - so that --help stays quick
+    from carrel.actions.overlay import default_files as seeds  # noqa: PLC0415 - so that --help stays quick
+    from carrel.core.access import Actor  # noqa: PLC0415 - as above
+
+    slug = tenant or tenants.FIRST
+    return Actor((await seeds.tenants(world, slug))[slug], seeds.CARREL)
+
+
+def _told(found: History) -> dict[str, Any]:
+    commits = [
+        {
+            "oid": line.commit.id,
+            "subject": line.commit.subject,
+            "body": line.commit.body,
+            "author": line.commit.author,
+            "timestamp": line.commit.seconds,
+            "checkpoint": line.checkpoint.note if line.checkpoint else None,
+        }
+        for line in found.commits
+    ]
+    return {"commits": commits, "diff": found.diff}
+
+
+def _say(found: History) -> None:
+    from datetime import UTC, datetime  # noqa: PLC0415 - so that --help stays quick
+
+    for line in found.commits:
+        when = datetime.fromtimestamp(line.commit.seconds, UTC).isoformat()[:19]
+        who = line.commit.author.partition(" <")[0]
+        mark = f"  [{line.checkpoint.note}]" if line.checkpoint else ""
+        click.echo(f"{line.commit.id[:7]}  {when}Z  {who}  {line.commit.subject}{mark}")
+    if found.diff:
+        click.echo()
+        click.echo(
+            "".join(c if c.isprintable() or c in "\n\t" else "�" for c in found.diff), nl=False
+        )

@@ -1,0 +1,59 @@
+"""``carrel restore``: a store from a backup."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path as File
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from carrel.cli.console import FAILED, Name, answer, run, store_options, watching
+
+if TYPE_CHECKING:
+    from carrel.actions.maintenance.archive import Manifest
+    from carrel.core.maintenance.findings import Findings
+
+
+@click.command()
+@click.argument("file", type=Name(exists=True, dir_okay=False, path_type=File))
+@store_options
+def restore(file: File, as_json: bool, **given: Any) -> None:
+    """Fill an empty store from a backup.
+
+    All of FILE is restored, or nothing. The backup is verified first, and the store is examined
+    afterwards. Secrets open only with the vault key that they were sealed with, which is not in
+    the backup.
+    """
+    manifest, findings, key = run(lambda: _restore(file, given), as_json=as_json)
+    rows = sum(table.rows for table in manifest.tables.values())
+    other = manifest.vault_key is not None and manifest.vault_key != key
+    if as_json:
+        told = [f"{each.subject}: {each.text}" for each in findings.items]
+        keys = {"vaultKey": key, "vaultKeyOfBackup": manifest.vault_key}
+        counts = {"rows": rows, "objects": manifest.objects}
+        answer({"ok": findings.clean, **counts, "findings": told, **keys})
+    else:
+        click.echo(f"restored {rows} rows and {manifest.objects} objects")
+        for each in findings.items:
+            click.echo(f"{each.level}: {each.subject}: {each.text}")
+    if other:
+        click.echo(
+            f"It was sealed under the vault key {manifest.vault_key}, and cannot be served with"
+            f" {key}: set CARREL_VAULT_KEY, or put the old vault.key into the data directory.",
+            err=True,
+        )
+    if findings.errors:
+        sys.exit(FAILED)
+
+
+async def _restore(file: File, given: dict[str, Any]) -> tuple[Manifest, Findings, str]:
+    from carrel.actions.maintenance import backup as backups  # noqa: PLC0415 - so that --help stays quick
+    from carrel.wiring.open_store import opened  # noqa: PLC0415 - as above
+
+    async with opened(given, new=True) as store:
+        with watching() as watch:
+            manifest, findings = await backups.restore(
+                file, store.upkeep, store.objects, now=store.world.clock.now(), watch=watch
+            )
+        return manifest, findings, store.world.vault.fingerprint()

@@ -1,0 +1,32 @@
+"""``carrel serve``: the server, and what its operator needs to begin."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+
+@click.command()
+@click.option("--data", help="Directory for the database, bytes and keys.")
+@click.option("--host", help="Address to listen on.")
+@click.option("--port", type=int, help="Port to listen on; 0 picks a free one.")
+@click.option("--workers", type=int, help="Server processes.")
+@click.option("--demo", is_flag=True, help="Fill an empty store with a small company to look at.")
+def serve(demo: bool, **given: Any) -> None:
+    """Serve this store over HTTP until told to stop."""
+    from carrel.wiring.cli_settings import Unopenable, settings_by  # noqa: PLC0415 - keeps --help quick
+    from carrel.wiring.server import Welcome, run  # noqa: PLC0415 - so that --help stays quick
+
+    def tell(welcome: Welcome) -> None:
+        click.echo(f"Carrel is at   {welcome.url}")
+        click.echo(f"Sign in with   {welcome.link}   (good once, for an hour)")
+        if welcome.token:
+            click.echo(f"Owner's token  {welcome.token}   (shown this once: keep it)")
+        sys.stdout.flush()
+
+    try:
+        run(settings_by(given), tell, demo=demo)
+    except (Unopenable, OSError) as problem:
+        raise click.ClickException(str(problem)) from None

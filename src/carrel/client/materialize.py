@@ -1,0 +1,274 @@
+"""A whole workspace as a directory: fetched in one request, checked, and put in place at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
+from types import MappingProxyType
+from typing import Any, Final
+
+from carrel.client.atomic_directory import Lock, Place, Watch
+from carrel.client.drivers import Pause, Send, Steps, done
+from carrel.client.errors import CarrelError, Garbled, Incomplete, NotOurs, Occupied
+from carrel.client.httpx_import import httpx
+from carrel.client.local_files import digest, is_intact
+from carrel.client.path_safety import STATE, Clash, refuse_unsafe
+from carrel.client.requests import answered, at, decoded
+
+PATIENCE: Final = 120.0
+"""Seconds to wait for another who materialises into the same directory."""
+
+_POLL: Final = 0.05
+_FORMAT: Final = 1
+_AGENT: Final = "Carrel-Agent"
+_ETAG: Final = re.compile(r'(?:W/)?"[\x21\x23-\x7e]*"')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Materialised:
+    """What a directory now holds."""
+
+    directory: str
+    files: Mapping[str, str]
+    """The SHA-256 of every file as it was served, by path."""
+    fingerprint: str
+    """The same wherever the same files are served: names that are rendered into them count."""
+    etag: str | None
+    """What the server knows the listing by; None where it has to be asked for all again."""
+    changed: bool
+    """Whether a file in the directory is now another than before the call."""
+    stale: bool = False
+    """Whether the server could not be asked, and this is what was there."""
+    problem: Exception | None = field(default=None, compare=False)
+    """Why it is stale."""
+    unavailable: Mapping[str, str] = field(default_factory=dict)
+    """Files that the server could not give and the caller does without, each with the reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What is noted in the directory itself."""
+
+    format: int
+    server: str
+    agent: str
+    """As the caller named it: by id or by slug."""
+    agent_id: str | None
+    """As the server named it, None where it did not."""
+    etag: str | None
+    fingerprint: str
+    files: Mapping[str, str]
+    unavailable: Mapping[str, str] = field(default_factory=dict)
+    """What the server could not give and the caller did without."""
+
+    @classmethod
+    def parsed(cls, noted: bytes) -> State | None:
+        """None for what no call of ours has noted."""
+        try:
+            state = cls(**json.loads(noted))
+            ours = state.format == _FORMAT and fingerprint_of(state.files) == state.fingerprint
+            ours &= state.etag is None or _ETAG.fullmatch(state.etag) is not None
+            ours &= isinstance(state.unavailable, dict)
+            ours &= isinstance(state.server, str) and isinstance(state.agent, str)
+            ours &= isinstance(state.agent_id, str | None)
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            return None
+        return state if ours else None
+
+    def encoded(self) -> bytes:
+        return json.dumps(asdict(self), ensure_ascii=False, indent=1).encode() + b"\n"
+
+    def result(self, place: Place, *, changed: bool) -> Materialised:
+        files = MappingProxyType(dict(self.files))
+        return Materialised(
+            directory=place.target,
+            files=files,
+            fingerprint=self.fingerprint,
+            etag=self.etag,
+            changed=changed,
+            unavailable=dict(self.unavailable),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is asked for."""
+
+    server: str
+    agent: str
+    stale_ok: bool = False
+    tolerate: Collection[str] = ()
+    watch: Watch | None = None
+
+    def knows(self, state: State) -> bool:
+        """Whether the directory was made for whom this call names, as far as names tell."""
+        return state.server == self.server and self.agent in {state.agent, state.agent_id}
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A listing that has passed every check."""
+
+    contents: Mapping[str, bytes]
+    unavailable: Mapping[str, str]
+    etag: str | None
+    agent_id: str | None
+
+    def state(self, wish: Wish) -> State:
+        files = {path: digest(content) for path, content in sorted(self.contents.items())}
+        return State(
+            format=_FORMAT,
+            server=wish.server,
+            agent=wish.agent,
+            agent_id=self.agent_id,
+            # What is mended on the server need not change the etag: ask for all again.
+            etag=None if self.unavailable else self.etag,
+            fingerprint=fingerprint_of(files),
+            files=files,
+            unavailable=dict(self.unavailable),
+        )
+
+
+def fingerprint_of(files: Mapping[str, str]) -> str:
+    whole = sha256()
+    for path, content in sorted(files.items()):
+        whole.update(f"{path}\0{content}\n".encode())
+    return whole.hexdigest()
+
+
+def materialise(directory: str | os.PathLike[str], wish: Wish) -> Steps[Materialised]:
+    place = yield from done(lambda: Place.at(directory))
+    lock = place.lock()
+    try:
+        yield from _hold(place, lock)
+        yield from done(place.recover)
+        known = yield from done(lambda: _known(place, wish))
+        try:
+            answer = yield from _answer(place, wish, known)
+        except (CarrelError, OSError) as problem:
+            return (yield from _fallen_back(place, wish, known, problem))
+        known = known if known is not None and _of_same_agent(answer, known) else None
+        try:
+            return (yield from _settled(place, wish, known, answer))
+        except (CarrelError, OSError) as problem:
+            return (yield from _fallen_back(place, wish, known, problem))
+    finally:
+        lock.close()
+
+
+def _known(place: Place, wish: Wish) -> State | None:
+    """What an earlier call noted, if it was for the same agent by name. Raises NotOurs."""
+    noted = place.known()
+    if noted is None:
+        return None
+    state = State.parsed(noted)
+    if state is None:
+        at = os.path.join(place.target, STATE)
+        raise NotOurs(f"{at} was not written by materialising: its directory is left alone")
+    return state if wish.knows(state) else None
+
+
+def _of_same_agent(answer: httpx.Response, known: State) -> bool:
+    """Unless the server says that the name is another agent's now."""
+    said = answer.headers.get(_AGENT)
+    return said is None or said == known.agent_id
+
+
+def _fallen_back(
+    place: Place, wish: Wish, known: State | None, problem: Exception
+) -> Steps[Materialised]:
+    """What is there, where the caller is content with that. Raises the problem."""
+    if not wish.stale_ok or known is None or not (yield from _intact(place, known)):
+        raise problem
+    if not set(known.unavailable) <= set(wish.tolerate):
+        raise Incomplete(known.unavailable) from problem
+    return replace(known.result(place, changed=False), stale=True, problem=problem)
+
+
+def _hold(place: Place, lock: Lock) -> Steps[None]:
+    for _ in range(int(PATIENCE / _POLL)):
+        if lock.taken():
+            return
+        yield Pause(_POLL)
+    raise Occupied(f"another has been materialising into {place.target} for {PATIENCE:.0f} s")
+
+
+def _intact(place: Place, state: State) -> Steps[bool]:
+    return (yield from done(lambda: is_intact(place.target, state.files)))
+
+
+def _answer(place: Place, wish: Wish, known: State | None) -> Steps[httpx.Response]:
+    """The listing, or that it is what lies in the directory, untouched (304)."""
+    answer = yield from _listing(wish.agent, known.etag if known else None)
+    if answer.status_code == 304 and known is not None:
+        same = _of_same_agent(answer, known) and (yield from _intact(place, known))
+        return answer if same else (yield from _listing(wish.agent, None))
+    return answer
+
+
+def _settled(
+    place: Place, wish: Wish, known: State | None, answer: httpx.Response
+) -> Steps[Materialised]:
+    if answer.status_code == 304 and known is not None:
+        return known.result(place, changed=False)
+    served = yield from done(lambda: checked(answer, wish.tolerate, place.clash))
+    state = yield from done(lambda: served.state(wish))
+    same = known is not None and known.fingerprint == state.fingerprint
+    if same and (yield from _intact(place, state)):
+        yield from done(lambda: place.note(state.encoded()))
+    else:
+        same = False
+        encoded = state.encoded()
+        yield from done(lambda: place.replace(served.contents, encoded, wish.watch))
+    return state.result(place, changed=not same)
+
+
+def _listing(agent: str, etag: str | None) -> Steps[httpx.Response]:
+    headers = {} if etag is None else {"If-None-Match": etag}
+    path = at("agents", agent, "files")
+    return (yield from answered(Send("GET", path, {"content": "true"}, headers)))
+
+
+def checked(answer: httpx.Response, tolerate: Collection[str], clash: Clash) -> Served:
+    """What was served. Raises Garbled, Incomplete or UnsafePath for what may not be written."""
+    if answer.status_code != 200:
+        raise Garbled("the answer is no listing", status=answer.status_code)
+    rows = _rows(decoded(answer))
+    refuse_unsafe((row["path"] for row in rows), clash)
+    contents: dict[str, bytes] = {}
+    unavailable: dict[str, str] = {}
+    for row in rows:
+        if isinstance(row.get("content"), str) and row.get("error") is None:
+            contents[row["path"]] = _content(row)
+        else:
+            unavailable[row["path"]] = str(row.get("error") or "its content is not text")
+    if missing := {path: why for path, why in unavailable.items() if path not in tolerate}:
+        raise Incomplete(missing)
+    head = answer.headers
+    return Served(contents, unavailable, head.get("ETag"), head.get(_AGENT))
+
+
+def _rows(listing: Any) -> list[dict[str, Any]]:
+    rows = listing.get("files") if isinstance(listing, dict) else None
+    whole = isinstance(rows, list) and all(
+        isinstance(row, dict) and isinstance(row.get("path"), str) for row in rows
+    )
+    if not isinstance(rows, list) or not whole:
+        raise Garbled("the answer is no listing of files")
+    return rows
+
+
+def _content(row: Mapping[str, Any]) -> bytes:
+    """Exactly what was served. Raises Garbled where it is not what the server says it is."""
+    try:
+        content: bytes = row["content"].encode()
+    except UnicodeEncodeError:
+        raise Garbled(f"{row['path']!a}: its content is not valid Unicode") from None
+    said = row.get("renderedSha256")
+    if said is not None and said != digest(content):
+        raise Garbled(f"{row['path']!a}: its content is not what its digest says")
+    return content

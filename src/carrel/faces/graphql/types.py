@@ -1,0 +1,196 @@
+"""What the types of the schema are made from: a class each, its fields as attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
+
+from carrel.core.access import Actor, KeyKind, Role
+from carrel.core.agents.agent import facts
+from carrel.core.identifiers import Kind, Moment
+from carrel.core.overlay.pins import Pin
+from carrel.core.store.record import Deed, Record
+from carrel.core.store.tree import Blob
+
+Item = TypeVar("Item")
+
+
+class Page(Struct, Generic[Item], frozen=True):
+    items: list[Item]
+    next: str | int | None
+
+
+class Me(Struct, frozen=True):
+    name: str
+    kind: KeyKind
+    role: Role | None
+    permissions: list[str]
+    tenant_id: str
+    person_id: str | None
+    agent_id: str | None
+    workspace_id: str | None
+
+    @classmethod
+    def of(cls, actor: Actor) -> Me:
+        return cls(
+            name=actor.name,
+            kind=actor.kind,
+            role=actor.role,
+            permissions=sorted(actor.permissions),
+            tenant_id=actor.tenant,
+            person_id=actor.person,
+            agent_id=actor.agent,
+            workspace_id=actor.workspace,
+        )
+
+
+class Named(Struct, frozen=True):
+    """A tenant or a template."""
+
+    id: str
+    slug: str
+    name: str
+    created_at: Moment
+    updated_at: Moment
+
+    @classmethod
+    def of(cls, record: Record) -> Named:
+        body = record.body
+        return cls(record.id, body["slug"], body["name"], record.created, record.changed)
+
+
+class Agent(Struct, frozen=True):
+    record: Record
+    id: str
+    tenant_id: str
+    slug: str
+    name: str
+    template_id: str | None
+    human_pair_id: str | None
+    is_shared: bool
+    owner_id: str | None
+    config: Mapping[str, Any]
+    created_at: Moment
+    updated_at: Moment
+
+    @classmethod
+    def of(cls, record: Record) -> Agent:
+        known = facts(record)
+        return cls(
+            record=record,
+            id=record.id,
+            tenant_id=record.tenant,
+            slug=known["slug"],
+            name=known["name"],
+            template_id=known["templateId"],
+            human_pair_id=known["humanPairId"],
+            is_shared=known["isShared"],
+            owner_id=known["ownerId"],
+            config=known["config"],
+            created_at=record.created,
+            updated_at=record.changed,
+        )
+
+
+class Person(Struct, frozen=True):
+    id: str
+    name: str
+    email: str
+    role: Role
+    title: str | None
+    timezone: str | None
+    pronouns: str | None
+    created_at: Moment
+    updated_at: Moment
+
+    @classmethod
+    def of(cls, record: Record) -> Person:
+        body = record.body
+        return cls(
+            id=record.id,
+            name=body["name"],
+            email=body["email"],
+            role=Role(body["role"]),
+            title=body["title"],
+            timezone=body["timezone"],
+            pronouns=body["pronouns"],
+            created_at=record.created,
+            updated_at=record.changed,
+        )
+
+
+class PinStatus(Struct, frozen=True):
+    pin: Pin
+    filename: str
+    path: str
+    folder_path: str | None
+    pinned_sha: str | None
+    latest_sha: str | None
+    update_available: bool
+    newly_offered: bool
+    overridden: bool
+    version: int
+    latest_source: Kind | None
+    latest_version: int | None
+    latest_at: Moment | None
+
+    @classmethod
+    def of(cls, pin: Pin) -> PinStatus:
+        folder, _, name = pin.path.text.rpartition("/")
+        pinned, latest = pin.pinned, pin.latest
+        return cls(
+            pin=pin,
+            filename=name,
+            path=pin.path.text,
+            folder_path=folder or None,
+            pinned_sha=pinned.digest if pinned else None,
+            latest_sha=latest.digest if latest else None,
+            update_available=pinned is not None and latest is not None and pinned != latest,
+            newly_offered=pinned is None and latest is not None,
+            overridden=pin.overridden,
+            version=pin.version,
+            latest_source=pin.latest_from.kind if pin.latest_from else None,
+            latest_version=pin.latest_head.version if pin.latest_head else None,
+            latest_at=pin.latest_head.at if pin.latest_head else None,
+        )
+
+
+class Offered(Struct, frozen=True):
+    """A pinned file as a template offers it."""
+
+    blob: Blob
+    path: str
+    source: str
+    latest_sha: str
+
+
+class Accepted(Struct, frozen=True):
+    """What became of one agent in a bulk accept."""
+
+    agent_id: str
+    success: bool
+    error: str | None
+
+
+class AcceptedAll(Struct, frozen=True):
+    accepted: int
+    failed: int
+    results: list[Accepted]
+
+
+class Audited(Struct, frozen=True):
+    id: int
+    at: Moment
+    by: str
+    why: str
+    subjects: tuple[str, ...]
+
+    @classmethod
+    def of(cls, deed: Deed) -> Audited:
+        return cls(deed.id, deed.at, deed.by, deed.why, deed.subjects)
+
+
+def hex_of(blob: Blob) -> str:
+    return blob.digest.removeprefix("sha256:")

@@ -1,0 +1,214 @@
+"""Running what was approved: once, by whichever process takes it first, and by nobody else.
+
+A process that takes a call notes it before it begins, and shows from then on that it lives. Where
+it died, the call is not begun again: nobody knows how far it came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from carrel.actions.accounts.credentials import actor_now
+from carrel.actions.approvals import transitions as steps
+from carrel.actions.records import find, insist, shelves
+from carrel.core.approvals import INTERRUPTED, SUPERSEDED, Approval, Result, Status, approval_of
+from carrel.core.errors import Busy, Malformed, Refusal, Taken, Unauthenticated
+from carrel.core.store.record import Noun, Record
+from carrel.ports import Corrupt, World
+from carrel.ports.logging import log_of
+from carrel.tools.calls import done, examined, permitted, seat
+from carrel.tools.tool import Asked, Gate, Sitting, Tool
+
+AT_ONCE: Final = 16
+_LOOK: Final = 5.0
+_GRACE: Final = 10.0
+"""Seconds that calls have to come to an end when the process is told to."""
+_RESTS_ON: Final = (Noun.AGENT, Noun.SANDBOX, Noun.WORKSPACE, Noun.KEY, Noun.PERSON)
+_log = log_of("carrel.approvals")
+
+
+class Ready(Struct, frozen=True):
+    """A call that was found to be what was asked for."""
+
+    sitting: Sitting
+    tool: Tool
+    asked: Asked
+
+
+async def run_approvals(world: World, stop: asyncio.Event) -> None:
+    """Run what is approved, and close what nobody answers, until told to stop."""
+    crew = Crew(world)
+    try:
+        while not stop.is_set():
+            world.asking.approved.clear()
+            try:
+                await crew.look()
+            except Exception as problem:
+                _log.warning("approvals are held up", error=type(problem).__name__)
+            await _first(min(_LOOK, world.asking.lease / 1000), stop, world.asking.approved)
+    finally:
+        await crew.finish()
+
+
+async def resume(world: World, tenant: str, id: str) -> None:
+    """Run an approved call to its end, here and now, unless another has taken it."""
+    if ready := await _taken(world, tenant, id):
+        await _carried(world, tenant, id, ready)
+
+
+async def _first(seconds: float, *events: asyncio.Event) -> None:
+    """Return when one of these is set or the time is over."""
+    waits = {asyncio.create_task(event.wait()) for event in events}
+    try:
+        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+        await asyncio.wait(waits)
+
+
+class Crew:
+    """Those calls that this process runs, a bounded number at a time."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._busy: dict[str, asyncio.Task[None]] = {}
+
+    async def look(self) -> None:
+        """See to all that are open."""
+        async for record in steps.in_status(self._world, Status.APPROVED):
+            if len(self._busy) < AT_ONCE and record.id not in self._busy:
+                self._set_out(record)
+        async for record in steps.in_status(self._world, Status.RUNNING):
+            if record.id not in self._busy:
+                await close_if_dead(self._world, record)
+        async for record in steps.in_status(self._world, Status.REQUESTED):
+            with suppress(Busy):  # somebody else saw to it, or somebody answered
+                await steps.expire(self._world, record)
+
+    def _set_out(self, record: Record) -> None:
+        task = asyncio.create_task(self._go(record))
+        self._busy[record.id] = task
+        task.add_done_callback(lambda _: self._busy.pop(record.id))
+
+    async def _go(self, record: Record) -> None:
+        try:
+            await resume(self._world, record.tenant, record.id)
+            if len(self._busy) >= AT_ONCE:
+                self._world.asking.approved.set()  # others may have waited for a free hand
+        except Exception as problem:
+            error = type(problem).__name__
+            _log.warning("an approved call is held up", approval=record.id, error=error)
+
+    async def finish(self) -> None:
+        """Let those that run come to an end, but not for long."""
+        tasks = set(self._busy.values())
+        if tasks:
+            await asyncio.wait(tasks, timeout=_GRACE)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def close_if_dead(world: World, record: Record) -> None:
+    """Finish a call whose process shows no sign of life; what it did is not known."""
+    [seen] = await world.records.last_used([record.id])
+    last = max(seen or 0, approval_of(record).started or 0)
+    if world.clock.now() > last + world.asking.lease:
+        cut = Result(f"Error: {INTERRUPTED}", True)
+        await steps.finish(world, record.tenant, record.id, cut)
+
+
+async def _taken(world: World, tenant: str, id: str) -> Ready | None:
+    """Take a call to run it, if it is approved and still is what was asked for.
+
+    What it is decided from is expected unchanged by the commit that takes it.
+    """
+
+    async def attempt() -> Ready | None:
+        seen = await shelves(world, tenant, _RESTS_ON)
+        [record] = await world.records.get(tenant, Noun.APPROVAL, [id])
+        if record is None or record.body["status"] != Status.APPROVED:
+            return None
+        try:
+            ready = await _prepared(world, approval_of(record))
+        except Busy:
+            raise
+        except (Refusal, Corrupt) as gone:
+            await steps.cancel(world, record, str(gone))
+            return None
+        await steps.begin(world, record, seen)
+        return ready
+
+    return await insist(attempt)
+
+
+async def _prepared(world: World, approval: Approval) -> Ready:
+    """The call as it would be made now. Raises a Refusal that names what has changed."""
+    if await steps.is_superseded(world, approval):
+        raise Taken(SUPERSEDED)
+    await find(world, approval.tenant, Noun.AGENT, approval.agent)
+    try:
+        actor = await actor_now(world, approval.asker.actor(approval.tenant))
+    except Unauthenticated:
+        raise Taken("the credential that asked for it is there no more") from None
+    sitting = await seat(
+        world,
+        actor,
+        approval.agent,
+        scope=approval.mode,
+        session=approval.session,
+        run=approval.run,
+    )
+    sitting = replace(sitting, call=approval.call)
+    tool = await permitted(sitting, approval.tool)
+    asked, gate = await examined(sitting, tool, steps.arguments_of(world, approval))
+    _must_match(approval, gate)
+    return Ready(sitting, tool, asked)
+
+
+def _must_match(approval: Approval, gate: Gate) -> None:
+    if gate.workspace != approval.workspace:
+        raise Malformed(f"it would work in workspace {gate.workspace}, not {approval.workspace}")
+    if gate.sandbox != approval.sandbox:
+        raise Malformed(f"it would run in sandbox {gate.sandbox}, not {approval.sandbox}")
+    if gate.revision != approval.sandbox_revision:
+        raise Malformed(f"sandbox {gate.sandbox} has changed since it was asked")
+
+
+async def _carried(world: World, tenant: str, id: str, ready: Ready) -> None:
+    """Run it and note what came of it, whatever that was."""
+    result = Result(f"Error: {INTERRUPTED}", True)
+    try:
+        async with _alive(world, id):
+            reply = await done(ready.sitting, ready.tool, ready.asked)
+        result = Result(reply.content, reply.is_error, reply.structured)
+    except Exception as problem:
+        _log.error("an approved call failed", approval=id, error=type(problem).__name__)
+        result = Result("Error: something went wrong here, and it is not run again", True)
+    finally:
+        await asyncio.shield(steps.finish(world, tenant, id, result))
+
+
+@asynccontextmanager
+async def _alive(world: World, id: str) -> AsyncIterator[None]:
+    """Show from time to time that this process lives."""
+
+    async def beat() -> None:
+        while True:
+            await asyncio.sleep(world.asking.lease / 3000)
+            with suppress(Exception):  # the next beat may come through
+                await world.records.used({id: world.clock.now()})
+
+    beating = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        beating.cancel()
+        await asyncio.wait([beating])

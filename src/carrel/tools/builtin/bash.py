@@ -1,0 +1,169 @@
+"""Running a command in a sandbox, over the files of a shared workspace or over none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
+
+from msgspec import Meta
+
+from carrel.actions.sandbox import jobs
+from carrel.actions.sandbox import write_back as returns
+from carrel.actions.sandbox.sandboxes import bounds_of, opened
+from carrel.core.errors import Forbidden, Malformed, Missing, NotProvided, TooLarge
+from carrel.core.sandbox.command_report import reported, was_cut_short
+from carrel.core.sandbox.interpreter_policy import not_allowed
+from carrel.core.sandbox.tool_access import (
+    Hands,
+    Sandbox,
+    reservation,
+    with_background,
+    with_workspace,
+)
+from carrel.ports import Sandbox as Provider
+from carrel.ports.sandbox import Bounds, Order, Ran, Refused
+from carrel.tools.tool import Asked, Sitting, Tool
+from carrel.tools.workspace_tool import Grip, Workspace, gate_of, gripped
+
+DEFAULT_IDLE: Final = 900
+"""Seconds."""
+_LONGEST_COMMAND: Final = 128 * 1024 - 1
+"""Bytes, beyond which no kernel takes it and no provider could run it."""
+
+
+class Arguments(Asked, frozen=True):
+    command: Annotated[str, Meta(description="For bash. Each call is a shell of its own.")]
+    workspace: Workspace = ""
+    background: Annotated[bool, Meta(description="Let it go on, and answer at once.")] = False
+
+
+async def _checked(sitting: Sitting, asked: Arguments) -> Grip:
+    if not asked.command.strip():
+        raise Malformed("command is required")
+    if "\0" in asked.command:
+        raise Malformed("command must hold no NUL")
+    if len(asked.command.encode(errors="surrogatepass")) > _LONGEST_COMMAND:
+        raise Malformed(f"command must have {_LONGEST_COMMAND} bytes at most")
+    grip = await gripped("bash", sitting, asked, asked.workspace)
+    sandbox = _sandbox(grip)
+    if runtime := not_allowed(asked.command, sandbox.config.get("runtimes")):
+        raise Forbidden(f"this sandbox does not allow {runtime} commands")
+    if asked.background and _reservation(grip) is None:
+        raise Malformed(jobs.NEEDS_A_KEEPER)
+    bounds, persistent = bounds_of(sandbox.config), _reservation(grip) is not None
+    if why := _provider(grip).refuses(bounds, persistent=persistent):
+        raise NotProvided(f"Sandbox setup failed: {why}")
+    return grip
+
+
+async def _run(sitting: Sitting, asked: Arguments) -> object:
+    grip = await _checked(sitting, asked)
+    try:
+        if asked.background:
+            return await _behind(grip, asked.command.strip())
+        if grip.aim.reach is None:
+            return await _alone(grip, asked.command.strip())
+        return await _over_files(grip, asked.command.strip())
+    except Refused as refused:
+        raise NotProvided(f"Sandbox setup failed: {refused}") from None
+
+
+async def _alone(grip: Grip, command: str) -> str:
+    """In an empty directory of which nothing is kept."""
+    world, order = grip.sitting.world, _order(grip, command)
+    async with _provider(grip).run(order, world.blobs.get) as ran:
+        return _told(ran, order.bounds, ran.notes)
+
+
+async def _behind(grip: Grip, command: str) -> str:
+    """Until it ends by itself or is ended; what it changed is brought back then."""
+    sitting, sandbox, reach = grip.sitting, _sandbox(grip), grip.aim.reach
+    order = _order(grip, command, await returns.start(grip.bench))
+    assert reach and order.reservation
+    tracked = jobs.Tracked(
+        sitting.agent.id,
+        sitting.session,
+        reach.workspace,
+        sandbox.id,
+        sandbox.config["provider"],
+        order.reservation,
+    )
+    await jobs.begin(sitting.world, sitting.actor, tracked, order)
+    return f"Started in the background: ask async_status for {order.id}"
+
+
+async def _over_files(grip: Grip, command: str) -> str:
+    bench, world = grip.bench, grip.sitting.world
+    start = await returns.start(bench)
+    order = _order(grip, command, start)
+    call = bench.call or order.id
+    async with _provider(grip).run(order, world.blobs.get) as ran:
+        partial = was_cut_short(ran.exit_code, timed_out=ran.timed_out)
+        why = f"bash{' (partial)' if partial else ''} {call}: {command}"
+        try:
+            known = await returns.bring_back(bench, start, ran, call, why)
+        except (TooLarge, Missing) as problem:
+            said = _told(ran, order.bounds, ran.notes)
+            message = f"the changes were not kept: {problem}\n{said}"
+            raise type(problem)(message, **problem.details) from None
+        return _told(ran, order.bounds, (*ran.notes, *known))
+
+
+def _order(grip: Grip, command: str, start: returns.Start | None = None) -> Order:
+    sandbox, world = _sandbox(grip), grip.sitting.world
+    config, id = opened(world, sandbox), world.clock.fresh("call")
+    lifecycle, kept = config.get("lifecycle", {}), _reservation(grip)
+    return Order(
+        id,
+        command,
+        start.files if start else None,
+        bounds_of(sandbox.config),
+        config.get("envVars", {}),
+        kept,
+        idle_seconds=lifecycle.get("idleTimeoutSeconds", DEFAULT_IDLE),
+        options=config.get("options", {}),
+        lifetime_seconds=lifecycle.get("maxLifetimeSeconds"),
+        home=jobs.homeward(grip.bench, id, command) if kept else None,
+    )
+
+
+def _reservation(grip: Grip) -> str | None:
+    """What an instance that is kept between commands is known by: one for a sandbox's settings."""
+    sandbox, reach = _sandbox(grip), grip.aim.reach
+    return reservation(reach.namespace, sandbox.id) if reach and sandbox.is_persistent else None
+
+
+def _told(ran: Ran, bounds: Bounds, notes: Sequence[str]) -> str:
+    late = bounds.seconds if ran.timed_out else None
+    return reported(ran.stdout, ran.stderr, ran.exit_code, late, notes)
+
+
+def _sandbox(grip: Grip) -> Sandbox:
+    assert grip.aim.sandbox
+    return grip.aim.sandbox
+
+
+def _provider(grip: Grip) -> Provider:
+    name = _sandbox(grip).config["provider"]
+    provider = grip.sitting.world.sandboxes.get(name)
+    if provider is None:
+        raise NotProvided(f"Sandbox setup failed: there is no provider {name} here")
+    return provider
+
+
+def _fitted(schema: Mapping[str, Any], hands: Hands) -> Mapping[str, Any]:
+    return with_background(with_workspace(schema, hands), hands)
+
+
+TOOL: Final = Tool(
+    "bash",
+    "Runs a command in the root of a workspace, or in an empty directory where there is none, and "
+    "tells its output, its errors and how it ended. Files that it changes there are kept; "
+    "variables are not, nor is anything else unless the sandbox is a persistent one.",
+    Arguments,
+    _run,
+    writes=True,
+    destroys=True,
+    gate=gate_of(_checked),
+    fitted=_fitted,
+)

@@ -1,0 +1,40 @@
+"""Letting go of what was remembered."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from carrel.actions.memory import memories
+from carrel.core.errors import Missing
+from carrel.core.runs import Mode
+from carrel.tools.tool import Asked, Sitting, Tool
+
+
+class Arguments(Asked, frozen=True):
+    id: Annotated[
+        str,
+        Meta(min_length=1, max_length=128, description="Of the memory, as it was told before."),
+    ]
+
+
+async def _run(sitting: Sitting, asked: Arguments) -> object:
+    """In a shared session only what was remembered in one: of anything else nobody is told."""
+    world, actor, agent = sitting.world, sitting.actor, sitting.agent.id
+    if sitting.mode is Mode.SHARED:
+        memory = await memories.get(world, actor, agent, asked.id)
+        if memory.mode is not Mode.SHARED:
+            raise Missing(f"there is no memory {asked.id}")
+    await memories.forget(world, actor, agent, asked.id)
+    return {"ok": True, "id": asked.id}
+
+
+TOOL: Final = Tool(
+    "forget",
+    "Forgets one memory for good, also where it was written into your MEMORY.md.",
+    Arguments,
+    _run,
+    writes=True,
+    destroys=True,
+)

@@ -1,0 +1,49 @@
+"""Finding files of a shared workspace by their names."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from carrel.actions.sandbox import workspace_files as handiwork
+from carrel.core.errors import Malformed
+from carrel.core.sandbox.file_tools import matcher, relative, truncated
+from carrel.tools.tool import Asked, Sitting, Tool
+from carrel.tools.workspace_tool import Grip, Workspace, fitted, gate_of, gripped
+
+
+class Arguments(Asked, frozen=True):
+    pattern: Annotated[
+        str,
+        Meta(description="* and ? stay within a segment, ** is any number of segments: **/*.py"),
+    ]
+    path: Annotated[str, Meta(description="The directory to look in; else the whole.")] = ""
+    workspace: Workspace = ""
+
+
+async def _checked(sitting: Sitting, asked: Arguments) -> Grip:
+    grip = await gripped("glob", sitting, asked, asked.workspace)
+    if not asked.pattern.strip():
+        raise Malformed("pattern is required")
+    relative(asked.path)
+    matcher(asked.pattern.strip())
+    return grip
+
+
+async def _run(sitting: Sitting, asked: Arguments) -> object:
+    grip = await _checked(sitting, asked)
+    found = await handiwork.find(grip.bench, asked.pattern.strip(), relative(asked.path))
+    if not found:
+        return "No files found"
+    return truncated("".join(f"{name}\n" for name in found).encode(), grip.limit)
+
+
+TOOL: Final = Tool(
+    "glob",
+    "Lists the files of a workspace whose paths fit a pattern, those changed last first.",
+    Arguments,
+    _run,
+    gate=gate_of(_checked),
+    fitted=fitted,
+)

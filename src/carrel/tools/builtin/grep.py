@@ -1,0 +1,62 @@
+"""Searching the files of a shared workspace for a pattern."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from carrel.actions.sandbox import grep as searches
+from carrel.core.errors import Malformed
+from carrel.core.sandbox.file_tools import matcher, relative, truncated
+from carrel.core.sandbox.grep import Mode, Wanted, alternatives, compiled
+from carrel.tools.tool import Asked, Sitting, Tool
+from carrel.tools.workspace_tool import Grip, Workspace, fitted, gate_of, gripped
+
+
+class Arguments(Asked, frozen=True):
+    pattern: Annotated[str, Meta(description="A regular expression, for one line at a time.")]
+    path: Annotated[str, Meta(description="A file or directory to search; else the whole.")] = ""
+    glob: Annotated[str, Meta(description="Which files: *.py, or src/**/*.ts")] = ""
+    output_mode: Annotated[
+        Mode, Meta(description="Only the files, the lines, or how many lines of each file.")
+    ] = Mode.FILES
+    case_insensitive: Annotated[bool, Meta(description="Take A for a.")] = False
+    line_numbers: Annotated[bool, Meta(description="With content: before each line.")] = False
+    workspace: Workspace = ""
+
+
+async def _checked(sitting: Sitting, asked: Arguments) -> Grip:
+    grip = await gripped("grep", sitting, asked, asked.workspace)
+    if not asked.pattern:
+        raise Malformed("pattern is required")
+    relative(asked.path)
+    for each in alternatives(asked.glob):
+        matcher(each)
+    compiled(asked.pattern, ignoring_case=asked.case_insensitive)
+    return grip
+
+
+async def _run(sitting: Sitting, asked: Arguments) -> object:
+    grip = await _checked(sitting, asked)
+    wanted = Wanted(
+        asked.pattern,
+        relative(asked.path),
+        asked.glob.strip(),
+        asked.case_insensitive,
+        asked.output_mode,
+        asked.line_numbers,
+    )
+    said = await searches.search(grip.bench, wanted, grip.limit)
+    return truncated(said, grip.limit) if said else "No matches found"
+
+
+TOOL: Final = Tool(
+    "grep",
+    "Searches the text files of a workspace, hidden ones too, for lines that a regular expression "
+    "fits. Tells the files; with output_mode content the lines, with count how many.",
+    Arguments,
+    _run,
+    gate=gate_of(_checked),
+    fitted=fitted,
+)

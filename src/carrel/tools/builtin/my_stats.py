@@ -1,0 +1,45 @@
+"""What an agent can tell of itself in numbers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from carrel.actions.memory import stats as mind_stats
+from carrel.core.identifiers import Path
+from carrel.core.runs import Mode
+from carrel.core.sessions import told_at
+from carrel.tools.tool import Asked, Sitting, Tool
+
+FILES: Final = ("IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "MEMORY.md", "DREAMS.md")
+
+
+class Arguments(Asked, frozen=True):
+    """None."""
+
+
+async def _run(sitting: Sitting, asked: Arguments) -> object:
+    """In a shared session without the tags, which are words of memories."""
+    world, agent = sitting.world, sitting.agent
+    stats = await mind_stats.stats(world, agent.tenant, agent.id, world.clock.now())
+    [sessions] = await world.sessions.count(agent.tenant, [agent.id])
+    there = await sitting.paths()
+    private = sitting.mode is Mode.MAIN
+    return {
+        "agent_id": sitting.slug,
+        "sessions_total": sessions,
+        "memories_stored": stats.memories,
+        "memories_promoted": stats.promoted,
+        "last_dream_ts": None if stats.last_dream is None else told_at(stats.last_dream),
+        "recall_events_7d": stats.recalls_7d,
+        "top_concept_tags_7d": stats.top_concepts_7d if private else (),
+        "workspace_files_present": [name for name in FILES if Path(name) in there],
+    }
+
+
+TOOL: Final = Tool(
+    "my_stats",
+    "Tells how many conversations you have had, how much you remember, when you dreamed last and "
+    "what has been on your mind this week.",
+    Arguments,
+    _run,
+)

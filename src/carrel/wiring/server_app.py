@@ -1,0 +1,255 @@
+"""A world with its REST face and its background work: what a server process runs."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import hmac
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from types import FrameType
+from typing import Any, Final
+
+from carrel.actions.accounts import credentials, oidc
+from carrel.core.access import Actor
+from carrel.core.errors import Unauthenticated
+from carrel.faces.graphql import http as graphql
+from carrel.faces.http.app import Rest, rest
+from carrel.faces.http.cookies import Site
+from carrel.faces.http.endpoint import Endpoint, Headers
+from carrel.faces.http.metrics import Metrics
+from carrel.faces.http.request_log import configure
+from carrel.faces.mcp import http as mcp
+from carrel.faces.rest import inbox, search
+from carrel.faces.rest.accounts import audit, browser_oidc, keys, people, policy, secrets, tenants
+from carrel.faces.rest.accounts import browser_session as browser
+from carrel.faces.rest.accounts import sign_in as signin
+from carrel.faces.rest.agents import (
+    agents,
+    dreams,
+    git,
+    items,
+    memories,
+    prompts,
+    sessions,
+    templates,
+    tools,
+)
+from carrel.faces.rest.events import events, webhooks
+from carrel.faces.rest.files import conformance as seam
+from carrel.faces.rest.files import defaults, drafts, files, history, impacts, pins
+from carrel.faces.rest.files import overlay_api as dialect
+from carrel.faces.rest.meta import discovery, health
+from carrel.faces.rest.meta import schema_documents as documents
+from carrel.faces.rest.runs import runs
+from carrel.faces.rest.sandbox import account_records as accounts
+from carrel.faces.rest.sandbox import approvals
+from carrel.faces.web import http as web
+from carrel.ports import World
+from carrel.settings import Settings
+from carrel.wiring.background import background
+from carrel.wiring.oidc import code_flow_of, issuer_of
+from carrel.wiring.store_metrics import watch
+from carrel.wiring.world import open_world
+
+_NOUNS: Final = (
+    files,
+    history,
+    drafts,
+    impacts,
+    runs,
+    prompts,
+    events,
+    discovery,
+    documents,
+    health,
+    tenants,
+    people,
+    keys,
+    secrets,
+    policy,
+    webhooks,
+    templates,
+    agents,
+    pins,
+    sessions,
+    memories,
+    dreams,
+    items,
+    defaults,
+    dialect,
+    tools,
+    accounts,
+    approvals,
+    inbox,
+    audit,
+    signin,
+    search,
+    git,
+    web,
+)
+PLATFORM: Final = Actor("", "platform", frozenset(), platform=True)
+
+
+def endpoints(settings: Settings) -> tuple[Endpoint, ...]:
+    """Everything that this server answers to."""
+    shown = _NOUNS + ((seam,) if settings.test_seam else ())
+    told = tuple(endpoint for noun in shown for endpoint in noun.ENDPOINTS)
+    site = site_of(settings)
+    doors = browser.endpoints(site) + browser_oidc.endpoints(site, code_flow_of(settings))
+    return told + doors + graphql.endpoints(settings.graphql_depth, settings.graphql_cost)
+
+
+def site_of(settings: Settings) -> Site:
+    return Site(settings.public_url)
+
+
+def authenticator(world: World, settings: Settings) -> Callable[[Headers], Awaitable[Actor]]:
+    of_token = _by_token(world, settings)
+
+    def authenticate(headers: Headers) -> Awaitable[Actor]:
+        """By the Authorization, else by a service's own lane of x-api-key and x-tenant-id."""
+        if b"x-api-key" in headers or b"x-tenant-id" in headers:
+            return of_service(headers)
+        return of_token(_token(headers.get(b"authorization", b"")))
+
+    async def of_service(headers: Headers) -> Actor:
+        """One that names its tenant in vain is not asked for another key: it contradicts itself."""
+        key, named = headers.get(b"x-api-key"), headers.get(b"x-tenant-id")
+        tenant = (named or b"").decode("latin-1").strip()
+        try:
+            actor = await of_token(_token(headers.get(b"authorization", b"")))
+        except Unauthenticated:
+            if key is None:
+                raise
+            return await credentials.authenticate_service(world, key.decode("latin-1"), tenant)
+        if named is not None:
+            await credentials.refuse_contradiction(world, actor, tenant)
+        return actor
+
+    return authenticate
+
+
+def _by_token(world: World, settings: Settings) -> Callable[[str], Awaitable[Actor]]:
+    """Raises Unauthenticated, at once or when it is awaited."""
+    platform = credentials.hash_of(settings.platform_token) if settings.platform_token else ""
+    issuer = issuer_of(settings)
+
+    def of_token(token: str) -> Awaitable[Actor]:
+        if not token:
+            raise Unauthenticated(credentials.UNKNOWN)
+        if platform and hmac.compare_digest(credentials.hash_of(token), platform):
+            return _platform()
+        if issuer is not None and oidc.is_jwt(token):
+            return oidc.person_of(world, issuer, token)
+        return credentials.authenticate(world, token)
+
+    return of_token
+
+
+async def _platform() -> Actor:
+    return PLATFORM
+
+
+def _token(header: bytes) -> str:
+    """What an Authorization header carries, with the word Bearer before it or without any."""
+    given = header.decode("latin-1").strip()
+    if given.startswith("Bearer ") or given[:7].lower() == "bearer ":
+        return given[7:].strip()
+    return "" if " " in given else given
+
+
+class Server:
+    """The ASGI app of one server process: it opens its world at the start, closes it at the end."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        metrics_directory: str | None = None,
+        more: Sequence[Endpoint] = (),
+    ) -> None:
+        self._settings = settings
+        self._more = tuple(more)
+        self._metrics = Metrics(metrics_directory)
+        self._stack = AsyncExitStack()
+        self._app: Rest | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif self._app is not None:
+            await self._app(scope, receive, send)
+
+    async def _live(self, receive: Any, send: Any) -> None:
+        await receive()
+        try:
+            self._app = await self._stack.enter_async_context(
+                serving(self._settings, self._metrics, self._more)
+            )
+            when_told_to_stop(self._app.closing)
+        except Exception as problem:
+            await self._stack.aclose()
+            await send({"type": "lifespan.startup.failed", "message": str(problem)})
+            raise
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self._stack.aclose()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+def when_told_to_stop(closing: asyncio.Event) -> None:
+    """End streams as soon as a signal comes, since the server then waits for all that is open."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before = signal.getsignal(number)
+
+        def stop(got: int, frame: FrameType | None, before: Any = before) -> None:
+            loop.call_soon_threadsafe(closing.set)
+            if callable(before):
+                before(got, frame)
+
+        with suppress(ValueError):  # signals belong to the main thread; elsewhere nobody sends one
+            signal.signal(number, stop)
+
+
+@asynccontextmanager
+async def serving(
+    settings: Settings, metrics: Metrics, more: tuple[Endpoint, ...] = ()
+) -> AsyncIterator[Rest]:
+    """The REST face over an open world, with its background work going on."""
+    configure(settings.log_level)
+    closing = asyncio.Event()
+    async with open_world(settings) as opened:
+        watch(metrics, opened)
+        known = authenticator(opened.world, settings)
+        site = site_of(settings)
+        async with mcp.mounted(opened.world, known, closing, site) as mount:
+            app = rest(
+                opened.world,
+                endpoints(settings) + more,
+                known,
+                metrics=metrics,
+                tracer=_tracer(settings),
+                mounts=(mount, *web.MOUNTS),
+                site=site,
+                closing=closing,
+            )
+            _calm_collector()
+            async with background(opened, closing):
+                yield app
+
+
+def _calm_collector() -> None:
+    """Keep Python from looking for garbage among what lives as long as the server does."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 50, 100)
+
+
+def _tracer(settings: Settings) -> Any:
+    if not settings.otel:
+        return None
+    from carrel.wiring.tracing import tracer  # noqa: PLC0415 - an extra, imported where asked for
+
+    return tracer()

@@ -1,0 +1,20 @@
+"""Numbers that the parts of a process keep anyway, shown as metrics."""
+
+from __future__ import annotations
+
+from carrel.faces.http.metrics import Metrics
+from carrel.faces.rest.files.response_cache import ENCODED
+from carrel.wiring.world import Opened
+
+
+def watch(metrics: Metrics, opened: Opened) -> None:
+    memo, store = opened.world.memo, opened.store
+    metrics.watch("carrel_answers_kept_hits_total", "Answers given again.", lambda: ENCODED.hits)
+    metrics.watch("carrel_answers_kept_misses_total", "Answers made.", lambda: ENCODED.misses)
+    metrics.watch("carrel_records_kept_hits_total", "Facts known already.", lambda: memo.hits)
+    metrics.watch("carrel_records_kept_misses_total", "Facts looked up.", lambda: memo.misses)
+    counts = store.counts
+    metrics.watch("carrel_commits_total", "Commits applied.", lambda: counts.commits)
+    metrics.watch("carrel_conflicts_total", "Commits refused.", lambda: counts.conflicts)
+    metrics.watch("carrel_fsyncs_total", "Durable transactions.", lambda: counts.transactions)
+    metrics.watch("carrel_queue_depth", "Commits waiting for the writer.", lambda: store.waiting)
