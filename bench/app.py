@@ -7,8 +7,8 @@ from typing import Annotated
 
 import msgspec
 
-from carrel.faces.http.endpoint import Call, Received, endpoint
-from carrel.faces.http.response import JSON_TYPE, Answer
+from carrel.server.http.endpoint import Call, Received, endpoint
+from carrel.server.http.response import JSON_TYPE, Answer
 from carrel.settings import load, pooled_metrics
 from carrel.wiring.server_app import Server
 

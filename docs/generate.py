@@ -13,14 +13,14 @@ import click
 import msgspec
 
 from carrel.cli import main as command_line
-from carrel.faces.graphql import SCHEMA_TEXT
-from carrel.faces.graphql.errors import CODES
-from carrel.faces.graphql.query_cost import LIMITS
-from carrel.faces.http.api_docs import pages
-from carrel.faces.http.endpoint import Endpoint
-from carrel.faces.http.metrics import Metrics
-from carrel.faces.http.openapi import document
-from carrel.faces.http.problems import CORRUPT, STATUS, WRONG_METHOD
+from carrel.server.graphql import SCHEMA_TEXT
+from carrel.server.graphql.errors import CODES
+from carrel.server.graphql.query_cost import LIMITS
+from carrel.server.http.api_docs import pages
+from carrel.server.http.endpoint import Endpoint
+from carrel.server.http.metrics import Metrics
+from carrel.server.http.openapi import document
+from carrel.server.http.problems import CORRUPT, STATUS, WRONG_METHOD
 from carrel.settings import PREFIX, Settings
 from carrel.tools import ALL
 from carrel.tools.tool import Tool

@@ -9,10 +9,10 @@ import tempfile
 from pathlib import Path as File
 from typing import Final
 
-from carrel.faces.graphql import SCHEMA_TEXT
-from carrel.faces.http.api_docs import pages
-from carrel.faces.http.metrics import Metrics
-from carrel.faces.http.openapi import document
+from carrel.server.graphql import SCHEMA_TEXT
+from carrel.server.http.api_docs import pages
+from carrel.server.http.metrics import Metrics
+from carrel.server.http.openapi import document
 from carrel.settings import Settings
 from carrel.wiring.server_app import endpoints
 

@@ -7,7 +7,7 @@ export default defineConfig({
   plugins: [react()],
   base: "/",
   build: {
-    outDir: "../src/carrel/faces/web/static",
+    outDir: "../src/carrel/server/web/static",
     emptyOutDir: true,
     assetsDir: "ui",
     assetsInlineLimit: 0,

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from os import PathLike
 
-    from carrel.faces.python import Carrel, Event, Feed, File, FileRow, Files, Run, Workspace
     from carrel.ports import Corrupt
+    from carrel.server.python import Carrel, Event, Feed, File, FileRow, Files, Run, Workspace
     from carrel.settings import Unusable
 
 __all__ = [
@@ -63,7 +63,7 @@ __all__ = [
 _LATER: Final = {
     **dict.fromkeys(
         ("Carrel", "Event", "Feed", "File", "FileRow", "Files", "Run", "Workspace"),
-        "carrel.faces.python",
+        "carrel.server.python",
     ),
     "Corrupt": "carrel.ports",
     "Unusable": "carrel.settings",

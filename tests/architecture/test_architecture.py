@@ -123,13 +123,13 @@ def every_refusal(of: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
 
 def statuses() -> Iterator[dict[type[Refusal], int]]:
     """The table of each face that has one: `problems.STATUS`."""
-    for face in pkgutil.iter_modules([str(ROOT / "faces")], "carrel.faces."):
+    for face in pkgutil.iter_modules([str(ROOT / "server")], "carrel.server."):
         if face.ispkg and importlib.util.find_spec(f"{face.name}.problems"):
             yield importlib.import_module(f"{face.name}.problems").STATUS
 
 
 def test_every_refusal_has_a_status_in_every_face() -> None:
-    for module in pkgutil.iter_modules(carrel.core.__path__, "carrel.core."):
+    for module in pkgutil.walk_packages(carrel.core.__path__, "carrel.core."):
         importlib.import_module(module.name)
     tables = list(statuses())
     assert tables

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Any, Protocol
 
-from tests.faces.live import serving
+from tests.server.live import serving
 
 from carrel.core.identifiers import Digest, Path, digest
 from carrel.core.store.tree import Blob

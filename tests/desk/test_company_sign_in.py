@@ -9,8 +9,8 @@ from typing import Any
 from playwright.sync_api import Browser, expect
 from tests.desk.browsing import seated
 from tests.e2e.servers import serving as carrel
-from tests.faces.live import serving
-from tests.faces.test_browser_oidc import CLIENT, Provider
+from tests.server.live import serving
+from tests.server.test_browser_oidc import CLIENT, Provider
 
 
 class Company(Provider):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.e2e.servers import serving
 from tests.e2e.shelled import WORKING, furnish
-from tests.faces.receiving import receiver
+from tests.server.receiving import receiver
 
 pytestmark = pytest.mark.anyio
 BASH = "/v1/agents/kate/tools/bash"

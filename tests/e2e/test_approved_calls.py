@@ -14,7 +14,7 @@ import httpx
 import pytest
 from tests.e2e.servers import PLAIN, TOKEN, Live, serving
 from tests.e2e.shelled import IDLE, WORKING, furnish
-from tests.faces.listening import listening
+from tests.server.listening import listening
 
 BASH = "/v1/agents/kate/tools/bash"
 ROUNDS, CALLS = 3, 5

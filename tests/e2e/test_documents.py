@@ -15,7 +15,7 @@ from jsonschema.exceptions import ValidationError
 from tests.e2e.servers import FILES, Live, serving
 
 from carrel.core.store.event import TYPES
-from carrel.faces.rest.meta.json_schemas import SCHEMAS
+from carrel.server.rest.meta.json_schemas import SCHEMAS
 
 pytestmark = pytest.mark.anyio
 Json = dict[str, Any]

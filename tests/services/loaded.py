@@ -30,7 +30,7 @@ from tests.services.child import PR_SET_PDEATHSIG, Child
 
 LONGEST = 1 << 20
 LATE = (
-    *("carrel.wiring.server", "carrel.wiring.mcp_stdio", "carrel.faces.mcp"),
+    *("carrel.wiring.server", "carrel.wiring.mcp_stdio", "carrel.server.mcp"),
     *("mcp.server.stdio", "mcp.server.streamable_http_manager", "asyncpg", "httpx"),
     *(
         "carrel.client",
@@ -41,7 +41,7 @@ LATE = (
         "argparse",
     ),
     *(
-        "carrel.faces.graphql",
+        "carrel.server.graphql",
         "carrel.adapters.sandbox.local.local_sandbox",
         "carrel.actions.idempotency",
     ),

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.faces.whole import Whole, whole
+from tests.server.whole import Whole, whole
 
 pytestmark = pytest.mark.anyio
 AGENT = "/v1/agents/kate"

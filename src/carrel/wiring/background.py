@@ -11,9 +11,9 @@ from carrel.actions.events.webhook_dispatch import run_dispatch
 from carrel.actions.maintenance import integrity as upkeep
 from carrel.actions.memory.dream_scheduler import dream_when_due
 from carrel.actions.overlay import default_files as seeds
-from carrel.faces.http.request_log import describe
 from carrel.ports import Turn, World
 from carrel.ports.logging import log_of
+from carrel.server.http.request_log import describe
 from carrel.tools.approved_calls import run_approvals
 from carrel.wiring.catalog import keep_catalog, kept_depot, turn_of
 from carrel.wiring.lazy_local_sandbox import LOCAL, LateSandbox

@@ -9,7 +9,7 @@ from pathlib import Path as File
 from typing import Any, Final
 
 from carrel.actions.accounts import tenants
-from carrel.faces.python import Carrel
+from carrel.server.python import Carrel
 from carrel.settings import Settings, load
 from carrel.wiring.world import open_world
 

@@ -10,9 +10,9 @@ from carrel.actions.accounts import credentials, tenants
 from carrel.actions.agents import agents
 from carrel.actions.overlay import default_files as seeds
 from carrel.core.access import Actor, KeyKind, granted
-from carrel.faces.http.request_log import RequestLog, configure
-from carrel.faces.mcp.http import imported
 from carrel.ports import World
+from carrel.server.http.request_log import RequestLog, configure
+from carrel.server.mcp.http import imported
 from carrel.tools.approved_calls import run_approvals
 from carrel.wiring.world import Opened
 
@@ -26,7 +26,7 @@ async def serve(
     """
     configure(opened.settings.log_level)
     await asyncio.to_thread(imported)
-    from carrel.faces.mcp import Circumstances, Visit  # noqa: PLC0415 - it takes a while to load
+    from carrel.server.mcp import Circumstances, Visit  # noqa: PLC0415 - it takes a while to load
 
     world, circumstances = opened.world, Circumstances(**asks)
     itself = None if token else await _itself(world, agent, tenant)
@@ -51,7 +51,7 @@ async def _speak(world: World, visiting: Any) -> None:
     from mcp.server.lowlevel import NotificationOptions  # noqa: PLC0415 - it takes a while to load
     from mcp.server.stdio import stdio_server  # noqa: PLC0415 - as above
 
-    from carrel.faces.mcp import Subscriptions, made  # noqa: PLC0415 - as above
+    from carrel.server.mcp import Subscriptions, made  # noqa: PLC0415 - as above
 
     def tell(failure: BaseException) -> str:
         id = world.clock.fresh("req")

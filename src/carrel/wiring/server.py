@@ -18,7 +18,7 @@ from uvicorn.supervisors import Multiprocess
 from carrel.actions.accounts import sign_in as signins
 from carrel.actions.accounts import tenants
 from carrel.actions.demo import demo as demos
-from carrel.faces.http.uvicorn_protocol import Connection
+from carrel.server.http.uvicorn_protocol import Connection
 from carrel.settings import Settings, export, load, pooled_metrics
 from carrel.wiring.catalog import kept_depot
 from carrel.wiring.open_store import explained

@@ -14,18 +14,19 @@ from typing import Any, Final
 from carrel.actions.accounts import credentials, oidc
 from carrel.core.access import Actor
 from carrel.core.errors import Unauthenticated
-from carrel.faces.graphql import http as graphql
-from carrel.faces.http.app import Rest, rest
-from carrel.faces.http.cookies import Site
-from carrel.faces.http.endpoint import Endpoint, Headers
-from carrel.faces.http.metrics import Metrics
-from carrel.faces.http.request_log import configure
-from carrel.faces.mcp import http as mcp
-from carrel.faces.rest import inbox, search
-from carrel.faces.rest.accounts import audit, browser_oidc, keys, people, policy, secrets, tenants
-from carrel.faces.rest.accounts import browser_session as browser
-from carrel.faces.rest.accounts import sign_in as signin
-from carrel.faces.rest.agents import (
+from carrel.ports import World
+from carrel.server.graphql import http as graphql
+from carrel.server.http.app import Rest, rest
+from carrel.server.http.cookies import Site
+from carrel.server.http.endpoint import Endpoint, Headers
+from carrel.server.http.metrics import Metrics
+from carrel.server.http.request_log import configure
+from carrel.server.mcp import http as mcp
+from carrel.server.rest import inbox, search
+from carrel.server.rest.accounts import audit, browser_oidc, keys, people, policy, secrets, tenants
+from carrel.server.rest.accounts import browser_session as browser
+from carrel.server.rest.accounts import sign_in as signin
+from carrel.server.rest.agents import (
     agents,
     dreams,
     git,
@@ -36,17 +37,16 @@ from carrel.faces.rest.agents import (
     templates,
     tools,
 )
-from carrel.faces.rest.events import events, webhooks
-from carrel.faces.rest.files import conformance as seam
-from carrel.faces.rest.files import defaults, drafts, files, history, impacts, pins
-from carrel.faces.rest.files import overlay_api as dialect
-from carrel.faces.rest.meta import discovery, health
-from carrel.faces.rest.meta import schema_documents as documents
-from carrel.faces.rest.runs import runs
-from carrel.faces.rest.sandbox import account_records as accounts
-from carrel.faces.rest.sandbox import approvals
-from carrel.faces.web import http as web
-from carrel.ports import World
+from carrel.server.rest.events import events, webhooks
+from carrel.server.rest.files import conformance as seam
+from carrel.server.rest.files import defaults, drafts, files, history, impacts, pins
+from carrel.server.rest.files import overlay_api as dialect
+from carrel.server.rest.meta import discovery, health
+from carrel.server.rest.meta import schema_documents as documents
+from carrel.server.rest.runs import runs
+from carrel.server.rest.sandbox import account_records as accounts
+from carrel.server.rest.sandbox import approvals
+from carrel.server.web import http as web
 from carrel.settings import Settings
 from carrel.wiring.background import background
 from carrel.wiring.oidc import code_flow_of, issuer_of

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from carrel.faces.http.metrics import Metrics
-from carrel.faces.rest.files.response_cache import ENCODED
+from carrel.server.http.metrics import Metrics
+from carrel.server.rest.files.response_cache import ENCODED
 from carrel.wiring.world import Opened
 
 

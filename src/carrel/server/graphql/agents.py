@@ -1,0 +1,103 @@
+"""Agents and templates, and what leads from the one to the other."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ariadne import ObjectType, QueryType
+
+from carrel.actions.agents import agents, templates
+from carrel.actions.agents import overview as surveys
+from carrel.core.access import Permission
+from carrel.server.graphql.arguments import cursor_of
+from carrel.server.graphql.context import Info
+from carrel.server.graphql.tenant import person_of
+from carrel.server.graphql.types import Agent, Named, Page, Person
+
+query: Final = QueryType()
+agent: Final = ObjectType("Agent")
+template: Final = ObjectType("Template")
+TYPES: Final = (query, agent, template)
+
+
+@query.field("agents")
+async def some_agents(
+    _: Any,
+    info: Info,
+    first: int,
+    after: str,
+    starts_with: str,
+    template_id: str | None = None,
+) -> Page[Agent]:
+    asking = info.context
+    asking.must(Permission.TENANT_READ)
+    found = await surveys.agents(
+        asking.world,
+        asking.actor,
+        template=template_id,
+        starts=starts_with,
+        cursor=cursor_of(after),
+        limit=first,
+    )
+    return Page([asking.agent(one) for one in found.items], found.next)
+
+
+@query.field("agent")
+async def one_agent(_: Any, info: Info, id: str) -> Agent:
+    asking = info.context
+    asking.must(Permission.TENANT_READ)
+    return asking.agent(await agents.get(asking.world, asking.actor, id))
+
+
+@agent.field("template")
+async def template_of(source: Agent, info: Info) -> Named | None:
+    asking = info.context
+    if source.template_id is None:
+        return None
+    asking.must(Permission.TENANT_READ)
+    found = await asking.templates.load(source.template_id)
+    return Named.of(found) if found else None
+
+
+@agent.field("humanPair")
+async def human_of(source: Agent, info: Info) -> Person | None:
+    return await person_of(info.context, source.human_pair_id)
+
+
+@agent.field("owner")
+async def owner_of(source: Agent, info: Info) -> Person | None:
+    return await person_of(info.context, source.owner_id)
+
+
+@query.field("templates")
+async def some_templates(_: Any, info: Info, first: int, after: str) -> Page[Named]:
+    asking = info.context
+    asking.must(Permission.TENANT_READ)
+    cursor = cursor_of(after)
+    found = await templates.listing(asking.world, asking.actor, cursor=cursor, limit=first)
+    return Page([Named.of(one) for one in found.items], found.next)
+
+
+@query.field("template")
+async def one_template(_: Any, info: Info, id: str) -> Named:
+    asking = info.context
+    asking.must(Permission.TENANT_READ)
+    return Named.of(await templates.get(asking.world, asking.actor, id))
+
+
+@template.field("followerCount")
+async def follower_count(source: Named, info: Info) -> int:
+    asking = info.context
+    asking.must(Permission.TENANT_READ)
+    return await asking.followers.load(source.id)
+
+
+@template.field("followers")
+async def followers(source: Named, info: Info, first: int, after: str) -> Page[Agent]:
+    asking = info.context
+    asking.must(Permission.TENANT_READ)
+    cursor = cursor_of(after)
+    found = await surveys.agents(
+        asking.world, asking.actor, template=source.id, cursor=cursor, limit=first
+    )
+    return Page([asking.agent(one) for one in found.items], found.next)

@@ -1,0 +1,178 @@
+"""One request: who asks, what it may do, and what it has been told already."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
+
+from graphql import GraphQLResolveInfo
+
+from carrel.actions.agents import overview as surveys
+from carrel.actions.agents.overview import Offer
+from carrel.actions.blob_contents import contents_of, counts_of
+from carrel.actions.overlay import pins
+from carrel.actions.runs import runs
+from carrel.core.access import Actor, Permission
+from carrel.core.errors import Missing, TooLarge
+from carrel.core.identifiers import Digest, Path, Scope, Stack
+from carrel.core.overlay.compose import Workspace
+from carrel.core.overlay.pins import Pin
+from carrel.core.runs import Run
+from carrel.core.store.record import Noun, Record
+from carrel.core.store.tree import Blob, Version
+from carrel.ports import Corrupt, World
+from carrel.server.graphql.batch_loader import Loader
+from carrel.server.graphql.errors import Unreadable
+from carrel.server.graphql.file_types import File
+from carrel.server.graphql.types import Agent
+
+BlobKey: TypeAlias = tuple[Digest, int, object]
+
+
+class Asking:
+    """The context of every resolver. Its loaders know only what this one request has asked."""
+
+    def __init__(self, world: World, actor: Actor, room: int) -> None:
+        self.world, self.actor = world, actor
+        self._room = self._most = room
+        self._forget()
+
+    def _forget(self) -> None:
+        self.agents = Loader(self._records(Noun.AGENT))
+        self.templates = Loader(self._records(Noun.TEMPLATE))
+        self.people = Loader(self._records(Noun.PERSON))
+        self.workspaces = Loader(self._workspaces)
+        self.pins = Loader(self._pins)
+        self.overrides = Loader(self._overrides)
+        self.newest_runs = Loader(self._newest_runs)
+        self.offers = Loader(self._offers)
+        self.followers = Loader(self._followers)
+        self.versions = Loader(self._versions)
+        self._blobs = Loader(self._bytes)
+        self._tokens = Loader(self._counted)
+        self._frozen = Loader(self._frozen_bytes)
+
+    def must(self, permission: Permission) -> None:
+        self.actor.must(permission)
+
+    def begin(self, permission: Permission) -> None:
+        """The same before something is changed, after which nothing read before need be true."""
+        self.actor.must(permission)
+        self._forget()
+
+    def agent(self, record: Record) -> Agent:
+        """As it is shown; whoever asks for it again is not asked to wait."""
+        self.agents.prime(record.id, record)
+        return Agent.of(record)
+
+    async def bytes_of(self, what: str, blob: Blob) -> bytes:
+        """Stored bytes. Raises Unreadable, by the name that is given, or TooLarge."""
+        self._take(what, blob)
+        try:
+            return await self._blobs.load((blob.digest, blob.size, blob.ref))
+        except Corrupt as problem:
+            raise Unreadable(what, problem) from problem
+
+    async def tokens_of(self, what: str, blob: Blob) -> int:
+        """How long stored bytes are for a model. Raises as `bytes_of` does."""
+        try:
+            return await self._tokens.load((blob.digest, blob.size, blob.ref))
+        except Corrupt as problem:
+            raise Unreadable(what, problem) from problem
+
+    async def frozen(self, file: File) -> bytes:
+        """The bytes of a file as its run reads it. Raises as `bytes_of` does."""
+        self._take(file.path, file.shown.blob)
+        try:
+            return await self._frozen.load(file)
+        except Corrupt as problem:
+            raise Unreadable(file.path, problem) from problem
+
+    def _take(self, what: str, blob: Blob) -> None:
+        """Make sure, before they are read, that one answer does not carry more than it may."""
+        if blob.size > self._room:
+            said = f"{what} is left out: an answer carries {self._most} bytes of contents"
+            raise TooLarge(said, limit="bytes", max=self._most)
+        self._room -= blob.size
+
+    def _records(
+        self, noun: Noun
+    ) -> Callable[[Sequence[str]], Awaitable[Sequence[Record | Exception | None]]]:
+        async def fetch(ids: Sequence[str]) -> Sequence[Record | Exception | None]:
+            return await self.world.records.get(self.actor.tenant, noun, ids)
+
+        return fetch
+
+    async def _workspaces(
+        self, asked: Sequence[tuple[Stack, str]]
+    ) -> Sequence[Workspace | Exception]:
+        found: dict[tuple[Stack, str], Workspace | Exception] = {}
+        for prefix in dict.fromkeys(prefix for _, prefix in asked):
+            stacks = [stack for stack, wanted in asked if wanted == prefix]
+            shown = await surveys.workspaces(self.world, stacks, prefix)
+            for stack, workspace in zip(stacks, shown, strict=True):
+                found[stack, prefix] = workspace or Missing("there is no such agent any more")
+        return [found[one] for one in asked]
+
+    async def _pins(self, ids: Sequence[str]) -> Sequence[tuple[Pin, ...] | Exception]:
+        known = {one.id: one for one in await self.agents.many(ids) if one}
+        standings = await pins.standings(self.world, self.actor, list(known.values()))
+        found = dict(zip(known, standings, strict=True))
+        return [found[id] if id in found else Missing("there is no such agent") for id in ids]
+
+    async def _overrides(self, ids: Sequence[str]) -> Sequence[int | Exception]:
+        known = {one.id: one for one in await self.agents.many(ids) if one}
+        counts = await surveys.overrides(self.world, self.actor, list(known.values()))
+        found = dict(zip(known, counts, strict=True))
+        return [found[id] if id in found else Missing("there is no such agent") for id in ids]
+
+    async def _newest_runs(self, ids: Sequence[str]) -> Sequence[Run | Exception | None]:
+        return await surveys.newest_runs(self.world, self.actor, ids)
+
+    async def _offers(self, ids: Sequence[str]) -> Sequence[tuple[Offer, ...] | Exception]:
+        return await surveys.offers(self.world, self.actor, ids)
+
+    async def _followers(self, ids: Sequence[str]) -> Sequence[int | Exception]:
+        return await surveys.followers(self.world, self.actor.tenant, ids)
+
+    async def _bytes(self, keys: Sequence[BlobKey]) -> Sequence[bytes | Exception]:
+        blobs = [Blob(digest, size, ref) for digest, size, ref in keys]
+        found = await contents_of(self.world, blobs)
+        return [found[blob.digest] for blob in blobs]
+
+    async def _counted(self, keys: Sequence[BlobKey]) -> Sequence[int | Exception]:
+        """Each content once; as with those that are shown, not more of them than one answer may."""
+        blobs = [Blob(digest, size, ref) for digest, size, ref in keys]
+        refused: dict[Digest, Exception] = {}
+        for blob in blobs:
+            try:
+                self._take("the count", blob)
+            except TooLarge as problem:
+                refused[blob.digest] = problem
+        counted = await counts_of(self.world, [one for one in blobs if one.digest not in refused])
+        return [refused.get(one.digest) or counted[one.digest] for one in blobs]
+
+    async def _versions(
+        self, asks: Sequence[tuple[Scope, Path, int]]
+    ) -> Sequence[Version | Exception | None]:
+        return await self.world.trees.versions(asks)
+
+    async def _frozen_bytes(self, asked: Sequence[File]) -> Sequence[bytes | Exception]:
+        found: dict[int, bytes | Exception] = {}
+        for run in {file.run.id: file.run for file in asked if file.run}.values():
+            some = [file for file in asked if file.run and file.run.id == run.id]
+            seen = Workspace({file.shown.path: file.shown for file in some})
+            try:
+                contents = await runs.contents(self.world, run, seen)
+            except Missing as gone:
+                found |= {id(file): gone for file in some}
+                continue
+            for file in some:
+                path = file.shown.path
+                failed = contents.failed.get(path)
+                found[id(file)] = Corrupt(failed) if failed else contents.found[path]
+        return [found[id(file)] for file in asked]
+
+
+Info: TypeAlias = GraphQLResolveInfo[Asking]
+"""What every resolver is told beside its source and arguments."""

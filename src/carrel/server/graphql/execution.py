@@ -1,0 +1,76 @@
+"""Answering one document: read, weighed, then executed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import isawaitable
+from typing import Any, Final
+
+from graphql import (
+    GraphQLError,
+    OperationDefinitionNode,
+    get_variable_values,
+)
+from graphql import execute as run
+from msgspec import Struct
+
+from carrel.core.access import Actor
+from carrel.ports import World
+from carrel.server.graphql.context import Asking
+from carrel.server.graphql.document_cache import Document, Documents
+from carrel.server.graphql.errors import Errors, Tell
+from carrel.server.graphql.query_cost import LIMITS, Limits, Scales
+from carrel.server.graphql.schema import SCHEMA
+
+DOCUMENTS: Final = Documents(SCHEMA, LIMITS)
+_MOST_ERRORS: Final = 20
+
+
+class Asked(Struct, frozen=True):
+    """What came over the wire."""
+
+    document: str
+    variables: Mapping[str, Any]
+    operation: str | None = None
+
+
+async def execute(
+    world: World, actor: Actor, asked: Asked, tell: Tell, documents: Documents = DOCUMENTS
+) -> dict[str, Any]:
+    """The answer, as it goes over the wire: without ``data`` where nothing was executed."""
+    document = await documents.read(asked.document)
+    if document.errors:
+        return {"errors": Errors.of_request(document.errors)}
+    try:
+        operation = document.operation(asked.operation)
+        wrong = _weighed(document, operation, asked.variables, documents.limits)
+    except GraphQLError as error:
+        wrong = [error]
+    if wrong:
+        return {"errors": Errors.of_request(wrong)}
+    result = run(
+        SCHEMA,
+        document.tree,
+        context_value=Asking(world, actor, documents.limits.bytes),
+        variable_values=dict(asked.variables),
+        operation_name=asked.operation,
+    )
+    found = await result if isawaitable(result) else result
+    answer: dict[str, Any] = {"data": found.data}
+    return {**answer, "errors": Errors(tell).shown(found.errors)} if found.errors else answer
+
+
+def _weighed(
+    document: Document,
+    operation: OperationDefinitionNode,
+    given: Mapping[str, Any],
+    limits: Limits,
+) -> list[GraphQLError]:
+    """What is wrong with the variables. Raises GraphQLError where too much is asked for."""
+    found = get_variable_values(
+        SCHEMA, operation.variable_definitions or (), dict(given), max_errors=_MOST_ERRORS
+    )
+    if isinstance(found, list):
+        return found
+    Scales(SCHEMA, document.fragments, found.coerced, limits).check(operation)
+    return []

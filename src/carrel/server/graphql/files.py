@@ -1,0 +1,170 @@
+"""Files of every place: listed, read, explained, with their history."""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+from ariadne import ObjectType, QueryType
+
+from carrel.actions.files import files
+from carrel.actions.files import history as histories
+from carrel.actions.overlay import stacks
+from carrel.actions.overlay.pins import within_reach
+from carrel.core.access import Permission
+from carrel.core.errors import Malformed, Missing, Taken
+from carrel.core.identifiers import Kind, Path, Scope, Stack, digest
+from carrel.core.overlay.compose import Workspace
+from carrel.core.overlay.layers import stack_of
+from carrel.server.graphql.arguments import Given, prefix_of
+from carrel.server.graphql.context import Asking, Info
+from carrel.server.graphql.file_types import Explanation, File, LayerSays, VersionRow
+from carrel.server.graphql.types import Agent, Named, Page
+
+query: Final = QueryType()
+agent: Final = ObjectType("Agent")
+template: Final = ObjectType("Template")
+file_type: Final = ObjectType("File")
+file_type.set_alias("class", "file_class")
+TYPES: Final = (query, agent, template, file_type)
+
+
+async def stack_at(asking: Asking, place: Given) -> Stack:
+    """Where something is asked for. Raises Missing, or Malformed where it is not one place."""
+    world, actor = asking.world, asking.actor
+    match place:
+        case {"agent_id": str(name)}:
+            return await stacks.agent(world, actor, name)
+        case {"template_id": str(name)}:
+            return await stacks.template(world, actor, name)
+        case {"workspace_id": str(name)}:
+            return await stacks.workspace(world, actor, name)
+        case {"defaults": True}:
+            return await stacks.defaults(world, actor)
+        case _:
+            raise Malformed("a place is agentId, templateId, workspaceId or defaults: true")
+
+
+def paged(workspace: Workspace, stack: Stack, first: int, after: str) -> Page[File]:
+    """Those of its files whose paths come after one."""
+    paths = [path for path in workspace.files if path.text > after]
+    items = [File.of(workspace.files[path], stack) for path in paths[:first]]
+    return Page(items, paths[first - 1].text if len(paths) > first else None)
+
+
+async def _page(asking: Asking, stack: Stack, given: Given) -> Page[File]:
+    workspace = await asking.workspaces.load((stack, prefix_of(given["prefix"])))
+    return paged(workspace, stack, given["first"], given["after"])
+
+
+async def _one(asking: Asking, stack: Stack, path: str) -> File:
+    return File.of(await files.look(asking.world, stack, Path(path)), stack)
+
+
+@query.field("files")
+async def files_of_place(_: Any, info: Info, place: Given, **given: Any) -> Page[File]:
+    asking = info.context
+    asking.must(Permission.WORKSPACE_READ)
+    return await _page(asking, await stack_at(asking, place), given)
+
+
+@query.field("file")
+async def file_of_place(_: Any, info: Info, place: Given, path: str) -> File:
+    asking = info.context
+    asking.must(Permission.WORKSPACE_READ)
+    return await _one(asking, await stack_at(asking, place), path)
+
+
+def _agents_own(asking: Asking, source: Agent) -> Stack:
+    asking.must(Permission.WORKSPACE_READ)
+    if not within_reach(asking.actor, source.record):
+        raise Missing(f"there is no agent {source.id}")
+    return stack_of(source.record)
+
+
+def _templates_own(asking: Asking, source: Named) -> Stack:
+    asking.must(Permission.WORKSPACE_READ)
+    if asking.actor.bound:
+        raise Missing(f"there is no template {source.id}")
+    return (Scope(asking.actor.tenant, Kind.TEMPLATE, source.id),)
+
+
+@agent.field("files")
+async def files_of_agent(source: Agent, info: Info, **given: Any) -> Page[File]:
+    return await _page(info.context, _agents_own(info.context, source), given)
+
+
+@agent.field("file")
+async def file_of_agent(source: Agent, info: Info, path: str) -> File:
+    return await _one(info.context, _agents_own(info.context, source), path)
+
+
+@template.field("files")
+async def files_of_template(source: Named, info: Info, **given: Any) -> Page[File]:
+    return await _page(info.context, _templates_own(info.context, source), given)
+
+
+@template.field("file")
+async def file_of_template(source: Named, info: Info, path: str) -> File:
+    return await _one(info.context, _templates_own(info.context, source), path)
+
+
+@file_type.field("renderedSha256")
+async def rendered_sha256(source: File, info: Info) -> str:
+    if source.shown.variables is None:
+        return source.sha256
+    stored = await info.context.bytes_of(source.path, source.shown.blob)
+    return digest(files.served(source.shown, stored)).removeprefix("sha256:")
+
+
+def text_of(path: str, content: bytes) -> str:
+    """The content as JSON can carry it. Raises Taken for one that is not text."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise Taken(f"{path} is not text, and this answer carries only text") from None
+
+
+@file_type.field("content")
+async def content_of(source: File, info: Info, raw: bool) -> str:
+    stored = await info.context.bytes_of(source.path, source.shown.blob)
+    return text_of(source.path, stored if raw else files.served(source.shown, stored))
+
+
+@file_type.field("history")
+async def history_of(
+    source: File, info: Info, first: int, before: int | None = None
+) -> Page[VersionRow]:
+    asking = info.context
+    try:
+        found = await histories.page(
+            asking.world, source.stack, source.shown.path, before=before, limit=first
+        )
+    except Missing:
+        return Page([], None)
+    rows = [VersionRow.of(version) for version in found.items]
+    return Page(rows, int(found.next) if found.next else None)
+
+
+@file_type.field("diff")
+async def diff_of(source: File, info: Info, **given: int | None) -> str:
+    asking = info.context
+    old, new = given.get("from"), given.get("to")
+    return await histories.diff(asking.world, source.stack, source.shown.path, old, new)
+
+
+async def _explained(asking: Asking, stack: Stack, path: Path) -> Explanation:
+    found = await histories.explain(asking.world, stack, path)
+    source = cast(str, found.winner.source.kind) if found.winner else None
+    return Explanation(path.text, source, found.why, [LayerSays.of(one) for one in found.layers])
+
+
+@file_type.field("explain")
+async def explain_file(source: File, info: Info) -> Explanation:
+    return await _explained(info.context, source.stack, source.shown.path)
+
+
+@query.field("explain")
+async def explain(_: Any, info: Info, place: Given, path: str) -> Explanation:
+    asking = info.context
+    asking.must(Permission.WORKSPACE_READ)
+    return await _explained(asking, await stack_at(asking, place), Path(path))

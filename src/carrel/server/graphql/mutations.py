@@ -1,0 +1,149 @@
+"""Changing agents, templates, people and the policy."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from ariadne import MutationType
+
+from carrel.actions import idempotency as repeats
+from carrel.actions.accounts import people
+from carrel.actions.accounts.people import Profile
+from carrel.actions.agents import agents, templates
+from carrel.actions.policy import policies
+from carrel.actions.policy.policies import PolicyForm
+from carrel.core.access import Actor, KeyKind, Permission
+from carrel.core.errors import Malformed
+from carrel.core.store.record import Record
+from carrel.core.store.tree import ReceiptKey
+from carrel.core.text_validation import line
+from carrel.server.graphql.arguments import Given, config_of, insist_on, outside, reason_of
+from carrel.server.graphql.context import Info
+from carrel.server.graphql.types import Agent, Named, Person
+
+mutation: Final = MutationType()
+TYPES: Final = (mutation,)
+
+
+@mutation.field("createAgentFromTemplate")
+async def create_agent(_: Any, info: Info, input: Given) -> Agent:
+    asking = info.context
+    asking.begin(Permission.TENANT_ADMIN)
+    team = input.get("team_id")
+    config = {} if team is None else {"teamId": line(team, "teamId")}
+    new = agents.NewAgent(
+        slug=input["slug"],
+        name=input["name"],
+        template=input["template_id"],
+        config=config,
+    )
+    given = {name: value for name, value in input.items() if name != "idempotency_key"}
+    asked = repeats.Asked("createAgentFromTemplate", given, input.get("idempotency_key"))
+
+    async def act(receipt: ReceiptKey | None) -> Record:
+        return await agents.create(asking.world, asking.actor, new, receipt)
+
+    async def again() -> Record:
+        return await agents.get(asking.world, asking.actor, new.slug)
+
+    return asking.agent(await repeats.once(asking.world, asking.actor, asked, act, again))
+
+
+@mutation.field("updateAgent")
+async def update_agent(_: Any, info: Info, id: str, input: Given) -> Agent:
+    asking = info.context
+    asking.begin(Permission.TENANT_ADMIN)
+    plain = {name: value for name, value in input.items() if name != "config"}
+    given: dict[str, Any] = outside(plain)
+    if "config" in input:
+        given["config"] = config_of(input["config"])
+    insist_on(given, ("name", "slug", "isShared"))
+    changed = await agents.patch(asking.world, asking.actor, id, given)
+    return asking.agent(changed)
+
+
+@mutation.field("deleteAgent")
+async def delete_agent(_: Any, info: Info, id: str) -> bool:
+    asking = info.context
+    asking.begin(Permission.TENANT_ADMIN)
+    await agents.delete(asking.world, asking.actor, id)
+    return True
+
+
+def _themselves(actor: Actor, id: str) -> bool:
+    return actor.kind is KeyKind.PERSON and actor.person == id
+
+
+@mutation.field("updateUserProfile")
+async def update_profile(_: Any, info: Info, user_id: str, input: Given) -> Person:
+    asking = info.context
+    if _themselves(asking.actor, user_id):
+        asking.must(Permission.TENANT_READ)
+        asking.begin(Permission.WORKSPACE_WRITE)
+    else:
+        asking.begin(Permission.TENANT_ADMIN)
+    changed = await people.patch(asking.world, asking.actor, user_id, input)
+    return Person.of(changed)
+
+
+@mutation.field("createPerson")
+async def create_person(_: Any, info: Info, input: Given) -> Person:
+    asking = info.context
+    asking.begin(Permission.TENANT_ADMIN)
+    made = await people.create(asking.world, asking.actor, Profile(**input))
+    return Person.of(made)
+
+
+@mutation.field("updatePerson")
+async def update_person(_: Any, info: Info, id: str, input: Given) -> Person:
+    asking = info.context
+    asking.begin(Permission.TENANT_ADMIN)
+    given = insist_on(input, ("name", "email", "role"))
+    changed = await people.patch(asking.world, asking.actor, id, given)
+    return Person.of(changed)
+
+
+@mutation.field("deletePerson")
+async def delete_person(_: Any, info: Info, id: str) -> bool:
+    asking = info.context
+    asking.begin(Permission.TENANT_ADMIN)
+    await people.delete(asking.world, asking.actor, id)
+    return True
+
+
+@mutation.field("createTemplate")
+async def create_template(_: Any, info: Info, input: Given) -> Named:
+    asking = info.context
+    asking.begin(Permission.TENANT_ADMIN)
+    made = await templates.create(asking.world, asking.actor, input["slug"], input["name"])
+    return Named.of(made)
+
+
+@mutation.field("updateTemplate")
+async def update_template(_: Any, info: Info, id: str, input: Given) -> Named:
+    asking = info.context
+    asking.begin(Permission.TENANT_ADMIN)
+    given = insist_on(input, ("name", "slug"))
+    changed = await templates.patch(asking.world, asking.actor, id, given)
+    return Named.of(changed)
+
+
+@mutation.field("deleteTemplate")
+async def delete_template(_: Any, info: Info, id: str) -> bool:
+    asking = info.context
+    asking.begin(Permission.TENANT_ADMIN)
+    await templates.delete(asking.world, asking.actor, id)
+    return True
+
+
+@mutation.field("putPolicy")
+async def put_policy(_: Any, info: Info, policy: Given, reason: str) -> PolicyForm:
+    asking = info.context
+    asking.begin(Permission.TENANT_ADMIN)
+    try:
+        form = msgspec.convert(outside(policy), PolicyForm)
+    except msgspec.ValidationError as wrong:
+        raise Malformed(f"the policy does not fit: {wrong}") from None
+    put = await policies.put(asking.world, asking.actor, form, reason_of(reason))
+    return put

@@ -1,0 +1,107 @@
+"""Runs, the files that they see, and what has changed since."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ariadne import ObjectType, QueryType
+from msgspec.structs import replace
+
+from carrel.actions.overlay.pins import within_reach
+from carrel.actions.runs import diff as differences
+from carrel.actions.runs import runs
+from carrel.core.access import Permission
+from carrel.core.errors import Missing
+from carrel.core.identifiers import Path
+from carrel.core.overlay.compose import Workspace
+from carrel.server.graphql.arguments import cursor_of
+from carrel.server.graphql.context import Info
+from carrel.server.graphql.file_types import File, RunChange, RunRow
+from carrel.server.graphql.files import paged, text_of
+from carrel.server.graphql.types import Agent, Page
+
+query: Final = QueryType()
+agent: Final = ObjectType("Agent")
+run_type: Final = ObjectType("Run")
+frozen_file: Final = ObjectType("FrozenFile")
+frozen_file.set_alias("class", "file_class")
+TYPES: Final = (query, agent, run_type, frozen_file)
+
+
+@query.field("runs")
+async def some_runs(
+    _: Any, info: Info, first: int, after: str, agent_id: str | None = None
+) -> Page[RunRow]:
+    asking = info.context
+    asking.must(Permission.RUNS_READ)
+    found = await runs.page(
+        asking.world, asking.actor, agent=agent_id, cursor=cursor_of(after), limit=first
+    )
+    return Page([RunRow.of(run) for run in found.items], found.next)
+
+
+@query.field("run")
+async def one_run(_: Any, info: Info, id: str) -> RunRow:
+    asking = info.context
+    asking.must(Permission.RUNS_READ)
+    return RunRow.of(await runs.get(asking.world, asking.actor, id))
+
+
+@agent.field("lastRun")
+async def last_run(source: Agent, info: Info) -> RunRow | None:
+    asking = info.context
+    asking.must(Permission.RUNS_READ)
+    if not within_reach(asking.actor, source.record):
+        raise Missing(f"there is no agent {source.id}")
+    found = await asking.newest_runs.load(source.id)
+    return RunRow.of(found) if found else None
+
+
+@run_type.field("agent")
+async def agent_of(source: RunRow, info: Info) -> Agent | None:
+    asking = info.context
+    if source.agent_id is None:
+        return None
+    asking.must(Permission.TENANT_READ)
+    found = await asking.agents.load(source.agent_id)
+    return asking.agent(found) if found else None
+
+
+@run_type.field("files")
+async def frozen_files(source: RunRow, info: Info, first: int, after: str) -> Page[File]:
+    asking = info.context
+    asking.must(Permission.WORKSPACE_READ)
+    page = paged(await runs.manifest(asking.world, source.run), (), first, after)
+    return replace(page, items=[replace(file, run=source.run) for file in page.items])
+
+
+@run_type.field("file")
+async def one_frozen_file(source: RunRow, info: Info, path: str) -> File:
+    asking = info.context
+    asking.must(Permission.WORKSPACE_READ)
+    wanted = Path(path)
+    seen: Workspace = await runs.manifest(asking.world, source.run)
+    if wanted not in seen.files:
+        raise Missing(f"run {source.id} sees no {path}")
+    return File.of(seen.files[wanted], (), source.run)
+
+
+@frozen_file.field("content")
+async def frozen_content(source: File, info: Info) -> str:
+    asking = info.context
+    return text_of(source.path, await asking.frozen(source))
+
+
+@run_type.field("changes")
+async def changes_since(source: RunRow, info: Info) -> list[RunChange]:
+    asking = info.context
+    asking.must(Permission.WORKSPACE_READ)
+    return [RunChange.of(one) for one in await differences.diff(asking.world, source.run)]
+
+
+@run_type.field("diff")
+async def diff_since(source: RunRow, info: Info, path: str) -> str:
+    asking = info.context
+    asking.must(Permission.WORKSPACE_READ)
+    _, text = await differences.difference(asking.world, source.run, Path(path))
+    return text

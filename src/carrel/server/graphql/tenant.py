@@ -1,0 +1,80 @@
+"""Who asks, and the facts of the tenant: people, policy, audit."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ariadne import ObjectType, QueryType
+
+from carrel.actions.accounts import audit as audits
+from carrel.actions.accounts import people, tenants
+from carrel.actions.policy import policies
+from carrel.actions.policy.policies import PolicyForm
+from carrel.core.access import Permission
+from carrel.server.graphql.arguments import cursor_of, number_of
+from carrel.server.graphql.context import Asking, Info
+from carrel.server.graphql.types import Audited, Me, Named, Page, Person
+
+query: Final = QueryType()
+me: Final = ObjectType("Me")
+class_rule: Final = ObjectType("ClassRule")
+class_rule.set_alias("class", "file_class")
+TYPES: Final = (query, me, class_rule)
+
+
+async def person_of(asking: Asking, id: str | None) -> Person | None:
+    """Somebody whom something else names, by their id."""
+    if id is None:
+        return None
+    asking.must(Permission.TENANT_READ)
+    found = await asking.people.load(id)
+    return Person.of(found) if found else None
+
+
+@query.field("me")
+def who_asks(_: Any, info: Info) -> Me:
+    return Me.of(info.context.actor)
+
+
+@me.field("person")
+async def own_person(source: Me, info: Info) -> Person | None:
+    return await person_of(info.context, source.person_id)
+
+
+@query.field("tenant")
+async def own_tenant(_: Any, info: Info) -> Named:
+    asking = info.context
+    asking.must(Permission.TENANT_READ)
+    return Named.of(await tenants.me(asking.world, asking.actor))
+
+
+@query.field("people")
+async def everybody(_: Any, info: Info, first: int, after: str) -> Page[Person]:
+    asking = info.context
+    asking.must(Permission.TENANT_READ)
+    cursor = cursor_of(after)
+    found = await people.listing(asking.world, asking.actor, cursor=cursor, limit=first)
+    return Page([Person.of(one) for one in found.items], found.next)
+
+
+@query.field("person")
+async def somebody(_: Any, info: Info, id: str) -> Person:
+    asking = info.context
+    asking.must(Permission.TENANT_READ)
+    return Person.of(await people.get(asking.world, asking.actor, id))
+
+
+@query.field("policy")
+async def decided(_: Any, info: Info) -> PolicyForm:
+    asking = info.context
+    asking.must(Permission.TENANT_READ)
+    return await policies.get(asking.world, asking.actor)
+
+
+@query.field("audit")
+async def deeds(_: Any, info: Info, first: int, after: str) -> Page[Audited]:
+    asking = info.context
+    asking.must(Permission.TENANT_ADMIN)
+    before = number_of(after)
+    found = await audits.listing(asking.world, asking.actor, before=before, limit=first)
+    return Page([Audited.of(deed) for deed in found.items], found.next)

@@ -1,0 +1,330 @@
+"""The pipeline that every HTTP request goes through, from its first header to our last byte."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from carrel.core.access import Actor
+from carrel.core.errors import Missing, Refusal
+from carrel.core.version import VERSION
+from carrel.ports import Corrupt, World
+from carrel.server.http.api_docs import pages
+from carrel.server.http.cookies import SAFE, Site
+from carrel.server.http.endpoint import Call, Endpoint, Headers
+from carrel.server.http.idempotency import HEADER, once
+from carrel.server.http.metrics import Metrics
+from carrel.server.http.problems import (
+    TOO_SLOW,
+    WRONG_METHOD,
+    corrupted,
+    failed,
+    problem,
+    refused,
+    unavailable,
+)
+from carrel.server.http.read_timeouts import Patience
+from carrel.server.http.request_context import Bound, Exchange, unwrapped
+from carrel.server.http.request_log import REQUEST_ID, RequestLog
+from carrel.server.http.request_parsing import Gone, Limits, Receive, TooSlow
+from carrel.server.http.response import EVENT_STREAM, Answer, Pairs
+from carrel.server.http.router import Routes
+from carrel.server.http.sse import HEARTBEAT, Send, Streams
+
+Authenticate: TypeAlias = Callable[[Headers], Awaitable[Actor]]
+"""Raises Unauthenticated. What it returns alone says whose things are asked for."""
+App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
+
+_SANE_ID: Final = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
+_GUARDED: Final = re.compile(rb"/(?:v1|accounts)(?:/|$)")
+"""Beneath it a stranger learns nothing, not even what is not there."""
+_BODILESS: Final = frozenset({204, 304})
+_PRIVATE: Final = (b"cache-control", b"private")
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """Another ASGI app that answers everything under a prefix, and looks at credentials itself."""
+
+    prefix: str
+    app: App
+
+
+def rest(  # noqa: PLR0913 - what wiring decides, all but the first three by name
+    world: World,
+    endpoints: Sequence[Endpoint],
+    authenticate: Authenticate,
+    *,
+    metrics: Metrics,
+    tracer: Any = None,
+    mounts: Sequence[Mount] = (),
+    site: Site = Site(),
+    limits: Limits = Limits(),
+    closing: asyncio.Event | None = None,
+) -> Rest:
+    """An ASGI app. When ``closing`` is set, streams end, so that the server can drain."""
+    told = [*endpoints, metrics.endpoint()]
+    told += pages(told, "Carrel", VERSION)
+    tracing = None
+    if tracer is not None:
+        from carrel.server.http.tracing import Tracing  # noqa: PLC0415 - nothing of it when off
+
+        tracing = Tracing(tracer)
+    app = Rest(world, authenticate, site, metrics, tracing, closing or asyncio.Event())
+    for endpoint in told:
+        app.add(endpoint, limits)
+    for mount in mounts:
+        app.mount(mount)
+    return app
+
+
+class Rest:
+    def __init__(
+        self,
+        world: World,
+        authenticate: Authenticate,
+        site: Site,
+        metrics: Metrics,
+        tracing: Any,
+        closing: asyncio.Event,
+    ) -> None:
+        self.closing = closing
+        self._world = world
+        self._authenticate = authenticate
+        self._site = site
+        self._metrics = metrics
+        self._tracing = tracing
+        self._log = RequestLog()
+        self._routes: Routes[Bound] = Routes()
+        self._mounts: list[Mount] = []
+        self._streams = Streams(closing)
+        self._patience = Patience()
+        self._unknown = metrics.meter("(unknown)", "*")
+        self._process = world.clock.fresh("req")
+        self._count = 0
+
+    def add(self, endpoint: Endpoint, limits: Limits) -> None:
+        meter = self._metrics.meter(endpoint.path, endpoint.method)
+        self._routes.add(
+            endpoint.method, endpoint.path, Bound(endpoint, meter, limits, self._patience)
+        )
+
+    def mount(self, mount: Mount) -> None:
+        self._mounts.append(mount)
+        self._mounts.sort(key=lambda known: len(known.prefix), reverse=True)
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._beside(scope["type"], receive, send)
+        x = Exchange(scope, receive, send)
+        x.request_id = self._name(x.headers.get(b"x-request-id"))
+        REQUEST_ID.set(x.request_id)
+        found = self._routes.match(x.raw)
+        if found is not None:
+            x.leaf, x.values = found
+            x.bound = x.leaf.methods.get(x.method)
+        self._metrics.in_flight += 1
+        try:
+            if found is None and (mount := self._mounted(x.raw)):
+                await self._pass_on(mount, scope, x)
+            elif self._tracing is None:
+                await self._serve(x)
+            else:
+                await self._trace(x)
+        finally:
+            self._metrics.finished()
+            self._note(x)
+
+    def _name(self, given: bytes | None) -> str:
+        if given is not None and _SANE_ID.fullmatch(given):
+            return given.decode("ascii")
+        self._count += 1
+        return f"{self._process}-{self._count:x}"
+
+    async def _serve(self, x: Exchange) -> None:
+        try:
+            answer = await self._do(x)
+        except Exception as error:
+            said = self._said(x, error)
+            if said is None:
+                return
+            answer = said
+        if (manner := x.manner) is not None:
+            answer = manner.of(answer)
+        x.status = answer.status
+        if answer.source is not None:
+            await self._stream(x, answer)
+            return
+        body = b"" if x.method == "HEAD" else answer.body
+        headers = _headers(x, answer)
+        try:
+            await x.send({"type": "http.response.start", "status": x.status, "headers": headers})
+            await x.send({"type": "http.response.body", "body": body})
+        except OSError:
+            pass  # The client has left, and that is no error.
+
+    def _said(self, x: Exchange, error: Exception) -> Answer | None:
+        """What to answer to what was raised, if anybody is still there to be answered."""
+        match error:
+            case Refusal():
+                return refused(error)
+            case Gone():
+                return None
+            case TooSlow():
+                close = [(b"connection", b"close")]
+                return problem(TOO_SLOW, "the body took too long to arrive", headers=close)
+            case Corrupt():
+                self._log.failure(x.request_id, error)
+                return corrupted(str(error), x.request_id)
+            case ConnectionError():
+                self._log.failure(x.request_id, error)
+                return unavailable(x.request_id)
+            case _:
+                self._log.failure(x.request_id, error)
+                return failed(x.request_id)
+
+    async def _do(self, x: Exchange) -> Answer:
+        bound = x.bound
+        if bound is None:
+            return await self._miss(x)
+        if not bound.public:
+            x.actor = await self._known(x)
+            bound.admit(x.actor)
+        params = x.leaf.params(x.values) if x.values and x.leaf else {}
+        call: Call[Any, Any] = Call(self._world, x.actor, x.headers, params, x.request_id)
+        call.https = x.https
+        call.query = bound.query.read(x.query)
+        endpoint = bound.endpoint
+        if endpoint.body is not None:
+            await bound.read(call, x)
+        if endpoint.idempotent and (key := x.headers.get(HEADER)) is not None:
+            return await once(endpoint, call, key, x.query)
+        return await bound.run(call)
+
+    def _known(self, x: Exchange) -> Awaitable[Actor]:
+        """Raises Unauthenticated, and Forbidden for a cookie that may not be used like this."""
+        shown = x.headers
+        if x.bound is not None and x.bound.basic:
+            shown = unwrapped(shown)
+        if b"cookie" in shown:
+            shown = self._site.credential(shown, x.method, x.https)
+        return self._authenticate(shown)
+
+    async def _while_known(
+        self, x: Exchange, source: AsyncIterator[bytes]
+    ) -> AsyncGenerator[bytes, None]:
+        """What it gives, until the credential that it was asked for with opens nothing more."""
+        try:
+            async for chunk in source:
+                try:
+                    await self._known(x)
+                except Refusal:
+                    return
+                yield chunk
+        finally:
+            if (close := getattr(source, "aclose", None)) is not None:
+                await close()
+
+    async def _miss(self, x: Exchange) -> Answer:
+        """Nothing listens there, or not to that; a stranger is not told which."""
+        if x.leaf is not None and x.method == "OPTIONS":
+            return Answer.empty(204, {"Allow": x.leaf.allow})
+        if _GUARDED.match(x.raw):
+            x.actor = await self._known(x)
+        if x.leaf is None:
+            raise Missing("there is nothing at this address")
+        allow = [(b"allow", x.leaf.allow.encode("ascii"))]
+        told = {"method": x.method, "allowedMethods": x.leaf.allow.split(", ")}
+        return problem(WRONG_METHOD, f"this address knows {x.leaf.allow}", told, allow)
+
+    async def _stream(self, x: Exchange, answer: Answer) -> None:
+        """Streams are counted apart, and timed until they begin."""
+        assert answer.source is not None
+        x.seconds = x.took()
+        headers = [*answer.headers, (b"x-request-id", x.request_id.encode("ascii"))]
+        await x.send({"type": "http.response.start", "status": x.status, "headers": headers})
+        if x.method == "HEAD":
+            await x.send({"type": "http.response.body", "body": b""})
+            return
+        kind = answer.header(b"content-type")
+        heartbeat = HEARTBEAT if kind == EVENT_STREAM.encode() else None
+        self._metrics.in_flight -= 1
+        self._metrics.open_streams += 1
+        try:
+            source = answer.source if x.actor is None else self._while_known(x, answer.source)
+            await self._streams.pour(source, x.receive, x.send, heartbeat)
+        except Exception as error:
+            self._log.failure(x.request_id, error)
+        finally:
+            self._metrics.in_flight += 1
+            self._metrics.open_streams -= 1
+
+    async def _trace(self, x: Exchange) -> None:
+        with self._tracing.span(x.method, x.route, x.headers) as span:
+            await self._serve(x)
+            self._tracing.answered(span, x.status, x.actor.tenant if x.actor else None)
+
+    def _note(self, x: Exchange) -> None:
+        seconds = x.took()
+        (x.bound.meter if x.bound else self._unknown).observe(x.status, seconds)
+        log = self._log
+        worth = x.method not in SAFE or x.status >= 400 or seconds > log.slow
+        if log.reads or (worth and log.writes):
+            log.request(
+                logging.INFO if worth else logging.DEBUG,
+                x.request_id,
+                method=x.method,
+                route=x.route,
+                status=x.status,
+                ms=round(seconds * 1000, 2),
+                tenant=x.actor.tenant if x.actor else None,
+            )
+
+    def _mounted(self, raw: bytes) -> Mount | None:
+        if _GUARDED.match(raw):
+            return None
+        whole = raw.decode("latin-1") + "/"
+        return next((m for m in self._mounts if whole.startswith(m.prefix.rstrip("/") + "/")), None)
+
+    async def _pass_on(self, mount: Mount, scope: Any, x: Exchange) -> None:
+        async def send(message: dict[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                x.status = message["status"]
+                name = (b"x-request-id", x.request_id.encode("ascii"))
+                message = {**message, "headers": [*message.get("headers", ()), name]}
+            await x.send(message)
+
+        root = scope.get("root_path", "") + mount.prefix.rstrip("/")
+        try:
+            await mount.app({**scope, "root_path": root}, x.receive, send)
+        except Exception as error:
+            self._log.failure(x.request_id, error)
+            if x.status == 0:
+                answer = failed(x.request_id)
+                start = {"type": "http.response.start", "status": answer.status}
+                await send({**start, "headers": answer.headers})
+                await send({"type": "http.response.body", "body": answer.body})
+
+    async def _beside(self, kind: str, receive: Receive, send: Send) -> None:
+        """A server's start and stop; and the only thing said to a websocket, which is goodbye."""
+        if kind == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+        while kind == "lifespan":
+            message = await receive()
+            if message["type"] == "lifespan.shutdown":
+                self.closing.set()
+                return await send({"type": "lifespan.shutdown.complete"})
+            await send({"type": "lifespan.startup.complete"})
+
+
+def _headers(x: Exchange, answer: Answer) -> Pairs:
+    headers = [*answer.headers, (b"x-request-id", x.request_id.encode("ascii"))]
+    if b"cookie" in x.headers and answer.header(b"cache-control") is None:
+        headers.append(_PRIVATE)  # What is shown to a session is for no cache between.
+    if answer.status not in _BODILESS:
+        headers.append((b"content-length", b"%d" % len(answer.body)))
+    return headers

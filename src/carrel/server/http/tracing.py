@@ -1,0 +1,41 @@
+"""A span a request, where OpenTelemetry is on. Imported only then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from carrel.server.http.endpoint import Headers
+
+
+class Tracing:
+    def __init__(self, tracer: Any) -> None:
+        self._tracer: Tracer = tracer
+        self._propagator = TraceContextTextMapPropagator()
+
+    @contextmanager
+    def span(self, method: str, route: str, headers: Headers) -> Iterator[Span]:
+        """The caller's trace goes on if it sent one; what happens within hangs beneath."""
+        told = (b"traceparent", b"tracestate")
+        carrier = {n.decode(): headers[n].decode("latin-1") for n in told if n in headers}
+        with self._tracer.start_as_current_span(
+            f"{method} {route}",
+            context=self._propagator.extract(carrier),
+            kind=SpanKind.SERVER,
+            attributes={"http.request.method": method, "http.route": route},
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+            yield span
+
+    @staticmethod
+    def answered(span: Span, status: int, tenant: str | None) -> None:
+        span.set_attribute("http.response.status_code", status)
+        if tenant is not None:
+            span.set_attribute("carrel.tenant", tenant)
+        if status >= 500:
+            span.set_status(Status(StatusCode.ERROR))

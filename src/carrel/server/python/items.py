@@ -1,0 +1,88 @@
+"""What agents share: values under keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from carrel.actions import items
+from carrel.actions.items import Kept, Writing
+from carrel.core import items as core
+from carrel.core.overlay.edit import Condition
+from carrel.core.text_validation import line
+from carrel.server.python.caller import Noun, Seat, when
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemRow:
+    key: str
+    preview: str
+    """The first 100 characters of the value, and ``...`` where there are more."""
+    created_by: str
+    """Who wrote it first: the id of an agent, or of a person."""
+    created_at: datetime
+    updated_at: datetime
+    version: int
+    etag: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item(ItemRow):
+    value: str
+
+
+def _facts(item: core.Item) -> dict[str, Any]:
+    return {
+        "key": item.key,
+        "created_by": item.created_by,
+        "created_at": when(item.created_at),
+        "updated_at": when(item.updated_at),
+        "version": item.version,
+        "etag": item.etag,
+    }
+
+
+def _item(kept: Kept) -> Item:
+    return Item(value=kept.value, preview=core.preview(kept.value), **_facts(kept.item))
+
+
+class Items(Noun):
+    """The items of one agent: its person's, or its own where it is shared."""
+
+    def __init__(self, seat: Seat, agent: str) -> None:
+        super().__init__(seat)
+        self._agent = agent
+
+    async def get(self, key: str, *, version: int | None = None) -> Item:
+        """An item as it is now, or as it was at a version."""
+        return _item(await items.get(self._world, self._actor, self._agent, key, version))
+
+    async def list(self, prefix: str = "") -> tuple[ItemRow, ...]:
+        """All whose key starts so, the last written first."""
+        page = await items.listing(self._world, self._actor, self._agent, prefix=prefix)
+        return tuple(ItemRow(preview=row.preview, **_facts(row.item)) for row in page.items)
+
+    async def put(
+        self,
+        key: str,
+        value: str,
+        *,
+        if_match: str | None = None,
+        if_absent: bool = False,
+        why: str = "",
+    ) -> Item:
+        """Create or replace an item. Raises Stale where it is not as ``if_match`` says."""
+        writing = _writing(if_match, if_absent, why)
+        kept = await items.put(self._world, self._actor, self._agent, key, value, writing)
+        return _item(kept)
+
+    async def delete(self, key: str, *, if_match: str | None = None, why: str = "") -> None:
+        """Remove an item, for all who share it."""
+        writing = _writing(if_match, False, why)
+        await items.delete(self._world, self._actor, self._agent, key, writing)
+
+
+def _writing(if_match: str | None, if_absent: bool, why: str) -> Writing:
+    etags = None if if_match is None else frozenset({if_match})
+    return Writing(Condition(etags, absent=if_absent), why=line(why, "why") if why else "")

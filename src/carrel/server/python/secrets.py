@@ -1,0 +1,43 @@
+"""Secrets: their values go in and never come out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from carrel.actions.accounts import secrets
+from carrel.actions.records import Page
+from carrel.core.store.record import Record
+from carrel.server.python.caller import Noun, every, when
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A secret without its value."""
+
+    id: str
+    created_at: datetime
+    updated_at: datetime
+
+
+def _secret(record: Record) -> Secret:
+    return Secret(record.id, when(record.created), when(record.changed))
+
+
+class Secrets(Noun):
+    async def put(self, id: str, value: str) -> Secret:
+        """Keep a value: from now on every write has ``[REDACTED:<id>]`` in its place."""
+        return _secret(await secrets.put(self._world, self._actor, id, value))
+
+    async def get(self, id: str) -> Secret:
+        return _secret(await secrets.get(self._world, self._actor, id))
+
+    async def list(self) -> tuple[Secret, ...]:
+        async def page(cursor: str, limit: int) -> Page[Record]:
+            return await secrets.listing(self._world, self._actor, cursor=cursor, limit=limit)
+
+        return tuple(map(_secret, await every(page)))
+
+    async def delete(self, id: str) -> None:
+        """Forget a value: it is no longer redacted."""
+        await secrets.delete(self._world, self._actor, id)

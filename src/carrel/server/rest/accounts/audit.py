@@ -1,0 +1,66 @@
+"""The audit over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from carrel.actions.accounts import audit as audits
+from carrel.core.access import Permission
+from carrel.core.store.record import Deed
+from carrel.server.http.endpoint import Call, Received, Sent, endpoint
+from carrel.server.http.query_fields import MOST
+from carrel.server.http.response import Answer
+from carrel.server.rest.files.file_models import When, moment
+
+
+class AuditQuery(Received, frozen=True):
+    limit: Annotated[int, Meta(ge=1, le=MOST)] = 100
+    cursor: Annotated[
+        str, Meta(pattern="^[0-9]{0,18}$", description="`next` of the page before.")
+    ] = ""
+
+
+class AuditEntry(Sent, frozen=True):
+    id: str
+    at: When
+    by: Annotated[
+        str,
+        Meta(description="The person who did it, or the key with which a service or an agent did."),
+    ]
+    why: str
+    subjects: Annotated[list[str], Meta(description="What it changed, as `noun/id`.")]
+
+
+class AuditPage(Sent, frozen=True):
+    items: list[AuditEntry]
+    next: str | None
+
+
+def entry_of(deed: Deed) -> AuditEntry:
+    return AuditEntry(
+        id=str(deed.id),
+        at=moment(deed.at),
+        by=deed.by,
+        why=deed.why,
+        subjects=list(deed.subjects),
+    )
+
+
+@endpoint(
+    "GET",
+    "/v1/audit",
+    permission=Permission.TENANT_ADMIN,
+    query=AuditQuery,
+    answers={200: AuditPage},
+    tag="Audit",
+)
+async def listing(call: Call[None, AuditQuery]) -> Answer:
+    """Who did what to the tenant's records, newest first."""
+    before = int(call.query.cursor or 0)
+    found = await audits.listing(call.world, call.actor, before=before, limit=call.query.limit)
+    return Answer.json(AuditPage(items=[entry_of(deed) for deed in found.items], next=found.next))
+
+
+ENDPOINTS: Final = (listing,)

@@ -1,0 +1,168 @@
+"""Keys over HTTP: each is shown once, when it is made."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from carrel.actions.accounts import keys
+from carrel.actions.accounts.keys import Holding
+from carrel.core.access import KeyKind, Permission
+from carrel.core.errors import Busy, Forbidden, Missing, Taken
+from carrel.core.identifiers import Moment
+from carrel.core.store.record import Record
+from carrel.server.http.endpoint import Call, Received, Sent, endpoint
+from carrel.server.http.query_fields import Id, Line, PageQuery
+from carrel.server.http.response import Answer
+from carrel.server.rest.files.file_models import When, moment
+
+_TAG: Final = "Keys"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class NewKey(Received, frozen=True):
+    name: Line
+    kind: KeyKind
+    person_id: Annotated[Id, Meta(description="The caller, where absent.")] | None = None
+    agent_id: Annotated[Id, Meta(description="An id or a slug.")] | None = None
+    workspace: Id | None = None
+    scopes: Annotated[list[Permission], Meta(min_length=1, max_length=100)] | None = None
+    expires_at: Annotated[datetime, Meta(tz=True)] | None = None
+
+
+class Key(Sent, frozen=True):
+    """A key without what makes it one."""
+
+    id: str
+    name: str
+    kind: KeyKind
+    person_id: str | None
+    agent_id: str | None
+    workspace: str | None
+    scopes: list[Permission] | None
+    prefix: Annotated[str, Meta(description="How the key begins, to recognise it.")]
+    created_at: When
+    expires_at: When | None
+    last_used_at: When | None
+
+
+class CreatedKey(Key, frozen=True):
+    key: Annotated[str, Meta(description="The key itself, shown this once.")]
+
+
+class Keys(Sent, frozen=True):
+    items: list[Key]
+    next: str | None
+
+
+def key_of(record: Record, used: Moment | None) -> Key:
+    body = record.body
+    scopes = body["scopes"]
+    return Key(
+        id=record.id,
+        name=body["name"],
+        kind=KeyKind(body["kind"]),
+        person_id=body["personId"],
+        agent_id=body["agentId"],
+        workspace=body["workspace"],
+        scopes=None if scopes is None else [Permission(scope) for scope in scopes],
+        prefix=body["prefix"],
+        created_at=moment(record.created),
+        expires_at=moment(body["expires"]) if body["expires"] else None,
+        last_used_at=None if used is None else moment(used),
+    )
+
+
+def _milliseconds(at: datetime) -> Moment:
+    return (at - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _holding(new: NewKey) -> Holding:
+    return Holding(
+        name=new.name,
+        kind=new.kind,
+        person=new.person_id,
+        agent=new.agent_id,
+        workspace=new.workspace,
+        scopes=None if new.scopes is None else frozenset(new.scopes),
+        expires=None if new.expires_at is None else _milliseconds(new.expires_at),
+    )
+
+
+@endpoint(
+    "GET",
+    "/v1/keys",
+    permission=Permission.TENANT_READ,
+    query=PageQuery,
+    answers={200: Keys},
+    tag=_TAG,
+)
+async def listing(call: Call[None, PageQuery]) -> Answer:
+    """List one's own keys; with tenant:admin, all of the tenant."""
+    query = call.query
+    found = await keys.listing(call.world, call.actor, cursor=query.cursor, limit=query.limit)
+    used = await keys.last_used(call.world, found.items)
+    items = [key_of(*each) for each in zip(found.items, used, strict=True)]
+    return Answer.json(Keys(items=items, next=found.next))
+
+
+@endpoint(
+    "POST",
+    "/v1/keys",
+    permission=Permission.TENANT_READ,
+    body=NewKey,
+    answers={201: CreatedKey},
+    refuses=(Forbidden, Missing, Taken, Busy),
+    tag=_TAG,
+    idempotent=True,
+)
+async def create(call: Call[NewKey]) -> Answer:
+    """Make a key.
+
+    For oneself, or with tenant:admin for others, services and agents; never one that is worth
+    more than the credential it is made with.
+    """
+    issued = await keys.create(call.world, call.actor, _holding(call.body), call.receipt)
+    shown = msgspec.structs.asdict(key_of(issued.key, None))
+    return Answer.json(CreatedKey(**shown, key=issued.token), 201, {"Cache-Control": "no-store"})
+
+
+@endpoint(
+    "GET",
+    "/v1/keys/{id}",
+    permission=Permission.TENANT_READ,
+    answers={200: Key},
+    refuses=(Missing,),
+    tag=_TAG,
+)
+async def get(call: Call) -> Answer:
+    """Look at a key: one's own, or with tenant:admin any."""
+    key = await keys.get(call.world, call.actor, call.params["id"])
+    [used] = await keys.last_used(call.world, (key,))
+    return Answer.json(key_of(key, used))
+
+
+async def _revoked(call: Call, versions: tuple[int, ...]) -> Answer:
+    return Answer.empty(204)
+
+
+@endpoint(
+    "DELETE",
+    "/v1/keys/{id}",
+    permission=Permission.TENANT_READ,
+    answers={204: None},
+    refuses=(Missing, Busy),
+    tag=_TAG,
+    idempotent=True,
+    rebuild=_revoked,
+)
+async def delete(call: Call) -> Answer:
+    """Revoke a key: one's own, or with tenant:admin any."""
+    await keys.revoke(call.world, call.actor, call.params["id"], call.receipt)
+    return Answer.empty(204)
+
+
+ENDPOINTS: Final = (listing, create, get, delete)

@@ -1,0 +1,117 @@
+"""Secrets over HTTP: their values go in and never come out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from carrel.actions.accounts import secrets
+from carrel.core.access import Permission
+from carrel.core.errors import Busy, Malformed, Missing
+from carrel.core.redaction.redactor import LEAST_CHARACTERS, MOST_BYTES
+from carrel.core.store.record import Record
+from carrel.server.http.endpoint import Call, Received, Sent, endpoint
+from carrel.server.http.query_fields import Id, PageQuery
+from carrel.server.http.response import Answer
+from carrel.server.rest.files.file_models import When, moment
+
+_TAG: Final = "Secrets"
+
+
+class SecretBody(Received, frozen=True):
+    value: Annotated[str, Meta(min_length=LEAST_CHARACTERS, max_length=MOST_BYTES)]
+
+
+class Secret(Sent, frozen=True):
+    """A secret without its value."""
+
+    id: str
+    created_at: When
+    updated_at: When
+
+
+class Secrets(Sent, frozen=True):
+    items: list[Secret]
+    next: str | None
+
+
+def secret_of(record: Record) -> Secret:
+    return Secret(
+        id=record.id, created_at=moment(record.created), updated_at=moment(record.changed)
+    )
+
+
+@endpoint(
+    "GET",
+    "/v1/secrets",
+    permission=Permission.TENANT_ADMIN,
+    query=PageQuery,
+    answers={200: Secrets},
+    tag=_TAG,
+)
+async def listing(call: Call[None, PageQuery]) -> Answer:
+    """List the secrets, without their values."""
+    query = call.query
+    found = await secrets.listing(call.world, call.actor, cursor=query.cursor, limit=query.limit)
+    return Answer.json(Secrets(items=[secret_of(one) for one in found.items], next=found.next))
+
+
+@endpoint(
+    "GET",
+    "/v1/secrets/{id}",
+    permission=Permission.TENANT_ADMIN,
+    answers={200: Secret},
+    refuses=(Missing,),
+    tag=_TAG,
+)
+async def get(call: Call) -> Answer:
+    """Look at a secret, without its value."""
+    return Answer.json(secret_of(await secrets.get(call.world, call.actor, call.params["id"])))
+
+
+async def _kept(call: Call[SecretBody], versions: tuple[int, ...]) -> Answer:
+    return Answer.json(secret_of(await secrets.get(call.world, call.actor, call.params["id"])))
+
+
+@endpoint(
+    "PUT",
+    "/v1/secrets/{id}",
+    permission=Permission.TENANT_ADMIN,
+    body=SecretBody,
+    params={"id": Id},
+    answers={200: Secret},
+    refuses=(Malformed, Busy),
+    tag=_TAG,
+    idempotent=True,
+    rebuild=_kept,
+)
+async def put(call: Call[SecretBody]) -> Answer:
+    """Keep a secret: from now on its value is redacted from every write."""
+    id, value = call.params["id"], call.body.value
+    return Answer.json(
+        secret_of(await secrets.put(call.world, call.actor, id, value, call.receipt))
+    )
+
+
+async def _deleted(call: Call, versions: tuple[int, ...]) -> Answer:
+    return Answer.empty(204)
+
+
+@endpoint(
+    "DELETE",
+    "/v1/secrets/{id}",
+    permission=Permission.TENANT_ADMIN,
+    answers={204: None},
+    refuses=(Missing, Busy),
+    tag=_TAG,
+    idempotent=True,
+    rebuild=_deleted,
+)
+async def delete(call: Call) -> Answer:
+    """Forget a secret: its value is no longer redacted."""
+    await secrets.delete(call.world, call.actor, call.params["id"], call.receipt)
+    return Answer.empty(204)
+
+
+ENDPOINTS: Final = (listing, get, put, delete)

@@ -1,0 +1,44 @@
+"""Signing in over HTTP: a one-time code becomes a token for a browser."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from carrel.actions.accounts import sign_in as signins
+from carrel.core.errors import Busy, Unauthenticated
+from carrel.server.http.endpoint import Call, Received, Sent, endpoint
+from carrel.server.http.response import Answer
+from carrel.server.rest.accounts.people import Person, person_of
+from carrel.server.rest.accounts.tenants import Tenant, tenant_of
+
+
+class SignIn(Received, frozen=True):
+    code: Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class SignedIn(Sent, frozen=True):
+    token: Annotated[str, Meta(description="Good for 30 days, and shown this once.")]
+    person: Person
+    tenant: Tenant
+
+
+@endpoint(
+    "POST",
+    "/v1/sign-in",
+    public=True,
+    body=SignIn,
+    answers={200: SignedIn},
+    refuses=(Unauthenticated, Busy),
+    tag="Signing in",
+    max_body=4096,
+)
+async def create(call: Call[SignIn]) -> Answer:
+    """Trade a one-time code for a token. A code is good once, for an hour."""
+    made = await signins.redeem(call.world, call.body.code)
+    shown = SignedIn(token=made.token, person=person_of(made.person), tenant=tenant_of(made.tenant))
+    return Answer.json(shown, headers={"Cache-Control": "no-store"})
+
+
+ENDPOINTS: Final = (create,)

@@ -1,0 +1,118 @@
+"""Tenants over HTTP: the platform makes them, their people see and rename their own."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from carrel.actions.accounts import tenants
+from carrel.core.access import Permission
+from carrel.core.errors import Busy, Taken, TooLarge
+from carrel.core.store.record import Record
+from carrel.server.http.endpoint import Call, Received, Sent, endpoint
+from carrel.server.http.query_fields import Email, Line, Slug
+from carrel.server.http.response import Answer
+from carrel.server.rest.files.file_models import When, moment
+
+_TAG: Final = "Tenants"
+
+
+class FirstOwner(Received, frozen=True):
+    name: Line
+    email: Email
+
+
+class NewTenant(Received, frozen=True):
+    slug: Slug
+    name: Line
+    owner: FirstOwner
+
+
+class TenantPatch(Received, frozen=True):
+    name: Line | msgspec.UnsetType = msgspec.UNSET
+
+
+class Tenant(Sent, frozen=True):
+    id: str
+    slug: str
+    name: str
+    created_at: When
+    updated_at: When
+
+
+class CreatedTenant(Tenant, frozen=True):
+    """A tenant, and the token of its owner, which is shown this once."""
+
+    owner_id: str
+    owner_token: str
+
+
+def tenant_of(record: Record) -> Tenant:
+    return Tenant(
+        id=record.id,
+        slug=record.body["slug"],
+        name=record.body["name"],
+        created_at=moment(record.created),
+        updated_at=moment(record.changed),
+    )
+
+
+@endpoint(
+    "POST",
+    "/v1/tenants",
+    platform=True,
+    body=NewTenant,
+    answers={201: CreatedTenant},
+    refuses=(Taken, Busy),
+    tag=_TAG,
+    idempotent=True,
+)
+async def create(call: Call[NewTenant]) -> Answer:
+    """Create a tenant with an owner. Only for the platform's token."""
+    body = call.body
+    made = await tenants.create(
+        call.world,
+        body.slug,
+        body.name,
+        body.owner.name,
+        body.owner.email,
+        receipt=call.receipt,
+    )
+    tenant = msgspec.structs.asdict(tenant_of(made.tenant))
+    created = CreatedTenant(**tenant, owner_id=made.owner.id, owner_token=made.token)
+    return Answer.json(created, 201, {"Cache-Control": "no-store"})
+
+
+@endpoint(
+    "GET", "/v1/tenants/me", permission=Permission.TENANT_READ, answers={200: Tenant}, tag=_TAG
+)
+async def get(call: Call) -> Answer:
+    """The tenant that the credential belongs to."""
+    return Answer.json(tenant_of(await tenants.me(call.world, call.actor)))
+
+
+async def _patched(call: Call[TenantPatch], versions: tuple[int, ...]) -> Answer:
+    return Answer.json(tenant_of(await tenants.me(call.world, call.actor)))
+
+
+@endpoint(
+    "PATCH",
+    "/v1/tenants/me",
+    permission=Permission.TENANT_ADMIN,
+    body=TenantPatch,
+    answers={200: Tenant},
+    refuses=(TooLarge, Busy),
+    tag=_TAG,
+    idempotent=True,
+    rebuild=_patched,
+)
+async def patch(call: Call[TenantPatch]) -> Answer:
+    """Rename the tenant. Its slug stays."""
+    if call.body.name is msgspec.UNSET:
+        return await _patched(call, ())
+    renamed = await tenants.rename(call.world, call.actor, call.body.name, call.receipt)
+    return Answer.json(tenant_of(renamed))
+
+
+ENDPOINTS: Final = (create, get, patch)

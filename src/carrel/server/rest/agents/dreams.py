@@ -1,0 +1,256 @@
+"""Agents' dreams, and their review, over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from carrel.actions.memory import dreams
+from carrel.actions.memory.dreams import Report
+from carrel.core.access import Permission
+from carrel.core.errors import Busy, Forbidden, Missing, Stale, Taken, TooLarge
+from carrel.core.identifiers import Moment
+from carrel.core.memory import dream_records as dreambook
+from carrel.core.memory.dream_records import Status
+from carrel.core.memory.promotion_score import Reason
+from carrel.server.http.endpoint import Call, Received, Sent, endpoint
+from carrel.server.http.response import Answer
+from carrel.server.rest.files.file_models import When, moment
+
+_TAG: Final = "Dreams"
+_AT: Final = "/v1/agents/{id}/dreams"
+_LONGEST: Final = 200
+"""Characters of a memory that is only mentioned."""
+
+
+class Sweep(Received, frozen=True):
+    dry_run: bool = False
+    """Only say what would be, with the diff."""
+
+
+class Reject(Received, frozen=True):
+    reason: Annotated[str, Meta(max_length=500)] = ""
+
+
+class Promoted(Sent, frozen=True):
+    memory_id: str
+    content: str | None
+    """None for what was forgotten since."""
+    score: float
+    hits: int
+    days: int
+
+
+class Rejected(Sent, frozen=True):
+    memory_id: str
+    content: str | None
+    score: float
+    reason: Reason
+    message: str
+
+
+class DreamRow(Sent, frozen=True):
+    """A dream without what it tells of each memory."""
+
+    id: str
+    agent_id: str
+    status: Status
+    by: str
+    started_at: When
+    candidates: int
+    skipped: int
+    """Memories that came up and were promoted before."""
+    promoted_count: int
+    reasons: dict[str, int]
+    """How many were not promoted, for each reason."""
+    answered_at: When | None
+    answered_by: str | None
+    answer: str
+
+
+class Dream(DreamRow, frozen=True):
+    dry_run: bool
+    promoted: list[Promoted]
+    rejected: list[Rejected]
+    """All of them in the answer to a sweep; of an earlier dream the 200 that scored best."""
+    evicted: list[str]
+    """Memories whose lines in MEMORY.md made room."""
+    diff: str
+    """Of MEMORY.md; of an earlier dream only while it waits for a review."""
+
+
+class Dreams(Sent, frozen=True):
+    items: list[DreamRow]
+    next: str | None = None
+
+
+def _facts(dream: dreambook.Dream) -> dict[str, object]:
+    return {
+        "id": dream.id,
+        "agent_id": dream.agent,
+        "status": dream.status,
+        "by": dream.by,
+        "started_at": moment(dream.started),
+        "candidates": dream.candidates,
+        "skipped": dream.skipped,
+        "promoted_count": len(dream.promoted),
+        "reasons": dict(dream.reasons),
+        "answered_at": _when(dream.answered),
+        "answered_by": dream.answered_by,
+        "answer": dream.reason,
+    }
+
+
+def _when(at: Moment | None) -> str | None:
+    return None if at is None else moment(at)
+
+
+def _row(dream: dreambook.Dream) -> DreamRow:
+    return DreamRow(**_facts(dream))  # type: ignore[arg-type]
+
+
+def dream_shown(report: Report) -> Dream:
+    dream, said = report.dream, report.contents
+    return Dream(
+        **_facts(dream),  # type: ignore[arg-type]
+        dry_run=report.dry_run,
+        promoted=[
+            Promoted(
+                memory_id=one.memory,
+                content=said.get(one.memory),
+                score=one.score,
+                hits=one.hits,
+                days=one.days,
+            )
+            for one in dream.promoted
+        ],
+        rejected=[
+            Rejected(
+                memory_id=one.memory,
+                content=_excerpt(said, one.memory),
+                score=one.score,
+                reason=one.reason,
+                message=one.why,
+            )
+            for one in dream.rejected
+        ],
+        evicted=list(dream.evicted),
+        diff=report.diff,
+    )
+
+
+def _excerpt(said: Mapping[str, str], memory: str) -> str | None:
+    content = said.get(memory)
+    if content is None or len(content) <= _LONGEST:
+        return content
+    return content[: _LONGEST - 1] + "…"
+
+
+@endpoint(
+    "GET",
+    _AT,
+    permission=Permission.WORKSPACE_READ,
+    answers={200: Dreams},
+    refuses=(Missing,),
+    id="dreams_list",
+    tag=_TAG,
+)
+async def listing(call: Call) -> Answer:
+    """The last dreams of an agent, newest first."""
+    found = await dreams.listing(call.world, call.actor, call.params["id"])
+    return Answer.json(Dreams(items=[_row(one) for one in found]))
+
+
+async def _swept(call: Call[Sweep], versions: tuple[int, ...]) -> Answer:
+    found = await dreams.listing(call.world, call.actor, call.params["id"])
+    if not found:
+        raise Missing("the dream is there no more")
+    return await _shown(call, found[0].id)
+
+
+@endpoint(
+    "POST",
+    _AT,
+    permission=Permission.WORKSPACE_WRITE,
+    body=Sweep,
+    answers={200: Dream},
+    refuses=(Forbidden, Missing, Taken, TooLarge, Busy),
+    id="dreams_sweep",
+    tag=_TAG,
+    idempotent=True,
+    rebuild=_swept,
+)
+async def sweep(call: Call[Sweep]) -> Answer:
+    """Dream: take what came up often into MEMORY.md, and say of all else why not.
+
+    Where the agent's config has `dreaming.review`, what would be promoted is only proposed.
+    """
+    name, dry = call.params["id"], call.body.dry_run
+    report = await dreams.sweep(call.world, call.actor, name, dry_run=dry, receipt=call.receipt)
+    return Answer.json(dream_shown(report))
+
+
+async def _shown(call: Call, id: str) -> Answer:
+    report = await dreams.get(call.world, call.actor, call.params["id"], id)
+    return Answer.json(dream_shown(report))
+
+
+@endpoint(
+    "GET",
+    _AT + "/{dream}",
+    permission=Permission.WORKSPACE_READ,
+    answers={200: Dream},
+    refuses=(Missing, Taken),
+    id="dreams_get",
+    tag=_TAG,
+)
+async def get(call: Call) -> Answer:
+    """Look at one dream; while it waits for a review, with its diff."""
+    return await _shown(call, call.params["dream"])
+
+
+async def _answered(call: Call, versions: tuple[int, ...]) -> Answer:
+    return await _shown(call, call.params["dream"])
+
+
+@endpoint(
+    "POST",
+    _AT + "/{dream}/approve",
+    permission=Permission.TENANT_ADMIN,
+    answers={200: Dream},
+    refuses=(Forbidden, Missing, Stale, Taken, TooLarge, Busy),
+    id="dreams_approve",
+    tag=_TAG,
+    idempotent=True,
+    rebuild=_answered,
+)
+async def approve(call: Call) -> Answer:
+    """Let what was proposed land, to the byte; refused if MEMORY.md has changed since."""
+    name, id = call.params["id"], call.params["dream"]
+    return Answer.json(
+        dream_shown(await dreams.approve(call.world, call.actor, name, id, call.receipt))
+    )
+
+
+@endpoint(
+    "POST",
+    _AT + "/{dream}/reject",
+    permission=Permission.TENANT_ADMIN,
+    body=Reject,
+    answers={200: Dream},
+    refuses=(Forbidden, Missing, Taken, Busy),
+    id="dreams_reject",
+    tag=_TAG,
+    idempotent=True,
+    rebuild=_answered,
+)
+async def reject(call: Call[Reject]) -> Answer:
+    """Let nothing of what was proposed land."""
+    name, id, reason = call.params["id"], call.params["dream"], call.body.reason
+    report = await dreams.reject(call.world, call.actor, name, id, reason, call.receipt)
+    return Answer.json(dream_shown(report))
+
+
+ENDPOINTS: Final = (listing, sweep, get, approve, reject)

@@ -1,0 +1,338 @@
+"""Sessions over HTTP: starting them, saying something in them, and reading what was said."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from msgspec import UNSET, Meta, UnsetType
+
+from carrel.actions.sessions import sessions
+from carrel.actions.sessions.sessions import Said
+from carrel.core.access import Permission
+from carrel.core.errors import BodyTooLarge, Malformed, Missing, Taken
+from carrel.core.runs import Mode
+from carrel.core.sessions import (
+    LONGEST_CONTENT,
+    LONGEST_NAME,
+    MEDIA_TYPE,
+    Hit,
+    Role,
+    Session,
+    Utterance,
+    shown,
+)
+from carrel.server.http.endpoint import Call, Received, Sent, endpoint
+from carrel.server.http.query_fields import PageQuery
+from carrel.server.http.response import Answer
+from carrel.server.rest.files.file_models import Number, When, moment
+
+_TAG: Final = "Sessions"
+_ROOT: Final = "/v1/agents/{id}/sessions"
+_MAX_BODY: Final = 6 * LONGEST_CONTENT + 2**16
+"""A character may take six in JSON."""
+_STREAMED: Final = 500
+"""Entries from which on a transcript is sent as it is read."""
+_PREVIEW: Final = 200
+_UUID: Final = "^(urn:uuid:)?[{]?[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}[}]?$"
+SessionId = Annotated[str, Meta(pattern=_UUID, description="A UUID in any usual spelling.")]
+Name = Annotated[str, Meta(max_length=LONGEST_NAME, pattern="^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
+Count = Annotated[int, Meta(ge=0)]
+
+
+class NewSession(Received, frozen=True):
+    id: SessionId | None = None
+    source_plugin: Name = ""
+    scope: (
+        Annotated[str, Meta(max_length=64, description="main, or anything else: shared.")] | None
+    ) = None
+
+
+class NewEntry(Received, frozen=True):
+    role: Role
+    content: Annotated[str, Meta(max_length=LONGEST_CONTENT)]
+    message_id: Name | None = None
+    source_plugin: Name = ""
+    sender_id: Name | None = None
+
+
+class Entry(Sent, frozen=True):
+    number: Number
+    timestamp: When
+    role: Role
+    content: str
+    message_id: str | None
+    source_plugin: str
+    sender_id: str | None
+
+
+class Match(Sent, frozen=True):
+    """Where something was found: the beginning of what was said there."""
+
+    number: Number
+    timestamp: When
+    role: Role
+    preview: str
+    truncated: bool
+
+
+class SessionRow(Sent, frozen=True):
+    id: str
+    agent_id: str
+    scope: Mode
+    source_plugin: str
+    started_at: When
+    ended_at: When | None
+    last_at: When
+    entry_count: Count
+
+
+class SessionListed(SessionRow, frozen=True):
+    matches: list[Match] | UnsetType = UNSET
+
+
+class SessionPage(Sent, frozen=True):
+    items: list[SessionListed]
+    next: str | None
+
+
+class SessionShown(SessionRow, frozen=True):
+    entries: list[Entry]
+    next: str | None
+
+
+class SessionsQuery(PageQuery, frozen=True):
+    scope: Annotated[Mode, Meta(description="Only sessions of this scope.")] | None = None
+    q: (
+        Annotated[
+            str,
+            Meta(max_length=500, description="Words, or their beginnings, that were said."),
+        ]
+        | None
+    ) = None
+
+
+def _facts(session: Session) -> dict[str, Any]:
+    return {
+        "id": session.id,
+        "agent_id": session.agent,
+        "scope": session.mode,
+        "source_plugin": session.plugin,
+        "started_at": moment(session.started),
+        "ended_at": None if session.ended is None else moment(session.ended),
+        "last_at": moment(session.last),
+        "entry_count": session.entries,
+    }
+
+
+def row(session: Session) -> SessionRow:
+    return SessionRow(**_facts(session))
+
+
+def _listed(session: Session, matches: list[Match] | UnsetType = UNSET) -> SessionListed:
+    return SessionListed(**_facts(session), matches=matches)
+
+
+def entry(said: Utterance) -> Entry:
+    return Entry(
+        number=said.number,
+        timestamp=moment(said.at),
+        role=said.role,
+        content=said.content,
+        message_id=said.message,
+        source_plugin=said.plugin,
+        sender_id=said.sender,
+    )
+
+
+def _match(hit: Hit) -> Match:
+    said = hit.utterance
+    preview, cut = shown(said.content, _PREVIEW)
+    return Match(
+        number=said.number,
+        timestamp=moment(said.at),
+        role=said.role,
+        preview=preview,
+        truncated=cut,
+    )
+
+
+@endpoint(
+    "GET",
+    _ROOT,
+    permission=Permission.WORKSPACE_READ,
+    query=SessionsQuery,
+    answers={200: SessionPage},
+    refuses=(Malformed, Missing),
+    id="sessions_list",
+    tag=_TAG,
+)
+async def listing(call: Call[None, SessionsQuery]) -> Answer:
+    """List an agent's sessions, that in which something was said last first.
+
+    With `q` those in which it was said, the best answer first, each with its `matches`; there is
+    no next page then.
+    """
+    query, agent = call.query, call.params["id"]
+    if query.q is not None:
+        return Answer.json(await _found(call, agent, query.q))
+    page = await sessions.listing(
+        call.world, call.actor, agent, mode=query.scope, cursor=query.cursor, limit=query.limit
+    )
+    return Answer.json(SessionPage(items=[_listed(one) for one in page.items], next=page.next))
+
+
+async def _found(call: Call[None, SessionsQuery], agent: str, words: str) -> SessionPage:
+    query = call.query
+    hits = await sessions.search(
+        call.world, call.actor, agent, words, mode=query.scope, limit=query.limit
+    )
+    by_session: dict[str, list[Match]] = {}
+    for hit in hits:
+        by_session.setdefault(hit.session, []).append(_match(hit))
+    found = await call.world.sessions.get(call.actor.tenant, list(by_session))
+    return SessionPage(items=[_listed(one, by_session[one.id]) for one in found if one], next=None)
+
+
+@endpoint(
+    "POST",
+    _ROOT,
+    permission=Permission.WORKSPACE_WRITE,
+    body=NewSession,
+    answers={200: SessionRow, 201: SessionRow},
+    refuses=(Malformed, Missing, Taken),
+    gives=("Location",),
+    idempotent=True,
+    id="sessions_start",
+    tag=_TAG,
+)
+async def start(call: Call[NewSession]) -> Answer:
+    """Start a session, with an id of yours or a new one.
+
+    One that is there already is returned as it is: its scope never changes, and one that is not
+    shared is refused to whoever asks for a shared one.
+    """
+    body = call.body
+    session, new = await sessions.begin(
+        call.world,
+        call.actor,
+        call.params["id"],
+        id=body.id,
+        plugin=body.source_plugin,
+        scope=body.scope,
+    )
+    url = f"/v1/agents/{session.agent}/sessions/{session.id}"
+    return Answer.json(row(session), 201 if new else 200, {"Location": url})
+
+
+@endpoint(
+    "GET",
+    _ROOT + "/{sid}",
+    permission=Permission.WORKSPACE_READ,
+    query=PageQuery,
+    answers={200: SessionShown},
+    refuses=(Malformed, Missing),
+    id="sessions_get",
+    tag=_TAG,
+)
+async def get(call: Call[None, PageQuery]) -> Answer:
+    """Show a session, and what was said in it, in order.
+
+    Where much was said at a time, a page may be shorter than its limit.
+    """
+    query = call.query
+    session, said = await sessions.entries(
+        call.world,
+        call.actor,
+        call.params["id"],
+        call.params["sid"],
+        after=_after(query.cursor),
+        limit=query.limit,
+    )
+    more = said and said[-1].number < session.entries
+    page = SessionShown(
+        **_facts(session),
+        entries=[entry(one) for one in said],
+        next=str(said[-1].number) if more else None,
+    )
+    return Answer.json(page)
+
+
+def _after(cursor: str) -> int:
+    if not cursor:
+        return 0
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 16):
+        raise Malformed("cursor is not one that a page has given")
+    return int(cursor)
+
+
+async def _appended(call: Call[NewEntry], versions: tuple[int, ...]) -> Answer:
+    [number] = versions
+    _, said = await sessions.entries(
+        call.world, call.actor, call.params["id"], call.params["sid"], after=number - 1, limit=1
+    )
+    if not said:
+        raise Missing("there is no such session")
+    return Answer.json(entry(said[0]), 201)
+
+
+@endpoint(
+    "POST",
+    _ROOT + "/{sid}/entries",
+    permission=Permission.WORKSPACE_WRITE,
+    body=NewEntry,
+    answers={201: Entry},
+    refuses=(Malformed, Missing, Taken, BodyTooLarge),
+    max_body=_MAX_BODY,
+    idempotent=True,
+    rebuild=_appended,
+    id="sessions_append",
+    tag=_TAG,
+)
+async def append(call: Call[NewEntry]) -> Answer:
+    """Say something in a session: it is kept, secrets redacted, whatever becomes of the turn."""
+    body = call.body
+    said = Said(body.role, body.content, body.message_id, body.source_plugin, body.sender_id)
+    params = call.params
+    [kept] = await sessions.append(
+        call.world, call.actor, params["id"], params["sid"], [said], call.receipt
+    )
+    return Answer.json(entry(kept), 201)
+
+
+@endpoint(
+    "POST",
+    _ROOT + "/{sid}/close",
+    permission=Permission.WORKSPACE_WRITE,
+    answers={200: SessionRow},
+    refuses=(Missing,),
+    idempotent=True,
+    id="sessions_close",
+    tag=_TAG,
+)
+async def close(call: Call) -> Answer:
+    """Close a session: nothing more can be said in it. Closing it again changes nothing."""
+    params = call.params
+    session = await sessions.close(call.world, call.actor, params["id"], params["sid"])
+    return Answer.json(row(session))
+
+
+@endpoint(
+    "GET",
+    _ROOT + "/{sid}.jsonl",
+    permission=Permission.WORKSPACE_READ,
+    answers={200: MEDIA_TYPE},
+    refuses=(Missing,),
+    id="sessions_jsonl",
+    tag=_TAG,
+)
+async def jsonl(call: Call) -> Answer:
+    """A session's whole transcript as lines of JSON: a header, then everything that was said."""
+    params = call.params
+    session = await sessions.get(call.world, call.actor, params["id"], params["sid"])
+    lines = sessions.jsonl(call.world, session)
+    if session.entries > _STREAMED:
+        return Answer.stream(lines, MEDIA_TYPE)
+    return Answer.content(b"".join([some async for some in lines]), MEDIA_TYPE)
+
+
+ENDPOINTS: Final = (listing, start, get, append, close, jsonl)

@@ -1,0 +1,84 @@
+"""The packaged default files over HTTP: how a tenant's stand to them, and bringing them up."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from carrel.actions.overlay import default_files as seeds
+from carrel.actions.overlay.default_files import Standing
+from carrel.core.access import Permission
+from carrel.core.errors import Busy, Malformed, Missing
+from carrel.core.identifiers import Path
+from carrel.core.overlay.default_files import State
+from carrel.server.http.endpoint import Call, Received, Sent, endpoint
+from carrel.server.http.response import Answer
+
+_TAG: Final = "Defaults"
+_Paths = Annotated[tuple[Annotated[str, Meta(max_length=1024)], ...], Meta(max_length=1000)]
+
+
+class DefaultFile(Sent, frozen=True):
+    path: str
+    state: Annotated[
+        State,
+        Meta(
+            description="`current`; `new` or `behind`, and follows with the next update; `edited`"
+            " or `deleted` here, and stays so; `retired`, no longer packaged."
+        ),
+    ]
+    offered: Annotated[bool, Meta(description="There is something newer to take or to keep away.")]
+
+
+class DefaultsStatus(Sent, frozen=True):
+    packaged: Annotated[int, Meta(description="The version that this Carrel comes with.")]
+    seeded: Annotated[int, Meta(description="The version that was merged last, 0 before any.")]
+    files: list[DefaultFile]
+
+
+class DefaultsUpdate(Received, frozen=True):
+    take: _Paths = ()
+    """Offered files that replace what is here."""
+    keep: _Paths = ()
+    """Offered files to hear no more of until there is something newer."""
+
+
+def shown(standing: Standing) -> DefaultsStatus:
+    files = [
+        DefaultFile(path=path.text, state=state, offered=path in standing.plan.offers)
+        for path, state in standing.plan.states.items()
+    ]
+    return DefaultsStatus(packaged=standing.packaged, seeded=standing.seeded.version, files=files)
+
+
+@endpoint(
+    "GET",
+    "/v1/defaults",
+    permission=Permission.TENANT_READ,
+    answers={200: DefaultsStatus},
+    tag=_TAG,
+)
+async def get(call: Call) -> Answer:
+    """How the tenant's default files stand to those that Carrel comes with."""
+    return Answer.json(shown(await seeds.status(call.world, call.actor)))
+
+
+@endpoint(
+    "POST",
+    "/v1/defaults/update",
+    permission=Permission.TENANT_ADMIN,
+    body=DefaultsUpdate,
+    answers={200: DefaultsStatus},
+    refuses=(Malformed, Missing, Busy),
+    tag=_TAG,
+    idempotent=True,
+)
+async def update(call: Call[DefaultsUpdate]) -> Answer:
+    """Let the files follow that nobody has edited, and take what is named of what is offered."""
+    take, keep = map(Path, call.body.take), map(Path, call.body.keep)
+    await seeds.update(call.world, call.actor, tuple(take), tuple(keep), call.receipt)
+    return Answer.json(shown(await seeds.status(call.world, call.actor)))
+
+
+ENDPOINTS: Final = (get, update)

@@ -1,0 +1,63 @@
+"""Drafts over HTTP: a text as an agent would be served it, with nothing stored."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from carrel.actions.files import draft_preview as drafts
+from carrel.actions.overlay import stacks
+from carrel.core.access import Permission
+from carrel.core.errors import Malformed, Missing, TooLarge
+from carrel.core.identifiers import Path
+from carrel.server.http.endpoint import Call, Received, Sent, endpoint
+from carrel.server.http.response import Answer
+from carrel.server.rest.files.files import LONGEST_BODY
+
+
+class Draft(Received, frozen=True):
+    content: str
+
+
+class Filled(Sent, frozen=True):
+    token: str
+    """The name of a placeholder, without its brackets."""
+    value: str
+    """What is written in its place."""
+
+
+class RenderedDraft(Sent, frozen=True):
+    content: str
+    """As it would be served."""
+    tokens: list[Filled]
+    """The placeholders that were filled in, each once, in the order of the text."""
+
+
+@endpoint(
+    "POST",
+    "/v1/agents/{id}/files/{path...}/render",
+    body=Draft,
+    permission=Permission.WORKSPACE_WRITE,
+    answers={200: RenderedDraft},
+    refuses=(Malformed, Missing, TooLarge),
+    max_body=LONGEST_BODY,
+    id="agents_files_render",
+    tag="Files of agents",
+)
+async def render(call: Call[Draft]) -> Answer:
+    """Show a draft as the agent would be served it, and store nothing.
+
+    Secrets are replaced as they would be on a write. A pinned file is served to the letter, so its
+    placeholders stay.
+    """
+    stack = await stacks.agent(call.world, call.actor, call.params["id"])
+    path = Path(call.params["path"])
+    try:
+        draft = call.body.content.encode()
+    except UnicodeEncodeError:
+        raise Malformed("content is not valid Unicode") from None
+    found = await drafts.render(call.world, stack, path, draft)
+    tokens = [Filled(token=token, value=value) for token, value in found.filled.items()]
+    return Answer.json(RenderedDraft(content=found.content.decode(), tokens=tokens))
+
+
+ENDPOINTS: Final = (render,)

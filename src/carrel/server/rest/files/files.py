@@ -1,0 +1,353 @@
+"""Files over HTTP: RFC 0059's four endpoints, and the same wire for every other stack."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from carrel.actions.files import files
+from carrel.actions.files.files import Contents, Intent, View, Written
+from carrel.actions.overlay import stacks
+from carrel.core.access import Permission
+from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Stale, Taken, TooLarge
+from carrel.core.identifiers import Kind, Path, Scope, Stack, wire_path
+from carrel.core.overlay.compose import File
+from carrel.core.overlay.edit import parse_condition
+from carrel.server.http.conditional import file_answer, matches, unchanged
+from carrel.server.http.endpoint import (
+    IF_ABSENT,
+    IF_MATCH,
+    IF_NONE_MATCH,
+    Call,
+    Endpoint,
+    Header,
+    Received,
+    endpoint,
+)
+from carrel.server.http.response import JSON_TYPE, Answer, encode
+from carrel.server.rest.files.file_models import (
+    FileBody,
+    Files,
+    LayeredBody,
+    LayeredFile,
+    LayeredFiles,
+    Number,
+    WirePath,
+    WorkspaceFile,
+    layered_file,
+    row,
+    workspace_file,
+)
+from carrel.server.rest.files.listing_templates import MOULDS
+from carrel.server.rest.files.response_cache import ENCODED, ROWS, Overtaken, Pieces, overtaken
+
+RUN: Final = Header("Carrel-Run", "The run that writes: the event stands in its log too.")
+REASON: Final = Header("Carrel-Reason", "Why, for the history.")
+LONGEST_BODY: Final = 6 * 4 * 2**20 + 2**16
+
+Asked = Call[Any, Any]
+
+
+class WireFileQuery(Received, frozen=True):
+    version: Number | None = None
+
+
+class FileQuery(Received, frozen=True):
+    version: Number | None = None
+    raw: bool = False
+    """With its placeholders as they stand, which is what an editor edits."""
+
+
+class ListQuery(Received, frozen=True):
+    prefix: Annotated[str, msgspec.Meta(max_length=256)] = ""
+    content: bool = False
+    raw: bool = False
+
+
+class WireListQuery(Received, frozen=True):
+    prefix: Annotated[str, msgspec.Meta(max_length=256)] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One family of URLs under which files stand."""
+
+    name: str
+    root: str
+    stack: Callable[[Asked], Awaitable[Stack]]
+    wire: bool = False
+    """Speaks RFC 0059 and nothing more: its paths, its closed objects."""
+    admin: bool = False
+    """Writing here changes other people's agents, so it takes more than workspace:write."""
+
+    def path(self, call: Asked) -> Path:
+        text = call.params["path"]
+        return wire_path(text) if self.wire else Path(text)
+
+    def shown(self, file: File, stored: bytes, *, raw: bool = False) -> WorkspaceFile | LayeredFile:
+        if not self.wire:
+            return layered_file(file, stored, raw=raw)
+        return workspace_file(file, stored if raw else files.served(file, stored))
+
+    @property
+    def writing(self) -> Permission:
+        return Permission.TENANT_ADMIN if self.admin else Permission.WORKSPACE_WRITE
+
+    def facts(self, doing: str) -> dict[str, Any]:
+        """What all endpoints of this place have in common."""
+        path = WirePath if self.wire else str
+        tag = "Workspace files" if self.wire else f"Files of {self.name}"
+        return {"id": f"{self.name}_files_{doing}", "tag": tag, "params": {"path": path}}
+
+
+async def _own(call: Asked) -> Stack:
+    return await stacks.own(call.world, call.actor)
+
+
+async def _agent(call: Asked) -> Stack:
+    return await stacks.agent(call.world, call.actor, call.params["id"])
+
+
+async def _template(call: Asked) -> Stack:
+    return await stacks.template(call.world, call.actor, call.params["id"])
+
+
+async def _defaults(call: Asked) -> Stack:
+    return await stacks.defaults(call.world, call.actor)
+
+
+async def _workspace(call: Asked) -> Stack:
+    return await stacks.workspace(call.world, call.actor, call.params["id"])
+
+
+HOST: Final = Place("host", "/v1/host/workspace/files", _own, wire=True)
+PLACES: Final = (
+    HOST,
+    Place("agents", "/v1/agents/{id}/files", _agent),
+    Place("templates", "/v1/templates/{id}/files", _template, admin=True),
+    Place("defaults", "/v1/defaults/files", _defaults, admin=True),
+    Place("workspaces", "/v1/workspaces/{id}/files", _workspace),
+)
+
+
+def intent_of(call: Asked, type: str | None = None, *, accepted: bool = False) -> Intent:
+    return Intent(
+        condition=parse_condition(call.header(b"if-match"), call.header(b"if-none-match")),
+        type=type,
+        why=reason_of(call),
+        run=call.header(b"carrel-run"),
+        receipt=call.receipt,
+        accepted=accepted,
+    )
+
+
+def reason_of(call: Asked) -> str:
+    given = call.headers.get(b"carrel-reason")
+    if given is None:
+        return ""
+    try:
+        reason = given.decode()
+    except UnicodeDecodeError:
+        raise Malformed("Carrel-Reason is not UTF-8") from None
+    if len(reason) > 500 or not reason.isprintable():
+        raise Malformed("Carrel-Reason is one line of at most 500 characters")
+    return reason
+
+
+def _listing(place: Place) -> Endpoint:
+    @endpoint(
+        "GET",
+        place.root,
+        query=WireListQuery if place.wire else ListQuery,
+        permission=Permission.WORKSPACE_READ,
+        loose_query=place.wire,
+        answers={200: Files if place.wire else LayeredFiles, 304: None},
+        refuses=() if place.wire else (Missing,),
+        headers=(IF_NONE_MATCH,),
+        gives=("ETag", "Carrel-Agent") if place.name == "agents" else ("ETag",),
+        **place.facts("list"),
+    )
+    async def listing(call: Asked) -> Answer:
+        """List the files, without their content unless it is asked for."""
+        stack = await place.stack(call)
+        full = not place.wire and call.query.content
+        form = "wire" if place.wire else f"content: {full and ('raw' if call.query.raw else 1)}"
+        tag = await files.etag(call.world, stack, call.query.prefix, form)
+        if matches(call, tag):
+            return _signed(unchanged(tag), stack)
+
+        async def make() -> Files | LayeredFiles | Pieces:
+            view = await files.view(call.world, stack, call.query.prefix)
+            listed = await _listed(place, call, view, full)
+            overtaken(tag, view.etag(call.query.prefix, form), listed)
+            return listed
+
+        try:
+            body = await ENCODED.made((stack[0].tenant, tag), make)
+        except Overtaken as newer:
+            tag = newer.tag
+            body = ENCODED.told((stack[0].tenant, tag), newer.value)
+        return _signed(file_answer(body, tag), stack)
+
+    return listing
+
+
+def _signed(answer: Answer, stack: Stack) -> Answer:
+    """Say whose files these are by id: a slug may be another agent's tomorrow."""
+    if stack[0].kind is Kind.AGENT:
+        answer.headers.append((b"carrel-agent", stack[0].name.encode("latin-1")))
+    return answer
+
+
+async def _listed(
+    place: Place, call: Asked, view: View, full: bool
+) -> Files | LayeredFiles | Pieces:
+    if full and not (call.query.raw or call.query.prefix):
+        alike = view.alike
+        if alike and (mould := await MOULDS.of(call.world, alike.files)):
+            return mould.filled(alike.variables)
+    workspace = view.workspace
+    found = workspace.files.values()
+    if place.wire:
+        return Files(files=[row(file) for file in found if file.path.fits_wire])
+    if not full:
+        return LayeredFiles(files=[layered_file(file) for file in found])
+    contents = await files.contents(call.world, workspace, raw=True)
+    if not contents.failed:
+        with suppress(Taken):
+            rows = ((file, contents.found[path]) for path, file in workspace.files.items())
+            return ROWS.listed(rows, raw=call.query.raw)
+    return LayeredFiles(files=[_with_text(file, contents, call.query.raw) for file in found])
+
+
+def _with_text(file: File, contents: Contents, raw: bool) -> LayeredFile:
+    """With its content, if that can be had and is text."""
+    if file.path in contents.failed:
+        return layered_file(file, error=contents.failed[file.path])
+    try:
+        return layered_file(file, contents.found[file.path], raw=raw)
+    except Taken:
+        return layered_file(file)
+
+
+def _get(place: Place) -> Endpoint:
+    @endpoint(
+        "GET",
+        place.root + "/{path...}",
+        query=WireFileQuery if place.wire else FileQuery,
+        permission=Permission.WORKSPACE_READ,
+        loose_query=place.wire,
+        answers={200: WorkspaceFile if place.wire else LayeredFile, 304: None},
+        refuses=(Malformed, Missing, Taken),
+        headers=(IF_NONE_MATCH,),
+        gives=("ETag",),
+        **place.facts("get"),
+    )
+    async def get(call: Asked) -> Answer:
+        """Read one file, as it is now or as it was at a version."""
+        stack, path = await place.stack(call), place.path(call)
+        if call.query.version is not None:
+            return await _version(place, call, call.query.version)
+        file = await files.look(call.world, stack, path)
+        if matches(call, file.etag):
+            return unchanged(file.etag)
+        raw = not place.wire and call.query.raw
+        shape = (place.wire, raw, file.upstream is None, file.origin, file.file_class)
+        key = (*_named(file.source), path.text, file.etag, *shape)
+        body = ENCODED.find(key)
+        if body is None:
+            content = await files.content(call.world, file, raw=True)
+            body = ENCODED.keep(key, place.shown(file, content, raw=raw))
+        return file_answer(body, file.etag)
+
+    return get
+
+
+def _named(scope: Scope) -> tuple[str, str, str]:
+    """A scope as words, which are quicker to look up by."""
+    return (scope.tenant, scope.kind, scope.name)
+
+
+async def _version(place: Place, call: Asked, number: int) -> Answer:
+    """One version as it was said by the nearest layer."""
+    stack = await place.stack(call)
+    file, content = await files.version(call.world, stack, place.path(call), number)
+    if matches(call, file.etag):
+        return unchanged(file.etag)
+    return Answer.json(place.shown(file, content, raw=True), headers={"ETag": file.etag})
+
+
+def _put(place: Place) -> Endpoint:
+    async def rebuild(call: Asked, versions: tuple[int, ...]) -> Answer:
+        return await _version(place, call, versions[0])
+
+    @endpoint(
+        "PUT",
+        place.root + "/{path...}",
+        body=FileBody if place.wire else LayeredBody,
+        permission=place.writing,
+        answers={200: WorkspaceFile if place.wire else LayeredFile},
+        refuses=(Malformed, Forbidden, Missing, Stale, TooLarge, Taken, Busy),
+        headers=(IF_MATCH, IF_ABSENT, RUN, REASON),
+        gives=("ETag", "Carrel-Warning"),
+        loose_query=place.wire,
+        idempotent=True,
+        rebuild=rebuild,
+        max_body=LONGEST_BODY,
+        **place.facts("put"),
+    )
+    async def put(call: Asked) -> Answer:
+        """Create or replace one file, atomically."""
+        stack, path = await place.stack(call), place.path(call)
+        try:
+            content = call.body.content.encode()
+        except UnicodeEncodeError:
+            raise Malformed("content is not valid Unicode") from None
+        accepted = not place.wire and call.body.accept_template_update
+        intent = intent_of(call, call.body.content_type, accepted=accepted)
+        written = await files.put(call.world, stack, path, content, call.actor, intent)
+        return written_answer(place, written)
+
+    return put
+
+
+def written_answer(place: Place, written: Written) -> Answer:
+    headers = [JSON_TYPE, (b"etag", written.file.etag.encode())]
+    if written.redacted.warned:
+        warning = "looks like a secret: " + ", ".join(written.redacted.warned)
+        headers.append((b"carrel-warning", warning.encode("latin-1")))
+    return Answer(200, encode(place.shown(written.file, written.content, raw=True)), headers)
+
+
+def _delete(place: Place) -> Endpoint:
+    async def rebuild(call: Asked, versions: tuple[int, ...]) -> Answer:
+        return Answer.empty(204)
+
+    @endpoint(
+        "DELETE",
+        place.root + "/{path...}",
+        permission=place.writing,
+        answers={204: None},
+        refuses=(Malformed, Forbidden, Missing, Stale, Taken, Busy),
+        headers=(IF_MATCH, IF_ABSENT, RUN, REASON),
+        loose_query=place.wire,
+        idempotent=True,
+        rebuild=rebuild,
+        **place.facts("delete"),
+    )
+    async def delete(call: Asked) -> Answer:
+        """Remove one file; in a stack, go back to what lies beneath."""
+        stack, path = await place.stack(call), place.path(call)
+        await files.delete(call.world, stack, path, call.actor, intent_of(call))
+        return Answer.empty(204)
+
+    return delete
+
+
+ENDPOINTS: Final = tuple(
+    make(place) for place in PLACES for make in (_listing, _get, _put, _delete)
+)

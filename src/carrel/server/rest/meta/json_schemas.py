@@ -1,0 +1,118 @@
+"""The JSON Schemas of what goes over RFC 0059's wire, closed as the RFC has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from carrel.core.identifiers import Kind
+from carrel.core.store.event import TYPES
+from carrel.core.store.tree import MARKDOWN
+from carrel.server.rest.files.file_models import WIRE_PATTERN
+
+Json = dict[str, Any]
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+ROOT: Final = "/schemas/"
+
+_COUNT: Final = {"type": "integer", "minimum": 1}
+_TIME: Final = {"type": "string", "format": "date-time"}
+_NAME: Final = {"type": "string", "minLength": 1}
+_PATH: Final = {
+    "type": "string",
+    "pattern": WIRE_PATTERN,
+    "description": "Relative to the workspace. No `..`, no leading `/`.",
+}
+
+
+def _closed(title: str, properties: Json, required: list[str]) -> Json:
+    return {
+        "title": title,
+        "type": "object",
+        "additionalProperties": False,
+        "required": required,
+        "properties": properties,
+    }
+
+
+_CONTENT: Final = {"type": "string", "description": "The file's body, as UTF-8."}
+_TYPE: Final = {"type": "string", "default": MARKDOWN}
+
+_FILE: Final = _closed(
+    "WorkspaceFile",
+    {
+        "path": _PATH,
+        "content": _CONTENT,
+        "contentType": _TYPE,
+        "version": _COUNT,
+        "etag": {"type": "string", "description": "Opaque, quotes included: for If-Match."},
+        "updatedAt": _TIME,
+    },
+    ["path", "content", "version", "updatedAt"],
+)
+_FILE_CREATE: Final = _closed(
+    "WorkspaceFileCreate", {"content": _CONTENT, "contentType": _TYPE}, ["content"]
+)
+_CAPABILITY: Final = _closed(
+    "WorkspaceCapability",
+    {
+        "supported": {"type": "boolean"},
+        "versioned": {
+            "type": "boolean",
+            "description": "Every write is a version, and earlier ones can be read.",
+        },
+        "maxFileBytes": {**_COUNT, "description": "Beyond it: `workspace_too_large`."},
+        "maxFiles": {**_COUNT, "description": "Files of one workspace."},
+        "maxVersions": {**_COUNT, "description": "Earlier versions that are kept."},
+    },
+    ["supported"],
+)
+_UPDATED: Final = _closed(
+    "WorkspaceUpdated",
+    {
+        "path": {**_NAME, "description": "Also one that this wire's narrower pattern leaves out."},
+        "version": {**_COUNT, "description": "For a deletion, the tombstone's."},
+    },
+    ["path", "version"],
+)
+_RUN_EVENT: Final = _closed(
+    "RunEvent",
+    {
+        "eventId": _NAME,
+        "runId": _NAME,
+        "type": {"type": "string", "enum": list(TYPES)},
+        "payload": {"type": "object"},
+        "timestamp": _TIME,
+        "sequence": {**_COUNT, "description": "Its place in the run's log."},
+    },
+    ["eventId", "runId", "type", "payload", "timestamp", "sequence"],
+)
+_ERROR: Final = _closed(
+    "ErrorEnvelope",
+    {
+        "error": {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"},
+        "message": _NAME,
+        "details": {"type": "object"},
+    },
+    ["error", "message"],
+)
+WORKSPACE: Final = _closed(
+    "Workspace",
+    {"kind": {"type": "string", "enum": [kind.value for kind in Kind]}, "name": {"type": "string"}},
+    ["kind", "name"],
+)
+
+BODIES: Final[Mapping[str, Json]] = {
+    "workspace-file": _FILE,
+    "workspace-file-create": _FILE_CREATE,
+    "workspace-capability": _CAPABILITY,
+    "workspace-updated": _UPDATED,
+    "run-event": _RUN_EVENT,
+    "error-envelope": _ERROR,
+}
+
+SCHEMAS: Final[Mapping[str, Json]] = {
+    f"{name}.schema.json": {"$schema": DIALECT, "$id": f"{ROOT}{name}.schema.json", **body}
+    for name, body in BODIES.items()
+}
+"""By the name under which each is served."""

@@ -1,0 +1,27 @@
+"""A whole server, the owner of a tenant, and an agent with a template."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path as File
+
+import httpx
+import pytest
+from tests.server.graphql.asking import Scene, scene
+from tests.server.whole import Whole, whole
+
+
+@pytest.fixture
+async def here(tmp_path: File) -> AsyncIterator[Whole]:
+    async with whole("sqlite", tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def owner(here: Whole) -> httpx.AsyncClient:
+    return await here.owner()
+
+
+@pytest.fixture
+async def desk(owner: httpx.AsyncClient) -> Scene:
+    return await scene(owner)

@@ -1,0 +1,186 @@
+"""What belongs to another tenant is not there; what a key does not carry is forbidden."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from tests.server.graphql.asking import Scene, ask, refused, scene, told
+from tests.server.whole import Whole
+
+from carrel.core.access import Actor, Permission
+from carrel.server.graphql import Asked, execute
+
+pytestmark = pytest.mark.anyio
+
+ASKED = (
+    'query { agent(id: "%s") { id } }',
+    'query { agentPinStatus(agentId: "%s") { path } }',
+    'query { template(id: "%s") { id } }',
+    'query { person(id: "%s") { id } }',
+    'query { run(id: "%s") { id } }',
+    'query { runs(agentId: "%s") { next } }',
+    'query { agents(templateId: "%s") { next } }',
+    'query { files(place: {agentId: "%s"}) { next } }',
+    'query { files(place: {templateId: "%s"}) { next } }',
+    'query { file(place: {agentId: "%s"}, path: "SOUL.md") { path } }',
+    'query { explain(place: {agentId: "%s"}, path: "SOUL.md") { why } }',
+    'mutation { acceptTemplateUpdate(agentId: "%s", filename: "GUARDRAILS.md", latestSha: "'
+    + 64 * "0"
+    + '") { id } }',
+    'mutation { rollBackPin(agentId: "%s", filename: "GUARDRAILS.md") { id } }',
+    'mutation { updateAgent(id: "%s", input: {name: "x"}) { id } }',
+    'mutation { updateAgent(id: "mine", input: {humanPairId: "%s"}) { id } }',
+    'mutation { updateAgent(id: "mine", input: {ownerId: "%s"}) { id } }',
+    'mutation { updateAgent(id: "mine", input: {templateId: "%s"}) { id } }',
+    'mutation { deleteAgent(id: "%s") }',
+    'mutation { updateUserProfile(userId: "%s", input: {title: "x"}) { id } }',
+    'mutation { updatePerson(id: "%s", input: {name: "x"}) { id } }',
+    'mutation { deletePerson(id: "%s") }',
+    'mutation { updateTemplate(id: "%s", input: {name: "x"}) { id } }',
+    'mutation { deleteTemplate(id: "%s") }',
+    'mutation { putFile(place: {agentId: "%s"}, path: "a.md", content: "") { warnings } }',
+    'mutation { putFile(place: {templateId: "%s"}, path: "a.md", content: "") { warnings } }',
+    'mutation { deleteFile(place: {agentId: "%s"}, path: "SOUL.md") }',
+    'mutation { restoreFile(place: {agentId: "%s"}, path: "a.md", version: 1) { warnings } }',
+)
+CREATE = """mutation { createAgentFromTemplate(
+  input: {templateId: "%s", name: "X", slug: "x"}) { id } }"""
+
+
+async def test_nothing_of_another_tenant_is_there(
+    here: Whole, owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    other = await here.owner("globex")
+    await other.post("/v1/agents", json={"slug": "mine", "name": "Mine"})
+    run = (await owner.post("/v1/runs", json={"agentId": "marco"})).json()["runId"]
+    for document in (*ASKED, CREATE):
+        for id in (*desk.ids, run, "marco", "sales"):
+            assert await refused(other, document % id) == "NOT_FOUND", (document, id)
+
+
+async def test_lists_hold_only_what_is_ones_own(
+    here: Whole, owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    other = await here.owner("globex")
+    theirs = await scene(other)
+    document = """{ agents { items { id } } templates { items { id } } people { items { id } }
+      runs { items { id } } audit { items { subjects } } tenant { id } }"""
+    text = str(await told(other, document))
+    assert not any(id in text for id in desk.ids)
+    assert all(id in text for id in theirs.ids)
+
+
+NEEDS = {
+    "tenant { id }": Permission.TENANT_READ,
+    "agents { next }": Permission.TENANT_READ,
+    'agent(id: "marco") { id }': Permission.TENANT_READ,
+    "templates { next }": Permission.TENANT_READ,
+    'template(id: "sales") { id }': Permission.TENANT_READ,
+    "people { next }": Permission.TENANT_READ,
+    'person(id: "x") { id }': Permission.TENANT_READ,
+    "policy { redaction }": Permission.TENANT_READ,
+    "files(place: {defaults: true}) { next }": Permission.WORKSPACE_READ,
+    'file(place: {agentId: "x"}, path: "a.md") { path }': Permission.WORKSPACE_READ,
+    'explain(place: {agentId: "x"}, path: "a.md") { why }': Permission.WORKSPACE_READ,
+    'agentPinStatus(agentId: "x") { path }': Permission.WORKSPACE_READ,
+    "runs { next }": Permission.RUNS_READ,
+    'run(id: "x") { id }': Permission.RUNS_READ,
+    "audit { next }": Permission.TENANT_ADMIN,
+}
+
+
+async def test_every_question_needs_its_permission_and_that_is_enough(
+    here: Whole, owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    for field, needed in NEEDS.items():
+        without = await here.key(owner, *(set(Permission) - {needed}))
+        assert await refused(without, f"{{ {field} }}") == "FORBIDDEN", field
+        answer = await ask(await here.key(owner, needed), f"{{ {field} }}")
+        codes = {error["extensions"]["code"] for error in answer.get("errors", ())}
+        assert codes <= {"NOT_FOUND"}, field
+
+
+EDGES = {
+    'agent(id: "marco") { template { id } }': Permission.TENANT_READ,
+    'agent(id: "marco") { pins { path } }': Permission.WORKSPACE_READ,
+    'agent(id: "marco") { updatesAvailable }': Permission.WORKSPACE_READ,
+    'agent(id: "marco") { files { next } }': Permission.WORKSPACE_READ,
+    'agent(id: "marco") { file(path: "SOUL.md") { path } }': Permission.WORKSPACE_READ,
+    'template(id: "sales") { pins { path } }': Permission.WORKSPACE_READ,
+    'template(id: "sales") { files { next } }': Permission.WORKSPACE_READ,
+    'template(id: "sales") { file(path: "SOUL.md") { path } }': Permission.WORKSPACE_READ,
+    "runs(first: 5) { items { files { next } } }": Permission.WORKSPACE_READ,
+    'runs(first: 5) { items { file(path: "SOUL.md") { path } } }': Permission.WORKSPACE_READ,
+    "runs(first: 5) { items { changes { path } } }": Permission.WORKSPACE_READ,
+    'runs(first: 5) { items { diff(path: "SOUL.md") } }': Permission.WORKSPACE_READ,
+    "runs(first: 5) { items { agent { id } } }": Permission.TENANT_READ,
+    "me { person { id } }": Permission.TENANT_READ,
+}
+
+
+async def test_every_edge_needs_its_permission_too(
+    here: Whole, owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    await owner.post("/v1/runs", json={"agentId": "marco"})
+    for field, needed in EDGES.items():
+        scopes = sorted(set(Permission) - {needed})
+        key = {"name": "narrow", "kind": "person", "scopes": scopes}
+        narrow = here.as_((await owner.post("/v1/keys", json=key)).json()["key"])
+        assert await refused(narrow, f"{{ {field} }}") == "FORBIDDEN", field
+        assert "errors" not in await ask(owner, f"{{ {field} }}"), field
+
+
+async def test_a_key_confined_to_one_workspace_sees_no_other(
+    here: Whole, owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    lab = await here.key(owner, workspace="lab")
+    for field in (
+        'agentPinStatus(agentId: "marco") { path }',
+        'files(place: {agentId: "marco"}) { next }',
+        'files(place: {templateId: "sales"}) { next }',
+        "files(place: {defaults: true}) { next }",
+        'files(place: {workspaceId: "other"}) { next }',
+    ):
+        assert await refused(lab, f"{{ {field} }}") == "NOT_FOUND", field
+    own = 'mutation { putFile(place: {workspaceId: "lab"}, path: "a.md", content: "x") {warnings} }'
+    assert await told(lab, own)
+
+
+async def test_whoever_is_confined_stays_so_whatever_else_the_credential_carries(
+    here: Whole, owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    confined = Actor(desk.tenant, "key", workspace="lab"), Actor(desk.tenant, "key", agent="agt_x")
+    for actor in confined:
+        for field in (
+            'agentPinStatus(agentId: "marco") { path }',
+            'agent(id: "marco") { pins { path } }',
+            'agent(id: "marco") { updatesAvailable }',
+            'agent(id: "marco") { files { next } }',
+            'agent(id: "marco") { file(path: "SOUL.md") { path } }',
+            'template(id: "sales") { pins { path } }',
+            'template(id: "sales") { files { next } }',
+            'template(id: "sales") { file(path: "SOUL.md") { path } }',
+        ):
+            answer = await execute(here.world, actor, Asked(f"{{ {field} }}", {}), str)
+            [error] = answer["errors"]
+            assert error["extensions"]["code"] == "NOT_FOUND", (field, error)
+
+
+async def test_an_agents_key_sees_and_writes_only_what_is_its_own(
+    here: Whole, owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    await owner.post("/v1/agents", json={"slug": "polo", "name": "Polo", "templateId": "sales"})
+    body = {"name": "marco's", "kind": "agent", "agentId": "marco"}
+    marco = here.as_((await owner.post("/v1/keys", json=body)).json()["key"])
+    assert (await told(marco, "{ me { agentId kind } }"))["me"]["agentId"] == desk.agent
+    pins = '{ agentPinStatus(agentId: "%s") { path } }'
+    assert await told(marco, pins % "marco")
+    for name in ("polo", "nobody"):
+        [error] = (await ask(marco, pins % name))["errors"]
+        assert error["message"] == f"there is no agent {name}"
+        assert error["extensions"]["code"] == "NOT_FOUND"
+    put = 'mutation { putFile(place: {agentId: "%s"}, path: "%s", content: "x") { warnings } }'
+    assert await told(marco, put % ("marco", "notes/a.md"))
+    assert await refused(marco, put % ("marco", "SOUL.md")) == "FORBIDDEN"
+    assert await refused(marco, put % ("polo", "notes/a.md")) == "NOT_FOUND"
+    assert await refused(marco, "{ agents { next } }") == "FORBIDDEN"

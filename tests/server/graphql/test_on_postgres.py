@@ -1,0 +1,62 @@
+"""The same over PostgreSQL: what it would choke on is refused before it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.server.graphql.asking import ask, scene, sha, told, write
+from tests.server.graphql.test_batches import DOCUMENT, REVIEWS
+from tests.server.graphql.test_fuzz import STRICT, WORDS
+from tests.server.whole import Whole, app_of
+from tests.worlds import world_of
+
+from carrel.adapters.postgres import open_store
+
+pytestmark = pytest.mark.anyio
+ODD = ("\x00", "a\x00b", "é", "a/b", "a\n", "", "x" * 3000, "marco")
+
+
+@pytest.fixture
+async def here(postgres_url: str) -> AsyncIterator[Whole]:
+    async with open_store(postgres_url) as store:
+        world = world_of(store)
+        yield Whole(world, app_of(world))
+
+
+async def test_odd_words_are_refused_and_never_break_anything(here: Whole) -> None:
+    owner = await here.owner()
+    await scene(owner)
+    for odd in ODD:
+        for strict in STRICT:
+            given = {"t": odd, "i": odd, "p": odd, "n": -1}
+            answer = await ask(owner, WORDS % strict, **given)
+            codes = {error["extensions"]["code"] for error in answer["errors"]}
+            assert "INTERNAL_SERVER_ERROR" not in codes, (odd, strict, answer)
+        put = """mutation($i: ID!) { putFile(place: {agentId: "marco"}, path: "notes/a.md",
+          content: "x", runId: $i) { warnings } }"""
+        [error] = (await ask(owner, put, i=odd))["errors"]
+        assert error["extensions"]["code"] == "NOT_FOUND", (odd, error)
+        asked = """query($i: ID!, $t: String!) { agent(id: $i) { id } run(id: $i) { id }
+          agents(templateId: $i, startsWith: $t) { next } people(after: $t) { next }
+          runs(agentId: $i, after: $t) { next } audit(after: $t) { next }
+          files(place: {workspaceId: $i}, prefix: $t, after: $t) { next }
+          file(place: {agentId: $i}, path: $t) { path } }"""
+        answer = await ask(owner, asked, i=odd, t=odd)
+        codes = {error["extensions"]["code"] for error in answer.get("errors", ())}
+        assert "INTERNAL_SERVER_ERROR" not in codes, (odd, answer)
+
+
+async def test_a_page_of_agents_and_a_review(here: Whole) -> None:
+    owner = await here.owner()
+    desk = await scene(owner)
+    await write(owner, "/v1/templates/sales/files/GUARDRAILS.md", "be better")
+    page = (await told(owner, DOCUMENT, n=10))["agents"]
+    assert page["items"][0]["updatesAvailable"] == 1
+    [reviews] = (await told(owner, REVIEWS, n=10))["agents"]["items"]
+    assert reviews["pins"][0]["latestVersion"] == 2
+    accept = """mutation($s: String!) { acceptTemplateUpdate(agentId: "marco",
+      filename: "GUARDRAILS.md", latestSha: $s, idempotencyKey: "k") { id updatesAvailable } }"""
+    for _ in range(2):
+        done = await told(owner, accept, s=sha("be better"))
+        assert done["acceptTemplateUpdate"] == {"id": desk.agent, "updatesAvailable": 0}

@@ -1,0 +1,77 @@
+"""A page of agents as the desk shows it: overrides, updates and the last run of each."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path as File
+from typing import Any
+
+import httpx
+import pytest
+from tests.server.graphql.asking import ask, made, member, scene, told, write
+from tests.server.stores import STORES, over
+from tests.server.whole import Whole
+
+from carrel.core.access import Permission
+
+pytestmark = pytest.mark.anyio
+
+ROWS = """query($n: Int!) { agents(first: $n) { next items {
+  id slug name isShared template { id name } humanPair { id name }
+  overrideCount updatesAvailable lastRun { id status startedAt } } } }"""
+
+
+@pytest.fixture(params=STORES)
+async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
+    async with over(request, tmp_path) as opened:
+        yield opened
+
+
+async def rows(who: httpx.AsyncClient) -> dict[str, dict[str, Any]]:
+    items = (await told(who, ROWS, n=100))["agents"]["items"]
+    return {row["slug"]: row for row in items}
+
+
+async def test_overrides_are_own_texts_in_place_of_what_lies_beneath(here: Whole) -> None:
+    owner = await here.owner()
+    desk = await scene(owner)
+    await owner.patch("/v1/agents/marco", json={"humanPairId": desk.person})
+    files = "/v1/agents/marco/files"
+    assert (await rows(owner))["marco"]["overrideCount"] == 0
+    await write(owner, f"{files}/SOUL.md", "my own")
+    await write(owner, f"{files}/notes/a.md", "overrides nothing")
+    assert (await rows(owner))["marco"]["overrideCount"] == 1
+    await write(owner, f"{files}/GUARDRAILS.md", "stricter", acceptTemplateUpdate=True)
+    await write(owner, "/v1/templates/sales/files/notes/a.md", "now it does")
+    assert (await rows(owner))["marco"]["overrideCount"] == 3
+    await owner.delete(f"{files}/GUARDRAILS.md")
+    await owner.delete(f"{files}/SOUL.md")
+    assert (await rows(owner))["marco"]["overrideCount"] == 1
+
+
+async def test_the_last_run_of_each_is_its_own_and_newest(here: Whole) -> None:
+    owner = await here.owner()
+    await scene(owner)
+    await made(owner, "/v1/agents", slug="nora", name="Nora")
+    await made(owner, "/v1/agents", slug="idle", name="Idle")
+    for agent in ("marco", "nora", "marco"):
+        run = (await owner.post("/v1/runs", json={"agentId": agent})).json()
+        last = run["runId"] if "runId" in run else run["id"]
+        await owner.patch(f"/v1/runs/{last}", json={"status": "failed"})
+    found = await rows(owner)
+    assert found["idle"]["lastRun"] is None
+    assert found["marco"]["lastRun"]["id"] == last
+    assert found["marco"]["lastRun"]["status"] == "failed"
+    assert found["nora"]["lastRun"]["id"] not in {None, last}
+
+
+async def test_each_needs_its_permission_and_the_rest_is_told(here: Whole) -> None:
+    owner = await here.owner()
+    await scene(owner)
+    some = await here.key(owner, Permission.TENANT_READ, Permission.WORKSPACE_READ)
+    answer = await ask(some, ROWS, n=10)
+    [row] = answer["data"]["agents"]["items"]
+    assert (row["overrideCount"], row["updatesAvailable"], row["lastRun"]) == (0, 0, None)
+    [error] = answer["errors"]
+    assert (error["path"][-1], error["extensions"]["code"]) == ("lastRun", "FORBIDDEN")
+    assert (await rows(await member(here, owner)))["marco"]["overrideCount"] == 0

@@ -1,0 +1,27 @@
+"""The whole REST face over each store that a server may have."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path as File
+
+import pytest
+from tests.server.whole import Whole, app_of, whole
+from tests.worlds import world_of
+
+from carrel.adapters.postgres import open_store
+
+STORES = ("sqlite", "postgres")
+
+
+@asynccontextmanager
+async def over(request: pytest.FixtureRequest, directory: File) -> AsyncIterator[Whole]:
+    """A server over the store that the fixture's parameter names."""
+    if request.param == "sqlite":
+        async with whole("sqlite", directory) as opened:
+            yield opened
+        return
+    async with open_store(str(request.getfixturevalue("postgres_url"))) as store:
+        world = world_of(store, directory=directory)
+        yield Whole(world, app_of(world))

@@ -1,0 +1,119 @@
+"""The real endpoints of tenants and what belongs to them, over a real world, through the wire."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path as File
+from types import ModuleType
+from typing import Any
+
+import httpx
+from tests.worlds import WORLDS
+
+from carrel.actions.accounts import credentials
+from carrel.core.access import Actor
+from carrel.core.errors import Unauthenticated
+from carrel.core.store.idempotency import Receipt
+from carrel.core.store.tree import ReceiptKey
+from carrel.ports import Receipts, World
+from carrel.server.http.app import Rest, rest
+from carrel.server.http.endpoint import Endpoint, Headers
+from carrel.server.http.metrics import Metrics
+from carrel.server.rest.accounts import audit, keys, people, policy, secrets, tenants
+from carrel.server.rest.accounts import sign_in as signin
+from carrel.server.rest.agents import (
+    agents,
+    dreams,
+    git,
+    memories,
+    prompts,
+    sessions,
+    templates,
+    tools,
+)
+from carrel.server.rest.files import defaults, files, history, pins
+from carrel.server.rest.files import overlay_api as dialect
+from carrel.server.rest.sandbox import account_records as accounts
+
+NOUNS: tuple[ModuleType, ...] = (
+    accounts,
+    agents,
+    pins,
+    memories,
+    dreams,
+    audit,
+    defaults,
+    dialect,
+    files,
+    git,
+    history,
+    keys,
+    people,
+    policy,
+    prompts,
+    secrets,
+    sessions,
+    signin,
+    templates,
+    tenants,
+    tools,
+)
+PLATFORM = "platform-token"
+
+
+@dataclass(frozen=True)
+class Desk:
+    world: World
+    app: Rest
+
+    def as_(self, token: str | None) -> httpx.AsyncClient:
+        """A client with this token, or none."""
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return httpx.AsyncClient(
+            transport=httpx.ASGITransport(app=self.app), base_url="http://carrel", headers=headers
+        )
+
+    async def found(self, slug: str = "acme") -> httpx.AsyncClient:
+        """A new tenant's owner."""
+        body = {"slug": slug, "name": slug.title(), "owner": {"name": "Ada", "email": f"a@{slug}"}}
+        made = await self.as_(PLATFORM).post("/v1/tenants", json=body)
+        assert made.status_code == 201, made.text
+        return self.as_(made.json()["ownerToken"])
+
+    async def key(self, maker: httpx.AsyncClient, **body: Any) -> httpx.AsyncClient:
+        """A client with a new key."""
+        made = await maker.post("/v1/keys", json={"name": "a key", "kind": "service", **body})
+        assert made.status_code == 201, made.text
+        return self.as_(made.json()["key"])
+
+
+class Forgetful:
+    """Receipts of a server that always dies between doing a thing and noting its answer."""
+
+    def __init__(self, receipts: Receipts) -> None:
+        self.claim, self.drop = receipts.claim, receipts.drop
+
+    async def settle(self, key: ReceiptKey, receipt: Receipt) -> None:
+        return None
+
+
+@asynccontextmanager
+async def desk(
+    kind: str, directory: File, *, forgetful: bool = False, more: Sequence[Endpoint] = ()
+) -> AsyncIterator[Desk]:
+    async with WORLDS[kind](directory) as opened:
+        receipts = Forgetful(opened.receipts) if forgetful else opened.receipts
+        world = replace(opened, receipts=receipts)
+
+        async def authenticate(headers: Headers) -> Actor:
+            _, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+            if token == PLATFORM:
+                return Actor("", "platform", frozenset(), platform=True)
+            if not token:
+                raise Unauthenticated(credentials.UNKNOWN)
+            return await credentials.authenticate(world, token)
+
+        endpoints = [endpoint for noun in NOUNS for endpoint in noun.ENDPOINTS]
+        yield Desk(world, rest(world, [*endpoints, *more], authenticate, metrics=Metrics()))

@@ -1,0 +1,245 @@
+"""Waiting for clients: each for as long as it may take, and nobody is mistaken for another."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import pytest
+from tests.server.leaping import LEAPING
+
+from carrel.server.http.read_timeouts import Patience
+from carrel.server.http.request_parsing import Limits, TooSlow, read_body
+
+pytestmark = pytest.mark.anyio
+
+SOON, LONG = 0.016, 1000.0
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    return LEAPING
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def waiting(patience: Patience, awaited: Awaitable[Any], seconds: float) -> asyncio.Task[Any]:
+    return asyncio.create_task(patience.hear(awaited, now() + seconds, abs(seconds)))
+
+
+async def turns(many: int = 5) -> None:
+    for _ in range(many):
+        await asyncio.sleep(0)
+
+
+async def at_rest(patience: Patience) -> None:
+    """Nobody is listed, and soon nobody is looked for."""
+    assert not patience._waiting
+    assert not patience._late
+    if patience._timer is not None:
+        looked = asyncio.Event()
+        asyncio.get_running_loop().call_at(patience._timer.when(), looked.set)
+        await looked.wait()
+        await turns()
+    assert patience._timer is None
+
+
+async def test_what_comes_in_time_is_heard() -> None:
+    patience = Patience()
+    bell = asyncio.Event()
+    tasks = [waiting(patience, bell.wait(), LONG) for _ in range(50)]
+    await turns()
+    bell.set()
+
+    assert await asyncio.gather(*tasks) == [True] * 50
+    assert not patience._waiting
+
+
+async def test_who_is_late_is_given_up_though_many_others_wait() -> None:
+    patience, bell = Patience(), asyncio.Event()
+    others = [waiting(patience, bell.wait(), LONG) for _ in range(300)]
+    await turns()
+    late = [waiting(patience, asyncio.Event().wait(), SOON) for _ in range(30)]
+
+    async with asyncio.timeout(30):
+        given_up = await asyncio.gather(*late, return_exceptions=True)
+
+    assert {type(each) for each in given_up} == {TimeoutError}
+    assert not any(other.done() for other in others)
+    bell.set()
+    assert await asyncio.gather(*others) == [True] * 300
+    await at_rest(patience)
+
+
+async def test_nobody_is_given_up_before_their_time() -> None:
+    patience, began = Patience(), now()
+    late = waiting(patience, asyncio.Event().wait(), SOON * 4)
+
+    with pytest.raises(TimeoutError):
+        await late
+    assert now() - began >= SOON * 4
+
+
+async def test_a_client_that_leaves_is_not_late() -> None:
+    patience = Patience()
+    task = waiting(patience, asyncio.Event().wait(), LONG)
+    await turns()
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not patience._waiting
+
+
+@pytest.mark.parametrize("first", ["leaves", "is late"])
+async def test_who_leaves_at_the_very_moment_of_being_late_has_left(first: str) -> None:
+    patience = Patience()
+    task = waiting(patience, asyncio.Event().wait(), -LONG)
+    await turns()
+    if first == "leaves":
+        task.cancel()
+    patience._look()
+    if first == "is late":
+        task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not patience._waiting
+    assert not patience._late
+
+
+async def test_what_comes_at_the_very_moment_of_being_late_is_late() -> None:
+    patience, bell = Patience(), asyncio.Event()
+    task = waiting(patience, bell.wait(), -LONG)
+    await turns()
+    bell.set()
+    patience._look()
+
+    with pytest.raises(TimeoutError):
+        await task
+
+
+async def test_who_was_late_can_go_on_and_be_cancelled_like_anybody() -> None:
+    patience = Patience()
+
+    async def request() -> str:
+        with pytest.raises(TimeoutError):
+            await patience.hear(asyncio.Event().wait(), now(), SOON)
+        task = asyncio.current_task()
+        assert task is not None
+        assert task.cancelling() == 0
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await asyncio.Event().wait()
+        await patience.hear(asyncio.sleep(0), now() + LONG, LONG)
+        return "went on"
+
+    assert await asyncio.create_task(request()) == "went on"
+    await at_rest(patience)
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_what_ends_in_its_own_way_when_given_up_leaves_no_cancellation(fails: bool) -> None:
+    patience = Patience()
+
+    async def stubborn() -> str:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            if fails:
+                raise ConnectionError from None
+        return "heard"
+
+    async def request() -> int:
+        if fails:
+            with pytest.raises(ConnectionError):
+                await patience.hear(stubborn(), now(), SOON)
+        else:
+            assert await patience.hear(stubborn(), now(), SOON) == "heard"
+        task = asyncio.current_task()
+        return -1 if task is None else task.cancelling()
+
+    assert await asyncio.create_task(request()) == 0
+    await at_rest(patience)
+
+
+async def test_who_outlived_a_cancellation_is_late_like_anybody() -> None:
+    patience = Patience()
+
+    async def request() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await patience.hear(asyncio.Event().wait(), now(), SOON)
+
+    task = asyncio.create_task(request())
+    await turns()
+    task.cancel()
+    with pytest.raises(TimeoutError):
+        await task
+
+
+async def test_a_shorter_patience_is_noticed_in_its_own_time() -> None:
+    patience, bell = Patience(), asyncio.Event()
+    long = waiting(patience, bell.wait(), LONG)
+    await turns()
+    short = waiting(patience, asyncio.Event().wait(), SOON)
+
+    async with asyncio.timeout(30):
+        with pytest.raises(TimeoutError):
+            await short
+    bell.set()
+    assert await long
+
+
+async def test_nothing_is_kept_of_those_who_are_gone() -> None:
+    patience = Patience()
+    tasks = [waiting(patience, asyncio.Event().wait(), SOON) for _ in range(20)]
+    await turns()
+    tasks[0].cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    kept = weakref.WeakSet(tasks)
+    tasks.clear()
+    await at_rest(patience)
+    gc.collect()
+
+    assert not kept
+
+
+def told(*messages: Mapping[str, Any]) -> Callable[[], Awaitable[Mapping[str, Any]]]:
+    """A client that says this, and then nothing more."""
+    left = list(messages)
+
+    async def receive() -> Mapping[str, Any]:
+        if not left:
+            await asyncio.Event().wait()
+        return left.pop(0)
+
+    return receive
+
+
+async def test_each_of_many_bodies_that_do_not_end_is_given_up() -> None:
+    patience, limits = Patience(), Limits(patience=SOON, slowest=10**6)
+    part = {"type": "http.request", "body": b"x", "more_body": True}
+    bodies = [read_body(told(*[part] * n), {}, 100, limits, patience) for n in range(40)]
+
+    async with asyncio.timeout(30):
+        found = await asyncio.gather(*bodies, return_exceptions=True)
+
+    assert {type(each) for each in found} == {TooSlow}
+    await at_rest(patience)
+
+
+async def test_a_body_gains_time_with_its_bytes() -> None:
+    patience, limits = Patience(), Limits(patience=SOON, slowest=10)
+    began = now()
+    part = {"type": "http.request", "body": b"x", "more_body": True}
+
+    with pytest.raises(TooSlow):
+        await read_body(told(part), {}, 100, limits, patience)
+    assert now() - began >= SOON + 0.1

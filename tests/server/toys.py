@@ -1,0 +1,302 @@
+"""A small API over a world in memory: enough of everything that the pipeline must carry."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, cast
+
+import httpx
+import msgspec
+
+from carrel.adapters.aes_vault import SealingVault
+from carrel.adapters.memory import MemoryStore
+from carrel.adapters.system_clock import SystemClock
+from carrel.adapters.tokenizers.estimate import EstimateTokens
+from carrel.core.access import DAILY, Actor, Permission
+from carrel.core.errors import Busy, Malformed, Missing, Stale, Unauthenticated
+from carrel.core.identifiers import Path
+from carrel.core.overlay import edit
+from carrel.core.overlay.edit import parse_condition
+from carrel.core.store.tree import Applied, Commit
+from carrel.ports import Corrupt, World
+from carrel.server.http.app import Rest, rest
+from carrel.server.http.endpoint import (
+    IF_ABSENT,
+    IF_MATCH,
+    Answer,
+    Call,
+    Endpoint,
+    Headers,
+    Received,
+    Sent,
+    endpoint,
+)
+from carrel.server.http.metrics import Metrics
+from carrel.server.http.response import EVENT_STREAM
+from carrel.server.http.sse import event
+
+ADA = Actor("acme", "ada")
+BOB = Actor("acme", "bob", DAILY, workspace="lab")
+READER = Actor("acme", "reader", frozenset({Permission.WORKSPACE_READ}))
+ROOT = Actor("", "root", frozenset(), platform=True)
+TOKENS = {b"ada": ADA, b"bob": BOB, b"reader": READER, b"root": ROOT}
+
+
+NAMED = r"[A-Za-z0-9][A-Za-z0-9.-]{0,60}(/[A-Za-z0-9][A-Za-z0-9.-]{0,60}){0,9}"
+PATH = {"path": Annotated[str, msgspec.Meta(pattern=f"^{NAMED}$")]}
+
+
+class MovableClock(SystemClock):
+    """The time of day, and a while later if a test says so."""
+
+    ahead = 0
+
+    def now(self) -> int:
+        return super().now() + self.ahead
+
+
+class Note(Received, frozen=True):
+    text: str
+    line_count: Annotated[int, msgspec.Meta(ge=0, le=9)] = 1
+    extra: Any = None
+
+
+class NoteRow(Sent, frozen=True):
+    path: str
+    version: int
+    etag: str
+
+
+class Look(Received, frozen=True):
+    limit: Annotated[int, msgspec.Meta(ge=1, le=50)] = 10
+    raw: bool = False
+    word: str | None = None
+    at: float | None = None
+
+
+class Many(Received, frozen=True):
+    word: tuple[str, ...] = ()
+
+
+@endpoint("GET", "/alive", public=True, answers={200: dict[str, bool]})
+async def alive(call: Call) -> Answer:
+    """Says that it is there."""
+    return Answer.json({"alive": True})
+
+
+@endpoint("GET", "/v1/echo/{name}", query=Look, answers={200: dict[str, Any]}, tag="Echo")
+async def echo(call: Call[None, Look]) -> Answer:
+    """Says what it heard.
+
+    And nothing else.
+    """
+    heard = {"params": call.params, "query": call.query, "word": call.header(b"x-word")}
+    return Answer.json(heard, headers={"ETag": '"e"'})
+
+
+@endpoint("GET", "/v1/loose", loose_query=True, query=Look, answers={200: dict[str, Any]})
+async def loose(call: Call[None, Look]) -> Answer:
+    return Answer.json({"limit": call.query.limit, "tenant": call.actor.tenant})
+
+
+@endpoint("GET", "/v1/many", query=Many, answers={200: list[str]})
+async def many(call: Call[None, Many]) -> Answer:
+    return Answer.json(call.query.word)
+
+
+async def again(call: Call[Note], versions: tuple[int, ...]) -> Answer:
+    row = NoteRow(path=call.params["path"], version=versions[0], etag=f'"v{versions[0]}"')
+    return Answer.json(row, headers={"ETag": row.etag})
+
+
+@endpoint(
+    "PUT",
+    "/v1/notes/{path...}",
+    permission=Permission.WORKSPACE_WRITE,
+    params=PATH,
+    body=Note,
+    answers={200: NoteRow},
+    refuses=(Malformed, Stale, Busy),
+    headers=(IF_MATCH, IF_ABSENT),
+    gives=("ETag",),
+    tag="Notes",
+    idempotent=True,
+    rebuild=again,
+)
+async def put(call: Call[Note]) -> Answer:
+    """Keep a note."""
+    if not re.fullmatch(NAMED, call.params["path"]):
+        raise Malformed("this is no path of a note")
+    world, path, scope = call.world, Path(call.params["path"]), call.actor.scope
+    condition = parse_condition(call.header(b"if-match"), call.header(b"if-none-match"))
+    layers = await world.trees.read([scope], [path])
+    [blob] = await world.blobs.put([call.body.text.encode()])
+    decided = edit.put(layers, path, blob, condition)
+    now = world.clock.now()
+    change = (decided.write,)
+    commit = Commit(change, call.actor.name, "put", now, decided.expects, receipt=call.receipt)
+    [outcome] = await world.trees.commit([commit])
+    if not isinstance(outcome, Applied):
+        raise Busy("others wrote it meanwhile")
+    return await again(call, (outcome.heads[0].version,))
+
+
+@endpoint(
+    "GET",
+    "/v1/notes/{path...}",
+    permission=Permission.WORKSPACE_READ,
+    params=PATH,
+    answers={200: NoteRow},
+    refuses=(Missing,),
+    tag="Notes",
+)
+async def get(call: Call) -> Answer:
+    """Look at a note."""
+    path = Path(call.params["path"])
+    [tree] = await call.world.trees.read([call.actor.scope], [path])
+    if path not in tree.heads:
+        raise Missing(f"there is no {path}")
+    return await again(call, (tree.heads[path].version,))
+
+
+@endpoint("GET", "/v1/notes/{path...}/history", answers={200: dict[str, str]}, tag="Notes")
+async def history(call: Call) -> Answer:
+    return Answer.json({"history of": call.params["path"]})
+
+
+@endpoint("POST", "/v1/tenants", platform=True, answers={201: dict[str, bool]})
+async def found(call: Call) -> Answer:
+    return Answer.json({"founded": True}, 201)
+
+
+@endpoint("POST", "/v1/bytes", body=bytes, max_body=100_000, answers={200: dict[str, int]})
+async def take(call: Call[bytes]) -> Answer:
+    return Answer.json({"size": len(call.body)})
+
+
+class Options(Received, frozen=True):
+    dry_run: bool = False
+
+
+@endpoint("POST", "/v1/options", body=Options, answers={200: Options})
+async def options(call: Call[Options]) -> Answer:
+    return Answer.json(call.body)
+
+
+@endpoint("GET", "/v1/broken", answers={200: None})
+async def broken(call: Call) -> Answer:
+    raise KeyError("the secret content of a file")
+
+
+@endpoint("GET", "/v1/corrupt", answers={200: None})
+async def corrupt(call: Call) -> Answer:
+    raise Corrupt("blob sha256:00ff is gone")
+
+
+@endpoint(
+    "GET",
+    "/v1/ticks/{count}",
+    params={"count": Annotated[int, msgspec.Meta(ge=0, le=9)]},
+    answers={200: EVENT_STREAM},
+    refuses=(Missing,),
+    tag="Ticks",
+)
+async def ticks(call: Call) -> Answer:
+    count = call.params["count"]
+    if not re.fullmatch("[0-9]", count):
+        raise Missing("there are 0 to 9 ticks")
+
+    async def source() -> AsyncIterator[bytes]:
+        for number in range(int(count)):
+            yield event({"n": number}, id=str(number), type="tick")
+
+    return Answer.stream(source())
+
+
+TOYS = (
+    alive,
+    echo,
+    loose,
+    many,
+    put,
+    get,
+    history,
+    found,
+    take,
+    options,
+    broken,
+    corrupt,
+    ticks,
+)
+
+
+async def authenticate(headers: Headers) -> Actor:
+    kind, _, token = headers.get(b"authorization", b"").partition(b" ")
+    if kind != b"Bearer" or token not in TOKENS:
+        raise Unauthenticated("a credential is needed")
+    return TOKENS[token]
+
+
+def memory_world(clock: SystemClock | None = None) -> World:
+    store = MemoryStore()
+    return World(
+        trees=store.trees,
+        blobs=store.blobs,
+        records=store.records,
+        runs=store.runs,
+        events=store.events,
+        receipts=store.receipts,
+        deliveries=store.deliveries,
+        sessions=store.sessions,
+        recalls=store.recalls,
+        vault=SealingVault(bytes(32)),
+        post=cast(Any, None),
+        clock=clock or SystemClock(),
+        tokens=EstimateTokens(),
+    )
+
+
+def toy_app(
+    *more: Endpoint, world: World | None = None, closing: asyncio.Event | None = None, **given: Any
+) -> Rest:
+    """The toys, and more of them, which stand in for those of the same name."""
+    given.setdefault("metrics", Metrics())
+    kept = [toy for toy in TOYS if toy.name not in {other.name for other in more}]
+    return rest(world or memory_world(), [*kept, *more], authenticate, closing=closing, **given)
+
+
+@asynccontextmanager
+async def client(app: Rest | None = None, token: str = "ada") -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(app=app or toy_app())
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://carrel", headers=headers
+    ) as http:
+        yield http
+
+
+async def speak(
+    app: Rest, raw_path: bytes, method: str = "GET", headers: Sequence[tuple[bytes, bytes]] = ()
+) -> list[dict[str, Any]]:
+    """What the app sends to a request that no client library would make."""
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": raw_path.decode("latin-1"),
+        "raw_path": raw_path,
+        "query_string": b"",
+        "headers": [(b"authorization", b"Bearer ada"), *headers],
+    }
+    await app(scope, receive, send)
+    return sent
