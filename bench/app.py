@@ -7,28 +7,28 @@ from typing import Annotated
 
 import msgspec
 
-from carrel.server.http.endpoint import Call, Received, endpoint
-from carrel.server.http.response import JSON_TYPE, Answer
+from carrel.server.http.endpoint import Request, RequestModel, endpoint
+from carrel.server.http.response import JSON_TYPE, Response
 from carrel.settings import load, pooled_metrics
 from carrel.wiring.server_app import Server
 
 BYTES = b"x" * 2**20
 
 
-class ConstantQuery(Received, frozen=True):
+class ConstantQuery(RequestModel, frozen=True):
     size: Annotated[int, msgspec.Meta(ge=0, le=2**20)] = 4096
 
 
 @endpoint("GET", "/bench/constant", public=True, query=ConstantQuery, answers={200: "text/plain"})
-async def constant(call: Call[None, ConstantQuery]) -> Answer:
+async def constant(call: Request[None, ConstantQuery]) -> Response:
     """The same bytes to everybody: what the server can do when it has nothing to do."""
-    return Answer(200, BYTES[: call.query.size], [JSON_TYPE])
+    return Response(200, BYTES[: call.query.size], [JSON_TYPE])
 
 
 @endpoint("GET", "/bench/process", public=True, answers={200: "text/plain"})
-async def process(call: Call[None, None]) -> Answer:
+async def process(call: Request[None, None]) -> Response:
     """Which of the processes has answered."""
-    return Answer(200, b"%d" % os.getpid(), [JSON_TYPE])
+    return Response(200, b"%d" % os.getpid(), [JSON_TYPE])
 
 
 def create_app() -> Server:

@@ -17,7 +17,7 @@ from bench.load import Seen
 from bench.server import FILES, TOKEN, Running, running
 from bench.table import Book
 from carrel.adapters.sqlite import open_store
-from carrel.core.identifiers import Kind, Path, Scope
+from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.store.tree import Commit, Entry, Write
 
 CONTENT = disk.CONTENT.decode()
@@ -166,14 +166,14 @@ async def fill(data: File, spots: Iterator[Spot], tell: Tell) -> None:
 
 
 def one_workspace(tenant: str, name: str, files: int) -> Iterator[Spot]:
-    scope = Scope(tenant, Kind.WORKSPACE, name)
+    scope = Scope(tenant, ScopeKind.WORKSPACE, name)
     return ((scope, Path(_name(n))) for n in range(files))
 
 
 def many_workspaces(tenant: str, start: int, stop: int) -> Iterator[Spot]:
     """Workspaces of 10,000 files each."""
     for n in range(start, stop):
-        yield Scope(tenant, Kind.WORKSPACE, f"shelf-{n // PAGE}"), Path(_name(n % PAGE))
+        yield Scope(tenant, ScopeKind.WORKSPACE, f"shelf-{n // PAGE}"), Path(_name(n % PAGE))
 
 
 def _name(number: int) -> str:

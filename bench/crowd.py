@@ -18,11 +18,11 @@ from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
 from carrel.actions.overlay import stacks
 from carrel.core.access import Actor, Role
-from carrel.core.agents.agent import agent_change, facts
-from carrel.core.identifiers import Kind, Path, Scope
+from carrel.core.agents.agent import agent_change, agent_fields
+from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.store.record import Record
 from carrel.core.store.tree import Commit, Entry, Write
-from carrel.ports import World
+from carrel.ports import Ports
 from carrel.settings import load
 from carrel.wiring.world import open_world
 
@@ -36,7 +36,7 @@ _fresh = count()
 
 
 @asynccontextmanager
-async def opened(data: File) -> AsyncIterator[tuple[World, Actor]]:
+async def opened(data: File) -> AsyncIterator[tuple[Ports, Actor]]:
     async with open_world(load({"data": str(data)}, environ={})) as store:
         await tenants.bootstrap(store.world)
         owner = await tenants.first_owner(store.world, tenants.FIRST)
@@ -55,24 +55,24 @@ async def fill(data: File, size: int, tell: Callable[[int], None]) -> None:
             tell(len(numbers))
 
 
-async def _first(world: World, actor: Actor, number: int) -> Record:
+async def _first(world: Ports, actor: Actor, number: int) -> Record:
     """A template and the first agent to follow it, whom the others are like."""
     template = await templates.create(world, actor, f"template-{number}", f"Template {number}")
-    scope = await stacks.template(world, actor, template.id)
+    scope = await stacks.template_stack(world, actor, template.id)
     await files.put(world, scope, Path("SOUL.md"), f"soul {number}".encode(), actor)
     return await agents.create(
         world, actor, NewAgent(f"first-{number}", "First", template=template.id)
     )
 
 
-async def _made(world: World, first: Record, number: int) -> Commit:
+async def _made(world: Ports, first: Record, number: int) -> Commit:
     id, at = world.clock.fresh("agt"), world.clock.now()
-    body = {**facts(first), "slug": slug_of(number), "name": f"Agent {number}"}
+    body = {**agent_fields(first), "slug": slug_of(number), "name": f"Agent {number}"}
     change = agent_change(first.tenant, id, body, 0)
     writes: tuple[Write, ...] = ()
     if number % OVERRIDDEN == 0:
         [blob] = await world.blobs.put([f"the soul of {number}".encode()])
-        writes = (Write(Scope(first.tenant, Kind.AGENT, id), Path("SOUL.md"), Entry(blob)),)
+        writes = (Write(Scope(first.tenant, ScopeKind.AGENT, id), Path("SOUL.md"), Entry(blob)),)
     return Commit(writes, "bench", "create an agent", at, changes=(change,))
 
 
@@ -89,8 +89,8 @@ async def round(book: Book, data: File, size: int) -> None:
             await agents.create(world, actor, new)
 
         async def compose() -> None:
-            stack = await stacks.agent(world, actor, slug_of(random.randrange(size)))
-            contents = await files.contents(world, await files.listing(world, stack))
+            stack = await stacks.agent_stack(world, actor, slug_of(random.randrange(size)))
+            contents = await files.read_contents(world, await files.list_files(world, stack))
             assert len(contents.found) == 11
 
         cursors = [one.id for one in (await agents.listing(world, actor, limit=500)).items]

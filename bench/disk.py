@@ -10,8 +10,8 @@ from pathlib import Path as File
 from time import perf_counter
 
 from carrel.adapters.sqlite import SqliteStore, open_store
-from carrel.core.identifiers import Kind, Path, Scope
-from carrel.core.runs import Mode, Run, Status
+from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.runs import Audience, Run, RunStatus
 from carrel.core.store.tree import Applied, Commit, Entry, Expect, Write
 
 CONTENT = os.urandom(2048).hex().encode()
@@ -68,7 +68,7 @@ def sqlite_rate(folder: File, seconds: float, group: int = 1) -> float:
         db.close()
 
 
-SCOPE = Scope("bench", Kind.WORKSPACE, "default")
+SCOPE = Scope("bench", ScopeKind.WORKSPACE, "default")
 
 
 async def commit_rate(store: SqliteStore, writers: int, seconds: float) -> float:
@@ -95,7 +95,7 @@ async def run_start_rate(store: SqliteStore, seconds: float, mark: str) -> float
     began, count = perf_counter(), 0
     while (took := perf_counter() - began) < seconds:
         id = f"run_{mark}{count:020}"
-        run = Run(id, "bench", SCOPE, "bench", Mode.MAIN, Status.RUNNING, "bench", 0)
+        run = Run(id, "bench", SCOPE, "bench", Audience.MAIN, RunStatus.RUNNING, "bench", 0)
         await store.runs.start([(run, (SCOPE,))])
         count += 1
     return count / took

@@ -10,11 +10,11 @@ from carrel.actions.agents.agents import NewAgent, create
 from carrel.actions.memory import dreams
 from carrel.adapters.system_clock import SystemClock
 from carrel.core.access import Actor
-from carrel.core.memory.memory import memory_change, told
+from carrel.core.memory.memory import memory_change, new_memory
 from carrel.core.memory.recall import Recall
-from carrel.core.runs import Mode
+from carrel.core.runs import Audience
 from carrel.core.store.tree import Commit
-from carrel.ports import World
+from carrel.ports import Ports
 from carrel.settings import load
 from carrel.wiring.world import open_world
 
@@ -37,12 +37,14 @@ async def measure(data: File, book: Book, rounds: int) -> None:
             book.note(WHAT, perf_counter() - began)
 
 
-async def _fill(world: World, agent: str) -> None:
+async def _fill(world: Ports, agent: str) -> None:
     at, clock = world.clock.now(), SystemClock()
     each = RECALLS // MEMORIES
     for start in range(0, MEMORIES, 500):
         some = [
-            told(clock.fresh("mem"), agent, f"fact {n} of many that were told", Mode.MAIN, at)
+            new_memory(
+                clock.fresh("mem"), agent, f"fact {n} of many that were told", Audience.MAIN, at
+            )
             for n in range(start, start + 500)
         ]
         changes = tuple(memory_change(_OWNER.tenant, one, 0) for one in some)

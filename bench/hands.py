@@ -12,10 +12,10 @@ from typing import Any, Final
 import carrel
 from bench.table import Book
 from carrel.adapters.sandbox.local import LocalSandbox
-from carrel.adapters.sandbox.local.self_test import Wishes, program_of
+from carrel.adapters.sandbox.local.self_test import SandboxSettings, program_of
 from carrel.core.identifiers import Digest, Path, digest
 from carrel.core.store.tree import Blob
-from carrel.ports.sandbox import Form, Order, Placed
+from carrel.ports.sandbox import CommandSpec, FileKind, InputFile
 
 FILES, TIMES, THOUGHT = 200, 12, 0.15
 OVER = f"`true` in {FILES} files, over bare bubblewrap"
@@ -31,7 +31,9 @@ async def measure(folder: File, book: Book) -> None:
     contents = [f"file {number}\n".encode() * 100 for number in range(FILES)]
     bytes_of = {digest(content): content for content in contents}
     files = {
-        Path(f"room-{n % 20}/file-{n}.md"): Placed(Form.FILE, Blob(digest(content), len(content)))
+        Path(f"room-{n % 20}/file-{n}.md"): InputFile(
+            FileKind.FILE, Blob(digest(content), len(content))
+        )
         for n, content in enumerate(contents)
     }
 
@@ -44,7 +46,7 @@ async def measure(folder: File, book: Book) -> None:
         for number in range(TIMES + 1):
             await asyncio.sleep(THOUGHT)
             began = perf_counter()
-            async with sandbox.run(Order(f"call-{number}", "true", files), fetch) as ran:
+            async with sandbox.run(CommandSpec(f"call-{number}", "true", files), fetch) as ran:
                 assert ran.exit_code == 0
             took = perf_counter() - began
             bare = await asyncio.to_thread(_bare)
@@ -56,7 +58,7 @@ async def measure(folder: File, book: Book) -> None:
 
 def _bare() -> float:
     began = perf_counter()
-    subprocess.run([program_of(Wishes()), *_WALLS, "bash", "-c", "true"], check=True)
+    subprocess.run([program_of(SandboxSettings()), *_WALLS, "bash", "-c", "true"], check=True)
     return perf_counter() - began
 
 

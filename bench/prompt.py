@@ -17,7 +17,7 @@ from carrel.actions.accounts import tenants
 from carrel.actions.prompt import prompts
 from carrel.adapters.tokenizers.estimate import EstimateTokens
 from carrel.core.access import Actor
-from carrel.core.runs import Mode
+from carrel.core.runs import Audience
 from carrel.settings import load
 from carrel.wiring.world import open_world
 
@@ -55,7 +55,7 @@ async def assembling(data: File, slugs: list[str]) -> float:
         actor = Actor(owner.tenant, "bench")
         began = process_time()
         for slug in slugs:
-            shown = await prompts.of_agent(world, actor, slug, Mode.MAIN)
+            shown = await prompts.of_agent(world, actor, slug, Audience.MAIN)
             assert shown.chars > 59_000, shown.chars
         return (process_time() - began) / len(slugs)
 

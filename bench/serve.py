@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from carrel.settings import load
-from carrel.wiring.server import Welcome, run
+from carrel.wiring.server import StartupBanner, run
 
 
-def tell(welcome: Welcome) -> None:
+def tell(welcome: StartupBanner) -> None:
     print(welcome.url.rpartition(":")[2], flush=True)
 
 

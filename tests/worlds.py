@@ -10,15 +10,15 @@ from typing import Any, Final
 
 from tests.services import files
 
-from carrel.adapters.aes_vault import SealingVault
+from carrel.adapters.aes_vault import AesGcmVault
 from carrel.adapters.git import GitDirectory
 from carrel.adapters.memory import MemoryStore
 from carrel.adapters.sqlite import open_store
 from carrel.adapters.system_clock import SystemClock
 from carrel.adapters.tokenizers.estimate import EstimateTokens
-from carrel.core.identifiers import Moment
-from carrel.core.webhooks import Posted
-from carrel.ports import World
+from carrel.core.identifiers import TimestampMs
+from carrel.core.webhooks import PostResult
+from carrel.ports import Ports
 
 
 class TravelClock(SystemClock):
@@ -28,15 +28,15 @@ class TravelClock(SystemClock):
         super().__init__()
         self.ahead = 0
 
-    def now(self) -> Moment:
+    def now(self) -> TimestampMs:
         return super().now() + self.ahead
 
 
 class Nowhere:
     """A Post in a world without a network."""
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Posted:
-        return Posted(None, "there is no network here")
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
+        return PostResult(None, "there is no network here")
 
     async def refuses(self, url: str) -> str | None:
         return None
@@ -60,9 +60,9 @@ class Unhurried:
         return later
 
 
-def world_of(store: Any, clock: SystemClock | None = None, directory: File | None = None) -> World:
+def world_of(store: Any, clock: SystemClock | None = None, directory: File | None = None) -> Ports:
     """A world around a store, with git where there is a directory for it."""
-    return World(
+    return Ports(
         trees=store.trees,
         blobs=store.blobs,
         records=store.records,
@@ -72,7 +72,7 @@ def world_of(store: Any, clock: SystemClock | None = None, directory: File | Non
         deliveries=store.deliveries,
         sessions=store.sessions,
         recalls=store.recalls,
-        vault=SealingVault(bytes(32)),
+        vault=AesGcmVault(bytes(32)),
         post=Nowhere(),
         clock=clock or TravelClock(),
         tokens=EstimateTokens(),
@@ -81,25 +81,25 @@ def world_of(store: Any, clock: SystemClock | None = None, directory: File | Non
 
 
 @asynccontextmanager
-async def memory(directory: File) -> AsyncIterator[World]:
+async def memory(directory: File) -> AsyncIterator[Ports]:
     store = MemoryStore()
     ports: Any = type("Ports", (), {name: Unhurried(port) for name, port in vars(store).items()})
     yield world_of(ports, directory=directory)
 
 
 @asynccontextmanager
-async def sqlite(directory: File) -> AsyncIterator[World]:
+async def sqlite(directory: File) -> AsyncIterator[Ports]:
     async with open_store(files.fresh(directory / "carrel.db")) as store:
         yield world_of(store, directory=directory)
 
 
-WORLDS: Final[Mapping[str, Callable[[File], AbstractAsyncContextManager[World]]]] = {
+WORLDS: Final[Mapping[str, Callable[[File], AbstractAsyncContextManager[Ports]]]] = {
     "memory": memory,
     "sqlite": sqlite,
 }
 
 
-def travel(world: World, milliseconds: int) -> None:
+def travel(world: Ports, milliseconds: int) -> None:
     """Let that much time pass."""
     clock = world.clock
     assert isinstance(clock, TravelClock)

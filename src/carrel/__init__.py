@@ -6,20 +6,20 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 from carrel.core.errors import (
-    BodyTooLarge,
     Busy,
+    CapabilityNotProvided,
+    Conflict,
+    Expired,
     Forbidden,
-    Gone,
-    InFlight,
-    KeyReused,
-    Malformed,
-    Missing,
-    NotProvided,
+    IdempotencyInFlight,
+    IdempotencyKeyMismatch,
+    NotFound,
+    PayloadTooLarge,
     Refusal,
-    Stale,
-    Taken,
-    TooLarge,
     Unauthenticated,
+    ValidationError,
+    WorkspaceConflict,
+    WorkspaceTooLarge,
 )
 from carrel.core.version import VERSION as __version__
 
@@ -27,35 +27,44 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from os import PathLike
 
-    from carrel.ports import Corrupt
-    from carrel.server.python import Carrel, Event, Feed, File, FileRow, Files, Run, Workspace
-    from carrel.settings import Unusable
+    from carrel.ports import CorruptContent
+    from carrel.server.python import (
+        Carrel,
+        Event,
+        EventStream,
+        File,
+        FileRow,
+        Files,
+        Run,
+        Workspace,
+    )
+    from carrel.settings import SettingsError
 
 __all__ = [
-    "BodyTooLarge",
     "Busy",
+    "CapabilityNotProvided",
     "Carrel",
-    "Corrupt",
+    "Conflict",
+    "CorruptContent",
     "Event",
-    "Feed",
+    "EventStream",
+    "Expired",
     "File",
     "FileRow",
     "Files",
     "Forbidden",
-    "Gone",
-    "InFlight",
-    "KeyReused",
-    "Malformed",
-    "Missing",
-    "NotProvided",
+    "IdempotencyInFlight",
+    "IdempotencyKeyMismatch",
+    "NotFound",
+    "PayloadTooLarge",
     "Refusal",
     "Run",
-    "Stale",
-    "Taken",
-    "TooLarge",
+    "SettingsError",
     "Unauthenticated",
-    "Unusable",
+    "ValidationError",
     "Workspace",
+    "WorkspaceConflict",
+    "WorkspaceTooLarge",
     "__version__",
     "open",
 ]

@@ -7,26 +7,28 @@ from collections.abc import Awaitable
 from typing import Any
 
 from carrel.actions.accounts import credentials, keys, people, tenants
-from carrel.actions.accounts.keys import Holding
+from carrel.actions.accounts.keys import KeySpec
 from carrel.actions.accounts.people import Profile
-from carrel.core.access import Actor, KeyKind, Role
+from carrel.core.access import Actor, CredentialKind, Role
 from carrel.core.store.record import Record
-from carrel.ports import World
+from carrel.ports import Ports
 
 
-async def founded(world: World, slug: str = "acme") -> tuple[tenants.Created, Actor]:
+async def founded(world: Ports, slug: str = "acme") -> tuple[tenants.NewTenant, Actor]:
     """A tenant, and its owner as a caller."""
     made = await tenants.create(world, slug, slug.title(), "Ada", f"ada@{slug}.example")
     return made, await credentials.authenticate(world, made.token)
 
 
 async def joined(
-    world: World, owner: Actor, name: str, role: Role = Role.MEMBER
+    world: Ports, owner: Actor, name: str, role: Role = Role.MEMBER
 ) -> tuple[Record, Actor]:
     """A person who joins a tenant, and as a caller."""
     profile = Profile(name.title(), f"{name}@example.org", role)
     person = await people.create(world, owner, profile)
-    issued = await keys.create(world, owner, Holding(f"{name}'s", KeyKind.PERSON, person=person.id))
+    issued = await keys.create(
+        world, owner, KeySpec(f"{name}'s", CredentialKind.PERSON, person=person.id)
+    )
     return person, await credentials.authenticate(world, issued.token)
 
 

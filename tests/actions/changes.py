@@ -13,16 +13,16 @@ from carrel.actions.accounts import people, tenants
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
-from carrel.actions.files.files import Intent
+from carrel.actions.files.files import WriteOptions
 from carrel.actions.overlay import pins, stacks
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import PolicyForm, RuleForm
+from carrel.actions.policy.policies import ClassRuleModel, PolicyModel
 from carrel.core.access import Actor
 from carrel.core.errors import Refusal
 from carrel.core.identifiers import Path, Stack, digest
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.store.record import Record
-from carrel.ports import World
+from carrel.ports import Ports
 
 SLUGS: Final = ("amy", "ben", "cy")
 TEMPLATES: Final = ("sales", "care")
@@ -39,7 +39,7 @@ Change = tuple[str, int, int, int]
 class Town:
     """Two tenants. What cannot happen just then is refused, and changes nothing."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Ports) -> None:
         self.world = world
         self.owners: list[Actor] = []
         self.humans: list[Record] = []
@@ -57,22 +57,22 @@ class Town:
             await HAPPENINGS[name](self, self.owners[who % 2], one, two)
 
     async def write_agent(self, owner: Actor, one: int, two: int) -> None:
-        stack = await stacks.agent(self.world, owner, _pick(SLUGS, one))
+        stack = await stacks.agent_stack(self.world, owner, _pick(SLUGS, one))
         await self._write(stack, owner, one, two)
 
     async def write_template(self, owner: Actor, one: int, two: int) -> None:
-        stack = await stacks.template(self.world, owner, _pick(TEMPLATES, one))
+        stack = await stacks.template_stack(self.world, owner, _pick(TEMPLATES, one))
         await self._write(stack, owner, one, two)
 
     async def write_defaults(self, owner: Actor, one: int, two: int) -> None:
-        await self._write(await stacks.defaults(self.world, owner), owner, one, two)
+        await self._write(await stacks.defaults_stack(self.world, owner), owner, one, two)
 
     async def _write(self, stack: Stack, owner: Actor, one: int, two: int) -> None:
         path = _pick(PATHS, one // 3)
         if two % 4 == 3:
             await files.delete(self.world, stack, path, owner)
         else:
-            intent = Intent(accepted=True)
+            intent = WriteOptions(accepted=True)
             await files.put(self.world, stack, path, _pick(TEXTS, two // 4), owner, intent)
 
     async def hire(self, owner: Actor, one: int, two: int) -> None:
@@ -107,8 +107,8 @@ class Town:
         await pins.accept(self.world, owner, _pick(SLUGS, one), PATHS[0], reviewed)
 
     async def pin_more(self, owner: Actor, one: int, two: int) -> None:
-        rules = (RuleForm(_pick(("SOUL.md", "memory/*"), one), FileClass.PINNED),)
-        await policies.put(self.world, owner, PolicyForm(classes=rules[: two % 2]), "because")
+        rules = (ClassRuleModel(_pick(("SOUL.md", "memory/*"), one), FileClass.PINNED),)
+        await policies.put(self.world, owner, PolicyModel(classes=rules[: two % 2]), "because")
 
     async def rename_tenant(self, owner: Actor, one: int, two: int) -> None:
         await tenants.rename(self.world, owner, f"Tenant {one}")

@@ -11,7 +11,7 @@ from tests.services import databases
 from tests.worlds import WORLDS, world_of
 
 from carrel.adapters.postgres import open_store
-from carrel.ports import World
+from carrel.ports import Ports
 
 
 @pytest.fixture
@@ -20,13 +20,13 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(params=WORLDS)
-async def world(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[World]:
+async def world(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Ports]:
     async with WORLDS[request.param](tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture(params=[*WORLDS, "postgres"])
-async def anywhere(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[World]:
+async def anywhere(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Ports]:
     """The same and PostgreSQL, for what must be shown on every store."""
     if request.param == "postgres":
         async with open_store(request.getfixturevalue("postgres_url")) as store:

@@ -14,13 +14,13 @@ from typing import Any
 
 from carrel.actions.events import webhooks
 from carrel.actions.events.webhook_dispatch import fan_out, run_dispatch
-from carrel.actions.events.webhooks import Made
+from carrel.actions.events.webhooks import NewWebhook
 from carrel.core.access import Actor
-from carrel.core.webhooks import Delivery, Posted, State
-from carrel.ports import World
+from carrel.core.webhooks import Delivery, DeliveryState, PostResult
+from carrel.ports import Ports
 
 ADA = Actor("acme", "ada")
-OK, BROKEN = Posted(200, "", 1), Posted(503, "", 1)
+OK, BROKEN = PostResult(200, "", 1), PostResult(503, "", 1)
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class Letter:
 class Mailbox:
     """A Post that hands every letter to the test, and answers as the test says."""
 
-    def __init__(self, answer: Callable[[Letter], Awaitable[Posted]] | None = None) -> None:
+    def __init__(self, answer: Callable[[Letter], Awaitable[PostResult]] | None = None) -> None:
         self._answer = answer
         self.letters: asyncio.Queue[Letter] = asyncio.Queue()
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Posted:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
         letter = Letter(url, headers, body)
         self.letters.put_nowait(letter)
         return await self._answer(letter) if self._answer else OK
@@ -61,7 +61,7 @@ class Mailbox:
 
 @asynccontextmanager
 async def dispatching(
-    world: World, *, backoff: tuple[int, ...] = (0,) * 5, processes: int = 1
+    world: Ports, *, backoff: tuple[int, ...] = (0,) * 5, processes: int = 1
 ) -> AsyncIterator[None]:
     """As many processes as asked for do their background work, from now on."""
     await fan_out(world)
@@ -77,13 +77,15 @@ async def dispatching(
             await asyncio.gather(*works)
 
 
-async def settled(world: World, made: Made, count: int) -> list[tuple[Delivery, list[Posted]]]:
+async def settled(
+    world: Ports, made: NewWebhook, count: int
+) -> list[tuple[Delivery, list[PostResult]]]:
     """The webhook's deliveries, oldest first, once that many are no longer pending."""
     async with asyncio.timeout(30):
         while True:
             page = await webhooks.deliveries(world, ADA, made.webhook.id, limit=10_000)
             done = [(d, [a.posted for a in tried]) for d, tried in page.items]
-            done = [each for each in done if each[0].state is not State.PENDING]
+            done = [each for each in done if each[0].state is not DeliveryState.PENDING]
             if len(done) >= count:
                 return done[::-1]
             await world.events.wake(0.01)

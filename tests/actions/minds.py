@@ -11,14 +11,14 @@ from tests.worlds import travel
 from carrel.actions.agents import agents
 from carrel.actions.files import files
 from carrel.actions.memory import dreams, memories
-from carrel.actions.memory.dreams import Report
+from carrel.actions.memory.dreams import DreamReport
 from carrel.actions.memory.memories import NewMemory
-from carrel.core.errors import Missing
+from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path
 from carrel.core.memory.memory import Memory
 from carrel.core.memory.promoted_lines import MEMORY
-from carrel.core.runs import Mode
-from carrel.ports import World
+from carrel.core.runs import Audience
+from carrel.ports import Ports
 
 DAY = 86_400_000
 
@@ -26,10 +26,10 @@ DAY = 86_400_000
 class Mind:
     """One agent of an office, by its slug."""
 
-    def __init__(self, world: World, office: Office, name: str = "marco") -> None:
+    def __init__(self, world: Ports, office: Office, name: str = "marco") -> None:
         self.world, self.office, self.owner, self.name = world, office, office.owner, name
 
-    async def told(self, text: str, mode: Mode = Mode.MAIN, **more: Any) -> Memory:
+    async def told(self, text: str, mode: Audience = Audience.MAIN, **more: Any) -> Memory:
         new = NewMemory(text, mode=mode, **more)
         return (await memories.remember(self.world, self.owner, self.name, new)).memory
 
@@ -47,7 +47,7 @@ class Mind:
         await self.recalled(text, text + " again", text + " once more", limit=1)
         return memory
 
-    async def dreams(self, **more: Any) -> Report:
+    async def dreams(self, **more: Any) -> DreamReport:
         return await dreams.sweep(self.world, self.owner, self.name, **more)
 
     async def set(self, **settings: Any) -> None:
@@ -58,7 +58,7 @@ class Mind:
     async def read(self, path: Path = MEMORY) -> str | None:
         try:
             return (await self.office.read(path, self.name)).decode()
-        except Missing:
+        except NotFound:
             return None
 
     async def writes(self, text: str, path: Path = MEMORY) -> None:
@@ -73,6 +73,6 @@ class Mind:
         travel(self.world, milliseconds)
 
 
-async def mind(world: World) -> Mind:
+async def mind(world: Ports) -> Mind:
     _, owner = await founded(world)
     return Mind(world, await Office(world, owner).open())

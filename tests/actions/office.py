@@ -5,12 +5,12 @@ from __future__ import annotations
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
-from carrel.actions.files.files import Intent
+from carrel.actions.files.files import WriteOptions
 from carrel.actions.overlay import stacks
 from carrel.core.access import Actor
 from carrel.core.identifiers import Path, Stack
 from carrel.core.store.record import Record
-from carrel.ports import World
+from carrel.ports import Ports
 
 RULES, SOUL, USER, IDENTITY = map(Path, ("GUARDRAILS.md", "SOUL.md", "USER.md", "IDENTITY.md"))
 NOTICE = Path("NOTICE.md")
@@ -22,13 +22,13 @@ ABOUT = (
 class Office:
     """A tenant with a template that says a little of everything, and an agent that follows it."""
 
-    def __init__(self, world: World, owner: Actor) -> None:
+    def __init__(self, world: Ports, owner: Actor) -> None:
         self.world, self.owner = world, owner
 
     async def open(self) -> Office:
         self.template = await templates.create(self.world, self.owner, "sales", "Sales")
-        self.defaults = await stacks.defaults(self.world, self.owner)
-        self.sales = await stacks.template(self.world, self.owner, "sales")
+        self.defaults = await stacks.defaults_stack(self.world, self.owner)
+        self.sales = await stacks.template_stack(self.world, self.owner, "sales")
         await self.write(self.defaults, RULES, b"be good")
         await self.write(self.defaults, IDENTITY, b"# Me\n\n- **Name:** {{AGENT_NAME}}\n")
         await self.write(self.defaults, USER, ABOUT)
@@ -43,16 +43,16 @@ class Office:
     async def write(
         self, stack: Stack, path: Path, text: bytes, by: Actor | None = None, **said: object
     ) -> None:
-        intent = Intent(**said)  # type: ignore[arg-type]
+        intent = WriteOptions(**said)  # type: ignore[arg-type]
         await files.put(self.world, stack, path, text, by or self.owner, intent)
 
     async def read(self, path: Path, name: str = "marco") -> bytes:
-        stack = await stacks.agent(self.world, self.owner, name)
-        return await files.content(self.world, await files.look(self.world, stack, path))
+        stack = await stacks.agent_stack(self.world, self.owner, name)
+        return await files.read_content(self.world, await files.find_file(self.world, stack, path))
 
     async def source(self, path: Path, name: str = "marco") -> str:
-        stack = await stacks.agent(self.world, self.owner, name)
-        return (await files.look(self.world, stack, path)).origin
+        stack = await stacks.agent_stack(self.world, self.owner, name)
+        return (await files.find_file(self.world, stack, path)).origin
 
     async def own(self, name: str = "marco") -> Stack:
-        return await stacks.agent(self.world, self.owner, name)
+        return await stacks.agent_stack(self.world, self.owner, name)

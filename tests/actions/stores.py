@@ -15,22 +15,22 @@ from tests.services import files
 from carrel.actions.maintenance import backup as backups
 from carrel.actions.maintenance.integrity import examine
 from carrel.adapters import postgres, sqlite
-from carrel.adapters.filesystem.blob_directory import DirectoryObjects
-from carrel.core.identifiers import Kind, Path, Scope
+from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
+from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.maintenance.tables import TABLES
-from carrel.core.runs import Mode, Run, Status
-from carrel.core.sessions import Addition, Role, Session, Utterance
-from carrel.core.store.event import APPROVAL_REQUESTED, Telling
-from carrel.core.store.idempotency import Receipt
-from carrel.core.store.record import Change, Noun
-from carrel.core.store.tree import Applied, Commit, Entry, Head, ReceiptKey, Write
-from carrel.core.webhooks import Attempt, Delivery, Posted, State
-from carrel.ports import Objects
+from carrel.core.runs import Audience, Run, RunStatus
+from carrel.core.sessions import Session, SessionAppend, SpeakerRole, TranscriptEntry
+from carrel.core.store.event import APPROVAL_REQUESTED, EventDraft
+from carrel.core.store.idempotency import StoredResponse
+from carrel.core.store.record import RecordChange, RecordType
+from carrel.core.store.tree import Applied, Commit, Entry, Head, IdempotencyKey, Write
+from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, PostResult
+from carrel.ports import LargeBlobStore
 
 NOW: Final = 1_800_000_000_000
 HOUR: Final = 3_600_000
-AGENT: Final = Scope("acme", Kind.AGENT, "marco")
-TEMPLATE: Final = Scope("acme", Kind.TEMPLATE, "sales")
+AGENT: Final = Scope("acme", ScopeKind.AGENT, "marco")
+TEMPLATE: Final = Scope("acme", ScopeKind.TEMPLATE, "sales")
 SOUL: Final = Path("SOUL.md")
 TALKS: Final = [f"5f0c8a52-2f5e-4d3c-9f10-00000000000{n}" for n in range(2)]
 LARGE: Final = Path("large.txt")
@@ -41,7 +41,7 @@ class Shelter:
     """A store, and where it keeps large bytes."""
 
     store: Any
-    objects: Objects | None
+    objects: LargeBlobStore | None
 
 
 class Stores:
@@ -52,10 +52,12 @@ class Stores:
         self._made = 0
 
     @asynccontextmanager
-    async def open(self, kind: str, objects: bool | Objects = True) -> AsyncIterator[Shelter]:
+    async def open(
+        self, kind: str, objects: bool | LargeBlobStore = True
+    ) -> AsyncIterator[Shelter]:
         self._made += 1
         directory = self._directory / f"store-{self._made}"
-        place = DirectoryObjects(directory / "objects") if objects is True else objects or None
+        place = DirectoryBlobStore(directory / "objects") if objects is True else objects or None
         if kind == "sqlite":
             async with sqlite.open_store(
                 files.fresh(directory / "carrel.db"), objects=place
@@ -88,7 +90,7 @@ async def commit(shelter: Shelter, write: Write, **more: Any) -> Head:
 async def keep_only(shelter: Shelter, versions: int) -> None:
     """The tenant's policy, long before anything else."""
     body = {"limits": {"maxVersions": versions}}
-    changes = (Change("acme", Noun.POLICY, "policy", body),)
+    changes = (RecordChange("acme", RecordType.POLICY, "policy", body),)
     policy = Commit((), "ada", "policy", NOW - 9 * HOUR, changes=changes)
     [outcome] = await shelter.store.trees.commit([policy])
     assert isinstance(outcome, Applied)
@@ -101,10 +103,10 @@ async def fill(shelter: Shelter, *, talks: bool = True) -> None:
         await say(shelter, f"shared {n} é\n", scope=TEMPLATE)
     for n in range(4):
         await say(shelter, f"own {n}")
-    run = Run("run_1", "acme", AGENT, "noop", Mode.MAIN, Status.RUNNING, "ada", NOW)
+    run = Run("run_1", "acme", AGENT, "noop", Audience.MAIN, RunStatus.RUNNING, "ada", NOW)
     other = structs.replace(run, id="run_2", variables={"NAME": "Ada"})
     [started, ended] = await store.runs.start([(run, (AGENT, TEMPLATE)), (other, (AGENT,))])
-    done = structs.replace(ended, status=Status.COMPLETED, ended=NOW, kept=False)
+    done = structs.replace(ended, status=RunStatus.COMPLETED, ended=NOW, kept=False)
     assert await store.runs.change(done, ended)
     await say(shelter, "later", run=started.id)
     await say(shelter, None, path=Path("gone.md"))
@@ -113,34 +115,36 @@ async def fill(shelter: Shelter, *, talks: bool = True) -> None:
     for n in range(3):
         await say(shelter, f"{n}" * 100_000, path=LARGE)
     changes = (
-        Change("acme", Noun.PERSON, "per_1", {"name": "Adä"}, 0, ("acme/person/email:a",), ("x",)),
-        Change("acme", Noun.SECRET, "sec_1", {"sealed": "v1.sealed"}, 0),
+        RecordChange(
+            "acme", RecordType.PERSON, "per_1", {"name": "Adä"}, 0, ("acme/person/email:a",), ("x",)
+        ),
+        RecordChange("acme", RecordType.SECRET, "sec_1", {"sealed": "v1.sealed"}, 0),
     )
     [changed] = await store.trees.commit([Commit((), "ada", "facts", NOW, changes=changes)])
     assert isinstance(changed, Applied)
-    telling = Telling("acme", APPROVAL_REQUESTED, {"approvalId": "apr_1"})
+    telling = EventDraft("acme", APPROVAL_REQUESTED, {"approvalId": "apr_1"})
     [told] = await store.trees.commit(
         [Commit((), "ada", "ask", NOW, tells=(telling,), run=started.id)]
     )
     assert isinstance(told, Applied)
     await store.records.used({"key_1": NOW})
-    key = ReceiptKey("acme", "PUT /x", "k")
+    key = IdempotencyKey("acme", "PUT /x", "k")
     await store.receipts.claim(key, "print", NOW, 0)
-    await store.receipts.settle(key, Receipt(200, "sealed"))
-    delivery = Delivery("del_1", "acme", "wh_1", "t", b"\x00\xff", State.PENDING, NOW, NOW)
+    await store.receipts.settle(key, StoredResponse(200, "sealed"))
+    delivery = Delivery("del_1", "acme", "wh_1", "t", b"\x00\xff", DeliveryState.PENDING, NOW, NOW)
     events = await store.events.after(None, limit=4)
     assert await store.deliveries.enqueue(None, events[-1].cursor, [delivery])
-    await store.deliveries.settle([(delivery, Attempt(NOW, Posted(None, "no", 3)))])
+    await store.deliveries.settle([(delivery, DeliveryAttempt(NOW, PostResult(None, "no", 3)))])
     if talks:
         await talk(store)
 
 
 async def talk(store: Any) -> None:
     """Say something in one session, and nothing in another."""
-    talks = [Session("acme", id, "marco", Mode.MAIN, "", NOW, None, 0, NOW) for id in TALKS]
+    talks = [Session("acme", id, "marco", Audience.MAIN, "", NOW, None, 0, NOW) for id in TALKS]
     await store.sessions.start(talks)
-    said = tuple(Utterance(0, NOW + n, Role.USER, f"said {n} é") for n in range(3))
-    await store.sessions.append([Addition("acme", TALKS[0], "marco", said)])
+    said = tuple(TranscriptEntry(0, NOW + n, SpeakerRole.USER, f"said {n} é") for n in range(3))
+    await store.sessions.append([SessionAppend("acme", TALKS[0], "marco", said)])
 
 
 async def rows_of(shelter: Shelter) -> Mapping[str, Sequence[Sequence[Any]]]:
@@ -171,9 +175,11 @@ async def shown(shelter: Shelter) -> Mapping[str, Any]:
         "history": [await store.trees.history(AGENT, path) for path in (SOUL, LARGE)],
         "runs": (run, released),
         "person": await store.records.named(["acme/person/email:a"]),
-        "linked": await store.records.list("acme", Noun.PERSON, link="x"),
+        "linked": await store.records.list("acme", RecordType.PERSON, link="x"),
         "audit": await store.records.audit("acme"),
-        "shelves": await store.records.shelves([("acme", Noun.PERSON), ("acme", Noun.SECRET)]),
+        "shelves": await store.records.shelves(
+            [("acme", RecordType.PERSON), ("acme", RecordType.SECRET)]
+        ),
         "used": await store.records.last_used(["key_1"]),
         "deliveries": await store.deliveries.list("acme", "wh_1"),
         "events": [(e.type, e.payload, e.run, e.sequence) for e in await store.events.after(None)],
@@ -184,7 +190,7 @@ async def shown(shelter: Shelter) -> Mapping[str, Any]:
     }
 
 
-async def take(shelter: Shelter, file: File, **more: Any) -> backups.Backup:
+async def take(shelter: Shelter, file: File, **more: Any) -> backups.BackupResult:
     return await backups.take(shelter.store.upkeep, shelter.objects, file, now=NOW, **more)
 
 

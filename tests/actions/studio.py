@@ -15,16 +15,16 @@ from tests.actions.cast import founded
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
-from carrel.actions.files.files import Intent
+from carrel.actions.files.files import WriteOptions
 from carrel.actions.git import history as gits
-from carrel.actions.git.projection import Projected
+from carrel.actions.git.projection import ProjectionResult
 from carrel.actions.overlay import stacks
 from carrel.adapters.git import GitDirectory
 from carrel.core.access import Actor
 from carrel.core.identifiers import Path, Scope
 from carrel.core.store.tree import Applied, Entry, Write
 from carrel.core.store.tree import Commit as StoreCommit
-from carrel.ports import World
+from carrel.ports import Ports
 
 ENABLED = {"workspaceGit": {"enabled": True}}
 SOUL, MEMORY = Path("SOUL.md"), Path("MEMORY.md")
@@ -33,14 +33,14 @@ SOUL, MEMORY = Path("SOUL.md"), Path("MEMORY.md")
 class Studio:
     """A tenant with one agent that keeps its history in git."""
 
-    def __init__(self, world: World, owner: Actor, scope: Scope) -> None:
+    def __init__(self, world: Ports, owner: Actor, scope: Scope) -> None:
         self.world, self.owner, self.scope = world, owner, scope
 
     @classmethod
-    async def of(cls, world: World, slug: str = "acme") -> Studio:
+    async def of(cls, world: Ports, slug: str = "acme") -> Studio:
         _, owner = await founded(world, slug)
         agent = await agents.create(world, owner, NewAgent("marco", "Marco", config=ENABLED))
-        return cls(world, owner, (await stacks.agent(world, owner, agent.id))[0])
+        return cls(world, owner, (await stacks.agent_stack(world, owner, agent.id))[0])
 
     @property
     def place(self) -> File:
@@ -48,13 +48,13 @@ class Studio:
         return self.world.repositories.place(self.scope)
 
     async def put(self, path: Path | str, text: str | bytes, **said: Any) -> None:
-        stack = await stacks.agent(self.world, self.owner, "marco")
+        stack = await stacks.agent_stack(self.world, self.owner, "marco")
         at = Path(path) if isinstance(path, str) else path
         content = text.encode() if isinstance(text, str) else text
-        await files.put(self.world, stack, at, content, self.owner, Intent(**said))
+        await files.put(self.world, stack, at, content, self.owner, WriteOptions(**said))
 
     async def delete(self, path: Path) -> None:
-        stack = await stacks.agent(self.world, self.owner, "marco")
+        stack = await stacks.agent_stack(self.world, self.owner, "marco")
         await files.delete(self.world, stack, path, self.owner)
 
     async def write(self, texts: Mapping[str, str | None], keep: int = 100) -> None:
@@ -77,7 +77,7 @@ class Studio:
         config = {"workspaceGit": {"enabled": enabled}}
         await agents.patch(self.world, self.owner, "marco", {"config": config})
 
-    async def refresh(self, **more: Any) -> Projected:
+    async def refresh(self, **more: Any) -> ProjectionResult:
         return await gits.refresh(self.world, self.owner, "marco", **more)
 
 

@@ -11,84 +11,84 @@ from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.overlay import stacks
 from carrel.core.access import Actor
-from carrel.core.agents.agent import of_template
-from carrel.core.errors import Malformed, Missing, Taken
-from carrel.core.identifiers import Kind, Scope
-from carrel.core.store.record import Noun, Record
+from carrel.core.agents.agent import by_template_index
+from carrel.core.errors import Conflict, NotFound, ValidationError
+from carrel.core.identifiers import Scope, ScopeKind
+from carrel.core.store.record import Record, RecordType
 from carrel.core.text_validation import RESERVED
-from carrel.ports import World
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
-Make = Callable[[World, Actor, str, str], Awaitable[Record]]
+Make = Callable[[Ports, Actor, str, str], Awaitable[Record]]
 
 
-async def make_agent(world: World, actor: Actor, slug: str, name: str) -> Record:
+async def make_agent(world: Ports, actor: Actor, slug: str, name: str) -> Record:
     return await agents.create(world, actor, NewAgent(slug, name))
 
 
 MAKE: dict[str, Make] = {"agent": make_agent, "template": templates.create}
 
 
-async def test_an_agent_follows_a_template_by_id_or_slug(world: World) -> None:
+async def test_an_agent_follows_a_template_by_id_or_slug(world: Ports) -> None:
     _, owner = await founded(world)
     sales = await templates.create(world, owner, "sales", "Sales")
     for number, name in enumerate((sales.id, "sales")):
         agent = await agents.create(world, owner, NewAgent(f"marco-{number}", "Marco", name))
         assert agent.body["templateId"] == sales.id
-        assert await stacks.agent(world, owner, agent.id) == (
-            Scope(owner.tenant, Kind.AGENT, agent.id),
-            Scope(owner.tenant, Kind.PINS, agent.body["pins"]),
-            Scope(owner.tenant, Kind.TEMPLATE, sales.id),
-            Scope(owner.tenant, Kind.DEFAULTS, ""),
+        assert await stacks.agent_stack(world, owner, agent.id) == (
+            Scope(owner.tenant, ScopeKind.AGENT, agent.id),
+            Scope(owner.tenant, ScopeKind.PINS, agent.body["pins"]),
+            Scope(owner.tenant, ScopeKind.TEMPLATE, sales.id),
+            Scope(owner.tenant, ScopeKind.DEFAULTS, ""),
         )
 
 
-async def test_an_agent_needs_no_template_but_not_one_that_is_not_there(world: World) -> None:
+async def test_an_agent_needs_no_template_but_not_one_that_is_not_there(world: Ports) -> None:
     _, owner = await founded(world)
     _, other = await founded(world, "globex")
     theirs = await templates.create(world, other, "sales", "Sales")
     agent = await make_agent(world, owner, "marco", "Marco")
-    kinds = [scope.kind for scope in await stacks.agent(world, owner, "marco")]
-    assert kinds == [Kind.AGENT, Kind.PINS, Kind.DEFAULTS]
+    kinds = [scope.kind for scope in await stacks.agent_stack(world, owner, "marco")]
+    assert kinds == [ScopeKind.AGENT, ScopeKind.PINS, ScopeKind.DEFAULTS]
     assert (
         agent == await agents.get(world, owner, "marco") == await agents.get(world, owner, agent.id)
     )
     for name in ("sales", theirs.id, "a\x00", ""):
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await agents.create(world, owner, NewAgent("other", "Other", name))
 
 
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
 @pytest.mark.parametrize("slug", ["", "A", "a_b", "a\n", "_catalog", *sorted(RESERVED)])
-async def test_a_slug_must_be_one_and_free(world: World, make: Make, slug: str) -> None:
+async def test_a_slug_must_be_one_and_free(world: Ports, make: Make, slug: str) -> None:
     _, owner = await founded(world)
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         await make(world, owner, slug, "Name")
 
 
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
-async def test_of_rivals_for_one_slug_exactly_one_gets_it(world: World, make: Make) -> None:
+async def test_of_rivals_for_one_slug_exactly_one_gets_it(world: Ports, make: Make) -> None:
     _, owner = await founded(world)
     _, other = await founded(world, "globex")
     done, refused = await rivals(*(make(world, owner, "marco", "Marco") for _ in range(4)))
     assert len(done) == 1
-    assert [why.details for why in refused if isinstance(why, Taken)] == [{"slug": "marco"}] * 3
+    assert [why.details for why in refused if isinstance(why, Conflict)] == [{"slug": "marco"}] * 3
     await make(world, other, "marco", "Marco")
 
 
-async def test_a_template_that_agents_follow_stays(world: World) -> None:
+async def test_a_template_that_agents_follow_stays(world: Ports) -> None:
     _, owner = await founded(world)
     await templates.create(world, owner, "sales", "Sales")
     marco = await agents.create(world, owner, NewAgent("marco", "Marco", "sales"))
-    with pytest.raises(Taken):
+    with pytest.raises(Conflict):
         await templates.delete(world, owner, "sales")
     await agents.delete(world, owner, marco.id)
     await templates.delete(world, owner, "sales")
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await templates.get(world, owner, "sales")
 
 
-async def test_no_agent_follows_a_template_that_is_deleted_meanwhile(world: World) -> None:
+async def test_no_agent_follows_a_template_that_is_deleted_meanwhile(world: Ports) -> None:
     _, owner = await founded(world)
     for turns in range(-8, 8):
         slug = f"sales-{turns % 16}"
@@ -99,33 +99,33 @@ async def test_no_agent_follows_a_template_that_is_deleted_meanwhile(world: Worl
             later(-turns, templates.delete(world, owner, slug)),
         )
         assert len(done) == 1
-        assert type(refused[0]) in {Missing, Taken}
-        [kept] = await world.records.get(owner.tenant, Noun.TEMPLATE, [template.id])
-        link = of_template(template.id)
-        followers = await world.records.list(owner.tenant, Noun.AGENT, link=link)
+        assert type(refused[0]) in {NotFound, Conflict}
+        [kept] = await world.records.get(owner.tenant, RecordType.TEMPLATE, [template.id])
+        link = by_template_index(template.id)
+        followers = await world.records.list(owner.tenant, RecordType.AGENT, link=link)
         assert bool(kept) == bool(followers)
 
 
-async def test_those_of_another_tenant_are_not_there(world: World) -> None:
+async def test_those_of_another_tenant_are_not_there(world: Ports) -> None:
     _, owner = await founded(world)
     _, other = await founded(world, "globex")
     agent = await make_agent(world, other, "marco", "Marco")
     template = await templates.create(world, other, "sales", "Sales")
     for name in ("marco", agent.id):
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await agents.get(world, owner, name)
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await agents.delete(world, owner, name)
     for name in ("sales", template.id):
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await templates.get(world, owner, name)
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await templates.delete(world, owner, name)
     assert (await agents.listing(world, owner)).items == ()
     assert (await templates.listing(world, owner)).items == ()
 
 
-async def test_a_slug_is_free_again_once_its_agent_is_gone(world: World) -> None:
+async def test_a_slug_is_free_again_once_its_agent_is_gone(world: Ports) -> None:
     _, owner = await founded(world)
     first = await make_agent(world, owner, "marco", "Marco")
     await agents.delete(world, owner, "marco")

@@ -8,12 +8,12 @@ from tests.actions.cast import founded
 from carrel.actions.accounts import audit as audits
 from carrel.actions.accounts import secrets
 from carrel.actions.agents import templates
-from carrel.ports import World
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_every_change_of_a_record_leaves_a_deed(world: World) -> None:
+async def test_every_change_of_a_record_leaves_a_deed(world: Ports) -> None:
     made, owner = await founded(world)
     template = await templates.create(world, owner, "sales", "Sales")
     await secrets.put(world, owner, "token", "hunter2-hunter2")
@@ -31,7 +31,7 @@ async def test_every_change_of_a_record_leaves_a_deed(world: World) -> None:
     assert "hunter2" not in str(deeds)
 
 
-async def test_pages_go_back_to_the_beginning(world: World) -> None:
+async def test_pages_go_back_to_the_beginning(world: Ports) -> None:
     _, owner = await founded(world)
     _, other = await founded(world, "globex")
     for number in range(5):

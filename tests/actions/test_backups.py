@@ -29,13 +29,13 @@ from tests.actions.stores import (
 )
 
 from carrel.actions.maintenance import backup as backups
-from carrel.actions.maintenance.archive import Packing
-from carrel.adapters.filesystem.blob_directory import DirectoryObjects
-from carrel.core.errors import Taken
+from carrel.actions.maintenance.archive import ArchiveWriter
+from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
+from carrel.core.errors import Conflict
 from carrel.core.identifiers import Digest, Path
 from carrel.core.maintenance.tables import LATER, TABLES
 from carrel.core.version import VERSION
-from carrel.ports import Corrupt
+from carrel.ports import CorruptContent
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +49,7 @@ async def test_a_backup_from_before_there_were_sessions_can_be_restored(
     async with stores.open("sqlite", objects=False) as first:
         await fill(first, talks=False)
         seen = await shown(first)
-        with file.open("w+b") as opened, closing(Packing(opened)) as packing:
+        with file.open("w+b") as opened, closing(ArchiveWriter(opened)) as packing:
             async with first.store.upkeep.frozen() as frozen:
                 for table in [table for table in TABLES if table not in LATER]:
                     await packing.add_table(table, frozen.rows(table))
@@ -203,7 +203,7 @@ async def test_a_file_that_is_there_is_never_written_over(stores: Stores, file: 
     started: list[str] = []
     async with stores.open("sqlite") as first:
         await fill(first)
-        with pytest.raises(Taken, match=r"backup\.zip"):
+        with pytest.raises(Conflict, match=r"backup\.zip"):
             await take(first, file, watch=lambda what, *_: started.append(what))
 
     assert content(file) == b"mine"
@@ -215,7 +215,7 @@ async def test_a_file_that_comes_meanwhile_is_not_written_over_either(
 ) -> None:
     async with stores.open("sqlite") as first:
         await fill(first)
-        with pytest.raises(Taken, match=r"backup\.zip"):
+        with pytest.raises(Conflict, match=r"backup\.zip"):
             await take(first, file, watch=lambda *_: fill_file(file, b"mine"))
 
     assert content(file) == b"mine"
@@ -250,13 +250,13 @@ async def test_a_backup_goes_into_an_empty_store_only(
         await say(second, "mine")
         before = await rows_of(second)
 
-        with pytest.raises(Taken, match="not empty"):
+        with pytest.raises(Conflict, match="not empty"):
             await restore(second, file)
         assert await rows_of(second) == before
         assert second.objects
         assert [each async for each in second.objects.each()] == []
 
-        with pytest.raises(Taken, match="not empty"):
+        with pytest.raises(Conflict, match="not empty"):
             await second.store.upkeep.load(nothing())
 
 
@@ -265,7 +265,7 @@ async def nothing() -> Any:
         yield rows
 
 
-class Failing(DirectoryObjects):
+class Failing(DirectoryBlobStore):
     """A disk on which there is room for one."""
 
     room = 1
@@ -300,11 +300,11 @@ async def test_rows_that_fail_half_way_leave_the_store_empty(
 ) -> None:
     async def broken() -> Any:
         yield "scope", [(1, "acme", "agent", "marco", 1, 0, 0)]
-        raise Corrupt("the backup is damaged")
+        raise CorruptContent("the backup is damaged")
 
     async with stores.open(target) as second:
         before = await rows_of(second)
-        with pytest.raises(Corrupt):
+        with pytest.raises(CorruptContent):
             await second.store.upkeep.load(broken())
         assert await rows_of(second) == before
 

@@ -17,11 +17,11 @@ from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
 from carrel.actions.overlay import pins, stacks
 from carrel.core.access import Actor
-from carrel.core.agents.agent import agent_change, facts
+from carrel.core.agents.agent import agent_change, agent_fields
 from carrel.core.identifiers import Path, digest
 from carrel.core.store.record import Record
 from carrel.core.store.tree import Commit
-from carrel.ports import World
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 RULES = Path("GUARDRAILS.md")
@@ -44,7 +44,7 @@ class Counting(sqlite3.Connection):
 
 
 @pytest.fixture
-async def counted(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+async def counted(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ports]:
     real = sqlite3.connect
     monkeypatch.setattr(
         sqlite3, "connect", lambda *given, **more: real(*given, **more, factory=Counting)
@@ -53,23 +53,23 @@ async def counted(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
         yield world
 
 
-async def crowd(world: World, owner: Actor, first: Record, size: int) -> None:
+async def crowd(world: Ports, owner: Actor, first: Record, size: int) -> None:
     """Others like the first, many in one transaction."""
     commits = []
     for number in range(size):
-        body = {**facts(first), "slug": f"agent-{number}", "name": f"Agent {number}"}
+        body = {**agent_fields(first), "slug": f"agent-{number}", "name": f"Agent {number}"}
         change = agent_change(owner.tenant, world.clock.fresh("agt"), body, 0)
         commits.append(Commit((), "x", "create", world.clock.now(), changes=(change,)))
     await world.trees.commit(commits)
 
 
 @pytest.mark.parametrize("size", [20, 2_400])
-async def test_a_review_for_all_takes_few_questions(counted: World, size: int) -> None:
+async def test_a_review_for_all_takes_few_questions(counted: Ports, size: int) -> None:
     _, owner = await founded(counted)
     await templates.create(counted, owner, "sales", "Sales")
     first = await agents.create(counted, owner, NewAgent("first", "First", "sales"))
     await crowd(counted, owner, first, size - 1)
-    sales = await stacks.template(counted, owner, "sales")
+    sales = await stacks.template_stack(counted, owner, "sales")
     await files.put(counted, sales, RULES, b"be better", owner)
 
     Counting.singles = Counting.batches = 0
@@ -87,12 +87,12 @@ async def test_a_review_for_all_takes_few_questions(counted: World, size: int) -
     assert not any(result.changed or result.problem for result in again)
 
 
-async def test_one_that_changes_meanwhile_is_decided_again(counted: World) -> None:
+async def test_one_that_changes_meanwhile_is_decided_again(counted: Ports) -> None:
     _, owner = await founded(counted)
     await templates.create(counted, owner, "sales", "Sales")
     first = await agents.create(counted, owner, NewAgent("first", "First", "sales"))
     await crowd(counted, owner, first, 30)
-    sales = await stacks.template(counted, owner, "sales")
+    sales = await stacks.template_stack(counted, owner, "sales")
     await files.put(counted, sales, RULES, b"be better", owner)
     read, world = counted.trees.read, counted
     moved = iter(["", "first"])

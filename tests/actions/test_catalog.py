@@ -16,18 +16,18 @@ from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.catalog import export as catalogs
 from carrel.actions.catalog.export import CLAIM, export
-from carrel.actions.catalog.writer import Exported
+from carrel.actions.catalog.writer import ExportResult
 from carrel.actions.files import files
-from carrel.actions.files.files import Intent
+from carrel.actions.files.files import WriteOptions
 from carrel.actions.overlay import pins, stacks
-from carrel.adapters.filesystem.object_directory import FolderDepot
-from carrel.adapters.memory import MemoryDepot, MemoryStore
+from carrel.adapters.filesystem.object_directory import DirectoryObjectStore
+from carrel.adapters.memory import MemoryObjectStore, MemoryStore
 from carrel.core.access import Actor
-from carrel.core.errors import Missing, Taken
+from carrel.core.errors import Conflict, NotFound
 from carrel.core.identifiers import Path, Stack, digest
 from carrel.core.store.tree import Applied, Commit, Entry, Write
 from carrel.defaults import VERSION
-from carrel.ports import Depot, World
+from carrel.ports import ObjectStore, Ports
 
 pytestmark = pytest.mark.anyio
 
@@ -38,7 +38,7 @@ RULES = Path("GUARDRAILS.md")
 class Office:
     """A tenant with a template and two agents, one of which has none."""
 
-    def __init__(self, world: World, owner: Actor) -> None:
+    def __init__(self, world: Ports, owner: Actor) -> None:
         self.world, self.owner = world, owner
 
     async def open(self) -> Office:
@@ -52,17 +52,17 @@ class Office:
 
     @property
     async def defaults(self) -> Stack:
-        return await stacks.defaults(self.world, self.owner)
+        return await stacks.defaults_stack(self.world, self.owner)
 
     @property
     async def sales(self) -> Stack:
-        return await stacks.template(self.world, self.owner, "sales")
+        return await stacks.template_stack(self.world, self.owner, "sales")
 
     async def own(self, name: str = "marco") -> Stack:
-        return await stacks.agent(self.world, self.owner, name)
+        return await stacks.agent_stack(self.world, self.owner, name)
 
     async def write(self, stack: Stack, path: str, text: bytes) -> None:
-        intent = Intent(accepted=True)
+        intent = WriteOptions(accepted=True)
         await files.put(self.world, stack, Path(path), text, self.owner, intent)
 
     async def insist(self, stack: Stack, path: str, text: bytes) -> None:
@@ -74,7 +74,7 @@ class Office:
 
 
 @pytest.fixture
-async def office(world: World) -> Office:
+async def office(world: Ports) -> Office:
     _, owner = await founded(world)
     return await Office(world, owner).open()
 
@@ -86,7 +86,7 @@ def version(path: str, content: bytes, template: str = "sales") -> str:
 async def test_the_catalog_holds_what_every_layer_says_where_the_layout_has_it(
     office: Office,
 ) -> None:
-    depot = MemoryDepot()
+    depot = MemoryObjectStore()
     await office.write(await office.own(), "notes/a.md", b"mine")
     await office.write(await office.own(), "GUARDRAILS.md", b"be yourself")
 
@@ -107,7 +107,7 @@ async def test_the_catalog_holds_what_every_layer_says_where_the_layout_has_it(
 
 async def test_a_template_that_moves_on_leaves_its_agents_pins_to_be_read(office: Office) -> None:
     """In the original a template's edit made every agent's pin unreadable."""
-    depot = MemoryDepot()
+    depot = MemoryObjectStore()
     await office.write(await office.sales, "GUARDRAILS.md", b"be better")
 
     await export(office.world, depot)
@@ -122,7 +122,7 @@ async def test_a_template_that_moves_on_leaves_its_agents_pins_to_be_read(office
 async def test_what_is_the_same_is_not_written_again_and_what_is_gone_is_removed(
     office: Office,
 ) -> None:
-    depot = MemoryDepot()
+    depot = MemoryObjectStore()
     await office.write(await office.own(), "notes/a.md", b"mine")
     first = await export(office.world, depot)
     before, depot.written = dict(depot.objects), 0
@@ -141,9 +141,9 @@ async def test_what_is_the_same_is_not_written_again_and_what_is_gone_is_removed
 
 
 async def test_only_what_is_of_the_layout_is_removed_and_of_other_tenants_nothing(
-    world: World,
+    world: Ports,
 ) -> None:
-    depot = MemoryDepot()
+    depot = MemoryObjectStore()
     for slug in ("acme", "acme-2"):
         await founded(world, slug)
     await export(world, depot)
@@ -170,10 +170,10 @@ async def test_only_what_is_of_the_layout_is_removed_and_of_other_tenants_nothin
 
 
 async def test_a_catalog_of_others_is_left_alone_unless_it_is_adopted(office: Office) -> None:
-    depot = MemoryDepot()
+    depot = MemoryObjectStore()
     await depot.put({"tenants/other/agents/a/workspace/b": b"theirs", "tenants/x": b"y"})
 
-    with pytest.raises(Taken):
+    with pytest.raises(Conflict):
         await export(office.world, depot)
     assert set(depot.objects) == {"tenants/other/agents/a/workspace/b", "tenants/x"}
 
@@ -182,10 +182,10 @@ async def test_a_catalog_of_others_is_left_alone_unless_it_is_adopted(office: Of
     assert "tenants/other/agents/a/workspace/b" not in depot.objects
 
 
-async def test_a_tenant_that_is_not_there_is_missing_and_nothing_is_written(world: World) -> None:
-    depot = MemoryDepot()
+async def test_a_tenant_that_is_not_there_is_missing_and_nothing_is_written(world: Ports) -> None:
+    depot = MemoryObjectStore()
 
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await export(world, depot, only="nobody")
 
     assert depot.objects == {}
@@ -198,7 +198,7 @@ async def test_a_pin_whose_bytes_are_damaged_is_named_and_all_else_is_written() 
     office = await Office(world, owner).open()
     await office.write(await office.own(), "notes/a.md", b"mine")
     store.state.contents[digest(b"be good")] = flipped(b"be good")
-    depot = MemoryDepot()
+    depot = MemoryObjectStore()
 
     done = await export(world, depot)
 
@@ -217,7 +217,7 @@ async def test_a_pin_whose_bytes_are_damaged_is_named_and_all_else_is_written() 
 
 
 async def test_a_file_that_is_called_like_a_part_of_the_layout_is_named(office: Office) -> None:
-    depot = MemoryDepot()
+    depot = MemoryObjectStore()
     await office.write(await office.own(), "manifest.json", b"mine")
     await office.write(await office.defaults, "_defaults_version", b"99")
 
@@ -237,7 +237,7 @@ async def test_a_file_that_is_called_like_a_part_of_the_layout_is_named(office: 
 async def test_in_a_directory_a_file_bars_those_beneath_it_whichever_came_first(
     office: Office, tmp_path: File
 ) -> None:
-    kept, fresh = FolderDepot(tmp_path / "kept"), FolderDepot(tmp_path / "fresh")
+    kept, fresh = DirectoryObjectStore(tmp_path / "kept"), DirectoryObjectStore(tmp_path / "fresh")
     await office.write(await office.own(), "memory/a/b.md", b"deep")
     await export(office.world, kept)
     await office.insist(await office.own(), "memory", b"flat")
@@ -256,7 +256,7 @@ async def test_in_a_directory_a_file_bars_those_beneath_it_whichever_came_first(
 async def test_a_name_that_is_too_long_for_a_directory_is_named_and_all_else_is_written(
     office: Office, tmp_path: File
 ) -> None:
-    depot = FolderDepot(tmp_path)
+    depot = DirectoryObjectStore(tmp_path)
     await office.write(await office.own(), "x" * 255, b"fits")
     await office.write(await office.sales, "CAPABILITIES.md", b"able")
 
@@ -268,7 +268,7 @@ async def test_a_name_that_is_too_long_for_a_directory_is_named_and_all_else_is_
     assert await depot.get(f"{AGENTS}/b") == b"2"
 
 
-async def _all(depot: Depot) -> dict[str, bytes | None]:
+async def _all(depot: ObjectStore) -> dict[str, bytes | None]:
     return {key: await depot.get(key) async for key, _ in depot.list("")}
 
 
@@ -284,7 +284,7 @@ class Counted:
         return getattr(self._port, name)
 
 
-async def test_many_agents_take_few_readings(world: World) -> None:
+async def test_many_agents_take_few_readings(world: Ports) -> None:
     _, owner = await founded(world)
     office = await Office(world, owner).open()
     for number in range(2 * catalogs._TOGETHER):
@@ -295,7 +295,7 @@ async def test_many_agents_take_few_readings(world: World) -> None:
 
     done = await export(
         dataclasses.replace(world, trees=trees, blobs=blobs),
-        MemoryDepot(),
+        MemoryObjectStore(),
         watch=lambda *progress: told.append(progress),
     )
 
@@ -308,7 +308,7 @@ async def test_many_agents_take_few_readings(world: World) -> None:
 
 
 async def test_a_manifest_is_written_after_what_it_tells_of(office: Office) -> None:
-    depot = MemoryDepot()
+    depot = MemoryObjectStore()
     for number in range(5):
         await office.write(await office.own(), f"notes/{number}.md", b"mine")
 
@@ -323,6 +323,6 @@ async def test_projecting_writes_nothing_to_the_store(office: Office) -> None:
     world = office.world
     before = (await world.events.latest(), await world.records.revision())
 
-    assert (await export(world, MemoryDepot())) != Exported()
+    assert (await export(world, MemoryObjectStore())) != ExportResult()
 
     assert (await world.events.latest(), await world.records.revision()) == before

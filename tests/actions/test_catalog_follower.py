@@ -17,22 +17,22 @@ from tests.contract.worlds import flipped
 from tests.worlds import travel, world_of
 
 from carrel.actions.catalog.export import CLAIM, export
-from carrel.actions.catalog.follower import BACKOFF, Follower, run_catalog
+from carrel.actions.catalog.follower import BACKOFF, CatalogFollower, run_catalog
 from carrel.actions.files import files
-from carrel.actions.files.files import Intent
+from carrel.actions.files.files import WriteOptions
 from carrel.actions.overlay import stacks
-from carrel.adapters.filesystem.object_directory import FolderDepot
-from carrel.adapters.memory import MemoryDepot, MemoryStore, MemoryTurn
+from carrel.adapters.filesystem.object_directory import DirectoryObjectStore
+from carrel.adapters.memory import MemoryLeaderLock, MemoryObjectStore, MemoryStore
 from carrel.adapters.postgres import open_store
-from carrel.adapters.postgres.leader_lock import PostgresTurn
+from carrel.adapters.postgres.leader_lock import PostgresLeaderLock
 from carrel.core.access import Actor
-from carrel.core.catalog.layout import AgentFile, ReviewedFile, TemplateFile
+from carrel.core.catalog.layout import AgentFileKey, ReviewedFileKey, TemplateFileKey
 from carrel.core.identifiers import Path, digest
 from carrel.core.overlay.agent_files import held_entry
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.layers import stack_of
-from carrel.core.store.record import Noun, Record
-from carrel.ports import World
+from carrel.core.store.record import Record, RecordType
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 
@@ -40,7 +40,7 @@ NOTE = Path("notes/a.md")
 KEEPING: list[Change] = [(name, 0, 0, 0) for name in ("catch up", "crash", "restart")]
 
 
-class Flaky(MemoryDepot):
+class Flaky(MemoryObjectStore):
     """A place that fails after so much has been done, and then has done only a part of a batch."""
 
     def __init__(self) -> None:
@@ -65,47 +65,47 @@ class Flaky(MemoryDepot):
             self.fails_after -= 1
 
 
-async def fresh(world: World) -> dict[str, bytes]:
-    depot = MemoryDepot()
+async def fresh(world: Ports) -> dict[str, bytes]:
+    depot = MemoryObjectStore()
     await export(world, depot)
     return depot.objects
 
 
-async def read_by_others(world: World, objects: Mapping[str, bytes]) -> None:
+async def read_by_others(world: Ports, objects: Mapping[str, bytes]) -> None:
     """Whoever reads the catalog by its own rules finds what Carrel serves each agent."""
-    for tenant in await world.records.list("", Noun.TENANT):
-        for agent in await world.records.list(tenant.id, Noun.AGENT):
-            workspace = await files.listing(world, stack_of(agent))
-            raw = await files.contents(world, workspace, raw=True)
-            served = await files.contents(world, workspace)
+    for tenant in await world.records.list("", RecordType.TENANT):
+        for agent in await world.records.list(tenant.id, RecordType.AGENT):
+            workspace = await files.list_files(world, stack_of(agent))
+            raw = await files.read_contents(world, workspace, raw=True)
+            served = await files.read_contents(world, workspace)
             for path in raw.found:
                 pinned = workspace.files[path].file_class is FileClass.PINNED
                 reader = await _pinned(world, agent, path) if pinned else await _live(world, agent)
-                own = AgentFile(tenant.body["slug"], agent.body["slug"], path).text
+                own = AgentFileKey(tenant.body["slug"], agent.body["slug"], path).text
                 managed = workspace.files[path].file_class is FileClass.MANAGED and own in objects
                 content = served.found[path] if managed else raw.found[path]
                 ways = [own, *(way.format(path=path) for way in reader)]
                 assert next(objects[way] for way in ways if way in objects) == content
 
 
-async def _slugs(world: World, agent: Record) -> tuple[str, list[str]]:
-    [tenant] = await world.records.get(agent.tenant, Noun.TENANT, [agent.tenant])
+async def _slugs(world: Ports, agent: Record) -> tuple[str, list[str]]:
+    [tenant] = await world.records.get(agent.tenant, RecordType.TENANT, [agent.tenant])
     assert tenant
     id = agent.body.get("templateId")
-    [template] = await world.records.get(agent.tenant, Noun.TEMPLATE, [id]) if id else [None]
+    [template] = await world.records.get(agent.tenant, RecordType.TEMPLATE, [id]) if id else [None]
     return tenant.body["slug"], [*([template.body["slug"]] if template else []), "defaults"]
 
 
-async def _live(world: World, agent: Record) -> list[str]:
+async def _live(world: Ports, agent: Record) -> list[str]:
     tenant, beneath = await _slugs(world, agent)
-    return [TemplateFile(tenant, slug, Path("{path}")).text for slug in beneath]
+    return [TemplateFileKey(tenant, slug, Path("{path}")).text for slug in beneath]
 
 
-async def _pinned(world: World, agent: Record, path: Path) -> list[str]:
+async def _pinned(world: Ports, agent: Record, path: Path) -> list[str]:
     tenant, beneath = await _slugs(world, agent)
     entry = held_entry(path, await world.trees.read(stack_of(agent), (path,)))
     base = entry.base if entry else None
-    return [ReviewedFile(tenant, beneath[0], path, base.digest).text] if base else []
+    return [ReviewedFileKey(tenant, beneath[0], path, base.digest).text] if base else []
 
 
 class Kept:
@@ -113,13 +113,13 @@ class Kept:
 
     def __init__(self, town: Town, depot: Flaky) -> None:
         self.town, self.world, self.depot = town, town.world, depot
-        self._follower = Follower(self.world, depot)
+        self._follower = CatalogFollower(self.world, depot)
 
     async def live(self, number: int, change: Change) -> None:
         if change[0] == "catch up":
             await self.check()
         elif change[0] == "restart":
-            self._follower = Follower(self.world, self.depot)
+            self._follower = CatalogFollower(self.world, self.depot)
         elif change[0] == "crash":
             await self._crash(number)
         else:
@@ -131,7 +131,7 @@ class Kept:
             await self._follower.catch_up()
         self.depot.fails_after = None
         if number % 2:
-            self._follower = Follower(self.world, self.depot)
+            self._follower = CatalogFollower(self.world, self.depot)
 
     async def check(self) -> None:
         await self._follower.catch_up()
@@ -176,14 +176,14 @@ def test_so_it_is_in_a_directory_where_files_bar_those_beneath_them(
 ) -> None:
     async def live(place: File) -> None:
         town = await Town(world_of(MemoryStore())).open()
-        kept = FolderDepot(place / "kept")
-        follower = Follower(town.world, kept)
+        kept = DirectoryObjectStore(place / "kept")
+        follower = CatalogFollower(town.world, kept)
         for number, change in enumerate((*BEGINNING, *history)):
             await town.happen(change)
             if number % often == 0:
                 await follower.catch_up()
         await follower.catch_up()
-        await export(town.world, FolderDepot(place / "fresh"))
+        await export(town.world, DirectoryObjectStore(place / "fresh"))
         assert on_disk(place / "kept") == on_disk(place / "fresh")
 
     with tempfile.TemporaryDirectory() as place:
@@ -197,21 +197,21 @@ def on_disk(place: File) -> dict[str, bytes | None]:
 
 
 @pytest.fixture
-async def town(world: World) -> Town:
+async def town(world: Ports) -> Town:
     town = await Town(world).open()
     for change in BEGINNING:
         await town.happen(change)
     return town
 
 
-async def note(world: World, owner: Actor, text: bytes) -> None:
-    stack = await stacks.agent(world, owner, "amy")
-    await files.put(world, stack, NOTE, text, owner, Intent())
+async def note(world: Ports, owner: Actor, text: bytes) -> None:
+    stack = await stacks.agent_stack(world, owner, "amy")
+    await files.put(world, stack, NOTE, text, owner, WriteOptions())
 
 
 async def test_only_the_tenants_that_changed_are_done_again(town: Town) -> None:
-    depot = MemoryDepot()
-    follower = Follower(town.world, depot)
+    depot = MemoryObjectStore()
+    follower = CatalogFollower(town.world, depot)
     assert (await follower.catch_up()).tenants == 2
     assert (await follower.catch_up()).tenants == 0
 
@@ -225,10 +225,10 @@ async def test_only_the_tenants_that_changed_are_done_again(town: Town) -> None:
 
 
 async def test_what_is_left_of_tenants_that_are_gone_is_removed_at_the_start(town: Town) -> None:
-    depot = MemoryDepot()
+    depot = MemoryObjectStore()
     await depot.put({CLAIM: b"{}", "tenants/gone/agents/a/workspace/b": b"x", "tenants/x": b"y"})
 
-    assert (await Follower(town.world, depot).catch_up()).deleted == 1
+    assert (await CatalogFollower(town.world, depot).catch_up()).deleted == 1
 
     assert "tenants/x" in depot.objects
     assert {k: v for k, v in depot.objects.items() if k.startswith("tenants/acme")} == {
@@ -241,10 +241,10 @@ async def test_what_of_a_tenant_cannot_be_had_is_tried_again_and_holds_up_no_oth
     town = await Town(world_of(store)).open()
     for change in BEGINNING:
         await town.happen(change)
-    world, depot = town.world, MemoryDepot()
+    world, depot = town.world, MemoryObjectStore()
     await note(world, town.owners[0], b"damaged")
     store.state.contents[digest(b"damaged")] = flipped(b"damaged")
-    follower = Follower(world, depot)
+    follower = CatalogFollower(world, depot)
 
     with capture_logs() as logs:
         assert len((await follower.catch_up()).failures) == 1
@@ -268,11 +268,11 @@ async def test_what_of_a_tenant_cannot_be_had_is_tried_again_and_holds_up_no_oth
 
 @asynccontextmanager
 async def keeping(
-    world: World, depot: MemoryDepot, processes: int = 1
+    world: Ports, depot: MemoryObjectStore, processes: int = 1
 ) -> AsyncIterator[asyncio.Event]:
-    stop, taken = asyncio.Event(), dict[str, MemoryTurn]()
+    stop, taken = asyncio.Event(), dict[str, MemoryLeaderLock]()
     works = [
-        asyncio.create_task(run_catalog(world, depot, MemoryTurn("catalog", taken), stop))
+        asyncio.create_task(run_catalog(world, depot, MemoryLeaderLock("catalog", taken), stop))
         for _ in range(processes)
     ]
     try:
@@ -284,14 +284,14 @@ async def keeping(
         assert taken == {}
 
 
-async def caught_up(world: World, depot: MemoryDepot) -> None:
+async def caught_up(world: Ports, depot: MemoryObjectStore) -> None:
     async with asyncio.timeout(30):
         while depot.objects != await fresh(world):
             await world.events.wake(0.01)
 
 
 async def test_a_server_keeps_it_up_to_date_by_itself(town: Town) -> None:
-    depot = MemoryDepot()
+    depot = MemoryObjectStore()
     async with keeping(town.world, depot):
         await caught_up(town.world, depot)
         await note(town.world, town.owners[0], b"live")
@@ -304,7 +304,7 @@ async def test_a_server_keeps_it_up_to_date_by_itself(town: Town) -> None:
 
 
 async def test_of_many_processes_one_keeps_it(town: Town) -> None:
-    depot = MemoryDepot()
+    depot = MemoryObjectStore()
     async with keeping(town.world, depot, processes=3):
         await caught_up(town.world, depot)
         await note(town.world, town.owners[0], b"live")
@@ -326,7 +326,7 @@ async def test_a_place_that_fails_is_told_tried_again_and_stops_nothing(town: To
     assert logs[0]["said"] == "the place is gone"
 
 
-class Slow(MemoryDepot):
+class Slow(MemoryObjectStore):
     """A place that never answers."""
 
     def __init__(self) -> None:
@@ -347,7 +347,7 @@ async def test_a_place_that_never_answers_keeps_no_server_from_stopping(town: To
 
 
 async def test_a_catalog_of_others_is_not_touched(town: Town) -> None:
-    depot = MemoryDepot()
+    depot = MemoryObjectStore()
     await depot.put({"tenants/other/agents/a/workspace/b": b"theirs"})
     with capture_logs() as logs:
         async with keeping(town.world, depot), asyncio.timeout(30):
@@ -363,7 +363,11 @@ async def test_on_postgresql_what_one_server_writes_another_keeps(postgres_url: 
         town = await Town(world_of(theirs)).open()
         for change in BEGINNING:
             await town.happen(change)
-        depot, turn, stop = MemoryDepot(), PostgresTurn(postgres_url, "catalog"), asyncio.Event()
+        depot, turn, stop = (
+            MemoryObjectStore(),
+            PostgresLeaderLock(postgres_url, "catalog"),
+            asyncio.Event(),
+        )
         kept = asyncio.create_task(run_catalog(world_of(mine), depot, turn, stop))
         await caught_up(town.world, depot)
         await note(town.world, town.owners[1], b"live")

@@ -10,20 +10,20 @@ from tests.actions.changes import BEGINNING, Town
 from tests.actions.test_catalog_follower import NOTE, fresh, note
 
 from carrel.actions.accounts import people, secrets
-from carrel.actions.catalog.follower import Follower
+from carrel.actions.catalog.follower import CatalogFollower
 from carrel.actions.files import files
-from carrel.actions.files.files import Intent
+from carrel.actions.files.files import WriteOptions
 from carrel.actions.overlay import stacks
-from carrel.adapters.memory import MemoryDepot
+from carrel.adapters.memory import MemoryObjectStore
 from carrel.core.identifiers import Digest, Path, digest
-from carrel.ports import World
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 
 Looks = list[str]
 
 
-class Watched(MemoryDepot):
+class Watched(MemoryObjectStore):
     """A place that tells what of it was looked through."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Watched(MemoryDepot):
 
 
 @pytest.fixture
-async def town(world: World) -> Town:
+async def town(world: Ports) -> Town:
     town = await Town(world).open()
     for change in BEGINNING:
         await town.happen(change)
@@ -50,27 +50,27 @@ async def town(world: World) -> Town:
 
 async def test_only_the_files_of_what_changed_are_looked_through(town: Town) -> None:
     depot, world, owner = Watched(), town.world, town.owners[1]
-    follower = Follower(world, depot)
+    follower = CatalogFollower(world, depot)
     await follower.catch_up()
     depot.looked()
-    amy = await stacks.agent(world, owner, "amy")
+    amy = await stacks.agent_stack(world, owner, "amy")
     layers = {
         "amy/workspace/": amy[:1],
-        "_catalog/sales/workspace/": await stacks.template(world, owner, "sales"),
-        "_catalog/defaults/workspace/": await stacks.defaults(world, owner),
+        "_catalog/sales/workspace/": await stacks.template_stack(world, owner, "sales"),
+        "_catalog/defaults/workspace/": await stacks.defaults_stack(world, owner),
     }
     for prefix, stack in layers.items():
-        await files.put(world, stack, NOTE, prefix.encode(), owner, Intent())
+        await files.put(world, stack, NOTE, prefix.encode(), owner, WriteOptions())
         assert (await follower.catch_up()).written > 0
         assert depot.looked() == [f"tenants/acme-2/agents/{prefix}"]
         assert depot.objects == await fresh(world)
     for stack in layers.values():
-        await files.delete(world, stack, NOTE, owner, Intent())
+        await files.delete(world, stack, NOTE, owner, WriteOptions())
     assert (await follower.catch_up()).deleted == 3
     assert depot.looked() == sorted(f"tenants/acme-2/agents/{prefix}" for prefix in layers)
 
     guard = layers["_catalog/sales/workspace/"]
-    await files.put(world, guard, Path("GUARDRAILS.md"), b"newer", owner, Intent())
+    await files.put(world, guard, Path("GUARDRAILS.md"), b"newer", owner, WriteOptions())
     await follower.catch_up()
     assert depot.looked() == ["tenants/acme-2/agents/"]
     assert depot.objects == await fresh(world)
@@ -79,11 +79,13 @@ async def test_only_the_files_of_what_changed_are_looked_through(town: Town) -> 
 async def test_many_changes_are_done_as_one(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("carrel.actions.catalog.follower._MOST_PARTS", 1)
     depot, world, owner = Watched(), town.world, town.owners[1]
-    follower = Follower(world, depot)
+    follower = CatalogFollower(world, depot)
     await follower.catch_up()
     depot.looked()
     await note(world, owner, b"x")
-    await files.put(world, await stacks.defaults(world, owner), NOTE, b"y", owner, Intent())
+    await files.put(
+        world, await stacks.defaults_stack(world, owner), NOTE, b"y", owner, WriteOptions()
+    )
     await follower.catch_up()
     assert depot.looked() == ["tenants/acme-2/agents/"]
     assert depot.objects == await fresh(world)
@@ -91,17 +93,17 @@ async def test_many_changes_are_done_as_one(town: Town, monkeypatch: pytest.Monk
 
 async def test_a_template_s_managed_file_is_at_once_that_of_all_who_follow(town: Town) -> None:
     depot, world, owner = Watched(), town.world, town.owners[1]
-    follower = Follower(world, depot)
+    follower = CatalogFollower(world, depot)
     await follower.catch_up()
-    sales = await stacks.template(world, owner, "sales")
+    sales = await stacks.template_stack(world, owner, "sales")
     key = "tenants/acme-2/agents/amy/workspace/USER.md"
     assert key in depot.objects
     text = b"# Your human, {{HUMAN_NAME}}, of {{TENANT_NAME}}\n"
-    await files.put(world, sales, Path("USER.md"), text, owner, Intent())
+    await files.put(world, sales, Path("USER.md"), text, owner, WriteOptions())
     await follower.catch_up()
 
-    amy = await stacks.agent(world, owner, "amy")
-    shown = await files.content(world, await files.look(world, amy, Path("USER.md")))
+    amy = await stacks.agent_stack(world, owner, "amy")
+    shown = await files.read_content(world, await files.find_file(world, amy, Path("USER.md")))
     assert depot.objects[key] == shown != text
     manifest = json.loads(depot.objects["tenants/acme-2/agents/amy/workspace/manifest.json"])
     [row] = [row for row in manifest["files"] if row["path"] == "USER.md"]
@@ -116,9 +118,9 @@ async def test_a_secret_in_a_profile_is_redacted_in_a_managed_file_that_is_fille
     await secrets.put(world, owner, "title", "title-of-the-human")
     await people.patch(world, owner, town.humans[1].id, {"title": "title-of-the-human"})
     text = b"{{HUMAN_TITLE}} of {{HUMAN_NAME}}"
-    sales = await stacks.template(world, owner, "sales")
-    await files.put(world, sales, Path("USER.md"), text, owner, Intent())
-    await Follower(world, depot).catch_up()
+    sales = await stacks.template_stack(world, owner, "sales")
+    await files.put(world, sales, Path("USER.md"), text, owner, WriteOptions())
+    await CatalogFollower(world, depot).catch_up()
     told = depot.objects["tenants/acme-2/agents/amy/workspace/USER.md"]
     assert b"title-of-the-human" not in told
     assert b"[REDACTED:title]" in told

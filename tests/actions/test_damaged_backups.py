@@ -24,10 +24,10 @@ from tests.actions.stores import (
 )
 
 from carrel.actions.maintenance import backup as backups
-from carrel.core.errors import Malformed, Missing
+from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import digest
 from carrel.core.maintenance.tables import TABLES
-from carrel.ports import Corrupt
+from carrel.ports import CorruptContent
 
 pytestmark = pytest.mark.anyio
 
@@ -68,51 +68,75 @@ def first_object(members: dict[str, bytes]) -> str:
 
 
 DAMAGES: dict[str, tuple[Change, type[Exception], str]] = {
-    "a changed row": (replace("version.jsonl", b'"ada"', b'"eve"'), Corrupt, r"version\.jsonl"),
+    "a changed row": (
+        replace("version.jsonl", b'"ada"', b'"eve"'),
+        CorruptContent,
+        r"version\.jsonl",
+    ),
     "a cut table": (
         lambda members: members.update({"entry.jsonl": members["entry.jsonl"][:-9]}),
-        Corrupt,
+        CorruptContent,
         r"entry\.jsonl",
     ),
     "a lost row": (
         lambda members: members.update({"usage.jsonl": b""}),
-        Corrupt,
+        CorruptContent,
         r"usage\.jsonl is not what its manifest says",
     ),
     "a row of another form": (
         replace("usage.jsonl", b'"key_1"', b"17"),
-        Corrupt,
+        CorruptContent,
         r"usage\.jsonl cannot be read",
     ),
     "changed large bytes": (
         lambda members: members.update({first_object(members): b"0" * 99_999 + b"1"}),
-        Corrupt,
+        CorruptContent,
         r"objects/[0-9a-f]{64} is not what its name says",
     ),
     "lost large bytes": (
         lambda members: members.pop(first_object(members)),
-        Corrupt,
+        CorruptContent,
         "does not hold what its manifest lists",
     ),
     "large bytes under another name": (
         lambda members: members.update(
             {"objects/" + digest(b"strange")[7:]: b"strange", first_object(members): b""}
         ),
-        Corrupt,
+        CorruptContent,
         "does not hold what its manifest lists",
     ),
-    "a lost table": (lambda members: members.pop("mark.jsonl"), Corrupt, "does not hold"),
-    "something more": (lambda members: members.update({"more": b""}), Corrupt, "does not hold"),
-    "no manifest": (lambda members: members.pop("manifest.json"), Malformed, "not a backup"),
+    "a lost table": (lambda members: members.pop("mark.jsonl"), CorruptContent, "does not hold"),
+    "something more": (
+        lambda members: members.update({"more": b""}),
+        CorruptContent,
+        "does not hold",
+    ),
+    "no manifest": (lambda members: members.pop("manifest.json"), ValidationError, "not a backup"),
     "a manifest that is none": (
         lambda members: members.update({"manifest.json": b"[1]"}),
-        Malformed,
+        ValidationError,
         "not a backup",
     ),
-    "a manifest without tables": (replace("manifest.json", b"tables", b"t"), Malformed, "not a"),
-    "another program's": (replace("manifest.json", b"carrel-backup", b"other"), Malformed, "form"),
-    "a newer form": (replace("manifest.json", b'"version": 1', b'"version": 2'), Malformed, "form"),
-    "other columns": (replace("manifest.json", b'"fingerprint"', b'"print"'), Malformed, "form"),
+    "a manifest without tables": (
+        replace("manifest.json", b"tables", b"t"),
+        ValidationError,
+        "not a",
+    ),
+    "another program's": (
+        replace("manifest.json", b"carrel-backup", b"other"),
+        ValidationError,
+        "form",
+    ),
+    "a newer form": (
+        replace("manifest.json", b'"version": 1', b'"version": 2'),
+        ValidationError,
+        "form",
+    ),
+    "other columns": (
+        replace("manifest.json", b'"fingerprint"', b'"print"'),
+        ValidationError,
+        "form",
+    ),
 }
 
 
@@ -156,7 +180,7 @@ async def test_a_backup_that_contradicts_itself_is_refused_though_every_hash_is_
         await take(first, file)
     rewrite(file, change, honest=True)
 
-    with pytest.raises(Corrupt, match=f"does not agree with itself: .*{text}"):
+    with pytest.raises(CorruptContent, match=f"does not agree with itself: .*{text}"):
         await backups.verify(file)
     findings = await backups.examine_backup(file)
     assert [each.text for each in findings.items] == [text]
@@ -170,7 +194,7 @@ async def test_a_backup_that_was_cut_anywhere_is_refused(stores: Stores, file: F
 
     for length in [0, 1, 100, len(whole) // 2, len(whole) - 30, len(whole) - 1]:
         fill_file(file, whole[:length])
-        with pytest.raises((Corrupt, Malformed)):
+        with pytest.raises((CorruptContent, ValidationError)):
             await backups.verify(file)
 
 
@@ -188,7 +212,7 @@ async def test_a_backup_in_which_any_byte_was_changed_is_refused(
         changed = bytearray(whole)
         changed[place] ^= 1 << chance.randrange(8)
         fill_file(file, bytes(changed))
-        with pytest.raises((Corrupt, Malformed)):
+        with pytest.raises((CorruptContent, ValidationError)):
             await backups.verify(file)
 
 
@@ -196,12 +220,12 @@ async def test_a_backup_in_which_any_byte_was_changed_is_refused(
 async def test_a_file_that_is_no_backup_is_refused(file: File, text: bytes) -> None:
     fill_file(file, text)
 
-    with pytest.raises((Corrupt, Malformed)):
+    with pytest.raises((CorruptContent, ValidationError)):
         await backups.verify(file)
 
 
 async def test_a_file_that_is_not_there_is_named(file: File) -> None:
-    with pytest.raises(Missing, match=r"backup\.zip"):
+    with pytest.raises(NotFound, match=r"backup\.zip"):
         await backups.verify(file)
 
 
@@ -216,7 +240,7 @@ async def test_a_damaged_store_gives_no_backup_but_the_name_of_what_is_damaged(
         async with stores.open("sqlite") as first:
             await fill(first)
             await spoil(first)
-            with pytest.raises(Corrupt, match=named):
+            with pytest.raises(CorruptContent, match=named):
                 await take(first, directory / "backup.zip")
         assert list(directory.iterdir()) == []
 

@@ -9,9 +9,9 @@ from tests.worlds import world_of
 
 from carrel.actions.overlay import pins
 from carrel.adapters.memory import MemoryStore
-from carrel.core.errors import Taken
+from carrel.core.errors import Conflict
 from carrel.core.identifiers import digest
-from carrel.ports import Corrupt
+from carrel.ports import CorruptContent
 
 pytestmark = pytest.mark.anyio
 BETTER = b"be better"
@@ -25,18 +25,18 @@ async def test_damaged_bytes_are_neither_accepted_nor_rolled_back_to() -> None:
     await office.write(office.sales, RULES, BETTER)
     store.state.contents[digest(BETTER)] = b"be bitter"
 
-    with pytest.raises(Taken, match=r"GUARDRAILS\.md"):
+    with pytest.raises(Conflict, match=r"GUARDRAILS\.md"):
         await pins.accept(world, owner, "marco", RULES, digest(BETTER))
     [result] = await pins.accept_for_all(world, owner, "sales", RULES, digest(BETTER))
-    assert (result.changed, type(result.problem)) == (False, Taken)
+    assert (result.changed, type(result.problem)) == (False, Conflict)
     assert await office.read(RULES) == b"be good"
     [status] = [one for one in await pins.status(world, owner, "marco") if one.pin.path == RULES]
     assert status.pinned == b"be good"
-    assert isinstance(status.latest, Corrupt)
+    assert isinstance(status.latest, CorruptContent)
 
     store.state.contents[digest(BETTER)] = BETTER
     await pins.accept(world, owner, "marco", RULES, digest(BETTER))
     store.state.contents[digest(b"be good")] = b"be goof"
-    with pytest.raises(Taken):
+    with pytest.raises(Conflict):
         await pins.roll_back(world, owner, "marco", RULES)
     assert await office.read(RULES) == BETTER

@@ -10,7 +10,7 @@ from tests.worlds import world_of
 from carrel.actions.prompt import lint as lints
 from carrel.actions.prompt import prompts
 from carrel.adapters.memory import MemoryStore
-from carrel.core.errors import Taken
+from carrel.core.errors import Conflict
 from carrel.core.identifiers import digest
 
 pytestmark = pytest.mark.anyio
@@ -36,7 +36,7 @@ async def test_damaged_bytes_are_told_and_of_policy_refused() -> None:
     assert ("unreadable", "SOUL.md") in told
 
     store.state.contents[digest(RULES)] = b"be goof"
-    with pytest.raises(Taken, match=r"GUARDRAILS\.md cannot be had"):
+    with pytest.raises(Conflict, match=r"GUARDRAILS\.md cannot be had"):
         await prompts.of_agent(world, owner, "marco")
     told = [(flaw.fault, flaw.path) for flaw in await lints.of_agent(world, owner, "marco")]
     assert ("refused", "GUARDRAILS.md") in told

@@ -16,25 +16,25 @@ from carrel.actions.agents import agents, templates
 from carrel.actions.agents import overview as surveys
 from carrel.actions.demo import demo as demos
 from carrel.actions.events import webhooks
-from carrel.actions.maintenance.integrity import examine, look_at_secrets
+from carrel.actions.maintenance.integrity import check_secrets, examine
 from carrel.actions.memory import dreams, memories
 from carrel.actions.overlay import pins, stacks
 from carrel.actions.runs import runs
 from carrel.actions.sandbox import sandboxes, workspaces
 from carrel.actions.sessions import sessions
 from carrel.core.access import Actor, Role
-from carrel.core.memory.dream_records import Status as Dreamed
-from carrel.core.runs import Status
-from carrel.ports import World
+from carrel.core.memory.dream_records import DreamStatus as Dreamed
+from carrel.core.runs import RunStatus
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 
 
-async def furnished(world: World) -> Actor:
+async def furnished(world: Ports) -> Actor:
     await tenants.bootstrap(world)
     owner = await tenants.first_owner(world, tenants.FIRST)
-    assert await demos.furnish(world, owner)
-    assert not await demos.furnish(world, owner)
+    assert await demos.create_demo(world, owner)
+    assert not await demos.create_demo(world, owner)
     return Actor(owner.tenant, owner.id, role=Role.OWNER, person=owner.id)
 
 
@@ -45,17 +45,17 @@ async def test_the_doctor_finds_nothing_wrong_with_it(stores: Stores, kind: str)
         await furnished(world)
         objects, now = shelter.objects, world.clock.now()
         findings = await examine(shelter.store.upkeep, objects, now=now, grace=0)
-        await look_at_secrets(world, findings)
+        await check_secrets(world, findings)
         assert findings.items == []
 
 
 @pytest.fixture
-async def mara(anywhere: World) -> Actor:
+async def mara(anywhere: Ports) -> Actor:
     return await furnished(anywhere)
 
 
 async def test_there_is_something_of_everything_and_it_is_put_there_once(
-    anywhere: World, mara: Actor
+    anywhere: Ports, mara: Actor
 ) -> None:
     world = anywhere
     assert len((await templates.listing(world, mara)).items) == 3
@@ -67,7 +67,7 @@ async def test_there_is_something_of_everything_and_it_is_put_there_once(
     assert (await inboxes.inbox(world, mara, mine=True)).pins.count == 0
     assert sum(await surveys.overrides(world, mara, staff)) >= 3
     found = (await runs.page(world, mara)).items
-    assert set(Counter(run.status for run in found)) == set(Status)
+    assert set(Counter(run.status for run in found)) == set(RunStatus)
     assert any(run.parent for run in found) and any(run.replay_of for run in found)
     assert (await sessions.search(world, mara, "iris", "charged twice"))[0].utterance.number == 1
     told = await dreams.listing(world, mara, "otto")
@@ -77,7 +77,7 @@ async def test_there_is_something_of_everything_and_it_is_put_there_once(
         assert (await items.listing(world, mara, agent)).items
     assert len(await sandboxes.listing(world, mara)) == 1
     for one in await workspaces.listing(world, mara):
-        [tree] = await world.trees.read(await stacks.workspace(world, mara, one.id))
+        [tree] = await world.trees.read(await stacks.workspace_stack(world, mara, one.id))
         assert tree.heads
     assert (await secrets.listing(world, mara)).items
     [hook] = (await webhooks.listing(world, mara)).items
@@ -85,7 +85,7 @@ async def test_there_is_something_of_everything_and_it_is_put_there_once(
     assert (await audits.listing(world, mara)).items
 
 
-async def test_what_waits_tells_why(anywhere: World, mara: Actor) -> None:
+async def test_what_waits_tells_why(anywhere: Ports, mara: Actor) -> None:
     [rules] = [
         one.pin
         for one in await pins.status(anywhere, mara, "otto")

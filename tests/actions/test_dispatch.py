@@ -14,16 +14,16 @@ from tests.worlds import travel
 from carrel.actions.events import webhook_dispatch as dispatch
 from carrel.actions.events import webhooks
 from carrel.actions.events.webhook_dispatch import AT_ONCE, LEASE, fan_out, run_dispatch
-from carrel.actions.events.webhooks import Patch
+from carrel.actions.events.webhooks import WebhookPatch
 from carrel.actions.files import files
-from carrel.actions.files.files import Intent
+from carrel.actions.files.files import WriteOptions
 from carrel.actions.runs import runs
-from carrel.actions.runs.runs import Start
-from carrel.adapters.aes_vault import SealingVault
+from carrel.actions.runs.runs import RunRequest
+from carrel.adapters.aes_vault import AesGcmVault
 from carrel.core.access import Actor
 from carrel.core.identifiers import Path
-from carrel.core.webhooks import Posted, State
-from carrel.ports import World
+from carrel.core.webhooks import DeliveryState, PostResult
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 
@@ -31,18 +31,20 @@ STRANGER = Actor("globex", "gus")
 URL = "https://receiver.example/hook"
 
 
-async def write(world: World, path: str = "a.md", actor: Actor = ADA, **more: Any) -> None:
-    await files.put(world, (actor.scope,), Path(path), b"a secret text", actor, Intent(**more))
+async def write(world: Ports, path: str = "a.md", actor: Actor = ADA, **more: Any) -> None:
+    await files.put(
+        world, (actor.scope,), Path(path), b"a secret text", actor, WriteOptions(**more)
+    )
 
 
 async def test_a_webhook_is_told_of_what_it_wants_signed_and_without_content(
-    world: World,
+    world: Ports,
 ) -> None:
     box = Mailbox()
     world = replace(world, post=box)
     made = await webhooks.create(world, ADA, URL, ["workspace.updated", "run.completed"])
     async with dispatching(world):
-        run = await runs.start(world, ADA, Start("w"))
+        run = await runs.start(world, ADA, RunRequest("w"))
         await write(world, run=run.id)
         letter = await box.next()
     verify(made.secret, letter)
@@ -60,10 +62,10 @@ async def test_a_webhook_is_told_of_what_it_wants_signed_and_without_content(
     assert b"secret text" not in letter.body
     assert box.letters.empty()
     [(delivery, attempts)] = await settled(world, made, 1)
-    assert (delivery.state, delivery.tries, attempts) == (State.DELIVERED, 1, [OK])
+    assert (delivery.state, delivery.tries, attempts) == (DeliveryState.DELIVERED, 1, [OK])
 
 
-async def test_everyone_hears_of_their_own_tenant_only(world: World) -> None:
+async def test_everyone_hears_of_their_own_tenant_only(world: Ports) -> None:
     box = Mailbox()
     world = replace(world, post=box)
     for actor in (ADA, STRANGER):
@@ -76,10 +78,10 @@ async def test_everyone_hears_of_their_own_tenant_only(world: World) -> None:
     assert told == {("https://acme.example", "acme.md"), ("https://globex.example", "globex.md")}
 
 
-async def test_the_first_webhook_hears_nothing_of_what_came_before_it(world: World) -> None:
+async def test_the_first_webhook_hears_nothing_of_what_came_before_it(world: Ports) -> None:
     box = Mailbox()
     world = replace(world, post=box)
-    assert await webhooks.nobody_listens(world)
+    assert await webhooks.has_no_webhooks(world)
     for _ in range(5):
         await write(world, "old.md")
     await webhooks.create(world, ADA, URL, ["*"])
@@ -89,7 +91,7 @@ async def test_the_first_webhook_hears_nothing_of_what_came_before_it(world: Wor
     assert box.letters.empty()
 
 
-async def test_what_happened_while_nobody_dispatched_is_told_later(world: World) -> None:
+async def test_what_happened_while_nobody_dispatched_is_told_later(world: Ports) -> None:
     box = Mailbox()
     world = replace(world, post=box)
     made = await webhooks.create(world, ADA, URL, ["*"])
@@ -103,7 +105,7 @@ async def test_what_happened_while_nobody_dispatched_is_told_later(world: World)
     assert box.letters.empty()
 
 
-async def test_several_processes_tell_nothing_twice(world: World) -> None:
+async def test_several_processes_tell_nothing_twice(world: Ports) -> None:
     box = Mailbox()
     world = replace(world, post=box)
     made = await webhooks.create(world, ADA, URL, ["*"])
@@ -116,7 +118,7 @@ async def test_several_processes_tell_nothing_twice(world: World) -> None:
     assert len({letter.told["data"]["eventId"] for letter in letters}) == 100
 
 
-async def test_a_webhook_hears_of_everything_from_the_moment_it_is_there(world: World) -> None:
+async def test_a_webhook_hears_of_everything_from_the_moment_it_is_there(world: Ports) -> None:
     box = Mailbox()
     world = replace(world, post=box)
     async with dispatching(world):
@@ -132,10 +134,10 @@ async def test_a_webhook_hears_of_everything_from_the_moment_it_is_there(world: 
             await webhooks.delete(world, ADA, made.webhook.id)
 
 
-async def test_a_receiver_that_fails_is_tried_again_with_the_same_letter(world: World) -> None:
-    answers = iter([BROKEN, Posted(None, "no connection could be made"), Posted(302), OK])
+async def test_a_receiver_that_fails_is_tried_again_with_the_same_letter(world: Ports) -> None:
+    answers = iter([BROKEN, PostResult(None, "no connection could be made"), PostResult(302), OK])
 
-    async def answer(letter: Letter) -> Posted:
+    async def answer(letter: Letter) -> PostResult:
         travel(world, 2000)
         return next(answers)
 
@@ -151,15 +153,15 @@ async def test_a_receiver_that_fails_is_tried_again_with_the_same_letter(world: 
     for letter in letters:
         verify(made.secret, letter)
     assert [posted.status for posted in attempts] == [503, None, 302, 200]
-    assert (delivery.state, delivery.tries) == (State.DELIVERED, 4)
+    assert (delivery.state, delivery.tries) == (DeliveryState.DELIVERED, 4)
 
 
 async def test_a_receiver_that_never_recovers_is_given_up_and_can_be_replayed(
-    world: World,
+    world: Ports,
 ) -> None:
     works = asyncio.Event()
 
-    async def answer(letter: Letter) -> Posted:
+    async def answer(letter: Letter) -> PostResult:
         return OK if works.is_set() else BROKEN
 
     world = replace(world, post=Mailbox(answer))
@@ -167,16 +169,16 @@ async def test_a_receiver_that_never_recovers_is_given_up_and_can_be_replayed(
     async with dispatching(world, backoff=(0, 0)):
         await write(world)
         [(failed, attempts)] = await settled(world, made, 1)
-        assert (failed.state, failed.tries, attempts) == (State.FAILED, 3, [BROKEN] * 3)
+        assert (failed.state, failed.tries, attempts) == (DeliveryState.FAILED, 3, [BROKEN] * 3)
         works.set()
         await webhooks.replay(world, ADA, made.webhook.id, failed.id)
         [(delivered, attempts)] = await settled(world, made, 1)
-    assert (delivered.state, delivered.tries) == (State.DELIVERED, 1)
+    assert (delivered.state, delivered.tries) == (DeliveryState.DELIVERED, 1)
     assert attempts == [BROKEN, BROKEN, BROKEN, OK]
 
 
-async def test_a_failed_attempt_waits_as_long_as_the_backoff_says(world: World) -> None:
-    async def answer(letter: Letter) -> Posted:
+async def test_a_failed_attempt_waits_as_long_as_the_backoff_says(world: Ports) -> None:
+    async def answer(letter: Letter) -> PostResult:
         return BROKEN
 
     box = Mailbox(answer)
@@ -191,7 +193,7 @@ async def test_a_failed_attempt_waits_as_long_as_the_backoff_says(world: World) 
                 if tried:
                     break
                 await world.events.wake(0.01)
-        assert waiting.state is State.PENDING
+        assert waiting.state is DeliveryState.PENDING
         assert waiting.due == pytest.approx(world.clock.now() + 3_600_000, abs=10_000)
         assert box.letters.empty()
         travel(world, 3_601_000)
@@ -200,7 +202,7 @@ async def test_a_failed_attempt_waits_as_long_as_the_backoff_says(world: World) 
 
 @pytest.mark.parametrize("way", ["removed", "switched off"])
 async def test_what_was_meant_for_a_webhook_that_is_gone_fails_and_says_why(
-    world: World, way: str
+    world: Ports, way: str
 ) -> None:
     box = Mailbox()
     world = replace(world, post=box)
@@ -213,7 +215,7 @@ async def test_what_was_meant_for_a_webhook_that_is_gone_fails_and_says_why(
     if way == "removed":
         await webhooks.delete(world, ADA, id)
     else:
-        await webhooks.change(world, ADA, id, Patch(active=False))
+        await webhooks.change(world, ADA, id, WebhookPatch(active=False))
         await write(world, "not even written down.md")
     async with dispatching(world):
         async with asyncio.timeout(30):
@@ -223,30 +225,30 @@ async def test_what_was_meant_for_a_webhook_that_is_gone_fails_and_says_why(
                     break
                 await world.events.wake(0.01)
     [(failed, [attempt])] = found
-    assert failed == structs.replace(waiting, state=State.FAILED, tries=1, due=failed.due)
-    assert attempt.posted == Posted(None, f"the webhook was {way}")
+    assert failed == structs.replace(waiting, state=DeliveryState.FAILED, tries=1, due=failed.due)
+    assert attempt.posted == PostResult(None, f"the webhook was {way}")
     assert box.letters.empty()
 
 
-async def test_a_secret_that_cannot_be_opened_is_a_failure_like_others(world: World) -> None:
+async def test_a_secret_that_cannot_be_opened_is_a_failure_like_others(world: Ports) -> None:
     box = Mailbox()
     made = await webhooks.create(world, ADA, URL, ["*"])
-    locked = replace(world, post=box, vault=SealingVault(b"another key of thirty-two bytes!"))
+    locked = replace(world, post=box, vault=AesGcmVault(b"another key of thirty-two bytes!"))
     async with dispatching(locked, backoff=()):
         await write(world)
         [(failed, [posted])] = await settled(world, made, 1)
-    assert failed.state is State.FAILED
+    assert failed.state is DeliveryState.FAILED
     assert "cannot be opened" in posted.problem
     assert box.letters.empty()
 
 
 async def test_no_more_than_so_many_are_posted_at_once_and_a_slow_one_holds_up_no_other(
-    world: World,
+    world: Ports,
 ) -> None:
     slow, gate, out = asyncio.Event(), asyncio.Event(), 0
     most = 0
 
-    async def answer(letter: Letter) -> Posted:
+    async def answer(letter: Letter) -> PostResult:
         nonlocal out, most
         out += 1
         most = max(most, out)
@@ -270,12 +272,12 @@ async def test_no_more_than_so_many_are_posted_at_once_and_a_slow_one_holds_up_n
 
 
 async def test_stopping_does_not_wait_for_a_receiver_that_hangs_and_another_takes_over(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatch, "_GRACE", 0.01)
     hangs = True
 
-    async def answer(letter: Letter) -> Posted:
+    async def answer(letter: Letter) -> PostResult:
         if hangs:
             await asyncio.Event().wait()
         return OK
@@ -313,7 +315,7 @@ class Flaky:
 
 @pytest.mark.parametrize("port", ["deliveries", "events", "records"])
 async def test_an_outage_of_the_store_delays_and_loses_nothing(
-    world: World, port: str, monkeypatch: pytest.MonkeyPatch
+    world: Ports, port: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatch, "_PAUSE", 0.01)
     box = Mailbox()
@@ -335,7 +337,7 @@ async def test_an_outage_of_the_store_delays_and_loses_nothing(
 
 
 async def test_it_stops_promptly_when_there_is_nothing_to_do(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatch, "_IDLE", 1000.0)
     before = asyncio.all_tasks()

@@ -8,23 +8,23 @@ from hypothesis import strategies as st
 from tests.actions.minds import DAY, Mind, mind
 
 from carrel.actions.agents import agents
-from carrel.actions.memory.dream_scheduler import Slept, dream_when_due
-from carrel.core.memory.dream_records import Rest, rest_of
+from carrel.actions.memory.dream_scheduler import DreamRun, run_due_dreams
+from carrel.core.memory.dream_records import DreamSchedule, schedule_of
 from carrel.core.memory.promoted_lines import MEMORY
-from carrel.core.store.record import Noun
-from carrel.ports import World
+from carrel.core.store.record import RecordType
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 HOUR = 3_600_000
 
 
 @pytest.fixture
-async def marco(world: World) -> Mind:
+async def marco(world: Ports) -> Mind:
     return await mind(world)
 
 
-async def slept(world: World) -> list[Slept]:
-    return [one async for one in dream_when_due(world)]
+async def slept(world: Ports) -> list[DreamRun]:
+    return [one async for one in run_due_dreams(world)]
 
 
 async def test_only_those_who_are_set_up_to_dream_do(marco: Mind) -> None:
@@ -72,21 +72,21 @@ async def test_one_that_fails_waits_longer_and_stops_no_other(marco: Mind) -> No
     assert [one.agent for one in await slept(marco.world)] == [found[1].agent]
     marco.sleeps(HOUR)
     assert {one.agent for one in await slept(marco.world)} == {one.agent for one in found}
-    [rest] = await marco.world.records.get(marco.owner.tenant, Noun.DREAM, [found[0].agent])
-    assert rest_of(rest).failures == 2
+    [rest] = await marco.world.records.get(marco.owner.tenant, RecordType.DREAM, [found[0].agent])
+    assert schedule_of(rest).failures == 2
     await marco.writes("mine\n")
     marco.sleeps(DAY)
     assert all(one.problem is None for one in await slept(marco.world))
-    [rest] = await marco.world.records.get(marco.owner.tenant, Noun.DREAM, [found[0].agent])
-    assert rest_of(rest).failures == 0
+    [rest] = await marco.world.records.get(marco.owner.tenant, RecordType.DREAM, [found[0].agent])
+    assert schedule_of(rest).failures == 0
 
 
 @given(st.integers(60, 10**7), st.integers(0, 100), st.integers(1, 2 * 10**12))
 def test_after_a_failure_nobody_is_sooner_than_after_a_success(
     interval: int, failures: int, at: int
 ) -> None:
-    good = Rest(last=at).due(interval)
-    bad = Rest(tried=at, failures=failures).due(interval)
-    more = Rest(tried=at, failures=failures + 1).due(interval)
+    good = DreamSchedule(last=at).due(interval)
+    bad = DreamSchedule(tried=at, failures=failures).due(interval)
+    more = DreamSchedule(tried=at, failures=failures + 1).due(interval)
     assert good == at + 1000 * interval <= bad <= more <= at + 1000 * max(interval, 7 * 86_400)
-    assert Rest().due(interval) == 0
+    assert DreamSchedule().due(interval) == 0

@@ -13,23 +13,23 @@ from carrel.actions.accounts import secrets
 from carrel.actions.memory import dreams, memories
 from carrel.actions.memory.memories import NewMemory
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import PolicyForm, RuleForm
-from carrel.core.errors import Forbidden, Missing, Stale, Taken
+from carrel.actions.policy.policies import ClassRuleModel, PolicyModel
+from carrel.core.errors import Conflict, Forbidden, NotFound, WorkspaceConflict
 from carrel.core.identifiers import digest
 from carrel.core.memory.dream_log import DREAMS, INDEX
-from carrel.core.memory.dream_records import MOST_KEPT, Status
+from carrel.core.memory.dream_records import MOST_KEPT, DreamStatus
 from carrel.core.memory.promoted_lines import MEMORY
-from carrel.core.memory.promotion_score import Reason
+from carrel.core.memory.promotion_score import RejectionReason
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.runs import Mode
-from carrel.core.store.record import Noun
-from carrel.ports import World
+from carrel.core.runs import Audience
+from carrel.core.store.record import RecordType
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def marco(anywhere: World) -> Mind:
+async def marco(anywhere: Ports) -> Mind:
     return await mind(anywhere)
 
 
@@ -50,14 +50,14 @@ async def test_what_came_up_often_is_promoted_in_one_commit(marco: Mind) -> None
     assert await revision(marco) == before + 1
     assert [one.memory for one in report.dream.promoted] == [tea.id]
     [(memory, reason)] = [(one.memory, one.reason) for one in report.dream.rejected]
-    assert (memory, reason) == (rare.id, Reason.HITS)
+    assert (memory, reason) == (rare.id, RejectionReason.HITS)
     text, diary, index = [await marco.read(path) for path in (MEMORY, DREAMS, INDEX)]
     assert text and diary and index
     assert "\n- Ada likes tea _(score=0.73, hits=3, days=1)_\n" in text
     assert "+- Ada likes tea" in report.diff
     assert "- promoted: 1\n" in diary
     assert json.loads(index)["archiveChecksum"] == digest(text.encode())
-    [promotion] = await marco.world.records.get(marco.owner.tenant, Noun.PROMOTION, [tea.id])
+    [promotion] = await marco.world.records.get(marco.owner.tenant, RecordType.PROMOTION, [tea.id])
     assert promotion
     told = await memories.get(marco.world, marco.owner, "marco", tea.id)
     assert told.promoted == report.dream.started
@@ -105,11 +105,11 @@ async def test_a_dry_run_shows_what_would_be_and_changes_nothing(marco: Mind) ->
 
 
 async def test_what_was_told_in_a_shared_session_is_never_promoted(marco: Mind) -> None:
-    shared = await marco.told("Ada likes tea", Mode.SHARED)
+    shared = await marco.told("Ada likes tea", Audience.SHARED)
     await marco.recalled("Ada", "likes", "tea")
     report = await marco.dreams()
     [rejected] = report.dream.rejected
-    assert (rejected.memory, rejected.reason) == (shared.id, Reason.SHARED)
+    assert (rejected.memory, rejected.reason) == (shared.id, RejectionReason.SHARED)
     assert "shared session" in rejected.why
     assert await marco.read() is None
 
@@ -141,7 +141,7 @@ async def test_what_a_template_says_of_memory_is_kept_beneath_the_dream(marco: M
 async def test_a_memory_file_that_is_pinned_is_left_alone(marco: Mind) -> None:
     await marco.learned("Ada likes tea")
     await marco.writes("mine\n")
-    form = PolicyForm(classes=(RuleForm("MEMORY.md", FileClass.PINNED),))
+    form = PolicyModel(classes=(ClassRuleModel("MEMORY.md", FileClass.PINNED),))
     await policies.put(marco.world, marco.owner, form)
     with pytest.raises(Forbidden):
         await marco.dreams()
@@ -219,7 +219,7 @@ async def test_a_proposal_lands_as_it_was_reviewed(marco: Mind) -> None:
     await marco.set(review=True)
     tea = await marco.learned("Ada likes tea")
     proposed = await marco.dreams()
-    assert proposed.dream.status is Status.PROPOSED
+    assert proposed.dream.status is DreamStatus.PROPOSED
     assert (await marco.read(), await marco.read(DREAMS)) == (None, None)
     shown = await dreams.get(marco.world, marco.owner, "marco", proposed.dream.id)
     assert shown.diff == proposed.diff
@@ -229,9 +229,9 @@ async def test_a_proposal_lands_as_it_was_reviewed(marco: Mind) -> None:
 
     done = await dreams.approve(marco.world, marco.owner, "marco", proposed.dream.id)
 
-    assert (done.dream.status, done.dream.answered_by) == (Status.DONE, marco.owner.name)
+    assert (done.dream.status, done.dream.answered_by) == (DreamStatus.DONE, marco.owner.name)
     assert await marco.read() == proposed.dream.after
-    with pytest.raises(Taken):
+    with pytest.raises(Conflict):
         await dreams.approve(marco.world, marco.owner, "marco", proposed.dream.id)
     assert (await marco.dreams()).dream.promoted == ()
 
@@ -245,12 +245,12 @@ async def test_a_proposal_is_superseded_by_an_edit_by_forgetting_and_by_the_next
     first, second = await marco.dreams(), await marco.dreams()
     assert (await dreams.get(world, owner, "marco", first.dream.id)).dream.status == "superseded"
     await marco.writes("mine\n")
-    with pytest.raises(Stale):
+    with pytest.raises(WorkspaceConflict):
         await dreams.approve(world, owner, "marco", second.dream.id)
     assert await marco.read() == "mine\n"
     third = await marco.dreams()
     await marco.forgets(tea.id)
-    with pytest.raises(Taken):
+    with pytest.raises(Conflict):
         await dreams.approve(world, owner, "marco", third.dream.id)
     kept = [str(dream) for dream in await dreams.listing(world, owner, "marco")]
     assert "tea" not in str(kept)
@@ -262,7 +262,7 @@ async def test_a_proposal_that_is_rejected_leaves_nothing_and_may_come_again(mar
     tea = await marco.learned("Ada likes tea")
     proposed = await marco.dreams()
     done = await dreams.reject(marco.world, marco.owner, "marco", proposed.dream.id, "not now")
-    assert (done.dream.status, done.dream.reason) == (Status.REJECTED, "not now")
+    assert (done.dream.status, done.dream.reason) == (DreamStatus.REJECTED, "not now")
     assert await marco.read() is None
     assert [one.memory for one in (await marco.dreams()).dream.promoted] == [tea.id]
 
@@ -290,9 +290,9 @@ async def test_recalls_are_pruned_once_they_decide_nothing_more(marco: Mind) -> 
 async def test_dreams_are_their_agents_own(marco: Mind) -> None:
     dream = (await marco.dreams()).dream
     await marco.office.hire("polo", "Polo")
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await dreams.get(marco.world, marco.owner, "polo", dream.id)
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await dreams.get(marco.world, marco.owner, "marco", dream.agent)
     _, member = await joined(marco.world, marco.owner, "bob")
     with pytest.raises(Forbidden):

@@ -9,11 +9,11 @@ import pytest
 from tests.actions.minds import Mind, mind
 
 from carrel.actions.memory import dreams
-from carrel.core.memory.memory import memory_change, told
+from carrel.core.memory.memory import memory_change, new_memory
 from carrel.core.memory.recall import Recall
-from carrel.core.runs import Mode
+from carrel.core.runs import Audience
 from carrel.core.store.tree import Commit
-from carrel.ports import World
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 PORTS = ("trees", "blobs", "records", "recalls")
@@ -36,7 +36,7 @@ class Counting:
         return ask
 
 
-def counting(world: World) -> tuple[World, list[str]]:
+def counting(world: Ports) -> tuple[Ports, list[str]]:
     counts: list[str] = []
     ports: dict[str, Any] = {name: Counting(getattr(world, name), counts) for name in PORTS}
     return replace(world, **ports), counts
@@ -45,7 +45,9 @@ def counting(world: World) -> tuple[World, list[str]]:
 async def fill(marco: Mind, memories: int, each: int) -> None:
     """So many memories, that each came up so often."""
     agent, tenant, at = marco.office.agent.id, marco.owner.tenant, marco.world.clock.now()
-    made = [told(f"mem_{n:06}", agent, f"fact {n} x", Mode.MAIN, at) for n in range(memories)]
+    made = [
+        new_memory(f"mem_{n:06}", agent, f"fact {n} x", Audience.MAIN, at) for n in range(memories)
+    ]
     for start in range(0, memories, 500):
         some = made[start : start + 500]
         changes = tuple(memory_change(tenant, one, 0) for one in some)
@@ -59,7 +61,7 @@ async def fill(marco: Mind, memories: int, each: int) -> None:
 
 
 @pytest.mark.parametrize("world", ["sqlite"], indirect=True)
-async def test_the_number_of_questions_is_bounded(world: World) -> None:
+async def test_the_number_of_questions_is_bounded(world: Ports) -> None:
     marco = await mind(world)
     await fill(marco, 3, 4)
     few, counts = counting(world)

@@ -16,9 +16,9 @@ from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
 from carrel.actions.overlay import stacks
 from carrel.core.access import Actor
-from carrel.core.agents.agent import facts
+from carrel.core.agents.agent import agent_fields
 from carrel.core.identifiers import Path
-from carrel.ports import World
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 USER, IDENTITY = Path("USER.md"), Path("IDENTITY.md")
@@ -27,7 +27,7 @@ PORTS: Final = ("trees", "blobs", "records")
 
 
 @pytest.fixture
-def world(anywhere: World) -> World:
+def world(anywhere: Ports) -> Ports:
     return anywhere
 
 
@@ -71,14 +71,14 @@ class Fused:
 
 @dataclass
 class Firm:
-    world: World
+    world: Ports
     owner: Actor
     ann: str
     bob: str
 
     async def agree(self) -> str:
         """The agent's record, its people's and its tenant's, and what its two files say: this."""
-        agent = facts(await agents.get(self.world, self.owner, "marco"))
+        agent = agent_fields(await agents.get(self.world, self.owner, "marco"))
         account = await tenants.me(self.world, self.owner)
         human = {"name": "\u2014", "title": None}
         if agent["humanPairId"]:
@@ -92,14 +92,14 @@ class Firm:
         return about
 
     async def read(self, path: Path) -> bytes:
-        stack = await stacks.agent(self.world, self.owner, "marco")
-        return await files.content(self.world, await files.look(self.world, stack, path))
+        stack = await stacks.agent_stack(self.world, self.owner, "marco")
+        return await files.read_content(self.world, await files.find_file(self.world, stack, path))
 
 
-async def firm(world: World, slug: str) -> Firm:
+async def firm(world: Ports, slug: str) -> Firm:
     _, owner = await founded(world, slug)
     await templates.create(world, owner, "sales", "Sales")
-    sales = await stacks.template(world, owner, "sales")
+    sales = await stacks.template_stack(world, owner, "sales")
     await files.put(world, sales, USER, ABOUT, owner)
     await files.put(world, sales, IDENTITY, b"- **Name:** Nobody\n- **Vibe:** calm\n", owner)
     ann, _ = await joined(world, owner, f"ann-{slug}")
@@ -109,7 +109,7 @@ async def firm(world: World, slug: str) -> Firm:
     return Firm(world, owner, ann.id, bob.id)
 
 
-Change = Callable[[World, Firm], Awaitable[Any]]
+Change = Callable[[Ports, Firm], Awaitable[Any]]
 CHANGES: Final[dict[str, Change]] = {
     "a rename": lambda world, firm: agents.patch(world, firm.owner, "marco", {"name": "Ada"}),
     "a pairing": lambda world, firm: agents.patch(
@@ -132,7 +132,7 @@ CHANGES: Final[dict[str, Change]] = {
 @pytest.mark.parametrize("answered", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 async def test_facts_and_files_agree_wherever_it_fails(
-    world: World, change: Change, answered: bool
+    world: Ports, change: Change, answered: bool
 ) -> None:
     number, ended = 0, False
     here = await firm(world, "firm")

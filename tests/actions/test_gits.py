@@ -19,17 +19,17 @@ from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.git import history as gits
 from carrel.actions.runs import runs
-from carrel.core.access import Actor, KeyKind, Permission
-from carrel.core.errors import Forbidden, Malformed, Missing
-from carrel.ports import World
+from carrel.core.access import Actor, CredentialKind, Permission
+from carrel.core.errors import Forbidden, NotFound, ValidationError
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_every_commit_of_the_store_is_one_of_gits(anywhere: World) -> None:
+async def test_every_commit_of_the_store_is_one_of_gits(anywhere: Ports) -> None:
     studio = await Studio.of(anywhere)
     await studio.put(SOUL, "calm", why="be calm\n\nIt was asked for.")
-    run = await runs.start(anywhere, studio.owner, runs.Start("noop", agent="marco"))
+    run = await runs.start(anywhere, studio.owner, runs.RunRequest("noop", agent="marco"))
     await studio.put("notes/one.md", "1", run=run.id)
     await studio.write({"SOUL.md": "calmer", "MEMORY.md": "new", "notes/one.md": None})
     await studio.put("empty.md", "")
@@ -57,7 +57,7 @@ async def test_every_commit_of_the_store_is_one_of_gits(anywhere: World) -> None
     sound(studio.place)
 
 
-async def test_what_an_agent_inherits_is_not_in_its_history(world: World) -> None:
+async def test_what_an_agent_inherits_is_not_in_its_history(world: Ports) -> None:
     studio = await Studio.of(world)
     assert (await studio.refresh()).tip is None
     await studio.put(MEMORY, "mine")
@@ -67,7 +67,7 @@ async def test_what_an_agent_inherits_is_not_in_its_history(world: World) -> Non
     ]
 
 
-async def test_bytes_that_are_no_text_and_large_ones_come_as_they_are(world: World) -> None:
+async def test_bytes_that_are_no_text_and_large_ones_come_as_they_are(world: Ports) -> None:
     studio = await Studio.of(world)
     binary, large = bytes(range(256)) * 3, b"0123456789abcdef" * 60_000
     await studio.put("a.bin", binary)
@@ -77,7 +77,7 @@ async def test_bytes_that_are_no_text_and_large_ones_come_as_they_are(world: Wor
     sound(studio.place)
 
 
-async def test_it_goes_on_from_where_it_ended(world: World) -> None:
+async def test_it_goes_on_from_where_it_ended(world: Ports) -> None:
     studio = await Studio.of(world)
     await studio.put(SOUL, "one")
     assert (await studio.refresh()).made == 1
@@ -90,7 +90,7 @@ async def test_it_goes_on_from_where_it_ended(world: World) -> None:
     assert texts(studio.place, history(studio.place)[-1]) == {"MEMORY.md": b"two"}
 
 
-async def test_more_versions_than_are_kept_elsewhere_are_all_in_it(world: World) -> None:
+async def test_more_versions_than_are_kept_elsewhere_are_all_in_it(world: Ports) -> None:
     studio = await Studio.of(world)
     for n in range(8):
         await studio.write({"SOUL.md": f"text {n}"}, keep=2)
@@ -98,7 +98,7 @@ async def test_more_versions_than_are_kept_elsewhere_are_all_in_it(world: World)
     assert not history(studio.place)[0].parents
 
 
-async def test_what_was_pruned_before_git_was_enabled_is_told_to_be_missing(world: World) -> None:
+async def test_what_was_pruned_before_git_was_enabled_is_told_to_be_missing(world: Ports) -> None:
     studio = await Studio.of(world)
     await studio.enable(False)
     await studio.write({"notes/old.md": "kept"})
@@ -118,7 +118,7 @@ async def test_what_was_pruned_before_git_was_enabled_is_told_to_be_missing(worl
     sound(studio.place)
 
 
-async def test_what_was_pruned_while_git_was_off_is_never_served(world: World) -> None:
+async def test_what_was_pruned_while_git_was_off_is_never_served(world: Ports) -> None:
     studio = await Studio.of(world)
     for n in range(4):
         await studio.write({"SOUL.md": f"text {n}"})
@@ -133,7 +133,7 @@ async def test_what_was_pruned_while_git_was_off_is_never_served(world: World) -
     sound(studio.place)
 
 
-async def test_a_file_that_a_folder_hid_is_there_again_without_it(world: World) -> None:
+async def test_a_file_that_a_folder_hid_is_there_again_without_it(world: Ports) -> None:
     studio = await Studio.of(world)
     await studio.write({"a": "a file", "a/b": "in a folder of that name"})
     await studio.refresh()
@@ -220,7 +220,7 @@ async def _agrees(studio: Studio) -> None:
     assert (texts(studio.place, found[-1]) if found else {}) == meant
 
 
-async def test_a_store_that_was_set_back_is_followed(world: World, tmp_path: File) -> None:
+async def test_a_store_that_was_set_back_is_followed(world: Ports, tmp_path: File) -> None:
     """As after restoring a backup over a machine that has gone on since."""
     studio = await Studio.of(world)
     await studio.put(SOUL, "one")
@@ -238,7 +238,7 @@ async def test_a_store_that_was_set_back_is_followed(world: World, tmp_path: Fil
         assert texts(shorter.place, commit) == {"SOUL.md": b"another"}
 
 
-async def test_a_secret_is_in_no_object_of_whatever_age(world: World) -> None:
+async def test_a_secret_is_in_no_object_of_whatever_age(world: Ports) -> None:
     studio = await Studio.of(world)
     await studio.put(SOUL, "the password is swordfish-9", why="swordfish-9 it is")
     await studio.put("notes/swordfish-9.md", "a path")
@@ -262,7 +262,7 @@ async def test_a_secret_is_in_no_object_of_whatever_age(world: World) -> None:
     sound(studio.place)
 
 
-async def test_a_secret_that_stands_nowhere_changes_no_id(world: World) -> None:
+async def test_a_secret_that_stands_nowhere_changes_no_id(world: Ports) -> None:
     studio = await Studio.of(world)
     await studio.put(SOUL, "plain")
     before = await studio.refresh()
@@ -270,7 +270,7 @@ async def test_a_secret_that_stands_nowhere_changes_no_id(world: World) -> None:
     assert (await studio.refresh()).tip == before.tip
 
 
-async def test_a_checkpoint_is_a_tag_with_its_note(anywhere: World) -> None:
+async def test_a_checkpoint_is_a_tag_with_its_note(anywhere: Ports) -> None:
     studio = await Studio.of(anywhere)
     nothing = await gits.checkpoint(anywhere, studio.owner, "marco", "early")
     assert (nothing.skipped, nothing.oid) == (True, "")
@@ -293,16 +293,16 @@ async def test_a_checkpoint_is_a_tag_with_its_note(anywhere: World) -> None:
 
 
 @pytest.mark.parametrize("note", ["", " \n", "x" * 501])
-async def test_a_note_is_a_line(world: World, note: str) -> None:
+async def test_a_note_is_a_line(world: Ports, note: str) -> None:
     studio = await Studio.of(world)
     await studio.put(SOUL, "one")
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         await gits.checkpoint(world, studio.owner, "marco", note)
 
 
-async def test_a_history_is_newest_first_with_what_it_changed(world: World) -> None:
+async def test_a_history_is_newest_first_with_what_it_changed(world: Ports) -> None:
     studio = await Studio.of(world)
-    assert await gits.history(world, studio.owner, "marco", include_diff=True) == gits.History(
+    assert await gits.history(world, studio.owner, "marco", include_diff=True) == gits.GitHistory(
         (), None
     )
     for n in range(1, 4):
@@ -322,7 +322,7 @@ async def test_a_history_is_newest_first_with_what_it_changed(world: World) -> N
     assert len((await gits.history(world, studio.owner, "marco", limit=-5)).commits) == 1
 
 
-async def test_a_long_diff_is_cut(world: World) -> None:
+async def test_a_long_diff_is_cut(world: Ports) -> None:
     studio = await Studio.of(world)
     await studio.put("long.md", "a line of no interest\n" * 10_000)
     told = await gits.history(world, studio.owner, "marco", include_diff=True)
@@ -331,20 +331,20 @@ async def test_a_long_diff_is_cut(world: World) -> None:
     assert len(told.diff) < gits.DIFF_CHARS + 100
 
 
-async def test_only_who_may_see_the_agent_and_only_where_git_is_enabled(world: World) -> None:
+async def test_only_who_may_see_the_agent_and_only_where_git_is_enabled(world: Ports) -> None:
     studio = await Studio.of(world)
     await studio.put(SOUL, "one")
     _, stranger = await founded(world, "globex")
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await gits.refresh(world, stranger, studio.scope.name)
     other = await agents.create(world, studio.owner, NewAgent("other", "Other"))
     for name in ("other", other.id, "nobody"):
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await gits.history(world, studio.owner, name)
     _, member = await joined(world, studio.owner, "bob")
     assert (await gits.history(world, member, "marco")).commits
-    bound = Actor(studio.owner.tenant, "key_1", kind=KeyKind.AGENT, agent=other.id)
-    with pytest.raises(Missing):
+    bound = Actor(studio.owner.tenant, "key_1", kind=CredentialKind.AGENT, agent=other.id)
+    with pytest.raises(NotFound):
         await gits.history(world, bound, "marco")
     reader = Actor(studio.owner.tenant, "key_2", frozenset({Permission.WORKSPACE_READ}))
     with pytest.raises(Forbidden):
@@ -352,11 +352,11 @@ async def test_only_who_may_see_the_agent_and_only_where_git_is_enabled(world: W
     with pytest.raises(Forbidden):
         await gits.history(world, Actor(studio.owner.tenant, "key_3", frozenset()), "marco")
     await studio.enable(False)
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await gits.advertised(world, studio.owner, "marco")
 
 
-async def test_many_at_once_make_each_commit_once(world: World) -> None:
+async def test_many_at_once_make_each_commit_once(world: Ports) -> None:
     studio = await Studio.of(world)
 
     async def writer(number: int) -> None:

@@ -10,23 +10,23 @@ from tests.actions.office import Office
 
 from carrel.actions.agents import agents
 from carrel.actions.files import files
-from carrel.actions.files.files import Intent
+from carrel.actions.files.files import WriteOptions
 from carrel.actions.overlay import stacks as stacks_of
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import LimitsForm, PolicyForm
+from carrel.actions.policy.policies import LimitsModel, PolicyModel
 from carrel.actions.prompt import lint as lints
 from carrel.actions.prompt import prompts
 from carrel.actions.runs import diff as differences
 from carrel.actions.runs import runs
-from carrel.actions.runs.runs import Start
+from carrel.actions.runs.runs import RunRequest
 from carrel.actions.sandbox import sandboxes, workspaces
-from carrel.core.errors import Malformed, Missing
+from carrel.core.errors import NotFound, ValidationError
 from carrel.core.files.file_kinds import LINK_TYPE
 from carrel.core.identifiers import Path
-from carrel.core.prompt.lint import Fault
-from carrel.core.runs import Mode, Run, Status
+from carrel.core.prompt.lint import LintRule
+from carrel.core.runs import Audience, Run, RunStatus
 from carrel.core.store.record import Record
-from carrel.ports import World
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 MEMORY = Path("MEMORY.md")
@@ -39,7 +39,7 @@ class Room:
         self.office, self.world, self.owner = office, office.world, office.owner
 
     @classmethod
-    async def of(cls, world: World) -> Room:
+    async def of(cls, world: Ports) -> Room:
         _, owner = await founded(world)
         room = cls(await Office(world, owner).open())
         room.sandbox = await sandboxes.create(world, owner, {"name": "s"})
@@ -63,17 +63,17 @@ class Room:
         await agents.patch(self.world, self.owner, "marco", {"config": config})
 
     async def remember(self, workspace: Record, text: str, path: Path = MEMORY) -> None:
-        stack = await stacks_of.workspace(self.world, self.owner, workspace.id)
+        stack = await stacks_of.workspace_stack(self.world, self.owner, workspace.id)
         await files.put(self.world, stack, path, text.encode(), self.owner)
 
-    async def shown(self, mode: Mode = Mode.MAIN) -> prompts.Shown:
+    async def shown(self, mode: Audience = Audience.MAIN) -> prompts.AssembledPrompt:
         return await prompts.of_agent(self.world, self.owner, "marco", mode)
 
-    async def key(self, mode: Mode = Mode.MAIN) -> str:
-        return (await prompts.asked(self.world, self.owner, "marco", mode)).key
+    async def key(self, mode: Audience = Audience.MAIN) -> str:
+        return (await prompts.load_prompt_request(self.world, self.owner, "marco", mode)).key
 
 
-async def test_a_prompt_holds_what_attached_workspaces_remember(world: World) -> None:
+async def test_a_prompt_holds_what_attached_workspaces_remember(world: Ports) -> None:
     room = await Room.of(world)
     shown = await room.shown()
     assert "# MEMORY — notes\nwe like green" in shown.text
@@ -83,15 +83,15 @@ async def test_a_prompt_holds_what_attached_workspaces_remember(world: World) ->
     assert "- docs (read-only) [fs-" in shown.text
     block = next(each for each in shown.blocks if each.path == f"{room.notes.id}/MEMORY.md")
     assert (block.source, block.version) == ("workspace", 1)
-    others = (await room.shown(Mode.SHARED)).text
+    others = (await room.shown(Audience.SHARED)).text
     assert "- docs (read-only) [fs-" in others
     assert "green" not in others
 
 
-async def test_a_memory_that_is_a_link_says_nothing(world: World) -> None:
+async def test_a_memory_that_is_a_link_says_nothing(world: Ports) -> None:
     room = await Room.of(world)
-    stack = await stacks_of.workspace(world, room.owner, room.notes.id)
-    link = Intent(type=LINK_TYPE)
+    stack = await stacks_of.workspace_stack(world, room.owner, room.notes.id)
+    link = WriteOptions(type=LINK_TYPE)
     await files.put(world, stack, MEMORY, b"/etc/passwd", room.owner, link)
     shown = await room.shown()
     assert "/etc/passwd" not in shown.text
@@ -99,21 +99,21 @@ async def test_a_memory_that_is_a_link_says_nothing(world: World) -> None:
     assert (block.chars, block.reason) == (0, "it is a link, and links are not followed")
 
 
-async def test_a_shared_memory_that_is_cut_is_found_by_lint(world: World) -> None:
+async def test_a_shared_memory_that_is_cut_is_found_by_lint(world: Ports) -> None:
     room = await Room.of(world)
     place = f"{room.notes.id}/MEMORY.md"
     assert place not in {flaw.path for flaw in await lints.of_agent(world, room.owner, "marco")}
     await room.remember(room.notes, "x" * 12_001)
     found = {flaw.path: flaw.fault for flaw in await lints.of_agent(world, room.owner, "marco")}
-    assert found[place] is Fault.TRUNCATED
+    assert found[place] is LintRule.TRUNCATED
 
 
-async def test_the_key_changes_with_each_of_them_and_with_nothing_else(world: World) -> None:
+async def test_the_key_changes_with_each_of_them_and_with_nothing_else(world: Ports) -> None:
     room = await Room.of(world)
-    seen = [(await room.key(), await room.key(Mode.SHARED))]
+    seen = [(await room.key(), await room.key(Audience.SHARED))]
 
     async def changed(main: bool, shared: bool) -> None:
-        now = (await room.key(), await room.key(Mode.SHARED))
+        now = (await room.key(), await room.key(Audience.SHARED))
         assert (now[0] != seen[-1][0], now[1] != seen[-1][1]) == (main, shared)
         seen.append(now)
 
@@ -131,30 +131,31 @@ async def test_the_key_changes_with_each_of_them_and_with_nothing_else(world: Wo
     assert len({main for main, _ in seen}) == 5
 
 
-async def test_a_reference_to_what_is_gone_is_told_by_name(world: World) -> None:
+async def test_a_reference_to_what_is_gone_is_told_by_name(world: Ports) -> None:
     room = await Room.of(world)
     await workspaces.delete(world, room.owner, room.docs.id)
     told = f'Referenced workspace not found: {room.docs.id} \\(as "docs"\\)'
-    with pytest.raises(Missing, match=told):
+    with pytest.raises(NotFound, match=told):
         await room.shown()
-    with pytest.raises(Missing, match=told):
-        await runs.start(world, room.owner, Start(agent="marco"))
+    with pytest.raises(NotFound, match=told):
+        await runs.start(world, room.owner, RunRequest(agent="marco"))
 
 
 async def test_the_prompt_of_a_run_stays_whatever_becomes_of_its_workspaces(
-    anywhere: World,
+    anywhere: Ports,
 ) -> None:
     room = await Room.of(anywhere)
     world, owner = room.world, room.owner
-    shared = LimitsForm(max_versions=1, max_bytes=None)
-    await policies.put(world, owner, PolicyForm(shared_limits=shared))
+    shared = LimitsModel(max_versions=1, max_bytes=None)
+    await policies.put(world, owner, PolicyModel(shared_limits=shared))
     started = {
-        mode: await runs.start(world, owner, Start(agent="marco", mode=mode)) for mode in Mode
+        mode: await runs.start(world, owner, RunRequest(agent="marco", mode=mode))
+        for mode in Audience
     }
     before = {mode: await prompts.of_run(world, run) for mode, run in started.items()}
-    assert before[Mode.MAIN] == await room.shown()
-    assert before[Mode.SHARED] == await room.shown(Mode.SHARED)
-    assert "we like green" in before[Mode.MAIN].text
+    assert before[Audience.MAIN] == await room.shown()
+    assert before[Audience.SHARED] == await room.shown(Audience.SHARED)
+    assert "we like green" in before[Audience.MAIN].text
     for n in range(3):
         await room.remember(room.notes, f"we like red {n}")
     await workspaces.patch(world, owner, room.notes.id, {"description": "Theirs."})
@@ -164,45 +165,45 @@ async def test_the_prompt_of_a_run_stays_whatever_becomes_of_its_workspaces(
     await workspaces.delete(world, owner, room.notes.id)
     for mode, run in started.items():
         assert await prompts.of_run(world, await runs.get(world, owner, run.id)) == before[mode]
-        again = await runs.start(world, owner, Start(replay_of=run.id))
+        again = await runs.start(world, owner, RunRequest(replay_of=run.id))
         assert await prompts.of_run(world, again) == before[mode]
-        child = await runs.start(world, owner, Start(parent=run.id, share_parent=True))
+        child = await runs.start(world, owner, RunRequest(parent=run.id, share_parent=True))
         assert await prompts.of_run(world, child) == before[mode]
     await agents.delete(world, owner, "marco")
     for mode, run in started.items():
         assert await prompts.of_run(world, run) == before[mode]
 
 
-async def test_the_files_of_a_run_are_the_agents_own_whatever_is_attached(world: World) -> None:
+async def test_the_files_of_a_run_are_the_agents_own_whatever_is_attached(world: Ports) -> None:
     room = await Room.of(world)
     await room.remember(room.notes, "theirs", Path("theirs.md"))
-    run = await runs.start(world, room.owner, Start(agent="marco"))
+    run = await runs.start(world, room.owner, RunRequest(agent="marco"))
     assert len(run.attached) == 2
     seen = await runs.manifest(world, run)
     assert not {MEMORY, Path("theirs.md")} & set(seen.files)
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await runs.file(world, run, Path("theirs.md"))
     assert await differences.diff(world, run) == ()
     await agents.delete(world, room.owner, "marco")
     assert Path("theirs.md") not in {each.path for each in await differences.diff(world, run)}
 
 
-async def test_a_run_that_began_while_a_workspace_went_is_of_one_moment(world: World) -> None:
+async def test_a_run_that_began_while_a_workspace_went_is_of_one_moment(world: Ports) -> None:
     """It tells of the workspace and shows what was in it, or there is no run at all."""
     room = await Room.of(world)
     outcomes = set()
     for turn in range(40):
         going = later(turn, workspaces.delete(world, room.owner, room.notes.id))
-        starting = runs.start(world, room.owner, Start(agent="marco"))
+        starting = runs.start(world, room.owner, RunRequest(agent="marco"))
         (begun, lost) = await rivals(starting, going)
         outcomes.add(bool(lost))
         if lost:
             assert str(lost[0]).startswith("Referenced workspace not found")
-            assert not [run for run in await running(room) if run.status is Status.RUNNING]
+            assert not [run for run in await running(room) if run.status is RunStatus.RUNNING]
         else:
             text = (await prompts.of_run(world, begun[0])).text
             assert "# MEMORY — notes\nwe like green" in text
-            await runs.change(world, room.owner, begun[0].id, status=Status.COMPLETED)
+            await runs.change(world, room.owner, begun[0].id, status=RunStatus.COMPLETED)
         room.notes = await workspaces.create(world, room.owner, {"name": "n"})
         await room.remember(room.notes, "we like green")
         await room.attach()
@@ -213,14 +214,14 @@ async def running(room: Room) -> tuple[Run, ...]:
     return (await runs.page(room.world, room.owner)).items
 
 
-async def test_nobody_can_say_for_a_run_what_is_attached(world: World) -> None:
+async def test_nobody_can_say_for_a_run_what_is_attached(world: Ports) -> None:
     room = await Room.of(world)
     for name in ("prompt:attached:000", "prompt:tools"):
-        with pytest.raises(Malformed, match=name):
-            await runs.start(world, room.owner, Start(agent="marco", variables={name: "x"}))
+        with pytest.raises(ValidationError, match=name):
+            await runs.start(world, room.owner, RunRequest(agent="marco", variables={name: "x"}))
 
 
-async def test_an_agent_is_not_told_of_tools_that_it_may_not_use(world: World) -> None:
+async def test_an_agent_is_not_told_of_tools_that_it_may_not_use(world: Ports) -> None:
     room = await Room.of(world)
     await room.attach(allowedTools=["read", "recall"])
     text = (await room.shown()).text

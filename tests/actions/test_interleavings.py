@@ -34,16 +34,16 @@ from tests.worlds import WORLDS, world_of
 from carrel.actions.files import files
 from carrel.actions.sandbox import workspace_files as handiwork
 from carrel.actions.sandbox import write_back as returns
-from carrel.actions.sandbox.workspace_files import Bench
+from carrel.actions.sandbox.workspace_files import WorkspaceFiles
 from carrel.adapters.postgres import open_store
 from carrel.core.access import Actor
-from carrel.core.errors import Missing, Refusal, Taken
+from carrel.core.errors import Conflict, NotFound, Refusal
 from carrel.core.identifiers import Path
-from carrel.core.sandbox.write_back import mark_of
-from carrel.core.store.record import Change, Noun
+from carrel.core.sandbox.write_back import short_id
+from carrel.core.store.record import RecordChange, RecordType
 from carrel.core.store.tree import Commit
-from carrel.ports import World
-from carrel.ports.sandbox import Form
+from carrel.ports import Ports
+from carrel.ports.sandbox import FileKind
 
 Answer = TypeVar("Answer")
 NAMES = [Path(text) for text in ("a", "a/b", "a/b/c", "d")]
@@ -56,7 +56,7 @@ letters = st.sampled_from("xyz")
 
 @dataclass
 class Stage:
-    world: World
+    world: Ports
     runner: asyncio.Runner
     tenants: Iterator[int] = field(default_factory=count)
 
@@ -68,15 +68,15 @@ class Stage:
 class Job:
     """A command under way: what it found, and its directory as it is by now."""
 
-    bench: Bench
+    bench: WorkspaceFiles
     call: str
-    start: returns.Start
+    start: returns.CommandInputs
     base: dict[Path, bytes]
     disk: dict[Path, bytes]
 
     def left(self) -> Left:
         changed = {
-            path: (Form.FILE, held)
+            path: (FileKind.FILE, held)
             for path, held in self.disk.items()
             if self.base.get(path) != held
         }
@@ -100,11 +100,13 @@ class Interleavings(RuleBasedStateMachine):
         self.ever: set[tuple[Path, bytes]] = set()
         self.jobs: list[Job] = []
         self.words = count()
-        record = Change(self.tenant, Noun.WORKSPACE, "ws_shared", {"name": "x", "config": {}}, 0)
+        record = RecordChange(
+            self.tenant, RecordType.WORKSPACE, "ws_shared", {"name": "x", "config": {}}, 0
+        )
         self.do(self.world.trees.commit([Commit((), "ada", "begin", 1, changes=(record,))]))
 
-    def bench(self, who: str) -> Bench:
-        return Bench(self.world, Actor(self.tenant, who), "ws_shared")
+    def bench(self, who: str) -> WorkspaceFiles:
+        return WorkspaceFiles(self.world, Actor(self.tenant, who), "ws_shared")
 
     def becomes(self, path: Path, content: bytes | None) -> None:
         self.numbers[path] = self.numbers.get(path, 0) + 1
@@ -129,7 +131,7 @@ class Interleavings(RuleBasedStateMachine):
     def becomes_written(self, who: str, path: Path, content: bytes) -> None:
         work = handiwork.write(self.bench(who), path, content)
         if path not in self.live and in_the_way(path, self.live):
-            with pytest.raises(Taken):
+            with pytest.raises(Conflict):
                 self.do(work)
         else:
             self.do(work)
@@ -152,7 +154,7 @@ class Interleavings(RuleBasedStateMachine):
         bench = self.bench(who)
         work = files.delete(self.world, (bench.scope,), path, bench.actor)
         if path not in self.live:
-            with pytest.raises(Missing):
+            with pytest.raises(NotFound):
                 self.do(work)
         else:
             self.do(work)
@@ -163,7 +165,7 @@ class Interleavings(RuleBasedStateMachine):
     def begin(self, who: str, wanted: dict[Path, str | None]) -> None:
         """When it changes its files is of no account: nobody else sees them until it ends."""
         bench = self.bench(who)
-        start = self.do(returns.start(bench))
+        start = self.do(returns.load_inputs(bench))
         assert {path: head.version for path, head in start.tree.heads.items()} == {
             path: self.numbers[path] for path in self.live
         }
@@ -243,7 +245,7 @@ class Interleavings(RuleBasedStateMachine):
         for path, (_, content) in sorted(left.contents.items()):
             at = in_the_way(path, before)
             if at is not None:
-                named = f"{at}.conflict-{mark_of(job.call)}{path.text[len(at.text) :]}"
+                named = f"{at}.conflict-{short_id(job.call)}{path.text[len(at.text) :]}"
                 self.becomes(Path(named), content)
                 met += 1
                 continue
@@ -256,7 +258,7 @@ class Interleavings(RuleBasedStateMachine):
 
     async def brought_back(self, job: Job) -> Any:
         bench = structs.replace(job.bench, call=job.call, name=job.call)
-        return await returns.bring_back(bench, job.start, job.left(), job.call, "bash")
+        return await returns.commit_changes(bench, job.start, job.left(), job.call, "bash")
 
     async def contents(self) -> dict[Path, bytes]:
         [tree] = await self.world.trees.read([self.bench("ada").scope])

@@ -17,39 +17,47 @@ from tests.worlds import WORLDS, travel
 
 from carrel.actions import items
 from carrel.actions.accounts import credentials, keys, secrets
-from carrel.actions.accounts.keys import Holding
+from carrel.actions.accounts.keys import KeySpec
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.events import streams
-from carrel.actions.items import Writing, as_read
+from carrel.actions.items import ItemWriteOptions, as_read
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import LimitsForm, PolicyForm
+from carrel.actions.policy.policies import LimitsModel, PolicyModel
 from carrel.actions.runs import runs
 from carrel.core import policy
-from carrel.core.access import Actor, KeyKind
-from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Stale, Taken, TooLarge
-from carrel.core.identifiers import Kind
+from carrel.core.access import Actor, CredentialKind
+from carrel.core.errors import (
+    Busy,
+    Conflict,
+    Forbidden,
+    NotFound,
+    ValidationError,
+    WorkspaceConflict,
+    WorkspaceTooLarge,
+)
+from carrel.core.identifiers import ScopeKind
 from carrel.core.items import items_of_person
 from carrel.core.policy import Limits
-from carrel.core.store.event import UPDATED, Filter
+from carrel.core.store.event import UPDATED, EventFilter
 from carrel.core.store.record import Record
-from carrel.ports import World
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 
 
-async def hired(world: World, by: Actor, slug: str, /, **facts: object) -> Record:
+async def hired(world: Ports, by: Actor, slug: str, /, **facts: object) -> Record:
     new = replace(NewAgent(slug, slug), **facts)  # type: ignore[arg-type]
     return await agents.create(world, by, new)
 
 
-async def bound(world: World, owner: Actor, agent: Record) -> Actor:
+async def bound(world: Ports, owner: Actor, agent: Record) -> Actor:
     """An agent, as its own key shows it."""
-    issued = await keys.create(world, owner, Holding("own", KeyKind.AGENT, agent=agent.id))
+    issued = await keys.create(world, owner, KeySpec("own", CredentialKind.AGENT, agent=agent.id))
     return await credentials.authenticate(world, issued.token)
 
 
-async def all_of(world: World, actor: Actor, agent: str) -> dict[str, str]:
+async def all_of(world: Ports, actor: Actor, agent: str) -> dict[str, str]:
     rows = (await items.listing(world, actor, agent)).items
     return {
         row.item.key: (await items.get(world, actor, agent, row.item.key)).value for row in rows
@@ -58,7 +66,7 @@ async def all_of(world: World, actor: Actor, agent: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("version", [None, 0, 1])
 async def test_of_two_that_write_what_both_have_read_one_wins(
-    anywhere: World, version: int | None
+    anywhere: Ports, version: int | None
 ) -> None:
     world = anywhere
     _, owner = await founded(world)
@@ -69,10 +77,14 @@ async def test_of_two_that_write_what_both_have_read_one_wins(
         if version == 1:
             await items.put(world, owner, "cook", key, "milk")
         won, lost = await rivals(
-            items.put(world, owner, "cook", key, "cook", Writing(as_read(version), by="cook")),
+            items.put(
+                world, owner, "cook", key, "cook", ItemWriteOptions(as_read(version), by="cook")
+            ),
             later(
                 turns,
-                items.put(world, owner, "main", key, "main", Writing(as_read(version), by="main")),
+                items.put(
+                    world, owner, "main", key, "main", ItemWriteOptions(as_read(version), by="main")
+                ),
             ),
         )
         kept = await items.get(world, owner, "cook", key)
@@ -81,28 +93,30 @@ async def test_of_two_that_write_what_both_have_read_one_wins(
             creator = min(won, key=lambda one: one.item.version).item.created_by
             assert kept.item.created_by == creator
             continue
-        assert (len(won), [type(one) for one in lost]) == (1, [Stale])
+        assert (len(won), [type(one) for one in lost]) == (1, [WorkspaceConflict])
         assert lost[0].current_version == kept.item.version == version + 1  # type: ignore[attr-defined]
         assert kept.value == won[0].value
 
 
-async def test_an_item_keeps_its_creator_however_often_it_is_written(anywhere: World) -> None:
+async def test_an_item_keeps_its_creator_however_often_it_is_written(anywhere: Ports) -> None:
     world = anywhere
     _, owner = await founded(world)
     await hired(world, owner, "cook", owner=owner.person)
-    await policies.put(world, owner, PolicyForm(LimitsForm(max_versions=1)))
-    first = (await items.put(world, owner, "cook", "k", "0", Writing(by="agt_a"))).item
+    await policies.put(world, owner, PolicyModel(LimitsModel(max_versions=1)))
+    first = (await items.put(world, owner, "cook", "k", "0", ItemWriteOptions(by="agt_a"))).item
     for n in range(1, 5):
         travel(world, 1000)
-        again = (await items.put(world, owner, "cook", "k", str(n), Writing(by="agt_b"))).item
+        again = (
+            await items.put(world, owner, "cook", "k", str(n), ItemWriteOptions(by="agt_b"))
+        ).item
         assert (again.created_by, again.created_at) == ("agt_a", first.created_at)
         assert again.updated_at > first.updated_at
     await items.delete(world, owner, "cook", "k")
-    anew = (await items.put(world, owner, "cook", "k", "new", Writing(by="agt_b"))).item
+    anew = (await items.put(world, owner, "cook", "k", "new", ItemWriteOptions(by="agt_b"))).item
     assert (anew.created_by, anew.version) == ("agt_b", 7)
 
 
-async def test_an_item_is_whose_the_owner_else_the_human_else_the_caller_is(world: World) -> None:
+async def test_an_item_is_whose_the_owner_else_the_human_else_the_caller_is(world: Ports) -> None:
     _, ada = await founded(world)
     bob, _ = await joined(world, ada, "bob")
     eve, as_eve = await joined(world, ada, "eve")
@@ -119,13 +133,13 @@ async def test_an_item_is_whose_the_owner_else_the_human_else_the_caller_is(worl
     with pytest.raises(Forbidden):
         await items.listing(world, as_eve, "owned")
     alone = await bound(world, ada, nobodys)
-    with pytest.raises(Taken, match="ownerId"):
+    with pytest.raises(Conflict, match="ownerId"):
         await items.put(world, alone, "nobodys", "k", "v")
     assert await all_of(world, await bound(world, ada, owned), "owned") == {"from": "owned"}
 
 
 async def test_items_stay_where_they_are_when_an_agent_is_shared_or_no_longer(
-    world: World,
+    world: Ports,
 ) -> None:
     _, owner = await founded(world)
     await hired(world, owner, "cook", owner=owner.person)
@@ -139,7 +153,7 @@ async def test_items_stay_where_they_are_when_an_agent_is_shared_or_no_longer(
     assert await all_of(world, owner, "cook") == {"private": "p"}
 
 
-async def test_publishing_is_refused_for_the_first_reason_there_is(world: World) -> None:
+async def test_publishing_is_refused_for_the_first_reason_there_is(world: Ports) -> None:
     _, owner = await founded(world)
     _, stranger = await founded(world, "globex")
     await hired(world, stranger, "theirs", is_shared=True)
@@ -151,7 +165,7 @@ async def test_publishing_is_refused_for_the_first_reason_there_is(world: World)
     async def published(agent: str, key: str, target: str, target_key: str = "") -> str:
         try:
             to, kept = await items.publish(world, owner, agent, key, target, target_key=target_key)
-        except (Missing, Forbidden, Malformed) as refused:
+        except (NotFound, Forbidden, ValidationError) as refused:
             return str(refused)
         return f"{to.id} {kept.item.key} {kept.value}"
 
@@ -172,17 +186,19 @@ async def test_publishing_is_refused_for_the_first_reason_there_is(world: World)
     assert "cannot publish" in await published("desk", "k", "till")
 
 
-async def test_what_is_published_over_an_item_keeps_its_creator(world: World) -> None:
+async def test_what_is_published_over_an_item_keeps_its_creator(world: Ports) -> None:
     _, owner = await founded(world)
     await hired(world, owner, "mine", owner=owner.person)
     await hired(world, owner, "desk", is_shared=True)
     await items.put(world, owner, "mine", "k", "new")
-    await items.put(world, owner, "desk", "k", "old", Writing(by="agt_desk"))
-    _, kept = await items.publish(world, owner, "mine", "k", "desk", writing=Writing(by="agt_mine"))
+    await items.put(world, owner, "desk", "k", "old", ItemWriteOptions(by="agt_desk"))
+    _, kept = await items.publish(
+        world, owner, "mine", "k", "desk", writing=ItemWriteOptions(by="agt_mine")
+    )
     assert (kept.value, kept.item.created_by, kept.item.version) == ("new", "agt_desk", 2)
 
 
-async def test_secrets_stand_in_no_value_no_key_and_no_history(world: World) -> None:
+async def test_secrets_stand_in_no_value_no_key_and_no_history(world: Ports) -> None:
     _, owner = await founded(world)
     await hired(world, owner, "cook", owner=owner.person)
     await secrets.put(world, owner, "door", "opensesame/é")
@@ -190,19 +206,19 @@ async def test_secrets_stand_in_no_value_no_key_and_no_history(world: World) -> 
     assert kept.value == "say [REDACTED:door] to it"
     assert (await items.get(world, owner, "cook", "k")).value == kept.value
     for key in ("opensesame/é", "x" * 200 + "opensesame/é" + "é" * 20):
-        with pytest.raises(Malformed, match="secret"):
+        with pytest.raises(ValidationError, match="secret"):
             await items.put(world, owner, "cook", key, "v")
 
 
 async def test_there_is_room_for_so_many_items_and_no_more(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(policy, "ITEMS", Limits(policy.ITEMS.max_file_bytes, 2))
     _, owner = await founded(world)
     await hired(world, owner, "cook", owner=owner.person)
     for key in ("a", "b"):
         await items.put(world, owner, "cook", key, "v")
-    with pytest.raises(TooLarge, match="items"):
+    with pytest.raises(WorkspaceTooLarge, match="items"):
         await items.put(world, owner, "cook", "c", "v")
     await items.put(world, owner, "cook", "a", "again")
     await items.delete(world, owner, "cook", "b")
@@ -210,20 +226,20 @@ async def test_there_is_room_for_so_many_items_and_no_more(
 
 
 async def test_a_write_is_an_event_without_a_value_also_in_the_log_of_its_run(
-    world: World,
+    world: Ports,
 ) -> None:
     _, owner = await founded(world)
     await hired(world, owner, "cook", owner=owner.person)
     start = await world.events.latest()
     await items.put(world, owner, "cook", "a/b", "canary")
-    [event] = await world.events.after(start, Filter(owner.tenant))
+    [event] = await world.events.after(start, EventFilter(owner.tenant))
     assert (event.type, event.payload["version"]) == ("workspace.updated", 1)
     assert "canary" not in str(event)
-    with pytest.raises(Missing, match="run"):
-        await items.put(world, owner, "cook", "a/b", "x", Writing(run="run_0"))
+    with pytest.raises(NotFound, match="run"):
+        await items.put(world, owner, "cook", "a/b", "x", ItemWriteOptions(run="run_0"))
 
 
-async def test_a_list_has_pages_and_the_last_written_comes_first(world: World) -> None:
+async def test_a_list_has_pages_and_the_last_written_comes_first(world: Ports) -> None:
     _, owner = await founded(world)
     await hired(world, owner, "cook", owner=owner.person)
     for key in ("a/1", "b", "a/2", "c"):
@@ -239,11 +255,11 @@ async def test_a_list_has_pages_and_the_last_written_comes_first(world: World) -
     assert found == ["b", "c", "a/2", "a/1"]
     some = await items.listing(world, owner, "cook", prefix="a/")
     assert [row.preview for row in some.items] == [("a/2" * 60)[:100] + "...", "a/1" * 33 + "a..."]
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         await items.listing(world, owner, "cook", cursor="x")
 
 
-async def test_one_whom_others_always_overtake_is_told_so(world: World) -> None:
+async def test_one_whom_others_always_overtake_is_told_so(world: Ports) -> None:
     _, owner = await founded(world)
     await hired(world, owner, "cook", owner=owner.person)
     read = world.trees.read
@@ -281,7 +297,7 @@ def test_a_canary_is_seen_by_those_who_share_it_and_by_nobody_else(
     asyncio.run(scene())
 
 
-async def _boundary(world: World, places: Sequence[tuple[str, bool]]) -> None:
+async def _boundary(world: Ports, places: Sequence[tuple[str, bool]]) -> None:
     """Each agent, shared or a person's, writes what only those of its own home may see."""
     _, owner = await founded(world)
     known = {name: (await joined(world, owner, name))[0].id for name in PEOPLE}
@@ -298,16 +314,16 @@ async def _boundary(world: World, places: Sequence[tuple[str, bool]]) -> None:
         assert seen == {f"of {mate}": f"canary {mate}" for mate in mates}
         for other, _, its in staff:
             if its != home:
-                with pytest.raises(Missing):
+                with pytest.raises(NotFound):
                     await items.get(world, actor, agent.id, f"of {other.id}")
-                with pytest.raises(Missing):
+                with pytest.raises(NotFound):
                     await items.delete(world, actor, agent.id, f"of {other.id}")
             if other.id != agent.id:
-                with pytest.raises(Missing):
+                with pytest.raises(NotFound):
                     await items.listing(world, actor, other.id)
 
 
-async def test_nobody_else_hears_what_a_person_s_items_are_called(anywhere: World) -> None:
+async def test_nobody_else_hears_what_a_person_s_items_are_called(anywhere: Ports) -> None:
     world = anywhere
     _, owner = await founded(world)
     ann, as_ann = await joined(world, owner, "ann")
@@ -322,7 +338,7 @@ async def test_nobody_else_hears_what_a_person_s_items_are_called(anywhere: Worl
         _, batches = await streams.listen_to_tenant(world, actor, types, streams.BEGINNING)
         async with aclosing(batches):
             scopes = [event.scope for event in await anext(batches) if event.scope]
-        return {scope.name for scope in scopes if scope.kind is Kind.ITEMS}
+        return {scope.name for scope in scopes if scope.kind is ScopeKind.ITEMS}
 
     mine = {items_of_person(owner.tenant, ann.id).name}
     public = await heard(as_bob)
@@ -330,14 +346,14 @@ async def test_nobody_else_hears_what_a_person_s_items_are_called(anywhere: Worl
     assert await heard(owner) == await heard(as_ann) == public | mine
 
 
-async def test_nor_does_the_log_of_a_run_tell_them(anywhere: World) -> None:
+async def test_nor_does_the_log_of_a_run_tell_them(anywhere: Ports) -> None:
     world = anywhere
     _, owner = await founded(world)
     ann, as_ann = await joined(world, owner, "ann")
     _, as_bob = await joined(world, owner, "bob")
     cook = await hired(world, owner, "cook", owner=ann.id)
-    run = await runs.start(world, as_ann, runs.Start("w", agent=cook.id))
-    await items.put(world, as_ann, "cook", "diagnosis", "x", Writing(run=run.id))
+    run = await runs.start(world, as_ann, runs.RunRequest("w", agent=cook.id))
+    await items.put(world, as_ann, "cook", "diagnosis", "x", ItemWriteOptions(run=run.id))
 
     async def told(actor: Actor) -> list[tuple[str, ...]]:
         found, _, whole = await streams.page_of_run(world, actor, run, streams.BEGINNING)
@@ -351,7 +367,7 @@ async def test_nor_does_the_log_of_a_run_tell_them(anywhere: World) -> None:
     assert await told(as_bob) == [("run.started",)] * 2
 
 
-async def test_of_many_who_say_no_version_every_one_writes(anywhere: World) -> None:
+async def test_of_many_who_say_no_version_every_one_writes(anywhere: Ports) -> None:
     world = anywhere
     _, owner = await founded(world)
     await hired(world, owner, "cook")

@@ -15,10 +15,10 @@ from tests.actions.office import Office
 
 from carrel.actions.memory import memories
 from carrel.actions.memory import semantic_recall as meanings
-from carrel.adapters.model2vec import Model2VecMeanings
+from carrel.adapters.model2vec import Model2VecIndex
 from carrel.core.errors import Forbidden
-from carrel.core.runs import Mode
-from carrel.ports import World
+from carrel.core.runs import Audience
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 
@@ -35,13 +35,13 @@ class Listed:
 
 
 @pytest.fixture
-async def plain(anywhere: World) -> Mind:
+async def plain(anywhere: Ports) -> Mind:
     return await mind(anywhere)
 
 
 @pytest.fixture
-async def marco(anywhere: World) -> Mind:
-    return await mind(replace(anywhere, meanings=Model2VecMeanings(thesaurus.model())))
+async def marco(anywhere: Ports) -> Mind:
+    return await mind(replace(anywhere, meanings=Model2VecIndex(thesaurus.model())))
 
 
 async def test_a_memory_is_found_by_meaning_with_no_word_in_common(marco: Mind) -> None:
@@ -117,7 +117,7 @@ async def test_what_is_told_and_forgotten_is_seen_at_once(marco: Mind) -> None:
 async def test_what_another_process_forgets_meanwhile_is_not_shown(marco: Mind) -> None:
     car = await marco.told("car")
 
-    class Late(Model2VecMeanings):
+    class Late(Model2VecIndex):
         async def nearest(self, queries: Sequence[str], *given: Any, **more: Any) -> Any:
             found = await super().nearest(queries, *given, **more)
             await marco.forgets(car.id)
@@ -172,7 +172,7 @@ async def test_an_id_of_another_agent_is_believed_of_nobody(marco: Mind) -> None
     await marco.office.hire("polo", "Polo")
     mine = await marco.told("car")
 
-    class Confused(Model2VecMeanings):
+    class Confused(Model2VecIndex):
         async def nearest(self, *given: Any, **more: Any) -> Any:
             return (((mine.id, 1.0),),)
 
@@ -185,7 +185,7 @@ async def test_in_a_shared_session_nothing_is_found_by_meaning_either(marco: Min
     await marco.told("car")
     for ask in (memories.recall, memories.search):
         with pytest.raises(Forbidden):
-            await ask(marco.world, marco.owner, "marco", "vehicle", mode=Mode.SHARED)
+            await ask(marco.world, marco.owner, "marco", "vehicle", mode=Audience.SHARED)
 
 
 async def test_never_very_many_are_found(marco: Mind) -> None:

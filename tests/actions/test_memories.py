@@ -9,25 +9,25 @@ from tests.actions.cast import founded, joined
 from tests.actions.minds import Mind, mind
 
 from carrel.actions.accounts import credentials, keys, secrets
-from carrel.actions.accounts.keys import Holding
+from carrel.actions.accounts.keys import KeySpec
 from carrel.actions.agents import agents
 from carrel.actions.memory import memories
 from carrel.actions.memory import stats as mind_stats
 from carrel.actions.memory.memories import NewMemory
-from carrel.core.access import Actor, KeyKind
-from carrel.core.errors import Forbidden, Malformed, Missing
+from carrel.core.access import Actor, CredentialKind
+from carrel.core.errors import Forbidden, NotFound, ValidationError
 from carrel.core.memory.dream_log import DREAMS, INDEX
 from carrel.core.memory.memory import LONGEST, LONGEST_QUERY
 from carrel.core.memory.promoted_lines import MEMORY
-from carrel.core.runs import Mode
-from carrel.core.store.record import Noun
-from carrel.ports import World
+from carrel.core.runs import Audience
+from carrel.core.store.record import RecordType
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def marco(anywhere: World) -> Mind:
+async def marco(anywhere: Ports) -> Mind:
     return await mind(anywhere)
 
 
@@ -35,19 +35,19 @@ async def test_a_memory_is_one_flat_line_with_what_it_is_about(marco: Mind) -> N
     memory = await marco.told(" The router\n\tis in <!-- x -->\u202e the cellar ", tags=("Home",))
     assert memory.content == "The router is in the cellar"
     assert memory.concepts == ("router", "cellar")
-    assert (memory.tags, memory.mode, memory.promoted) == (("Home",), Mode.MAIN, None)
+    assert (memory.tags, memory.mode, memory.promoted) == (("Home",), Audience.MAIN, None)
     assert await memories.get(marco.world, marco.owner, "marco", memory.id) == memory
 
 
 @pytest.mark.parametrize("text", ["", " \n ", "\u200b", "<!-- x -->", "x" * (LONGEST + 1)])
 async def test_what_is_nothing_or_too_much_is_refused(marco: Mind, text: str) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         await marco.told(text)
 
 
 async def test_a_kind_that_is_none_and_too_many_tags_are_refused(marco: Mind) -> None:
     for wrong in ({"kind": "gossip"}, {"tags": ("",)}, {"tags": tuple(map(str, range(21)))}):
-        with pytest.raises(Malformed):
+        with pytest.raises(ValidationError):
             await marco.told("tea", **wrong)
 
 
@@ -56,8 +56,8 @@ async def test_the_same_text_is_remembered_once_in_each_scope(marco: Mind) -> No
     new = NewMemory("Ada  likes\ntea")
     again = await memories.remember(marco.world, marco.owner, "marco", new)
     assert (again.memory, again.created) == (first, False)
-    shared = await marco.told("Ada likes tea", Mode.SHARED)
-    assert (shared.id != first.id, shared.mode) == (True, Mode.SHARED)
+    shared = await marco.told("Ada likes tea", Audience.SHARED)
+    assert (shared.id != first.id, shared.mode) == (True, Audience.SHARED)
 
 
 async def test_many_who_say_the_same_at_once_say_it_once(marco: Mind) -> None:
@@ -117,7 +117,7 @@ async def test_in_a_shared_session_nothing_is_recalled(marco: Mind) -> None:
     await marco.told("tea")
     for ask in (memories.recall, memories.search):
         with pytest.raises(Forbidden):
-            await ask(marco.world, marco.owner, "marco", "tea", mode=Mode.SHARED)
+            await ask(marco.world, marco.owner, "marco", "tea", mode=Audience.SHARED)
 
 
 async def test_what_is_forgotten_is_found_no_more(marco: Mind) -> None:
@@ -127,7 +127,7 @@ async def test_what_is_forgotten_is_found_no_more(marco: Mind) -> None:
 
     assert await marco.recalled("tea") == []
     assert await marco.world.recalls.tallies(marco.owner.tenant, memory.agent) == ()
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await marco.forgets(memory.id)
     assert (await marco.told("tea")).id != memory.id
 
@@ -149,7 +149,7 @@ async def test_forgetting_takes_the_line_that_a_dream_wrote_in_the_same_commit(
     assert "tea" not in f"{text}{diary}{index}"
     assert "Bob likes milk" in text
     assert index and tea.id not in index and milk.id in index
-    [gone] = await marco.world.records.get(own.tenant, Noun.PROMOTION, [tea.id])
+    [gone] = await marco.world.records.get(own.tenant, RecordType.PROMOTION, [tea.id])
     assert gone is None
     await marco.forgets(milk.id)
     assert await marco.read() == "# Mine\n\n- my own line\n"
@@ -175,11 +175,11 @@ async def test_agents_and_tenants_have_their_own_memories(marco: Mind) -> None:
     memory = await marco.told("tea")
     assert await Mind(world, office, "polo").recalled("tea") == []
     for name in ("polo", polo.id):
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await memories.forget(world, marco.owner, name, memory.id)
     _, stranger = await founded(world, "globex")
     for name in ("marco", memory.agent):
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await memories.get(world, stranger, name, memory.id)
     assert await marco.recalled("tea") == ["tea"]
 
@@ -187,10 +187,10 @@ async def test_agents_and_tenants_have_their_own_memories(marco: Mind) -> None:
 async def test_a_key_reaches_only_its_own_agent_and_a_member_only_reads(marco: Mind) -> None:
     world, office = marco.world, marco.office
     polo = await office.hire("polo", "Polo")
-    holding = Holding("a key", KeyKind.AGENT, agent=polo.id)
+    holding = KeySpec("a key", CredentialKind.AGENT, agent=polo.id)
     issued = await keys.create(world, marco.owner, holding)
     bound: Actor = await credentials.authenticate(world, issued.token)
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await memories.remember(world, bound, "marco", NewMemory("tea"))
     told = await memories.remember(world, bound, "polo", NewMemory("tea"))
     await memories.forget(world, bound, "polo", told.memory.id)
@@ -240,7 +240,7 @@ async def test_with_an_agent_goes_all_that_it_remembered(marco: Mind) -> None:
     await marco.office.hire("polo", "Polo")
     kept = await Mind(world, marco.office, "polo").told("tea")
     await agents.delete(world, marco.owner, "marco")
-    for noun in (Noun.MEMORY, Noun.PROMOTION, Noun.DREAM):
+    for noun in (RecordType.MEMORY, RecordType.PROMOTION, RecordType.DREAM):
         left = await world.records.list(tenant, noun)
-        assert [one.id for one in left] == ([kept.id] if noun is Noun.MEMORY else [])
+        assert [one.id for one in left] == ([kept.id] if noun is RecordType.MEMORY else [])
     assert await world.recalls.tallies(tenant, tea.agent) == ()

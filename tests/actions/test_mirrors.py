@@ -18,14 +18,14 @@ from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.sessions import sessions
 from carrel.actions.sessions import transcript_mirror as mirrors
-from carrel.actions.sessions.sessions import Said
-from carrel.actions.sessions.transcript_mirror import AGAIN, Follower, expire, run_mirror
-from carrel.adapters.filesystem.transcript_directory import CLAIM, FolderMirror
-from carrel.adapters.memory import MemoryStore, MemoryTurn
+from carrel.actions.sessions.sessions import NewEntry
+from carrel.actions.sessions.transcript_mirror import AGAIN, MirrorFollower, expire, run_mirror
+from carrel.adapters.filesystem.transcript_directory import CLAIM, DirectoryTranscriptMirror
+from carrel.adapters.memory import MemoryLeaderLock, MemoryStore
 from carrel.core.access import Actor
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.sessions import Session, lines, read
-from carrel.ports import World
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 
@@ -34,24 +34,24 @@ DAY = 86_400_000
 
 
 @pytest.fixture
-async def owner(anywhere: World) -> Actor:
+async def owner(anywhere: Ports) -> Actor:
     _, owner = await founded(anywhere)
     await hire(anywhere, owner, "kate", "kate")
     return owner
 
 
-async def hire(world: World, owner: Actor, slug: str, folder: str | None) -> str:
+async def hire(world: Ports, owner: Actor, slug: str, folder: str | None) -> str:
     config = {} if folder is None else {"transcriptsDir": folder}
     return (await agents.create(world, owner, NewAgent(slug, slug.title(), config=config))).id
 
 
-async def talk(world: World, owner: Actor, id: str, *texts: str, agent: str = "kate") -> None:
+async def talk(world: Ports, owner: Actor, id: str, *texts: str, agent: str = "kate") -> None:
     await sessions.start(world, owner, agent, id=id)
     if texts:
-        await sessions.append(world, owner, agent, id, [Said("user", text) for text in texts])
+        await sessions.append(world, owner, agent, id, [NewEntry("user", text) for text in texts])
 
 
-async def exported(world: World, owner: Actor, id: str, agent: str = "kate") -> bytes:
+async def exported(world: Ports, owner: Actor, id: str, agent: str = "kate") -> bytes:
     session = await sessions.get(world, owner, agent, id)
     return b"".join([some async for some in sessions.jsonl(world, session)])
 
@@ -62,12 +62,12 @@ def files(root: File) -> dict[str, bytes]:
 
 
 async def test_what_is_said_is_written_to_a_file_of_its_session(
-    anywhere: World, owner: Actor, tmp_path: File
+    anywhere: Ports, owner: Actor, tmp_path: File
 ) -> None:
     await hire(anywhere, owner, "marco", None)
     await talk(anywhere, owner, IDS[0], "before")
     await talk(anywhere, owner, IDS[1], "not mirrored", agent="marco")
-    follower = Follower(anywhere, FolderMirror(tmp_path / "root"))
+    follower = MirrorFollower(anywhere, DirectoryTranscriptMirror(tmp_path / "root"))
 
     assert await follower.catch_up() == 1
     await talk(anywhere, owner, IDS[0], "one", "two")
@@ -81,14 +81,14 @@ async def test_what_is_said_is_written_to_a_file_of_its_session(
 
 
 async def test_a_file_that_was_begun_under_another_slug_is_gone_on_with(
-    anywhere: World, owner: Actor, tmp_path: File
+    anywhere: Ports, owner: Actor, tmp_path: File
 ) -> None:
     await talk(anywhere, owner, IDS[0], "before")
-    await Follower(anywhere, FolderMirror(tmp_path)).catch_up()
+    await MirrorFollower(anywhere, DirectoryTranscriptMirror(tmp_path)).catch_up()
     began = files(tmp_path)[f"kate/{IDS[0]}.jsonl"]
     await agents.patch(anywhere, owner, "kate", {"slug": "katherine"})
     await talk(anywhere, owner, IDS[0], "after", agent="katherine")
-    await Follower(anywhere, FolderMirror(tmp_path)).catch_up()
+    await MirrorFollower(anywhere, DirectoryTranscriptMirror(tmp_path)).catch_up()
 
     [now] = files(tmp_path).values()
     assert now.startswith(began)
@@ -97,11 +97,11 @@ async def test_a_file_that_was_begun_under_another_slug_is_gone_on_with(
 
 
 async def test_an_agent_that_gets_a_directory_later_is_mirrored_from_its_beginning(
-    anywhere: World, owner: Actor, tmp_path: File
+    anywhere: Ports, owner: Actor, tmp_path: File
 ) -> None:
     await hire(anywhere, owner, "marco", None)
     await talk(anywhere, owner, IDS[0], "long ago", agent="marco")
-    follower = Follower(anywhere, FolderMirror(tmp_path))
+    follower = MirrorFollower(anywhere, DirectoryTranscriptMirror(tmp_path))
     await follower.catch_up()
     travel(anywhere, 3 * DAY)
     await follower.catch_up()
@@ -115,17 +115,17 @@ async def test_an_agent_that_gets_a_directory_later_is_mirrored_from_its_beginni
 
 @pytest.mark.parametrize("folder", ["../out", "a/../../out", "..", "a/..", "a\0b", "a\\..\\b"])
 async def test_a_directory_that_leads_out_is_refused_at_once(
-    world: World, tmp_path: File, folder: str
+    world: Ports, tmp_path: File, folder: str
 ) -> None:
     _, owner = await founded(world)
-    with pytest.raises(Malformed, match="transcriptsDir"):
+    with pytest.raises(ValidationError, match="transcriptsDir"):
         await hire(world, owner, "kate", folder)
-    with pytest.raises(Malformed):
-        await FolderMirror(tmp_path).claim(folder.replace("\\", "/"), "o", {})
+    with pytest.raises(ValidationError):
+        await DirectoryTranscriptMirror(tmp_path).claim(folder.replace("\\", "/"), "o", {})
 
 
 async def test_a_directory_outside_of_the_root_is_never_written_to(
-    world: World, tmp_path: File
+    world: Ports, tmp_path: File
 ) -> None:
     _, owner = await founded(world)
     root, outside = tmp_path / "root", tmp_path / "outside"
@@ -138,14 +138,14 @@ async def test_a_directory_outside_of_the_root_is_never_written_to(
         await talk(world, owner, IDS[n], "x", agent=slug)
 
     with capture_logs() as logs:
-        await Follower(world, FolderMirror(root)).catch_up()
+        await MirrorFollower(world, DirectoryTranscriptMirror(root)).catch_up()
 
     assert list(outside.iterdir()) == []
     assert list(files(root)) == [f"in/{IDS[3]}.jsonl"]
     assert [log["error"] for log in logs] == ["Malformed"] * 3
 
 
-async def test_two_agents_never_share_a_directory(world: World, tmp_path: File) -> None:
+async def test_two_agents_never_share_a_directory(world: Ports, tmp_path: File) -> None:
     _, owner = await founded(world)
     _, stranger = await founded(world, "globex")
     for actor, slug, n in ((owner, "kate", 0), (owner, "marco", 1), (stranger, "kate", 2)):
@@ -154,7 +154,7 @@ async def test_two_agents_never_share_a_directory(world: World, tmp_path: File) 
 
     for _ in range(2):  # a process that begins anew lets everybody keep what they have
         with capture_logs() as logs:
-            follower = Follower(world, FolderMirror(tmp_path))
+            follower = MirrorFollower(world, DirectoryTranscriptMirror(tmp_path))
             await follower.catch_up()
         [held] = files(tmp_path)
         assert [log["error"] for log in logs] == ["Taken"] * 2
@@ -169,7 +169,7 @@ async def test_two_agents_never_share_a_directory(world: World, tmp_path: File) 
     assert len(list((tmp_path / "same").glob("*.jsonl"))) == 2
 
 
-async def test_a_file_of_another_session_is_left_alone(world: World, tmp_path: File) -> None:
+async def test_a_file_of_another_session_is_left_alone(world: Ports, tmp_path: File) -> None:
     _, owner = await founded(world)
     await hire(world, owner, "kate", "kate")
     await talk(world, owner, IDS[0], "ours")
@@ -179,13 +179,13 @@ async def test_a_file_of_another_session_is_left_alone(world: World, tmp_path: F
     (tmp_path / "kate" / f"{IDS[0]}.jsonl").write_bytes(theirs)
 
     with capture_logs() as logs:
-        await Follower(world, FolderMirror(tmp_path)).catch_up()
+        await MirrorFollower(world, DirectoryTranscriptMirror(tmp_path)).catch_up()
 
     assert list(files(tmp_path).values()) == [theirs]
     assert [log["error"] for log in logs] == ["Taken"]
 
 
-async def test_a_link_in_place_of_a_file_is_not_followed(world: World, tmp_path: File) -> None:
+async def test_a_link_in_place_of_a_file_is_not_followed(world: Ports, tmp_path: File) -> None:
     _, owner = await founded(world)
     await hire(world, owner, "kate", "kate")
     await talk(world, owner, IDS[0], "ours")
@@ -194,7 +194,7 @@ async def test_a_link_in_place_of_a_file_is_not_followed(world: World, tmp_path:
     (tmp_path / "kate" / f"{IDS[0]}.jsonl").symlink_to(tmp_path / "victim")
 
     with capture_logs() as logs:
-        await Follower(world, FolderMirror(tmp_path)).catch_up()
+        await MirrorFollower(world, DirectoryTranscriptMirror(tmp_path)).catch_up()
 
     assert (tmp_path / "victim").read_text() == "mine"
     assert [log["error"] for log in logs] == ["OSError"]
@@ -211,26 +211,26 @@ async def test_however_a_file_was_torn_it_is_mended(tmp_path: File, data: st.Dat
     _, owner = await founded(world)
     await hire(world, owner, "kate", f"kate-{world.clock.fresh('d')}")
     await talk(world, owner, IDS[0], *[f"line {n} é" for n in range(data.draw(st.integers(0, 4)))])
-    await Follower(world, FolderMirror(tmp_path)).catch_up()
+    await MirrorFollower(world, DirectoryTranscriptMirror(tmp_path)).catch_up()
     agent = await agents.get(world, owner, "kate")
     [file] = (tmp_path / agent.body["config"]["transcriptsDir"]).glob("*.jsonl")
     content = file.read_bytes()
     file.write_bytes(content[: data.draw(st.integers(0, len(content)))])
     await talk(world, owner, IDS[0], "after")
 
-    await Follower(world, FolderMirror(tmp_path)).catch_up()
+    await MirrorFollower(world, DirectoryTranscriptMirror(tmp_path)).catch_up()
 
     assert file.read_bytes() == await exported(world, owner, IDS[0])
 
 
 @pytest.mark.parametrize("harm", ["lost", "longer", "scribbled", "blank"])
 async def test_a_file_that_somebody_changed_is_written_anew(
-    world: World, tmp_path: File, harm: str
+    world: Ports, tmp_path: File, harm: str
 ) -> None:
     _, owner = await founded(world)
     await hire(world, owner, "kate", "kate")
     await talk(world, owner, IDS[0], "one", "two")
-    follower = Follower(world, FolderMirror(tmp_path))
+    follower = MirrorFollower(world, DirectoryTranscriptMirror(tmp_path))
     await follower.catch_up()
     file = tmp_path / "kate" / f"{IDS[0]}.jsonl"
     content = file.read_bytes()
@@ -245,11 +245,11 @@ async def test_a_file_that_somebody_changed_is_written_anew(
 
 
 async def test_many_processes_write_each_line_once(
-    anywhere: World, owner: Actor, tmp_path: File
+    anywhere: Ports, owner: Actor, tmp_path: File
 ) -> None:
     """Even where two believe that it is their turn."""
     await talk(anywhere, owner, IDS[0], *[f"{n}" for n in range(20)])
-    followers = [Follower(anywhere, FolderMirror(tmp_path)) for _ in range(4)]
+    followers = [MirrorFollower(anywhere, DirectoryTranscriptMirror(tmp_path)) for _ in range(4)]
     for turn in range(5):
         with capture_logs():
             await asyncio.gather(*[follower.catch_up() for follower in followers])
@@ -262,13 +262,13 @@ async def test_many_processes_write_each_line_once(
     assert files(tmp_path)[f"kate/{IDS[0]}.jsonl"] == await exported(anywhere, owner, IDS[0])
 
 
-async def test_whoever_was_overtaken_adds_nothing(world: World, tmp_path: File) -> None:
+async def test_whoever_was_overtaken_adds_nothing(world: Ports, tmp_path: File) -> None:
     _, owner = await founded(world)
     await hire(world, owner, "kate", "kate")
     await talk(world, owner, IDS[0], "one")
     session = await sessions.get(world, owner, "kate", IDS[0])
     said = lines(await world.sessions.read(session.tenant, session.id))
-    first, second = FolderMirror(tmp_path), FolderMirror(tmp_path)
+    first, second = DirectoryTranscriptMirror(tmp_path), DirectoryTranscriptMirror(tmp_path)
     for mirror in (first, second):
         await mirror.claim("kate", "o", {})
         assert await mirror.held("kate", session, "kate") == 0
@@ -281,7 +281,7 @@ async def test_whoever_was_overtaken_adds_nothing(world: World, tmp_path: File) 
     assert await first.held("kate", session, "kate") == 1
 
 
-class Flaky(FolderMirror):
+class Flaky(DirectoryTranscriptMirror):
     """A disk that is full now and then, and has written half a line by then."""
 
     fails = 0
@@ -296,13 +296,13 @@ class Flaky(FolderMirror):
         super()._add(folder, session, after, lines, count)
 
 
-async def test_what_failed_is_tried_again(world: World, tmp_path: File) -> None:
+async def test_what_failed_is_tried_again(world: Ports, tmp_path: File) -> None:
     _, owner = await founded(world)
     await hire(world, owner, "kate", "kate")
     await talk(world, owner, IDS[0], "one", "two")
     mirror = Flaky(tmp_path)
     mirror.fails = 2
-    follower = Follower(world, mirror)
+    follower = MirrorFollower(world, mirror)
 
     with capture_logs() as logs:
         for _ in range(3):
@@ -314,14 +314,19 @@ async def test_what_failed_is_tried_again(world: World, tmp_path: File) -> None:
 
 
 async def test_one_of_many_processes_mirrors_until_told_to_stop(
-    world: World, tmp_path: File
+    world: Ports, tmp_path: File
 ) -> None:
     _, owner = await founded(world)
     await hire(world, owner, "kate", "kate")
-    stop, taken = asyncio.Event(), dict[str, MemoryTurn]()
+    stop, taken = asyncio.Event(), dict[str, MemoryLeaderLock]()
     works = [
         asyncio.create_task(
-            run_mirror(world, FolderMirror(tmp_path), MemoryTurn("transcripts", taken), stop)
+            run_mirror(
+                world,
+                DirectoryTranscriptMirror(tmp_path),
+                MemoryLeaderLock("transcripts", taken),
+                stop,
+            )
         )
         for _ in range(2)
     ]
@@ -341,20 +346,20 @@ async def test_one_of_many_processes_mirrors_until_told_to_stop(
 
 
 async def test_sessions_that_have_had_their_time_go_with_their_files(
-    anywhere: World, owner: Actor, tmp_path: File
+    anywhere: Ports, owner: Actor, tmp_path: File
 ) -> None:
     await hire(anywhere, owner, "marco", None)
     await talk(anywhere, owner, IDS[0], "old")
     await talk(anywhere, owner, IDS[1], "old too", agent="marco")
     await talk(anywhere, owner, IDS[2], "old at first")
-    await Follower(anywhere, FolderMirror(tmp_path)).catch_up()
+    await MirrorFollower(anywhere, DirectoryTranscriptMirror(tmp_path)).catch_up()
     travel(anywhere, DAY)
     await talk(anywhere, owner, IDS[2], "and new")
     await talk(anywhere, owner, IDS[3], "new")
 
     async def gone(days: int) -> int:
         before = anywhere.clock.now() - days * DAY + 1000
-        return await expire(anywhere, FolderMirror(tmp_path), before)
+        return await expire(anywhere, DirectoryTranscriptMirror(tmp_path), before)
 
     assert await gone(2) == 0
     assert await gone(1) == 2
@@ -367,13 +372,13 @@ async def test_sessions_that_have_had_their_time_go_with_their_files(
     assert await words_found(anywhere, owner) == ["and new", "old at first"]
 
 
-async def words_found(world: World, owner: Actor) -> Sequence[Any]:
+async def words_found(world: Ports, owner: Actor) -> Sequence[Any]:
     hits = await sessions.search(world, owner, "kate", "old and")
     return [hit.utterance.content for hit in hits]
 
 
 async def test_more_sessions_than_are_looked_at_at_a_time(
-    world: World, tmp_path: File, monkeypatch: pytest.MonkeyPatch
+    world: Ports, tmp_path: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mirrors, "_PAGE", 2)
     _, owner = await founded(world)
@@ -381,7 +386,7 @@ async def test_more_sessions_than_are_looked_at_at_a_time(
     ids = [(await sessions.start(world, owner, "kate")).id for _ in range(7)]
     for id in ids:
         await talk(world, owner, id, "one", "two", "three", "four", "five")
-    follower = Follower(world, FolderMirror(tmp_path))
+    follower = MirrorFollower(world, DirectoryTranscriptMirror(tmp_path))
     await follower.catch_up()
     expected = {f"kate/{id}.jsonl": await exported(world, owner, id) for id in ids}
     assert files(tmp_path) == expected
@@ -390,5 +395,5 @@ async def test_more_sessions_than_are_looked_at_at_a_time(
         await talk(world, owner, id, "six")
     assert await follower.catch_up() == 7
     travel(world, DAY)
-    assert await expire(world, FolderMirror(tmp_path), world.clock.now()) == 7
+    assert await expire(world, DirectoryTranscriptMirror(tmp_path), world.clock.now()) == 7
     assert files(tmp_path) == {}

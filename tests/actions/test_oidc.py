@@ -15,12 +15,12 @@ from carrel.actions.accounts import credentials, people
 from carrel.actions.accounts.oidc import SEVERAL, is_jwt, person_of
 from carrel.actions.accounts.people import Profile
 from carrel.actions.files import files
-from carrel.core.access import DAILY, KeyKind, Role
+from carrel.core.access import DAILY, CredentialKind, Role
 from carrel.core.errors import Unauthenticated
 from carrel.core.identifiers import Path
-from carrel.core.store.record import Noun
-from carrel.ports import World
-from carrel.settings import Unusable, load
+from carrel.core.store.record import RecordType
+from carrel.ports import Ports
+from carrel.settings import SettingsError, load
 from carrel.wiring.oidc import issuer_of
 
 pytestmark = pytest.mark.anyio
@@ -60,23 +60,23 @@ ADA = Bearer("ada-1", "ada@acme.example")
 BARE = other(ADA, email=None)
 
 
-async def refused(world: World, bearer: Bearer, why: str = credentials.UNKNOWN) -> None:
+async def refused(world: Ports, bearer: Bearer, why: str = credentials.UNKNOWN) -> None:
     with pytest.raises(Unauthenticated) as refusal:
         await person_of(world, of(bearer), bearer.sub)
     assert str(refusal.value) == why
 
 
-async def test_a_verified_address_makes_the_bearer_that_person(world: World) -> None:
+async def test_a_verified_address_makes_the_bearer_that_person(world: Ports) -> None:
     made, owner = await founded(world)
     actor = await person_of(world, of(ADA), ADA.sub)
     assert (actor.tenant, actor.person, actor.name) == (owner.tenant, made.owner.id, made.owner.id)
-    assert (actor.role, actor.kind) == (Role.OWNER, KeyKind.PERSON)
+    assert (actor.role, actor.kind) == (Role.OWNER, CredentialKind.PERSON)
     assert actor.permissions == owner.permissions
     assert actor.scope == owner.scope
     await files.put(world, (actor.scope,), Path("a.md"), b"hello", actor)
 
 
-async def test_roles_come_from_here_and_change_with_the_next_request(world: World) -> None:
+async def test_roles_come_from_here_and_change_with_the_next_request(world: Ports) -> None:
     _, owner = await founded(world)
     bob, _ = await joined(world, owner, "bob")
     issuer = of(Bearer("bob-1", "bob@example.org"))
@@ -89,7 +89,7 @@ async def test_roles_come_from_here_and_change_with_the_next_request(world: Worl
         await person_of(world, issuer, "bob-1")
 
 
-async def test_what_was_once_seen_with_an_address_is_known_by_its_subject(world: World) -> None:
+async def test_what_was_once_seen_with_an_address_is_known_by_its_subject(world: Ports) -> None:
     made, _ = await founded(world)
     await refused(world, BARE)
     await person_of(world, of(ADA), ADA.sub)
@@ -100,7 +100,7 @@ async def test_what_was_once_seen_with_an_address_is_known_by_its_subject(world:
         await person_of(world, elsewhere, BARE.sub)
 
 
-async def test_the_link_is_made_once_and_leaves_the_person_as_they_were(world: World) -> None:
+async def test_the_link_is_made_once_and_leaves_the_person_as_they_were(world: Ports) -> None:
     made, owner = await founded(world)
     for _ in range(3):
         await person_of(world, of(ADA), ADA.sub)
@@ -111,13 +111,13 @@ async def test_the_link_is_made_once_and_leaves_the_person_as_they_were(world: W
     [deed, *_] = (await audits.listing(world, owner)).items
     assert (deed.by, deed.why) == (made.owner.id, "link a sign-in")
     assert ADA.sub not in str(deed)
-    owners = await world.records.list(owner.tenant, Noun.PERSON, link=people.OWNERS)
+    owners = await world.records.list(owner.tenant, RecordType.PERSON, link=people.OWNERS)
     assert owners == (linked,)
     await people.patch(world, owner, made.owner.id, {"title": "Countess"})
     assert (await person_of(world, of(ADA), ADA.sub)).person == made.owner.id
 
 
-async def test_a_change_of_a_person_leaves_them_signed_in_by_their_subject(world: World) -> None:
+async def test_a_change_of_a_person_leaves_them_signed_in_by_their_subject(world: Ports) -> None:
     made, owner = await founded(world)
     bob, _ = await joined(world, owner, "bob")
     bearer = Bearer("bob-1", "bob@example.org")
@@ -139,7 +139,7 @@ async def test_a_change_of_a_person_leaves_them_signed_in_by_their_subject(world
 
 
 async def test_two_accounts_of_one_address_do_not_take_the_link_from_each_other(
-    world: World,
+    world: Ports,
 ) -> None:
     made, owner = await founded(world)
     issuer = of(ADA, Bearer("ada-2", ADA.email))
@@ -150,7 +150,7 @@ async def test_two_accounts_of_one_address_do_not_take_the_link_from_each_other(
     assert linked.revision == made.owner.revision + 1
 
 
-async def test_all_who_come_first_at_once_are_let_in(world: World) -> None:
+async def test_all_who_come_first_at_once_are_let_in(world: Ports) -> None:
     made, owner = await founded(world)
     done, lost = await rivals(*(person_of(world, of(ADA), ADA.sub) for _ in range(8)))
     assert not lost
@@ -159,7 +159,7 @@ async def test_all_who_come_first_at_once_are_let_in(world: World) -> None:
     assert linked.revision == made.owner.revision + 1
 
 
-async def test_one_subject_is_one_person_though_it_comes_with_two_addresses(world: World) -> None:
+async def test_one_subject_is_one_person_though_it_comes_with_two_addresses(world: Ports) -> None:
     _, owner = await founded(world)
     await joined(world, owner, "bob")
     both = (ADA, other(ADA, email="bob@example.org"))
@@ -179,13 +179,13 @@ async def test_one_subject_is_one_person_though_it_comes_with_two_addresses(worl
     ids=str,
 )
 async def test_nobody_is_let_in_without_a_verified_address_that_is_known(
-    world: World, bearer: Bearer
+    world: Ports, bearer: Bearer
 ) -> None:
     await founded(world)
     await refused(world, bearer)
 
 
-async def test_letter_case_does_not_matter_but_looking_alike_is_not_enough(world: World) -> None:
+async def test_letter_case_does_not_matter_but_looking_alike_is_not_enough(world: Ports) -> None:
     _, owner = await founded(world)
     kis = await people.create(world, owner, Profile("Kis", "kiss@example.org", Role.MEMBER))
     for alike in ("\u212aiss@example.org", "ki\u017f\u017f@example.org", "ki\xdf@example.org"):
@@ -193,7 +193,7 @@ async def test_letter_case_does_not_matter_but_looking_alike_is_not_enough(world
     assert (await person_of(world, of(Bearer("k", "KISS@Example.org")), "k")).person == kis.id
 
 
-async def test_an_address_in_several_tenants_does_not_say_which_is_meant(world: World) -> None:
+async def test_an_address_in_several_tenants_does_not_say_which_is_meant(world: Ports) -> None:
     _, acme = await founded(world)
     _, globex = await founded(world, "globex")
     bob, _ = await joined(world, acme, "bob")
@@ -205,7 +205,7 @@ async def test_an_address_in_several_tenants_does_not_say_which_is_meant(world: 
 
 
 async def test_the_one_person_is_found_among_many_tenants(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("carrel.actions.accounts.oidc._MANY", 2)
     for number in range(5):
@@ -216,7 +216,7 @@ async def test_the_one_person_is_found_among_many_tenants(
         assert (await people.get(world, actor, actor.name)).body["email"] == bearer.email
 
 
-async def test_each_request_asks_the_issuer_and_only_the_first_the_store(world: World) -> None:
+async def test_each_request_asks_the_issuer_and_only_the_first_the_store(world: Ports) -> None:
     await founded(world)
     issuer = of(ADA)
     await person_of(world, issuer, ADA.sub)
@@ -231,7 +231,7 @@ async def test_each_request_asks_the_issuer_and_only_the_first_the_store(world: 
     assert actor.person
 
 
-async def test_an_issuer_that_cannot_be_reached_is_an_outage_and_no_refusal(world: World) -> None:
+async def test_an_issuer_that_cannot_be_reached_is_an_outage_and_no_refusal(world: Ports) -> None:
     await founded(world)
     issuer = of(ADA)
     issuer.down = True
@@ -239,7 +239,7 @@ async def test_an_issuer_that_cannot_be_reached_is_an_outage_and_no_refusal(worl
         await person_of(world, issuer, ADA.sub)
 
 
-async def test_a_key_never_looks_like_a_token_of_an_issuer(world: World) -> None:
+async def test_a_key_never_looks_like_a_token_of_an_issuer(world: Ports) -> None:
     made, _ = await founded(world)
     assert not is_jwt(made.token)
     assert is_jwt("eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2ln")
@@ -283,5 +283,5 @@ def test_settings_that_would_let_strangers_in_are_not_used(wrong: dict[str, Any]
     good = {"oidc_issuer": ISSUER, "oidc_audience": "web", "oidc_algorithms": "RS256, ES384"}
     assert issuer_of(set_to(**good, oidc_jwks_url="http://127.0.0.1:9/keys"))
     [name] = wrong
-    with pytest.raises(Unusable, match=f"(?i){name}"):
+    with pytest.raises(SettingsError, match=f"(?i){name}"):
         issuer_of(set_to(**good | wrong))

@@ -11,28 +11,28 @@ from tests.worlds import world_of
 
 from carrel.actions.accounts import credentials, keys, people, secrets, tenants
 from carrel.actions.accounts import sign_in as signins
-from carrel.actions.accounts.keys import Holding
+from carrel.actions.accounts.keys import KeySpec
 from carrel.actions.accounts.people import Profile
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.adapters.postgres import open_store
-from carrel.core.access import KeyKind, Role
-from carrel.core.errors import Forbidden, Malformed, Missing, Taken, Unauthenticated
-from carrel.core.store.record import Noun
-from carrel.ports import World
+from carrel.core.access import CredentialKind, Role
+from carrel.core.errors import Conflict, Forbidden, NotFound, Unauthenticated, ValidationError
+from carrel.core.store.record import RecordType
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 ODD = ("\x00", "a\x00b", "\ud800", "\udcff", "é", "a/b", "a\n", "", "x" * 3000)
 
 
 @pytest.fixture
-async def worlds(postgres_url: str) -> AsyncIterator[list[World]]:
+async def worlds(postgres_url: str) -> AsyncIterator[list[Ports]]:
     """Two servers on one database."""
     async with AsyncExitStack() as stack:
         yield [world_of(await stack.enter_async_context(open_store(postgres_url))) for _ in "12"]
 
 
-async def test_of_rivals_in_two_processes_exactly_one_wins(worlds: list[World]) -> None:
+async def test_of_rivals_in_two_processes_exactly_one_wins(worlds: list[Ports]) -> None:
     one, other = worlds
     begun, failed = await rivals(*(tenants.bootstrap(world, "chosen") for world in worlds * 2))
     assert not failed
@@ -41,7 +41,7 @@ async def test_of_rivals_in_two_processes_exactly_one_wins(worlds: list[World]) 
 
     ask = ("acme", "Acme", "Ada", "ada@example.org")
     made, refused = await rivals(*(tenants.create(world, *ask) for world in worlds * 2))
-    assert (len(made), {type(why) for why in refused}) == (1, {Taken})
+    assert (len(made), {type(why) for why in refused}) == (1, {Conflict})
 
     code = await signins.for_owner(one, tenants.FIRST)
     signed_in, refused = await rivals(*(signins.redeem(world, code) for world in worlds * 2))
@@ -49,10 +49,10 @@ async def test_of_rivals_in_two_processes_exactly_one_wins(worlds: list[World]) 
 
     bob = Profile("Bob", "bob@example.org", Role.MEMBER)
     made, refused = await rivals(*(people.create(world, owner, bob) for world in worlds * 2))
-    assert (len(made), {type(why) for why in refused}) == (1, {Taken})
+    assert (len(made), {type(why) for why in refused}) == (1, {Conflict})
 
 
-async def test_of_two_owners_who_demote_each_other_one_stays(worlds: list[World]) -> None:
+async def test_of_two_owners_who_demote_each_other_one_stays(worlds: list[Ports]) -> None:
     one, other = worlds
     made, ada = await founded(one)
     bob, bobs = await joined(one, ada, "bob", Role.OWNER)
@@ -62,14 +62,14 @@ async def test_of_two_owners_who_demote_each_other_one_stays(worlds: list[World]
     )
     assert len(done) == 1
     assert [type(why) for why in refused] == [Forbidden]
-    owners = await one.records.list(ada.tenant, Noun.PERSON, link=people.OWNERS)
+    owners = await one.records.list(ada.tenant, RecordType.PERSON, link=people.OWNERS)
     assert len(owners) == 1
 
 
-async def test_a_revoked_key_opens_nothing_in_any_process(worlds: list[World]) -> None:
+async def test_a_revoked_key_opens_nothing_in_any_process(worlds: list[Ports]) -> None:
     one, other = worlds
     _, owner = await founded(one)
-    issued = await keys.create(one, owner, Holding("robot", KeyKind.SERVICE))
+    issued = await keys.create(one, owner, KeySpec("robot", CredentialKind.SERVICE))
     await credentials.authenticate(other, issued.token)
     await keys.revoke(one, owner, issued.key.id)
     with pytest.raises(Unauthenticated):
@@ -77,7 +77,7 @@ async def test_a_revoked_key_opens_nothing_in_any_process(worlds: list[World]) -
 
 
 async def test_characters_that_postgresql_cannot_store_are_refused_before(
-    worlds: list[World],
+    worlds: list[Ports],
 ) -> None:
     world = worlds[0]
     _, owner = await founded(world)
@@ -90,15 +90,15 @@ async def test_characters_that_postgresql_cannot_store_are_refused_before(
             templates.delete(world, owner, odd),
             agents.create(world, owner, NewAgent("marco", "Marco", odd)),
         ):
-            with pytest.raises(Missing):
+            with pytest.raises(NotFound):
                 await asked
     for odd in set(ODD) - {"é", "a/b"}:
         for told in (
             people.create(world, owner, Profile(odd, "bob@example.org", Role.MEMBER)),
             tenants.rename(world, owner, odd),
             templates.create(world, owner, "sales", odd),
-            keys.create(world, owner, Holding(odd, KeyKind.SERVICE)),
+            keys.create(world, owner, KeySpec(odd, CredentialKind.SERVICE)),
         ):
-            with pytest.raises(Malformed):
+            with pytest.raises(ValidationError):
                 await told
     await secrets.put(world, owner, "token", "hunter2\x00hunter2")

@@ -11,29 +11,35 @@ from tests.actions.office import IDENTITY, NOTICE, RULES, SOUL, USER, Office
 from carrel.actions.accounts import keys, people
 from carrel.actions.accounts import tenants as accounts
 from carrel.actions.accounts.credentials import authenticate
-from carrel.actions.accounts.keys import Holding
+from carrel.actions.accounts.keys import KeySpec
 from carrel.actions.agents import agents, templates
 from carrel.actions.files import files
 from carrel.actions.overlay import pins
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import LimitsForm, PolicyForm, RuleForm
+from carrel.actions.policy.policies import ClassRuleModel, LimitsModel, PolicyModel
 from carrel.actions.runs import runs
-from carrel.core.access import KeyKind, Role
-from carrel.core.errors import Forbidden, Malformed, Missing, Stale, TooLarge
+from carrel.core.access import CredentialKind, Role
+from carrel.core.errors import (
+    Forbidden,
+    NotFound,
+    ValidationError,
+    WorkspaceConflict,
+    WorkspaceTooLarge,
+)
 from carrel.core.identifiers import Digest, Path, digest
 from carrel.core.overlay.file_classes import FileClass
-from carrel.ports import World
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def world(anywhere: World) -> World:
+def world(anywhere: Ports) -> Ports:
     return anywhere
 
 
 @pytest.fixture
-async def office(world: World) -> Office:
+async def office(world: Ports) -> Office:
     _, owner = await founded(world)
     return await Office(world, owner).open()
 
@@ -64,7 +70,7 @@ async def test_accept_is_bound_to_what_was_reviewed_and_can_be_taken_back(office
     assert (status.pinned, status.latest) == (b"be good", b"be better")
     assert status.pin.update_available
     await office.write(office.sales, RULES, b"be best")
-    with pytest.raises(Stale):
+    with pytest.raises(WorkspaceConflict):
         await pins.accept(world, owner, "marco", RULES, digest(b"be better"))
     assert await office.read(RULES) == b"be good"
 
@@ -83,7 +89,7 @@ async def test_reviewing_is_for_owners_and_admins_in_person(office: Office) -> N
     _, admin = await joined(world, owner, "bob", Role.ADMIN)
     _, member = await joined(world, owner, "eve")
     machine = await authenticate(
-        world, (await keys.create(world, owner, Holding("ci", KeyKind.SERVICE))).token
+        world, (await keys.create(world, owner, KeySpec("ci", CredentialKind.SERVICE))).token
     )
     await office.write(office.sales, RULES, b"be better")
     reviewed = digest(b"be better")
@@ -92,7 +98,7 @@ async def test_reviewing_is_for_owners_and_admins_in_person(office: Office) -> N
             await pins.accept(world, actor, "marco", RULES, reviewed)
         with pytest.raises(Forbidden):
             await pins.accept_for_all(world, actor, "sales", RULES, reviewed)
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         await pins.accept(world, admin, "marco", SOUL, reviewed)
     assert not (await pins.accept(world, admin, "marco", RULES, reviewed)).update_available
 
@@ -110,13 +116,13 @@ async def test_accepting_for_all_gives_one_outcome_an_agent(office: Office) -> N
     for name in ("marco", *(f"agent-{n}" for n in range(5))):
         assert await office.read(RULES, name) == b"be better"
     stale = await pins.accept_for_all(world, owner, "sales", RULES, Digest("sha256:" + "0" * 64))
-    assert all(isinstance(result.problem, Stale) for result in stale)
+    assert all(isinstance(result.problem, WorkspaceConflict) for result in stale)
 
 
 async def test_members_and_agents_write_only_what_they_may(office: Office) -> None:
     world, owner, own = office.world, office.owner, await office.own()
     _, member = await joined(world, owner, "eve")
-    holding = Holding("marco", KeyKind.AGENT, agent=office.agent.id)
+    holding = KeySpec("marco", CredentialKind.AGENT, agent=office.agent.id)
     marco = await authenticate(world, (await keys.create(world, owner, holding)).token)
     with pytest.raises(Forbidden):
         await office.write(own, SOUL, b"x", member)
@@ -131,12 +137,12 @@ async def test_members_and_agents_write_only_what_they_may(office: Office) -> No
             await office.write(own, IDENTITY, text, marco)
     for path in ("guardrails.md", "user.MD", "Platform.md"):
         for stack in (own, office.sales, office.defaults):
-            with pytest.raises(Malformed, match="same file"):
+            with pytest.raises(ValidationError, match="same file"):
                 await office.write(stack, Path(path), b"x")
     for guarded in (RULES, USER):
         with pytest.raises(Forbidden):
             await office.write(own, guarded, b"x")
-        with pytest.raises((Forbidden, Missing)):
+        with pytest.raises((Forbidden, NotFound)):
             await files.delete(world, own, guarded, owner)
 
 
@@ -158,7 +164,7 @@ async def test_the_humans_file_follows_every_fact_it_tells(office: Office) -> No
     await people.delete(world, owner, bob.id)
     gone = unpaired.replace(b"Acme", b"Globex").replace(b"Marco", b"Polo")
     assert await office.read(USER) == gone
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await agents.patch(world, owner, "marco", {"humanPairId": bob.id})
 
 
@@ -170,7 +176,7 @@ async def test_the_humans_file_follows_its_template_at_the_next_read(office: Off
         await office.write(stack, USER, b"{{HUMAN_NAME}}, says the " + source.encode())
         assert await office.read(USER) == b"Bob, says the " + source.encode()
         assert await office.source(USER) == source
-        shown = await files.look(world, await office.own(), USER)
+        shown = await files.find_file(world, await office.own(), USER)
         assert shown.upstream is None
     await people.patch(world, owner, bob.id, {"name": "Rob"})
     assert await office.read(USER) == b"Rob, says the template"
@@ -186,10 +192,10 @@ async def test_no_change_makes_a_file_larger_than_a_file_may_be(office: Office) 
     bob, _ = await joined(world, owner, "bob")
     long, most = "B" * 200, 1000
     await office.write(office.sales, USER, b"{{HUMAN_NAME}}{{TENANT_NAME}}{{AGENT_NAME}} " * 5)
-    await policies.put(world, owner, PolicyForm(limits=LimitsForm(max_file_bytes=most)))
+    await policies.put(world, owner, PolicyModel(limits=LimitsModel(max_file_bytes=most)))
 
     async def refused(change: Awaitable[object]) -> None:
-        with pytest.raises(TooLarge, match=r"USER\.md of the agent marco") as told:
+        with pytest.raises(WorkspaceTooLarge, match=r"USER\.md of the agent marco") as told:
             await change
         assert told.value.details["maxBytes"] == most
         assert told.value.details["providedBytes"] > most
@@ -204,12 +210,12 @@ async def test_no_change_makes_a_file_larger_than_a_file_may_be(office: Office) 
 
     large = b"- **Name:** Marco\n".ljust(most, b"x")
     await office.write(await office.own(), IDENTITY, large)
-    with pytest.raises(TooLarge, match=r"IDENTITY\.md of the agent marco"):
+    with pytest.raises(WorkspaceTooLarge, match=r"IDENTITY\.md of the agent marco"):
         await agents.patch(world, owner, "marco", {"name": "Leonardo"})
     await agents.patch(world, owner, "marco", {"name": "Polo"})
     assert await office.read(IDENTITY) == large.replace(b"Marco", b"Polo")
 
-    await policies.put(world, owner, PolicyForm(limits=LimitsForm(max_file_bytes=10)))
+    await policies.put(world, owner, PolicyModel(limits=LimitsModel(max_file_bytes=10)))
     await people.patch(world, owner, bob.id, {"title": "Cook"})
 
 
@@ -229,7 +235,7 @@ async def test_making_a_file_pinned_holds_it_for_everybody_and_loosening_needs_a
     office: Office,
 ) -> None:
     world, owner = office.world, office.owner
-    tight = PolicyForm(classes=(RuleForm("SOUL.md", FileClass.PINNED),))
+    tight = PolicyModel(classes=(ClassRuleModel("SOUL.md", FileClass.PINNED),))
     await office.hire("polo", "Polo")
     await office.write(await office.own("polo"), SOUL, b"polo's own")
     await policies.put(world, owner, tight)
@@ -238,9 +244,9 @@ async def test_making_a_file_pinned_holds_it_for_everybody_and_loosening_needs_a
     assert await office.read(SOUL, "polo") == b"polo's own"
     await files.delete(world, await office.own("polo"), SOUL, owner)
     assert await office.read(SOUL, "polo") == b"{{AGENT_NAME}} is brisk"
-    with pytest.raises(Malformed, match="reason"):
-        await policies.put(world, owner, PolicyForm())
-    await policies.put(world, owner, PolicyForm(), "it is only a voice")
+    with pytest.raises(ValidationError, match="reason"):
+        await policies.put(world, owner, PolicyModel())
+    await policies.put(world, owner, PolicyModel(), "it is only a voice")
     assert (await office.read(SOUL), await office.source(SOUL)) == (b"changed", "template")
     await office.write(office.sales, SOUL, b"changed again")
     await policies.put(world, owner, tight)
@@ -250,16 +256,16 @@ async def test_making_a_file_pinned_holds_it_for_everybody_and_loosening_needs_a
 
 async def test_a_pin_does_not_come_back_when_its_file_has_gone_meanwhile(office: Office) -> None:
     world, owner = office.world, office.owner
-    tight = PolicyForm(classes=(RuleForm("NOTICE.md", FileClass.PINNED),))
+    tight = PolicyModel(classes=(ClassRuleModel("NOTICE.md", FileClass.PINNED),))
     await office.write(office.sales, NOTICE, b"mind the gap")
     await policies.put(world, owner, tight)
     await office.hire("polo", "Polo")
-    await policies.put(world, owner, PolicyForm(), "it is only a notice")
+    await policies.put(world, owner, PolicyModel(), "it is only a notice")
     await files.delete(world, office.sales, NOTICE, owner)
-    for policy in (PolicyForm(), tight):
+    for policy in (PolicyModel(), tight):
         await policies.put(world, owner, policy)
         for name in ("marco", "polo"):
-            with pytest.raises(Missing):
+            with pytest.raises(NotFound):
                 await office.read(NOTICE, name)
     assert await office.read(RULES, "polo") == b"be good"
     await office.write(office.sales, NOTICE, b"mind the step")
@@ -280,7 +286,7 @@ async def test_a_pinned_identity_is_renamed_over_its_pin_and_can_go_back(office:
     world, owner = office.world, office.owner
     await office.write(office.sales, IDENTITY, b"- **Name:** {{AGENT_NAME}}\n- **Vibe:** calm\n")
     await policies.put(
-        world, owner, PolicyForm(classes=(RuleForm("IDENTITY.md", FileClass.PINNED),))
+        world, owner, PolicyModel(classes=(ClassRuleModel("IDENTITY.md", FileClass.PINNED),))
     )
     await office.hire("polo", "Polo")
     for name in ("marco", "polo"):
@@ -294,24 +300,26 @@ async def test_a_pinned_identity_is_renamed_over_its_pin_and_can_go_back(office:
 async def test_no_caller_fills_in_a_placeholder_or_frees_a_file_of_a_run(office: Office) -> None:
     world, owner = office.world, office.owner
     for name in ("agent_name", "human_name", "class:000"):
-        asked = runs.Start(agent="marco", variables={name: "live GUARDRAILS.md"})
-        with pytest.raises(Malformed, match=name):
+        asked = runs.RunRequest(agent="marco", variables={name: "live GUARDRAILS.md"})
+        with pytest.raises(ValidationError, match=name):
             await runs.start(world, owner, asked)
-    run = await runs.start(world, owner, runs.Start(agent="marco", variables={"topic": "x"}))
+    run = await runs.start(world, owner, runs.RunRequest(agent="marco", variables={"topic": "x"}))
     assert run.variables["topic"] == "x"
 
 
 async def test_a_run_reads_the_same_after_everything_has_changed(office: Office) -> None:
     world, owner = office.world, office.owner
-    run = await runs.start(world, owner, runs.Start(agent="marco"))
+    run = await runs.start(world, owner, runs.RunRequest(agent="marco"))
     seen = {path: (await runs.file(world, run, path)) for path in (SOUL, RULES, USER, IDENTITY)}
-    before = {path: files.served(*found) for path, found in seen.items()}
+    before = {path: files.render_content(*found) for path, found in seen.items()}
     await agents.patch(world, owner, "marco", {"name": "Polo", "templateId": None})
     await templates.delete(world, owner, "sales")
-    await policies.put(world, owner, PolicyForm(classes=(RuleForm("SOUL.md", FileClass.PINNED),)))
+    await policies.put(
+        world, owner, PolicyModel(classes=(ClassRuleModel("SOUL.md", FileClass.PINNED),))
+    )
     await agents.delete(world, owner, "marco")
-    replayed = await runs.start(world, owner, runs.Start(replay_of=run.id))
+    replayed = await runs.start(world, owner, runs.RunRequest(replay_of=run.id))
     for one in (run, replayed):
-        again = {path: files.served(*(await runs.file(world, one, path))) for path in seen}
+        again = {path: files.render_content(*(await runs.file(world, one, path))) for path in seen}
         assert again == before
     assert before[SOUL] == b"Marco is brisk"

@@ -16,15 +16,15 @@ from tests.worlds import memory
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
-from carrel.actions.files.files import Intent
+from carrel.actions.files.files import WriteOptions
 from carrel.actions.overlay import pins, stacks
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import PolicyForm, RuleForm
+from carrel.actions.policy.policies import ClassRuleModel, PolicyModel
 from carrel.core.access import Actor
-from carrel.core.errors import Missing, Refusal
+from carrel.core.errors import NotFound, Refusal
 from carrel.core.identifiers import Path, digest
 from carrel.core.overlay.file_classes import FileClass
-from carrel.ports import World
+from carrel.ports import Ports
 
 RULES: Final = Path("GUARDRAILS.md")
 AGENTS: Final = ("ada", "bob", "eve")
@@ -34,7 +34,7 @@ TEMPLATES: Final = ("sales", "care")
 class Model:
     """A firm, and for every agent what was reviewed last and what it is overridden by."""
 
-    def __init__(self, world: World, owner: Actor) -> None:
+    def __init__(self, world: Ports, owner: Actor) -> None:
         self.world, self.owner = world, owner
         self.reviewed: dict[str, bytes | None] = {}
         self.overridden: dict[str, bytes] = {}
@@ -48,9 +48,9 @@ class Model:
 
     async def edit(self, where: str, text: bytes | None) -> None:
         stack = await (
-            stacks.defaults(self.world, self.owner)
+            stacks.defaults_stack(self.world, self.owner)
             if where == "defaults"
-            else stacks.template(self.world, self.owner, where)
+            else stacks.template_stack(self.world, self.owner, where)
         )
         if text is not None:
             await files.put(self.world, stack, RULES, text, self.owner)
@@ -91,32 +91,35 @@ class Model:
 
     async def override(self, agent: str, text: bytes) -> None:
         if agent in self.follows:
-            stack = await stacks.agent(self.world, self.owner, agent)
-            await files.put(self.world, stack, RULES, text, self.owner, Intent(accepted=True))
+            stack = await stacks.agent_stack(self.world, self.owner, agent)
+            await files.put(self.world, stack, RULES, text, self.owner, WriteOptions(accepted=True))
             self.overridden[agent] = text
 
     async def revert(self, agent: str) -> None:
         if agent in self.follows:
-            stack = await stacks.agent(self.world, self.owner, agent)
+            stack = await stacks.agent_stack(self.world, self.owner, agent)
             try:
                 await files.delete(self.world, stack, RULES, self.owner)
-            except Missing:
+            except NotFound:
                 assert self.overridden.get(agent, self.reviewed[agent]) == self.reviewed[agent]
             self.overridden.pop(agent, None)
 
     async def decide(self, pinned: bool) -> None:
-        rules = (RuleForm("SOUL.md", FileClass.PINNED), RuleForm("*.md", FileClass.LIVE))
-        form = PolicyForm(classes=rules if pinned else ())
+        rules = (
+            ClassRuleModel("SOUL.md", FileClass.PINNED),
+            ClassRuleModel("*.md", FileClass.LIVE),
+        )
+        form = PolicyModel(classes=rules if pinned else ())
         await policies.put(self.world, self.owner, form, "to see")
 
     async def check(self) -> None:
         for agent in self.follows:
-            stack = await stacks.agent(self.world, self.owner, agent)
+            stack = await stacks.agent_stack(self.world, self.owner, agent)
             expected = self.overridden.get(agent, self.reviewed[agent])
             try:
-                file = await files.look(self.world, stack, RULES)
-                found: bytes | None = await files.content(self.world, file)
-            except Missing:
+                file = await files.find_file(self.world, stack, RULES)
+                found: bytes | None = await files.read_content(self.world, file)
+            except NotFound:
                 found = None
             assert found == expected, agent
 

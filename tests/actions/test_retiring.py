@@ -14,10 +14,10 @@ from tests.worlds import WORLDS
 
 from carrel.actions.approvals import transitions as approval_steps
 from carrel.actions.sandbox import jobs
-from carrel.core.access import KeyKind
-from carrel.core.approvals import Approval, Asker, Status, change_of
-from carrel.core.runs import Mode
-from carrel.core.store.record import Noun
+from carrel.core.access import CredentialKind
+from carrel.core.approvals import Approval, ApprovalStatus, Requester, change_of
+from carrel.core.runs import Audience
+from carrel.core.store.record import RecordType
 from carrel.core.store.tree import Applied, Commit
 
 pytestmark = pytest.mark.anyio
@@ -37,19 +37,19 @@ async def shop(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[
         await runner.close()
 
 
-async def kept(shop: Workshop, id: str, status: Status, ended: int | None) -> None:
+async def kept(shop: Workshop, id: str, status: ApprovalStatus, ended: int | None) -> None:
     approval = Approval(
         id=id,
         tenant=shop.owner.tenant,
         agent=shop.agent.id,
         tool="bash",
-        asker=Asker("ada", KeyKind.PERSON, ()),
+        asker=Requester("ada", CredentialKind.PERSON, ()),
         shown={},
         sealed="",
         digest="",
         requested=OLD,
         expires=OLD,
-        mode=Mode.MAIN,
+        mode=Audience.MAIN,
         call=id,
     )
     change = change_of(replace(approval, status=status, ended=ended), 0)
@@ -58,23 +58,28 @@ async def kept(shop: Workshop, id: str, status: Status, ended: int | None) -> No
     assert isinstance(outcome, Applied)
 
 
-async def ids(shop: Workshop, noun: Noun) -> set[str]:
+async def ids(shop: Workshop, noun: RecordType) -> set[str]:
     return {one.id for one in await shop.world.records.list(shop.owner.tenant, noun)}
 
 
 async def test_approvals_that_were_over_long_ago_are_forgotten(shop: Workshop) -> None:
-    over = (Status.FINISHED, Status.DENIED, Status.EXPIRED, Status.CANCELLED)
-    for status in Status:
+    over = (
+        ApprovalStatus.FINISHED,
+        ApprovalStatus.DENIED,
+        ApprovalStatus.EXPIRED,
+        ApprovalStatus.CANCELLED,
+    )
+    for status in ApprovalStatus:
         await kept(shop, f"apr_old_{status}", status, OLD if status in over else None)
         await kept(shop, f"apr_new_{status}", status, NOW if status in over else None)
     assert await approval_steps.retire(shop.world, NOW) == len(over)
-    left = await ids(shop, Noun.APPROVAL)
+    left = await ids(shop, RecordType.APPROVAL)
     assert left == {
-        *(f"apr_new_{status}" for status in Status),
-        *(f"apr_old_{status}" for status in Status if status not in over),
+        *(f"apr_new_{status}" for status in ApprovalStatus),
+        *(f"apr_old_{status}" for status in ApprovalStatus if status not in over),
     }
     assert await approval_steps.retire(shop.world, NOW) == 0
-    await kept(shop, "apr_old_denied", Status.DENIED, NOW)  # its names are free again
+    await kept(shop, "apr_old_denied", ApprovalStatus.DENIED, NOW)  # its names are free again
 
 
 async def test_jobs_that_began_long_ago_are_forgotten_once_they_have_ended(shop: Workshop) -> None:
@@ -88,5 +93,5 @@ async def test_jobs_that_began_long_ago_are_forgotten_once_they_have_ended(shop:
     await next(process for (_, id), process in runner.processes.items() if id == done).wait()
     assert await jobs.retire(shop.world, OLD) == 0
     assert await jobs.retire(shop.world, shop.world.clock.now() + 1) == 1
-    assert await ids(shop, Noun.JOB) == {busy}
+    assert await ids(shop, RecordType.JOB) == {busy}
     assert {id for _, id in runner.processes} == {busy}

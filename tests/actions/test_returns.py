@@ -18,26 +18,27 @@ from carrel.actions.policy import policies
 from carrel.actions.sandbox import workspace_files as handiwork
 from carrel.actions.sandbox import write_back as returns
 from carrel.core.access import Actor
-from carrel.core.errors import TooLarge
+from carrel.core.errors import WorkspaceTooLarge
 from carrel.core.identifiers import Path
-from carrel.core.sandbox.write_back import mark_of
-from carrel.ports import World
-from carrel.ports.sandbox import Form
+from carrel.core.sandbox.write_back import short_id
+from carrel.ports import Ports
+from carrel.ports.sandbox import FileKind
 
 pytestmark = pytest.mark.anyio
-MARK = mark_of("call")
+MARK = short_id("call")
 
 
 def left(deleted: Sequence[str] = (), /, **contents: str) -> Left:
     """Names of Python have no slash: two underscores stand for one."""
     held = {
-        Path(name.replace("__", "/")): (Form.FILE, text.encode()) for name, text in contents.items()
+        Path(name.replace("__", "/")): (FileKind.FILE, text.encode())
+        for name, text in contents.items()
     }
     return Left(held, frozenset(map(Path, deleted)))
 
 
-async def back(shop: Workshop, start: returns.Start, left: Left, call: str = "call") -> Any:
-    return await returns.bring_back(shop.bench(call=call, name=call), start, left, call, "bash")
+async def back(shop: Workshop, start: returns.CommandInputs, left: Left, call: str = "call") -> Any:
+    return await returns.commit_changes(shop.bench(call=call, name=call), start, left, call, "bash")
 
 
 async def write(shop: Workshop, path: str, text: str, by: str = "ben") -> None:
@@ -57,7 +58,7 @@ async def limited(shop: Workshop, **limits: int) -> None:
 
 
 @pytest.fixture
-async def shop(world: World) -> Workshop:
+async def shop(world: Ports) -> Workshop:
     made = await workshop(world)
     await write(made, "a", "a")
     await write(made, "d/x", "x")
@@ -65,14 +66,14 @@ async def shop(world: World) -> Workshop:
 
 
 async def test_different_paths_merge(shop: Workshop) -> None:
-    start = await returns.start(shop.bench())
+    start = await returns.load_inputs(shop.bench())
     await write(shop, "b", "theirs")
     assert await back(shop, start, left(a="ours")) == ()
     assert await shop.files() == {"a": b"ours", "b": b"theirs", "d/x": b"x"}
 
 
 async def test_on_the_same_path_the_later_is_head_and_the_other_is_told(shop: Workshop) -> None:
-    start = await returns.start(shop.bench())
+    start = await returns.load_inputs(shop.bench())
     await write(shop, "a", "theirs")
     assert await back(shop, start, left(a="ours")) == (
         "[warning: a was also changed by ben at version 2, which stays in its history]",
@@ -81,14 +82,14 @@ async def test_on_the_same_path_the_later_is_head_and_the_other_is_told(shop: Wo
 
 
 async def test_the_same_content_is_nothing_new(shop: Workshop) -> None:
-    start = await returns.start(shop.bench())
+    start = await returns.load_inputs(shop.bench())
     await write(shop, "a", "same")
     assert await back(shop, start, left(a="same")) == ()
     assert await shop.said_before("a") == [b"same", b"a"]
 
 
 async def test_a_modification_beats_a_deletion(shop: Workshop) -> None:
-    start = await returns.start(shop.bench())
+    start = await returns.load_inputs(shop.bench())
     await write(shop, "a", "theirs")
     await delete(shop, "d/x")
     assert await back(shop, start, left(["a"], d__x="ours")) == (
@@ -99,7 +100,7 @@ async def test_a_modification_beats_a_deletion(shop: Workshop) -> None:
 
 
 async def test_a_file_and_a_directory_of_one_name_are_both_kept(shop: Workshop) -> None:
-    start = await returns.start(shop.bench())
+    start = await returns.load_inputs(shop.bench())
     await delete(shop, "a")
     await write(shop, "a/new", "theirs")
     await delete(shop, "d/x")
@@ -119,7 +120,7 @@ async def test_a_file_and_a_directory_of_one_name_are_both_kept(shop: Workshop) 
 
 
 async def test_a_call_that_comes_back_again_does_nothing_and_says_the_same(shop: Workshop) -> None:
-    start = await returns.start(shop.bench())
+    start = await returns.load_inputs(shop.bench())
     await write(shop, "a", "theirs")
     told = await back(shop, start, left(a="ours"))
     await write(shop, "a", "later")
@@ -128,7 +129,7 @@ async def test_a_call_that_comes_back_again_does_nothing_and_says_the_same(shop:
 
 
 async def test_many_warnings_are_told_in_few_lines(shop: Workshop) -> None:
-    start = await returns.start(shop.bench())
+    start = await returns.load_inputs(shop.bench())
     names = [f"n{n:02}" for n in range(25)]
     for name in names:
         await write(shop, name, "theirs")
@@ -139,44 +140,44 @@ async def test_many_warnings_are_told_in_few_lines(shop: Workshop) -> None:
 
 async def test_a_file_that_is_too_large_is_named_and_nothing_is_kept(shop: Workshop) -> None:
     await limited(shop, max_file_bytes=10)
-    start = await returns.start(shop.bench())
-    with pytest.raises(TooLarge, match="a file may have 10 bytes, and more have huge"):
+    start = await returns.load_inputs(shop.bench())
+    with pytest.raises(WorkspaceTooLarge, match="a file may have 10 bytes, and more have huge"):
         await back(shop, start, left(["d/x"], a="ours", huge="x" * 11))
     assert await shop.files() == {"a": b"a", "d/x": b"x"}
     assert await back(shop, start, left(a="ours")) == ()
 
 
 async def test_what_a_provider_found_too_much_is_not_kept(shop: Workshop) -> None:
-    start = await returns.start(shop.bench())
-    with pytest.raises(TooLarge, match="more than could be looked at"):
+    start = await returns.load_inputs(shop.bench())
+    with pytest.raises(WorkspaceTooLarge, match="more than could be looked at"):
         await back(shop, start, Left(unkept="more than could be looked at"))
 
 
 async def test_a_workspace_that_would_be_too_full_is_left_as_it_is(shop: Workshop) -> None:
     await limited(shop, max_files=2)
-    start = await returns.start(shop.bench())
-    with pytest.raises(TooLarge, match="may have 2 files; changed were a, b"):
+    start = await returns.load_inputs(shop.bench())
+    with pytest.raises(WorkspaceTooLarge, match="may have 2 files; changed were a, b"):
         await back(shop, start, left(a="ours", b="ours"))
     assert await shop.files() == {"a": b"a", "d/x": b"x"}
 
 
 async def test_of_what_is_too_much_in_all_nothing_is_even_read(shop: Workshop) -> None:
     await limited(shop, max_bytes=20)
-    start = await returns.start(shop.bench())
+    start = await returns.load_inputs(shop.bench())
 
     class Unread(Left):
         async def content(self, path: Path) -> bytes:
             raise AssertionError(f"{path} was read")
 
-    held = {Path(f"n{n}"): (Form.FILE, b"x" * 9) for n in range(3)}
-    with pytest.raises(TooLarge, match="may have 20 bytes; changed were n0, n1, n2"):
+    held = {Path(f"n{n}"): (FileKind.FILE, b"x" * 9) for n in range(3)}
+    with pytest.raises(WorkspaceTooLarge, match="may have 20 bytes; changed were n0, n1, n2"):
         await back(shop, start, Unread(held))
 
 
 async def test_a_swap_that_would_be_too_much_is_left_as_a_whole(shop: Workshop) -> None:
     await limited(shop, max_files=2)
-    start = await returns.start(shop.bench())
-    with pytest.raises(TooLarge):
+    start = await returns.load_inputs(shop.bench())
+    with pytest.raises(WorkspaceTooLarge):
         await back(shop, start, left(["a"], a__b="1", a__c="2", e="3"))
     assert await shop.files() == {"a": b"a", "d/x": b"x"}
 
@@ -202,9 +203,9 @@ async def interrupted(
 ) -> Sequence[str]:
     """Bring it back while somebody does something between reading and committing."""
     bench = shop.bench()
-    start = await returns.start(bench)
+    start = await returns.load_inputs(bench)
     world = replace(shop.world, trees=Meanwhile(shop.world.trees, deed))
-    told: Sequence[str] = await returns.bring_back(
+    told: Sequence[str] = await returns.commit_changes(
         structs.replace(bench, world=world), start, left, "call", "bash"
     )
     return told
@@ -248,7 +249,7 @@ async def test_a_secret_that_is_put_in_the_vault_meanwhile_is_not_kept(shop: Wor
 
 
 async def test_of_two_that_bring_back_one_call_one_does_it(shop: Workshop) -> None:
-    start = await returns.start(shop.bench())
+    start = await returns.load_inputs(shop.bench())
     await asyncio.gather(
         *(back(shop, start, left(a="ours")) for _ in range(3)), return_exceptions=True
     )

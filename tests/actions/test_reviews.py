@@ -9,30 +9,30 @@ from tests.actions.office import IDENTITY, NOTICE, RULES, SOUL, USER, Office
 from carrel.actions.accounts import audit as audits
 from carrel.actions.accounts import keys, people
 from carrel.actions.accounts.credentials import authenticate
-from carrel.actions.accounts.keys import Holding
+from carrel.actions.accounts.keys import KeySpec
 from carrel.actions.agents import agents, templates
 from carrel.actions.files import files
 from carrel.actions.files import history as histories
 from carrel.actions.overlay import pins
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import LimitsForm, PolicyForm, RuleForm
-from carrel.core.access import Actor, KeyKind
-from carrel.core.agents.agent import facts
-from carrel.core.errors import Forbidden, Malformed, Missing
+from carrel.actions.policy.policies import ClassRuleModel, LimitsModel, PolicyModel
+from carrel.core.access import Actor, CredentialKind
+from carrel.core.agents.agent import agent_fields
+from carrel.core.errors import Forbidden, NotFound, ValidationError
 from carrel.core.identifiers import Path, digest
 from carrel.core.overlay.file_classes import FileClass
-from carrel.ports import World
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def world(anywhere: World) -> World:
+def world(anywhere: Ports) -> Ports:
     return anywhere
 
 
 @pytest.fixture
-async def office(world: World) -> Office:
+async def office(world: Ports) -> Office:
     _, owner = await founded(world)
     return await Office(world, owner).open()
 
@@ -56,7 +56,7 @@ async def test_explain_tells_why_a_pinned_or_managed_file_is_as_it_is(office: Of
     await agents.patch(world, office.owner, "marco", {"humanPairId": ann.id})
     assert await why(USER) == "it is managed: written from the profile of the paired human"
     await policies.put(
-        world, office.owner, PolicyForm(classes=(RuleForm("NOTICE.md", FileClass.PINNED),))
+        world, office.owner, PolicyModel(classes=(ClassRuleModel("NOTICE.md", FileClass.PINNED),))
     )
     assert await why(NOTICE) == "no layer has it"
     await office.write(office.sales, NOTICE, b"mind the gap")
@@ -89,7 +89,7 @@ async def test_the_audit_tells_of_every_review_and_override(office: Office) -> N
 
 
 async def agent_key(office: Office) -> Actor:
-    holding = Holding("marco's", KeyKind.AGENT, agent=office.agent.id)
+    holding = KeySpec("marco's", CredentialKind.AGENT, agent=office.agent.id)
     return await authenticate(
         office.world, (await keys.create(office.world, office.owner, holding)).token
     )
@@ -114,7 +114,7 @@ async def test_an_agent_gets_no_other_name_by_any_edit_of_its_own(office: Office
 
 async def test_no_policy_lets_an_agent_override_its_own_guardrails(office: Office) -> None:
     marco, own = await agent_key(office), await office.own()
-    await policies.put(office.world, office.owner, PolicyForm(agent_writable=("**",)))
+    await policies.put(office.world, office.owner, PolicyModel(agent_writable=("**",)))
     await office.write(own, SOUL, b"mine", marco)
     with pytest.raises(Forbidden, match="guardrails"):
         await office.write(own, RULES, b"mine", marco, accepted=True)
@@ -133,17 +133,17 @@ async def test_who_rolls_back_again_goes_further_back_but_never_past_what_is_kno
     for text in (b"two", b"one", b"be good"):
         await pins.roll_back(world, owner, "marco", RULES)
         assert await office.read(RULES) == text
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await pins.roll_back(world, owner, "marco", RULES)
     await pins.accept(world, owner, "marco", RULES, digest(b"three"))
     await pins.roll_back(world, owner, "marco", RULES)
     assert await office.read(RULES) == b"be good"
 
-    await policies.put(world, owner, PolicyForm(limits=LimitsForm(max_versions=1)))
+    await policies.put(world, owner, PolicyModel(limits=LimitsModel(max_versions=1)))
     for text in (b"four", b"five"):
         await office.write(office.sales, RULES, text)
         await pins.accept(world, owner, "marco", RULES, digest(text))
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await pins.roll_back(world, owner, "marco", RULES)
     assert await office.read(RULES) == b"five"
 
@@ -152,7 +152,7 @@ async def test_a_pin_without_anything_beneath_is_kept_when_it_is_loosened_for_a_
     office: Office,
 ) -> None:
     world, owner = office.world, office.owner
-    tight = PolicyForm(classes=(RuleForm("NOTICE.md", FileClass.PINNED),))
+    tight = PolicyModel(classes=(ClassRuleModel("NOTICE.md", FileClass.PINNED),))
     await policies.put(world, owner, tight)
     await office.write(office.sales, NOTICE, b"mind the gap")
     await office.hire("polo", "Polo")
@@ -161,9 +161,9 @@ async def test_a_pin_without_anything_beneath_is_kept_when_it_is_loosened_for_a_
         await agents.patch(world, owner, name, {"templateId": None})
     await templates.delete(world, owner, "sales")
     assert await office.read(NOTICE, "polo") == b"mind the gap"
-    with pytest.raises(Malformed, match="reason"):
-        await policies.put(world, owner, PolicyForm())
-    await policies.put(world, owner, PolicyForm(), "only a notice")
+    with pytest.raises(ValidationError, match="reason"):
+        await policies.put(world, owner, PolicyModel())
+    await policies.put(world, owner, PolicyModel(), "only a notice")
     assert await office.read(NOTICE, "polo") == b"mind the gap"
     assert await office.source(NOTICE, "polo") == "agent-override"
     assert await office.read(NOTICE) == b"mine"
@@ -173,13 +173,13 @@ async def test_a_pin_without_anything_beneath_is_kept_when_it_is_loosened_for_a_
 
 async def test_what_an_agent_was_made_with_has_a_version_and_a_history(office: Office) -> None:
     world, own = office.world, await office.own()
-    file, content = await files.version(world, own, RULES, 1)
+    file, content = await files.read_version(world, own, RULES, 1)
     assert (content, file.head.version) == (b"be good", 1)
     [line] = (await histories.page(world, own, RULES)).items
     assert line.head.entry
     await office.write(office.sales, RULES, b"be better")
     await pins.accept(world, office.owner, "marco", RULES, digest(b"be better"))
-    assert (await files.version(world, own, RULES, 1))[1] == b"be better"
+    assert (await files.read_version(world, own, RULES, 1))[1] == b"be better"
     await pins.roll_back(world, office.owner, "marco", RULES)
     newest = (await histories.page(world, own, RULES)).items[0]
     assert newest.why.startswith("roll GUARDRAILS.md back to what it was made with, from")
@@ -191,9 +191,9 @@ async def test_who_leaves_owns_and_pairs_with_nobody_any_more(office: Office) ->
     bob, _ = await joined(world, owner, "bob")
     await agents.patch(world, owner, "marco", {"ownerId": ann.id, "humanPairId": bob.id})
     await people.delete(world, owner, ann.id)
-    known = facts(await agents.get(world, owner, "marco"))
+    known = agent_fields(await agents.get(world, owner, "marco"))
     assert (known["ownerId"], known["humanPairId"]) == (None, bob.id)
     await agents.patch(world, owner, "marco", {"ownerId": bob.id})
     await people.delete(world, owner, bob.id)
-    known = facts(await agents.get(world, owner, "marco"))
+    known = agent_fields(await agents.get(world, owner, "marco"))
     assert (known["ownerId"], known["humanPairId"]) == (None, None)

@@ -13,18 +13,18 @@ from tests.worlds import travel
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
-from carrel.actions.files.files import Intent
+from carrel.actions.files.files import WriteOptions
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import LimitsForm, PolicyForm
+from carrel.actions.policy.policies import LimitsModel, PolicyModel
 from carrel.actions.runs import diff as differences
 from carrel.actions.runs import runs
-from carrel.actions.runs.runs import Start
+from carrel.actions.runs.runs import RunRequest
 from carrel.core.access import Actor
-from carrel.core.errors import Malformed, Missing, Taken
-from carrel.core.identifiers import Kind, Path, Scope, Stack
-from carrel.core.runs import NOOP, Layer, Mode, Run, Status
-from carrel.core.store.event import Filter
-from carrel.ports import World
+from carrel.core.errors import Conflict, NotFound, ValidationError
+from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
+from carrel.core.runs import NOOP, Audience, Run, RunStatus, SnapshotLayer
+from carrel.core.store.event import EventFilter
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 
@@ -32,56 +32,56 @@ ADA, STRANGER = Actor("acme", "ada"), Actor("globex", "gus")
 OTHER = Actor("acme", "ada", workspace="attic")
 OWN: Stack = (ADA.scope,)
 SOUL, NOTES = Path("SOUL.md"), Path("notes/today.md")
-WORK = Start("work")
+WORK = RunRequest("work")
 
 
-async def say(world: World, text: str, path: Path = SOUL, stack: Stack = OWN) -> None:
+async def say(world: Ports, text: str, path: Path = SOUL, stack: Stack = OWN) -> None:
     await files.put(world, stack, path, text.encode(), ADA)
 
 
-async def seen(world: World, run: Run) -> dict[str, tuple[int, bytes]]:
+async def seen(world: Ports, run: Run) -> dict[str, tuple[int, bytes]]:
     """Everything that a run sees: path to version and bytes."""
     manifest = await runs.manifest(world, run)
     contents = {path: await runs.file(world, run, path) for path in manifest.files}
     return {path.text: (file.head.version, text) for path, (file, text) in contents.items()}
 
 
-async def log_of(world: World, run: Run) -> list[str]:
-    found = await world.events.after(None, Filter(run.tenant, run=run.id))
+async def log_of(world: Ports, run: Run) -> list[str]:
+    found = await world.events.after(None, EventFilter(run.tenant, run=run.id))
     assert [event.sequence for event in found] == list(range(1, len(found) + 1))
     return [event.type for event in found]
 
 
-async def keep_only(world: World, versions: int) -> None:
-    limits = LimitsForm(max_versions=versions)
-    await policies.put(world, ADA, PolicyForm(limits=limits))
+async def keep_only(world: Ports, versions: int) -> None:
+    limits = LimitsModel(max_versions=versions)
+    await policies.put(world, ADA, PolicyModel(limits=limits))
 
 
-async def test_a_run_is_recorded_as_it_was_asked_for(world: World) -> None:
+async def test_a_run_is_recorded_as_it_was_asked_for(world: Ports) -> None:
     await say(world, "kind")
-    run = await runs.start(world, ADA, Start("a workflow", mode=Mode.SHARED))
+    run = await runs.start(world, ADA, RunRequest("a workflow", mode=Audience.SHARED))
     assert await runs.get(world, ADA, run.id) == run
     assert (run.scope, run.by, run.workflow) == (ADA.scope, "ada", "a workflow")
-    assert (run.mode, run.status, run.kept) == (Mode.SHARED, Status.RUNNING, True)
+    assert (run.mode, run.status, run.kept) == (Audience.SHARED, RunStatus.RUNNING, True)
     assert (run.ended, run.parent, run.replay_of) == (None, None, None)
     assert await log_of(world, run) == ["run.started"]
-    assert (await runs.start(world, ADA, WORK)).mode is Mode.MAIN
+    assert (await runs.start(world, ADA, WORK)).mode is Audience.MAIN
 
 
-async def test_a_write_in_a_run_is_invisible_to_it_and_seen_by_the_next(world: World) -> None:
+async def test_a_write_in_a_run_is_invisible_to_it_and_seen_by_the_next(world: Ports) -> None:
     await say(world, "before")
     run = await runs.start(world, ADA, WORK)
-    await files.put(world, OWN, SOUL, b"during", ADA, Intent(run=run.id))
-    await files.put(world, OWN, NOTES, b"new", ADA, Intent(run=run.id))
+    await files.put(world, OWN, SOUL, b"during", ADA, WriteOptions(run=run.id))
+    await files.put(world, OWN, NOTES, b"new", ADA, WriteOptions(run=run.id))
     after = await runs.start(world, ADA, WORK)
     assert await seen(world, run) == {"SOUL.md": (1, b"before")}
     assert await seen(world, after) == {"SOUL.md": (2, b"during"), "notes/today.md": (1, b"new")}
     assert await log_of(world, run) == ["run.started", "workspace.updated", "workspace.updated"]
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await runs.file(world, run, NOTES)
 
 
-async def test_frozen_bytes_survive_edits_deletes_recreates_and_pruning(world: World) -> None:
+async def test_frozen_bytes_survive_edits_deletes_recreates_and_pruning(world: Ports) -> None:
     await keep_only(world, 2)
     await say(world, "first")
     await say(world, "kept", NOTES)
@@ -101,17 +101,17 @@ async def test_frozen_bytes_survive_edits_deletes_recreates_and_pruning(world: W
             "notes/today.md": (1, b"kept"),
         }
     )
-    with pytest.raises(Missing):
-        await files.version(world, OWN, SOUL, 2)
+    with pytest.raises(NotFound):
+        await files.read_version(world, OWN, SOUL, 2)
 
 
-async def test_an_agent_s_run_freezes_every_layer(world: World) -> None:
+async def test_an_agent_s_run_freezes_every_layer(world: Ports) -> None:
     template = await templates.create(world, ADA, "sales", "Sales")
     agent = await agents.create(world, ADA, NewAgent("marco", "Marco", "sales"))
-    above = (Scope("acme", Kind.TEMPLATE, template.id),)
-    own = (Scope("acme", Kind.AGENT, agent.id),)
+    above = (Scope("acme", ScopeKind.TEMPLATE, template.id),)
+    own = (Scope("acme", ScopeKind.AGENT, agent.id),)
     await say(world, "of the template", stack=above)
-    run = await runs.start(world, ADA, Start(agent="marco"))
+    run = await runs.start(world, ADA, RunRequest(agent="marco"))
     await say(world, "newer", stack=above)
     await say(world, "its own", stack=own)
     assert await seen(world, run) == {"SOUL.md": (1, b"of the template")}
@@ -119,73 +119,79 @@ async def test_an_agent_s_run_freezes_every_layer(world: World) -> None:
     assert [layer.scope.kind for layer in run.snapshot] == ["agent", "template", "defaults"]
     itself = Actor("acme", "key_1", agent=agent.id)
     assert (await runs.start(world, itself, WORK)).scope == own[0]
-    with pytest.raises(Missing):
-        await runs.start(world, OTHER, Start(agent="marco"))
-    with pytest.raises(Missing):
-        await runs.start(world, ADA, Start(agent="nobody"))
+    with pytest.raises(NotFound):
+        await runs.start(world, OTHER, RunRequest(agent="marco"))
+    with pytest.raises(NotFound):
+        await runs.start(world, ADA, RunRequest(agent="nobody"))
 
 
-async def test_the_noop_workflow_has_completed_by_the_time_it_is_seen(world: World) -> None:
-    run = await runs.start(world, ADA, Start(NOOP))
-    assert run.status is Status.COMPLETED
+async def test_the_noop_workflow_has_completed_by_the_time_it_is_seen(world: Ports) -> None:
+    run = await runs.start(world, ADA, RunRequest(NOOP))
+    assert run.status is RunStatus.COMPLETED
     assert run.ended is not None
     assert await runs.get(world, ADA, run.id) == run
     assert await log_of(world, run) == ["run.started", "run.completed"]
 
 
 async def test_a_child_is_of_its_parent_s_workspace_with_a_snapshot_of_its_own(
-    world: World,
+    world: Ports,
 ) -> None:
     await say(world, "old", stack=(OTHER.scope,))
-    parent = await runs.start(world, OTHER, Start("parent", mode=Mode.SHARED))
+    parent = await runs.start(world, OTHER, RunRequest("parent", mode=Audience.SHARED))
     await say(world, "new", stack=(OTHER.scope,))
-    child = await runs.start(world, ADA, Start("child", parent=parent.id, mode=Mode.MAIN))
+    child = await runs.start(world, ADA, RunRequest("child", parent=parent.id, mode=Audience.MAIN))
     assert (child.parent, child.scope) == (parent.id, OTHER.scope)
     assert await seen(world, child) == {"SOUL.md": (2, b"new")}
     assert await seen(world, parent) == {"SOUL.md": (1, b"old")}
-    assert child.mode is Mode.SHARED, "a child may not hear what its parent must not"
+    assert child.mode is Audience.SHARED, "a child may not hear what its parent must not"
 
 
-async def test_a_child_of_a_shared_run_replays_none_that_heard_more(world: World) -> None:
+async def test_a_child_of_a_shared_run_replays_none_that_heard_more(world: Ports) -> None:
     await say(world, "x")
-    private = await runs.start(world, ADA, Start("private"))
-    parent = await runs.start(world, ADA, Start("parent", mode=Mode.SHARED))
-    with pytest.raises(Malformed, match="shared"):
-        await runs.start(world, ADA, Start(parent=parent.id, replay_of=private.id))
-    child = await runs.start(world, ADA, Start(parent=private.id, replay_of=parent.id))
-    assert child.mode is Mode.SHARED
+    private = await runs.start(world, ADA, RunRequest("private"))
+    parent = await runs.start(world, ADA, RunRequest("parent", mode=Audience.SHARED))
+    with pytest.raises(ValidationError, match="shared"):
+        await runs.start(world, ADA, RunRequest(parent=parent.id, replay_of=private.id))
+    child = await runs.start(world, ADA, RunRequest(parent=private.id, replay_of=parent.id))
+    assert child.mode is Audience.SHARED
 
 
-async def test_a_child_may_share_its_parent_s_snapshot(world: World) -> None:
+async def test_a_child_may_share_its_parent_s_snapshot(world: Ports) -> None:
     await say(world, "old")
-    parent = await runs.start(world, ADA, Start("parent", variables={"AGENT_NAME": "Marco"}))
+    parent = await runs.start(world, ADA, RunRequest("parent", variables={"AGENT_NAME": "Marco"}))
     await say(world, "new")
-    child = await runs.start(world, ADA, Start(parent=parent.id, share_parent=True))
+    child = await runs.start(world, ADA, RunRequest(parent=parent.id, share_parent=True))
     assert await seen(world, child) == await seen(world, parent) == {"SOUL.md": (1, b"old")}
     assert (child.snapshot, child.variables) == (parent.snapshot, parent.variables)
     assert child.workflow == "parent"
 
 
-async def test_a_replay_sees_what_the_original_saw_to_the_byte(world: World) -> None:
+async def test_a_replay_sees_what_the_original_saw_to_the_byte(world: Ports) -> None:
     await keep_only(world, 1)
     await say(world, "as it was")
     variables = {"HUMAN_NAME": "Zoë"}
-    original = await runs.start(world, ADA, Start("w", mode=Mode.SHARED, variables=variables))
+    original = await runs.start(
+        world, ADA, RunRequest("w", mode=Audience.SHARED, variables=variables)
+    )
     await say(world, "edited")
     await files.delete(world, OWN, SOUL, ADA)
-    again = await runs.start(world, ADA, Start(replay_of=original.id))
+    again = await runs.start(world, ADA, RunRequest(replay_of=original.id))
     assert await seen(world, again) == {"SOUL.md": (1, b"as it was")}
-    assert (again.workflow, again.mode, again.variables) == ("w", Mode.SHARED, original.variables)
+    assert (again.workflow, again.mode, again.variables) == (
+        "w",
+        Audience.SHARED,
+        original.variables,
+    )
     assert original.variables["HUMAN_NAME"] == "Zoë"
     assert again.replay_of == original.id
-    await runs.change(world, ADA, original.id, status=Status.COMPLETED, kept=False)
+    await runs.change(world, ADA, original.id, status=RunStatus.COMPLETED, kept=False)
     await say(world, "pruning what only the replay still holds")
     assert await seen(world, again) == {"SOUL.md": (1, b"as it was")}
 
 
-async def test_a_run_that_was_let_go_has_nothing_to_show_or_to_share(world: World) -> None:
+async def test_a_run_that_was_let_go_has_nothing_to_show_or_to_share(world: Ports) -> None:
     await say(world, "x")
-    run = await runs.start(world, ADA, Start(NOOP))
+    run = await runs.start(world, ADA, RunRequest(NOOP))
     gone = await runs.change(world, ADA, run.id, kept=False)
     assert gone == await runs.get(world, ADA, run.id)
     for stale in (run, gone):
@@ -195,147 +201,147 @@ async def test_a_run_that_was_let_go_has_nothing_to_show_or_to_share(world: Worl
             differences.diff(world, stale),
             differences.difference(world, stale, SOUL),
         ):
-            with pytest.raises(Missing, match="let go"):
+            with pytest.raises(NotFound, match="let go"):
                 await reading
-    for asked in (Start(replay_of=run.id), Start(parent=run.id, share_parent=True)):
-        with pytest.raises(Taken, match="let go"):
+    for asked in (RunRequest(replay_of=run.id), RunRequest(parent=run.id, share_parent=True)):
+        with pytest.raises(Conflict, match="let go"):
             await runs.start(world, ADA, asked)
-    with pytest.raises(Taken, match="kept again"):
+    with pytest.raises(Conflict, match="kept again"):
         await runs.change(world, ADA, run.id, kept=True)
-    child = await runs.start(world, ADA, Start(parent=run.id))
+    child = await runs.start(world, ADA, RunRequest(parent=run.id))
     assert await seen(world, child) == {"SOUL.md": (1, b"x")}
 
 
 class LetsGo:
     """Runs among which another caller lets go of one just before the next is started."""
 
-    def __init__(self, world: World, victim: str) -> None:
+    def __init__(self, world: Ports, victim: str) -> None:
         self._world, self._victim = world, victim
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._world.runs, name)
 
-    async def start(self, started: Sequence[tuple[Run, Sequence[Scope | Layer]]]) -> Any:
+    async def start(self, started: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]]) -> Any:
         await runs.change(self._world, ADA, self._victim, kept=False)
         return await self._world.runs.start(started)
 
 
 async def test_a_snapshot_that_is_let_go_while_it_is_taken_over_is_not_taken(
-    world: World,
+    world: Ports,
 ) -> None:
     await say(world, "x")
-    original = await runs.start(world, ADA, Start(NOOP))
+    original = await runs.start(world, ADA, RunRequest(NOOP))
     torn = replace(world, runs=LetsGo(world, original.id))
-    with pytest.raises(Taken, match="let go"):
-        await runs.start(torn, ADA, Start(replay_of=original.id))
+    with pytest.raises(Conflict, match="let go"):
+        await runs.start(torn, ADA, RunRequest(replay_of=original.id))
     [replay, _] = (await runs.page(world, ADA)).items
-    assert (replay.kept, replay.status) == (False, Status.CANCELLED)
+    assert (replay.kept, replay.status) == (False, RunStatus.CANCELLED)
 
 
 @pytest.mark.parametrize(
     "asked",
     [
-        Start(),
-        Start(mode=Mode.MAIN),
-        Start("x" * 257),
-        Start("a\n"),
-        Start("a\x00b"),
-        Start("é"),
-        Start(" a"),
-        Start("a", share_parent=True),
-        Start("a", parent="p", replay_of="o", share_parent=True),
+        RunRequest(),
+        RunRequest(mode=Audience.MAIN),
+        RunRequest("x" * 257),
+        RunRequest("a\n"),
+        RunRequest("a\x00b"),
+        RunRequest("é"),
+        RunRequest(" a"),
+        RunRequest("a", share_parent=True),
+        RunRequest("a", parent="p", replay_of="o", share_parent=True),
     ],
     ids=str,
 )
-async def test_what_makes_no_sense_is_refused(world: World, asked: Start) -> None:
-    with pytest.raises(Malformed):
+async def test_what_makes_no_sense_is_refused(world: Ports, asked: RunRequest) -> None:
+    with pytest.raises(ValidationError):
         await runs.start(world, ADA, asked)
     assert not (await runs.page(world, ADA)).items
 
 
-async def test_a_run_cannot_follow_one_and_belong_to_another(world: World) -> None:
+async def test_a_run_cannot_follow_one_and_belong_to_another(world: Ports) -> None:
     await agents.create(world, ADA, NewAgent("marco", "Marco"))
     run = await runs.start(world, ADA, WORK)
-    attic = await runs.start(world, OTHER, Start("w", mode=Mode.SHARED))
+    attic = await runs.start(world, OTHER, RunRequest("w", mode=Audience.SHARED))
     for asked in (
-        Start(parent=run.id, agent="marco"),
-        Start(replay_of=run.id, agent="marco"),
-        Start(parent=run.id, replay_of=attic.id),
-        Start(replay_of=attic.id, mode=Mode.MAIN),
+        RunRequest(parent=run.id, agent="marco"),
+        RunRequest(replay_of=run.id, agent="marco"),
+        RunRequest(parent=run.id, replay_of=attic.id),
+        RunRequest(replay_of=attic.id, mode=Audience.MAIN),
     ):
-        with pytest.raises(Malformed):
+        with pytest.raises(ValidationError):
             await runs.start(world, ADA, asked)
 
 
-@pytest.mark.parametrize("status", [Status.COMPLETED, Status.FAILED, Status.CANCELLED])
-async def test_a_run_ends_once_and_stays_as_it_ended(world: World, status: Status) -> None:
+@pytest.mark.parametrize("status", [RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED])
+async def test_a_run_ends_once_and_stays_as_it_ended(world: Ports, status: RunStatus) -> None:
     run = await runs.start(world, ADA, WORK)
-    assert await runs.change(world, ADA, run.id, status=Status.RUNNING) == run
+    assert await runs.change(world, ADA, run.id, status=RunStatus.RUNNING) == run
     ended = await runs.change(world, ADA, run.id, status=status)
     assert (ended.status, ended.ended is not None) == (status, True)
     travel(world, 1000)
     assert await runs.change(world, ADA, run.id, status=status) == ended
-    for other in {*Status} - {status}:
-        with pytest.raises(Taken):
+    for other in {*RunStatus} - {status}:
+        with pytest.raises(Conflict):
             await runs.change(world, ADA, run.id, status=other)
     assert await runs.get(world, ADA, run.id) == ended
     assert await log_of(world, run) == ["run.started", f"run.{status}"]
 
 
-async def test_of_rivals_that_end_a_run_one_wins_and_the_others_are_told(world: World) -> None:
+async def test_of_rivals_that_end_a_run_one_wins_and_the_others_are_told(world: Ports) -> None:
     run = await runs.start(world, ADA, WORK)
-    wanted = [Status.COMPLETED, Status.FAILED, Status.CANCELLED] * 4
+    wanted = [RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED] * 4
     outcomes = await asyncio.gather(
         *(runs.change(world, ADA, run.id, status=status) for status in wanted),
         return_exceptions=True,
     )
     final = await runs.get(world, ADA, run.id)
     for status, outcome in zip(wanted, outcomes, strict=True):
-        assert outcome == final if status is final.status else isinstance(outcome, Taken)
+        assert outcome == final if status is final.status else isinstance(outcome, Conflict)
     assert len(await log_of(world, run)) == 2
 
 
-async def test_a_run_under_way_cannot_be_let_go_but_can_be_ended_so(world: World) -> None:
+async def test_a_run_under_way_cannot_be_let_go_but_can_be_ended_so(world: Ports) -> None:
     run = await runs.start(world, ADA, WORK)
-    with pytest.raises(Taken):
+    with pytest.raises(Conflict):
         await runs.change(world, ADA, run.id, kept=False)
-    ended = await runs.change(world, ADA, run.id, status=Status.FAILED, kept=False)
+    ended = await runs.change(world, ADA, run.id, status=RunStatus.FAILED, kept=False)
     assert (ended.kept, ended.snapshot) == (False, ())
 
 
 async def test_nobody_knows_of_a_run_in_another_tenant_or_beyond_their_own_scope(
-    world: World,
+    world: Ports,
 ) -> None:
     run = await runs.start(world, ADA, WORK)
     attic = await runs.start(world, OTHER, WORK)
     for actor, hidden in ((STRANGER, run), (OTHER, run), (Actor("acme", "k", agent="x"), attic)):
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await runs.get(world, actor, hidden.id)
-        with pytest.raises(Missing):
-            await runs.change(world, actor, hidden.id, status=Status.CANCELLED)
-        for asked in (Start(parent=hidden.id), Start(replay_of=hidden.id)):
-            with pytest.raises(Missing):
+        with pytest.raises(NotFound):
+            await runs.change(world, actor, hidden.id, status=RunStatus.CANCELLED)
+        for asked in (RunRequest(parent=hidden.id), RunRequest(replay_of=hidden.id)):
+            with pytest.raises(NotFound):
                 await runs.start(world, actor, asked)
         assert hidden.id not in {each.id for each in (await runs.page(world, actor)).items}
     for nonsense in ("", "run\x00", "\ud800", "../x", "r" * 200):
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await runs.get(world, ADA, nonsense)
 
 
-async def test_runs_are_listed_newest_first_page_by_page(world: World) -> None:
+async def test_runs_are_listed_newest_first_page_by_page(world: Ports) -> None:
     agent = await agents.create(world, ADA, NewAgent("marco", "Marco"))
     started = [await runs.start(world, ADA, WORK) for _ in range(5)]
-    mine = await runs.start(world, ADA, Start(agent="marco"))
+    mine = await runs.start(world, ADA, RunRequest(agent="marco"))
     first = await runs.page(world, ADA, limit=4)
     rest = await runs.page(world, ADA, limit=4, cursor=first.next or "")
     assert [*first.items, *rest.items] == [mine, *reversed(started)]
     assert rest.next is None
     assert (await runs.page(world, ADA, agent=agent.id)).items == (mine,)
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         await runs.page(world, ADA, cursor="\x00")
 
 
-async def test_a_diff_tells_what_changed_since_and_how(world: World) -> None:
+async def test_a_diff_tells_what_changed_since_and_how(world: Ports) -> None:
     for path, text in {"a.md": "1\n2\n", "b.md": "b", "c.md": "c", "d.md": "d"}.items():
         await say(world, text, Path(path))
     run = await runs.start(world, ADA, WORK)
@@ -358,17 +364,17 @@ async def test_a_diff_tells_what_changed_since_and_how(world: World) -> None:
     assert await differences.difference(world, run, Path("c.md")) == (None, "")
     _, removed = await differences.difference(world, run, Path("b.md"))
     assert "-b" in removed
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await differences.difference(world, run, Path("never.md"))
 
 
 async def test_the_diff_of_an_agent_that_is_gone_is_against_the_layers_it_had(
-    world: World,
+    world: Ports,
 ) -> None:
     agent = await agents.create(world, ADA, NewAgent("marco", "Marco"))
-    own = (Scope("acme", Kind.AGENT, agent.id),)
+    own = (Scope("acme", ScopeKind.AGENT, agent.id),)
     await say(world, "x", stack=own)
-    run = await runs.start(world, ADA, Start(agent="marco"))
+    run = await runs.start(world, ADA, RunRequest(agent="marco"))
     await agents.delete(world, ADA, "marco")
     assert await differences.diff(world, run) == ()
     assert await seen(world, run) == {"SOUL.md": (1, b"x")}

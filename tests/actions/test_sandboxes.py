@@ -12,42 +12,48 @@ from tests.actions.cast import founded, later, rivals
 from carrel.actions.files import files
 from carrel.actions.overlay import stacks
 from carrel.actions.runs import runs
-from carrel.actions.runs.runs import Start
+from carrel.actions.runs.runs import RunRequest
 from carrel.actions.sandbox import sandboxes, workspaces
-from carrel.actions.sandbox.tool_access import hands_of
-from carrel.adapters.http_webhooks import HttpPost
+from carrel.actions.sandbox.tool_access import load_tool_access
+from carrel.adapters.http_webhooks import HttpWebhookSender
 from carrel.core.access import Actor
 from carrel.core.agents.config import checked
-from carrel.core.errors import Malformed, Missing
+from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import Path
-from carrel.core.sandbox.tool_access import EMPTY, Hands, PermissionMode
-from carrel.core.store.record import Change, Noun, Record
+from carrel.core.sandbox.tool_access import EMPTY, PermissionMode, ToolAccess
+from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.core.store.tree import Commit
-from carrel.ports import Corrupt, World
-from carrel.ports.sandbox import Bounds, Fetch, Order, Ran, Refused
+from carrel.ports import CorruptContent, Ports
+from carrel.ports.sandbox import (
+    CommandResult,
+    CommandSpec,
+    Fetch,
+    ResourceLimits,
+    SandboxUnavailable,
+)
 
 pytestmark = pytest.mark.anyio
 CANARY = "canary-4711"
 
 
 @pytest.fixture
-async def owner(world: World) -> Actor:
+async def owner(world: Ports) -> Actor:
     return (await founded(world))[1]
 
 
-async def sandbox(world: World, owner: Actor, **config: Any) -> Record:
+async def sandbox(world: Ports, owner: Actor, **config: Any) -> Record:
     return await sandboxes.create(world, owner, {"name": "one", "config": config})
 
 
-async def workspace(world: World, owner: Actor, **said: Any) -> Record:
+async def workspace(world: Ports, owner: Actor, **said: Any) -> Record:
     return await workspaces.create(world, owner, {"name": "notes", **said})
 
 
-async def reached(world: World, owner: Actor, **config: Any) -> Hands:
-    return await hands_of(world, owner.tenant, checked(config))
+async def reached(world: Ports, owner: Actor, **config: Any) -> ToolAccess:
+    return await load_tool_access(world, owner.tenant, checked(config))
 
 
-async def test_an_agent_reaches_what_its_config_refers_to(world: World, owner: Actor) -> None:
+async def test_an_agent_reaches_what_its_config_refers_to(world: Ports, owner: Actor) -> None:
     one, two = await sandbox(world, owner), await sandbox(world, owner, permissionMode="bypass")
     notes = await workspace(world, owner, description="for all")
     quiet = await workspace(world, owner, config={"harness": {"enabled": False}})
@@ -66,32 +72,32 @@ async def test_an_agent_reaches_what_its_config_refers_to(world: World, owner: A
     assert await reached(world, owner) == EMPTY
 
 
-async def test_what_is_gone_is_named(world: World, owner: Actor) -> None:
+async def test_what_is_gone_is_named(world: Ports, owner: Actor) -> None:
     one, notes = await sandbox(world, owner), await workspace(world, owner)
     config = {"sandbox": one.id, "workspaces": [{"name": "n", "workspaceId": notes.id}]}
     await reached(world, owner, **config)
     await sandboxes.delete(world, owner, one.id)
-    with pytest.raises(Missing, match=rf"\AReferenced sandbox not found: {one.id}\Z"):
+    with pytest.raises(NotFound, match=rf"\AReferenced sandbox not found: {one.id}\Z"):
         await reached(world, owner, **config)
     config["sandbox"] = (await sandbox(world, owner)).id
     await workspaces.delete(world, owner, notes.id)
     told = rf'\AReferenced workspace not found: {notes.id} \(as "n"\)\Z'
-    with pytest.raises(Missing, match=told):
+    with pytest.raises(NotFound, match=told):
         await reached(world, owner, **config)
-    with pytest.raises(Missing, match="Referenced sandbox not found: no such thing"):
+    with pytest.raises(NotFound, match="Referenced sandbox not found: no such thing"):
         await reached(world, owner, sandbox="no such thing")
 
 
-async def test_nothing_of_another_tenant_is_reached(world: World, owner: Actor) -> None:
+async def test_nothing_of_another_tenant_is_reached(world: Ports, owner: Actor) -> None:
     one, notes = await sandbox(world, owner), await workspace(world, owner)
     _, stranger = await founded(world, "globex")
-    with pytest.raises(Missing, match="Referenced sandbox"):
+    with pytest.raises(NotFound, match="Referenced sandbox"):
         await reached(world, stranger, sandbox=one.id)
-    with pytest.raises(Missing, match="Referenced workspace"):
+    with pytest.raises(NotFound, match="Referenced workspace"):
         await reached(world, stranger, workspaces=[{"name": "n", "workspaceId": notes.id}])
 
 
-async def test_a_change_is_seen_at_the_next_call(world: World, owner: Actor) -> None:
+async def test_a_change_is_seen_at_the_next_call(world: Ports, owner: Actor) -> None:
     one = await sandbox(world, owner)
     assert (await reached(world, owner, sandbox=one.id)).sandbox is not None
     await sandboxes.patch(world, owner, one.id, {"config": {"permissionMode": "edit"}})
@@ -119,7 +125,7 @@ class Questions:
 
 
 async def test_however_much_is_attached_it_is_found_in_two_questions(
-    world: World, owner: Actor
+    world: Ports, owner: Actor
 ) -> None:
     ids = [(await workspace(world, owner)).id for _ in range(5)]
     through = [(await sandbox(world, owner)).id for _ in range(5)]
@@ -135,7 +141,7 @@ async def test_however_much_is_attached_it_is_found_in_two_questions(
 
 
 async def test_variables_are_sealed_and_open_only_where_they_belong(
-    world: World, owner: Actor
+    world: Ports, owner: Actor
 ) -> None:
     one = await sandbox(world, owner, envVars={"TOKEN": CANARY, "EMPTY": ""})
     assert CANARY not in str(one.body)
@@ -152,21 +158,23 @@ async def test_variables_are_sealed_and_open_only_where_they_belong(
         ({"envVars": {"EMPTY": swapped["TOKEN"]}}, one.id),
     ):
         config = {**one.body["config"], **body}
-        moved = Change(owner.tenant, Noun.SANDBOX, id, {"name": "x", "config": config})
+        moved = RecordChange(owner.tenant, RecordType.SANDBOX, id, {"name": "x", "config": config})
         await world.trees.commit([Commit((), "x", "x", 0, changes=(moved,))])
         stolen = (await reached(world, owner, sandbox=id)).sandbox
         assert stolen is not None
-        with pytest.raises(Corrupt):
+        with pytest.raises(CorruptContent):
             sandboxes.opened(world, stolen)
 
 
 def test_bounds_are_those_of_the_config_and_never_silently_less() -> None:
-    assert sandboxes.bounds_of({}) == Bounds(30, 65_536, 1024, network=False)
+    assert sandboxes.bounds_of({}) == ResourceLimits(30, 65_536, 1024, network=False)
     config = {"timeout": 600, "outputLimitBytes": 5, "memoryLimit": 64, "internet": True}
-    assert sandboxes.bounds_of(config) == Bounds(600, 5, 64, insists_on_memory=True, network=True)
-    with pytest.raises(Malformed, match=r"config.timeout must be an integer from 1 to 600"):
+    assert sandboxes.bounds_of(config) == ResourceLimits(
+        600, 5, 64, insists_on_memory=True, network=True
+    )
+    with pytest.raises(ValidationError, match=r"config.timeout must be an integer from 1 to 600"):
         sandboxes.bounds_of({"timeout": 601})
-    with pytest.raises(Malformed, match="from 1 to 300"):
+    with pytest.raises(ValidationError, match="from 1 to 300"):
         sandboxes.bounds_of({"provider": "lambda", "timeout": 301})
 
 
@@ -178,42 +186,44 @@ class Narrow:
     def __init__(self, memory: int) -> None:
         self._memory = memory
 
-    def refuses(self, bounds: Bounds, *, persistent: bool = False) -> str | None:
+    def refuses(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
         if persistent:
             return "it keeps nothing"
         return "too much memory" if bounds.memory_mb > self._memory else None
 
-    def run(self, order: Order, fetch: Fetch) -> AbstractAsyncContextManager[Ran]:
-        raise Refused("it runs nothing")
+    def run(self, order: CommandSpec, fetch: Fetch) -> AbstractAsyncContextManager[CommandResult]:
+        raise SandboxUnavailable("it runs nothing")
 
 
 async def test_what_a_provider_cannot_enforce_is_refused_when_it_is_said(
-    world: World, owner: Actor
+    world: Ports, owner: Actor
 ) -> None:
     narrow = replace(world, sandboxes={"docker": Narrow(2048), "e2b": Narrow(0)})
     await sandbox(narrow, owner, provider="docker", memoryLimit=2048)
-    with pytest.raises(Malformed, match="cannot be enforced by provider docker: too much memory"):
+    with pytest.raises(
+        ValidationError, match="cannot be enforced by provider docker: too much memory"
+    ):
         await sandbox(narrow, owner, provider="docker", memoryLimit=2049)
-    with pytest.raises(Malformed, match="it keeps nothing"):
+    with pytest.raises(ValidationError, match="it keeps nothing"):
         await sandbox(narrow, owner, provider="docker", persistent=True)
     await sandbox(narrow, owner, provider="e2b", memoryLimit=64)  # it would refuse all the same
     await sandbox(narrow, owner, provider="daytona", memoryLimit=64)
 
 
 async def test_no_address_in_it_leads_to_where_only_we_should_get(
-    world: World, owner: Actor
+    world: Ports, owner: Actor
 ) -> None:
-    careful = replace(world, post=HttpPost())
+    careful = replace(world, post=HttpWebhookSender())
     for url in ("https://127.0.0.1/", "http://93.184.216.34/", "unix:///run/docker.sock"):
-        with pytest.raises(Malformed, match=r"config.options.nested.0.apiUrl is refused"):
+        with pytest.raises(ValidationError, match=r"config.options.nested.0.apiUrl is refused"):
             await sandbox(careful, owner, options={"nested": [{"apiUrl": url}]})
     await sandbox(careful, owner, options={"apiUrl": "https://93.184.216.34/"})
 
 
-async def test_a_deleted_workspace_takes_its_files_along_in_one_commit(anywhere: World) -> None:
+async def test_a_deleted_workspace_takes_its_files_along_in_one_commit(anywhere: Ports) -> None:
     _, owner = await founded(anywhere)
     notes = await workspace(anywhere, owner)
-    stack = await stacks.workspace(anywhere, owner, notes.id)
+    stack = await stacks.workspace_stack(anywhere, owner, notes.id)
     for n in range(12):
         await files.put(anywhere, stack, Path(f"{n}.md"), b"x", owner)
     trees = Questions(anywhere.trees)
@@ -227,45 +237,45 @@ async def test_a_deleted_workspace_takes_its_files_along_in_one_commit(anywhere:
     assert history[0].why == "delete a workspace"
     [deed, *_] = await anywhere.records.audit(owner.tenant)
     assert (deed.why, deed.subjects) == ("delete a workspace", (f"workspace/{notes.id}",))
-    with pytest.raises(Missing):
-        await stacks.workspace(anywhere, owner, notes.id)
+    with pytest.raises(NotFound):
+        await stacks.workspace_stack(anywhere, owner, notes.id)
 
 
-async def test_a_run_in_a_workspace_sees_it_after_it_was_deleted(world: World) -> None:
+async def test_a_run_in_a_workspace_sees_it_after_it_was_deleted(world: Ports) -> None:
     _, owner = await founded(world)
     notes = await workspace(world, owner)
     bound = replace(owner, workspace=notes.id)
-    await files.put(world, await stacks.own(world, bound), Path("a.md"), b"kept", bound)
-    run = await runs.start(world, bound, Start("work"))
+    await files.put(world, await stacks.default_stack(world, bound), Path("a.md"), b"kept", bound)
+    run = await runs.start(world, bound, RunRequest("work"))
     await workspaces.delete(world, owner, notes.id)
     assert (await runs.file(world, run, Path("a.md")))[1] == b"kept"
-    with pytest.raises(Missing):
-        await runs.start(world, bound, Start("work"))
+    with pytest.raises(NotFound):
+        await runs.start(world, bound, RunRequest("work"))
 
 
-async def test_no_file_outlives_its_workspace_however_late_it_comes(world: World) -> None:
+async def test_no_file_outlives_its_workspace_however_late_it_comes(world: Ports) -> None:
     _, owner = await founded(world)
     outcomes = set()
     for turn in range(40):
         notes = await workspace(world, owner)
-        stack = await stacks.workspace(world, owner, notes.id)
+        stack = await stacks.workspace_stack(world, owner, notes.id)
         writing = files.put(world, stack, Path("a.md"), b"x", owner)
         going = later(turn, workspaces.delete(world, owner, notes.id))
         _, lost = await rivals(writing, going)
-        assert all(isinstance(each, Missing) for each in lost)
+        assert all(isinstance(each, NotFound) for each in lost)
         outcomes.add(len(lost))
         [tree] = await world.trees.read(stack)
         assert not tree.heads
     assert 0 in outcomes
 
 
-async def test_a_deletion_that_meets_a_write_takes_that_along(world: World) -> None:
+async def test_a_deletion_that_meets_a_write_takes_that_along(world: Ports) -> None:
     _, owner = await founded(world)
     for turn in range(40):
         notes = await workspace(world, owner)
-        stack = await stacks.workspace(world, owner, notes.id)
+        stack = await stacks.workspace_stack(world, owner, notes.id)
         writing = later(turn, files.put(world, stack, Path("a.md"), b"x", owner))
         _, lost = await rivals(workspaces.delete(world, owner, notes.id), writing)
-        assert all(isinstance(each, Missing) for each in lost)
+        assert all(isinstance(each, NotFound) for each in lost)
         [tree] = await world.trees.read(stack)
         assert not tree.heads

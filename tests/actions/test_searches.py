@@ -11,9 +11,9 @@ from carrel.actions.sandbox import grep as searches
 from carrel.actions.sandbox import workspace_files as handiwork
 from carrel.adapters import ripgrep
 from carrel.core.identifiers import Path
-from carrel.core.sandbox.grep import Mode, Wanted
-from carrel.core.search.grep_pattern import Spelled
-from carrel.ports import World
+from carrel.core.sandbox.grep import GrepOutput, GrepQuery
+from carrel.core.search.grep_pattern import CompiledPattern
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 
@@ -25,7 +25,7 @@ class Watched:
         self.asked = 0
         self.gives_up = gives_up
 
-    async def lines(self, pattern: Spelled, contents: list[bytes], most: int) -> object:
+    async def lines(self, pattern: CompiledPattern, contents: list[bytes], most: int) -> object:
         self.asked += 1
         real = ripgrep.found()
         assert real
@@ -33,7 +33,7 @@ class Watched:
 
 
 @pytest.fixture
-async def shop(world: World) -> Workshop:
+async def shop(world: Ports) -> Workshop:
     made = await workshop(world)
     for n in range(12):
         body = b"".join(b"line %d of %d\n" % (line, n) for line in range(40))
@@ -46,8 +46,8 @@ async def test_whoever_searches_the_answer_is_the_same(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch, gives_up: bool
 ) -> None:
     monkeypatch.setattr(searches, "BATCH", 1500)
-    for mode in Mode:
-        wanted = Wanted(r"1\d of [37]$", mode=mode, numbers=True)
+    for mode in GrepOutput:
+        wanted = GrepQuery(r"1\d of [37]$", mode=mode, numbers=True)
         here = await searches.search(shop.bench(), wanted, 10**6)
         assert b"f03" in here
         monkeypatch.setattr(searches, "SMALL", 0)
@@ -60,8 +60,8 @@ async def test_whoever_searches_the_answer_is_the_same(
         assert watched.asked > 1
 
 
-def replace_world(shop: Workshop, world: World) -> handiwork.Bench:
-    return handiwork.Bench(world, shop.owner, shop.bench().workspace)
+def replace_world(shop: Workshop, world: Ports) -> handiwork.WorkspaceFiles:
+    return handiwork.WorkspaceFiles(world, shop.owner, shop.bench().workspace)
 
 
 async def test_no_more_is_looked_for_than_is_told(
@@ -71,5 +71,5 @@ async def test_no_more_is_looked_for_than_is_told(
     monkeypatch.setattr(searches, "LARGE", 0)
     watched = Watched()
     bench = replace_world(shop, replace(shop.world, search=watched))  # type: ignore[arg-type]
-    said = await searches.search(bench, Wanted("line", mode=Mode.CONTENT), 100)
+    said = await searches.search(bench, GrepQuery("line", mode=GrepOutput.CONTENT), 100)
     assert (len(said) > 100, watched.asked) == (True, 1)

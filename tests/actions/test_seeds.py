@@ -14,37 +14,37 @@ from carrel.actions.files import files
 from carrel.actions.overlay import default_files as seeds
 from carrel.actions.overlay import stacks
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import PolicyForm, RuleForm
+from carrel.actions.policy.policies import ClassRuleModel, PolicyModel
 from carrel.core.access import Actor
-from carrel.core.errors import Missing
+from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.store.record import Change, Noun
+from carrel.core.store.record import RecordChange, RecordType
 from carrel.core.store.tree import Commit
-from carrel.ports import World
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 SOUL, ROUTER, LESSONS = Path("SOUL.md"), Path("ROUTER.md"), Path("memory/lessons.md")
 
 
 @pytest.fixture
-def world(anywhere: World) -> World:
+def world(anywhere: Ports) -> Ports:
     return anywhere
 
 
 @pytest.fixture
-async def owner(world: World) -> Actor:
+async def owner(world: Ports) -> Actor:
     return (await founded(world))[1]
 
 
-async def held(world: World, owner: Actor) -> Mapping[str, bytes]:
-    workspace = await files.listing(world, await stacks.defaults(world, owner))
-    found = (await files.contents(world, workspace)).found
+async def held(world: Ports, owner: Actor) -> Mapping[str, bytes]:
+    workspace = await files.list_files(world, await stacks.defaults_stack(world, owner))
+    found = (await files.read_contents(world, workspace)).found
     return {path.text: content for path, content in found.items()}
 
 
-async def write(world: World, owner: Actor, path: Path, text: bytes) -> None:
-    await files.put(world, await stacks.defaults(world, owner), path, text, owner)
+async def write(world: Ports, owner: Actor, path: Path, text: bytes) -> None:
+    await files.put(world, await stacks.defaults_stack(world, owner), path, text, owner)
 
 
 def package(monkeypatch: pytest.MonkeyPatch, version: int, **texts: bytes) -> None:
@@ -55,12 +55,12 @@ def package(monkeypatch: pytest.MonkeyPatch, version: int, **texts: bytes) -> No
 
 
 async def test_a_tenant_begins_with_the_eleven_files_and_an_agent_sees_them_all(
-    world: World, owner: Actor
+    world: Ports, owner: Actor
 ) -> None:
     assert await held(world, owner) == defaults.FILES
     assert len(defaults.FILES) == 11
     await create(world, owner, NewAgent("marco", "Marco"))
-    shown = await files.listing(world, await stacks.agent(world, owner, "marco"))
+    shown = await files.list_files(world, await stacks.agent_stack(world, owner, "marco"))
     assert {path.text for path in shown.files} == set(defaults.FILES)
     standing = await seeds.status(world, owner)
     assert standing.current
@@ -68,7 +68,7 @@ async def test_a_tenant_begins_with_the_eleven_files_and_an_agent_sees_them_all(
 
 
 async def test_what_was_left_alone_follows_and_what_was_edited_is_kept_and_offered(
-    world: World, owner: Actor, monkeypatch: pytest.MonkeyPatch
+    world: Ports, owner: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package(monkeypatch, 1, SOUL=b"soul 1", ROUTER=b"router 1", OLD=b"old 1")
     _, owner = await founded(world, "other")
@@ -86,7 +86,7 @@ async def test_what_was_left_alone_follows_and_what_was_edited_is_kept_and_offer
     package(monkeypatch, 3, SOUL=b"soul 3", ROUTER=b"router 2", NEW=b"new 2")
     await seeds.update(world, owner, take=[SOUL])
     assert await held(world, owner) == after | {"SOUL.md": b"soul 3"}
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await seeds.update(world, owner, take=[SOUL])
     package(monkeypatch, 2, SOUL=b"soul 2")
     assert (await seeds.update(world, owner)).current
@@ -94,9 +94,9 @@ async def test_what_was_left_alone_follows_and_what_was_edited_is_kept_and_offer
 
 
 async def test_a_file_that_was_deleted_stays_so_until_it_is_taken_back(
-    world: World, owner: Actor
+    world: Ports, owner: Actor
 ) -> None:
-    await files.delete(world, await stacks.defaults(world, owner), ROUTER, owner)
+    await files.delete(world, await stacks.defaults_stack(world, owner), ROUTER, owner)
     await seeds.update(world, owner)
     assert "ROUTER.md" not in await held(world, owner)
     await seeds.update(world, owner, take=[ROUTER])
@@ -104,36 +104,36 @@ async def test_a_file_that_was_deleted_stays_so_until_it_is_taken_back(
 
 
 async def test_a_tenant_from_before_there_were_defaults_is_seeded_around_its_own_files(
-    world: World, owner: Actor
+    world: Ports, owner: Actor
 ) -> None:
-    scope = await stacks.defaults(world, owner)
+    scope = await stacks.defaults_stack(world, owner)
     for path in (SOUL, LESSONS):
         await files.delete(world, scope, path, owner)
-    gone = Change(owner.tenant, Noun.DEFAULTS, owner.tenant, None)
+    gone = RecordChange(owner.tenant, RecordType.DEFAULTS, owner.tenant, None)
     await world.trees.commit([Commit((), "x", "forget", world.clock.now(), changes=(gone,))])
     await write(world, owner, ROUTER, b"ours")
 
-    brought = [one async for one in seeds.follow(world)]
+    brought = [one async for one in seeds.update_all_tenants(world)]
 
     assert [set(one.written) for one in brought] == [{SOUL, LESSONS}]
     assert await held(world, owner) == {**defaults.FILES, "ROUTER.md": b"ours"}
 
 
 async def test_a_newer_guardrail_waits_for_a_review_as_any_other(
-    world: World, owner: Actor, monkeypatch: pytest.MonkeyPatch
+    world: Ports, owner: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package(monkeypatch, 1, GUARDRAILS=b"rules 1", SOUL=b"soul 1")
     _, owner = await founded(world, "other")
     await create(world, owner, NewAgent("marco", "Marco"))
-    marco = await stacks.agent(world, owner, "marco")
+    marco = await stacks.agent_stack(world, owner, "marco")
     package(monkeypatch, 2, GUARDRAILS=b"rules 2", SOUL=b"soul 2")
-    assert [one.problem async for one in seeds.follow(world)] == [None, None]
-    texts = (await files.contents(world, await files.listing(world, marco))).found
+    assert [one.problem async for one in seeds.update_all_tenants(world)] == [None, None]
+    texts = (await files.read_contents(world, await files.list_files(world, marco))).found
     assert (texts[Path("GUARDRAILS.md")], texts[SOUL]) == (b"rules 1", b"soul 2")
 
 
 async def test_two_who_update_at_once_write_once(
-    world: World, owner: Actor, monkeypatch: pytest.MonkeyPatch
+    world: Ports, owner: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package(monkeypatch, 1, SOUL=b"soul 1")
     for turns in range(12):
@@ -143,13 +143,13 @@ async def test_two_who_update_at_once_write_once(
         done, lost = await rivals(*updates)
         assert not lost
         assert len(done) == 2
-        scope = (await stacks.defaults(world, owner))[0]
+        scope = (await stacks.defaults_stack(world, owner))[0]
         assert len(await world.trees.history(scope, SOUL)) == 2
         package(monkeypatch, 1, SOUL=b"soul 1")
 
 
 async def test_a_secret_in_a_packaged_file_is_never_stored(
-    world: World, owner: Actor, monkeypatch: pytest.MonkeyPatch
+    world: Ports, owner: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = b"AKIA" + b"IOSFODNN7EXAMPLE"
     package(monkeypatch, 2, SOUL=b"use " + key)
@@ -159,18 +159,18 @@ async def test_a_secret_in_a_packaged_file_is_never_stored(
 
 
 async def test_what_the_policy_pins_is_pinned_in_the_defaults_too(
-    world: World, owner: Actor
+    world: Ports, owner: Actor
 ) -> None:
-    rule = RuleForm("ROUTER.md", FileClass.PINNED)
-    await policies.put(world, owner, PolicyForm(classes=(rule,)))
+    rule = ClassRuleModel("ROUTER.md", FileClass.PINNED)
+    await policies.put(world, owner, PolicyModel(classes=(rule,)))
     await create(world, owner, NewAgent("marco", "Marco"))
     await write(world, owner, ROUTER, b"newer")
-    marco = await stacks.agent(world, owner, "marco")
-    shown = await files.look(world, marco, ROUTER)
-    assert await files.content(world, shown) == defaults.FILES["ROUTER.md"]
+    marco = await stacks.agent_stack(world, owner, "marco")
+    shown = await files.find_file(world, marco, ROUTER)
+    assert await files.read_content(world, shown) == defaults.FILES["ROUTER.md"]
 
 
-async def test_the_first_tenant_is_seeded_too(world: World) -> None:
+async def test_the_first_tenant_is_seeded_too(world: Ports) -> None:
     made = await tenants.bootstrap(world, "a token of forty characters or a bit more")
     assert made
     assert await held(world, Actor(made.tenant.id, "x")) == defaults.FILES

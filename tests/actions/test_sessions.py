@@ -13,12 +13,12 @@ from carrel.actions.accounts import secrets
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.sessions import sessions
-from carrel.actions.sessions.sessions import MOST_AT_ONCE, Said
+from carrel.actions.sessions.sessions import MOST_AT_ONCE, NewEntry
 from carrel.core.access import Actor
-from carrel.core.errors import BodyTooLarge, Malformed, Missing, Taken
-from carrel.core.runs import Mode
-from carrel.core.sessions import LONGEST_CONTENT, Role, read
-from carrel.ports import World
+from carrel.core.errors import Conflict, NotFound, PayloadTooLarge, ValidationError
+from carrel.core.runs import Audience
+from carrel.core.sessions import LONGEST_CONTENT, SpeakerRole, read
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 
@@ -27,40 +27,45 @@ VALUE = "hunter2-hunter2"
 
 
 @pytest.fixture
-async def owner(anywhere: World) -> Actor:
+async def owner(anywhere: Ports) -> Actor:
     _, owner = await founded(anywhere)
     for slug in ("kate", "marco"):
         await agents.create(anywhere, owner, NewAgent(slug, slug.title()))
     return owner
 
 
-async def tell(world: World, owner: Actor, *texts: str, agent: str = "kate", id: str = ID) -> None:
-    await sessions.append(world, owner, agent, id, [Said("user", text) for text in texts])
+async def tell(world: Ports, owner: Actor, *texts: str, agent: str = "kate", id: str = ID) -> None:
+    await sessions.append(world, owner, agent, id, [NewEntry("user", text) for text in texts])
 
 
 async def test_a_session_is_started_with_an_id_of_ones_own_or_a_new_one(
-    anywhere: World, owner: Actor
+    anywhere: Ports, owner: Actor
 ) -> None:
     own = await sessions.start(anywhere, owner, "kate", id=f"{{{ID.upper()}}}", plugin="web")
     fresh = [await sessions.start(anywhere, owner, "kate") for _ in range(2)]
 
-    assert (own.id, own.plugin, own.mode) == (ID, "web", Mode.MAIN)
+    assert (own.id, own.plugin, own.mode) == (ID, "web", Audience.MAIN)
     assert len({own.id, *[one.id for one in fresh]}) == 3
     assert await sessions.get(anywhere, owner, "kate", ID.replace("-", "")) == own
 
 
 @pytest.mark.parametrize(
     ("scope", "mode"),
-    [(None, Mode.MAIN), ("main", Mode.MAIN), ("shared", Mode.SHARED), ("Main", Mode.SHARED)],
+    [
+        (None, Audience.MAIN),
+        ("main", Audience.MAIN),
+        ("shared", Audience.SHARED),
+        ("Main", Audience.SHARED),
+    ],
 )
 async def test_a_scope_that_is_not_known_is_shared(
-    anywhere: World, owner: Actor, scope: str | None, mode: Mode
+    anywhere: Ports, owner: Actor, scope: str | None, mode: Audience
 ) -> None:
     assert (await sessions.start(anywhere, owner, "kate", id=ID, scope=scope)).mode is mode
 
 
 async def test_starting_it_again_returns_it_and_never_changes_its_scope(
-    anywhere: World, owner: Actor
+    anywhere: Ports, owner: Actor
 ) -> None:
     first = await sessions.start(anywhere, owner, "kate", id=ID, scope="shared", plugin="web")
     travel(anywhere, 1000)
@@ -68,19 +73,22 @@ async def test_starting_it_again_returns_it_and_never_changes_its_scope(
     again, new = await sessions.begin(anywhere, owner, "kate", id=ID, scope="main", plugin="x")
 
     assert (again, new) == (first, False)
-    with pytest.raises(Taken):
+    with pytest.raises(Conflict):
         await sessions.start(anywhere, owner, "marco", id=ID)
 
 
-async def test_what_is_said_comes_back_numbered_and_exported(anywhere: World, owner: Actor) -> None:
+async def test_what_is_said_comes_back_numbered_and_exported(anywhere: Ports, owner: Actor) -> None:
     await sessions.start(anywhere, owner, "kate", id=ID, plugin="telegram")
-    said = [Said("user", "hello", "m-1", "telegram", "user123"), Said("assistant", "hello Luis")]
+    said = [
+        NewEntry("user", "hello", "m-1", "telegram", "user123"),
+        NewEntry("assistant", "hello Luis"),
+    ]
 
     kept = await sessions.append(anywhere, owner, "kate", ID, said)
 
     assert [(one.number, one.role, one.content) for one in kept] == [
-        (1, Role.USER, "hello"),
-        (2, Role.ASSISTANT, "hello Luis"),
+        (1, SpeakerRole.USER, "hello"),
+        (2, SpeakerRole.ASSISTANT, "hello Luis"),
     ]
     now, heard = await sessions.entries(anywhere, owner, "kate", ID)
     assert (heard, now.entries) == (kept, 2)
@@ -90,7 +98,7 @@ async def test_what_is_said_comes_back_numbered_and_exported(anywhere: World, ow
     assert found.utterances == kept
 
 
-async def test_a_long_transcript_is_exported_whole(anywhere: World, owner: Actor) -> None:
+async def test_a_long_transcript_is_exported_whole(anywhere: Ports, owner: Actor) -> None:
     await sessions.start(anywhere, owner, "kate", id=ID)
     for _ in range(12):
         await tell(anywhere, owner, *["x"] * MOST_AT_ONCE)
@@ -100,10 +108,10 @@ async def test_a_long_transcript_is_exported_whole(anywhere: World, owner: Actor
     assert len(read(b"".join(pieces)).utterances) == 1200
 
 
-async def test_secrets_are_redacted_wherever_they_are_said(anywhere: World, owner: Actor) -> None:
+async def test_secrets_are_redacted_wherever_they_are_said(anywhere: Ports, owner: Actor) -> None:
     await secrets.put(anywhere, owner, "db", VALUE)
     await sessions.start(anywhere, owner, "kate", id=ID, plugin=VALUE)
-    said = Said("tool", f"the password is {VALUE}!", VALUE, VALUE, VALUE)
+    said = NewEntry("tool", f"the password is {VALUE}!", VALUE, VALUE, VALUE)
 
     [kept] = await sessions.append(anywhere, owner, "kate", ID, [said])
 
@@ -118,19 +126,19 @@ async def test_secrets_are_redacted_wherever_they_are_said(anywhere: World, owne
 @pytest.mark.parametrize(
     ("said", "refusal"),
     [
-        ([], Malformed),
-        ([Said("user", "x")] * (MOST_AT_ONCE + 1), Malformed),
-        ([Said("judge", "x")], Malformed),
-        ([Said("user", "\ud800")], Malformed),
-        ([Said("user", "x", message="y" * 257)], Malformed),
-        ([Said("user", "x", sender="a\nb")], Malformed),
-        ([Said("user", "x", plugin="\udcff")], Malformed),
-        ([Said("user", "é" * (LONGEST_CONTENT // 2 + 1))], BodyTooLarge),
-        ([Said("user", "fine"), Said("judge", "x")], Malformed),
+        ([], ValidationError),
+        ([NewEntry("user", "x")] * (MOST_AT_ONCE + 1), ValidationError),
+        ([NewEntry("judge", "x")], ValidationError),
+        ([NewEntry("user", "\ud800")], ValidationError),
+        ([NewEntry("user", "x", message="y" * 257)], ValidationError),
+        ([NewEntry("user", "x", sender="a\nb")], ValidationError),
+        ([NewEntry("user", "x", plugin="\udcff")], ValidationError),
+        ([NewEntry("user", "é" * (LONGEST_CONTENT // 2 + 1))], PayloadTooLarge),
+        ([NewEntry("user", "fine"), NewEntry("judge", "x")], ValidationError),
     ],
 )
 async def test_what_cannot_be_kept_is_refused_as_a_whole(
-    anywhere: World, owner: Actor, said: list[Said], refusal: type[Exception]
+    anywhere: Ports, owner: Actor, said: list[NewEntry], refusal: type[Exception]
 ) -> None:
     await sessions.start(anywhere, owner, "kate", id=ID)
     with pytest.raises(refusal):
@@ -138,14 +146,14 @@ async def test_what_cannot_be_kept_is_refused_as_a_whole(
     assert (await sessions.get(anywhere, owner, "kate", ID)).entries == 0
 
 
-async def test_as_much_as_may_be_said_at_a_time_is_kept(anywhere: World, owner: Actor) -> None:
+async def test_as_much_as_may_be_said_at_a_time_is_kept(anywhere: Ports, owner: Actor) -> None:
     await sessions.start(anywhere, owner, "kate", id=ID)
     await tell(anywhere, owner, "x" * LONGEST_CONTENT, "a \0 b", "")
     _, [_, *rest] = await sessions.entries(anywhere, owner, "kate", ID)
     assert [one.content for one in rest] == ["a \0 b", ""]
 
 
-async def test_nothing_more_is_said_in_a_closed_session(anywhere: World, owner: Actor) -> None:
+async def test_nothing_more_is_said_in_a_closed_session(anywhere: Ports, owner: Actor) -> None:
     await sessions.start(anywhere, owner, "kate", id=ID)
     await tell(anywhere, owner, "asked, and never answered")
     closed = await sessions.close(anywhere, owner, "kate", ID)
@@ -153,14 +161,14 @@ async def test_nothing_more_is_said_in_a_closed_session(anywhere: World, owner: 
 
     assert closed.ended is not None
     assert await sessions.close(anywhere, owner, "kate", ID) == closed
-    with pytest.raises(Taken, match="closed"):
+    with pytest.raises(Conflict, match="closed"):
         await tell(anywhere, owner, "too late")
     _, heard = await sessions.entries(anywhere, owner, "kate", ID)
     assert [one.content for one in heard] == ["asked, and never answered"]
 
 
 async def test_sessions_are_reached_only_by_way_of_their_agent(
-    anywhere: World, owner: Actor
+    anywhere: Ports, owner: Actor
 ) -> None:
     _, stranger = await founded(anywhere, "globex")
     await agents.create(anywhere, stranger, NewAgent("kate", "Kate"))
@@ -174,28 +182,28 @@ async def test_sessions_are_reached_only_by_way_of_their_agent(
     for actor, agent in [*attempts, (stranger, kate.id), (bound, "marco"), (owner, "nobody")]:
         verbs: list[Any] = [sessions.get, sessions.close, sessions.entries, sessions.recent]
         for verb in verbs:
-            with pytest.raises(Missing):
+            with pytest.raises(NotFound):
                 await verb(anywhere, actor, agent, ID)
-        with pytest.raises(Missing):
-            await sessions.append(anywhere, actor, agent, ID, [Said("user", "x")])
+        with pytest.raises(NotFound):
+            await sessions.append(anywhere, actor, agent, ID, [NewEntry("user", "x")])
     for actor, agent in [(owner, "marco"), (stranger, "kate"), (bound, "marco")]:
         assert await sessions.search(anywhere, actor, agent, "private") == ()
         assert (await sessions.listing(anywhere, actor, agent)).items == ()
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await sessions.search(anywhere, bound, "kate", "private")
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await sessions.start(anywhere, bound, "kate")
     own = await sessions.start(anywhere, replace(owner, agent=kate.id), "kate", id=ID)
     assert own.entries == 1
     for odd in ("", "x", "../x", "\0", f"{ID}.jsonl"):
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await sessions.get(anywhere, owner, "kate", odd)
-        with pytest.raises(Malformed):
+        with pytest.raises(ValidationError):
             await sessions.start(anywhere, owner, "kate", id=odd)
 
 
 async def test_sessions_are_listed_in_pages_by_their_last_word(
-    anywhere: World, owner: Actor
+    anywhere: Ports, owner: Actor
 ) -> None:
     made = []
     for n in range(5):
@@ -211,14 +219,14 @@ async def test_sessions_are_listed_in_pages_by_their_last_word(
         seen += [one.id for one in page.items]
         cursor = page.next
     assert seen == [made[0], *reversed(made[1:])]
-    shared = await sessions.listing(anywhere, owner, "kate", mode=Mode.SHARED)
+    shared = await sessions.listing(anywhere, owner, "kate", mode=Audience.SHARED)
     assert [one.id for one in shared.items] == [made[3], made[1]]
     for odd in ("x", "1", "-1.x", f"{'9' * 19}.{ID}", f"1.{ID}x"):
-        with pytest.raises(Malformed):
+        with pytest.raises(ValidationError):
             await sessions.listing(anywhere, owner, "kate", cursor=odd)
 
 
-async def test_the_last_words_come_in_order(anywhere: World, owner: Actor) -> None:
+async def test_the_last_words_come_in_order(anywhere: Ports, owner: Actor) -> None:
     await sessions.start(anywhere, owner, "kate", id=ID)
     assert (await sessions.recent(anywhere, owner, "kate", ID))[1] == ()
     await tell(anywhere, owner, *[str(n) for n in range(30)])
@@ -230,7 +238,7 @@ async def test_the_last_words_come_in_order(anywhere: World, owner: Actor) -> No
     assert (await sessions.recent(anywhere, owner, "kate", ID, limit=0))[1] == ()
 
 
-async def test_the_best_answer_comes_first(anywhere: World, owner: Actor) -> None:
+async def test_the_best_answer_comes_first(anywhere: Ports, owner: Actor) -> None:
     await sessions.start(anywhere, owner, "kate", id=ID)
     other = (await sessions.start(anywhere, owner, "kate", scope="shared")).id
     await tell(anywhere, owner, "the Café in New York opens at nine")
@@ -248,13 +256,13 @@ async def test_the_best_answer_comes_first(anywhere: World, owner: Actor) -> Non
     ]
     assert await found("cafe") == ["the Café in New York opens at nine"]
     assert await found("new york", limit=1) == ["the Café in New York opens at nine"]
-    assert await found("new york", mode=Mode.SHARED) == ["york is new to me", "a new thing"]
+    assert await found("new york", mode=Audience.SHARED) == ["york is new to me", "a new thing"]
     assert await found("…") == []
     assert await found(" ".join(f"w{n}" for n in range(1000))) == []
 
 
 async def test_16_writers_on_one_new_session_leave_one_header_and_all_entries(
-    anywhere: World, owner: Actor
+    anywhere: Ports, owner: Actor
 ) -> None:
     async def write(n: int) -> None:
         await sessions.start(anywhere, owner, "kate", id=ID)
@@ -275,7 +283,7 @@ async def test_16_writers_on_one_new_session_leave_one_header_and_all_entries(
     }
 
 
-async def test_the_full_text_can_be_made_again(anywhere: World, owner: Actor) -> None:
+async def test_the_full_text_can_be_made_again(anywhere: Ports, owner: Actor) -> None:
     await sessions.start(anywhere, owner, "kate", id=ID)
     await tell(anywhere, owner, "needle", *["hay"] * 20)
     await anywhere.sessions.unindex()

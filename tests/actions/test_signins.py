@@ -9,15 +9,15 @@ from tests.worlds import travel
 from carrel.actions.accounts import credentials, keys, tenants
 from carrel.actions.accounts import sign_in as signins
 from carrel.core.access import Role
-from carrel.core.errors import Missing, Unauthenticated
-from carrel.core.store.record import Noun
-from carrel.ports import World
+from carrel.core.errors import NotFound, Unauthenticated
+from carrel.core.store.record import RecordType
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 HOUR, DAY = 3_600_000, 86_400_000
 
 
-async def test_a_code_becomes_a_key_of_that_person(world: World) -> None:
+async def test_a_code_becomes_a_key_of_that_person(world: Ports) -> None:
     made, owner = await founded(world)
     code = await signins.issue(world, owner.tenant, made.owner.id)
     signed_in = await signins.redeem(world, code)
@@ -31,7 +31,7 @@ async def test_a_code_becomes_a_key_of_that_person(world: World) -> None:
         await credentials.authenticate(world, signed_in.token)
 
 
-async def test_a_code_is_good_once(world: World) -> None:
+async def test_a_code_is_good_once(world: Ports) -> None:
     made, owner = await founded(world)
     code = await signins.issue(world, owner.tenant, made.owner.id)
     await signins.redeem(world, code)
@@ -39,7 +39,7 @@ async def test_a_code_is_good_once(world: World) -> None:
         await signins.redeem(world, code)
 
 
-async def test_of_several_who_redeem_one_code_exactly_one_gets_in(world: World) -> None:
+async def test_of_several_who_redeem_one_code_exactly_one_gets_in(world: Ports) -> None:
     made, owner = await founded(world)
     code = await signins.issue(world, owner.tenant, made.owner.id)
     done, refused = await rivals(*(signins.redeem(world, code) for _ in range(4)))
@@ -48,7 +48,7 @@ async def test_of_several_who_redeem_one_code_exactly_one_gets_in(world: World) 
     assert len((await keys.listing(world, owner)).items) == 2
 
 
-async def test_a_code_is_good_for_an_hour(world: World) -> None:
+async def test_a_code_is_good_for_an_hour(world: Ports) -> None:
     made, owner = await founded(world)
     code = await signins.issue(world, owner.tenant, made.owner.id)
     travel(world, HOUR)
@@ -57,7 +57,7 @@ async def test_a_code_is_good_for_an_hour(world: World) -> None:
 
 
 async def test_a_new_code_sweeps_away_those_that_are_over_and_spares_the_others(
-    world: World,
+    world: Ports,
 ) -> None:
     made, owner = await founded(world)
     bob, _ = await joined(world, owner, "bob")
@@ -66,25 +66,25 @@ async def test_a_new_code_sweeps_away_those_that_are_over_and_spares_the_others(
     travel(world, HOUR)
     young = await signins.issue(world, owner.tenant, made.owner.id)
     await signins.issue(world, owner.tenant, made.owner.id)
-    assert len(await world.records.list(owner.tenant, Noun.CODE)) == 3
+    assert len(await world.records.list(owner.tenant, RecordType.CODE)) == 3
     await signins.redeem(world, young)
 
 
 @pytest.mark.parametrize("code", ["", "code_x", "\x00", "é" * 100])
-async def test_what_is_no_code_opens_nothing(world: World, code: str) -> None:
+async def test_what_is_no_code_opens_nothing(world: Ports, code: str) -> None:
     await founded(world)
     with pytest.raises(Unauthenticated):
         await signins.redeem(world, code)
 
 
-async def test_a_code_is_kept_as_a_hash(world: World) -> None:
+async def test_a_code_is_kept_as_a_hash(world: Ports) -> None:
     made, owner = await founded(world)
     code = await signins.issue(world, owner.tenant, made.owner.id)
-    [record] = await world.records.list(owner.tenant, Noun.CODE)
+    [record] = await world.records.list(owner.tenant, RecordType.CODE)
     assert code not in str(record)
 
 
-async def test_a_code_is_not_a_token_nor_a_token_a_code(world: World) -> None:
+async def test_a_code_is_not_a_token_nor_a_token_a_code(world: Ports) -> None:
     made, owner = await founded(world)
     code = await signins.issue(world, owner.tenant, made.owner.id)
     with pytest.raises(Unauthenticated):
@@ -93,15 +93,15 @@ async def test_a_code_is_not_a_token_nor_a_token_a_code(world: World) -> None:
         await signins.redeem(world, made.token)
 
 
-async def test_a_code_needs_a_person_of_that_tenant(world: World) -> None:
+async def test_a_code_needs_a_person_of_that_tenant(world: Ports) -> None:
     made, _ = await founded(world)
     _, other = await founded(world, "globex")
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await signins.issue(world, other.tenant, made.owner.id)
 
 
-async def test_the_owner_of_a_tenant_is_given_a_code_by_its_slug(world: World) -> None:
-    with pytest.raises(Missing):
+async def test_the_owner_of_a_tenant_is_given_a_code_by_its_slug(world: Ports) -> None:
+    with pytest.raises(NotFound):
         await signins.for_owner(world, tenants.FIRST)
     first = await tenants.bootstrap(world)
     assert first

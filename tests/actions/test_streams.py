@@ -12,27 +12,34 @@ from typing import Any
 import pytest
 
 from carrel.actions.events import streams
-from carrel.actions.events.streams import Batches, Listener, Ring, hub_of, listen, listen_to_run
+from carrel.actions.events.streams import (
+    Batches,
+    EventRingBuffer,
+    EventSubscriber,
+    broadcaster_of,
+    listen,
+    listen_to_run,
+)
 from carrel.actions.files import files
-from carrel.actions.files.files import Intent
+from carrel.actions.files.files import WriteOptions
 from carrel.actions.runs import runs
-from carrel.actions.runs.runs import Start
+from carrel.actions.runs.runs import RunRequest
 from carrel.core.access import Actor
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, Scope
-from carrel.core.runs import NOOP, Run, Status
-from carrel.core.store.event import TYPES, UPDATED, Event, Filter
-from carrel.ports import World
+from carrel.core.runs import NOOP, Run, RunStatus
+from carrel.core.store.event import TYPES, UPDATED, Event, EventFilter
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 
 ADA, STRANGER = Actor("acme", "ada"), Actor("globex", "gus")
 ATTIC = Actor("acme", "ada", workspace="attic")
-EVERYTHING = Filter("acme")
+EVERYTHING = EventFilter("acme")
 
 
-async def write(world: World, actor: Actor = ADA, path: str = "a.md", **more: Any) -> None:
-    await files.put(world, (actor.scope,), Path(path), b"x", actor, Intent(**more))
+async def write(world: Ports, actor: Actor = ADA, path: str = "a.md", **more: Any) -> None:
+    await files.put(world, (actor.scope,), Path(path), b"x", actor, WriteOptions(**more))
 
 
 async def heard(batches: Batches, count: int) -> list[Event]:
@@ -46,11 +53,11 @@ async def heard(batches: Batches, count: int) -> list[Event]:
     return found
 
 
-async def logged(world: World, cursor: str | None = None) -> list[Event]:
+async def logged(world: Ports, cursor: str | None = None) -> list[Event]:
     return list(await world.events.after(cursor, EVERYTHING, limit=100_000))
 
 
-async def test_a_stream_begins_with_what_happens_next(world: World) -> None:
+async def test_a_stream_begins_with_what_happens_next(world: Ports) -> None:
     await write(world)
     start, batches = await listen(world, EVERYTHING)
     await write(world, path="b.md")
@@ -60,7 +67,7 @@ async def test_a_stream_begins_with_what_happens_next(world: World) -> None:
     assert found == await logged(world, start)
 
 
-async def test_a_stream_goes_on_where_another_left_off(world: World) -> None:
+async def test_a_stream_goes_on_where_another_left_off(world: Ports) -> None:
     for _ in range(5):
         await write(world)
     _, batches = await listen(world, EVERYTHING, "0")
@@ -71,18 +78,18 @@ async def test_a_stream_goes_on_where_another_left_off(world: World) -> None:
         assert await heard(batches, 5 - place) == everything[place:]
 
 
-async def test_a_listener_hears_only_what_it_asked_for(world: World) -> None:
+async def test_a_listener_hears_only_what_it_asked_for(world: Ports) -> None:
     wanted = {
-        "tenant": Filter("acme"),
-        "scope": Filter("acme", scopes=frozenset({ATTIC.scope})),
-        "types": Filter("acme", types=frozenset({"run.started"})),
+        "tenant": EventFilter("acme"),
+        "scope": EventFilter("acme", scopes=frozenset({ATTIC.scope})),
+        "types": EventFilter("acme", types=frozenset({"run.started"})),
     }
     streams_of = {name: (await listen(world, one))[1] for name, one in wanted.items()}
     later = {name: asyncio.create_task(heard(one, 2)) for name, one in streams_of.items()}
     for _ in range(2):
         await write(world, STRANGER)
         await write(world, ATTIC)
-        await runs.start(world, ADA, Start("w"))
+        await runs.start(world, ADA, RunRequest("w"))
     found = {name: await task for name, task in later.items()}
     assert [event.type for event in found["tenant"]] == [UPDATED, "run.started"]
     assert {event.scope for event in found["scope"]} == {ATTIC.scope}
@@ -92,19 +99,19 @@ async def test_a_listener_hears_only_what_it_asked_for(world: World) -> None:
 
 @pytest.mark.parametrize("nonsense", ["x", "", "-1", "1 ", "9" * 40, "1;2", "\x00"])
 async def test_what_is_no_cursor_is_refused_before_anything_is_streamed(
-    world: World, nonsense: str
+    world: Ports, nonsense: str
 ) -> None:
-    run = await runs.start(world, ADA, Start("w"))
+    run = await runs.start(world, ADA, RunRequest("w"))
     for asked in (listen(world, EVERYTHING, nonsense), listen_to_run(world, ADA, run, nonsense)):
-        with pytest.raises(Malformed):
+        with pytest.raises(ValidationError):
             await asked
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         await streams.page(world, EVERYTHING, nonsense)
 
 
 @pytest.mark.parametrize("room", [4, 64, 4096])
 async def test_none_is_missed_or_doubled_while_many_write_and_listeners_come_and_go(
-    world: World, room: int
+    world: Ports, room: int
 ) -> None:
     """Rings of several sizes, so that listeners read from the table, the ring, and both."""
     chance = random.Random(room)
@@ -124,7 +131,7 @@ async def test_none_is_missed_or_doubled_while_many_write_and_listeners_come_and
             since = found[-1].cursor
         return found
 
-    async with asyncio.timeout(60), hub_of(world.events, room):
+    async with asyncio.timeout(60), broadcaster_of(world.events, room):
         following = [asyncio.create_task(follower()) for _ in range(listeners)]
         await asyncio.gather(*map(author, range(writers)))
         stories = await asyncio.gather(*following)
@@ -135,10 +142,10 @@ async def test_none_is_missed_or_doubled_while_many_write_and_listeners_come_and
 
 
 async def test_a_slow_listener_that_falls_behind_the_ring_goes_back_to_the_table(
-    world: World,
+    world: Ports,
 ) -> None:
-    async with hub_of(world.events, 4) as hub:
-        slow = Listener(hub, EVERYTHING, await world.events.latest())
+    async with broadcaster_of(world.events, 4) as hub:
+        slow = EventSubscriber(hub, EVERYTHING, await world.events.latest())
         found: list[Event] = []
         for burst in (1, 1, 50, 1):
             for _ in range(burst):
@@ -166,15 +173,15 @@ class Counting:
         return asked
 
 
-async def test_a_thousand_listeners_cost_the_log_no_more_than_one(world: World) -> None:
+async def test_a_thousand_listeners_cost_the_log_no_more_than_one(world: Ports) -> None:
     counting = Counting(world.events)
     crowded = replace(world, events=counting)
-    async with hub_of(counting) as hub:
+    async with broadcaster_of(counting) as hub:
         start = await world.events.latest()
         await write(world)
         await hub.catch_up()
         [event] = await logged(world, start)
-        crowd = [Listener(hub, EVERYTHING, event.cursor) for _ in range(1000)]
+        crowd = [EventSubscriber(hub, EVERYTHING, event.cursor) for _ in range(1000)]
         waiting = [asyncio.create_task(listener.next()) for listener in crowd]
         await asyncio.sleep(0)
         counting.asked.clear()
@@ -185,15 +192,15 @@ async def test_a_thousand_listeners_cost_the_log_no_more_than_one(world: World) 
     assert counting.asked["after"] < 10
 
 
-async def test_those_who_arrive_together_share_one_reading(world: World) -> None:
+async def test_those_who_arrive_together_share_one_reading(world: Ports) -> None:
     counting = Counting(world.events)
-    async with hub_of(counting) as hub:
+    async with broadcaster_of(counting) as hub:
         counting.asked.clear()
         await asyncio.gather(*(hub.catch_up() for _ in range(1000)))
     assert counting.asked["after"] < 10
 
 
-async def test_the_last_listener_switches_off_the_light(world: World) -> None:
+async def test_the_last_listener_switches_off_the_light(world: Ports) -> None:
     before = asyncio.all_tasks()
     opened = [(await listen(world, EVERYTHING))[1] for _ in range(3)]
     waiting = [asyncio.create_task(heard(batches, 1)) for batches in opened]
@@ -204,9 +211,9 @@ async def test_the_last_listener_switches_off_the_light(world: World) -> None:
     listening = asyncio.Event()
 
     async def one() -> None:
-        async with hub_of(world.events) as hub:
+        async with broadcaster_of(world.events) as hub:
             listening.set()
-            await Listener(hub, EVERYTHING, await world.events.latest()).next()
+            await EventSubscriber(hub, EVERYTHING, await world.events.latest()).next()
 
     task = asyncio.create_task(one())
     await listening.wait()
@@ -232,12 +239,12 @@ class Flaky:
 
 
 async def test_listeners_outlive_an_outage_of_the_store(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "_PAUSE", 0.01)
     flaky = Flaky(world.events)
-    async with asyncio.timeout(30), hub_of(flaky) as hub:
-        listener = Listener(hub, EVERYTHING, await world.events.latest())
+    async with asyncio.timeout(30), broadcaster_of(flaky) as hub:
+        listener = EventSubscriber(hub, EVERYTHING, await world.events.latest())
         await write(world, path="before.md")
         assert [event.payload["path"] for event in await listener.next()] == ["before.md"]
         flaky.away = True
@@ -249,7 +256,7 @@ async def test_listeners_outlive_an_outage_of_the_store(
 
 
 async def test_a_ring_knows_what_it_holds_and_forgets_the_oldest() -> None:
-    ring = Ring(3)
+    ring = EventRingBuffer(3)
     scope = Scope("acme", ADA.scope.kind, "x")
     told = [Event(f"c{n}", f"ev_{n}", UPDATED, "acme", n, {}, scope) for n in range(5)]
     ring.add(told[:2])
@@ -264,27 +271,27 @@ async def test_a_ring_knows_what_it_holds_and_forgets_the_oldest() -> None:
     assert ring.since(3) == tuple(told[3:])
 
 
-async def kinds(world: World, run: Run, since: str | None = None) -> list[str]:
+async def kinds(world: Ports, run: Run, since: str | None = None) -> list[str]:
     _, batches = await listen_to_run(world, ADA, run, since)
     return [event.type for event in await heard(batches, 1000)]
 
 
-async def test_the_stream_of_a_run_is_its_whole_log_and_ends_with_it(world: World) -> None:
-    run = await runs.start(world, ADA, Start("w"))
-    await runs.start(world, ADA, Start("another"))
+async def test_the_stream_of_a_run_is_its_whole_log_and_ends_with_it(world: Ports) -> None:
+    run = await runs.start(world, ADA, RunRequest("w"))
+    await runs.start(world, ADA, RunRequest("another"))
     following = asyncio.create_task(kinds(world, run))
     await write(world, run=run.id)
     await write(world)
-    await runs.change(world, ADA, run.id, status=Status.FAILED)
+    await runs.change(world, ADA, run.id, status=RunStatus.FAILED)
     assert await following == ["run.started", UPDATED, "run.failed"]
     ended = await runs.get(world, ADA, run.id)
     assert await kinds(world, ended) == ["run.started", UPDATED, "run.failed"]
     assert world.events not in streams._HUBS
 
 
-async def test_the_stream_of_an_ended_run_ends_wherever_it_is_taken_up(world: World) -> None:
-    run = await runs.start(world, ADA, Start(NOOP))
-    started, completed = await world.events.after(None, Filter("acme", run=run.id))
+async def test_the_stream_of_an_ended_run_ends_wherever_it_is_taken_up(world: Ports) -> None:
+    run = await runs.start(world, ADA, RunRequest(NOOP))
+    started, completed = await world.events.after(None, EventFilter("acme", run=run.id))
     assert await kinds(world, run, started.cursor) == ["run.completed"]
     assert await kinds(world, run, completed.cursor) == []
     await write(world)
@@ -304,13 +311,13 @@ class Forgetful:
         return ()
 
 
-async def test_the_stream_of_a_run_that_is_forgotten_ends_too(world: World) -> None:
-    run = await runs.start(world, ADA, Start(NOOP))
+async def test_the_stream_of_a_run_that_is_forgotten_ends_too(world: Ports) -> None:
+    run = await runs.start(world, ADA, RunRequest(NOOP))
     gone = await runs.change(world, ADA, run.id, kept=False)
     assert await kinds(replace(world, events=Forgetful(world.events)), gone) == []
 
 
-async def test_a_page_says_where_to_go_on(world: World) -> None:
+async def test_a_page_says_where_to_go_on(world: Ports) -> None:
     for _ in range(5):
         await write(world)
     everything = await logged(world)

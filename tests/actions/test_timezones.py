@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from carrel.actions.timezones import day, zone
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 
 LATE = int(datetime(2026, 3, 1, 23, 30, tzinfo=UTC).timestamp() * 1000)
 
@@ -24,5 +24,5 @@ def test_a_place_that_nobody_knows_any_more_has_the_days_of_utc() -> None:
 
 @pytest.mark.parametrize("name", ["Mars/Olympus", "../../etc/passwd", "/etc/localtime", "\0", "é"])
 def test_a_place_that_is_none_is_refused_by_name(name: str) -> None:
-    with pytest.raises(Malformed, match="no timezone"):
+    with pytest.raises(ValidationError, match="no timezone"):
         zone(name)

@@ -32,15 +32,15 @@ from tests.services.files import fresh
 
 from carrel.actions.accounts import secrets
 from carrel.actions.accounts import vault_check as vaults
-from carrel.actions.maintenance.integrity import collect, look_at_secrets, weave
-from carrel.adapters.aes_vault import SealingVault
+from carrel.actions.maintenance.integrity import check_secrets, collect, merge_by_key
+from carrel.adapters.aes_vault import AesGcmVault
 from carrel.adapters.memory import MemoryObjects
 from carrel.adapters.sqlite import open_store
 from carrel.core.identifiers import Path, digest
-from carrel.core.maintenance.findings import Findings
+from carrel.core.maintenance.findings import FindingList
 from carrel.core.maintenance.tables import KEYS
 from carrel.core.store.tree import Entry, Write
-from carrel.ports import Frozen, World
+from carrel.ports import Ports, StoreSnapshot
 
 pytestmark = pytest.mark.anyio
 
@@ -180,10 +180,10 @@ async def test_what_is_held_by_a_frozen_view_can_be_read_after_a_collection(
         assert await objects.get(NAME) == BODY
 
 
-async def test_a_secret_that_the_key_of_the_vault_does_not_open_is_found(world: World) -> None:
+async def test_a_secret_that_the_key_of_the_vault_does_not_open_is_found(world: Ports) -> None:
     async def problems(key: bytes) -> list[str]:
-        findings = Findings()
-        await look_at_secrets(replace(world, vault=SealingVault(key)), findings)
+        findings = FindingList()
+        await check_secrets(replace(world, vault=AesGcmVault(key)), findings)
         return [f"{each.subject}: {each.text}" for each in findings.items]
 
     _, owner = await founded(world)
@@ -193,7 +193,7 @@ async def test_a_secret_that_the_key_of_the_vault_does_not_open_is_found(world: 
         f"secret sec_1 of {owner.tenant}: the key of the vault does not open it"
     ]
 
-    assert await vaults.agree(world)
+    assert await vaults.verify_vault_key(world)
     assert await problems(b"x" * 32) == [
         "vault: its key is not the one that this store was sealed with"
     ]
@@ -206,7 +206,7 @@ async def test_rows_are_woven_by_their_keys_however_they_are_batched() -> None:
         "version": [(n, p, v) for n in (3, 5) for p in "ab" for v in range(4)],
     }
 
-    class Batches(Frozen):
+    class Batches(StoreSnapshot):
         async def count(self, table: str) -> int:
             return len(rows[table])
 
@@ -215,7 +215,7 @@ async def test_rows_are_woven_by_their_keys_however_they_are_batched() -> None:
             for start in range(0, len(rows[table]), size):
                 yield rows[table][start : start + size]
 
-    woven = [tagged async for some in weave(Batches(), tuple(rows)) for tagged in some]
+    woven = [tagged async for some in merge_by_key(Batches(), tuple(rows)) for tagged in some]
 
     everything = [(table, row) for table, some in rows.items() for row in some]
     assert woven == sorted(everything, key=lambda tagged: tagged[1][: KEYS[tagged[0]]])

@@ -12,13 +12,13 @@ from msgspec import structs
 from carrel.actions.accounts import audit as audits
 from carrel.actions.events import webhooks
 from carrel.actions.events.webhook_dispatch import fan_out
-from carrel.actions.events.webhooks import Patch
+from carrel.actions.events.webhooks import WebhookPatch
 from carrel.actions.files import files
 from carrel.core.access import Actor
-from carrel.core.errors import Forbidden, Malformed, Missing
+from carrel.core.errors import Forbidden, NotFound, ValidationError
 from carrel.core.identifiers import Path
-from carrel.core.webhooks import Attempt, Posted, State
-from carrel.ports import World
+from carrel.core.webhooks import DeliveryAttempt, DeliveryState, PostResult
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 
@@ -27,7 +27,7 @@ URL = "https://receiver.example/hook?x=1"
 EVENTS = ["workspace.updated"]
 
 
-async def test_a_webhook_is_kept_and_its_secret_shown_once(world: World) -> None:
+async def test_a_webhook_is_kept_and_its_secret_shown_once(world: Ports) -> None:
     made = await webhooks.create(world, ADA, URL, EVENTS)
     assert made.secret.startswith("whsec_")
     assert len(base64.b64decode(made.secret.removeprefix("whsec_"))) == 32
@@ -41,7 +41,7 @@ async def test_a_webhook_is_kept_and_its_secret_shown_once(world: World) -> None
     assert other.secret != made.secret
 
 
-async def test_a_secret_may_be_brought_along(world: World) -> None:
+async def test_a_secret_may_be_brought_along(world: Ports) -> None:
     for size in (24, 64):
         secret = "whsec_" + base64.b64encode(bytes(range(size))).decode()
         made = await webhooks.create(world, ADA, URL, ["*"], secret=secret)
@@ -56,8 +56,8 @@ SHORT, LONG = (base64.b64encode(bytes(size)).decode() for size in (23, 65))
     "secret",
     ["x", "whsec_", "whsec_!!!!", f"whsec_{SHORT}", f"whsec_{LONG}", LONG, "whsec_é", "\x00" * 40],
 )
-async def test_a_bad_secret_is_refused_and_not_repeated(world: World, secret: str) -> None:
-    with pytest.raises(Malformed) as refused:
+async def test_a_bad_secret_is_refused_and_not_repeated(world: Ports, secret: str) -> None:
+    with pytest.raises(ValidationError) as refused:
         await webhooks.create(world, ADA, URL, EVENTS, secret=secret)
     assert secret not in str(refused.value) or len(secret) < 8
 
@@ -71,47 +71,47 @@ async def test_a_bad_secret_is_refused_and_not_repeated(world: World, secret: st
     ],
     ids=ascii,
 )
-async def test_only_http_addresses_are_taken(world: World, url: str) -> None:
-    with pytest.raises(Malformed):
+async def test_only_http_addresses_are_taken(world: Ports, url: str) -> None:
+    with pytest.raises(ValidationError):
         await webhooks.create(world, ADA, url, EVENTS)
     made = await webhooks.create(world, ADA, URL, EVENTS)
-    with pytest.raises(Malformed):
-        await webhooks.change(world, ADA, made.webhook.id, Patch(url=url))
+    with pytest.raises(ValidationError):
+        await webhooks.change(world, ADA, made.webhook.id, WebhookPatch(url=url))
 
 
 @pytest.mark.parametrize("events", [[], ["workspace"], ["workspace.updated", "x"], ["run.*"]])
-async def test_only_events_that_there_are_can_be_wanted(world: World, events: list[str]) -> None:
-    with pytest.raises(Malformed):
+async def test_only_events_that_there_are_can_be_wanted(world: Ports, events: list[str]) -> None:
+    with pytest.raises(ValidationError):
         await webhooks.create(world, ADA, URL, events)
 
 
 class Choosy:
     """A Post that refuses some addresses."""
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Posted:
-        return Posted(None, "refused")
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
+        return PostResult(None, "refused")
 
     async def refuses(self, url: str) -> str | None:
         return "it is private" if "private" in url else None
 
 
 async def test_an_address_that_would_not_be_posted_to_is_refused_with_the_reason(
-    world: World,
+    world: Ports,
 ) -> None:
     choosy = replace(world, post=Choosy())
-    with pytest.raises(Malformed, match="it is private"):
+    with pytest.raises(ValidationError, match="it is private"):
         await webhooks.create(choosy, ADA, "http://private.example", EVENTS)
     made = await webhooks.create(choosy, ADA, URL, EVENTS)
-    with pytest.raises(Malformed, match="it is private"):
-        await webhooks.change(choosy, ADA, made.webhook.id, Patch("http://private.example"))
+    with pytest.raises(ValidationError, match="it is private"):
+        await webhooks.change(choosy, ADA, made.webhook.id, WebhookPatch("http://private.example"))
 
 
-async def test_a_webhook_changes_in_what_is_given_only(world: World) -> None:
+async def test_a_webhook_changes_in_what_is_given_only(world: Ports) -> None:
     made = await webhooks.create(world, ADA, URL, EVENTS)
     id = made.webhook.id
-    await webhooks.change(world, ADA, id, Patch(active=False))
-    await webhooks.change(world, ADA, id, Patch(events=["*", "*"]))
-    changed = await webhooks.change(world, ADA, id, Patch(url="http://other.example"))
+    await webhooks.change(world, ADA, id, WebhookPatch(active=False))
+    await webhooks.change(world, ADA, id, WebhookPatch(events=["*", "*"]))
+    changed = await webhooks.change(world, ADA, id, WebhookPatch(url="http://other.example"))
     assert changed == await webhooks.get(world, ADA, id)
     assert changed.body == {
         **made.webhook.body,
@@ -121,13 +121,13 @@ async def test_a_webhook_changes_in_what_is_given_only(world: World) -> None:
     }
     await webhooks.delete(world, ADA, id)
     for gone in (webhooks.get(world, ADA, id), webhooks.delete(world, ADA, id)):
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await gone
     deeds = [deed.why for deed in (await audits.listing(world, ADA)).items]
     assert deeds == ["remove a webhook", *["change a webhook"] * 3, "add a webhook"]
 
 
-async def test_webhooks_are_listed_page_by_page_and_only_to_their_tenant(world: World) -> None:
+async def test_webhooks_are_listed_page_by_page_and_only_to_their_tenant(world: Ports) -> None:
     made = [(await webhooks.create(world, ADA, URL, EVENTS)).webhook for _ in range(3)]
     first = await webhooks.listing(world, ADA, limit=2)
     rest = await webhooks.listing(world, ADA, limit=2, cursor=first.next or "")
@@ -137,24 +137,24 @@ async def test_webhooks_are_listed_page_by_page_and_only_to_their_tenant(world: 
     id = made[0].id
     for attempt in (
         webhooks.get(world, STRANGER, id),
-        webhooks.change(world, STRANGER, id, Patch(active=False)),
+        webhooks.change(world, STRANGER, id, WebhookPatch(active=False)),
         webhooks.delete(world, STRANGER, id),
         webhooks.deliveries(world, STRANGER, id),
         webhooks.replay(world, STRANGER, id, "msg_1"),
         webhooks.get(world, ADA, "\x00"),
     ):
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await attempt
 
 
-async def test_who_is_confined_to_one_workspace_has_no_webhooks(world: World) -> None:
+async def test_who_is_confined_to_one_workspace_has_no_webhooks(world: Ports) -> None:
     id = (await webhooks.create(world, ADA, URL, EVENTS)).webhook.id
     confined = Actor("acme", "key_1", workspace="default")
     for attempt in (
         webhooks.create(world, confined, URL, EVENTS),
         webhooks.get(world, confined, id),
         webhooks.listing(world, confined),
-        webhooks.change(world, confined, id, Patch(active=False)),
+        webhooks.change(world, confined, id, WebhookPatch(active=False)),
         webhooks.delete(world, confined, id),
         webhooks.deliveries(world, confined, id),
         webhooks.replay(world, confined, id, "msg_1"),
@@ -164,7 +164,7 @@ async def test_who_is_confined_to_one_workspace_has_no_webhooks(world: World) ->
 
 
 async def test_deliveries_are_listed_with_their_attempts_and_can_be_replayed(
-    world: World,
+    world: Ports,
 ) -> None:
     await fan_out(world)
     id = (await webhooks.create(world, ADA, URL, EVENTS)).webhook.id
@@ -179,14 +179,14 @@ async def test_deliveries_are_listed_with_their_attempts_and_can_be_replayed(
     assert [delivery.id for delivery in found] == sorted((d.id for d in found), reverse=True)
     assert (await webhooks.deliveries(world, ADA, other)).items == ()
 
-    failed = structs.replace(found[0], state=State.FAILED, tries=8)
-    attempt = Attempt(world.clock.now(), Posted(500, "", 7))
+    failed = structs.replace(found[0], state=DeliveryState.FAILED, tries=8)
+    attempt = DeliveryAttempt(world.clock.now(), PostResult(500, "", 7))
     await world.deliveries.settle([(failed, attempt)])
     again = await webhooks.replay(world, ADA, id, failed.id)
-    assert (again.state, again.tries, again.body) == (State.PENDING, 0, failed.body)
+    assert (again.state, again.tries, again.body) == (DeliveryState.PENDING, 0, failed.body)
     assert again.due <= world.clock.now()
     [(shown, attempts), _, _] = (await webhooks.deliveries(world, ADA, id)).items
     assert (shown, attempts) == (again, (attempt,))
     for webhook, delivery in ((other, failed.id), (id, "msg_none"), (id, "\x00")):
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await webhooks.replay(world, ADA, webhook, delivery)

@@ -7,15 +7,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from carrel.adapters.system_clock import SystemClock
-from carrel.core.identifiers import Moment
+from carrel.core.identifiers import TimestampMs
 
 
 class WornClock(SystemClock):
     """A clock whose time is set by hand."""
 
-    at: Moment = 1_800_000_000_000
+    at: TimestampMs = 1_800_000_000_000
 
-    def now(self) -> Moment:
+    def now(self) -> TimestampMs:
         return self.at
 
 

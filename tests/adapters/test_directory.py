@@ -8,7 +8,7 @@ from pathlib import Path as File
 
 import pytest
 
-from carrel.adapters.filesystem.blob_directory import DirectoryObjects
+from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
 from carrel.core.identifiers import Digest, digest
 
 BODY = b"a large body"
@@ -16,7 +16,7 @@ NAME = digest(BODY)
 HEX = NAME.removeprefix("sha256:")
 
 
-def names(objects: DirectoryObjects) -> list[Digest]:
+def names(objects: DirectoryBlobStore) -> list[Digest]:
     async def listed() -> list[Digest]:
         return [name async for name, _, _ in objects.each()]
 
@@ -24,13 +24,13 @@ def names(objects: DirectoryObjects) -> list[Digest]:
 
 
 def test_a_file_stands_under_the_first_bytes_of_its_digest(tmp_path: File) -> None:
-    asyncio.run(DirectoryObjects(tmp_path).put(NAME, BODY))
+    asyncio.run(DirectoryBlobStore(tmp_path).put(NAME, BODY))
 
     assert (tmp_path / HEX[:2] / HEX[2:4] / HEX).read_bytes() == BODY
 
 
 def test_nobody_else_on_the_machine_can_read_it(tmp_path: File) -> None:
-    asyncio.run(DirectoryObjects(tmp_path).put(NAME, BODY))
+    asyncio.run(DirectoryBlobStore(tmp_path).put(NAME, BODY))
 
     assert (tmp_path / HEX[:2] / HEX[2:4] / HEX).stat().st_mode & 0o077 == 0
 
@@ -51,7 +51,7 @@ def test_bytes_are_synced_before_they_get_their_name_and_the_name_after(
 
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(os, "replace", replace)
-    objects = DirectoryObjects(tmp_path / "objects")
+    objects = DirectoryBlobStore(tmp_path / "objects")
     asyncio.run(objects.put(NAME, BODY))
 
     directories = [HEX[2:4], HEX[:2], "objects"]
@@ -67,7 +67,7 @@ def test_a_put_that_fails_leaves_nothing_behind(
         raise OSError("no space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    objects = DirectoryObjects(tmp_path)
+    objects = DirectoryBlobStore(tmp_path)
 
     with pytest.raises(OSError, match="no space"):
         asyncio.run(objects.put(NAME, BODY))
@@ -78,7 +78,7 @@ def test_a_put_that_fails_leaves_nothing_behind(
 def test_what_a_crash_left_unfinished_is_never_listed_and_goes_when_it_is_old(
     tmp_path: File,
 ) -> None:
-    objects = DirectoryObjects(tmp_path)
+    objects = DirectoryBlobStore(tmp_path)
     asyncio.run(objects.put(NAME, BODY))
     young, old = (tmp_path / HEX[:2] / HEX[2:4] / f"unfinished-{n}" for n in "ab")
     young.write_bytes(b"a lar")
@@ -90,7 +90,7 @@ def test_what_a_crash_left_unfinished_is_never_listed_and_goes_when_it_is_old(
 
 
 def test_an_old_file_that_is_put_again_is_young_again(tmp_path: File) -> None:
-    objects = DirectoryObjects(tmp_path)
+    objects = DirectoryBlobStore(tmp_path)
     asyncio.run(objects.put(NAME, BODY))
     file = tmp_path / HEX[:2] / HEX[2:4] / HEX
     os.utime(file, (0, 0))
@@ -102,7 +102,7 @@ def test_an_old_file_that_is_put_again_is_young_again(tmp_path: File) -> None:
 
 def test_an_old_file_that_is_discarded_is_young_in_the_trash(tmp_path: File) -> None:
     """Its grace begins when it is discarded, and not when it was put."""
-    objects = DirectoryObjects(tmp_path)
+    objects = DirectoryBlobStore(tmp_path)
     asyncio.run(objects.put(NAME, BODY))
     os.utime(tmp_path / HEX[:2] / HEX[2:4] / HEX, (0, 0))
 
@@ -119,4 +119,4 @@ def test_more_files_than_one_scan_takes_are_all_listed(tmp_path: File) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
 
-    assert sorted(names(DirectoryObjects(tmp_path))) == sorted(expected)
+    assert sorted(names(DirectoryBlobStore(tmp_path))) == sorted(expected)

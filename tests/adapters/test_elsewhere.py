@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from tests.contract.elsewhere import ELSEWHERE, Provider
 
-from carrel.ports.sandbox import Refused
+from carrel.ports.sandbox import SandboxUnavailable
 
 pytestmark = pytest.mark.anyio
 
@@ -64,21 +64,21 @@ async def test_more_than_its_disk_is_not_kept_at_all(provider: Provider) -> None
 async def test_it_keeps_no_instance(provider: Provider) -> None:
     assert provider.sandbox.refuses(provider.bounds) is None
     assert "between commands" in (provider.sandbox.refuses(provider.bounds, persistent=True) or "")
-    with pytest.raises(Refused, match="between commands"):
+    with pytest.raises(SandboxUnavailable, match="between commands"):
         async with provider.ran("true", reservation="desk"):
             pass
     assert provider.service.alive == []
 
 
 async def test_a_command_that_one_argument_cannot_hold_is_refused(provider: Provider) -> None:
-    with pytest.raises(Refused, match="98304"):
+    with pytest.raises(SandboxUnavailable, match="98304"):
         async with provider.ran("#" * 100_000):
             pass
     assert provider.service.alive == []
 
 
 async def test_an_option_that_it_does_not_know_is_refused(provider: Provider) -> None:
-    with pytest.raises(Refused, match="no option 'hostPath'"):
+    with pytest.raises(SandboxUnavailable, match="no option 'hostPath'"):
         async with provider.ran("true", options={"hostPath": "/"}):
             pass
     assert provider.service.alive == []

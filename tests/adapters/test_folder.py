@@ -11,7 +11,7 @@ from pathlib import Path as File
 
 import pytest
 
-from carrel.adapters.filesystem.object_directory import FolderDepot
+from carrel.adapters.filesystem.object_directory import DirectoryObjectStore
 from carrel.core.identifiers import digest
 
 pytestmark = pytest.mark.anyio
@@ -37,13 +37,13 @@ def root(tmp_path: File) -> File:
     return root
 
 
-async def listed(depot: FolderDepot, prefix: str = "") -> dict[str, str | None]:
+async def listed(depot: DirectoryObjectStore, prefix: str = "") -> dict[str, str | None]:
     return {key: known async for key, known in depot.list(prefix)}
 
 
 async def test_no_link_to_a_directory_is_followed(root: File, outside: File) -> None:
     (root / "a").symlink_to(outside, target_is_directory=True)
-    depot = FolderDepot(root)
+    depot = DirectoryObjectStore(root)
 
     assert "no directory" in (await depot.put({"a/secret": b"ours", "a/new": b"x"}))["a/secret"]
     assert await depot.get("a/secret") is None
@@ -59,7 +59,7 @@ async def test_a_link_to_a_file_is_neither_read_nor_written_through(
     root: File, outside: File
 ) -> None:
     (root / "a").symlink_to(outside / "secret")
-    depot = FolderDepot(root)
+    depot = DirectoryObjectStore(root)
 
     assert await listed(depot) == {"a": None}
     assert await depot.get("a") is None
@@ -73,7 +73,7 @@ async def test_a_link_to_a_file_is_neither_read_nor_written_through(
 async def test_what_is_deleted_by_way_of_a_link_is_the_link(root: File, outside: File) -> None:
     (root / "a").symlink_to(outside, target_is_directory=True)
 
-    await FolderDepot(root).delete(["a"])
+    await DirectoryObjectStore(root).delete(["a"])
 
     assert os.listdir(root) == []
     assert (outside / "secret").read_text() == "theirs"
@@ -84,13 +84,13 @@ async def test_no_link_in_the_place_of_unfinished_files_is_followed(
 ) -> None:
     (root / ".carrel-unfinished").symlink_to(outside, target_is_directory=True)
 
-    assert list(await FolderDepot(root).put({"a": b"x"})) == ["a"]
+    assert list(await DirectoryObjectStore(root).put({"a": b"x"})) == ["a"]
 
     assert os.listdir(outside) == ["secret"]
 
 
 async def test_nobody_sees_a_file_that_is_half_written(root: File) -> None:
-    depot, texts = FolderDepot(root), {bytes([65 + n]) * 200_000 for n in range(8)}
+    depot, texts = DirectoryObjectStore(root), {bytes([65 + n]) * 200_000 for n in range(8)}
     await depot.put({"a/b": min(texts)})
     writing = True
 
@@ -105,7 +105,7 @@ async def test_nobody_sees_a_file_that_is_half_written(root: File) -> None:
 
 
 async def test_nothing_is_left_over(root: File) -> None:
-    depot = FolderDepot(root)
+    depot = DirectoryObjectStore(root)
     await depot.put({"a/b/c/d": b"x", "a/e": b"y"})
     assert list(await depot.put({"a/b": b"never"})) == ["a/b"]
 
@@ -123,7 +123,7 @@ async def test_what_a_crash_left_behind_is_no_object_and_goes_after_a_day(root: 
     for name, age in (("old", 90_000), ("young", 60)):
         (aside / name).write_text("half")
         os.utime(aside / name, (time.time() - age,) * 2)
-    depot = FolderDepot(root)
+    depot = DirectoryObjectStore(root)
 
     assert await listed(depot) == {}
     await depot.put({"a": b"x"})
@@ -137,7 +137,7 @@ async def test_a_file_takes_the_place_of_an_empty_directory_but_of_no_other(root
     (root / "empty/inner").mkdir(parents=True)
     (root / "full").mkdir()
     (root / "full/x").touch()
-    depot = FolderDepot(root)
+    depot = DirectoryObjectStore(root)
 
     refused = await depot.put({"empty/inner": b"1", "full": b"2", "full/x/y": b"3"})
 
@@ -146,7 +146,7 @@ async def test_a_file_takes_the_place_of_an_empty_directory_but_of_no_other(root
 
 
 async def test_a_file_that_was_changed_by_others_is_read_again(root: File) -> None:
-    depot = FolderDepot(root)
+    depot = DirectoryObjectStore(root)
     await depot.put({"a": b"one"})
     assert await listed(depot) == {"a": digest(b"one")}
     facts = (root / "a").stat()
@@ -159,7 +159,7 @@ async def test_a_file_that_was_changed_by_others_is_read_again(root: File) -> No
 
 async def test_a_pipe_is_no_object_and_is_not_waited_for(root: File) -> None:
     os.mkfifo(root / "a")
-    depot = FolderDepot(root)
+    depot = DirectoryObjectStore(root)
 
     async with asyncio.timeout(30):
         assert await depot.get("a") is None
@@ -176,7 +176,7 @@ def few_open_files() -> Iterator[None]:
 
 @pytest.mark.usefixtures("few_open_files")
 async def test_a_path_of_many_directories_needs_few_open_files(root: File) -> None:
-    depot, key = FolderDepot(root), "/".join("d" * 200)
+    depot, key = DirectoryObjectStore(root), "/".join("d" * 200)
 
     assert await depot.put({key: b"deep"}) == {}
     assert await listed(depot) == {key: digest(b"deep")}
@@ -190,4 +190,4 @@ async def test_a_disk_that_fails_is_an_error_and_no_refusal(tmp_path: File) -> N
     (tmp_path / "file").touch()
 
     with pytest.raises(OSError):
-        await FolderDepot(tmp_path / "file" / "root").put({"a": b"x"})
+        await DirectoryObjectStore(tmp_path / "file" / "root").put({"a": b"x"})

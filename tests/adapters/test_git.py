@@ -14,13 +14,13 @@ from dulwich.repo import Repo
 
 from carrel.adapters.git import GitDirectory
 from carrel.adapters.git.repository import GitRepository
-from carrel.core.errors import Malformed, Missing
-from carrel.core.git.objects import Object, Signature, blob, commit, tag, tree
-from carrel.core.identifiers import Kind, Scope
+from carrel.core.errors import NotFound, ValidationError
+from carrel.core.git.objects import GitObject, Signature, blob, commit, tag, tree
+from carrel.core.identifiers import Scope, ScopeKind
 
 pytestmark = pytest.mark.anyio
 
-SCOPE = Scope("acme", Kind.AGENT, "agt_1")
+SCOPE = Scope("acme", ScopeKind.AGENT, "agt_1")
 MAIN = "refs/heads/main"
 ADA = Signature("ada <ada@carrel.invalid>", 1_800_000_000_000)
 
@@ -35,9 +35,9 @@ def directory(tmp_path: File) -> GitDirectory:
     return GitDirectory(tmp_path / "git")
 
 
-def chain(length: int, text: str = "text") -> list[list[Object]]:
+def chain(length: int, text: str = "text") -> list[list[GitObject]]:
     """The objects of commits that follow one another, each with a file of its own content."""
-    found: list[list[Object]] = []
+    found: list[list[GitObject]] = []
     parents: list[str] = []
     for n in range(length):
         file = blob(f"{text} {n}".encode())
@@ -48,7 +48,7 @@ def chain(length: int, text: str = "text") -> list[list[Object]]:
     return found
 
 
-async def begun(repository: GitRepository, commits: list[list[Object]]) -> None:
+async def begun(repository: GitRepository, commits: list[list[GitObject]]) -> None:
     await repository.begin("key")
     await repository.write([one for some in commits for one in some])
     await repository.point({MAIN: commits[-1][-1].id})
@@ -178,9 +178,9 @@ async def test_a_work_that_is_given_up_is_ended_before_another_begins(
 
 
 async def test_nobody_is_told_of_what_is_not_there(directory: GitDirectory) -> None:
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await directory.advertised(SCOPE)
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await directory.packed(SCOPE, b"0000")
 
 
@@ -214,7 +214,7 @@ async def test_files_are_given_only_with_a_commit(directory: GitDirectory) -> No
     async with directory.held(SCOPE) as repository:
         await begun(repository, commits)
     for one in commits[0][:2]:
-        with pytest.raises(Malformed):
+        with pytest.raises(ValidationError):
             await poured(directory, asking(one.id))
 
 
@@ -239,7 +239,7 @@ async def test_whatever_is_asked_is_answered_or_malformed(
 ) -> None:
     async with directory.held(SCOPE) as repository:
         await begun(repository, chain(1))
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         await poured(directory, request_)
 
 

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
-from carrel.adapters.blob_cache import KeepingBlobs
+from carrel.adapters.blob_cache import CachedBlobs
 from carrel.adapters.memory import MemoryStore
 from carrel.core.identifiers import Digest
 from carrel.core.store.tree import Blob
-from carrel.ports import Blobs, Corrupt
+from carrel.ports import Blobs, CorruptContent
 
 pytestmark = pytest.mark.anyio
 
@@ -36,7 +36,7 @@ class Asked:
 
 async def test_what_was_read_is_not_asked_for_again() -> None:
     store = Asked(MemoryStore().blobs)
-    keeping = KeepingBlobs(store)
+    keeping = CachedBlobs(store)
     one, two = await keeping.put([b"one", b"two"])
     assert await keeping.get([one]) == {one.digest: b"one"}
     assert await keeping.get([one, two]) == {one.digest: b"one", two.digest: b"two"}
@@ -47,7 +47,7 @@ async def test_what_was_read_is_not_asked_for_again() -> None:
 
 async def test_the_oldest_make_room_and_the_large_are_not_kept() -> None:
     store = Asked(MemoryStore().blobs)
-    keeping = KeepingBlobs(store, room=25, most=10)
+    keeping = CachedBlobs(store, room=25, most=10)
     a, b, c, large = await keeping.put([b"a" * 10, b"b" * 10, b"c" * 10, b"d" * 11])
     for blob in (a, b, a, c):
         await keeping.get([blob])
@@ -59,10 +59,10 @@ async def test_the_oldest_make_room_and_the_large_are_not_kept() -> None:
 
 async def test_what_cannot_be_had_is_asked_for_every_time() -> None:
     store = Asked(MemoryStore().blobs)
-    keeping = KeepingBlobs(store)
+    keeping = CachedBlobs(store)
     [known] = await keeping.put([b"known"])
     gone = Blob(Digest("sha256:" + "0" * 64), 3)
     for _ in range(2):
-        with pytest.raises(Corrupt):
+        with pytest.raises(CorruptContent):
             await keeping.get([known, gone])
     assert store.asked.count(gone.digest) == 2

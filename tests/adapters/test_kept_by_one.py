@@ -15,10 +15,10 @@ from tests.e2e.yard import leftovers
 
 from carrel.adapters.sandbox.local import LocalSandbox
 from carrel.adapters.sandbox.local.persistent import ELSEWHERE, SEVERAL
-from carrel.adapters.sandbox.local.self_test import Wishes
+from carrel.adapters.sandbox.local.self_test import SandboxSettings
 from carrel.core.identifiers import Digest
 from carrel.core.store.tree import Blob
-from carrel.ports.sandbox import Bounds, Job, Order, Refused
+from carrel.ports.sandbox import BackgroundJob, CommandSpec, ResourceLimits, SandboxUnavailable
 
 pytestmark = pytest.mark.anyio
 SANDBOXES = "/accounts/me/sandboxes"
@@ -34,7 +34,7 @@ async def nothing(blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
 
 
 async def said(sandbox: LocalSandbox, command: str) -> bytes:
-    async with sandbox.run(Order("call", command, {}, reservation="one"), nothing) as ran:
+    async with sandbox.run(CommandSpec("call", command, {}, reservation="one"), nothing) as ran:
         return ran.stdout
 
 
@@ -43,12 +43,12 @@ async def test_no_two_processes_keep_an_instance_of_the_same_name(tmp_path: File
     try:
         assert await said(one, "echo here > ~/a; cat ~/a") == b"here\n"
         for _ in range(2):
-            with pytest.raises(Refused, match=ELSEWHERE):
+            with pytest.raises(SandboxUnavailable, match=ELSEWHERE):
                 await said(other, "true")
         assert await said(one, "cat ~/a") == b"here\n"
         await one.release("one")
         assert await said(other, "ls ~; echo mine > ~/a; cat ~/a") == b"mine\n"
-        with pytest.raises(Refused, match=ELSEWHERE):
+        with pytest.raises(SandboxUnavailable, match=ELSEWHERE):
             await said(one, "true")
     finally:
         await one.close()
@@ -63,7 +63,7 @@ async def test_an_instance_that_took_the_place_of_another_is_kept_by_one_as_well
         assert await said(one, "touch ~/a; ls ~; kill -9 -1") == b"a\n"
         assert await said(one, "ls ~; touch ~/b") == b"", "it is a new one"
         for _ in range(3):
-            with pytest.raises(Refused, match=ELSEWHERE):
+            with pytest.raises(SandboxUnavailable, match=ELSEWHERE):
                 await said(other, "true")
         assert await said(one, "ls ~") == b"b\n"
     finally:
@@ -77,7 +77,7 @@ async def test_whoever_comes_while_an_instance_dies_finds_a_new_one(tmp_path: Fi
         for n in range(10):
             assert await said(sandbox, "echo one; kill -9 -1") == b"one\n"
             if n % 2:
-                job = Order(f"job{n}", "true", {}, reservation="one")
+                job = CommandSpec(f"job{n}", "true", {}, reservation="one")
                 await sandbox.start(job, nothing)
     finally:
         await sandbox.close()
@@ -89,11 +89,11 @@ async def test_one_that_could_not_be_made_is_not_kept_from_others(
     one, other = LocalSandbox(tmp_path), LocalSandbox(tmp_path)
 
     async def broken(*given: object) -> None:
-        raise Refused("it ended at once")
+        raise SandboxUnavailable("it ended at once")
 
     try:
         monkeypatch.setattr(one, "_made", broken)
-        with pytest.raises(Refused, match="ended at once"):
+        with pytest.raises(SandboxUnavailable, match="ended at once"):
             await said(one, "true")
         assert await said(other, "echo mine") == b"mine\n"
     finally:
@@ -102,12 +102,12 @@ async def test_one_that_could_not_be_made_is_not_kept_from_others(
 
 
 async def test_a_server_with_several_workers_keeps_none(tmp_path: File) -> None:
-    sandbox = LocalSandbox(tmp_path, Wishes(alone=False))
+    sandbox = LocalSandbox(tmp_path, SandboxSettings(alone=False))
     try:
         await sandbox.ready()
-        assert sandbox.refuses(Bounds()) is None
-        assert sandbox.refuses(Bounds(), persistent=True) == SEVERAL
-        with pytest.raises(Refused, match="several workers"):
+        assert sandbox.refuses(ResourceLimits()) is None
+        assert sandbox.refuses(ResourceLimits(), persistent=True) == SEVERAL
+        with pytest.raises(SandboxUnavailable, match="several workers"):
             await said(sandbox, "true")
     finally:
         await sandbox.close()
@@ -163,8 +163,8 @@ def places(directory: File) -> list[File]:
 async def test_a_job_of_a_killed_server_is_told_as_lost_and_nothing_is_left(tmp_path: File) -> None:
     beside = LocalSandbox(tmp_path)
     with keeping(tmp_path):
-        assert await beside.job("one", "job") == Job("job", None, b"")
-    lost = Job("job", 137, b"[lost: the server ended before it did]")
+        assert await beside.job("one", "job") == BackgroundJob("job", None, b"")
+    lost = BackgroundJob("job", 137, b"[lost: the server ended before it did]")
     assert await beside.job("one", "job") == lost
     assert await said(beside, "echo anew") == b"anew\n"
     assert await beside.job("one", "job") == lost

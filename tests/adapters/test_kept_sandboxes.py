@@ -13,9 +13,17 @@ from tests.contract.providers import UID, Cupboard
 from tests.e2e.yard import leftovers
 
 from carrel.adapters.sandbox.local import LocalSandbox
-from carrel.adapters.sandbox.local.self_test import Wishes
+from carrel.adapters.sandbox.local.self_test import SandboxSettings
 from carrel.core.identifiers import Path
-from carrel.ports.sandbox import Bounds, Job, Keeper, Look, Order, Placed, Refused
+from carrel.ports.sandbox import (
+    BackgroundJob,
+    CommandSpec,
+    InputFile,
+    Look,
+    PersistentSandbox,
+    ResourceLimits,
+    SandboxUnavailable,
+)
 
 pytestmark = pytest.mark.anyio
 HERE = "one"
@@ -29,15 +37,15 @@ def anyio_backend() -> str:
 class Room:
     def __init__(self, sandbox: LocalSandbox) -> None:
         self.sandbox, self.cupboard = sandbox, Cupboard()
-        self.files: dict[Path, Placed] = {}
+        self.files: dict[Path, InputFile] = {}
         self.number = 0
 
     def put(self, path: str, text: str) -> None:
         self.files[Path(path)] = self.cupboard.place(text)
 
-    def order(self, command: str, **more: object) -> Order:
+    def order(self, command: str, **more: object) -> CommandSpec:
         self.number += 1
-        made = Order(f"call-{self.number}", command, dict(self.files), reservation=HERE)
+        made = CommandSpec(f"call-{self.number}", command, dict(self.files), reservation=HERE)
         return replace(made, **more)
 
     async def run(self, command: str, **more: object) -> tuple[str, dict[str, bytes | None]]:
@@ -75,7 +83,7 @@ class Hearth:
         self._room = room
         self.brought: list[tuple[int | None, dict[str, bytes | None]]] = []
 
-    async def __call__(self, look: Look, job: Job | None) -> Sequence[str]:
+    async def __call__(self, look: Look, job: BackgroundJob | None) -> Sequence[str]:
         async with look(dict(self._room.files)) as ran:
             left: dict[str, bytes | None] = {path.text: None for path in ran.deleted}
             left |= {path.text: await ran.content(path) for path in ran.changed}
@@ -100,7 +108,7 @@ async def room(tmp_path: File) -> AsyncIterator[Room]:
 @pytest.fixture
 async def watched(tmp_path: File) -> AsyncIterator[Room]:
     """Where no control group bounds anything, as for most servers that are not root."""
-    sandbox = LocalSandbox(tmp_path / "sandboxes", Wishes(uid=UID, cgroups=False))
+    sandbox = LocalSandbox(tmp_path / "sandboxes", SandboxSettings(uid=UID, cgroups=False))
     yield Room(sandbox)
     await sandbox.close()
     assert leftovers(tmp_path / "sandboxes", "sleep 1717") == []
@@ -110,7 +118,7 @@ HOARD = "exec python3 -c 'import time; hoard = b\"x\" * (150 << 20); time.sleep(
 
 
 async def test_memory_is_looked_at_for_all_who_live_there_together(watched: Room) -> None:
-    bounds = Bounds(memory_mb=400)
+    bounds = ResourceLimits(memory_mb=400)
     await watched.run("(setsid sleep 1717 &)", bounds=bounds)
     jobs = [await watched.start(HOARD, bounds=bounds) for _ in range(2)]
     assert (await watched.run("echo both", bounds=bounds))[0] == "both\n"
@@ -142,7 +150,7 @@ os.kill(0, 9)
 
 
 async def test_processes_are_counted_for_all_who_live_there_together(watched: Room) -> None:
-    bounds = Bounds(processes=24)
+    bounds = ResourceLimits(processes=24)
     job = await watched.start(CROWD.format(most=14), bounds=bounds)
     await watched.holds("crowded", b"")
     said, _ = await watched.run(CROWD.format(most=99), bounds=bounds)
@@ -159,7 +167,7 @@ async def test_no_memory_is_had_there_that_nobody_could_see(watched: Room) -> No
 
 
 async def test_home_tmp_and_processes_are_there_for_the_next_command(room: Room) -> None:
-    assert isinstance(room.sandbox, Keeper)
+    assert isinstance(room.sandbox, PersistentSandbox)
     await room.run("echo kept > ~/a; echo too > /tmp/b; (setsid sleep 1717 &)")
     said, _ = await room.run("cat ~/a /tmp/b; pgrep -f 'sleep 1717' >/dev/null && echo alive")
     assert said == "kept\ntoo\nalive\n"
@@ -195,7 +203,7 @@ async def test_walls_and_bounds_are_the_same_in_there(room: Room) -> None:
     assert said.endswith("0\n1\n2\n3\n")
     said, _ = await room.run("unshare -Ur id; cat /etc/shadow; (exec 3<>/dev/tcp/127.0.0.1/22)")
     assert "uid=0" not in said
-    order = room.order("echo begun; sleep 1000", bounds=Bounds(seconds=2))
+    order = room.order("echo begun; sleep 1000", bounds=ResourceLimits(seconds=2))
     async with room.sandbox.run(order, room.cupboard.fetch) as ran:
         assert (ran.timed_out, ran.exit_code, ran.stdout) == (True, None, b"begun\n")
     assert (await room.run("pgrep -c sleep"))[0] == "1\n"
@@ -236,7 +244,7 @@ async def test_nobody_inside_may_look_into_what_is_ours_beside_them(room: Room) 
 async def test_ten_jobs_may_run_at_once(room: Room) -> None:
     for _ in range(10):
         await room.start("sleep 1717")
-    with pytest.raises(Refused, match="10 jobs"):
+    with pytest.raises(SandboxUnavailable, match="10 jobs"):
         await room.start("sleep 1717")
     await room.sandbox.release(HERE)
 
@@ -266,7 +274,7 @@ async def test_a_command_that_is_waited_for_may_end_when_its_instance_is_old(roo
 @pytest.mark.parametrize(
     "other",
     [
-        {"bounds": Bounds(memory_mb=512)},
+        {"bounds": ResourceLimits(memory_mb=512)},
         {"env": {"TOKEN": "x"}},
         {"options": {"any": 1}},
         {"lifetime_seconds": 900},
@@ -277,7 +285,9 @@ async def test_an_instance_is_not_used_by_other_settings(
 ) -> None:
     await room.run("echo old > ~/a")
     job = await room.start("sleep 1717")
-    assert (await room.run("cat ~/a", bounds=Bounds(seconds=20, output_bytes=999)))[0] == "old\n"
+    assert (await room.run("cat ~/a", bounds=ResourceLimits(seconds=20, output_bytes=999)))[
+        0
+    ] == "old\n"
     assert "No such file" in (await room.run("cat ~/a", **other))[0]
     await room.ended(job)
     told = await room.sandbox.job(HERE, job)
@@ -354,7 +364,7 @@ async def test_what_lies_changed_goes_home_before_an_instance_is_gone(room: Room
 
 
 async def test_an_error_on_the_way_home_is_told_and_all_stays(room: Room) -> None:
-    async def lost(look: Look, job: Job | None) -> Sequence[str]:
+    async def lost(look: Look, job: BackgroundJob | None) -> Sequence[str]:
         async with look(dict(room.files)) as ran:
             await ran.content(Path("a"))
             raise LookupError

@@ -19,22 +19,35 @@ from tests.e2e.yard import processes_marked
 
 from carrel.adapters.sandbox.local import LocalSandbox, cgroups
 from carrel.adapters.sandbox.local import bwrap_arguments as profile
-from carrel.adapters.sandbox.local.child_process import Child
-from carrel.adapters.sandbox.local.command_run import Means
-from carrel.adapters.sandbox.local.file_cache import Cache, Laid
+from carrel.adapters.sandbox.local.child_process import ChildProcess
+from carrel.adapters.sandbox.local.command_run import IsolationTools
+from carrel.adapters.sandbox.local.file_cache import FileCache, MaterializedFiles
 from carrel.adapters.sandbox.local.local_sandbox import ONLY_LOOKED_AT
 from carrel.adapters.sandbox.local.output_capture import MARK, bounded
-from carrel.adapters.sandbox.local.seccomp import ALLOW, FAIL, KILL, MACHINES, Sockets, filter_for
+from carrel.adapters.sandbox.local.seccomp import (
+    ALLOW,
+    FAIL,
+    KILL,
+    MACHINES,
+    SocketPolicy,
+    filter_for,
+)
 from carrel.adapters.sandbox.local.self_test import (
     NO_NETWORK_NAMESPACE,
     NOT_OURSELVES,
-    Wishes,
-    means_for,
+    SandboxSettings,
+    detect_isolation,
 )
 from carrel.core.identifiers import Digest, Path, digest
 from carrel.core.store.tree import Blob
-from carrel.ports.sandbox import Bounds, Form, Order, Placed, Refused
-from carrel.wiring.server import PR_SET_DUMPABLE, close_to_neighbours
+from carrel.ports.sandbox import (
+    CommandSpec,
+    FileKind,
+    InputFile,
+    ResourceLimits,
+    SandboxUnavailable,
+)
+from carrel.wiring.server import PR_SET_DUMPABLE, disable_ptrace
 
 PR_GET_DUMPABLE = 3
 PTRACE = {"x86_64": 101, "aarch64": 117}
@@ -52,7 +65,7 @@ async def nothing(blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
 
 async def said(sandbox: LocalSandbox, command: str) -> str:
     try:
-        async with sandbox.run(Order("one", command, None), nothing) as ran:
+        async with sandbox.run(CommandSpec("one", command, None), nothing) as ran:
             return (ran.stdout + ran.stderr).decode()
     finally:
         await sandbox.close()
@@ -62,21 +75,23 @@ async def said(sandbox: LocalSandbox, command: str) -> str:
 @pytest.mark.parametrize(
     ("wishes", "reason"),
     [
-        (Wishes("off"), "switched off"),
-        (Wishes("bubblewrap", program="/nowhere/bwrap"), "No such file"),
-        (Wishes("bubblewrap", program="/bin/false"), "could not be set up"),
+        (SandboxSettings("off"), "switched off"),
+        (SandboxSettings("bubblewrap", program="/nowhere/bwrap"), "No such file"),
+        (SandboxSettings("bubblewrap", program="/bin/false"), "could not be set up"),
     ],
 )
-async def test_without_walls_nothing_runs(wishes: Wishes, reason: str, tmp_path: File) -> None:
+async def test_without_walls_nothing_runs(
+    wishes: SandboxSettings, reason: str, tmp_path: File
+) -> None:
     sandbox = LocalSandbox(tmp_path, wishes)
-    with pytest.raises(Refused, match=f"no isolation available: .*{reason}"):
+    with pytest.raises(SandboxUnavailable, match=f"no isolation available: .*{reason}"):
         await said(sandbox, f"touch {tmp_path}/ran")
     assert "ran" not in os.listdir(tmp_path)
 
 
 @pytest.mark.anyio
 async def test_without_a_network_namespace_no_socket_can_be_opened(tmp_path: File) -> None:
-    sandbox = LocalSandbox(tmp_path, Wishes("bubblewrap", own_network=False))
+    sandbox = LocalSandbox(tmp_path, SandboxSettings("bubblewrap", own_network=False))
     assert (await sandbox.ready()).tier == NO_NETWORK_NAMESPACE
     opening = "import socket; socket.socketpair(); socket.socket(socket.AF_UNIX)"
     told = await said(sandbox, f"/usr/bin/python3 -c '{opening}'")
@@ -111,7 +126,7 @@ def verdict(filter: bytes, audit: int, number: int, first: int = 0, second: int 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_filter_lets_through_what_is_usual_and_nothing_that_is_not(machine: str) -> None:
     known, filter = MACHINES[machine], filter_for(machine)
-    closed = filter_for(machine, Sockets.NONE, alone=False)
+    closed = filter_for(machine, SocketPolicy.NONE, alone=False)
     denied, odd = FAIL | errno.EPERM, FAIL | errno.EAFNOSUPPORT
 
     assert verdict(filter, known.audit, READ[machine]) == ALLOW
@@ -133,15 +148,15 @@ def test_a_filter_lets_through_what_is_usual_and_nothing_that_is_not(machine: st
 def test_bytes_that_have_as_many_names_as_a_disk_allows_are_laid_all_the_same(
     tmp_path: File,
 ) -> None:
-    cache = Cache(tmp_path / "bytes", tmp_path / "farms", None)
-    empty = Placed(Form.FILE, Blob(digest(b""), 0))
+    cache = FileCache(tmp_path / "bytes", tmp_path / "farms", None)
+    empty = InputFile(FileKind.FILE, Blob(digest(b""), 0))
     cache.keep_all([empty], {empty.blob.digest: b""})
     [kept] = (tmp_path / "bytes").iterdir()
     (tmp_path / "names").mkdir()
     with suppress(OSError):
         for number in range(66_000):  # some disks have no such bound
             os.link(kept, tmp_path / "names" / str(number))
-    laid = Laid({Path("a"): empty, Path("b/c"): empty}, ())
+    laid = MaterializedFiles({Path("a"): empty, Path("b/c"): empty}, ())
     farm = cache.hold("one", {}, laid).farm
     assert farm and (farm / "a").read_bytes() == (farm / "b/c").read_bytes() == b""
     assert [file.name for file in (tmp_path / "bytes").iterdir()] == [kept.name]
@@ -169,15 +184,15 @@ def test_delegated_groups_of_the_second_version_are_found_beside_the_servers_own
 async def test_behind_landlock_commands_are_another_user_or_do_not_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    tried: list[Means] = []
+    tried: list[IsolationTools] = []
 
-    async def attempt(means: Means) -> None:
+    async def attempt(means: IsolationTools) -> None:
         tried.append(means)
 
     monkeypatch.setattr(os, "getuid", lambda: 0)
-    assert (await means_for(Wishes("landlock"), attempt)).tier == "landlock"
+    assert (await detect_isolation(SandboxSettings("landlock"), attempt)).tier == "landlock"
     monkeypatch.setattr(os, "getuid", lambda: 1000)
-    found = await means_for(Wishes("landlock"), attempt)
+    found = await detect_isolation(SandboxSettings("landlock"), attempt)
     assert (found.tier, found.lacking[-1]) == ("none", NOT_OURSELVES)
     assert len(tried) == 1
 
@@ -188,16 +203,18 @@ async def test_a_bound_of_memory_that_somebody_asked_for_is_kept_by_the_kernel_o
     grouped: bool, tmp_path: File
 ) -> None:
     groups = cgroups.Cgroups((tmp_path,), unified=True) if grouped else None
-    tried = Means("bubblewrap", os.getuid(), os.getgid(), cgroups=groups)
+    tried = IsolationTools("bubblewrap", os.getuid(), os.getgid(), cgroups=groups)
     sandbox = LocalSandbox(tmp_path / "sandboxes", tried=tried)
     await sandbox.ready()
-    insisting = Order("one", "true", None, Bounds(memory_mb=64, insists_on_memory=True))
+    insisting = CommandSpec(
+        "one", "true", None, ResourceLimits(memory_mb=64, insists_on_memory=True)
+    )
     for persistent in (True, False):
-        assert sandbox.refuses(Bounds(memory_mb=64), persistent=persistent) is None
+        assert sandbox.refuses(ResourceLimits(memory_mb=64), persistent=persistent) is None
         reason = sandbox.refuses(insisting.bounds, persistent=persistent)
         assert reason == (None if grouped else ONLY_LOOKED_AT)
     if not grouped:
-        with pytest.raises(Refused, match="memoryLimit cannot be enforced here"):
+        with pytest.raises(SandboxUnavailable, match="memoryLimit cannot be enforced here"):
             async with sandbox.run(insisting, nothing):
                 raise AssertionError("it ran")
     await sandbox.close()
@@ -205,11 +222,11 @@ async def test_a_bound_of_memory_that_somebody_asked_for_is_kept_by_the_kernel_o
 
 @pytest.mark.anyio
 async def test_behind_landlock_nothing_is_kept_between_calls(tmp_path: File) -> None:
-    tried = Means("landlock", os.getuid(), os.getgid(), landlock=6)
+    tried = IsolationTools("landlock", os.getuid(), os.getgid(), landlock=6)
     sandbox = LocalSandbox(tmp_path, tried=tried)
     await sandbox.ready()
-    assert sandbox.refuses(Bounds()) is None
-    assert "behind Landlock" in str(sandbox.refuses(Bounds(), persistent=True))
+    assert sandbox.refuses(ResourceLimits()) is None
+    assert "behind Landlock" in str(sandbox.refuses(ResourceLimits(), persistent=True))
     await sandbox.close()
 
 
@@ -229,7 +246,7 @@ def test_a_server_that_is_not_root_is_closed_to_its_own_user(
     was = libc.prctl(PR_GET_DUMPABLE, ctypes.c_ulong(0), *zeroes)
     try:
         monkeypatch.setattr(os, "getuid", lambda: 1000)
-        close_to_neighbours()
+        disable_ptrace()
         assert libc.prctl(PR_GET_DUMPABLE, ctypes.c_ulong(0), *zeroes) == 0
     finally:
         libc.prctl(PR_SET_DUMPABLE, ctypes.c_ulong(was), *zeroes)
@@ -238,7 +255,7 @@ def test_a_server_that_is_not_root_is_closed_to_its_own_user(
 def test_a_directory_named_from_where_the_server_stands_does_as_well(
     tmp_path: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def means(directory: File) -> Means:
+    async def means(directory: File) -> IsolationTools:
         sandbox = LocalSandbox(directory)
         try:
             return await sandbox.ready()
@@ -259,7 +276,7 @@ async def test_a_child_that_is_killed_takes_along_one_that_it_has_just_made() ->
         "drop": False, "limits": {}, "keep": [], "directory": "/", "program": "/bin/bash",
         "argv": ["bash", "-c", f"(exec -a {mark} sleep 600) & echo made; wait"], "env": {},
     }  # fmt: skip
-    child = Child()
+    child = ChildProcess()
     await child.prepare(plan)
     await child.go()
     assert await asyncio.to_thread(os.read, child.out, 5) == b"made\n"
@@ -271,7 +288,7 @@ async def test_a_child_that_is_killed_takes_along_one_that_it_has_just_made() ->
 
 @pytest.mark.anyio
 async def test_a_child_that_has_ended_is_not_killed_under_a_number_that_is_free_again() -> None:
-    child = Child()
+    child = ChildProcess()
     os.kill(child.pid, signal.SIGKILL)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222 - the loop must not see it
     child.terminate()  # which finds that it has ended, before the loop does

@@ -12,7 +12,7 @@ import pytest
 from tests.contract.providers import LOCAL, Desk
 
 from carrel.core.identifiers import Path
-from carrel.ports.sandbox import Bounds, Form, Refused
+from carrel.ports.sandbox import FileKind, ResourceLimits, SandboxUnavailable
 
 pytestmark = pytest.mark.anyio
 
@@ -70,13 +70,13 @@ async def test_home_and_tmp_can_be_written_and_do_not_last(desk: Desk) -> None:
 
 async def test_bytes_are_fetched_once(desk: Desk) -> None:
     desk.put("a", "one")
-    desk.put("b", "two", Form.EXECUTABLE)
+    desk.put("b", "two", FileKind.EXECUTABLE)
     for command in ("true", "rm a", "false"):
         await desk.left(command)
     assert len(desk.cupboard.asked) == 2
 
 
 async def test_the_network_is_refused_unless_whoever_runs_the_server_allows_it(desk: Desk) -> None:
-    with pytest.raises(Refused, match="CARREL_SANDBOX_NETWORK"):
-        async with desk.run("true", Bounds(network=True)):
+    with pytest.raises(SandboxUnavailable, match="CARREL_SANDBOX_NETWORK"):
+        async with desk.run("true", ResourceLimits(network=True)):
             raise AssertionError("it ran")

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests import thesaurus
 
 import carrel
-from carrel.adapters.model2vec import _BESIDE, Model2VecMeanings
-from carrel.ports import Texts
-from carrel.settings import Settings, Unusable, load
+from carrel.adapters.model2vec import _BESIDE, Model2VecIndex
+from carrel.ports import IndexedTexts
+from carrel.settings import Settings, SettingsError, load
 from carrel.wiring.world import open_world
 
 pytestmark = pytest.mark.anyio
@@ -25,15 +25,17 @@ SAID = {"a": "tea", "b": "my car", "c": "unknown words", "d": "an automobile", "
 TEXT = st.lists(st.sampled_from([*thesaurus.MEANINGS, "other"])).map(" ".join)
 
 
-def texts(said: Mapping[str, str] = SAID, owner: str = "ada", revision: int = 1) -> Texts:
+def texts(said: Mapping[str, str] = SAID, owner: str = "ada", revision: int = 1) -> IndexedTexts:
     async def pages() -> AsyncIterator[list[tuple[str, str]]]:
         for one in said.items():
             yield [one]
 
-    return Texts(owner, revision, pages())
+    return IndexedTexts(owner, revision, pages())
 
 
-async def ids(meanings: Model2VecMeanings, query: str, among: Texts, limit: int = 9) -> list[str]:
+async def ids(
+    meanings: Model2VecIndex, query: str, among: IndexedTexts, limit: int = 9
+) -> list[str]:
     [found] = await meanings.nearest([query], among, limit=limit)
     return [id for id, _ in found]
 
@@ -42,17 +44,17 @@ async def ids(meanings: Model2VecMeanings, query: str, among: Texts, limit: int 
 def test_vectors_have_one_length_and_norm_1_and_are_the_same_in_any_company(
     given: list[str],
 ) -> None:
-    vectors = Model2VecMeanings(thesaurus.model()).vectors(given)
+    vectors = Model2VecIndex(thesaurus.model()).vectors(given)
     assert vectors.shape == (len(given), 4)
     for text, vector in zip(given, vectors, strict=True):
         known = any(word in thesaurus.MEANINGS for word in text.split())
         assert np.linalg.norm(vector) == pytest.approx(1.0 if known else 0.0)
-        alone = Model2VecMeanings(thesaurus.model()).vectors([text])
+        alone = Model2VecIndex(thesaurus.model()).vectors([text])
         assert np.array_equal(alone[0], vector)
 
 
 async def test_the_nearest_come_first_and_what_is_not_known_is_near_nothing() -> None:
-    meanings = Model2VecMeanings(thesaurus.model())
+    meanings = Model2VecIndex(thesaurus.model())
     cars, drinks, nothing = await meanings.nearest(["Car", "beverage", "unknown"], texts(), limit=3)
     assert [id for id, _ in cars] == ["e", "b", "d"]
     assert cars[0][1] == cars[1][1] == pytest.approx(1.0)
@@ -66,7 +68,7 @@ async def test_the_nearest_come_first_and_what_is_not_known_is_near_nothing() ->
 async def test_of_two_as_near_but_for_the_last_bits_the_greater_id_comes_first() -> None:
     places = np.random.default_rng(1).normal(size=(10, 64)).tolist()
     words = [f"word{n}" for n in range(10)]
-    meanings = Model2VecMeanings(thesaurus.model(dict(zip(words, places, strict=True))))
+    meanings = Model2VecIndex(thesaurus.model(dict(zip(words, places, strict=True))))
     for word in words:
         said = {"a": " ".join(words), "b": " ".join(reversed(words))}
         turned = {"a": said["b"], "b": said["a"]}
@@ -75,7 +77,7 @@ async def test_of_two_as_near_but_for_the_last_bits_the_greater_id_comes_first()
 
 
 async def test_texts_are_read_again_only_at_a_later_revision() -> None:
-    meanings = Model2VecMeanings(thesaurus.model())
+    meanings = Model2VecIndex(thesaurus.model())
     assert await ids(meanings, "tea", texts({"a": "tea"}, revision=2)) == ["a"]
     for revision, found in ((2, ["a"]), (1, ["a"]), (3, ["z"]), (2, ["z"])):
         assert await ids(meanings, "tea", texts({"z": "tea"}, revision=revision)) == found
@@ -87,15 +89,15 @@ async def test_who_fails_to_read_leaves_nothing_behind() -> None:
         yield [("a", "tea")]
         raise ConnectionError
 
-    meanings = Model2VecMeanings(thesaurus.model())
+    meanings = Model2VecIndex(thesaurus.model())
     with pytest.raises(ConnectionError):
-        await ids(meanings, "tea", Texts("ada", 1, broken()))
+        await ids(meanings, "tea", IndexedTexts("ada", 1, broken()))
     assert await ids(meanings, "tea", texts({"z": "tea"})) == ["z"]
 
 
 async def test_what_is_kept_is_bounded_and_answers_stay_the_same() -> None:
     room = 3000
-    meanings = Model2VecMeanings(thesaurus.model(), room)
+    meanings = Model2VecIndex(thesaurus.model(), room)
     for n in range(9):
         many = {f"{one:04}": f"car {n} {one}" for one in range(n * 20)}
         assert len(await ids(meanings, "car", texts(many, f"owner {n}"), 999)) == n * 20
@@ -107,7 +109,7 @@ async def test_what_is_kept_is_bounded_and_answers_stay_the_same() -> None:
 
 
 async def test_many_may_ask_at_once() -> None:
-    meanings = Model2VecMeanings(thesaurus.model())
+    meanings = Model2VecIndex(thesaurus.model())
     asks = [ids(meanings, "car", texts(owner=f"owner {n % 3}")) for n in range(24)]
     assert await asyncio.gather(*asks) == [["e", "b", "d"]] * 24
 
@@ -124,7 +126,7 @@ async def test_a_setting_says_where_the_model_is(tmp_path: File) -> None:
 
 
 async def refusal(directory: File, model: File | str) -> str:
-    with pytest.raises(Unusable) as refused:
+    with pytest.raises(SettingsError) as refused:
         async with open_world(_settings(directory, str(model))):
             pass
     return str(refused.value)

@@ -15,7 +15,14 @@ import pytest
 from joserfc import jws
 from joserfc.jwk import ECKey, Key, RSAKey
 
-from carrel.adapters.oidc import PAUSE, REFUSED, Claims, OidcIssuer, Trust, Unreachable
+from carrel.adapters.oidc import (
+    PAUSE,
+    REFUSED,
+    IssuerTrust,
+    IssuerUnreachable,
+    OidcIssuer,
+    TokenClaims,
+)
 from carrel.core.errors import Unauthenticated
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +31,7 @@ AUDIENCE = "desk"
 NOW = 1_800_000_000
 SKEW = 60
 EC = ECKey.generate_key("P-256", {"kid": "curved"})
-ADA = Claims("ada-1", "ada@acme.example", True)
+ADA = TokenClaims("ada-1", "ada@acme.example", True)
 rsa = cache(lambda kid: RSAKey.generate_key(2048, {"kid": kid}))  # made when first asked for
 SIGNING = ["RS256", "RS384", "PS256", "ES256", "HS256"]
 DISCOVERY = "/.well-known/openid-configuration"
@@ -87,7 +94,7 @@ class Local:
 
     def verifier(self, **trust: Any) -> OidcIssuer:
         trust = {"issuer": self.url, "audiences": frozenset({AUDIENCE}), "skew": SKEW, **trust}
-        return OidcIssuer(Trust(**trust), wall=lambda: self.wall, steady=lambda: self.steady)
+        return OidcIssuer(IssuerTrust(**trust), wall=lambda: self.wall, steady=lambda: self.steady)
 
 
 def signed(key: Key, claims: dict[str, Any], alg: str = "RS256", **header: Any) -> str:
@@ -147,7 +154,7 @@ async def test_an_address_is_verified_only_where_the_token_says_so(local: Local)
     verifier = local.verifier()
     for said in (True, "true", False, "false", "yes", None):
         claims = await verifier.claims(local.token(email_verified=said))
-        assert claims == Claims(ADA.sub, ADA.email, said in (True, "true"))
+        assert claims == TokenClaims(ADA.sub, ADA.email, said in (True, "true"))
     assert (await verifier.claims(local.token(email=None))).email is None
 
 
@@ -343,12 +350,12 @@ async def test_while_the_issuer_is_down_nobody_can_tell(local: Local) -> None:
     verifier, port = local.verifier(), int(local.url.rpartition(":")[2])
     local.close()
     for _ in range(2):
-        with pytest.raises(Unreachable) as why:
+        with pytest.raises(IssuerUnreachable) as why:
             await verifier.claims(local.token())
         assert isinstance(why.value, ConnectionError)
         assert ADA.sub not in str(why.value)
     await local.open(port)
-    with pytest.raises(Unreachable):
+    with pytest.raises(IssuerUnreachable):
         await verifier.claims(local.token())
     assert not local.asked
     local.steady = PAUSE
@@ -360,7 +367,7 @@ async def test_known_keys_go_on_working_while_the_issuer_is_down(local: Local) -
     await verifier.claims(local.token())
     local.close()
     local.steady = PAUSE
-    with pytest.raises(Unreachable):
+    with pytest.raises(IssuerUnreachable):
         await verifier.claims(local.token(rsa("strange")))
     assert await verifier.claims(local.token()) == ADA
 
@@ -372,17 +379,17 @@ SENSELESS = [b"", b"{", b"[]", b"{}", b'{"keys":7}', b"\xff" * 9, b" " * 300_000
 async def test_an_issuer_that_makes_no_sense_is_as_good_as_down(local: Local, path: str) -> None:
     for said in SENSELESS:
         local.said[path] = said
-        with pytest.raises(Unreachable):
+        with pytest.raises(IssuerUnreachable):
             await local.verifier().claims(local.token())
 
 
 @pytest.mark.parametrize("status", [204, 301, 404, 500])
 async def test_an_issuer_that_fails_is_as_good_as_down(local: Local, status: int) -> None:
     local.status = status
-    with pytest.raises(Unreachable):
+    with pytest.raises(IssuerUnreachable):
         await local.verifier().claims(local.token())
     local.status = 200
-    with pytest.raises(Unreachable):
+    with pytest.raises(IssuerUnreachable):
         await local.verifier(jwks_url=f"{local.url}/moved").claims(local.token())
     assert "/jwks" not in local.asked
 
@@ -396,5 +403,5 @@ async def test_a_configuration_that_leads_elsewhere_is_not_followed(
 ) -> None:
     said = {"issuer": local.url, "jwks_uri": f"{local.url}/jwks", name: value}
     local.said[DISCOVERY] = json.dumps(said).encode()
-    with pytest.raises(Unreachable):
+    with pytest.raises(IssuerUnreachable):
         await local.verifier().claims(local.token())

@@ -21,9 +21,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from carrel.adapters.http_webhooks import HttpPost, is_public
+from carrel.adapters.http_webhooks import HttpWebhookSender, is_public
 from carrel.core.version import VERSION
-from carrel.core.webhooks import Posted, signed
+from carrel.core.webhooks import PostResult, signed
 
 pytestmark = pytest.mark.anyio
 
@@ -107,7 +107,7 @@ class Names:
 
 
 async def test_a_receiver_can_verify_what_it_is_sent() -> None:
-    async with receiver() as (port, got), HttpPost(allow_private=True) as post:
+    async with receiver() as (port, got), HttpWebhookSender(allow_private=True) as post:
         headers = {**signed(KEY, "msg_1", 1_800_000_000_000, BODY), "content-type": "x/y"}
         posted = await post.send(f"http://127.0.0.1:{port}/hook?a=b%20c", headers, BODY)
     assert (posted.status, posted.problem, posted.ok) == (204, "", True)
@@ -128,10 +128,10 @@ async def test_an_address_that_is_not_public_is_refused_however_it_is_written(
 ) -> None:
     assert not is_public(ipaddress.ip_address(address))
     literal = f"[{address.partition('%')[0]}]" if ":" in address else address
-    async with HttpPost(verify=TRUSTING_NOBODY) as post:
+    async with HttpWebhookSender(verify=TRUSTING_NOBODY) as post:
         assert await post.refuses(f"http://{literal}:8080/x")
     for others in ([address], ["8.8.8.8", address], [address, "8.8.8.8"]):
-        async with HttpPost(resolve=Names(others), verify=TRUSTING_NOBODY) as post:
+        async with HttpWebhookSender(resolve=Names(others), verify=TRUSTING_NOBODY) as post:
             assert "not public" in (await post.refuses("https://innocent.example") or "")
             posted = await post.send("https://innocent.example", {}, BODY)
         assert posted.status is None
@@ -141,7 +141,7 @@ async def test_an_address_that_is_not_public_is_refused_however_it_is_written(
 @pytest.mark.parametrize("address", PUBLIC)
 async def test_a_public_address_is_not_refused(address: str) -> None:
     assert is_public(ipaddress.ip_address(address))
-    async with HttpPost(resolve=Names([address])) as post:
+    async with HttpWebhookSender(resolve=Names([address])) as post:
         assert await post.refuses("https://receiver.example:8443/hook") is None
 
 
@@ -157,7 +157,7 @@ async def test_a_public_address_is_not_refused(address: str) -> None:
     ],
 )
 async def test_tricks_with_addresses_come_to_nothing(url: str) -> None:
-    async with HttpPost() as post:
+    async with HttpWebhookSender() as post:
         assert await post.refuses(url)
         posted = await post.send(url, {}, BODY)
     assert posted.status is None
@@ -167,7 +167,7 @@ async def test_tricks_with_addresses_come_to_nothing(url: str) -> None:
 async def test_a_name_that_changes_its_mind_leads_nowhere() -> None:
     async with receiver() as (port, got):
         names = Names(["8.8.8.8"], ["127.0.0.1"])
-        async with HttpPost(resolve=names) as post:
+        async with HttpWebhookSender(resolve=names) as post:
             url = f"http://rebinding.example:{port}/"
             assert await post.refuses(url) is None
             posted = await post.send(url, {}, BODY)
@@ -179,7 +179,7 @@ async def test_the_connection_goes_to_the_address_that_was_judged() -> None:
     """The name is looked up once, and leads nowhere by any other way of looking it up."""
     names = Names(["127.0.0.2"], ["127.0.0.3"])
     async with receiver(host="0.0.0.0") as (port, got):
-        async with HttpPost(allow_private=True, resolve=names) as post:
+        async with HttpWebhookSender(allow_private=True, resolve=names) as post:
             posted = await post.send(f"http://rebinding.invalid:{port}/", {}, BODY)
         assert posted.ok
         assert [letter.at for letter in got] == ["127.0.0.2"]
@@ -190,7 +190,7 @@ async def test_the_connection_goes_to_the_address_that_was_judged() -> None:
 async def test_another_address_of_the_host_is_tried_where_one_cannot_be_reached() -> None:
     async with receiver(host="127.0.0.2") as (port, got):
         names = Names(["127.0.0.3", "127.0.0.2"])
-        async with HttpPost(allow_private=True, resolve=names) as post:
+        async with HttpWebhookSender(allow_private=True, resolve=names) as post:
             assert (await post.send(f"http://two.example:{port}/", {}, BODY)).ok
         assert len(got) == 1
 
@@ -202,7 +202,7 @@ async def test_redirects_are_answers_and_not_followed() -> None:
             place = f"Location: http://127.0.0.1:{elsewhere}/\r\nContent-Length: 0\r\n\r\n"
             writer.write(b"HTTP/1.1 307 Temporary Redirect\r\n" + place.encode())
 
-        async with receiver(away) as (port, _), HttpPost(allow_private=True) as post:
+        async with receiver(away) as (port, _), HttpWebhookSender(allow_private=True) as post:
             posted = await post.send(f"http://127.0.0.1:{port}/", {}, BODY)
         assert (posted.status, posted.ok) == (307, False)
         assert got == []
@@ -212,7 +212,7 @@ async def test_no_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyPa
     async with receiver() as (proxy, asked), receiver() as (port, got):
         for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy}")
-        async with HttpPost(allow_private=True) as post:
+        async with HttpWebhookSender(allow_private=True) as post:
             assert (await post.send(f"http://127.0.0.1:{port}/", {}, BODY)).ok
         assert (len(got), asked) == (1, [])
 
@@ -221,7 +221,10 @@ async def test_a_receiver_that_says_nothing_is_given_up() -> None:
     async def silent(writer: asyncio.StreamWriter) -> None:
         await asyncio.Event().wait()
 
-    async with receiver(silent) as (port, _), HttpPost(allow_private=True, timeout=0.2) as post:
+    async with (
+        receiver(silent) as (port, _),
+        HttpWebhookSender(allow_private=True, timeout=0.2) as post,
+    ):
         posted = await post.send(f"http://127.0.0.1:{port}/", {}, BODY)
     assert (posted.status, posted.problem) == (None, "no answer within 0.2 seconds")
     assert 100 < posted.took < 60_000
@@ -235,7 +238,10 @@ async def test_a_receiver_that_drips_its_headers_is_given_up_all_the_same() -> N
             await writer.drain()
             await asyncio.sleep(0.02)
 
-    async with receiver(dripping) as (port, _), HttpPost(allow_private=True, timeout=0.3) as post:
+    async with (
+        receiver(dripping) as (port, _),
+        HttpWebhookSender(allow_private=True, timeout=0.3) as post,
+    ):
         posted = await post.send(f"http://127.0.0.1:{port}/", {}, BODY)
     assert posted.status is None
     assert posted.took < 60_000
@@ -252,7 +258,7 @@ async def test_of_a_huge_answer_only_the_beginning_is_read() -> None:
             await writer.drain()
             sent += 65536
 
-    async with receiver(huge) as (port, _), HttpPost(allow_private=True) as post:
+    async with receiver(huge) as (port, _), HttpWebhookSender(allow_private=True) as post:
         posted = await post.send(f"http://127.0.0.1:{port}/", {}, BODY)
     assert posted.ok
     assert sent < 100_000_000
@@ -264,7 +270,10 @@ async def test_an_answer_counts_once_its_status_is_there() -> None:
         await writer.drain()
         await asyncio.Event().wait()
 
-    async with receiver(slow) as (port, _), HttpPost(allow_private=True, timeout=2) as post:
+    async with (
+        receiver(slow) as (port, _),
+        HttpWebhookSender(allow_private=True, timeout=2) as post,
+    ):
         posted = await post.send(f"http://127.0.0.1:{port}/", {}, BODY)
     assert (posted.status, posted.problem) == (201, "")
 
@@ -284,7 +293,10 @@ async def _nothing(writer: asyncio.StreamWriter) -> None:
 
 @pytest.mark.parametrize("talk", [_nonsense, _endless_head, _nothing])
 async def test_whatever_a_receiver_does_is_an_answer_that_tells_no_secret(talk: Talk) -> None:
-    async with receiver(talk) as (port, _), HttpPost(allow_private=True, timeout=3) as post:
+    async with (
+        receiver(talk) as (port, _),
+        HttpWebhookSender(allow_private=True, timeout=3) as post,
+    ):
         headers = {"webhook-signature": "v1,SECRET"}
         url = f"http://127.0.0.1:{port}/PATH?token=SECRET"
         posted = await post.send(url, headers, b"SECRET")
@@ -297,9 +309,9 @@ async def test_whatever_a_receiver_does_is_an_answer_that_tells_no_secret(talk: 
 async def test_where_nobody_listens_no_connection_is_made() -> None:
     with socket.socket() as bound:  # so that nobody else can come to listen there
         bound.bind(("127.0.0.1", 0))
-        async with HttpPost(allow_private=True) as post:
+        async with HttpWebhookSender(allow_private=True) as post:
             posted = await post.send(f"http://127.0.0.1:{bound.getsockname()[1]}/", {}, BODY)
-    assert posted == Posted(None, "no connection could be made", posted.took)
+    assert posted == PostResult(None, "no connection could be made", posted.took)
 
 
 def certified(directory: File, name: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
@@ -339,10 +351,10 @@ async def test_a_certificate_is_checked_against_the_name_and_not_the_address(
     server.sni_callback = lambda _, name, __: shown.append(name)
     async with receiver(tls=server) as (port, got):
         names = Names(["127.0.0.1"])
-        async with HttpPost(allow_private=True, resolve=names, verify=trusting) as post:
+        async with HttpWebhookSender(allow_private=True, resolve=names, verify=trusting) as post:
             good = await post.send(f"https://receiver.example:{port}/", {}, BODY)
             other = await post.send(f"https://other.example:{port}/", {}, BODY)
-        async with HttpPost(allow_private=True, resolve=names) as post:
+        async with HttpWebhookSender(allow_private=True, resolve=names) as post:
             unknown = await post.send(f"https://receiver.example:{port}/", {}, BODY)
     assert (good.status, good.problem) == (204, "")
     assert [problem.problem[:27] for problem in (other, unknown)] == [

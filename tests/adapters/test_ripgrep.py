@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from carrel.adapters import ripgrep
 from carrel.adapters.ripgrep import Ripgrep
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.sandbox.grep import compiled, found_lines
-from carrel.core.search.grep_pattern import Spelled, spelled_anew
+from carrel.core.search.grep_pattern import CompiledPattern, translate_pattern
 
 ATOMS = (
     *"abkKsS_0 {}-]éſ",
@@ -48,7 +48,7 @@ def found() -> Ripgrep:
 
 
 async def told(pattern: str, contents: list[bytes], most: int, case: bool) -> object:
-    return await found().lines(spelled_anew(pattern, ignoring_case=case), contents, most)
+    return await found().lines(translate_pattern(pattern, ignoring_case=case), contents, most)
 
 
 @settings(max_examples=150)
@@ -58,7 +58,7 @@ def test_both_find_the_same_lines(
 ) -> None:
     try:
         finder = compiled(pattern, ignoring_case=case)
-    except Malformed:
+    except ValidationError:
         return
     ours = [found_lines(finder, content, most) for content in contents]
     theirs = asyncio.run(told(pattern, contents, most, case))
@@ -66,7 +66,7 @@ def test_both_find_the_same_lines(
 
 
 def test_what_it_does_not_understand_is_left_to_us() -> None:
-    assert asyncio.run(found().lines(Spelled("(", "("), [b"a"], 1)) is None
+    assert asyncio.run(found().lines(CompiledPattern("(", "("), [b"a"], 1)) is None
 
 
 def test_nothing_is_left_behind(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> None:

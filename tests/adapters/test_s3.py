@@ -7,7 +7,7 @@ import asyncio
 import obstore
 from tests.services.s3 import Bucket
 
-from carrel.adapters.s3 import S3Objects
+from carrel.adapters.s3 import S3BlobStore
 from carrel.core.identifiers import Digest, digest
 
 BODY = b"a large body"
@@ -15,8 +15,8 @@ NAME = digest(BODY)
 HEX = NAME.removeprefix("sha256:")
 
 
-def objects(bucket: Bucket, prefix: str) -> S3Objects:
-    return S3Objects.open(
+def objects(bucket: Bucket, prefix: str) -> S3BlobStore:
+    return S3BlobStore.open(
         bucket.name,
         prefix,
         endpoint=bucket.endpoint,
@@ -25,7 +25,7 @@ def objects(bucket: Bucket, prefix: str) -> S3Objects:
     )
 
 
-async def names(objects: S3Objects) -> list[Digest]:
+async def names(objects: S3BlobStore) -> list[Digest]:
     return [name async for name, _, _ in objects.each()]
 
 

@@ -6,7 +6,7 @@ import obstore
 import pytest
 from tests.services.s3 import Bucket
 
-from carrel.adapters.s3 import S3Depot
+from carrel.adapters.s3 import S3ObjectStore
 from carrel.core.identifiers import digest
 
 pytestmark = pytest.mark.anyio
@@ -17,8 +17,8 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def depot_in(bucket: Bucket) -> S3Depot:
-    return S3Depot.open(
+def depot_in(bucket: Bucket) -> S3ObjectStore:
+    return S3ObjectStore.open(
         bucket.name,
         "catalog",
         endpoint=bucket.endpoint,
@@ -60,7 +60,7 @@ async def test_a_key_that_is_too_long_for_a_bucket_is_refused(s3_bucket: Bucket)
 
 
 async def test_a_bucket_that_lets_nobody_in_is_an_error(s3_bucket: Bucket) -> None:
-    depot = S3Depot.open(
+    depot = S3ObjectStore.open(
         s3_bucket.name,
         endpoint=s3_bucket.endpoint,
         region=s3_bucket.region,

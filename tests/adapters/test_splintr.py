@@ -11,7 +11,7 @@ import pytest
 
 from carrel.adapters.tokenizers.estimate import EstimateTokens
 from carrel.adapters.tokenizers.splintr import _MOST, SplintrTokens
-from carrel.settings import Unusable, load
+from carrel.settings import SettingsError, load
 from carrel.wiring.world import open_world
 
 pytestmark = pytest.mark.anyio
@@ -51,7 +51,7 @@ async def test_a_setting_chooses(chosen: str, name: str, tmp_path: File) -> None
 
 
 async def test_a_tokenizer_that_is_none_is_said_at_the_start(tmp_path: File) -> None:
-    with pytest.raises(Unusable, match="CARREL_TOKENIZER: Unknown pretrained model: nobody"):
+    with pytest.raises(SettingsError, match="CARREL_TOKENIZER: Unknown pretrained model: nobody"):
         async with open_world(_settings(tmp_path, tokenizer="nobody")):
             pass
 

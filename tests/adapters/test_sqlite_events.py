@@ -11,7 +11,7 @@ from tests.contract.scenes import ACME, AGENT, STRANGER, TEMPLATE, commit, say, 
 
 from carrel.adapters.sqlite import SqliteStore, open_store
 from carrel.core.identifiers import Path
-from carrel.core.store.event import RUN_STARTED, UPDATED, Event, Filter
+from carrel.core.store.event import RUN_STARTED, UPDATED, Event, EventFilter
 from carrel.core.store.tree import Applied
 
 pytestmark = pytest.mark.anyio
@@ -68,7 +68,7 @@ ALL = [(UPDATED, "agent"), (UPDATED, "template"), (RUN_STARTED, "agent"), (UPDAT
 async def test_few_events_among_many_of_others_come_whole_and_in_order(store: SqliteStore) -> None:
     await filled(store)
 
-    events = await store.events.after(None, Filter(ACME))
+    events = await store.events.after(None, EventFilter(ACME))
     assert brief(events) == ALL
     assert [event.tenant for event in events] == [ACME] * 4
     cursors = [int(event.cursor) for event in events]
@@ -79,7 +79,7 @@ async def test_few_events_among_many_of_others_come_whole_and_in_order(store: Sq
 async def test_they_come_page_by_page(store: SqliteStore) -> None:
     await filled(store)
     cursor, found = None, []
-    while page := await store.events.after(cursor, Filter(ACME), limit=1):
+    while page := await store.events.after(cursor, EventFilter(ACME), limit=1):
         cursor = page[-1].cursor
         found += brief(page)
         assert len(page) == 1
@@ -90,18 +90,18 @@ async def test_they_come_page_by_page(store: SqliteStore) -> None:
 async def test_they_are_chosen_by_type_and_scope(store: SqliteStore) -> None:
     first, last = await filled(store)
 
-    async def chosen(cursor: str | None, filter: Filter) -> list[tuple[str, str]]:
+    async def chosen(cursor: str | None, filter: EventFilter) -> list[tuple[str, str]]:
         return brief(await store.events.after(cursor, filter))
 
     runs, own = frozenset({RUN_STARTED}), frozenset({TEMPLATE})
-    assert await chosen(first, Filter(ACME)) == ALL[1:]
-    assert await chosen(last, Filter(ACME)) == ALL[3:]
-    assert await chosen(None, Filter(ACME, types=runs)) == ALL[2:3]
-    assert await chosen(None, Filter(ACME, scopes=own)) == ALL[1:2]
-    assert await chosen(first, Filter(ACME, scopes=frozenset({AGENT}))) == ALL[2:]
-    assert await chosen(first, Filter(ACME, scopes=frozenset({STRANGER}))) == []
-    assert await chosen(None, Filter(ACME, run="run_1")) == ALL[2:3]
-    assert await chosen(None, Filter("nobody")) == []
+    assert await chosen(first, EventFilter(ACME)) == ALL[1:]
+    assert await chosen(last, EventFilter(ACME)) == ALL[3:]
+    assert await chosen(None, EventFilter(ACME, types=runs)) == ALL[2:3]
+    assert await chosen(None, EventFilter(ACME, scopes=own)) == ALL[1:2]
+    assert await chosen(first, EventFilter(ACME, scopes=frozenset({AGENT}))) == ALL[2:]
+    assert await chosen(first, EventFilter(ACME, scopes=frozenset({STRANGER}))) == []
+    assert await chosen(None, EventFilter(ACME, run="run_1")) == ALL[2:3]
+    assert await chosen(None, EventFilter("nobody")) == []
 
 
 async def test_a_long_gap_is_read_beside_the_loop_and_a_short_one_on_it(
@@ -110,16 +110,16 @@ async def test_a_long_gap_is_read_beside_the_loop_and_a_short_one_on_it(
     first, last = await filled(store)
     asked = on_the_loop(store)
 
-    await store.events.after(first, Filter(ACME))
+    await store.events.after(first, EventFilter(ACME))
     assert asked
     assert not [sql for sql in asked if "e.tenant" in sql]
-    await store.events.after(last, Filter(ACME))
+    await store.events.after(last, EventFilter(ACME))
     assert len([sql for sql in asked if "e.tenant" in sql]) == 1
 
 
 async def test_many_who_read_a_long_gap_at_once_all_see_the_same(store: SqliteStore) -> None:
     first, _ = await filled(store)
-    readers = [store.events.after(first, Filter(ACME)) for _ in range(8)]
+    readers = [store.events.after(first, EventFilter(ACME)) for _ in range(8)]
     pages = await asyncio.gather(*readers, say(store, "meanwhile"))
 
     for page in pages[:8]:

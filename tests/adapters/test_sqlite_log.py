@@ -12,7 +12,7 @@ from tests.contract.scenes import AGENT
 from carrel.adapters.sqlite import SqliteStore, open_store
 from carrel.adapters.sqlite import wal_checkpoint as checkpoint
 from carrel.adapters.sqlite import wal_file as log
-from carrel.adapters.sqlite.wal_file import LogFile
+from carrel.adapters.sqlite.wal_file import WalFile
 from carrel.core.identifiers import Path
 from carrel.core.store.tree import Applied, Commit, Entry, Write
 
@@ -53,8 +53,8 @@ async def test_a_store_that_is_hardly_written_to_has_no_log_laid(
     tmp_path: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor when it is closed, which wakes whoever would do it."""
-    laid: list[LogFile] = []
-    monkeypatch.setattr(LogFile, "lay", laid.append)
+    laid: list[WalFile] = []
+    monkeypatch.setattr(WalFile, "lay", laid.append)
     async with open_store(tmp_path / "carrel.db") as store:
         await put(store, "a.md", b"a")
     assert laid == []
@@ -78,7 +78,7 @@ async def test_laying_the_log_touches_nothing_that_is_being_written(
                 await put(store, name, text(name))
 
         async def lay() -> None:
-            laid = LogFile(file, 100_000)
+            laid = WalFile(file, 100_000)
             while not over.is_set():
                 laid.wants(store.reader.index.frames())
                 await asyncio.to_thread(laid.lay)
@@ -98,7 +98,7 @@ async def test_laying_the_log_touches_nothing_that_is_being_written(
 
 
 def test_a_log_is_laid_a_step_ahead_and_not_without_end() -> None:
-    laid = LogFile(File("nowhere"), 4_000)
+    laid = WalFile(File("nowhere"), 4_000)
     asked = [frames for frames in range(10_000) if laid.wants(frames)]
     assert asked == [251, 1_252, 2_253, 3_254]
     laid.starts_over()

@@ -30,8 +30,8 @@ from tests.actions.stores import (
 from carrel.adapters.sqlite import open_store
 from carrel.adapters.sqlite.database import HERE, MIGRATIONS, Incompatible, prepare
 from carrel.core.maintenance.tables import DERIVED, TABLES
-from carrel.core.runs import Mode, Run, Status
-from carrel.core.store.event import Filter
+from carrel.core.runs import Audience, Run, RunStatus
+from carrel.core.store.event import EventFilter
 
 pytestmark = pytest.mark.anyio
 
@@ -147,12 +147,12 @@ async def test_an_older_file_goes_on_where_it_was(stores: Stores, file: File) ->
         [was] = await store.trees.read([AGENT], [SOUL])
         head = await say(old, "after", run="run_1")
         assert (head.version, head.revision) == (was.version(SOUL) + 1, was.revision + 1)
-        [event] = await store.events.after(str(latest), Filter("acme"))
+        [event] = await store.events.after(str(latest), EventFilter("acme"))
         assert (event.cursor, event.run) == (str(latest + 1), "run_1")
         [before, *_] = [e for e in reversed(await store.events.after(None)) if e.run == "run_1"][1:]
         assert (event.sequence or 0) == (before.sequence or 0) + 1
 
-        run = Run("run_3", "acme", AGENT, "noop", Mode.MAIN, Status.RUNNING, "ada", NOW)
+        run = Run("run_3", "acme", AGENT, "noop", Audience.MAIN, RunStatus.RUNNING, "ada", NOW)
         await store.runs.start([(run, (AGENT, TEMPLATE))])
         listed = await store.runs.list("acme")
         assert [each.id for each in listed] == ["run_3", "run_2", "run_1"]

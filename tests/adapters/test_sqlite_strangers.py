@@ -13,7 +13,7 @@ import pytest
 from tests.contract.scenes import AGENT, DEFAULTS, RULES, TEMPLATE, numbers, say
 
 from carrel.adapters.sqlite import open_store
-from carrel.adapters.sqlite.write_lock import Lock
+from carrel.adapters.sqlite.write_lock import WriteLock
 
 pytestmark = pytest.mark.anyio
 STACK = (AGENT, TEMPLATE, DEFAULTS)
@@ -45,7 +45,7 @@ async def test_opening_waits_for_its_turn_without_holding_up_the_loop(tmp_path: 
     file = tmp_path / "carrel.db"
     async with open_store(file):
         pass
-    turn = Lock(file)
+    turn = WriteLock(file)
     turn.take()
     rescue = threading.Timer(20, turn.leave)
     rescue.start()

@@ -26,14 +26,14 @@ from tests.contract.scenes import (
 )
 
 from carrel.adapters.sqlite import SqliteStore, open_store
-from carrel.adapters.sqlite.commit_batch import Batch
+from carrel.adapters.sqlite.commit_batch import CommitBatch
 from carrel.core.identifiers import Path, Scope
-from carrel.core.store.record import Change, Noun, Shelf
+from carrel.core.store.record import CollectionRevision, RecordChange, RecordType
 from carrel.core.store.tree import Applied, Commit, Expect
 
 pytestmark = pytest.mark.anyio
 
-POLICY = Change(ACME, Noun.POLICY, "policy", {})
+POLICY = RecordChange(ACME, RecordType.POLICY, "policy", {})
 LATER = NOW + 10**10
 
 DYING = """
@@ -92,10 +92,18 @@ async def amiss(store: SqliteStore) -> list[str]:
 async def spoil(store: SqliteStore, *commits: Commit) -> None:
     """Have these applied, then fail."""
 
-    def work(_: sqlite3.Connection, batch: Batch) -> None:
+    def work(_: sqlite3.Connection, batch: CommitBatch) -> None:
         for each in commits:
             batch.apply(each)
-            batch.apply(Commit((), "ada", "look", NOW, shelves=(Shelf(ACME, Noun.POLICY, 99),)))
+            batch.apply(
+                Commit(
+                    (),
+                    "ada",
+                    "look",
+                    NOW,
+                    shelves=(CollectionRevision(ACME, RecordType.POLICY, 99),),
+                )
+            )
         raise Spoilt
 
     with pytest.raises(Spoilt):
@@ -135,7 +143,7 @@ async def test_a_shelf_is_what_this_or_another_process_made_of_it(
 ) -> None:
     async def holds(revision: int) -> bool:
         [outcome] = await store.trees.commit(
-            [commit(shelves=(Shelf(ACME, Noun.POLICY, revision),))]
+            [commit(shelves=(CollectionRevision(ACME, RecordType.POLICY, revision),))]
         )
         return isinstance(outcome, Applied)
 
@@ -181,7 +189,9 @@ async def test_nothing_is_known_from_a_transaction_that_failed(store: SqliteStor
 
     assert await store.trees.revisions([AGENT, TEMPLATE]) == (1, 0)
     assert await store.records.revision() == 0
-    outcome = await attempt(store, "after", shelves=(Shelf(ACME, Noun.POLICY, 0),))
+    outcome = await attempt(
+        store, "after", shelves=(CollectionRevision(ACME, RecordType.POLICY, 0),)
+    )
     [head] = applied(outcome).heads
     assert (head.version, head.revision) == (2, 2)
     first = await say(store, "first", TEMPLATE)

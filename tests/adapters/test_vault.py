@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.adapters.aes_vault import SealingVault, VaultKeyMismatch, VaultKeyUnusable
-from carrel.ports import Corrupt
+from carrel.adapters.aes_vault import AesGcmVault, VaultKeyMismatch, VaultKeyUnusable
+from carrel.ports import CorruptContent
 
 KEY = bytes(range(32))
-VAULT = SealingVault(KEY)
+VAULT = AesGcmVault(KEY)
 
 
 @given(st.binary(max_size=500), st.text(st.characters(codec="utf-8"), max_size=50))
@@ -35,12 +35,12 @@ def test_a_sealed_value_does_not_show_and_never_looks_the_same() -> None:
 
 def test_another_context_does_not_open_it() -> None:
     sealed = VAULT.seal(b"value", "secret/acme/token")
-    with pytest.raises(Corrupt):
+    with pytest.raises(CorruptContent):
         VAULT.open(sealed, "secret/globex/token")
 
 
 def test_another_key_says_that_it_is_another() -> None:
-    other = SealingVault(bytes(32))
+    other = AesGcmVault(bytes(32))
     with pytest.raises(VaultKeyMismatch, match=other.fingerprint()):
         VAULT.open(other.seal(b"value", "a"), "a")
 
@@ -50,7 +50,7 @@ def test_another_key_says_that_it_is_another() -> None:
     ["", "v1", "v1.", "v2.0000.AAAA", f"v1.{VAULT.fingerprint()}.", "no such thing", "v1..é"],
 )
 def test_what_is_no_sealed_value_is_corrupt(damaged: str) -> None:
-    with pytest.raises(Corrupt):
+    with pytest.raises(CorruptContent):
         VAULT.open(damaged, "a")
 
 
@@ -59,7 +59,7 @@ def test_a_flipped_bit_is_noticed(where: int, mask: int) -> None:
     head, _, text = VAULT.seal(b"some value", "a").rpartition(".")
     body = bytearray(base64.urlsafe_b64decode(text))
     body[where % len(body)] ^= mask
-    with pytest.raises(Corrupt):
+    with pytest.raises(CorruptContent):
         VAULT.open(f"{head}.{base64.urlsafe_b64encode(body).decode()}", "a")
 
 
@@ -67,7 +67,7 @@ def test_a_flipped_bit_is_noticed(where: int, mask: int) -> None:
 def test_a_shortened_value_is_noticed(missing: int) -> None:
     head, _, text = VAULT.seal(b"some value", "a").rpartition(".")
     body = base64.urlsafe_b64decode(text)[:-missing]
-    with pytest.raises(Corrupt):
+    with pytest.raises(CorruptContent):
         VAULT.open(f"{head}.{base64.urlsafe_b64encode(body).decode()}", "a")
 
 
@@ -83,21 +83,21 @@ def test_a_shortened_value_is_noticed(missing: int) -> None:
 )
 def test_a_key_may_be_written_in_base64_or_hex(text: str) -> None:
     key = KEY if KEY.hex() in text.lower() else bytes([251] * 32)
-    assert SealingVault.of(text).fingerprint() == SealingVault(key).fingerprint()
+    assert AesGcmVault.of(text).fingerprint() == AesGcmVault(key).fingerprint()
 
 
 @pytest.mark.parametrize("text", ["", "short", "é" * 43, "00" * 31, "not base64 at all, sorry!"])
 def test_what_is_no_key_is_refused_without_being_repeated(text: str) -> None:
     with pytest.raises(VaultKeyUnusable) as refused:
-        SealingVault.of(text)
+        AesGcmVault.of(text)
     assert not text or text not in str(refused.value)
 
 
 def test_a_key_file_is_made_once_and_for_its_owner_alone(tmp_path: File) -> None:
     file = tmp_path / "data" / "vault.key"
-    made = SealingVault.at(file)
+    made = AesGcmVault.at(file)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert SealingVault.at(file).fingerprint() == made.fingerprint()
+    assert AesGcmVault.at(file).fingerprint() == made.fingerprint()
     assert os.listdir(file.parent) == ["vault.key"]
 
 
@@ -105,7 +105,7 @@ def test_of_several_that_make_the_key_file_at_once_all_have_the_same_key(tmp_pat
     for number in range(20):
         file = tmp_path / str(number) / "vault.key"
         with ThreadPoolExecutor(8) as pool:
-            vaults = list(pool.map(SealingVault.at, [file] * 8))
+            vaults = list(pool.map(AesGcmVault.at, [file] * 8))
         assert len({vault.fingerprint() for vault in vaults}) == 1
         assert os.listdir(file.parent) == ["vault.key"]
 
@@ -114,5 +114,5 @@ def test_a_key_file_that_holds_no_key_is_refused_and_left(tmp_path: File) -> Non
     file = tmp_path / "vault.key"
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(VaultKeyUnusable):
-        SealingVault.at(file)
+        AesGcmVault.at(file)
     assert file.read_bytes() == b"\xff\xfe"

@@ -19,7 +19,7 @@ from tests.e2e.servers import TOKEN, Live, serving
 
 from carrel.cli import main
 from carrel.cli.apply.agents_file import agents_of
-from carrel.cli.apply.yaml_reader import Wrong, parsed
+from carrel.cli.apply.yaml_reader import FileError, parsed
 
 EXAMPLE = File(__file__).parents[2] / "docs/examples"
 
@@ -272,7 +272,7 @@ def test_what_cannot_be_used_is_refused_with_its_line(
     text: str, line: int, why: str, tmp_path: File
 ) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(Wrong) as refused:
+    with pytest.raises(FileError) as refused:
         agents_of(text, tmp_path)
     assert why in str(refused.value)
     assert refused.value.line == line, str(refused.value)
@@ -282,7 +282,7 @@ def test_what_is_said_once_may_be_referred_to_but_not_a_million_times() -> None:
     bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
     for number in range(1, 9):
         bomb += f"a{number}: &a{number} [{', '.join([f'*a{number - 1}'] * 10)}]\n"
-    with pytest.raises(Wrong, match="refers to too much"):
+    with pytest.raises(FileError, match="refers to too much"):
         parsed(bomb)
     text = "agents: [{id: a, allowed_tools: &t [x]}, {id: b, allowed_tools: *t}]"
     assert [each.config for each in agents_of(text, "")] == [{"allowedTools": ["x"]}] * 2

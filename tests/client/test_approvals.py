@@ -17,7 +17,7 @@ from tests.tools.commands import HERE, kept, standing_in
 import carrel
 from carrel.cli import main
 from carrel.client import AsyncClient, Client, Missing, Reply, Taken
-from carrel.core.store.record import Noun
+from carrel.core.store.record import RecordType
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +155,7 @@ async def test_a_program_without_a_server_runs_what_it_approves(
     async with carrel.open(tmp_path / "data") as desk:
         seat = desk._seat
         config = {"permissionMode": "ask"}
-        await kept(seat.world, seat.actor.tenant, Noun.SANDBOX, HERE["sandbox"], config)
+        await kept(seat.world, seat.actor.tenant, RecordType.SANDBOX, HERE["sandbox"], config)
         await desk.agents.create("kate", config=HERE)
         tools = desk.agent("kate").tools
         assert "bash" in [one["name"] for one in await tools.describe()]
@@ -169,8 +169,8 @@ async def test_a_program_without_a_server_runs_what_it_approves(
         assert await desk.approvals.answer(one.id, True) == done
         assert await desk.approvals.get(one.id, wait=1) == done
         assert (await tools.call("bash", {"command": "ls"}, call_id="c1")).content == "ran ls"
-        with pytest.raises(carrel.Taken):
+        with pytest.raises(carrel.Conflict):
             await desk.approvals.answer(one.id, False)
-        with pytest.raises(carrel.Malformed):
+        with pytest.raises(carrel.ValidationError):
             await desk.approvals.list(status="maybe")
     assert shell.ran == ["ls"]

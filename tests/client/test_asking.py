@@ -9,12 +9,27 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from carrel.client import Busy, CarrelError, Failed, Garbled, Malformed, Refused, Unreachable
-from carrel.client.drivers import Pause, Send, Steps
-from carrel.client.requests import LONGEST_WAIT, TRIES, answered, at, decoded, written
+from carrel.client import (
+    Busy,
+    CarrelError,
+    InvalidResponse,
+    Malformed,
+    Refusal,
+    ServerError,
+    ServerUnreachable,
+)
+from carrel.client.drivers import HttpRequest, Sleep, Steps
+from carrel.client.requests import (
+    LONGEST_WAIT,
+    TRIES,
+    api_path,
+    decode_json,
+    send_idempotent,
+    send_with_retry,
+)
 
-GET = Send("GET", at("agents", "ada", "files"))
-PUT = Send("PUT", at("agents", "ada", "files", "a.md"), body={"content": ""})
+GET = HttpRequest("GET", api_path("agents", "ada", "files"))
+PUT = HttpRequest("PUT", api_path("agents", "ada", "files", "a.md"), body={"content": ""})
 OK = httpx.Response(200, json={})
 
 
@@ -30,15 +45,15 @@ def failed(status: int = 503, code: str = "unavailable", after: str = "") -> htt
 
 def drive(
     steps: Steps[httpx.Response], *answers: httpx.Response | Exception
-) -> tuple[list[Send], list[float], httpx.Response | CarrelError]:
+) -> tuple[list[HttpRequest], list[float], httpx.Response | CarrelError]:
     """What is sent and how long is waited while these answers come, and how it ends."""
-    sent: list[Send] = []
+    sent: list[HttpRequest] = []
     waits: list[float] = []
     coming = iter(answers)
     step: Any = next(steps)
     try:
         while True:
-            if isinstance(step, Pause):
+            if isinstance(step, Sleep):
                 waits.append(step.seconds)
                 step = steps.send(None)
                 continue
@@ -53,7 +68,7 @@ def drive(
 
 @pytest.mark.parametrize("bad", [Lost(), failed(), failed(500), failed(429, "rate_limited")])
 def test_a_request_that_changes_nothing_is_tried_again(bad: httpx.Response | Exception) -> None:
-    sent, waits, end = drive(answered(GET), bad, bad, OK)
+    sent, waits, end = drive(send_with_retry(GET), bad, bad, OK)
 
     assert end is OK
     assert len(sent) == 3
@@ -62,15 +77,15 @@ def test_a_request_that_changes_nothing_is_tried_again(bad: httpx.Response | Exc
 
 @pytest.mark.parametrize("bad", [Lost(), failed()])
 def test_it_is_not_tried_for_ever(bad: httpx.Response | Exception) -> None:
-    sent, waits, end = drive(answered(GET), *[bad] * 20)
+    sent, waits, end = drive(send_with_retry(GET), *[bad] * 20)
 
-    assert isinstance(end, Unreachable if isinstance(bad, Exception) else Failed)
+    assert isinstance(end, ServerUnreachable if isinstance(bad, Exception) else ServerError)
     assert (len(sent), len(waits)) == (TRIES, TRIES - 1)
 
 
 @pytest.mark.parametrize("bad", [Lost(), failed()])
 def test_a_write_without_a_key_is_sent_once(bad: httpx.Response | Exception) -> None:
-    sent, waits, end = drive(answered(PUT), bad, OK)
+    sent, waits, end = drive(send_with_retry(PUT), bad, OK)
 
     assert isinstance(end, CarrelError)
     assert (len(sent), waits) == (1, [])
@@ -80,37 +95,37 @@ def test_a_write_with_a_key_is_sent_again_under_the_same_key() -> None:
     flying = failed(409, "idempotency_in_flight", after="1")
     busy = failed(409, "busy", after="1")
 
-    sent, waits, end = drive(written(PUT), Lost(), flying, busy, OK)
+    sent, waits, end = drive(send_idempotent(PUT), Lost(), flying, busy, OK)
 
     assert end is OK
     assert len({request.headers["Idempotency-Key"] for request in sent}) == 1
     assert min(waits[1:]) > 1
-    [[other], _, _] = drive(written(PUT), OK)
+    [[other], _, _] = drive(send_idempotent(PUT), OK)
     assert other.headers["Idempotency-Key"] != sent[0].headers["Idempotency-Key"]
 
 
 def test_what_is_refused_is_not_asked_again() -> None:
     for status, code in [(400, "validation_error"), (404, "not_found"), (409, "conflict")]:
-        sent, waits, end = drive(answered(GET), failed(status, code))
-        assert isinstance(end, Refused)
+        sent, waits, end = drive(send_with_retry(GET), failed(status, code))
+        assert isinstance(end, Refusal)
         assert (len(sent), waits, end.status, end.code) == (1, [], status, code)
         assert (end.message, end.details, str(end)) == ("no", {"a": 1}, "no")
 
 
 def test_a_client_waits_as_long_as_it_is_asked_to_but_not_longer_than_makes_sense() -> None:
-    _, [wait], _ = drive(answered(GET), failed(after="7"), OK)
+    _, [wait], _ = drive(send_with_retry(GET), failed(after="7"), OK)
     assert 7 < wait < 8
 
-    sent, waits, end = drive(answered(GET), failed(after=str(int(LONGEST_WAIT))))
-    assert isinstance(end, Failed)
+    sent, waits, end = drive(send_with_retry(GET), failed(after=str(int(LONGEST_WAIT))))
+    assert isinstance(end, ServerError)
     assert (len(sent), waits) == (1, [])
 
-    _, [wait], _ = drive(answered(GET), failed(after="Fri, 31 Dec 1999"), OK)
+    _, [wait], _ = drive(send_with_retry(GET), failed(after="Fri, 31 Dec 1999"), OK)
     assert wait < 1
 
 
 def test_not_all_clients_come_back_at_once() -> None:
-    waits = {drive(answered(GET), failed(), OK)[1][0] for _ in range(20)}
+    waits = {drive(send_with_retry(GET), failed(), OK)[1][0] for _ in range(20)}
     assert len(waits) > 10
 
 
@@ -118,32 +133,34 @@ def test_not_all_clients_come_back_at_once() -> None:
     "body", [b"<html>", b"", b"[]", b'{"error": 5}', b"[" * 100_000, b"\xff"], ids=len
 )
 def test_an_error_without_our_envelope_is_told_by_its_status(body: bytes) -> None:
-    _, _, end = drive(answered(PUT), httpx.Response(502, content=body))
+    _, _, end = drive(send_with_retry(PUT), httpx.Response(502, content=body))
 
-    assert isinstance(end, Failed)
+    assert isinstance(end, ServerError)
     assert (end.status, end.code, end.message) == (502, "http_502", "502 Bad Gateway")
 
 
 def test_a_redirection_is_not_taken_for_an_answer() -> None:
-    _, _, end = drive(answered(GET), httpx.Response(302, headers={"Location": "http://other"}))
+    _, _, end = drive(
+        send_with_retry(GET), httpx.Response(302, headers={"Location": "http://other"})
+    )
 
-    assert isinstance(end, Refused)
+    assert isinstance(end, Refusal)
 
 
 def test_an_answer_that_is_no_json_is_told_apart() -> None:
     for body in (b"<html>", b"", b"[" * 100_000):
-        with pytest.raises(Garbled):
-            decoded(httpx.Response(200, content=body))
+        with pytest.raises(InvalidResponse):
+            decode_json(httpx.Response(200, content=body))
 
 
 def test_a_request_that_cannot_be_sent_is_not_sent_again() -> None:
-    sent, _, end = drive(answered(GET), httpx.LocalProtocolError("illegal header"), OK)
+    sent, _, end = drive(send_with_retry(GET), httpx.LocalProtocolError("illegal header"), OK)
     assert isinstance(end, Malformed)
     assert len(sent) == 1
 
 
 def test_busy_is_an_error_of_its_own_when_it_lasts() -> None:
-    _, _, end = drive(written(PUT), *[failed(409, "busy")] * 9)
+    _, _, end = drive(send_idempotent(PUT), *[failed(409, "busy")] * 9)
     assert isinstance(end, Busy)
 
 
@@ -151,7 +168,7 @@ def test_busy_is_an_error_of_its_own_when_it_lasts() -> None:
 @example(["agents", "..", ".", "..."])
 def test_a_name_is_one_segment_whatever_it_holds(names: list[str]) -> None:
     try:
-        path = at(*names)
+        path = api_path(*names)
     except Malformed:
         assert any("\ud800" <= each <= "\udfff" for name in names for each in name)
         return
@@ -163,4 +180,4 @@ def test_a_name_is_one_segment_whatever_it_holds(names: list[str]) -> None:
 
 def test_an_empty_name_is_not_asked_for() -> None:
     with pytest.raises(Malformed):
-        at("agents", "", "files")
+        api_path("agents", "", "files")

@@ -10,7 +10,16 @@ import pytest
 from tests.client.scene import Hands, made
 from tests.e2e.servers import TOKEN, Live
 
-from carrel.client import CONNECTED, AsyncClient, Client, Forbidden, Garbled, Heard, Missing, Taken
+from carrel.client import (
+    CONNECTED,
+    AsyncClient,
+    Client,
+    Event,
+    Forbidden,
+    InvalidResponse,
+    Missing,
+    Taken,
+)
 from carrel.client import events as streams
 from carrel.client.events import parsed
 
@@ -22,7 +31,7 @@ def impatient_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "FIRST_WAIT", 0.001)
 
 
-async def until(heard: AsyncGenerator[Heard, None], type: str) -> Heard:
+async def until(heard: AsyncGenerator[Event, None], type: str) -> Event:
     async for each in heard:
         if each.type == type:
             return each
@@ -112,8 +121,8 @@ async def test_what_is_no_event_is_refused() -> None:
             yield line
 
     whole = lines(": beat", "", "id: 1", "", "id: 2", "event: x", 'data: {"a": 1}', "", "id: 3")
-    assert [each async for each in parsed(whole)] == [Heard("", "1"), Heard("x", "2", {"a": 1})]
-    with pytest.raises(Garbled):
+    assert [each async for each in parsed(whole)] == [Event("", "1"), Event("x", "2", {"a": 1})]
+    with pytest.raises(InvalidResponse):
         _ = [each async for each in parsed(lines("data: {", ""))]
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.client.scene import Hands, held
 from tests.e2e.servers import PLAIN, TOKEN, Live, serving
 
-from carrel.client import Client, Failed, Incomplete, Missing, Unauthenticated
+from carrel.client import Client, IncompleteWorkspace, Missing, ServerError, Unauthenticated
 
 LOST = "What nobody can find any more."
 
@@ -35,13 +35,13 @@ def test_a_file_whose_bytes_are_lost_is_named_and_nothing_is_written(
     lost.unlink()
 
     with serving(tmp_path / "store", **place) as live, Client(live.url, TOKEN) as client:
-        with pytest.raises(Incomplete) as refusal:
+        with pytest.raises(IncompleteWorkspace) as refusal:
             client.materialise(agent.agent, desk)
         assert list(refusal.value.files) == ["lost.md"]
         assert not desk.exists()
-        with pytest.raises(Incomplete):
+        with pytest.raises(IncompleteWorkspace):
             client.agent(agent.agent).read()
-        with pytest.raises((Failed, Missing)):
+        with pytest.raises((ServerError, Missing)):
             client.agent(agent.agent).get("lost.md")
 
         result = client.materialise(agent.agent, desk, tolerate=["lost.md"])
@@ -49,12 +49,12 @@ def test_a_file_whose_bytes_are_lost_is_named_and_nothing_is_written(
         assert list(result.unavailable) == ["lost.md"]
         assert held(desk)["kept.md"] == b"kept"
         assert "lost.md" not in held(desk)
-        with pytest.raises(Incomplete) as refusal:
+        with pytest.raises(IncompleteWorkspace) as refusal:
             client.materialise(agent.agent, desk, stale_ok=True)
         assert list(refusal.value.files) == ["lost.md"]
 
     with Client(live.url, TOKEN) as client:
-        with pytest.raises(Incomplete):
+        with pytest.raises(IncompleteWorkspace):
             client.materialise(agent.agent, desk, stale_ok=True)
         again = client.materialise(agent.agent, desk, stale_ok=True, tolerate=["lost.md"])
         assert (again.stale, list(again.unavailable)) == (True, ["lost.md"])

@@ -18,11 +18,11 @@ from carrel.client import (
     Forbidden,
     Malformed,
     Missing,
+    ServerUnreachable,
     Stale,
     Taken,
     TooLarge,
     Unauthenticated,
-    Unreachable,
 )
 from carrel.client import requests as asking
 
@@ -237,7 +237,7 @@ def test_a_server_that_is_gone_is_told_so(
 ) -> None:
     monkeypatch.setattr(asking, "FIRST_WAIT", 0.001)
     wire = Wire(cut=True)
-    with over(wire, live.url) as client, pytest.raises(Unreachable) as problem:
+    with over(wire, live.url) as client, pytest.raises(ServerUnreachable) as problem:
         client.agent(hands.agent).list()
     assert (problem.value.status, len(wire.seen)) == (None, asking.TRIES)
 

@@ -12,7 +12,7 @@ from tests.client.commands import Carrel
 from tests.client.scene import Hands, made
 
 from carrel.cli.import_files import directory_scan as local
-from carrel.cli.import_files.import_plan import How, Step, carry_out, planned
+from carrel.cli.import_files.import_plan import ImportAction, ImportStep, execute_plan, planned
 from carrel.client import AsyncClient
 
 NOBODY = "http://127.0.0.1:1"
@@ -111,16 +111,16 @@ def test_what_was_changed_meanwhile_is_left_alone(
     hands: Hands, carrel: Carrel, folder: Local, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files are read once more right before they are written: that is when others write here."""
-    read = local.Local.read
+    read = local.LocalFiles.read
 
-    def meddled(here: local.Local, path: str) -> bytes:
+    def meddled(here: local.LocalFiles, path: str) -> bytes:
         if path == "SOUL.md":
             hands.put("SOUL.md", "theirs")
         else:
             (folder / path).write_text("changed on disk")
         return read(here, path)
 
-    monkeypatch.setattr(local.Local, "read", meddled)
+    monkeypatch.setattr(local.LocalFiles, "read", meddled)
     told = carrel.told("import", folder, hands.agent, code=1)
     problems = {row["path"]: row["problem"] for row in told["files"]}
     assert problems == {
@@ -135,12 +135,12 @@ def test_a_server_that_goes_away_leaves_the_rest_untried(folder: Local) -> None:
     def lost(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("nobody there", request=request)
 
-    async def imported() -> list[Step]:
-        found = local.looked_at(str(folder))
+    async def imported() -> list[ImportStep]:
+        found = local.scan_directory(str(folder))
         steps = planned(found, {})
         async with AsyncClient(NOBODY, "t", transport=httpx.MockTransport(lost)) as desk:
-            how = How(None, accept=False)
-            await carry_out(desk.agent("ada"), found, steps, how, lambda *_: None)
+            how = ImportAction(None, accept=False)
+            await execute_plan(desk.agent("ada"), found, steps, how, lambda *_: None)
         return steps
 
     first, rest = asyncio.run(imported())

@@ -10,7 +10,7 @@ import pytest
 from tests.client.scene import Hands
 from tests.e2e.servers import TOKEN, Live
 
-from carrel.client import AsyncClient, Client, Forbidden, Garbled, Missing, Stale, Taken
+from carrel.client import AsyncClient, Client, Forbidden, InvalidResponse, Missing, Stale, Taken
 
 PATH = "GUARDRAILS.md"
 
@@ -113,5 +113,5 @@ def test_what_is_no_answer_is_told(told: Any) -> None:
             client.people.list,
             lambda: client.people.get("p"),
         ):
-            with pytest.raises(Garbled):
+            with pytest.raises(InvalidResponse):
                 ask()

@@ -17,12 +17,12 @@ from tests.e2e.servers import TOKEN, Live
 from carrel.client import (
     AsyncClient,
     Client,
-    Garbled,
+    InvalidResponse,
     Missing,
-    NotOurs,
-    Oversized,
-    Unfit,
-    Unreachable,
+    NotACarrelDirectory,
+    ResponseTooLarge,
+    ServerUnreachable,
+    UnusableWorkspace,
 )
 from carrel.client import atomic_directory as directory
 
@@ -137,7 +137,7 @@ def test_a_directory_of_somebody_else_is_left_alone(
     (desk / "mine.txt").write_text("mine")
 
     for stale_ok in (False, True):
-        with pytest.raises(NotOurs):
+        with pytest.raises(NotACarrelDirectory):
             client.materialise(hands.agent, desk, stale_ok=stale_ok)
 
     assert os.listdir(desk) == ["mine.txt"]
@@ -147,7 +147,7 @@ def test_a_file_is_not_taken_for_a_directory(client: Client, hands: Hands, desk:
     desk.parent.mkdir()
     desk.write_text("mine")
 
-    with pytest.raises(NotOurs):
+    with pytest.raises(NotACarrelDirectory):
         client.materialise(hands.agent, desk)
 
     assert desk.read_text() == "mine"
@@ -182,7 +182,7 @@ def test_a_link_to_a_directory_stays_a_link(
 
 def test_a_mount_point_is_refused(client: Client, hands: Hands) -> None:
     for place in ("/", "/proc"):
-        with pytest.raises(Unfit, match="mount point"):
+        with pytest.raises(UnusableWorkspace, match="mount point"):
             client.materialise(hands.agent, place)
 
 
@@ -193,13 +193,13 @@ def test_a_failure_leaves_what_was_there(live: Live, hands: Hands, desk: File) -
         kept = client.materialise(hands.agent, desk)
         before, wire.cut = look(desk), True
 
-        with pytest.raises(Unreachable):
+        with pytest.raises(ServerUnreachable):
             client.materialise(hands.agent, desk)
         stale = client.materialise(hands.agent, desk, stale_ok=True)
 
         assert look(desk) == before
         assert (stale.stale, stale.changed) == (True, False)
-        assert isinstance(stale.problem, Unreachable)
+        assert isinstance(stale.problem, ServerUnreachable)
         assert (stale.files, stale.fingerprint) == (kept.files, kept.fingerprint)
         wire.cut = False
         assert not client.materialise(hands.agent, desk, stale_ok=True).stale
@@ -212,16 +212,16 @@ def test_stale_is_only_what_was_materialised_for_this_agent_and_is_whole(
     wire = Wire()
     with over(wire, live.url) as client:
         wire.cut = True
-        with pytest.raises(Unreachable):
+        with pytest.raises(ServerUnreachable):
             client.materialise(hands.agent, desk, stale_ok=True)
         assert not desk.exists()
         wire.cut = False
         client.materialise(hands.agent, desk)
         wire.cut = True
-        with pytest.raises(Unreachable):
+        with pytest.raises(ServerUnreachable):
             client.materialise("another", desk, stale_ok=True)
         (desk / "a.md").write_text("tampered")
-        with pytest.raises(Unreachable):
+        with pytest.raises(ServerUnreachable):
             client.materialise(hands.agent, desk, stale_ok=True)
 
 
@@ -235,9 +235,9 @@ def test_files_of_an_agent_are_never_taken_for_those_of_another_that_has_its_slu
     made(hands.http.post("/v1/agents", json={"slug": hands.agent, "name": "Another"}))
     hands.put("a.md", "of the second")
 
-    with Client(live.url, TOKEN, max_answer_bytes=10) as small, pytest.raises(Oversized):
+    with Client(live.url, TOKEN, max_answer_bytes=10) as small, pytest.raises(ResponseTooLarge):
         small.materialise(hands.agent, desk)
-    with over(Spoiling(), live.url) as spoilt, pytest.raises(Garbled):
+    with over(Spoiling(), live.url) as spoilt, pytest.raises(InvalidResponse):
         spoilt.materialise(hands.agent, desk, stale_ok=True)
 
     assert look(desk) == before
@@ -252,7 +252,7 @@ def test_files_of_the_same_agent_are_still_taken_when_the_listing_is_spoilt(
     hands.put("a.md", "newer")
     with over(Spoiling(), live.url) as spoilt:
         stale = spoilt.materialise(hands.agent, desk, stale_ok=True)
-    assert (stale.stale, type(stale.problem)) == (True, Garbled)
+    assert (stale.stale, type(stale.problem)) == (True, InvalidResponse)
 
 
 def test_an_agent_is_known_by_its_id_too_when_nobody_can_be_asked(
@@ -267,7 +267,7 @@ def test_an_agent_is_known_by_its_id_too_when_nobody_can_be_asked(
         wire.cut = True
         for name in (id, hands.agent):
             assert client.materialise(name, desk, stale_ok=True).stale
-        with pytest.raises(Unreachable):
+        with pytest.raises(ServerUnreachable):
             client.materialise("agt_000000000000000000000000", desk, stale_ok=True)
 
 
@@ -276,7 +276,7 @@ def test_what_is_no_name_of_a_directory_is_refused(
     client: Client, hands: Hands, tmp_path: File, name: str
 ) -> None:
     for stale_ok in (False, True):
-        with pytest.raises(Unfit, match="is no name of a directory"):
+        with pytest.raises(UnusableWorkspace, match="is no name of a directory"):
             client.materialise(hands.agent, tmp_path / "new" / name, stale_ok=stale_ok)
     assert os.listdir(tmp_path) == []
 

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from carrel.client import UnsafePath
-from carrel.client.atomic_directory import Place
+from carrel.client.atomic_directory import TargetDirectory
 from carrel.client.path_safety import STATE, refuse_unsafe
 
 SEGMENT = st.text(st.sampled_from("abAB.éÉe\u0301\u017f\u212a:\\\0 \u00ad"), min_size=0, max_size=4)
@@ -111,7 +111,7 @@ def test_what_passes_stays_within_and_apart(paths: list[str]) -> None:
 
 
 def test_the_file_system_itself_is_asked(tmp_path: File) -> None:
-    place = Place.at(tmp_path / "desk")
+    place = TargetDirectory.at(tmp_path / "desk")
 
     assert place.clash(["same", "other"]) is None
     assert place.clash(["same", "same"]) == "same"

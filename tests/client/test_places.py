@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.cli.targets import Place, Target, Unclear, file_of, place_of, target_of
+from carrel.cli.targets import Target, TargetError, TargetOwner, file_of, parse_owner, parse_target
 
-FINN = Place("agents", "finn")
+FINN = TargetOwner("agents", "finn")
 
 
 @pytest.mark.parametrize(
@@ -22,19 +22,19 @@ FINN = Place("agents", "finn")
         ("finn/SOUL.md", FINN, "SOUL.md"),
         ("finn/notes/2026-01-01.md", FINN, "notes/2026-01-01.md"),
         ("agents/finn/notes/", FINN, "notes"),
-        ("agents/defaults/a.md", Place("agents", "defaults"), "a.md"),
-        ("agents/agents/agents", Place("agents", "agents"), "agents"),
-        ("templates/support", Place("templates", "support"), ""),
-        ("templates/support/SOUL.md", Place("templates", "support"), "SOUL.md"),
-        ("workspaces/ws_0a/b/c.txt", Place("workspaces", "ws_0a"), "b/c.txt"),
-        ("defaults", Place("defaults"), ""),
-        ("defaults/", Place("defaults"), ""),
-        ("defaults/notes/a.md", Place("defaults"), "notes/a.md"),
+        ("agents/defaults/a.md", TargetOwner("agents", "defaults"), "a.md"),
+        ("agents/agents/agents", TargetOwner("agents", "agents"), "agents"),
+        ("templates/support", TargetOwner("templates", "support"), ""),
+        ("templates/support/SOUL.md", TargetOwner("templates", "support"), "SOUL.md"),
+        ("workspaces/ws_0a/b/c.txt", TargetOwner("workspaces", "ws_0a"), "b/c.txt"),
+        ("defaults", TargetOwner("defaults"), ""),
+        ("defaults/", TargetOwner("defaults"), ""),
+        ("defaults/notes/a.md", TargetOwner("defaults"), "notes/a.md"),
         ("finn/cafe\u0301.md", FINN, "caf\u00e9.md"),
     ],
 )
-def test_a_place_and_a_path_are_told_apart(text: str, place: Place, path: str) -> None:
-    assert target_of(text) == Target(place, path)
+def test_a_place_and_a_path_are_told_apart(text: str, place: TargetOwner, path: str) -> None:
+    assert parse_target(text) == Target(place, path)
 
 
 @pytest.mark.parametrize(
@@ -55,24 +55,26 @@ def test_a_place_and_a_path_are_told_apart(text: str, place: Place, path: str) -
     ],
 )
 def test_what_is_unclear_is_said(text: str, why: str) -> None:
-    with pytest.raises(Unclear, match=why.replace("?", r"\?").replace("..", r"\.\.")):
-        target_of(text)
+    with pytest.raises(TargetError, match=why.replace("?", r"\?").replace("..", r"\.\.")):
+        parse_target(text)
 
 
 def test_a_file_needs_a_path_and_a_place_has_none() -> None:
-    with pytest.raises(Unclear, match="names no file: finn/PATH"):
+    with pytest.raises(TargetError, match="names no file: finn/PATH"):
         file_of("finn")
-    with pytest.raises(Unclear, match="only templates/support is wanted"):
-        place_of("templates/support/SOUL.md")
-    assert place_of("defaults") == Place("defaults")
+    with pytest.raises(TargetError, match="only templates/support is wanted"):
+        parse_owner("templates/support/SOUL.md")
+    assert parse_owner("defaults") == TargetOwner("defaults")
 
 
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz-0123456789", min_size=1, max_size=9)
 PLACES = st.one_of(
     st.builds(
-        Place, st.sampled_from(["agents", "templates", "workspaces"]), NAMES | st.just("defaults")
+        TargetOwner,
+        st.sampled_from(["agents", "templates", "workspaces"]),
+        NAMES | st.just("defaults"),
     ),
-    st.just(Place("defaults")),
+    st.just(TargetOwner("defaults")),
 )
 LETTERS = st.characters(exclude_categories=("Cc", "Cs"), exclude_characters="/\\")
 SEGMENTS = (
@@ -83,6 +85,6 @@ SEGMENTS = (
 
 
 @given(place=PLACES, segments=st.lists(SEGMENTS, max_size=3))
-def test_what_is_shown_can_be_written_again(place: Place, segments: list[str]) -> None:
+def test_what_is_shown_can_be_written_again(place: TargetOwner, segments: list[str]) -> None:
     shown = Target(place, "/".join(segments))
-    assert target_of(str(shown)) == shown
+    assert parse_target(str(shown)) == shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.client.scene import Hands
 
-from carrel.client import Client, Garbled, Missing, Prompt
+from carrel.client import Client, InvalidResponse, Missing, Prompt
 from carrel.client.prompts import prompt_of
 
 
@@ -32,5 +32,5 @@ def test_an_agents_prompt_changes_and_a_runs_does_not(client: Client, hands: Han
 
 @pytest.mark.parametrize("told", [None, [], {}, {"blocks": [{}]}, {"blocks": None}])
 def test_what_is_no_prompt_is_said_to_be_none(told: object) -> None:
-    with pytest.raises(Garbled):
+    with pytest.raises(InvalidResponse):
         prompt_of(told)

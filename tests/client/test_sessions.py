@@ -12,7 +12,7 @@ from tests.client.commands import finished
 from tests.client.scene import Hands, Wire, over
 from tests.e2e.servers import TOKEN, Live
 
-from carrel.client import AsyncClient, Client, Garbled, Malformed, Missing, Taken
+from carrel.client import AsyncClient, Client, InvalidResponse, Malformed, Missing, Taken
 
 
 def carrel(live: Live, *arguments: object) -> CompletedProcess[str]:
@@ -77,7 +77,7 @@ def test_an_answer_that_is_no_session_is_garbled(body: bytes) -> None:
     with Client("http://carrel", TOKEN, transport=httpx.MockTransport(answer)) as client:
         known = client.agent("kate").sessions
         for ask in (known.list, known.start, lambda: known.get("x")):
-            with pytest.raises(Garbled):
+            with pytest.raises(InvalidResponse):
                 ask()
 
 

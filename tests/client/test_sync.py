@@ -14,7 +14,7 @@ from tests.client.scene import Hands, made
 from tests.client.syncs import HELD, STATE, Synced
 from tests.e2e.servers import Live
 
-from carrel.cli.sync.directory import Folder
+from carrel.cli.sync.directory import SyncedDirectory
 
 
 @pytest.fixture
@@ -231,7 +231,7 @@ def test_what_was_interrupted_before_it_was_noted_is_taken_up(both: Synced) -> N
 
 def test_one_directory_is_synced_by_one_at_a_time(both: Synced) -> None:
     both.sync()
-    folder = Folder(both.dir)
+    folder = SyncedDirectory(both.dir)
     try:
         told = both.sync()
     finally:

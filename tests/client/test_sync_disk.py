@@ -16,8 +16,8 @@ from tests.client.syncs import STATE, Synced
 from tests.e2e.servers import Live
 
 from carrel.cli.sync import directory as folders
-from carrel.cli.sync.directory import Folder
-from carrel.cli.sync.scan import Eyes
+from carrel.cli.sync.directory import SyncedDirectory
+from carrel.cli.sync.scan import DirectoryScanner
 from carrel.client import atomic_rename as exchange
 
 
@@ -29,7 +29,7 @@ def both(live: Live, hands: Hands, tmp_path: File) -> Synced:
 
 @pytest.fixture
 def folder(tmp_path: File) -> Any:
-    held = Folder(tmp_path / "desk")
+    held = SyncedDirectory(tmp_path / "desk")
     yield held
     held.close()
 
@@ -164,11 +164,11 @@ class Clock:
 
     now: float = 1000.0
 
-    def eyes(self, folder: Folder) -> Eyes:
-        return Eyes(folder, 0.5, elapsed=lambda: self.now, now=lambda: 0.0)
+    def eyes(self, folder: SyncedDirectory) -> DirectoryScanner:
+        return DirectoryScanner(folder, 0.5, elapsed=lambda: self.now, now=lambda: 0.0)
 
 
-def test_a_file_is_read_only_once_it_has_been_left_alone(folder: Folder) -> None:
+def test_a_file_is_read_only_once_it_has_been_left_alone(folder: SyncedDirectory) -> None:
     clock = Clock()
     eyes = clock.eyes(folder)
     file = File(folder.path) / "a.md"
@@ -184,7 +184,7 @@ def test_a_file_is_read_only_once_it_has_been_left_alone(folder: Folder) -> None
     assert (look.unsettled, look.files["a.md"].digest) == (set(), digest("half and half"))
 
 
-def test_a_removal_counts_only_once_the_file_has_stayed_away(folder: Folder) -> None:
+def test_a_removal_counts_only_once_the_file_has_stayed_away(folder: SyncedDirectory) -> None:
     clock = Clock()
     eyes = clock.eyes(folder)
     file = File(folder.path) / "a.md"
@@ -202,8 +202,8 @@ def test_a_removal_counts_only_once_the_file_has_stayed_away(folder: Folder) -> 
     assert "a.md" not in look.files
 
 
-def test_a_change_within_one_tick_of_the_disk_s_clock_is_seen(folder: Folder) -> None:
-    eyes, file = Eyes(folder, 0), File(folder.path) / "a.md"
+def test_a_change_within_one_tick_of_the_disk_s_clock_is_seen(folder: SyncedDirectory) -> None:
+    eyes, file = DirectoryScanner(folder, 0), File(folder.path) / "a.md"
     file.write_text("1")
     info = file.stat()
     assert eyes.look(()).files["a.md"].digest == digest("1")
@@ -214,7 +214,7 @@ def test_a_change_within_one_tick_of_the_disk_s_clock_is_seen(folder: Folder) ->
 
 @pytest.mark.parametrize("can_exchange", [True, False])
 def test_what_was_saved_in_the_meantime_is_not_replaced(
-    folder: Folder, can_exchange: bool, monkeypatch: pytest.MonkeyPatch
+    folder: SyncedDirectory, can_exchange: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not can_exchange:
         monkeypatch.setattr(exchange, "_renameat2", lambda: None)
@@ -232,7 +232,7 @@ def test_what_was_saved_in_the_meantime_is_not_replaced(
     assert names(File(folder.path)) == {"a.md"}
 
 
-def test_what_a_disk_has_no_room_for_leaves_none_of_it_behind(folder: Folder) -> None:
+def test_what_a_disk_has_no_room_for_leaves_none_of_it_behind(folder: SyncedDirectory) -> None:
     file = File(folder.path) / "a.md"
     file.write_text("mine")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -248,11 +248,11 @@ def test_what_a_disk_has_no_room_for_leaves_none_of_it_behind(folder: Folder) ->
 
 
 def test_a_save_in_the_very_moment_of_replacing_is_put_back(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
+    folder: SyncedDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = File(folder.path) / "a.md"
     file.write_text("seen")
-    real = exchange.exchanged
+    real = exchange.swap_names
     saved: list[str] = []
 
     def late(one: str, other: str, within: int) -> bool:
@@ -292,7 +292,9 @@ def test_a_directory_that_was_taken_away_is_not_an_empty_one(both: Synced) -> No
     assert both.here() == both.there() == {"a.md": "mine"}
 
 
-def test_a_copy_that_an_editor_saves_by_renaming_is_not_taken_for_removed(folder: Folder) -> None:
+def test_a_copy_that_an_editor_saves_by_renaming_is_not_taken_for_removed(
+    folder: SyncedDirectory,
+) -> None:
     clock = Clock()
     eyes, copy = clock.eyes(folder), "a.conflict-00000000.md"
     file = File(folder.path) / copy

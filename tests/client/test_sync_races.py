@@ -11,10 +11,10 @@ from tests.client.scene import Hands
 from tests.client.syncs import Synced
 from tests.e2e.servers import TOKEN, Live
 
-from carrel.cli.sync.directory import Folder
-from carrel.cli.sync.sync_pass import Outcome
+from carrel.cli.sync.directory import SyncedDirectory
+from carrel.cli.sync.sync_pass import PassResult
 from carrel.cli.sync.watch_loop import opened, passes
-from carrel.client import AsyncClient, Unreachable
+from carrel.client import AsyncClient, ServerUnreachable
 
 pytestmark = pytest.mark.anyio
 
@@ -46,7 +46,7 @@ class Meanwhile(httpx.AsyncHTTPTransport):
         return await super().handle_async_request(request)
 
 
-async def synced(both: Synced, wire: Meanwhile) -> Outcome:
+async def synced(both: Synced, wire: Meanwhile) -> PassResult:
     async with (
         AsyncClient(both.live.url, TOKEN, transport=wire) as desk,
         opened(desk, both.live.url, both.hands.agent, both.dir, 0) as (sides, _),
@@ -98,7 +98,7 @@ async def test_a_file_that_was_made_here_meanwhile_is_not_replaced(both: Synced)
 
 async def test_a_write_whose_answer_is_lost_for_good_makes_no_conflict(both: Synced) -> None:
     both.write("a.md", "1")
-    with pytest.raises(Unreachable):
+    with pytest.raises(ServerUnreachable):
         await synced(both, Meanwhile("PUT", lambda: None, lost=True))
     assert both.there() == {"a.md": "1"}
     both.write("a.md", "2")
@@ -110,7 +110,7 @@ async def test_the_folder_itself_follows_no_link_and_leaves_for_no_name(tmp_path
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "a.md").write_text("not yours")
-    folder = Folder(tmp_path / "desk")
+    folder = SyncedDirectory(tmp_path / "desk")
     (tmp_path / "desk/link").symlink_to(outside)
     (tmp_path / "desk/a.md").symlink_to(outside / "a.md")
     try:

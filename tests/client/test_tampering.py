@@ -13,7 +13,14 @@ import pytest
 from tests.client.scene import STATE, Hands, Wire, held, look, over
 from tests.e2e.servers import Live
 
-from carrel.client import CarrelError, Client, Garbled, Incomplete, NotOurs, UnsafePath
+from carrel.client import (
+    CarrelError,
+    Client,
+    IncompleteWorkspace,
+    InvalidResponse,
+    NotACarrelDirectory,
+    UnsafePath,
+)
 
 TAMPERINGS: dict[str, Any] = {
     "changed": lambda desk: (desk / "a.md").write_text("z"),
@@ -109,7 +116,7 @@ def test_a_directory_whose_manifest_is_none_is_not_taken_for_ours(
     before = look(desk)
 
     for stale_ok in (False, True):
-        with pytest.raises(NotOurs, match=str(desk / STATE)):
+        with pytest.raises(NotACarrelDirectory, match=str(desk / STATE)):
             client.materialise(hands.agent, desk, stale_ok=stale_ok)
 
     assert look(desk) == before
@@ -159,11 +166,11 @@ LIES: list[tuple[type[CarrelError], dict[str, Any]]] = [
     (UnsafePath, {"path": "a.md"}),
     (UnsafePath, {"path": "a.md/b"}),
     (UnsafePath, {"path": STATE}),
-    (Garbled, {"path": None}),
-    (Garbled, {"content": "not what its digest says"}),
-    (Garbled, {"content": "\ud800"}),
-    (Incomplete, {"content": None}),
-    (Incomplete, {"error": "its pin cannot be found"}),
+    (InvalidResponse, {"path": None}),
+    (InvalidResponse, {"content": "not what its digest says"}),
+    (InvalidResponse, {"content": "\ud800"}),
+    (IncompleteWorkspace, {"content": None}),
+    (IncompleteWorkspace, {"error": "its pin cannot be found"}),
 ]
 
 
@@ -189,7 +196,7 @@ def test_a_file_that_cannot_be_given_fails_all_by_name_unless_it_is_tolerated(
     hands.put("a.md", "x")
     with over(Lying(error="its pin cannot be found"), live.url) as deceived:
         for tolerate in ((), ("other.md",)):
-            with pytest.raises(Incomplete) as refusal:
+            with pytest.raises(IncompleteWorkspace) as refusal:
                 deceived.materialise(hands.agent, desk, tolerate=tolerate)
             assert refusal.value.files == {"lie.md": "its pin cannot be found"}
             assert "lie.md" in str(refusal.value)

@@ -17,7 +17,14 @@ from tests.server.live import serving
 
 from carrel.core.identifiers import Digest, Path, digest
 from carrel.core.store.tree import Blob
-from carrel.ports.sandbox import Bounds, Form, Order, Placed, Ran, Sandbox
+from carrel.ports.sandbox import (
+    CommandResult,
+    CommandSpec,
+    FileKind,
+    InputFile,
+    ResourceLimits,
+    Sandbox,
+)
 
 
 class Service(Protocol):
@@ -32,30 +39,30 @@ class Service(Protocol):
 class Provider:
     sandbox: Sandbox
     service: Service
-    bounds: Bounds = Bounds(processes=100_000)
+    bounds: ResourceLimits = ResourceLimits(processes=100_000)
     """Such as are never refused here. The number of processes is counted over the whole of this
     machine, since nothing is isolated."""
     cancels: bool = True
     """Whether a command can be ended before its time."""
 
     @asynccontextmanager
-    async def ran(self, command: str, files: Any = (), **more: Any) -> AsyncIterator[Ran]:
+    async def ran(self, command: str, files: Any = (), **more: Any) -> AsyncIterator[CommandResult]:
         """Run a command over files, given as bytes or as a form with bytes."""
         contents = Contents(dict(files))
         bounds = more.pop("bounds", self.bounds)
-        order = Order("run_1", command, contents.placed, bounds, **more)
+        order = CommandSpec("run_1", command, contents.placed, bounds, **more)
         async with self.sandbox.run(order, contents.fetch) as ran:
             yield ran
 
 
 class Contents:
-    def __init__(self, files: Mapping[str, bytes | tuple[Form, bytes]]) -> None:
+    def __init__(self, files: Mapping[str, bytes | tuple[FileKind, bytes]]) -> None:
         whole = {
-            Path(name): given if isinstance(given, tuple) else (Form.FILE, given)
+            Path(name): given if isinstance(given, tuple) else (FileKind.FILE, given)
             for name, given in files.items()
         }
         self.placed = {
-            path: Placed(form, Blob(digest(content), len(content)))
+            path: InputFile(form, Blob(digest(content), len(content)))
             for path, (form, content) in whole.items()
         }
         self._bytes = {digest(content): content for _, content in whole.values()}

@@ -22,31 +22,31 @@ from tests.contract.worlds import STORES, World
 from carrel.core.identifiers import Path, Scope
 from carrel.core.maintenance.tables import TABLES
 from carrel.core.memory.recall import Recall
-from carrel.core.runs import Layer, Mode
-from carrel.core.sessions import Addition, Role, Session, Utterance
-from carrel.core.store.idempotency import Receipt, Taken
-from carrel.core.store.record import Change, Noun
-from carrel.core.store.tree import Entry, ReceiptKey, Write
-from carrel.core.webhooks import Attempt, Delivery, Posted, State
-from carrel.ports import Upkeep
+from carrel.core.runs import Audience, SnapshotLayer
+from carrel.core.sessions import Session, SessionAppend, SpeakerRole, TranscriptEntry
+from carrel.core.store.idempotency import Claimed, StoredResponse
+from carrel.core.store.record import RecordChange, RecordType
+from carrel.core.store.tree import Entry, IdempotencyKey, Write
+from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, PostResult
+from carrel.ports import StoreMaintenance
 
 NOW = time.time_ns() // 1_000_000
 SECOND, HOUR = 1000, 3600 * 1000
 DAY = 24 * HOUR
 LARGE = "large " * 20_000
-ANSWER = Receipt(200, "sealed")
+ANSWER = StoredResponse(200, "sealed")
 TALK = Session(
-    ACME, "5f0c8a52-2f5e-4d3c-9f10-0a8c6f9a1b2c", "marco", Mode.MAIN, "web", NOW, None, 0, NOW
+    ACME, "5f0c8a52-2f5e-4d3c-9f10-0a8c6f9a1b2c", "marco", Audience.MAIN, "web", NOW, None, 0, NOW
 )
-ANSWERED = Utterance(0, NOW, Role.ASSISTANT, "welcome")
-REQUESTS = [ReceiptKey(ACME, "PUT", f"key-{n}") for n in range(3)]
+ANSWERED = TranscriptEntry(0, NOW, SpeakerRole.ASSISTANT, "welcome")
+REQUESTS = [IdempotencyKey(ACME, "PUT", f"key-{n}") for n in range(3)]
 Rows = Sequence[Sequence[Any]]
 
 KEPT = [name for name in STORES if name != "memory"]
 """The stores that outlive their process, and so are looked after."""
 
 
-def upkeep(world: World) -> Upkeep:
+def upkeep(world: World) -> StoreMaintenance:
     assert world.upkeep
     return world.upkeep
 
@@ -65,7 +65,7 @@ async def rows(world: World) -> dict[str, Rows]:
 async def live_in(world: World) -> None:
     """Leave something in every table."""
     for n, key in enumerate(REQUESTS):
-        assert await world.receipts.claim(key, f"f{n}", NOW, 0) == Taken()
+        assert await world.receipts.claim(key, f"f{n}", NOW, 0) == Claimed()
     await world.receipts.settle(REQUESTS[0], ANSWER)
     for n in range(4):
         await say(world, f"text {n}", at=NOW, receipt=REQUESTS[1] if n == 2 else None)
@@ -75,21 +75,25 @@ async def live_in(world: World) -> None:
     beneath = tree.entry(SOUL)
     assert beneath
     pin = Write(TEMPLATE, SOUL, Entry(beneath.blob, beneath.blob, "text/plain"))
-    person = Change(ACME, Noun.PERSON, "ada", {"name": "Ada ✓"}, handles=("h",), links=("l",))
+    person = RecordChange(
+        ACME, RecordType.PERSON, "ada", {"name": "Ada ✓"}, handles=("h",), links=("l",)
+    )
     await world.trees.commit([commit(pin, at=NOW, changes=(person,), by="ada", why="é")])
     await say(world, None, at=NOW)
     await world.records.used({"k1": NOW})
     told = {"content": "Ada likes tea", "agentId": "marco"}
-    memory = Change(ACME, Noun.MEMORY, "mem_1", told, links=("agent:marco",))
+    memory = RecordChange(ACME, RecordType.MEMORY, "mem_1", told, links=("agent:marco",))
     await world.trees.commit([commit(changes=(memory,), at=NOW)])
     await world.recalls.record(ACME, [Recall("rcl_1", "marco", "mem_1", "tea", 1.0, NOW)])
     [_, second, *_] = await world.events.after(None)
-    posted = Delivery("dl_1", ACME, "wh_1", "t", b"\x00body", State.PENDING, NOW, NOW)
+    posted = Delivery("dl_1", ACME, "wh_1", "t", b"\x00body", DeliveryState.PENDING, NOW, NOW)
     assert await world.deliveries.enqueue(None, second.cursor, [posted])
-    await world.deliveries.settle([(replace(posted, tries=1), Attempt(NOW, Posted(500, "x", 3)))])
+    await world.deliveries.settle(
+        [(replace(posted, tries=1), DeliveryAttempt(NOW, PostResult(500, "x", 3)))]
+    )
     await world.sessions.start([TALK])
-    said = (Utterance(0, NOW, Role.USER, "Grüße \0", "m", "web", "ada"), ANSWERED)
-    await world.sessions.append([Addition(ACME, TALK.id, "marco", said)])
+    said = (TranscriptEntry(0, NOW, SpeakerRole.USER, "Grüße \0", "m", "web", "ada"), ANSWERED)
+    await world.sessions.append([SessionAppend(ACME, TALK.id, "marco", said)])
     await world.sessions.close(ACME, "marco", [TALK.id], NOW + 1)
 
 
@@ -98,7 +102,7 @@ async def portrait(world: World) -> list[Any]:
     [run] = await world.runs.get(ACME, ["run_1"])
     assert run
     events = await world.events.after(None)
-    layers: list[Scope | Layer] = [AGENT, TEMPLATE, *run.snapshot]
+    layers: list[Scope | SnapshotLayer] = [AGENT, TEMPLATE, *run.snapshot]
     return [
         await world.trees.read(layers),
         [await texts(world, layer) for layer in layers],
@@ -106,12 +110,12 @@ async def portrait(world: World) -> list[Any]:
         run,
         [replace(event, cursor="") for event in events],
         len(await world.events.after(await world.deliveries.mark())),
-        await world.records.list(ACME, Noun.PERSON, link="l"),
+        await world.records.list(ACME, RecordType.PERSON, link="l"),
         await world.records.named(["h"]),
-        await world.records.shelves([(ACME, Noun.PERSON)]),
+        await world.records.shelves([(ACME, RecordType.PERSON)]),
         await world.records.revision(),
         await world.recalls.tallies(ACME, "marco"),
-        await world.records.find(ACME, Noun.MEMORY, "agent:marco", ["te"]),
+        await world.records.find(ACME, RecordType.MEMORY, "agent:marco", ["te"]),
         await world.records.audit(ACME),
         await world.records.last_used(["k1"]),
         await world.sessions.get(ACME, [TALK.id]),

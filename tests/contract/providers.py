@@ -10,20 +10,27 @@ from itertools import count
 from pathlib import Path as File
 
 from carrel.adapters.sandbox.local import LocalSandbox
-from carrel.adapters.sandbox.local.command_run import Means
-from carrel.adapters.sandbox.local.self_test import BUBBLEWRAP, LANDLOCK, Wishes
+from carrel.adapters.sandbox.local.command_run import IsolationTools
+from carrel.adapters.sandbox.local.self_test import BUBBLEWRAP, LANDLOCK, SandboxSettings
 from carrel.core.identifiers import Digest, Path, digest
 from carrel.core.store.tree import Blob
-from carrel.ports.sandbox import Bounds, Form, Order, Placed, Ran, Sandbox
+from carrel.ports.sandbox import (
+    CommandResult,
+    CommandSpec,
+    FileKind,
+    InputFile,
+    ResourceLimits,
+    Sandbox,
+)
 
 NUMBERS = count(1)
-TRIED: dict[Wishes, Means] = {}
+TRIED: dict[SandboxSettings, IsolationTools] = {}
 UID = 100_000 + os.getpid() % 100_000
 """Nobody else's: where no control group counts, all processes of a user are counted together."""
 
 
 @asynccontextmanager
-async def local(directory: File, *, wishes: Wishes) -> AsyncIterator[LocalSandbox]:
+async def local(directory: File, *, wishes: SandboxSettings) -> AsyncIterator[LocalSandbox]:
     """What isolates on this machine is found out once, and not for every test."""
     sandbox = LocalSandbox(directory / "sandboxes", wishes, TRIED.get(wishes))
     try:
@@ -36,12 +43,12 @@ async def local(directory: File, *, wishes: Wishes) -> AsyncIterator[LocalSandbo
 
 Opens = Callable[[File], AbstractAsyncContextManager[Sandbox]]
 LOCAL: dict[str, Opens] = {
-    "bubblewrap-overlay": partial(local, wishes=Wishes(BUBBLEWRAP, UID)),
-    "bubblewrap-copy": partial(local, wishes=Wishes(BUBBLEWRAP, UID, overlay=False)),
-    "bubblewrap-watched": partial(local, wishes=Wishes(BUBBLEWRAP, UID, cgroups=False)),
+    "bubblewrap-overlay": partial(local, wishes=SandboxSettings(BUBBLEWRAP, UID)),
+    "bubblewrap-copy": partial(local, wishes=SandboxSettings(BUBBLEWRAP, UID, overlay=False)),
+    "bubblewrap-watched": partial(local, wishes=SandboxSettings(BUBBLEWRAP, UID, cgroups=False)),
 }
 if os.getuid() == 0:  # to all others it is refused, which test_local_sandbox sees to
-    LOCAL["landlock"] = partial(local, wishes=Wishes(LANDLOCK, UID))
+    LOCAL["landlock"] = partial(local, wishes=SandboxSettings(LANDLOCK, UID))
 WALLED = [name for name in LOCAL if name != "bubblewrap-copy"]
 """Those whose walls differ."""
 
@@ -53,11 +60,11 @@ class Cupboard:
         self.bytes: dict[Digest, bytes] = {}
         self.asked: list[Digest] = []
 
-    def place(self, content: bytes | str, form: Form = Form.FILE) -> Placed:
+    def place(self, content: bytes | str, form: FileKind = FileKind.FILE) -> InputFile:
         held = content.encode() if isinstance(content, str) else content
         blob = Blob(digest(held), len(held))
         self.bytes[blob.digest] = held
-        return Placed(form, blob)
+        return InputFile(form, blob)
 
     async def fetch(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
         self.asked += [blob.digest for blob in blobs]
@@ -67,25 +74,27 @@ class Cupboard:
 class Desk:
     """Somebody who gives commands to a provider."""
 
-    def __init__(self, sandbox: Sandbox, bounds: Bounds = Bounds()) -> None:
+    def __init__(self, sandbox: Sandbox, bounds: ResourceLimits = ResourceLimits()) -> None:
         self.sandbox, self.cupboard = sandbox, Cupboard()
         self.bounds = bounds
         """Such as the provider never refuses."""
-        self.files: dict[Path, Placed] = {}
+        self.files: dict[Path, InputFile] = {}
 
-    def put(self, path: str, content: bytes | str, form: Form = Form.FILE) -> None:
+    def put(self, path: str, content: bytes | str, form: FileKind = FileKind.FILE) -> None:
         self.files[Path(path)] = self.cupboard.place(content, form)
 
     def run(
         self,
         command: str,
-        bounds: Bounds | None = None,
+        bounds: ResourceLimits | None = None,
         *,
         bare: bool = False,
         env: Mapping[str, str] | None = None,
-    ) -> AbstractAsyncContextManager[Ran]:
+    ) -> AbstractAsyncContextManager[CommandResult]:
         files = None if bare else self.files
-        order = Order(f"call-{next(NUMBERS)}", command, files, bounds or self.bounds, env or {})
+        order = CommandSpec(
+            f"call-{next(NUMBERS)}", command, files, bounds or self.bounds, env or {}
+        )
         return self.sandbox.run(order, self.cupboard.fetch)
 
     async def said(self, command: str) -> str:

@@ -7,16 +7,16 @@ from typing import Any
 
 from tests.contract.worlds import Store
 
-from carrel.core.identifiers import Kind, Path, Scope
-from carrel.core.runs import Layer, Mode, Run, Status
-from carrel.core.store.event import Event, Filter
+from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.runs import Audience, Run, RunStatus, SnapshotLayer
+from carrel.core.store.event import Event, EventFilter
 from carrel.core.store.tree import MARKDOWN, Applied, Blob, Commit, Entry, Head, Outcome, Write
 
 ACME, GLOBEX = "acme", "globex"
-AGENT = Scope(ACME, Kind.AGENT, "marco")
-TEMPLATE = Scope(ACME, Kind.TEMPLATE, "sales")
-DEFAULTS = Scope(ACME, Kind.DEFAULTS, "defaults")
-STRANGER = Scope(GLOBEX, Kind.AGENT, "marco")
+AGENT = Scope(ACME, ScopeKind.AGENT, "marco")
+TEMPLATE = Scope(ACME, ScopeKind.TEMPLATE, "sales")
+DEFAULTS = Scope(ACME, ScopeKind.DEFAULTS, "defaults")
+STRANGER = Scope(GLOBEX, ScopeKind.AGENT, "marco")
 SOUL, RULES = Path("SOUL.md"), Path("GUARDRAILS.md")
 NOW = 1_800_000_000_000
 
@@ -61,7 +61,7 @@ def applied(outcome: Outcome) -> Applied:
     return outcome
 
 
-async def texts(world: Store, layer: Scope | Layer, *, prefix: str = "") -> dict[str, str]:
+async def texts(world: Store, layer: Scope | SnapshotLayer, *, prefix: str = "") -> dict[str, str]:
     """The files of a layer: path to content. A listing shows what is live, and nothing else."""
     [tree] = await world.trees.read([layer], prefix=prefix)
     assert all(head.entry for head in tree.heads.values())
@@ -77,14 +77,16 @@ async def numbers(world: Store, scope: Scope = AGENT, path: Path = SOUL) -> list
 
 
 def run(id: str, scope: Scope = AGENT, **more: Any) -> Run:
-    return Run(id, scope.tenant, scope, "noop", Mode.MAIN, Status.RUNNING, "ada", NOW, **more)
+    return Run(
+        id, scope.tenant, scope, "noop", Audience.MAIN, RunStatus.RUNNING, "ada", NOW, **more
+    )
 
 
-async def start(world: Store, id: str, *layers: Scope | Layer) -> Run:
+async def start(world: Store, id: str, *layers: Scope | SnapshotLayer) -> Run:
     [started] = await world.runs.start([(run(id), layers or (AGENT,))])
     return started
 
 
 async def log(world: Store, **wanted: Any) -> Sequence[Event]:
     """Every event of the tenant so far that is wanted."""
-    return await world.events.after(None, Filter(**{"tenant": ACME, **wanted}), limit=10_000)
+    return await world.events.after(None, EventFilter(**{"tenant": ACME, **wanted}), limit=10_000)

@@ -19,7 +19,7 @@ from tests.contract.worlds import World
 
 from carrel.core.identifiers import Digest, digest
 from carrel.core.store.tree import Blob, Entry, Write
-from carrel.ports import Corrupt
+from carrel.ports import CorruptContent
 
 pytestmark = pytest.mark.anyio
 
@@ -93,20 +93,20 @@ async def test_bytes_that_are_not_what_their_digest_says_are_never_served(
     await say(world, "sound", path=RULES)
     await world.tamper(found.digest)
 
-    with pytest.raises(Corrupt, match=found.digest):
+    with pytest.raises(CorruptContent, match=found.digest):
         await world.blobs.get([found])
     [tree] = await world.trees.read([AGENT], [RULES])
     sound = tree.entry(RULES)
     assert sound
     assert await world.blobs.get([sound.blob]) == {digest(b"sound"): b"sound"}
-    with pytest.raises(Corrupt, match=found.digest):
+    with pytest.raises(CorruptContent, match=found.digest):
         await world.blobs.get([sound.blob, found])
 
 
 async def test_bytes_that_are_gone_are_said_to_be_gone(world: World) -> None:
     never: Digest = digest(b"never put")
 
-    with pytest.raises(Corrupt, match=never):
+    with pytest.raises(CorruptContent, match=never):
         await world.blobs.get([Blob(never, 9)])
 
 

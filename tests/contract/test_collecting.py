@@ -34,8 +34,8 @@ from tests.contract.scenes import (
 from tests.contract.worlds import World
 
 from carrel.core.identifiers import Path
-from carrel.core.store.idempotency import Settled, Taken
-from carrel.core.webhooks import Attempt, Delivery, Posted, State
+from carrel.core.store.idempotency import Claimed, Completed
+from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, PostResult
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("world", KEPT, indirect=True)]
 
@@ -155,18 +155,20 @@ async def test_receipts_are_kept_for_a_day(world: World) -> None:
     await tidy(world, NOW + DAY + HOUR)
 
     claims = [await world.receipts.claim(key, "f", NOW + DAY, 0) for key in REQUESTS]
-    assert claims == [Taken(), Settled(ANSWER), Settled(ANSWER)]
+    assert claims == [Claimed(), Completed(ANSWER), Completed(ANSWER)]
 
 
 async def test_finished_deliveries_are_kept_for_a_month_and_others_until_they_are_finished(
     world: World,
 ) -> None:
-    posted = Delivery("dl_1", ACME, "wh_1", "t", b"body", State.DELIVERED, NOW, NOW, 1)
+    posted = Delivery("dl_1", ACME, "wh_1", "t", b"body", DeliveryState.DELIVERED, NOW, NOW, 1)
     young = replace(posted, id="dl_2", created=NOW + 2 * DAY)
-    waiting = replace(posted, id="dl_3", state=State.PENDING)
+    waiting = replace(posted, id="dl_3", state=DeliveryState.PENDING)
     end = await world.events.latest()
     await world.deliveries.enqueue(None, end, [posted, young, waiting])
-    await world.deliveries.settle([(one, Attempt(NOW, Posted(200))) for one in (posted, young)])
+    await world.deliveries.settle(
+        [(one, DeliveryAttempt(NOW, PostResult(200))) for one in (posted, young)]
+    )
 
     await tidy(world, NOW + 29 * DAY)
     assert len(await world.deliveries.list(ACME, "wh_1")) == 3

@@ -25,10 +25,19 @@ from tests.contract.scenes import (
 )
 from tests.contract.worlds import World
 
-from carrel.core.identifiers import Kind, Path, Scope
-from carrel.core.store.idempotency import Taken, Waiting
-from carrel.core.store.record import Change, Noun, Shelf
-from carrel.core.store.tree import Applied, Commit, Conflict, Expect, Full, Head, Quota, ReceiptKey
+from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.store.idempotency import Claimed, InProgress
+from carrel.core.store.record import CollectionRevision, RecordChange, RecordType
+from carrel.core.store.tree import (
+    Applied,
+    Commit,
+    Expect,
+    ExpectationFailed,
+    Head,
+    IdempotencyKey,
+    Quota,
+    QuotaExceeded,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +50,7 @@ async def test_every_commit_has_its_answer_in_order(world: World) -> None:
         [commit(one), commit(two, expects=(refused,)), commit(two), commit(one, two)]
     )
 
-    assert [type(answer) for answer in answers] == [Applied, Conflict, Applied, Applied]
+    assert [type(answer) for answer in answers] == [Applied, ExpectationFailed, Applied, Applied]
     assert [head.path for head in applied(answers[3]).heads] == [SOUL, RULES]
     assert [head.version for head in applied(answers[3]).heads] == [2, 2]
     assert await world.trees.commit([]) == ()
@@ -58,14 +67,14 @@ async def test_later_commits_of_one_call_see_earlier_ones(world: World) -> None:
         ]
     )
 
-    assert [type(answer) for answer in answers] == [Applied, Conflict, Applied]
+    assert [type(answer) for answer in answers] == [Applied, ExpectationFailed, Applied]
     assert await texts(world, AGENT) == {"SOUL.md": "two"}
 
 
 async def test_a_refused_commit_leaves_no_trace_in_any_scope(world: World) -> None:
     await say(world, "mine", AGENT)
-    key = ReceiptKey(ACME, "PUT", "k")
-    assert await world.receipts.claim(key, "f", NOW, NOW) == Taken()
+    key = IdempotencyKey(ACME, "PUT", "k")
+    assert await world.receipts.claim(key, "f", NOW, NOW) == Claimed()
     writes = [await write(world, "new", scope) for scope in (AGENT, TEMPLATE, DEFAULTS)]
 
     [answer] = await world.trees.commit(
@@ -73,19 +82,19 @@ async def test_a_refused_commit_leaves_no_trace_in_any_scope(world: World) -> No
             commit(
                 *writes,
                 expects=(Expect(AGENT, SOUL, version=1), Expect(DEFAULTS, SOUL, live=True)),
-                changes=(Change(ACME, Noun.AGENT, "marco", {"name": "Marco"}),),
+                changes=(RecordChange(ACME, RecordType.AGENT, "marco", {"name": "Marco"}),),
                 receipt=key,
             )
         ]
     )
 
-    assert answer == Conflict(Expect(DEFAULTS, SOUL, live=True), None)
+    assert answer == ExpectationFailed(Expect(DEFAULTS, SOUL, live=True), None)
     assert await world.trees.revisions([AGENT, TEMPLATE, DEFAULTS]) == (1, 0, 0)
     assert await texts(world, AGENT) == {"SOUL.md": "mine"}
-    assert await world.records.get(ACME, Noun.AGENT, ["marco"]) == (None,)
+    assert await world.records.get(ACME, RecordType.AGENT, ["marco"]) == (None,)
     assert await world.records.audit(ACME) == ()
     assert [event.payload["version"] for event in await log(world)] == [1]
-    assert await world.receipts.claim(key, "f", NOW, NOW) == Waiting()
+    assert await world.receipts.claim(key, "f", NOW, NOW) == InProgress()
 
 
 async def test_a_commit_over_several_scopes_is_applied_to_all_of_them(world: World) -> None:
@@ -129,7 +138,7 @@ HOLDS = {
 
 async def test_a_commit_is_applied_if_what_it_expects_holds(world: World) -> None:
     for n, ((there, version, live), holds) in enumerate(HOLDS.items()):
-        scope = Scope(ACME, Kind.AGENT, f"agent-{n}")
+        scope = Scope(ACME, ScopeKind.AGENT, f"agent-{n}")
         found = await say(world, "text", scope) if there else None
         found = await say(world, None, scope) if there == GONE else found
         expect = Expect(scope, SOUL, version, live)
@@ -139,7 +148,7 @@ async def test_a_commit_is_applied_if_what_it_expects_holds(world: World) -> Non
         if holds:
             assert isinstance(outcome, Applied), (there, expect)
         else:
-            assert outcome == Conflict(expect, found)
+            assert outcome == ExpectationFailed(expect, found)
             assert await texts(world, scope, prefix="GUARD") == {}
 
 
@@ -148,19 +157,25 @@ async def test_an_expectation_may_rest_on_a_scope_that_is_not_written(world: Wor
     expect = Expect(TEMPLATE, SOUL, seen.version)
     moved = await say(world, "moved", TEMPLATE)
 
-    assert await attempt(world, "mine", expects=(expect,)) == Conflict(expect, moved)
+    assert await attempt(world, "mine", expects=(expect,)) == ExpectationFailed(expect, moved)
 
 
 async def test_a_commit_is_refused_if_records_it_rested_on_have_moved(world: World) -> None:
-    policy = Change(ACME, Noun.POLICY, "policy", {"a": 1})
-    unmoved, moved = Shelf(ACME, Noun.POLICY, 0), Shelf(ACME, Noun.POLICY, 1)
+    policy = RecordChange(ACME, RecordType.POLICY, "policy", {"a": 1})
+    unmoved, moved = (
+        CollectionRevision(ACME, RecordType.POLICY, 0),
+        CollectionRevision(ACME, RecordType.POLICY, 1),
+    )
 
     assert isinstance(await attempt(world, "one", shelves=(unmoved,)), Applied)
     await world.trees.commit([commit(changes=(policy,))])
 
-    assert await attempt(world, "two", shelves=(unmoved,)) == Conflict(unmoved)
+    assert await attempt(world, "two", shelves=(unmoved,)) == ExpectationFailed(unmoved)
     assert isinstance(await attempt(world, "two", shelves=(moved,)), Applied)
-    assert isinstance(await attempt(world, "x", shelves=(Shelf("globex", Noun.KEY, 0),)), Applied)
+    assert isinstance(
+        await attempt(world, "x", shelves=(CollectionRevision("globex", RecordType.KEY, 0),)),
+        Applied,
+    )
     assert await numbers(world) == [3, 2, 1]
 
 
@@ -210,7 +225,7 @@ async def test_a_commit_of_nothing_is_applied_and_changes_nothing(world: World) 
 
     answers = await world.trees.commit([commit(), commit(expects=(expect,))])
 
-    assert answers == (Applied(()), Conflict(expect))
+    assert answers == (Applied(()), ExpectationFailed(expect))
     assert await world.trees.revisions([AGENT]) == (0,)
 
 
@@ -220,7 +235,7 @@ async def test_putting_the_same_again_is_a_new_version(world: World) -> None:
 
 async def test_when_the_store_raises_nothing_of_the_call_was_applied(world: World) -> None:
     good = commit(await write(world, "good"))
-    unspeakable = Change(ACME, Noun.AGENT, "marco", {"name": object()})
+    unspeakable = RecordChange(ACME, RecordType.AGENT, "marco", {"name": object()})
     bad = commit(await write(world, "bad"), changes=(unspeakable,))
     others = asyncio.gather(*[attempt(world, "other", TEMPLATE) for _ in range(4)])
 
@@ -237,9 +252,9 @@ async def test_a_commit_can_fail_on_a_quota_after_its_expectations_held(world: W
     crowding: Commit = commit(
         await write(world, "text"),
         expects=(Expect(AGENT, SOUL, 0),),
-        changes=(Change(ACME, Noun.AGENT, "marco", {}, expected=0),),
+        changes=(RecordChange(ACME, RecordType.AGENT, "marco", {}, expected=0),),
         quotas=(quota,),
     )
 
-    assert await world.trees.commit([crowding]) == (Full(quota, 1, 4),)
-    assert await world.records.get(ACME, Noun.AGENT, ["marco"]) == (None,)
+    assert await world.trees.commit([crowding]) == (QuotaExceeded(quota, 1, 4),)
+    assert await world.records.get(ACME, RecordType.AGENT, ["marco"]) == (None,)

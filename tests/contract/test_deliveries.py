@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.contract.scenes import ACME, GLOBEX, NOW, say
 from tests.contract.worlds import World
 
-from carrel.core.webhooks import Attempt, Delivery, Posted, State
+from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, PostResult
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +21,7 @@ def delivery(id: str, **more: Any) -> Delivery:
         "webhook": "wh_1",
         "type": "workspace.updated",
         "body": b'{"\xc3\xa9": 1}',
-        "state": State.PENDING,
+        "state": DeliveryState.PENDING,
         "created": NOW,
         "due": NOW,
     }
@@ -93,8 +93,8 @@ async def test_only_what_is_pending_and_whose_time_has_come_is_due(world: World)
         delivery("dl_past", due=NOW - 5),
         delivery("dl_now", due=NOW, tenant=GLOBEX),
         delivery("dl_future", due=NOW + 1),
-        delivery("dl_done", state=State.DELIVERED),
-        delivery("dl_failed", state=State.FAILED),
+        delivery("dl_done", state=DeliveryState.DELIVERED),
+        delivery("dl_failed", state=DeliveryState.FAILED),
     )
 
     assert await due(world) == {"dl_past", "dl_now"}
@@ -140,27 +140,29 @@ async def test_two_workers_never_get_the_same_one(world: World) -> None:
 
 async def test_what_became_of_an_attempt_is_kept_with_the_delivery(world: World) -> None:
     await queued(world, delivery("dl_1"), delivery("dl_2"))
-    failed = Attempt(NOW + 1, Posted(503, took=12))
-    broken = Attempt(NOW + 2, Posted(None, "connection refused", 3))
+    failed = DeliveryAttempt(NOW + 1, PostResult(503, took=12))
+    broken = DeliveryAttempt(NOW + 2, PostResult(None, "connection refused", 3))
     again = delivery("dl_1", tries=1, due=NOW + 5000)
-    done = delivery("dl_2", tries=1, state=State.DELIVERED)
+    done = delivery("dl_2", tries=1, state=DeliveryState.DELIVERED)
 
-    await world.deliveries.settle([(again, failed), (done, Attempt(NOW + 1, Posted(204)))])
+    await world.deliveries.settle(
+        [(again, failed), (done, DeliveryAttempt(NOW + 1, PostResult(204)))]
+    )
     await world.deliveries.settle([(replace(again, tries=2), broken)])
     await world.deliveries.settle([])
 
     assert await world.deliveries.get(ACME, ["dl_1", "dl_2"]) == (replace(again, tries=2), done)
     listed = dict(await world.deliveries.list(ACME, "wh_1"))
     assert listed[replace(again, tries=2)] == (failed, broken)
-    assert listed[done] == (Attempt(NOW + 1, Posted(204)),)
+    assert listed[done] == (DeliveryAttempt(NOW + 1, PostResult(204)),)
 
 
 async def test_a_settled_delivery_is_due_again_only_at_its_new_time(world: World) -> None:
     await queued(world, delivery("dl_1"), delivery("dl_2"))
     for one in await world.deliveries.due(NOW, NOW + 60, 2):
-        state = State.PENDING if one.id == "dl_1" else State.FAILED
+        state = DeliveryState.PENDING if one.id == "dl_1" else DeliveryState.FAILED
         moved = replace(one, state=state, tries=1, due=NOW + 30)
-        await world.deliveries.settle([(moved, Attempt(NOW, Posted(500)))])
+        await world.deliveries.settle([(moved, DeliveryAttempt(NOW, PostResult(500)))])
 
     assert await due(world, NOW + 29) == set()
     assert await due(world, NOW + 30) == {"dl_1"}
@@ -190,13 +192,13 @@ async def test_deliveries_are_listed_newest_first_and_can_be_paged(world: World)
     assert [one.id for one, _ in page] == expected[3:6]
 
 
-@pytest.mark.parametrize("state", [State.DELIVERED, State.FAILED])
+@pytest.mark.parametrize("state", [DeliveryState.DELIVERED, DeliveryState.FAILED])
 async def test_a_replayed_delivery_is_due_again_with_its_attempts_forgiven(
-    world: World, state: State
+    world: World, state: DeliveryState
 ) -> None:
     await queued(world, delivery("dl_1"))
     over = delivery("dl_1", state=state, tries=8)
-    attempts = tuple(Attempt(NOW + n, Posted(500)) for n in range(3))
+    attempts = tuple(DeliveryAttempt(NOW + n, PostResult(500)) for n in range(3))
     for attempt in attempts:
         await world.deliveries.settle([(over, attempt)])
     assert await due(world) == set()
@@ -207,7 +209,7 @@ async def test_a_replayed_delivery_is_due_again_with_its_attempts_forgiven(
     assert await due(world, NOW + 6) == set()
     [given] = await world.deliveries.due(NOW + 7, NOW + 60, 1)
     assert given.tries == 0
-    last = Attempt(NOW + 9, Posted(200))
-    await world.deliveries.settle([(replace(given, state=State.DELIVERED, tries=1), last)])
+    last = DeliveryAttempt(NOW + 9, PostResult(200))
+    await world.deliveries.settle([(replace(given, state=DeliveryState.DELIVERED, tries=1), last)])
     [(_, kept)] = await world.deliveries.list(ACME, "wh_1")
     assert kept == (*attempts, last)

@@ -8,11 +8,11 @@ from pathlib import Path as File
 
 import pytest
 
-from carrel.adapters.filesystem.object_directory import FolderDepot
-from carrel.adapters.memory import MemoryDepot
-from carrel.adapters.s3 import S3Depot
+from carrel.adapters.filesystem.object_directory import DirectoryObjectStore
+from carrel.adapters.memory import MemoryObjectStore
+from carrel.adapters.s3 import S3ObjectStore
 from carrel.core.identifiers import Digest, digest
-from carrel.ports import Depot
+from carrel.ports import ObjectStore
 
 pytestmark = pytest.mark.anyio
 
@@ -34,19 +34,19 @@ REFUSED = (
     *("", "/", "/etc/passwd", "a/", "a//b", "a/./b", "a/../../b", "..", "../b", "a/.."),
     *("a\\b", "a\0b", "a\nb", "a/\x7f", "\ud800"),
 )
-Again = Callable[[], Depot]
+Again = Callable[[], ObjectStore]
 
 
 @pytest.fixture(params=["memory", "directory", "s3"])
 def again(request: pytest.FixtureRequest, tmp_path: File) -> Again:
     """Opens the same place anew each time, as another process would."""
     if request.param == "memory":
-        only = MemoryDepot()
+        only = MemoryObjectStore()
         return lambda: only
     if request.param == "directory":
-        return lambda: FolderDepot(tmp_path / "some" / "where")
+        return lambda: DirectoryObjectStore(tmp_path / "some" / "where")
     bucket = request.getfixturevalue("s3_bucket")
-    return lambda: S3Depot.open(
+    return lambda: S3ObjectStore.open(
         bucket.name,
         "some/where",
         endpoint=bucket.endpoint,
@@ -57,17 +57,17 @@ def again(request: pytest.FixtureRequest, tmp_path: File) -> Again:
 
 
 @pytest.fixture
-def depot(again: Again) -> Depot:
+def depot(again: Again) -> ObjectStore:
     return again()
 
 
-async def listed(depot: Depot, prefix: str = "") -> dict[str, Digest | None]:
+async def listed(depot: ObjectStore, prefix: str = "") -> dict[str, Digest | None]:
     found = [one async for one in depot.list(prefix)]
     assert len(found) == len(dict(found))
     return dict(found)
 
 
-async def test_nothing_is_there_at_first(depot: Depot) -> None:
+async def test_nothing_is_there_at_first(depot: ObjectStore) -> None:
     assert await depot.get("a") is None
     assert await listed(depot) == await listed(depot, "a/") == {}
     assert await depot.put({}) == {}
@@ -101,14 +101,14 @@ async def test_the_later_is_put_over_the_earlier_and_everybody_sees_it(again: Ag
         assert await place.get("a/b") == b"two"
 
 
-async def test_a_prefix_ends_with_its_last_segment(depot: Depot) -> None:
+async def test_a_prefix_ends_with_its_last_segment(depot: ObjectStore) -> None:
     await depot.put({key: b"x" for key in ("t/acme/a", "t/acme-2/a", "t/acmes", "t/acme.d/b")})
 
     assert set(await listed(depot, "t/acme/")) == {"t/acme/a"}
     assert len(await listed(depot, "t/")) == 4
 
 
-async def test_what_is_deleted_is_gone_and_nothing_else(depot: Depot) -> None:
+async def test_what_is_deleted_is_gone_and_nothing_else(depot: ObjectStore) -> None:
     await depot.put({key: b"x" for key in ("a/b", "a/bc", "a/b-c/d", "e/f/g/h")})
 
     await depot.delete(["a/b", "e/f/g/h", "absent", "a/absent", "a/bc/absent"])
@@ -117,7 +117,7 @@ async def test_what_is_deleted_is_gone_and_nothing_else(depot: Depot) -> None:
     assert await depot.get("a/b") is None
 
 
-async def test_many_may_be_put_and_deleted_at_once(depot: Depot) -> None:
+async def test_many_may_be_put_and_deleted_at_once(depot: ObjectStore) -> None:
     contents = {f"n/{number % 7}/{number}": str(number).encode() for number in range(300)}
 
     async def back_and_forth(turn: int) -> None:
@@ -134,7 +134,7 @@ async def test_many_may_be_put_and_deleted_at_once(depot: Depot) -> None:
 
 @pytest.mark.parametrize("key", REFUSED, ids=ascii)
 async def test_a_key_that_could_lead_elsewhere_is_refused_and_others_are_kept(
-    depot: Depot, key: str
+    depot: ObjectStore, key: str
 ) -> None:
     refused = await depot.put({"good/one": b"1", key: b"2", "good/two": b"3"})
 

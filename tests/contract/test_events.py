@@ -26,17 +26,17 @@ from tests.contract.scenes import (
 )
 from tests.contract.worlds import World
 
-from carrel.core.errors import Malformed
-from carrel.core.identifiers import Kind, Path, Scope
-from carrel.core.runs import Status
-from carrel.core.store.event import RUN_STARTED, UPDATED, Event, Filter
+from carrel.core.errors import ValidationError
+from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.runs import RunStatus
+from carrel.core.store.event import RUN_STARTED, UPDATED, Event, EventFilter
 from carrel.core.store.tree import Entry, Expect, Write
 
 pytestmark = pytest.mark.anyio
 
 
 async def pages(
-    world: World, cursor: str | None = None, wanted: Filter | None = None, limit: int = 7
+    world: World, cursor: str | None = None, wanted: EventFilter | None = None, limit: int = 7
 ) -> list[Event]:
     """Everything past a cursor, page by page, until there is nothing more."""
     read: list[Event] = []
@@ -122,8 +122,8 @@ async def test_what_is_not_a_cursor_is_refused(world: World) -> None:
     await say(world, "text")
 
     for text in ("", "x", "-1", "1 ", " 1", "1.2.3", "٣", "1e3", "0x1", "None", "9" * 400, "1\n"):
-        for wanted in (None, Filter(ACME)):
-            with pytest.raises(Malformed):
+        for wanted in (None, EventFilter(ACME)):
+            with pytest.raises(ValidationError):
                 await world.events.after(text, wanted)
 
 
@@ -133,7 +133,7 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
     ({"tenant": "nobody"}, []),
     ({"scopes": frozenset({AGENT})}, ["started", "one", "two", "ended"]),
     ({"scopes": frozenset({AGENT, TEMPLATE})}, ["started", "one", "two", "shared", "ended"]),
-    ({"scopes": frozenset({Scope(ACME, Kind.AGENT, "nobody")})}, []),
+    ({"scopes": frozenset({Scope(ACME, ScopeKind.AGENT, "nobody")})}, []),
     ({"scopes": frozenset({STRANGER})}, []),
     ({"run": "run_1"}, ["started", "two", "ended"]),
     ({"run": "run_2"}, []),
@@ -156,13 +156,13 @@ async def test_a_filter_lets_through_what_is_wanted_and_only_that(world: World) 
     await say(world, "two", run="run_1")
     await say(world, "foreign", STRANGER)
     await say(world, "shared", TEMPLATE)
-    await world.runs.change(replace(started, status=Status.COMPLETED, ended=NOW), started)
+    await world.runs.change(replace(started, status=RunStatus.COMPLETED, ended=NOW), started)
     whole = await world.events.after(None)
     told = ["started", "one", "two", "foreign", "shared", "ended"]
     names = {event.cursor: name for event, name in zip(whole, told, strict=True)}
 
     for wanted, expected in FILTERS:
-        filter = Filter(**{"tenant": ACME, **wanted})
+        filter = EventFilter(**{"tenant": ACME, **wanted})
         assert [names[event.cursor] for event in await log(world, **wanted)] == expected
         assert [names[event.cursor] for event in await pages(world, None, filter, 1)] == expected
         assert [names[event.cursor] for event in whole if filter.admits(event)] == expected

@@ -19,8 +19,8 @@ from tests.contract.scenes import (
 )
 from tests.contract.worlds import World
 
-from carrel.core.identifiers import Kind, Path, Scope
-from carrel.core.store.record import Change, Noun
+from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.store.record import RecordChange, RecordType
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,7 @@ async def told(world: World, **more: object) -> list[tuple[int, str, int]]:
 
 async def enable(world: World, enabled: object = True, scope: Scope = AGENT) -> None:
     body = {"slug": scope.name, "config": {"workspaceGit": {"enabled": enabled}}}
-    change = Change(scope.tenant, Noun.AGENT, scope.name, body)
+    change = RecordChange(scope.tenant, RecordType.AGENT, scope.name, body)
     await world.trees.commit([commit(changes=(change,))])
 
 
@@ -125,7 +125,7 @@ async def test_what_does_not_enable_git_holds_nothing(world: World, said: object
 
 async def test_only_the_agent_itself_is_spared(world: World) -> None:
     await enable(world)
-    namesake = Scope(ACME, Kind.TEMPLATE, AGENT.name)
+    namesake = Scope(ACME, ScopeKind.TEMPLATE, AGENT.name)
     for n in range(4):
         await say(world, f"text {n}", namesake, keep=1)
         await say(world, f"text {n}", STRANGER, keep=1)

@@ -25,18 +25,18 @@ from tests.contract.model import Frozen, Model, Texts, merged
 from tests.contract.scenes import NOW, applied, commit, log, run, write
 from tests.contract.worlds import STORES, Place, World
 
-from carrel.core.identifiers import Kind, Path, Scope
+from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay.compose import compose
-from carrel.core.runs import Layer
+from carrel.core.runs import SnapshotLayer
 from carrel.core.store.event import UPDATED
-from carrel.core.store.tree import Applied, Commit, Conflict, Expect, Outcome, Tree
+from carrel.core.store.tree import Applied, Commit, Expect, ExpectationFailed, Outcome, Tree
 
 Answer = TypeVar("Answer")
 Key = tuple[int, Path]
 
 KEEP = 2
 PATHS = [Path("a"), Path("a/b"), Path("é")]
-KINDS = [Kind.AGENT, Kind.TEMPLATE, Kind.DEFAULTS]
+KINDS = [ScopeKind.AGENT, ScopeKind.TEMPLATE, ScopeKind.DEFAULTS]
 keys = st.tuples(st.integers(0, 2), st.sampled_from(PATHS))
 words = st.none() | st.sampled_from(["", "one", "two", "three"])
 stacks = st.lists(st.integers(0, 2), min_size=1, max_size=3, unique=True)
@@ -81,7 +81,7 @@ class Histories(RuleBasedStateMachine):
             seen[-1] = structs.replace(seen[-1], version=(seen[-1].version or 0) + 1)
         [outcome] = self.do(self.world.trees.commit([self.asked(writes, expects=tuple(seen))]))
         if wrong:
-            assert isinstance(outcome, Conflict)
+            assert isinstance(outcome, ExpectationFailed)
             assert outcome.expected == seen[-1]
         else:
             self.check(outcome, writes)
@@ -176,7 +176,7 @@ class Histories(RuleBasedStateMachine):
     def begin(self, layers: Any, seen: tuple[Texts, ...]) -> None:
         id = f"run_{self.tenant}_{next(self.names)}"
         [started] = self.do(self.world.runs.start([(run(id, self.scopes[0]), layers)]))
-        assert all(isinstance(layer, Layer) for layer in started.snapshot)
+        assert all(isinstance(layer, SnapshotLayer) for layer in started.snapshot)
         self.model.runs[id] = Frozen(started, seen)
 
     def texts(self, tree: Tree) -> Texts:

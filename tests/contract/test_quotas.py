@@ -19,7 +19,7 @@ from tests.contract.scenes import (
 from tests.contract.worlds import World
 
 from carrel.core.identifiers import Path
-from carrel.core.store.tree import Applied, Full, Quota
+from carrel.core.store.tree import Applied, Quota, QuotaExceeded
 
 pytestmark = pytest.mark.anyio
 
@@ -32,7 +32,7 @@ async def test_a_file_too_many_is_refused_with_what_the_scope_would_have_held(
 
     outcome = await attempt(world, "three", path=RULES, quotas=(quota,))
 
-    assert outcome == Full(quota, files=2, size=8)
+    assert outcome == QuotaExceeded(quota, files=2, size=8)
     assert await texts(world, AGENT) == {"SOUL.md": "one"}
 
 
@@ -57,7 +57,7 @@ async def test_a_tombstone_takes_no_room_but_making_the_path_anew_does(world: Wo
     await say(world, None, path=SOUL)
     await say(world, "two", path=RULES, quotas=(quota,))
 
-    assert await attempt(world, "back", path=SOUL, quotas=(quota,)) == Full(quota, 2, 7)
+    assert await attempt(world, "back", path=SOUL, quotas=(quota,)) == QuotaExceeded(quota, 2, 7)
 
 
 async def test_what_is_over_a_lowered_limit_can_still_change(world: World) -> None:
@@ -69,8 +69,12 @@ async def test_what_is_over_a_lowered_limit_can_still_change(world: World) -> No
     await say(world, "1", path=Path("a"), quotas=(lowered,))
     await say(world, None, path=Path("b"), quotas=(lowered,))
 
-    assert await attempt(world, "", path=Path("d"), quotas=(lowered,)) == Full(lowered, 3, 6)
-    assert await attempt(world, "12", path=Path("a"), quotas=(lowered,)) == Full(lowered, 2, 7)
+    assert await attempt(world, "", path=Path("d"), quotas=(lowered,)) == QuotaExceeded(
+        lowered, 3, 6
+    )
+    assert await attempt(world, "12", path=Path("a"), quotas=(lowered,)) == QuotaExceeded(
+        lowered, 2, 7
+    )
     assert await texts(world, AGENT) == {"a": "1", "c": "12345"}
 
 
@@ -79,10 +83,10 @@ async def test_bytes_are_counted_over_all_live_files(world: World) -> None:
     await say(world, "12345", path=SOUL, quotas=(quota,))
     await say(world, "12345", path=RULES, quotas=(quota,))
 
-    assert await attempt(world, "123456", path=SOUL, quotas=(quota,)) == Full(quota, 2, 11)
+    assert await attempt(world, "123456", path=SOUL, quotas=(quota,)) == QuotaExceeded(quota, 2, 11)
     await say(world, None, path=RULES, quotas=(quota,))
     await say(world, "1234567890", path=SOUL, quotas=(quota,))
-    assert await attempt(world, "1", path=RULES, quotas=(quota,)) == Full(quota, 2, 11)
+    assert await attempt(world, "1", path=RULES, quotas=(quota,)) == QuotaExceeded(quota, 2, 11)
     assert isinstance(await attempt(world, "", path=RULES, quotas=(quota,)), Applied)
 
 
@@ -93,9 +97,9 @@ async def test_a_quota_speaks_of_its_own_scope_only(world: World) -> None:
 
     assert isinstance(await attempt(world, "one", quotas=quotas), Applied)
     [outcome] = await world.trees.commit([commit(writes[0], shared, quotas=quotas)])
-    assert outcome == Full(quotas[1], 1, 4)
+    assert outcome == QuotaExceeded(quotas[1], 1, 4)
     [outcome] = await world.trees.commit([commit(*writes, quotas=quotas)])
-    assert outcome == Full(quotas[0], 2, 8)
+    assert outcome == QuotaExceeded(quotas[0], 2, 8)
     assert await texts(world, TEMPLATE) == {}
     assert await texts(world, AGENT) == {"SOUL.md": "one"}
 
@@ -118,7 +122,7 @@ async def test_of_many_who_add_files_as_many_as_fit_are_let_in(world: World) -> 
         *[attempt(world, "text", path=Path(f"{n}"), quotas=(quota,)) for n in range(16)]
     )
 
-    refused = [outcome for outcome in outcomes if isinstance(outcome, Full)]
+    refused = [outcome for outcome in outcomes if isinstance(outcome, QuotaExceeded)]
     assert len(refused) == 12
-    assert set(refused) == {Full(quota, 5, 20)}
+    assert set(refused) == {QuotaExceeded(quota, 5, 20)}
     assert len(await texts(world, AGENT)) == 4

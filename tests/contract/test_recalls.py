@@ -8,7 +8,7 @@ import pytest
 from tests.contract.scenes import ACME, GLOBEX, NOW
 from tests.contract.worlds import World
 
-from carrel.core.memory.recall import Recall, Tally
+from carrel.core.memory.recall import Recall, RecallStats
 
 pytestmark = pytest.mark.anyio
 DAY = 86_400_000
@@ -42,8 +42,8 @@ async def test_recalls_of_a_memory_are_summed_up(world: World) -> None:
     )
 
     assert await world.recalls.tallies(ACME, "marco") == (
-        Tally("m1", 3, 0.75, queries=2, days=2, latest=MIDNIGHT + DAY - 1),
-        Tally("m2", 1, 1.0, queries=1, days=1, latest=NOW),
+        RecallStats("m1", 3, 0.75, queries=2, days=2, latest=MIDNIGHT + DAY - 1),
+        RecallStats("m2", 1, 1.0, queries=1, days=1, latest=NOW),
     )
 
 

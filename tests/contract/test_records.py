@@ -9,39 +9,49 @@ import pytest
 from tests.contract.scenes import ACME, AGENT, GLOBEX, NOW, SOUL, attempt, commit, say, texts
 from tests.contract.worlds import World
 
-from carrel.core.store.record import Change, Deed, Noun, Record, Shelf, global_handle, handle
-from carrel.core.store.tree import Applied, Conflict, Expect, Outcome
+from carrel.core.store.record import (
+    AuditEntry,
+    CollectionRevision,
+    Record,
+    RecordChange,
+    RecordType,
+    global_unique_key,
+    unique_key,
+)
+from carrel.core.store.tree import Applied, Expect, ExpectationFailed, Outcome
 
 pytestmark = pytest.mark.anyio
 
-ADA = handle(ACME, Noun.PERSON, "email", "ada@example.org")
-KEY = global_handle(Noun.KEY, "hash", "abc")
+ADA = unique_key(ACME, RecordType.PERSON, "email", "ada@example.org")
+KEY = global_unique_key(RecordType.KEY, "hash", "abc")
 
 
-def person(id: str, body: dict[str, Any] | None, **more: Any) -> Change:
-    return Change(**{"tenant": ACME, "noun": Noun.PERSON, "id": id, "body": body, **more})
+def person(id: str, body: dict[str, Any] | None, **more: Any) -> RecordChange:
+    return RecordChange(
+        **{"tenant": ACME, "noun": RecordType.PERSON, "id": id, "body": body, **more}
+    )
 
 
-async def change(world: World, *changes: Change, **more: Any) -> Outcome:
+async def change(world: World, *changes: RecordChange, **more: Any) -> Outcome:
     [outcome] = await world.trees.commit([commit(changes=changes, **more)])
     return outcome
 
 
-async def changed(world: World, *changes: Change, **more: Any) -> None:
+async def changed(world: World, *changes: RecordChange, **more: Any) -> None:
     outcome = await change(world, *changes, **more)
     assert outcome == Applied(()), outcome
 
 
 async def ids(world: World, tenant: str = ACME, **more: Any) -> list[str]:
-    return [record.id for record in await world.records.list(tenant, Noun.PERSON, **more)]
+    return [record.id for record in await world.records.list(tenant, RecordType.PERSON, **more)]
 
 
 async def test_an_empty_store_knows_no_records(world: World) -> None:
-    assert await world.records.get(ACME, Noun.PERSON, ["ada", "bob"]) == (None, None)
-    assert await world.records.get(ACME, Noun.PERSON, []) == ()
+    assert await world.records.get(ACME, RecordType.PERSON, ["ada", "bob"]) == (None, None)
+    assert await world.records.get(ACME, RecordType.PERSON, []) == ()
     assert await world.records.named([ADA]) == (None,)
-    assert await world.records.list(ACME, Noun.PERSON) == ()
-    assert await world.records.shelves([(ACME, Noun.PERSON)]) == (0,)
+    assert await world.records.list(ACME, RecordType.PERSON) == ()
+    assert await world.records.shelves([(ACME, RecordType.PERSON)]) == (0,)
     assert await world.records.audit(ACME) == ()
 
 
@@ -50,9 +60,9 @@ async def test_a_record_is_read_as_it_was_written(world: World) -> None:
     await changed(world, person("ada", body), at=NOW)
     await changed(world, person("ada", {**body, "n": 2}), at=NOW + 5)
 
-    assert await world.records.get(ACME, Noun.PERSON, ["bob", "ada", "ada"]) == (
+    assert await world.records.get(ACME, RecordType.PERSON, ["bob", "ada", "ada"]) == (
         None,
-        *[Record(ACME, Noun.PERSON, "ada", 2, {**body, "n": 2}, NOW, NOW + 5)] * 2,
+        *[Record(ACME, RecordType.PERSON, "ada", 2, {**body, "n": 2}, NOW, NOW + 5)] * 2,
     )
 
 
@@ -60,11 +70,11 @@ async def test_what_was_read_cannot_change_what_is_kept(world: World) -> None:
     body: dict[str, Any] = {"deep": {"list": [1]}}
     await changed(world, person("ada", body))
     body["deep"]["list"].append(2)
-    [read] = await world.records.get(ACME, Noun.PERSON, ["ada"])
+    [read] = await world.records.get(ACME, RecordType.PERSON, ["ada"])
     assert read
     read.body["deep"]["list"].append(3)
 
-    [again] = await world.records.get(ACME, Noun.PERSON, ["ada"])
+    [again] = await world.records.get(ACME, RecordType.PERSON, ["ada"])
     assert again
     assert again.body == {"deep": {"list": [1]}}
 
@@ -72,14 +82,17 @@ async def test_what_was_read_cannot_change_what_is_kept(world: World) -> None:
 async def test_the_same_id_in_another_tenant_or_noun_is_another_record(world: World) -> None:
     await changed(world, person("ada", {"of": "acme"}))
     await changed(world, person("ada", {"of": "globex"}, tenant=GLOBEX))
-    await changed(world, person("ada", {"of": "key"}, noun=Noun.KEY))
+    await changed(world, person("ada", {"of": "key"}, noun=RecordType.KEY))
 
-    for tenant, noun, of in ((ACME, Noun.PERSON, "acme"), (GLOBEX, Noun.PERSON, "globex")):
+    for tenant, noun, of in (
+        (ACME, RecordType.PERSON, "acme"),
+        (GLOBEX, RecordType.PERSON, "globex"),
+    ):
         [record] = await world.records.get(tenant, noun, ["ada"])
         assert record
         assert record.body == {"of": of}
     assert await ids(world, GLOBEX) == ["ada"]
-    assert await world.records.get(GLOBEX, Noun.KEY, ["ada"]) == (None,)
+    assert await world.records.get(GLOBEX, RecordType.KEY, ["ada"]) == (None,)
 
 
 EXPECTATIONS = [
@@ -103,9 +116,9 @@ async def test_a_change_is_applied_if_the_revision_is_the_one_expected(
             await changed(world, person(f"p{n}", {"n": turn}))
         wanted = person(f"p{n}", body, expected=expected)
 
-        assert await change(world, wanted) == (Applied(()) if holds else Conflict(wanted))
+        assert await change(world, wanted) == (Applied(()) if holds else ExpectationFailed(wanted))
 
-        [record] = await world.records.get(ACME, Noun.PERSON, [f"p{n}"])
+        [record] = await world.records.get(ACME, RecordType.PERSON, [f"p{n}"])
         revision = (there + 1 if body else 0) if holds else there
         assert (record.revision if record else 0) == revision
 
@@ -118,7 +131,7 @@ async def test_of_many_who_saw_the_same_revision_exactly_one_wins(world: World) 
     )
 
     assert sum(isinstance(outcome, Applied) for outcome in outcomes) == 1
-    [record] = await world.records.get(ACME, Noun.PERSON, ["ada"])
+    [record] = await world.records.get(ACME, RecordType.PERSON, ["ada"])
     assert record
     assert record.revision == 2
 
@@ -129,7 +142,7 @@ async def test_deleting_what_is_not_there_succeeds_and_moves_nothing(world: Worl
 
     await changed(world, person("ada", None))
 
-    assert await world.records.shelves([(ACME, Noun.PERSON)]) == (1,)
+    assert await world.records.shelves([(ACME, RecordType.PERSON)]) == (1,)
     assert await world.records.revision() == before
 
 
@@ -170,11 +183,11 @@ async def test_deleting_a_record_gives_up_its_names(world: World) -> None:
 
 async def test_a_handle_that_another_record_has_is_refused_by_name(world: World) -> None:
     await changed(world, person("ada", {}, handles=(ADA,)))
-    rival = person("bob", {}, handles=("free", ADA), tenant=GLOBEX, noun=Noun.KEY)
+    rival = person("bob", {}, handles=("free", ADA), tenant=GLOBEX, noun=RecordType.KEY)
 
     outcome = await change(world, person("carl", {}), rival)
 
-    assert outcome == Conflict(rival, handle=ADA)
+    assert outcome == ExpectationFailed(rival, handle=ADA)
     assert await ids(world) == ["ada"]
     assert await world.records.named(["free"]) == (None,)
 
@@ -182,7 +195,7 @@ async def test_a_handle_that_another_record_has_is_refused_by_name(world: World)
 async def test_two_changes_of_one_commit_cannot_have_the_same_handle(world: World) -> None:
     rivals = [person(id, {}, handles=(ADA,)) for id in ("ada", "bob")]
 
-    assert await change(world, *rivals) == Conflict(rivals[1], handle=ADA)
+    assert await change(world, *rivals) == ExpectationFailed(rivals[1], handle=ADA)
     assert await ids(world) == []
 
 
@@ -203,7 +216,7 @@ async def test_of_many_who_take_the_same_handle_exactly_one_wins(world: World) -
 
     won = [rival for rival, outcome in zip(rivals, outcomes, strict=True) if outcome == Applied(())]
     assert len(won) == 1
-    lost = [outcome for outcome in outcomes if isinstance(outcome, Conflict)]
+    lost = [outcome for outcome in outcomes if isinstance(outcome, ExpectationFailed)]
     assert {outcome.handle for outcome in lost} == {ADA}
     assert await ids(world) == [won[0].id]
 
@@ -211,7 +224,7 @@ async def test_of_many_who_take_the_same_handle_exactly_one_wins(world: World) -
 async def test_a_list_is_in_order_of_id_and_can_be_paged(world: World) -> None:
     names = ["b", "B", "a", "a.b", "a-b", "a_b", "ab", "Z", "9", "10"]
     await changed(world, *[person(name, {}) for name in names])
-    await changed(world, person("other", {}, tenant=GLOBEX), person("key", {}, noun=Noun.KEY))
+    await changed(world, person("other", {}, tenant=GLOBEX), person("key", {}, noun=RecordType.KEY))
 
     assert await ids(world) == sorted(names)
     assert await ids(world, limit=3) == sorted(names)[:3]
@@ -238,9 +251,9 @@ async def test_an_empty_tenant_lists_those_of_all(world: World) -> None:
 
 
 async def test_a_shelf_rises_once_with_each_commit_that_changes_it(world: World) -> None:
-    asks = [(ACME, Noun.PERSON), (ACME, Noun.KEY), (GLOBEX, Noun.PERSON)]
+    asks = [(ACME, RecordType.PERSON), (ACME, RecordType.KEY), (GLOBEX, RecordType.PERSON)]
 
-    await changed(world, person("ada", {}), person("bob", {}), person("k", {}, noun=Noun.KEY))
+    await changed(world, person("ada", {}), person("bob", {}), person("k", {}, noun=RecordType.KEY))
     assert await world.records.shelves(asks) == (1, 1, 0)
     await changed(world, person("ada", {"n": 2}))
     assert await world.records.shelves(asks) == (2, 1, 0)
@@ -252,9 +265,9 @@ async def test_a_refused_change_moves_no_shelf(world: World) -> None:
     before = await world.records.revision()
     wrong = person("ada", {}, expected=3)
 
-    assert await change(world, person("bob", {}), wrong) == Conflict(wrong)
+    assert await change(world, person("bob", {}), wrong) == ExpectationFailed(wrong)
 
-    assert await world.records.shelves([(ACME, Noun.PERSON)]) == (0,)
+    assert await world.records.shelves([(ACME, RecordType.PERSON)]) == (0,)
     assert await world.records.revision() == before
 
 
@@ -263,7 +276,7 @@ async def test_the_revision_rises_with_any_change_of_any_record(world: World) ->
     for wanted in (
         person("ada", {}),
         person("ada", {}, tenant=GLOBEX),
-        person("ada", {}, noun=Noun.KEY),
+        person("ada", {}, noun=RecordType.KEY),
         person("ada", None),
     ):
         await changed(world, wanted)
@@ -278,15 +291,15 @@ async def test_a_decision_on_records_and_the_files_that_follow_are_one_commit(
     world: World,
 ) -> None:
     await changed(world, person("ada", {"title": "Dr"}))
-    seen = Shelf(ACME, Noun.PERSON, 1)
+    seen = CollectionRevision(ACME, RecordType.PERSON, 1)
     await changed(world, person("ada", {"title": "Prof"}))
 
-    assert await attempt(world, "Dr Ada", shelves=(seen,)) == Conflict(seen)
+    assert await attempt(world, "Dr Ada", shelves=(seen,)) == ExpectationFailed(seen)
     assert await texts(world, AGENT) == {}
 
 
 async def test_of_many_decisions_on_one_shelf_exactly_one_wins(world: World) -> None:
-    unmoved = Shelf(ACME, Noun.PERSON, 0)
+    unmoved = CollectionRevision(ACME, RecordType.PERSON, 0)
 
     outcomes = await asyncio.gather(
         *[change(world, person(f"p{n}", {}), shelves=(unmoved,)) for n in range(32)]
@@ -307,7 +320,7 @@ async def test_the_last_use_never_goes_back(world: World) -> None:
 
 async def test_every_commit_that_changed_records_is_a_deed(world: World) -> None:
     await changed(
-        world, person("bob", {}), person("k", {}, noun=Noun.KEY), by="ada", why="hire", at=NOW
+        world, person("bob", {}), person("k", {}, noun=RecordType.KEY), by="ada", why="hire", at=NOW
     )
     await attempt(world, "a file is no record")
     await change(world, person("bob", {}, expected=7))
@@ -316,8 +329,8 @@ async def test_every_commit_that_changed_records_is_a_deed(world: World) -> None
 
     newest, first = await world.records.audit(ACME)
 
-    assert newest == Deed(newest.id, ACME, NOW + 1, "eve", "fire", ("person/bob",))
-    assert first == Deed(first.id, ACME, NOW, "ada", "hire", ("person/bob", "key/k"))
+    assert newest == AuditEntry(newest.id, ACME, NOW + 1, "eve", "fire", ("person/bob",))
+    assert first == AuditEntry(first.id, ACME, NOW, "ada", "hire", ("person/bob", "key/k"))
     assert newest.id > first.id
     assert await world.records.audit(ACME, before=newest.id) == (first,)
     assert await world.records.audit(ACME, limit=1) == (newest,)
@@ -328,7 +341,7 @@ async def test_a_commit_may_name_in_the_audit_what_it_does_not_change(world: Wor
     about = ("agent/marco", "person/ada")
     await say(world, "reviewed", about=about)
     await attempt(world, "refused", expects=(Expect(AGENT, SOUL, 7),), about=about)
-    shelves = [(ACME, Noun.PERSON), (ACME, Noun.AGENT)]
+    shelves = [(ACME, RecordType.PERSON), (ACME, RecordType.AGENT)]
     untouched = (await world.records.revision(), await world.records.shelves(shelves))
     changes = (person("bob", {}),)
     await say(world, "both", about=about[:1], changes=changes, why="both")
@@ -344,12 +357,12 @@ async def test_records_are_counted_by_their_links(world: World) -> None:
     for number in range(3):
         links = ("team:a", "even") if number % 2 == 0 else ("team:a",)
         await changed(world, person(f"p{number}", {}, links=links))
-    await changed(world, person("k", {}, noun=Noun.KEY, links=("team:a",)))
+    await changed(world, person("k", {}, noun=RecordType.KEY, links=("team:a",)))
     await changed(world, person("eve", {}, tenant=GLOBEX, links=("team:a",)))
 
-    counted = await world.records.count(ACME, Noun.PERSON, ["even", "team:a", "odd", "even"])
+    counted = await world.records.count(ACME, RecordType.PERSON, ["even", "team:a", "odd", "even"])
 
     assert counted == (2, 3, 0, 2)
-    assert await world.records.count(ACME, Noun.PERSON, []) == ()
+    assert await world.records.count(ACME, RecordType.PERSON, []) == ()
     await changed(world, person("p0", None))
-    assert await world.records.count(ACME, Noun.PERSON, ["even"]) == (1,)
+    assert await world.records.count(ACME, RecordType.PERSON, ["even"]) == (1,)

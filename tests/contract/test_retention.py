@@ -19,7 +19,7 @@ from tests.contract.scenes import (
 )
 from tests.contract.worlds import World
 
-from carrel.core.runs import Layer, Run
+from carrel.core.runs import Run, SnapshotLayer
 
 pytestmark = pytest.mark.anyio
 
@@ -149,7 +149,10 @@ async def test_a_snapshot_reads_the_same_whatever_happens_after(world: World) ->
 
 async def test_letting_a_run_go_frees_what_only_it_could_see(world: World) -> None:
     await say(world, "seen")
-    first, second = await start(world, "run_1"), await start(world, "run_2", Layer(AGENT, 1))
+    first, second = (
+        await start(world, "run_1"),
+        await start(world, "run_2", SnapshotLayer(AGENT, 1)),
+    )
     await world.trees.commit([commit(await write(world, f"text {n}")) for n in range(101)])
     assert await numbers(world) == [*range(102, 2, -1), 1]
 

@@ -22,7 +22,7 @@ from tests.contract.scenes import (
 from tests.contract.worlds import World
 
 from carrel.core.identifiers import Scope
-from carrel.core.store.tree import Applied, Conflict, Expect, Outcome
+from carrel.core.store.tree import Applied, Expect, ExpectationFailed, Outcome
 
 pytestmark = pytest.mark.anyio
 
@@ -37,7 +37,7 @@ async def test_of_many_who_saw_the_same_thing_exactly_one_wins(world: World) -> 
     won = [n for n, outcome in enumerate(outcomes) if isinstance(outcome, Applied)]
     assert len(won) == 1
     assert await texts(world, AGENT) == {"SOUL.md": f"rival {won[0]}"}
-    lost = [outcome for outcome in outcomes if isinstance(outcome, Conflict)]
+    lost = [outcome for outcome in outcomes if isinstance(outcome, ExpectationFailed)]
     assert {outcome.found.version for outcome in lost if outcome.found} == {2}
 
 
@@ -78,7 +78,7 @@ async def test_writing_does_not_hide_what_another_process_wrote_meanwhile(world:
             refused = await attempt(
                 world, "stale", expects=(Expect(AGENT, SOUL, known.version(SOUL)),)
             )
-            assert isinstance(refused, Conflict)
+            assert isinstance(refused, ExpectationFailed)
 
 
 @pytest.mark.parametrize("expect", [Expect(AGENT, SOUL, 0), Expect(AGENT, SOUL, live=False)])

@@ -10,8 +10,17 @@ from tests.contract.scenes import AGENT, DEFAULTS, TEMPLATE, attempt, commit, sa
 from tests.contract.worlds import World
 
 from carrel.core.identifiers import Path
-from carrel.core.store.record import Noun, Shelf
-from carrel.core.store.tree import Applied, Blocked, Conflict, Expect, Full, Outcome, Quota, Room
+from carrel.core.store.record import CollectionRevision, RecordType
+from carrel.core.store.tree import (
+    Applied,
+    Expect,
+    ExpectationFailed,
+    Outcome,
+    PathFree,
+    PathOccupied,
+    Quota,
+    QuotaExceeded,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -20,11 +29,11 @@ STACK = (AGENT, TEMPLATE, DEFAULTS)
 
 async def put(world: World, path: str) -> Outcome:
     wanted = Path(path)
-    return await attempt(world, "x", path=wanted, rooms=(Room(wanted, STACK),))
+    return await attempt(world, "x", path=wanted, rooms=(PathFree(wanted, STACK),))
 
 
-def blocked(path: str, by: str) -> Blocked:
-    return Blocked(Room(Path(path), STACK), Path(by))
+def blocked(path: str, by: str) -> PathOccupied:
+    return PathOccupied(PathFree(Path(path), STACK), Path(by))
 
 
 @pytest.mark.parametrize("scope", STACK)
@@ -73,7 +82,8 @@ async def test_later_commits_of_one_call_find_what_earlier_ones_took_and_left(wo
     await say(world, "x", path=Path("c/d"))
     paths = ("a/b/c", "a", "a/b", "a/b/c/d", "a/e", "c")
     tried = [
-        commit(await write(world, "x", path=Path(p)), rooms=(Room(Path(p), STACK),)) for p in paths
+        commit(await write(world, "x", path=Path(p)), rooms=(PathFree(Path(p), STACK),))
+        for p in paths
     ]
     gone = commit(await write(world, None, path=Path("c/d")))
 
@@ -92,17 +102,17 @@ async def test_later_commits_of_one_call_find_what_earlier_ones_took_and_left(wo
 async def test_it_is_told_after_what_was_expected_and_before_what_is_too_much(world: World) -> None:
     await say(world, "x", path=Path("a"))
     wanted = Path("a/b")
-    room = Room(wanted, STACK)
-    moved, full = Shelf(AGENT.tenant, Noun.AGENT, 9), Quota(AGENT, 1)
+    room = PathFree(wanted, STACK)
+    moved, full = CollectionRevision(AGENT.tenant, RecordType.AGENT, 9), Quota(AGENT, 1)
     seen = Expect(AGENT, wanted, version=3)
 
     async def refused(**more: Any) -> Outcome:
         return await attempt(world, "x", path=wanted, quotas=(full,), **more)
 
-    assert isinstance(await refused(), Full)
-    assert await refused(rooms=(room,)) == Blocked(room, Path("a"))
-    assert await refused(rooms=(room,), shelves=(moved,)) == Conflict(moved)
-    assert isinstance(await refused(rooms=(room,), expects=(seen,)), Conflict)
+    assert isinstance(await refused(), QuotaExceeded)
+    assert await refused(rooms=(room,)) == PathOccupied(room, Path("a"))
+    assert await refused(rooms=(room,), shelves=(moved,)) == ExpectationFailed(moved)
+    assert isinstance(await refused(rooms=(room,), expects=(seen,)), ExpectationFailed)
 
 
 async def test_of_rivals_for_a_name_as_a_file_and_as_a_directory_one_wins(world: World) -> None:

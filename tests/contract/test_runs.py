@@ -27,7 +27,7 @@ from tests.contract.scenes import (
 from tests.contract.worlds import World
 
 from carrel.core.identifiers import Path
-from carrel.core.runs import Layer, Mode, Run, Status
+from carrel.core.runs import Audience, Run, RunStatus, SnapshotLayer
 from carrel.core.store.event import RUN_ENDED, RUN_STARTED
 
 pytestmark = pytest.mark.anyio
@@ -35,16 +35,16 @@ pytestmark = pytest.mark.anyio
 
 async def test_a_run_is_kept_with_all_that_was_said_of_it(world: World) -> None:
     asked = Run(
-        *("run_2", ACME, AGENT, "daily", Mode.SHARED, Status.RUNNING, "ada", NOW),
+        *("run_2", ACME, AGENT, "daily", Audience.SHARED, RunStatus.RUNNING, "ada", NOW),
         parent="run_1",
         replay_of="run_0",
         variables={"HUMAN_NAME": "Ada — “x”", "empty": ""},
     )
     await say(world, "kind")
 
-    [started] = await world.runs.start([(asked, [AGENT, TEMPLATE, Layer(DEFAULTS, 0)])])
+    [started] = await world.runs.start([(asked, [AGENT, TEMPLATE, SnapshotLayer(DEFAULTS, 0)])])
 
-    layers = (Layer(AGENT, 1), Layer(TEMPLATE, 0), Layer(DEFAULTS, 0))
+    layers = (SnapshotLayer(AGENT, 1), SnapshotLayer(TEMPLATE, 0), SnapshotLayer(DEFAULTS, 0))
     assert started == replace(asked, snapshot=layers)
     assert await world.runs.get(ACME, ["run_2"]) == (started,)
     assert await world.runs.list(ACME) == (started,)
@@ -71,10 +71,12 @@ async def test_a_scope_is_frozen_at_its_revision_and_a_layer_as_it_is(world: Wor
     first = await start(world, "run_1", AGENT, TEMPLATE)
     await say(world, "later")
     second = await start(world, "run_2", *first.snapshot)
-    third = await start(world, "run_3", Layer(AGENT, 2), TEMPLATE)
+    third = await start(world, "run_3", SnapshotLayer(AGENT, 2), TEMPLATE)
 
-    assert first.snapshot == second.snapshot == (Layer(AGENT, 3), Layer(TEMPLATE, 1))
-    assert third.snapshot == (Layer(AGENT, 2), Layer(TEMPLATE, 1))
+    assert (
+        first.snapshot == second.snapshot == (SnapshotLayer(AGENT, 3), SnapshotLayer(TEMPLATE, 1))
+    )
+    assert third.snapshot == (SnapshotLayer(AGENT, 2), SnapshotLayer(TEMPLATE, 1))
     assert await texts(world, second.snapshot[0]) == {"SOUL.md": "text 2"}
     assert await texts(world, third.snapshot[0]) == {"SOUL.md": "text 1"}
 
@@ -143,7 +145,7 @@ async def test_the_newest_run_of_each_scope_is_found_with_its_layers_and_let_go_
     assert await world.runs.newest(GLOBEX, [STRANGER, AGENT]) == (theirs, None)
     assert await world.runs.newest(ACME, []) == ()
 
-    gone = replace(last, status=Status.COMPLETED, ended=NOW, kept=False, snapshot=())
+    gone = replace(last, status=RunStatus.COMPLETED, ended=NOW, kept=False, snapshot=())
     assert await world.runs.change(gone, last)
     assert await world.runs.newest(ACME, [AGENT]) == (gone,)
 
@@ -158,7 +160,7 @@ async def test_runs_are_listed_newest_first_and_can_be_paged(world: World) -> No
     assert [one.id for one in await world.runs.list(ACME, limit=3)] == expected[:3]
     page = await world.runs.list(ACME, before=expected[2], limit=4)
     assert [one.id for one in page] == expected[3:7]
-    assert page[0].snapshot == (Layer(AGENT, 0), Layer(TEMPLATE, 0))
+    assert page[0].snapshot == (SnapshotLayer(AGENT, 0), SnapshotLayer(TEMPLATE, 0))
     assert await world.runs.list(ACME, before="run_0") == ()
 
 
@@ -174,11 +176,11 @@ async def test_runs_are_listed_by_the_workspace_they_belong_to(world: World) -> 
 
 async def test_a_change_is_stored_if_the_run_still_is_as_it_was(world: World) -> None:
     was = await start(world, "run_1")
-    done = replace(was, status=Status.COMPLETED, ended=NOW + 9)
+    done = replace(was, status=RunStatus.COMPLETED, ended=NOW + 9)
 
     assert await world.runs.change(done, was)
     assert await world.runs.get(ACME, ["run_1"]) == (done,)
-    assert not await world.runs.change(replace(was, status=Status.FAILED, ended=NOW), was)
+    assert not await world.runs.change(replace(was, status=RunStatus.FAILED, ended=NOW), was)
     assert await world.runs.get(ACME, ["run_1"]) == (done,)
 
 
@@ -193,7 +195,7 @@ async def test_a_run_that_does_not_exist_here_cannot_be_changed(world: World) ->
 
 async def test_of_many_who_end_a_run_exactly_one_does(world: World) -> None:
     was = await start(world, "run_1")
-    ends = [Status.COMPLETED, Status.FAILED, Status.CANCELLED, Status.COMPLETED] * 8
+    ends = [RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.COMPLETED] * 8
 
     answers = await asyncio.gather(
         *[world.runs.change(replace(was, status=end, ended=NOW), was) for end in ends]
@@ -219,7 +221,7 @@ async def test_letting_go_of_a_run_drops_its_snapshot_and_nothing_else(world: Wo
 
 async def test_letting_go_of_a_run_that_has_ended_does_not_end_it_again(world: World) -> None:
     was = await start(world, "run_1")
-    done = replace(was, status=Status.COMPLETED, ended=NOW + 1)
+    done = replace(was, status=RunStatus.COMPLETED, ended=NOW + 1)
     assert await world.runs.change(done, was)
 
     assert await world.runs.change(replace(done, kept=False), done)
@@ -230,14 +232,14 @@ async def test_letting_go_of_a_run_that_has_ended_does_not_end_it_again(world: W
 
 async def test_ending_and_letting_go_can_be_one_change(world: World) -> None:
     was = await start(world, "run_1")
-    done = replace(was, status=Status.FAILED, ended=NOW + 1, kept=False)
+    done = replace(was, status=RunStatus.FAILED, ended=NOW + 1, kept=False)
 
     assert await world.runs.change(done, was)
     assert await world.runs.get(ACME, ["run_1"]) == (replace(done, snapshot=()),)
 
 
 async def test_the_beginning_and_the_end_of_a_run_are_events(world: World) -> None:
-    for status in (Status.COMPLETED, Status.FAILED, Status.CANCELLED):
+    for status in (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED):
         was = await start(world, f"run_{status}")
         await world.runs.change(replace(was, status=status, ended=NOW + 9), was)
 

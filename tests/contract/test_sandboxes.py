@@ -16,7 +16,7 @@ from tests.contract.providers import LOCAL, Desk
 from tests.e2e.yard import processes_marked
 
 from carrel.core.identifiers import Path
-from carrel.ports.sandbox import Form, Ran, Refused
+from carrel.ports.sandbox import CommandResult, FileKind, SandboxUnavailable
 
 pytestmark = pytest.mark.anyio
 MARK = b"\n[output truncated]"
@@ -48,7 +48,7 @@ async def desk(
         await until(lambda: provider.service.alive == [])
 
 
-def forms(ran: Ran) -> dict[str, Form]:
+def forms(ran: CommandResult) -> dict[str, FileKind]:
     return {path.text: changed.form for path, changed in ran.changed.items()}
 
 
@@ -73,8 +73,8 @@ async def test_a_kill_before_its_time_is_no_time_out(desk: Desk) -> None:
 
 async def test_it_finds_its_files_in_the_directory_where_it_starts(desk: Desk) -> None:
     desk.put("notes/ä -n.md", "grüße\n")
-    desk.put("bin/go", "#!/bin/sh\necho went\n", Form.EXECUTABLE)
-    desk.put("shortcut", "notes/ä -n.md", Form.LINK)
+    desk.put("bin/go", "#!/bin/sh\necho went\n", FileKind.EXECUTABLE)
+    desk.put("shortcut", "notes/ä -n.md", FileKind.LINK)
     desk.put("empty", b"")
     desk.put("bytes", bytes(range(256)))
     async with desk.run(
@@ -123,14 +123,14 @@ async def test_what_was_only_touched_is_not_told(desk: Desk) -> None:
 
 async def test_forms_come_back(desk: Desk) -> None:
     desk.put("a", "x")
-    desk.put("b", "y", Form.EXECUTABLE)
-    desk.put("c", "there", Form.LINK)
+    desk.put("b", "y", FileKind.EXECUTABLE)
+    desk.put("c", "there", FileKind.LINK)
     async with desk.run("chmod +x a; chmod -x b; ln -sfn /etc/shadow c; ln -s nowhere d") as ran:
         assert forms(ran) == {
-            "a": Form.EXECUTABLE,
-            "b": Form.FILE,
-            "c": Form.LINK,
-            "d": Form.LINK,
+            "a": FileKind.EXECUTABLE,
+            "b": FileKind.FILE,
+            "c": FileKind.LINK,
+            "d": FileKind.LINK,
         }
         assert await ran.content(Path("c")) == b"/etc/shadow"
         assert ran.changed[Path("d")].size == len("nowhere")
@@ -177,7 +177,11 @@ async def test_what_no_workspace_can_hold_is_left_out_and_noted(desk: Desk) -> N
         python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("s")' 2>/dev/null
         for n in {1..9}; do mkdir $(printf %0200d 0); cd $(printf %0200d 0); done; echo x > file"""
     async with desk.run(odd) as ran:
-        assert forms(ran) == {"kept": Form.FILE, "suid": Form.EXECUTABLE, "zero": Form.LINK}
+        assert forms(ran) == {
+            "kept": FileKind.FILE,
+            "suid": FileKind.EXECUTABLE,
+            "zero": FileKind.LINK,
+        }
         told = "\n".join(ran.notes)
         parts = ("pipe", "backslash", "control character", "not valid Unicode", "suid", "long")
         assert [part for part in parts if part not in told] == []
@@ -229,7 +233,7 @@ async def test_each_output_is_bounded_for_itself_and_between_characters(desk: De
     async with desk.run(flood, replace(desk.bounds, output_bytes=1000)) as ran:
         assert ran.stdout == b"x" * (1000 - len(MARK)) + MARK
         assert ran.stderr == "ä".encode() * 490 + MARK
-        assert (ran.exit_code, forms(ran)) == (0, {"done": Form.FILE})
+        assert (ran.exit_code, forms(ran)) == (0, {"done": FileKind.FILE})
 
 
 async def test_an_output_of_just_its_bound_is_whole(desk: Desk) -> None:
@@ -275,7 +279,7 @@ async def test_several_run_at_once_and_see_nothing_of_each_other(desk: Desk) -> 
 
 
 async def test_a_command_that_no_kernel_would_take_is_refused(desk: Desk) -> None:
-    with pytest.raises(Refused, match="bytes"):
+    with pytest.raises(SandboxUnavailable, match="bytes"):
         async with desk.run("#" * 200_000):
             raise AssertionError("it ran")
 

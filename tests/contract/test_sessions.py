@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from tests.contract.scenes import ACME, GLOBEX, NOW
 from tests.contract.worlds import World
 
-from carrel.core.runs import Mode
-from carrel.core.search.full_text import words
-from carrel.core.sessions import HEAVIEST, Addition, Role, Session, Utterance
-from carrel.core.store.idempotency import Marked, Taken
-from carrel.core.store.tree import ReceiptKey
+from carrel.core.runs import Audience
+from carrel.core.search.full_text import tokenize
+from carrel.core.sessions import HEAVIEST, Session, SessionAppend, SpeakerRole, TranscriptEntry
+from carrel.core.store.idempotency import Claimed, Committed
+from carrel.core.store.tree import IdempotencyKey
 
 pytestmark = pytest.mark.anyio
 
@@ -26,17 +26,19 @@ def id_of(n: int) -> str:
 
 
 def session(n: int = 1, **more: Any) -> Session:
-    facts = {"agent": MARCO, "mode": Mode.MAIN, "plugin": "web", "started": NOW, "last": NOW}
+    facts = {"agent": MARCO, "mode": Audience.MAIN, "plugin": "web", "started": NOW, "last": NOW}
     return Session(**{"tenant": ACME, "id": id_of(n), **facts, **more})
 
 
-def said(text: str, **more: Any) -> Utterance:
-    return Utterance(**{"number": 0, "at": NOW, "role": Role.USER, "content": text, **more})
+def said(text: str, **more: Any) -> TranscriptEntry:
+    return TranscriptEntry(
+        **{"number": 0, "at": NOW, "role": SpeakerRole.USER, "content": text, **more}
+    )
 
 
-def addition(*utterances: Utterance, n: int = 1, **more: Any) -> Addition:
+def addition(*utterances: TranscriptEntry, n: int = 1, **more: Any) -> SessionAppend:
     facts = {"tenant": ACME, "session": id_of(n), "agent": MARCO, "utterances": utterances}
-    return Addition(**{**facts, **more})
+    return SessionAppend(**{**facts, **more})
 
 
 async def begun(world: World, n: int = 1, **more: Any) -> Session:
@@ -52,7 +54,7 @@ async def tell(world: World, *texts: str, n: int = 1, at: int = NOW) -> Session:
 
 
 async def found(world: World, query: str, agent: str = MARCO, **more: Any) -> list[str]:
-    hits = await world.sessions.search(ACME, agent, words(query), **more)
+    hits = await world.sessions.search(ACME, agent, tokenize(query), **more)
     return [hit.utterance.content for hit in hits]
 
 
@@ -69,7 +71,7 @@ async def test_a_session_is_begun_once_and_returned_as_it_is_afterwards(world: W
     assert await world.sessions.start([session(), session(2)]) == (session(), session(2))
     await tell(world, "hello")
 
-    again = await begun(world, mode=Mode.SHARED, agent=KATE, started=NOW + 5, last=NOW + 5)
+    again = await begun(world, mode=Audience.SHARED, agent=KATE, started=NOW + 5, last=NOW + 5)
 
     assert again == session(entries=1)
     assert await world.sessions.get(ACME, [id_of(2), id_of(1)]) == (session(2), again)
@@ -78,7 +80,7 @@ async def test_a_session_is_begun_once_and_returned_as_it_is_afterwards(world: W
 async def test_what_is_said_is_numbered_on_and_whole(world: World) -> None:
     await begun(world)
     first = said("hello\0 \u2028 ✓", message="m-1", plugin="telegram", sender="ada")
-    second = said("", role=Role.ASSISTANT, at=NOW + 7)
+    second = said("", role=SpeakerRole.ASSISTANT, at=NOW + 7)
 
     [became] = await world.sessions.append([addition(first, second)])
     await tell(world, "third")
@@ -168,7 +170,7 @@ async def test_sessions_are_counted_by_agent_within_their_tenant(world: World) -
 
 
 async def test_sessions_are_listed_by_when_something_was_last_said(world: World) -> None:
-    modes = (Mode.MAIN, Mode.SHARED)
+    modes = (Audience.MAIN, Audience.SHARED)
     for n in range(6):
         await begun(world, n, mode=modes[n % 2], started=NOW + n, last=NOW + n)
     await begun(world, 9, agent=KATE)
@@ -180,8 +182,8 @@ async def test_sessions_are_listed_by_when_something_was_last_said(world: World)
     assert await listed() == [2, 5, 4, 3, 1, 0]
     assert await listed(limit=2) == [2, 5]
     assert await listed(before=(NOW + 5, id_of(5)), limit=2) == [4, 3]
-    assert await listed(mode=Mode.SHARED) == [5, 3, 1]
-    assert await listed(mode=Mode.MAIN, before=(NOW + 4, id_of(4))) == [0]
+    assert await listed(mode=Audience.SHARED) == [5, 3, 1]
+    assert await listed(mode=Audience.MAIN, before=(NOW + 4, id_of(4))) == [0]
 
 
 async def test_reading_is_bounded_in_number_and_in_bytes(world: World) -> None:
@@ -217,14 +219,14 @@ async def test_what_was_said_is_found_by_the_beginnings_of_its_words(world: Worl
 
 async def test_a_search_stays_with_its_agent_and_mode(world: World) -> None:
     await begun(world, 1)
-    await begun(world, 2, mode=Mode.SHARED)
+    await begun(world, 2, mode=Audience.SHARED)
     await begun(world, 3, agent=KATE)
     await tell(world, "secret plan", n=1)
     await tell(world, "open plan", n=2, at=NOW + 1)
     await world.sessions.append([addition(said("her plan"), n=3, agent=KATE)])
 
     assert await found(world, "plan") == ["open plan", "secret plan"]
-    assert await found(world, "plan", mode=Mode.SHARED) == ["open plan"]
+    assert await found(world, "plan", mode=Audience.SHARED) == ["open plan"]
     assert await found(world, "plan", KATE) == ["her plan"]
     hits = await world.sessions.search(ACME, KATE, ["plan"])
     assert [(hit.session, hit.utterance.number) for hit in hits] == [(id_of(3), 1)]
@@ -316,14 +318,14 @@ async def test_the_index_can_be_made_again(world: World) -> None:
 
 
 async def test_an_addition_marks_its_receipt_with_its_numbers(world: World) -> None:
-    key = ReceiptKey(ACME, "POST entries", "k")
+    key = IdempotencyKey(ACME, "POST entries", "k")
     await begun(world)
     await tell(world, "first")
-    assert await world.receipts.claim(key, "f", NOW, 0) == Taken()
+    assert await world.receipts.claim(key, "f", NOW, 0) == Claimed()
 
     await world.sessions.append([addition(said("a"), said("b"), receipt=key)])
 
-    assert await world.receipts.claim(key, "f", NOW, NOW + 1) == Marked((2, 3))
+    assert await world.receipts.claim(key, "f", NOW, NOW + 1) == Committed((2, 3))
 
 
 async def test_what_was_said_is_there_when_the_store_is_opened_again(world: World) -> None:

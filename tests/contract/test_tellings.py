@@ -15,20 +15,20 @@ from carrel.core.store.event import (
     RECORD_CHANGED,
     UPDATED,
     Event,
-    Telling,
+    EventDraft,
 )
-from carrel.core.store.record import Change, Noun
-from carrel.core.store.tree import Conflict, Expect
+from carrel.core.store.record import RecordChange, RecordType
+from carrel.core.store.tree import Expect, ExpectationFailed
 
 pytestmark = pytest.mark.anyio
 
 
-def asked(id: str = "apr_1", tenant: str = ACME) -> Telling:
-    return Telling(tenant, APPROVAL_REQUESTED, {"approvalId": id, "why": "é"})
+def asked(id: str = "apr_1", tenant: str = ACME) -> EventDraft:
+    return EventDraft(tenant, APPROVAL_REQUESTED, {"approvalId": id, "why": "é"})
 
 
-def change(expected: int | None = 0) -> Change:
-    return Change(ACME, Noun.APPROVAL, "apr_1", {"status": "requested"}, expected)
+def change(expected: int | None = 0) -> RecordChange:
+    return RecordChange(ACME, RecordType.APPROVAL, "apr_1", {"status": "requested"}, expected)
 
 
 async def test_it_is_told_with_the_record_that_changes(world: World) -> None:
@@ -57,14 +57,20 @@ async def test_what_was_refused_is_not_told(world: World) -> None:
     stale, early = commit(changes=(change(7),), tells=(asked(),)), Expect(AGENT, RULES, 3)
     refused = await world.trees.commit([stale, commit(expects=(early,), tells=(asked(),))])
 
-    assert [type(outcome) for outcome in refused] == [Conflict, Conflict]
+    assert [type(outcome) for outcome in refused] == [ExpectationFailed, ExpectationFailed]
     assert await world.events.after(None) == ()
 
 
 async def test_a_record_that_people_look_at_is_told_when_it_changes(world: World) -> None:
-    nouns = (Noun.AGENT, Noun.SECRET, Noun.KEY, Noun.MEMORY, Noun.PERSON)
-    made = tuple(Change(ACME, noun, f"{noun}_1", {"content": ""}, 0) for noun in nouns)
-    gone = Change(ACME, Noun.AGENT, "agent_1", None, 1)
+    nouns = (
+        RecordType.AGENT,
+        RecordType.SECRET,
+        RecordType.KEY,
+        RecordType.MEMORY,
+        RecordType.PERSON,
+    )
+    made = tuple(RecordChange(ACME, noun, f"{noun}_1", {"content": ""}, 0) for noun in nouns)
+    gone = RecordChange(ACME, RecordType.AGENT, "agent_1", None, 1)
     await world.trees.commit([commit(changes=made, tells=(asked(),), at=NOW)])
     await world.trees.commit([commit(changes=(gone,), at=NOW)])
 
@@ -105,7 +111,7 @@ async def test_it_has_its_place_in_the_log_of_its_run(world: World) -> None:
             await world.trees.commit([one, commit(tells=(asked("x"),), run="run_1")])
 
     await asyncio.gather(*[writer(n) for n in range(4)])
-    foreign = commit(tells=(Telling(ACME, APPROVAL_ANSWERED, {}),), run="run_2")
+    foreign = commit(tells=(EventDraft(ACME, APPROVAL_ANSWERED, {}),), run="run_2")
     await world.trees.commit([foreign])
 
     events = await log(world, run="run_1")

@@ -25,14 +25,14 @@ from tests.contract.scenes import (
 from tests.contract.worlds import World
 
 from carrel.core.identifiers import Path
-from carrel.core.runs import Layer
+from carrel.core.runs import SnapshotLayer
 from carrel.core.store.tree import Entry, Head, Tree, Version, Write
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_an_unknown_scope_is_empty(world: World) -> None:
-    [now, then] = await world.trees.read([AGENT, Layer(AGENT, 3)])
+    [now, then] = await world.trees.read([AGENT, SnapshotLayer(AGENT, 3)])
 
     assert (now, then) == (Tree(AGENT, 0, {}), Tree(AGENT, 3, {}))
     assert await world.trees.revisions([AGENT]) == (0,)
@@ -65,7 +65,7 @@ async def test_a_tree_comes_for_each_layer_in_the_order_asked(world: World) -> N
     await say(world, "mine", AGENT)
     await say(world, "ours", TEMPLATE)
 
-    trees = await world.trees.read([TEMPLATE, DEFAULTS, AGENT, TEMPLATE, Layer(AGENT, 0)])
+    trees = await world.trees.read([TEMPLATE, DEFAULTS, AGENT, TEMPLATE, SnapshotLayer(AGENT, 0)])
 
     assert [tree.scope for tree in trees] == [TEMPLATE, DEFAULTS, AGENT, TEMPLATE, AGENT]
     assert [len(tree.heads) for tree in trees] == [1, 0, 1, 1, 0]
@@ -122,11 +122,11 @@ async def test_a_prefix_is_a_plain_starts_with(world: World) -> None:
 
     for prefix, found in PREFIXES.items():
         assert set(await texts(world, AGENT, prefix=prefix)) == found, prefix
-        assert set(await texts(world, Layer(AGENT, 1), prefix=prefix)) == found, prefix
+        assert set(await texts(world, SnapshotLayer(AGENT, 1), prefix=prefix)) == found, prefix
     for name in ("a/three", "ab", "\U0010ffff"):
         await say(world, "later", path=Path(name))
     for prefix, found in PREFIXES.items():
-        assert set(await texts(world, Layer(AGENT, 1), prefix=prefix)) == found, prefix
+        assert set(await texts(world, SnapshotLayer(AGENT, 1), prefix=prefix)) == found, prefix
 
 
 async def test_a_layer_is_read_as_it_was_at_its_revision(world: World) -> None:
@@ -136,7 +136,7 @@ async def test_a_layer_is_read_as_it_was_at_its_revision(world: World) -> None:
     await say(world, None)
     await say(world, "three")
 
-    read = [await texts(world, Layer(AGENT, revision)) for revision in range(6)]
+    read = [await texts(world, SnapshotLayer(AGENT, revision)) for revision in range(6)]
 
     strict = {"GUARDRAILS.md": "strict"}
     assert read == [
@@ -154,7 +154,9 @@ async def test_a_layer_says_its_own_revision_and_the_heads_of_then(world: World)
     gone = await say(world, None)
     await say(world, "three")
 
-    first, second = await world.trees.read([Layer(AGENT, 1), Layer(AGENT, 2)], [SOUL, RULES])
+    first, second = await world.trees.read(
+        [SnapshotLayer(AGENT, 1), SnapshotLayer(AGENT, 2)], [SOUL, RULES]
+    )
 
     assert first == Tree(AGENT, 1, {SOUL: one})
     assert second == Tree(AGENT, 2, {SOUL: gone})

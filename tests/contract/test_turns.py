@@ -9,28 +9,28 @@ from pathlib import Path as File
 import asyncpg
 import pytest
 
-from carrel.adapters.memory import MemoryTurn
-from carrel.adapters.postgres.leader_lock import PostgresTurn
-from carrel.adapters.sqlite.leader_lock import FileTurn
-from carrel.ports import Turn
+from carrel.adapters.memory import MemoryLeaderLock
+from carrel.adapters.postgres.leader_lock import PostgresLeaderLock
+from carrel.adapters.sqlite.leader_lock import FileLeaderLock
+from carrel.ports import LeaderLock
 
 pytestmark = pytest.mark.anyio
 
-Joined = Callable[[str], Turn]
+Joined = Callable[[str], LeaderLock]
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def join(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Joined]:
     """Lets one more take part in a work of some name."""
-    made: list[Turn] = []
-    taken: dict[str, MemoryTurn] = {}
+    made: list[LeaderLock] = []
+    taken: dict[str, MemoryLeaderLock] = {}
     url = request.getfixturevalue("postgres_url") if request.param == "postgres" else ""
 
-    def one_more(name: str) -> Turn:
-        turns: dict[str, Callable[[], Turn]] = {
-            "memory": lambda: MemoryTurn(name, taken),
-            "sqlite": lambda: FileTurn(tmp_path / "carrel.db", name),
-            "postgres": lambda: PostgresTurn(url, name),
+    def one_more(name: str) -> LeaderLock:
+        turns: dict[str, Callable[[], LeaderLock]] = {
+            "memory": lambda: MemoryLeaderLock(name, taken),
+            "sqlite": lambda: FileLeaderLock(tmp_path / "carrel.db", name),
+            "postgres": lambda: PostgresLeaderLock(url, name),
         }
         made.append(turns[request.param]())
         return made[-1]
@@ -71,7 +71,10 @@ async def test_leaving_without_having_had_it_takes_it_from_nobody(join: Joined) 
 
 async def test_who_lost_the_connection_has_lost_the_turn(postgres_url: str) -> None:
     """Else two would believe that they have it."""
-    first, second = PostgresTurn(postgres_url, "work"), PostgresTurn(postgres_url, "work")
+    first, second = (
+        PostgresLeaderLock(postgres_url, "work"),
+        PostgresLeaderLock(postgres_url, "work"),
+    )
     assert await first.take()
     assert not await second.take()
 

@@ -30,10 +30,10 @@ from tests.contract.scenes import (
 )
 from tests.contract.worlds import STORES, Place, World
 
-from carrel.core.errors import Taken as Occupied
+from carrel.core.errors import Conflict as Occupied
 from carrel.core.maintenance.tables import COLUMNS, KEYS, TABLES
-from carrel.core.store.idempotency import Marked, Settled
-from carrel.core.store.record import Change, Noun
+from carrel.core.store.idempotency import Committed, Completed
+from carrel.core.store.record import RecordChange, RecordType
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("world", KEPT, indirect=True)]
 
@@ -98,8 +98,8 @@ async def test_a_store_can_move_house(
         await upkeep(new).load(poured(tables))
 
         assert await portrait(new) == expected
-        assert isinstance(expected[-2][0], Settled)
-        assert isinstance(expected[-2][1], Marked)
+        assert isinstance(expected[-2][0], Completed)
+        assert isinstance(expected[-2][1], Committed)
 
 
 async def test_a_store_that_moved_goes_on_counting_where_it_was(
@@ -116,7 +116,9 @@ async def test_a_store_that_moved_goes_on_counting_where_it_was(
 
         head = await say(new, "after the move")
         other = await say(new, "elsewhere", replace(AGENT, name="new"))
-        await new.trees.commit([commit(changes=(Change(ACME, Noun.PERSON, "bob", {}),))])
+        await new.trees.commit(
+            [commit(changes=(RecordChange(ACME, RecordType.PERSON, "bob", {}),))]
+        )
 
         assert (head.version, head.revision, other.version) == (6, 7, 1)
         assert await texts(new, TEMPLATE) == {"SOUL.md": "text 3"}

@@ -7,8 +7,8 @@ from tests.contract.households import upkeep
 from tests.contract.scenes import ACME, GLOBEX, NOW, commit
 from tests.contract.worlds import World
 
-from carrel.core.search.full_text import asked
-from carrel.core.store.record import Change, Noun
+from carrel.core.search.full_text import query_terms
+from carrel.core.store.record import RecordChange, RecordType
 
 pytestmark = pytest.mark.anyio
 MARCO, POLO = "agent:marco", "agent:polo"
@@ -18,15 +18,15 @@ async def told(
     world: World, id: str, content: str, link: str = MARCO, tenant: str = ACME, tags: str = ""
 ) -> None:
     body = {"content": content, "tags": tags.split()}
-    change = Change(tenant, Noun.MEMORY, id, body, links=(link,))
+    change = RecordChange(tenant, RecordType.MEMORY, id, body, links=(link,))
     await world.trees.commit([commit(changes=(change,), at=NOW)])
 
 
 async def found(
     world: World, query: str, link: str = MARCO, tenant: str = ACME, limit: int = 100
 ) -> list[str]:
-    words = asked(query)
-    records = await world.records.find(tenant, Noun.MEMORY, link, words, limit=limit)
+    words = query_terms(query)
+    records = await world.records.find(tenant, RecordType.MEMORY, link, words, limit=limit)
     return [record.id for record in records]
 
 
@@ -75,14 +75,14 @@ async def test_nothing_of_another_agent_tenant_or_noun_is_found(world: World) ->
     await told(world, "m1", "tea")
     await told(world, "m2", "tea", POLO)
     await told(world, "m3", "tea", tenant=GLOBEX)
-    person = Change(ACME, Noun.PERSON, "m4", {"content": "tea"}, links=(MARCO,))
+    person = RecordChange(ACME, RecordType.PERSON, "m4", {"content": "tea"}, links=(MARCO,))
     await world.trees.commit([commit(changes=(person,))])
 
     assert await found(world, "tea") == ["m1"]
     assert await found(world, "tea", POLO) == ["m2"]
     assert await found(world, "tea", tenant=GLOBEX) == ["m3"]
     assert await found(world, "tea", "agent:nobody") == []
-    assert await world.records.find(ACME, Noun.PERSON, MARCO, ["tea"]) == ()
+    assert await world.records.find(ACME, RecordType.PERSON, MARCO, ["tea"]) == ()
 
 
 async def test_more_words_come_first_then_whole_ones_then_the_newest(world: World) -> None:
@@ -102,13 +102,13 @@ async def test_what_was_said_before_is_not_found_any_more(world: World) -> None:
     assert await found(world, "tea") == []
     assert await found(world, "coffee") == ["m1"]
 
-    await world.trees.commit([commit(changes=(Change(ACME, Noun.MEMORY, "m1", None),))])
+    await world.trees.commit([commit(changes=(RecordChange(ACME, RecordType.MEMORY, "m1", None),))])
     assert await found(world, "coffee") == []
 
 
 async def test_what_was_refused_is_not_found(world: World) -> None:
     await told(world, "m1", "tea")
-    change = Change(ACME, Noun.MEMORY, "m1", {"content": "coffee"}, 7, links=(MARCO,))
+    change = RecordChange(ACME, RecordType.MEMORY, "m1", {"content": "coffee"}, 7, links=(MARCO,))
     await world.trees.commit([commit(changes=(change,))])
 
     assert await found(world, "coffee") == []
@@ -127,14 +127,14 @@ async def test_all_words_can_be_made_anew(world: World) -> None:
 
 async def test_agents_with_a_link_are_listed_whatever_their_tenant(world: World) -> None:
     agents = [
-        Change(ACME, Noun.AGENT, "a1", {}, links=("dreaming",)),
-        Change(GLOBEX, Noun.AGENT, "a2", {}, links=("dreaming",)),
-        Change(GLOBEX, Noun.AGENT, "a3", {}),
+        RecordChange(ACME, RecordType.AGENT, "a1", {}, links=("dreaming",)),
+        RecordChange(GLOBEX, RecordType.AGENT, "a2", {}, links=("dreaming",)),
+        RecordChange(GLOBEX, RecordType.AGENT, "a3", {}),
     ]
     for agent in agents:
         await world.trees.commit([commit(changes=(agent,))])
 
-    listed = await world.records.list("", Noun.AGENT, link="dreaming")
+    listed = await world.records.list("", RecordType.AGENT, link="dreaming")
     assert [(one.tenant, one.id) for one in listed] == [(ACME, "a1"), (GLOBEX, "a2")]
-    later = await world.records.list("", Noun.AGENT, link="dreaming", after="a1")
+    later = await world.records.list("", RecordType.AGENT, link="dreaming", after="a1")
     assert [one.id for one in later] == ["a2"]

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import asyncpg
 from tests.services import files
 
-from carrel.adapters.filesystem.blob_directory import DirectoryObjects
+from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
 from carrel.adapters.memory import MemoryStore
 from carrel.adapters.postgres import open_store as postgres_store
 from carrel.adapters.sqlite import open_store as sqlite_store
@@ -21,14 +21,14 @@ from carrel.ports import (
     Blobs,
     Deliveries,
     Events,
-    Objects,
-    Recalls,
-    Receipts,
+    IdempotencyStore,
+    LargeBlobStore,
+    RecallLog,
     Records,
     Runs,
     Sessions,
+    StoreMaintenance,
     Trees,
-    Upkeep,
 )
 
 
@@ -46,13 +46,13 @@ class Store(Protocol):
     @property
     def events(self) -> Events: ...
     @property
-    def receipts(self) -> Receipts: ...
+    def receipts(self) -> IdempotencyStore: ...
     @property
     def deliveries(self) -> Deliveries: ...
     @property
     def sessions(self) -> Sessions: ...
     @property
-    def recalls(self) -> Recalls: ...
+    def recalls(self) -> RecallLog: ...
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class World:
     """Flips a bit of the bytes that are stored under a digest."""
     twin: Callable[[], AbstractAsyncContextManager[Store]]
     """Opens the same store once more, as another process would."""
-    upkeep: Upkeep | None = None
+    upkeep: StoreMaintenance | None = None
 
     @property
     def trees(self) -> Trees:
@@ -94,7 +94,7 @@ class World:
         return self.store.events
 
     @property
-    def receipts(self) -> Receipts:
+    def receipts(self) -> IdempotencyStore:
         return self.store.receipts
 
     @property
@@ -106,7 +106,7 @@ class World:
         return self.store.sessions
 
     @property
-    def recalls(self) -> Recalls:
+    def recalls(self) -> RecallLog:
         return self.store.recalls
 
 
@@ -127,7 +127,7 @@ async def memory(place: Place) -> AsyncIterator[World]:
 @asynccontextmanager
 async def sqlite(place: Place) -> AsyncIterator[World]:
     file = files.fresh(place.directory / "carrel.db")
-    objects = DirectoryObjects(place.directory / "objects")
+    objects = DirectoryBlobStore(place.directory / "objects")
 
     async def tamper(digest: Digest) -> None:
         with closing(sqlite3.connect(file)) as db, db:
@@ -148,7 +148,7 @@ def _found(db: sqlite3.Connection, digest: Digest) -> Sequence[tuple[int, bytes]
     return db.execute(sql, (name,)).fetchall()
 
 
-async def _tamper_with(objects: Objects, digest: Digest) -> None:
+async def _tamper_with(objects: LargeBlobStore, digest: Digest) -> None:
     content = await objects.get(digest)
     if content is not None:
         await objects.discard([digest])
@@ -158,7 +158,7 @@ async def _tamper_with(objects: Objects, digest: Digest) -> None:
 
 @asynccontextmanager
 async def postgres(place: Place) -> AsyncIterator[World]:
-    url, objects = place.database(), DirectoryObjects(place.directory / "objects")
+    url, objects = place.database(), DirectoryBlobStore(place.directory / "objects")
 
     async def tamper(digest: Digest) -> None:
         connection = await asyncpg.connect(url)

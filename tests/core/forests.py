@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from carrel.core.identifiers import Kind, Path, Scope, digest
+from carrel.core.identifiers import Path, Scope, ScopeKind, digest
 from carrel.core.store.tree import Blob, Entry, Head, Tree, Write
 
 PATHS = [Path(text) for text in ("a", "a/b", "b", "Z", "é")]
-SCOPES = [Scope("acme", kind, "x") for kind in (Kind.AGENT, Kind.TEMPLATE, Kind.DEFAULTS)]
+SCOPES = [
+    Scope("acme", kind, "x") for kind in (ScopeKind.AGENT, ScopeKind.TEMPLATE, ScopeKind.DEFAULTS)
+]
 TEXTS = ["", "one", "two", "three"]
 TYPES = ["text/markdown", "text/plain"]
 

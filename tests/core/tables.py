@@ -11,30 +11,30 @@ from typing import Any
 
 import anyio
 
-from carrel.adapters.filesystem.blob_directory import DirectoryObjects
+from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
 from carrel.adapters.sqlite import SqliteStore, open_store
-from carrel.core.identifiers import Kind, Path, Scope
-from carrel.core.maintenance.findings import Findings
-from carrel.core.maintenance.store_check import PHASES, TREES, Examination
+from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.maintenance.findings import FindingList
+from carrel.core.maintenance.store_check import PHASES, TREES, StoreCheck
 from carrel.core.maintenance.tables import KEYS, TABLES
 from carrel.core.memory.recall import Recall
-from carrel.core.runs import Mode, Run, Status
-from carrel.core.sessions import Addition, Role, Session, Utterance
-from carrel.core.store.record import Change, Noun
+from carrel.core.runs import Audience, Run, RunStatus
+from carrel.core.sessions import Session, SessionAppend, SpeakerRole, TranscriptEntry
+from carrel.core.store.record import RecordChange, RecordType
 from carrel.core.store.tree import Applied, Commit, Entry, Write
-from carrel.core.webhooks import Attempt, Delivery, Posted, State
+from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, PostResult
 
 Tables = dict[str, list[list[Any]]]
 
 NOW = 1_800_000_000_000
-AGENT = Scope("acme", Kind.AGENT, "marco")
-TEMPLATE = Scope("acme", Kind.TEMPLATE, "sales")
+AGENT = Scope("acme", ScopeKind.AGENT, "marco")
+TEMPLATE = Scope("acme", ScopeKind.TEMPLATE, "sales")
 SOUL, RULES = Path("SOUL.md"), Path("GUARDRAILS.md")
 
 
-def examined(tables: Tables, *, now: int = NOW, grace: int = 0) -> Findings:
+def examined(tables: Tables, *, now: int = NOW, grace: int = 0) -> FindingList:
     """What the examination says of these rows."""
-    examination = Examination(now, grace)
+    examination = StoreCheck(now, grace)
     for phase in PHASES:
         if phase == TREES:
             woven = [(table, row) for table in TREES for row in tables[table]]
@@ -66,13 +66,13 @@ async def say(
     assert isinstance(outcome, Applied), outcome
 
 
-async def change(store: SqliteStore, *changes: Change, at: int = NOW) -> None:
+async def change(store: SqliteStore, *changes: RecordChange, at: int = NOW) -> None:
     [outcome] = await store.trees.commit([Commit((), "ada", "to see", at, changes=changes)])
     assert isinstance(outcome, Applied), outcome
 
 
 async def start(store: SqliteStore, id: str, *layers: Scope) -> Run:
-    run = Run(id, "acme", AGENT, "noop", Mode.MAIN, Status.RUNNING, "ada", NOW)
+    run = Run(id, "acme", AGENT, "noop", Audience.MAIN, RunStatus.RUNNING, "ada", NOW)
     [started] = await store.runs.start([(run, layers or (AGENT,))])
     return started
 
@@ -83,7 +83,7 @@ def _whole() -> Tables:
 
     async def build() -> Tables:
         with TemporaryDirectory() as directory:
-            objects = DirectoryObjects(File(directory) / "objects")
+            objects = DirectoryBlobStore(File(directory) / "objects")
             async with open_store(File(directory) / "carrel.db", objects=objects) as store:
                 await _fill(store)
                 return await rows_of(store)
@@ -105,21 +105,23 @@ async def _fill(store: SqliteStore) -> None:
     body = {"name": "Ada"}
     await change(
         store,
-        Change("acme", Noun.PERSON, "per_1", body, 0, ("acme/person/email:ada@acme",), ("all",)),
-        Change("acme", Noun.POLICY, "policy", {"limits": {"maxVersions": 3}}, 0),
+        RecordChange(
+            "acme", RecordType.PERSON, "per_1", body, 0, ("acme/person/email:ada@acme",), ("all",)
+        ),
+        RecordChange("acme", RecordType.POLICY, "policy", {"limits": {"maxVersions": 3}}, 0),
         at=NOW - 1_000_000,
     )
     recalls = [Recall(f"rcl_{n}", "marco", "mem_1", "tea", 1.0, NOW) for n in range(2)]
     await store.recalls.record("acme", recalls)
     await store.records.used({"key_1": NOW})
-    delivery = Delivery("del_1", "acme", "wh_1", "t", b"{}", State.PENDING, NOW, NOW)
+    delivery = Delivery("del_1", "acme", "wh_1", "t", b"{}", DeliveryState.PENDING, NOW, NOW)
     assert await store.deliveries.enqueue(None, "2", [delivery])
-    await store.deliveries.settle([(delivery, Attempt(NOW, Posted(None, "no", 3)))])
+    await store.deliveries.settle([(delivery, DeliveryAttempt(NOW, PostResult(None, "no", 3)))])
     ids = [f"5f0c8a52-2f5e-4d3c-9f10-00000000000{n}" for n in range(2)]
-    talks = [Session("acme", id, "marco", Mode.MAIN, "", NOW, None, 0, NOW) for id in ids]
+    talks = [Session("acme", id, "marco", Audience.MAIN, "", NOW, None, 0, NOW) for id in ids]
     await store.sessions.start(talks)
-    said = tuple(Utterance(0, NOW, Role.USER, f"said {n}") for n in range(3))
-    await store.sessions.append([Addition("acme", id, "marco", said) for id in ids])
+    said = tuple(TranscriptEntry(0, NOW, SpeakerRole.USER, f"said {n}") for n in range(3))
+    await store.sessions.append([SessionAppend("acme", id, "marco", said) for id in ids])
 
 
 def whole() -> Tables:

@@ -6,58 +6,63 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.access import ALL, DAILY, MACHINE, Actor, KeyKind, Permission, Role, granted
+from carrel.core.access import ALL, DAILY, MACHINE, Actor, CredentialKind, Permission, Role, granted
 from carrel.core.errors import Forbidden
-from carrel.core.identifiers import Kind, Scope
+from carrel.core.identifiers import Scope, ScopeKind
 
-kinds = st.sampled_from(KeyKind)
+kinds = st.sampled_from(CredentialKind)
 roles = st.none() | st.sampled_from(Role)
 permissions = st.frozensets(st.sampled_from(Permission))
 
 
-def most(kind: KeyKind, role: Role | None) -> frozenset[Permission]:
+def most(kind: CredentialKind, role: Role | None) -> frozenset[Permission]:
     """What the holder of a key has at most."""
-    if kind is KeyKind.SERVICE or (kind is KeyKind.PERSON and role in {Role.OWNER, Role.ADMIN}):
+    if kind is CredentialKind.SERVICE or (
+        kind is CredentialKind.PERSON and role in {Role.OWNER, Role.ADMIN}
+    ):
         return ALL
-    return DAILY if kind is KeyKind.PERSON else MACHINE
+    return DAILY if kind is CredentialKind.PERSON else MACHINE
 
 
 @given(kinds, roles, permissions)
 def test_a_key_carries_what_was_asked_for_and_its_holder_has(
-    kind: KeyKind, role: Role | None, asked: frozenset[Permission]
+    kind: CredentialKind, role: Role | None, asked: frozenset[Permission]
 ) -> None:
     assert granted(kind, role, asked) == asked & most(kind, role)
 
 
 @given(kinds, roles)
 def test_a_key_that_asked_for_nothing_in_particular_never_has_more_than_its_holder(
-    kind: KeyKind, role: Role | None
+    kind: CredentialKind, role: Role | None
 ) -> None:
     assert granted(kind, role, None) <= most(kind, role)
 
 
 @given(kinds, roles, permissions, permissions)
 def test_asking_for_less_never_gives_more(
-    kind: KeyKind, role: Role | None, asked: frozenset[Permission], fewer: frozenset[Permission]
+    kind: CredentialKind,
+    role: Role | None,
+    asked: frozenset[Permission],
+    fewer: frozenset[Permission],
 ) -> None:
     assert granted(kind, role, asked & fewer) <= granted(kind, role, asked)
 
 
 def test_what_each_kind_of_key_carries_unless_it_is_narrowed() -> None:
-    assert granted(KeyKind.PERSON, Role.OWNER, None) == ALL
-    assert granted(KeyKind.PERSON, Role.ADMIN, None) == ALL
-    assert granted(KeyKind.PERSON, Role.MEMBER, None) == DAILY
-    assert granted(KeyKind.PERSON, None, None) == DAILY
-    assert granted(KeyKind.SERVICE, None, None) == MACHINE
-    assert granted(KeyKind.AGENT, Role.OWNER, None) == MACHINE
+    assert granted(CredentialKind.PERSON, Role.OWNER, None) == ALL
+    assert granted(CredentialKind.PERSON, Role.ADMIN, None) == ALL
+    assert granted(CredentialKind.PERSON, Role.MEMBER, None) == DAILY
+    assert granted(CredentialKind.PERSON, None, None) == DAILY
+    assert granted(CredentialKind.SERVICE, None, None) == MACHINE
+    assert granted(CredentialKind.AGENT, Role.OWNER, None) == MACHINE
 
 
 def test_an_agent_never_administers_and_a_service_only_when_it_was_asked_for() -> None:
     admin = frozenset({Permission.TENANT_ADMIN})
 
-    assert granted(KeyKind.AGENT, Role.OWNER, admin) == frozenset()
-    assert granted(KeyKind.SERVICE, None, admin) == admin
-    assert Permission.TENANT_ADMIN not in granted(KeyKind.SERVICE, None, None)
+    assert granted(CredentialKind.AGENT, Role.OWNER, admin) == frozenset()
+    assert granted(CredentialKind.SERVICE, None, admin) == admin
+    assert Permission.TENANT_ADMIN not in granted(CredentialKind.SERVICE, None, None)
 
 
 @given(permissions, st.sampled_from(Permission))
@@ -73,9 +78,9 @@ def test_a_caller_does_only_what_its_credential_carries(
 
 
 def test_a_caller_works_where_its_credential_is_bound() -> None:
-    assert Actor("acme", "k").scope == Scope("acme", Kind.WORKSPACE, "default")
-    assert Actor("acme", "k", workspace="w").scope == Scope("acme", Kind.WORKSPACE, "w")
-    assert Actor("acme", "k", agent="a", workspace="w").scope == Scope("acme", Kind.AGENT, "a")
+    assert Actor("acme", "k").scope == Scope("acme", ScopeKind.WORKSPACE, "default")
+    assert Actor("acme", "k", workspace="w").scope == Scope("acme", ScopeKind.WORKSPACE, "w")
+    assert Actor("acme", "k", agent="a", workspace="w").scope == Scope("acme", ScopeKind.AGENT, "a")
     assert not Actor("acme", "k").bound
     assert Actor("acme", "k", workspace="w").bound
     assert Actor("acme", "k", agent="a").bound

@@ -13,24 +13,24 @@ from tests.core.forests import blob
 from carrel.core.catalog import layout as catalog
 from carrel.core.catalog.layout import (
     DEFAULTS,
-    AgentFile,
+    AgentFileKey,
+    CatalogAgent,
+    CatalogLayer,
     Key,
-    Layer,
-    Own,
-    ReviewedFile,
-    TemplateFile,
+    ReviewedFileKey,
+    TemplateFileKey,
     parse,
     when,
 )
-from carrel.core.errors import Malformed
-from carrel.core.identifiers import Kind, Path, Scope, digest
-from carrel.core.overlay.agent_files import Eye
-from carrel.core.overlay.file_classes import Classes, ClassRule, FileClass
+from carrel.core.errors import ValidationError
+from carrel.core.identifiers import Path, Scope, ScopeKind, digest
+from carrel.core.overlay.agent_files import RenderContext
+from carrel.core.overlay.file_classes import ClassRule, FileClass, FileClassRules
 from carrel.core.store.tree import Entry, Head, Tree
 from carrel.core.text_validation import free_slug
 
-CLASSES = Classes((ClassRule("rules/*", FileClass.PINNED),))
-SCOPE = Scope("ten_1", Kind.AGENT, "agt_1")
+CLASSES = FileClassRules((ClassRule("rules/*", FileClass.PINNED),))
+SCOPE = Scope("ten_1", ScopeKind.AGENT, "agt_1")
 HEX = "0123456789abcdef" * 4
 AGENTS = "tenants/acme/agents"
 
@@ -38,7 +38,7 @@ AGENTS = "tenants/acme/agents"
 def _is_path(text: str) -> bool:
     try:
         Path(text)
-    except Malformed:
+    except ValidationError:
         return False
     return True
 
@@ -49,9 +49,9 @@ paths = st.lists(st.text(min_size=1, max_size=5).filter(_is_path), min_size=1, m
 )
 digests = st.binary(max_size=2).map(digest)
 keys: st.SearchStrategy[Key] = (
-    st.builds(AgentFile, slugs, slugs, paths)
-    | st.builds(TemplateFile, slugs, slugs, paths)
-    | st.builds(ReviewedFile, slugs, slugs, paths, digests)
+    st.builds(AgentFileKey, slugs, slugs, paths)
+    | st.builds(TemplateFileKey, slugs, slugs, paths)
+    | st.builds(ReviewedFileKey, slugs, slugs, paths, digests)
 )
 
 
@@ -61,12 +61,12 @@ def tree(files: Mapping[str, Entry | None]) -> Tree:
 
 
 def marco(files: Mapping[str, Entry | None], template: str = "sales") -> catalog.Plan:
-    return catalog.of_agent("acme", CLASSES, Own("marco", tree(files), 7, template))
+    return catalog.of_agent("acme", CLASSES, CatalogAgent("marco", tree(files), 7, template))
 
 
 def own_files(plan: catalog.Plan) -> set[str]:
     parsed = [parse(key) for key in plan]
-    own = {str(key.path) for key in parsed if isinstance(key, AgentFile)}
+    own = {str(key.path) for key in parsed if isinstance(key, AgentFileKey)}
     return own - {"manifest.json"}
 
 
@@ -84,11 +84,11 @@ def test_no_two_keys_are_written_alike(some: list[Key]) -> None:
 @pytest.mark.parametrize(
     ("key", "text"),
     [
-        (AgentFile("acme", "marco", Path("memory/a.md")), "marco/workspace/memory/a.md"),
-        (TemplateFile("acme", "sales", Path("SOUL.md")), "_catalog/sales/workspace/SOUL.md"),
-        (TemplateFile("acme", DEFAULTS, Path("A.md")), "_catalog/defaults/workspace/A.md"),
+        (AgentFileKey("acme", "marco", Path("memory/a.md")), "marco/workspace/memory/a.md"),
+        (TemplateFileKey("acme", "sales", Path("SOUL.md")), "_catalog/sales/workspace/SOUL.md"),
+        (TemplateFileKey("acme", DEFAULTS, Path("A.md")), "_catalog/defaults/workspace/A.md"),
         (
-            ReviewedFile("acme", "sales", Path("A.md"), digest(b"x")),
+            ReviewedFileKey("acme", "sales", Path("A.md"), digest(b"x")),
             f"_catalog/sales/workspace-versions/A.md@{digest(b'x')}",
         ),
     ],
@@ -122,7 +122,7 @@ def test_what_is_no_key_of_the_layout_is_none_of_ours(text: str) -> None:
 
 @pytest.mark.parametrize("slug", ["defaults", "_catalog"])
 def test_no_agent_and_no_template_can_be_called_like_a_part_of_the_layout(slug: str) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         free_slug(slug)
 
 
@@ -146,7 +146,9 @@ def test_overrides_and_managed_files_stand_in_an_agents_workspace_and_pins_do_no
         *("PLATFORM.md", "CAPABILITIES.md", "USER.md", "SOUL.md", "empty.md")
     }
     assert plan[f"{AGENTS}/marco/workspace/PLATFORM.md"] == two
-    reviewed = {str(k.path): plan[k.text] for k in map(parse, plan) if isinstance(k, ReviewedFile)}
+    reviewed = {
+        str(k.path): plan[k.text] for k in map(parse, plan) if isinstance(k, ReviewedFileKey)
+    }
     assert reviewed == {"GUARDRAILS.md": one, "PLATFORM.md": one, "rules/a.md": one}
 
 
@@ -156,9 +158,9 @@ def test_what_an_agent_was_made_with_stands_until_it_holds_something_else() -> N
     overridden = {"GUARDRAILS.md": Entry(blob("mine"), blob("two"))}
 
     def reviewed(files: Mapping[str, Entry | None]) -> set[str]:
-        own = Own("marco", tree(files), 7, "sales", first)
+        own = CatalogAgent("marco", tree(files), 7, "sales", first)
         found = map(parse, catalog.of_agent("acme", CLASSES, own))
-        return {f"{k.path} {k.digest}" for k in found if isinstance(k, ReviewedFile)}
+        return {f"{k.path} {k.digest}" for k in found if isinstance(k, ReviewedFileKey)}
 
     assert reviewed({}) == {f"GUARDRAILS.md {digest(b'one')}"}
     assert reviewed(accepted) == reviewed(overridden) == {f"GUARDRAILS.md {digest(b'two')}"}
@@ -176,7 +178,7 @@ def test_pins_stand_under_the_template_that_is_followed_or_under_the_defaults() 
 def test_a_templates_own_files_stand_there_and_its_pinned_ones_by_digest_too() -> None:
     files = {"GUARDRAILS.md": Entry(blob("one")), "SOUL.md": Entry(blob("two")), "x": None}
 
-    plan = catalog.of_layer("acme", CLASSES, Layer("sales", tree(files)))
+    plan = catalog.of_layer("acme", CLASSES, CatalogLayer("sales", tree(files)))
 
     assert plan == {
         f"{AGENTS}/_catalog/sales/workspace/GUARDRAILS.md": blob("one"),
@@ -187,7 +189,9 @@ def test_a_templates_own_files_stand_there_and_its_pinned_ones_by_digest_too() -
 
 def test_the_defaults_tell_the_version_they_were_seeded_with_where_that_is_known() -> None:
     key = f"{AGENTS}/_catalog/defaults/workspace/_defaults_version"
-    layer = Layer(DEFAULTS, tree({"_defaults_version": Entry(blob("99")), "a": Entry(blob("a"))}))
+    layer = CatalogLayer(
+        DEFAULTS, tree({"_defaults_version": Entry(blob("99")), "a": Entry(blob("a"))})
+    )
 
     assert catalog.of_layer("acme", CLASSES, layer, 12)[key] == b"12"
     assert key not in catalog.of_layer("acme", CLASSES, layer)
@@ -203,7 +207,7 @@ def test_a_file_that_is_called_like_a_part_of_the_layout_is_left_out_and_told() 
     assert isinstance(made, bytes)
     assert [file["path"] for file in json.loads(made)["files"]] == ["docs/manifest.json"]
     assert catalog.left_out(tree(files)) == (Path("manifest.json"),)
-    layer = catalog.of_layer("acme", CLASSES, Layer("sales", tree(files)))
+    layer = catalog.of_layer("acme", CLASSES, CatalogLayer("sales", tree(files)))
     assert set(layer) == {f"{AGENTS}/_catalog/sales/workspace/docs/manifest.json"}
 
 
@@ -255,11 +259,11 @@ def test_whoever_reads_the_catalog_gets_what_the_agent_is_served(
     files: dict[str, Entry | None],
 ) -> None:
     """An own object first, else for a pinned file the bytes of its pin."""
-    plan, layers = marco(files), (tree(files), Tree(Scope("ten_1", Kind.DEFAULTS, ""), 0, {}))
-    workspace = Eye(CLASSES).compose(layers)
+    plan, layers = marco(files), (tree(files), Tree(Scope("ten_1", ScopeKind.DEFAULTS, ""), 0, {}))
+    workspace = RenderContext(CLASSES).compose(layers)
     for path in {Path(name) for name in files} - catalog.ITS_OWN:
         shown, entry = workspace.files.get(path), files[path.text]
-        found = plan.get(AgentFile("acme", "marco", path).text)
+        found = plan.get(AgentFileKey("acme", "marco", path).text)
         if found is None and CLASSES.of(path) is FileClass.PINNED and entry and entry.base:
-            found = plan[ReviewedFile("acme", "sales", path, entry.base.digest).text]
+            found = plan[ReviewedFileKey("acme", "sales", path, entry.base.digest).text]
         assert found == (shown.blob if shown else None)

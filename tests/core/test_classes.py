@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.overlay.file_classes import (
     FLOOR,
-    Classes,
     ClassRule,
     FileClass,
+    FileClassRules,
     checked_pattern,
-    fits,
+    matches_any,
 )
 
 LIVE, PINNED, MANAGED = FileClass.LIVE, FileClass.PINNED, FileClass.MANAGED
-POLICIES = Classes((ClassRule("policies/keep.md", LIVE), ClassRule("policies/**", PINNED)))
+POLICIES = FileClassRules((ClassRule("policies/keep.md", LIVE), ClassRule("policies/**", PINNED)))
 
 
 @pytest.mark.parametrize(
@@ -35,11 +35,11 @@ POLICIES = Classes((ClassRule("policies/keep.md", LIVE), ClassRule("policies/**"
 def test_a_star_stops_at_a_slash_and_two_do_not(
     pattern: str, yes: list[str], no: list[str]
 ) -> None:
-    assert [text for text in yes + no if fits(Path(text), [pattern])] == yes
+    assert [text for text in yes + no if matches_any(Path(text), [pattern])] == yes
 
 
 def test_the_floor_cannot_be_taken_away() -> None:
-    freed = Classes((ClassRule("**", LIVE), ClassRule("GUARDRAILS.md", LIVE)))
+    freed = FileClassRules((ClassRule("**", LIVE), ClassRule("GUARDRAILS.md", LIVE)))
     for rule in FLOOR:
         assert freed.of(Path(rule.pattern)) is rule.file_class
 
@@ -58,7 +58,7 @@ def test_a_path_that_differs_in_letter_case_alone_is_refused(data: st.DataObject
     flips = data.draw(st.lists(st.booleans(), min_size=len(name), max_size=len(name)))
     text = "".join(c.swapcase() if flip else c for c, flip in zip(name, flips, strict=True))
     if POLICIES.of(Path(text)) is LIVE:
-        with pytest.raises(Malformed, match="same file"):
+        with pytest.raises(ValidationError, match="same file"):
             POLICIES.admit(Path(text))
     else:
         assert POLICIES.admit(Path(text)) is POLICIES.of(Path(text))
@@ -84,16 +84,16 @@ def test_a_path_that_differs_in_letter_case_alone_is_refused(data: st.DataObject
     ],
 )
 def test_a_path_that_some_disk_would_take_for_a_protected_one_is_refused(text: str) -> None:
-    with pytest.raises(Malformed, match="same file"):
+    with pytest.raises(ValidationError, match="same file"):
         POLICIES.admit(Path(text))
 
 
 @pytest.mark.parametrize("text", ["", "/a", "a//b", "../a", "a\\b", "x" * 300, "*" * 9])
 def test_a_pattern_that_no_path_could_fit_is_refused(text: str) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         checked_pattern(text)
 
 
 def test_tightening_names_what_is_pinned_from_now_on() -> None:
     paths = [Path("policies/a.md"), Path("GUARDRAILS.md"), Path("SOUL.md")]
-    assert Classes().tightened(POLICIES, paths) == [Path("policies/a.md")]
+    assert FileClassRules().tightened(POLICIES, paths) == [Path("policies/a.md")]

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.core.forests import SCOPES, blob, entries, live, paths, stacks, trees, written
 
 from carrel.core.identifiers import Path
-from carrel.core.overlay.compose import compose, etag_of, offered, resolve, revisions_etag
+from carrel.core.overlay.compose import compose, etag_of, resolve, revisions_etag, upstream_blob
 from carrel.core.store.tree import Entry, Head, Tree, Write
 
 
@@ -32,7 +32,7 @@ def test_a_path_nobody_speaks_of_is_not_there(layers: tuple[Tree, ...], path: Pa
     speaks = any(path in live(tree) for tree in layers)
 
     assert (resolve(path, layers) is not None) == speaks
-    assert (offered(path, layers) is not None) == speaks
+    assert (upstream_blob(path, layers) is not None) == speaks
 
 
 @given(stacks(least=2), paths)
@@ -42,7 +42,7 @@ def test_upstream_is_what_lies_beneath_when_the_nearest_layer_had_another_base(
     file = resolve(path, layers)
     if file is None:
         return
-    beneath = offered(path, layers[file.depth + 1 :])
+    beneath = upstream_blob(path, layers[file.depth + 1 :])
 
     moved_on = file.depth == 0 and beneath != file.entry.base
     assert file.upstream == (beneath if moved_on else None)

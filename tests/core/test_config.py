@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.agents.config import BLANK, Config, allows, checked, config_of
-from carrel.core.errors import Malformed
+from carrel.core.agents.config import BLANK, AgentConfig, allows, checked, config_of
+from carrel.core.errors import ValidationError
 
 json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=9),
@@ -46,13 +46,13 @@ def test_nothing_said_is_how_most_are_set_up() -> None:
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(wrong: dict[str, Any]) -> None:
-    with pytest.raises(Malformed, match="config"):
+    with pytest.raises(ValidationError, match="config"):
         checked(wrong)
 
 
 @given(st.dictionaries(fields, json, max_size=4))
 def test_whatever_was_stored_means_something(stored: dict[str, Any]) -> None:
-    assert isinstance(config_of(stored), Config)
+    assert isinstance(config_of(stored), AgentConfig)
 
 
 def test_one_field_that_does_not_fit_takes_no_other_with_it() -> None:

@@ -8,18 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from carrel.core.webhooks import BACKOFF, Delivery, Posted, State, after, signed
+from carrel.core.webhooks import BACKOFF, Delivery, DeliveryState, PostResult, after, signed
 
 NOW = 1_800_000_000_000
-FRESH = Delivery("dl_1", "acme", "wh_1", "workspace.updated", b"{}", State.PENDING, NOW, NOW)
+FRESH = Delivery(
+    "dl_1", "acme", "wh_1", "workspace.updated", b"{}", DeliveryState.PENDING, NOW, NOW
+)
 
 failures = st.builds(
-    Posted,
+    PostResult,
     st.none() | st.integers(100, 199) | st.integers(300, 599),
     st.text(max_size=9),
     st.integers(0, 9),
 )
-successes = st.builds(Posted, st.integers(200, 299))
+successes = st.builds(PostResult, st.integers(200, 299))
 
 
 def test_a_signature_is_the_one_of_the_convention() -> None:
@@ -50,32 +52,34 @@ def test_a_signature_covers_id_time_body_and_secret(secret: bytes, body: bytes, 
 
 
 @given(st.integers(0, 9), successes)
-def test_what_was_taken_is_delivered_whatever_came_before(tries: int, posted: Posted) -> None:
+def test_what_was_taken_is_delivered_whatever_came_before(tries: int, posted: PostResult) -> None:
     after_it = after(replace(FRESH, tries=tries), posted, NOW + 5, BACKOFF)
 
-    assert after_it == replace(FRESH, tries=tries + 1, state=State.DELIVERED)
+    assert after_it == replace(FRESH, tries=tries + 1, state=DeliveryState.DELIVERED)
 
 
 @given(st.lists(failures, min_size=len(BACKOFF) + 1, max_size=len(BACKOFF) + 1))
-def test_what_fails_is_tried_again_ever_later_and_given_up_in_the_end(posts: list[Posted]) -> None:
+def test_what_fails_is_tried_again_ever_later_and_given_up_in_the_end(
+    posts: list[PostResult],
+) -> None:
     delivery, now = FRESH, NOW
     waits = []
     for posted in posts:
-        assert delivery.state is State.PENDING
+        assert delivery.state is DeliveryState.PENDING
         delivery = after(delivery, posted, now, BACKOFF)
         waits.append(delivery.due - now)
         now = delivery.due
 
     assert waits[:-1] == [seconds * 1000 for seconds in BACKOFF]
-    assert (delivery.state, delivery.tries) == (State.FAILED, len(BACKOFF) + 1)
+    assert (delivery.state, delivery.tries) == (DeliveryState.FAILED, len(BACKOFF) + 1)
     assert list(BACKOFF) == sorted(set(BACKOFF))
 
 
 @given(failures)
-def test_without_patience_one_failure_is_the_end(posted: Posted) -> None:
-    assert after(FRESH, posted, NOW, ()).state is State.FAILED
+def test_without_patience_one_failure_is_the_end(posted: PostResult) -> None:
+    assert after(FRESH, posted, NOW, ()).state is DeliveryState.FAILED
 
 
 def test_only_a_status_of_success_is_success() -> None:
-    assert all(Posted(status).ok for status in (200, 204, 299))
-    assert not any(Posted(status).ok for status in (None, 100, 199, 300, 301, 410, 503))
+    assert all(PostResult(status).ok for status in (200, 204, 299))
+    assert not any(PostResult(status).ok for status in (None, 100, 199, 300, 301, 410, 503))

@@ -9,34 +9,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
-from carrel.core.agents.config import Dreaming, Weights
+from carrel.core.agents.config import DreamConfig, DreamWeights
 from carrel.core.memory.promotion_score import (
     DAY,
-    Candidate,
-    Reason,
+    PromotionCandidate,
+    RejectionReason,
     best_first,
     counted,
     signals,
     weighed,
 )
-from carrel.core.memory.recall import Tally
-from carrel.core.runs import Mode
+from carrel.core.memory.recall import RecallStats
+from carrel.core.runs import Audience
 
 NOW = 1_800_000_000_000
-USUAL = Dreaming()
+USUAL = DreamConfig()
 
 
-def candidate(id: str = "m1", mode: Mode = Mode.MAIN, age: float = 0, **seen: Any) -> Candidate:
+def candidate(
+    id: str = "m1", mode: Audience = Audience.MAIN, age: float = 0, **seen: Any
+) -> PromotionCandidate:
     facts = {"hits": 3, "queries": 3, "days": 1, "relevance": 1.0, **seen}
-    return Candidate(id, f"text of {id}", mode, Tally(id, latest=NOW - int(age * DAY), **facts))
+    return PromotionCandidate(
+        id, f"text of {id}", mode, RecallStats(id, latest=NOW - int(age * DAY), **facts)
+    )
 
 
-def score(one: Candidate, settings: Dreaming = USUAL) -> float:
+def score(one: PromotionCandidate, settings: DreamConfig = USUAL) -> float:
     return signals(one.tally, NOW, settings.half_life_days).score(settings.weights)
 
 
 def test_the_weights_sum_up_to_less_than_one() -> None:
-    assert sum(asdict(Weights()).values()) == pytest.approx(0.94)
+    assert sum(asdict(DreamWeights()).values()) == pytest.approx(0.94)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +48,7 @@ def test_the_weights_sum_up_to_less_than_one() -> None:
     [(1, 0.356), (2, 0.565), (3, 0.712), (4, 0.827), (5, 0.921), (6, 1), (99, 1)],
 )
 def test_frequency_grows_with_hits_and_ends_at_six(n: int, frequency: float) -> None:
-    found = signals(Tally("m", n, 1.0, 1, 1, NOW), NOW, 90).frequency
+    found = signals(RecallStats("m", n, 1.0, 1, 1, NOW), NOW, 90).frequency
     assert found == pytest.approx(frequency, abs=0.0006)
 
 
@@ -64,7 +68,7 @@ def test_frequency_grows_with_hits_and_ends_at_six(n: int, frequency: float) -> 
         (candidate(queries=2, relevance=0.75), 0.6260),
     ],
 )
-def test_scores_are_those_of_the_table(one: Candidate, expected: float) -> None:
+def test_scores_are_those_of_the_table(one: PromotionCandidate, expected: float) -> None:
     assert score(one) == pytest.approx(expected, abs=0.00011)
 
 
@@ -75,29 +79,31 @@ def test_a_recall_from_the_future_is_as_good_as_one_of_now() -> None:
 @pytest.mark.parametrize(
     ("one", "settings", "reason"),
     [
-        (candidate(hits=2), {}, Reason.HITS),
-        (candidate(queries=1), {}, Reason.QUERIES),
-        (candidate(queries=1, days=3), {}, Reason.QUERIES),
-        (candidate(days=1), {"min_unique_days": 2}, Reason.DAYS),
-        (candidate(relevance=0.0), {"min_score": 0.5}, Reason.SCORE),
-        (candidate(mode=Mode.SHARED, hits=9), {}, Reason.SHARED),
+        (candidate(hits=2), {}, RejectionReason.HITS),
+        (candidate(queries=1), {}, RejectionReason.QUERIES),
+        (candidate(queries=1, days=3), {}, RejectionReason.QUERIES),
+        (candidate(days=1), {"min_unique_days": 2}, RejectionReason.DAYS),
+        (candidate(relevance=0.0), {"min_score": 0.5}, RejectionReason.SCORE),
+        (candidate(mode=Audience.SHARED, hits=9), {}, RejectionReason.SHARED),
     ],
 )
-def test_each_gate_says_why(one: Candidate, settings: dict[str, Any], reason: Reason) -> None:
-    good, [rejected] = weighed([one], Dreaming(**settings), NOW)
+def test_each_gate_says_why(
+    one: PromotionCandidate, settings: dict[str, Any], reason: RejectionReason
+) -> None:
+    good, [rejected] = weighed([one], DreamConfig(**settings), NOW)
     assert good == []
     assert (rejected.memory, rejected.reason, rejected.score) == ("m1", reason, score(one))
     assert rejected.why
 
 
 def test_gates_that_ask_for_more_than_the_signals_can_show_still_work() -> None:
-    settings = Dreaming(min_unique_queries=7, min_unique_days=6)
+    settings = DreamConfig(min_unique_queries=7, min_unique_days=6)
     good, _ = weighed([candidate(hits=9, queries=7, days=6)], settings, NOW)
     assert len(good) == 1
 
 
 def test_a_gate_of_nothing_lets_everything_pass() -> None:
-    settings = Dreaming(min_unique_queries=0, min_unique_days=0, min_score=0, min_recall_count=1)
+    settings = DreamConfig(min_unique_queries=0, min_unique_days=0, min_score=0, min_recall_count=1)
     good, _ = weighed([candidate(hits=1, queries=1, days=1, relevance=0)], settings, NOW)
     assert len(good) == 1
 
@@ -109,7 +115,7 @@ def test_the_best_is_first_and_ties_go_by_hits_then_id() -> None:
 
 
 tallies = st.builds(
-    Tally,
+    RecallStats,
     memory=st.text("abc", min_size=1, max_size=3),
     hits=st.integers(1, 20),
     relevance=st.floats(0, 1),
@@ -121,9 +127,9 @@ tallies = st.builds(
 
 @given(st.lists(tallies, unique_by=lambda one: one.memory))
 def test_every_candidate_is_promoted_or_has_its_reason_whatever_the_order(
-    found: list[Tally],
+    found: list[RecallStats],
 ) -> None:
-    candidates = [Candidate(one.memory, one.memory, Mode.MAIN, one) for one in found]
+    candidates = [PromotionCandidate(one.memory, one.memory, Audience.MAIN, one) for one in found]
     good, rejected = weighed(candidates, USUAL, NOW)
 
     told = [one.candidate.memory for one in good] + [one.memory for one in rejected]

@@ -12,31 +12,33 @@ from markdown_it import MarkdownIt
 
 from carrel.core.memory import dream_log as diary
 from carrel.core.memory.promoted_lines import (
+    MemoryFileUpdate,
+    PromotedLine,
     Promotion,
-    Standing,
-    Written,
     heading_of,
     missing,
     promotion_of,
     without,
     written,
 )
-from carrel.core.memory.promotion_score import Candidate, Reason, Weighed
-from carrel.core.memory.recall import Tally
+from carrel.core.memory.promotion_score import PromotionCandidate, Ranking, RejectionReason
+from carrel.core.memory.recall import RecallStats
 from carrel.core.overlay.placeholders import TOKENS
-from carrel.core.runs import Mode
+from carrel.core.runs import Audience
 
 NOW = 1_800_000_000_000
 MINUTE = 60_000
 ROOMY = (20, 12_000)
 
 
-def good(content: str, id: str = "m1", score: float = 0.42) -> Weighed:
-    return Weighed(Candidate(id, content, Mode.MAIN, Tally(id, 5, 1.0, 3, 3, NOW)), score)
+def good(content: str, id: str = "m1", score: float = 0.42) -> Ranking:
+    return Ranking(
+        PromotionCandidate(id, content, Audience.MAIN, RecallStats(id, 5, 1.0, 3, 3, NOW)), score
+    )
 
 
-def stood(after: Written, at: int = NOW) -> list[Standing]:
-    return [Standing(one.memory, heading_of(at), one.line, at) for one in after.promoted]
+def stood(after: MemoryFileUpdate, at: int = NOW) -> list[PromotedLine]:
+    return [PromotedLine(one.memory, heading_of(at), one.line, at) for one in after.promoted]
 
 
 def test_a_new_file_has_a_title_a_heading_and_a_line() -> None:
@@ -62,7 +64,7 @@ def test_nothing_to_promote_changes_nothing() -> None:
 )
 def test_what_is_said_already_is_not_said_again(said: str) -> None:
     after = written(f"x\n{said}\n", (), [good("Ada likes tea")], NOW, ROOMY)
-    assert [one.reason for one in after.rejected] == [Reason.SAID]
+    assert [one.reason for one in after.rejected] == [RejectionReason.SAID]
     assert after.promoted == ()
 
 
@@ -83,7 +85,7 @@ def test_what_differs_in_a_sign_says_something_else(said: str, new: str) -> None
     after = written(f"x\n- {said}\n", (), [good(new)], NOW, ROOMY)
     assert not after.rejected
     again = written(after.text, (), [good(new), good(said)], NOW, ROOMY)
-    assert [one.reason for one in again.rejected] == [Reason.SAID, Reason.SAID]
+    assert [one.reason for one in again.rejected] == [RejectionReason.SAID, RejectionReason.SAID]
 
 
 def test_two_memories_that_say_the_same_give_one_line() -> None:
@@ -99,11 +101,11 @@ def test_what_has_no_words_is_told_apart_too() -> None:
 
 def test_no_more_are_promoted_than_one_sweep_may() -> None:
     after = written(None, (), [good("a a", "m1"), good("b b", "m2")], NOW, (1, 12_000))
-    assert [(one.memory, one.reason) for one in after.rejected] == [("m2", Reason.LIMIT)]
+    assert [(one.memory, one.reason) for one in after.rejected] == [("m2", RejectionReason.LIMIT)]
 
 
 def test_the_oldest_blocks_make_room() -> None:
-    text, standing = "mine\n", list[Standing]()
+    text, standing = "mine\n", list[PromotedLine]()
     for n in range(4):
         at = NOW + n * MINUTE
         after = written(text, standing, [good(f"fact {n} " + "x" * 90, f"m{n}")], at, (20, 500))
@@ -118,7 +120,7 @@ def test_the_oldest_blocks_make_room() -> None:
 
 def test_a_person_who_fills_the_file_leaves_no_room_and_it_is_said() -> None:
     after = written("p" * 600, (), [good("tea")], NOW, (20, 500))
-    assert [one.reason for one in after.rejected] == [Reason.ROOM]
+    assert [one.reason for one in after.rejected] == [RejectionReason.ROOM]
     assert after.text == "p" * 600
 
 
@@ -172,7 +174,7 @@ facts = st.lists(st.sampled_from([f"fact {n} about things" for n in range(30)]),
 def test_no_history_of_sweeps_changes_a_byte_of_what_a_person_wrote(
     text: str, nights: list[tuple[list[str], str, bool]]
 ) -> None:
-    standing: list[Standing] = []
+    standing: list[PromotedLine] = []
     for n, (contents, more, first) in enumerate(nights):
         text = more + text if first else text + more
         standing = [one for one in standing if one not in missing(text, standing)]
@@ -231,13 +233,13 @@ MarkdownKinds = [
 
 
 def test_the_diary_notes_every_night() -> None:
-    quiet = diary.noted(None, NOW, (3, 1), ())
+    quiet = diary.append_dream(None, NOW, (3, 1), ())
     assert quiet == (
         "# DREAMS.md — Dream Diary\n\n## Deep Sleep 2027-01-15 08:00 UTC\n\n"
         "- candidates: 3\n- promoted: 0\n- skipped (already promoted): 1\n"
     )
     tea = promotion_of(good("tea"))
-    second = diary.noted(quiet, NOW + MINUTE, (3, 1), [tea])
+    second = diary.append_dream(quiet, NOW + MINUTE, (3, 1), [tea])
     assert second.endswith("\n\n### Promoted\n\n- tea — score 0.42, hits 5\n")
     assert second.startswith(quiet)
     assert diary.without_line(second, diary.diary_line(tea)) == second[: second.index("- tea")]
@@ -246,7 +248,7 @@ def test_the_diary_notes_every_night() -> None:
 def test_the_oldest_nights_make_room_in_the_diary() -> None:
     text: str | None = "# Mine\n\nabout dreams\n"
     for n in range(600):
-        text = diary.noted(text, NOW + n * MINUTE, (n, 0), ())
+        text = diary.append_dream(text, NOW + n * MINUTE, (n, 0), ())
         assert len(text) <= diary.LONGEST
     assert text
     assert text.startswith("# Mine\n\nabout dreams\n\n## Deep Sleep ")

@@ -20,11 +20,17 @@ from tests.core.forests import (
     written,
 )
 
-from carrel.core.errors import Malformed, Missing, Stale
+from carrel.core.errors import NotFound, ValidationError, WorkspaceConflict
 from carrel.core.identifiers import Path
 from carrel.core.overlay import edit
-from carrel.core.overlay.compose import offered, resolve
-from carrel.core.overlay.edit import UNCONDITIONAL, Condition, Edit, entity_tags, parse_condition
+from carrel.core.overlay.compose import resolve, upstream_blob
+from carrel.core.overlay.edit import (
+    UNCONDITIONAL,
+    PlannedWrite,
+    WriteCondition,
+    entity_tags,
+    parse_condition,
+)
 from carrel.core.store.tree import Blob, Head, Tree
 
 Layers = tuple[Tree, ...]
@@ -36,17 +42,17 @@ TAGS = [
     f'"v{10**30}"',
 ]
 conditions = st.builds(
-    Condition, st.none() | st.frozensets(st.sampled_from(TAGS), max_size=2), st.booleans()
+    WriteCondition, st.none() | st.frozensets(st.sampled_from(TAGS), max_size=2), st.booleans()
 )
 
 
-def holds(decided: Edit, layers: Layers) -> bool:
+def holds(decided: PlannedWrite, layers: Layers) -> bool:
     """Whether a store that holds these trees would apply what was decided."""
     found = {tree.scope: tree.heads for tree in layers}
     return all(e.holds(found[e.scope].get(e.path)) for e in decided.expects)
 
 
-def done(decided: Edit, layers: Layers) -> Layers:
+def done(decided: PlannedWrite, layers: Layers) -> Layers:
     return (written(layers[0], decided.write), *layers[1:])
 
 
@@ -59,7 +65,7 @@ def test_what_is_put_is_seen(layers: Layers, path: Path, content: Blob) -> None:
 
     assert after
     assert (after.blob, after.depth, after.source) == (content, 0, layers[0].scope)
-    assert after.entry.base == offered(path, layers[1:])
+    assert after.entry.base == upstream_blob(path, layers[1:])
     assert after.upstream is None
 
 
@@ -78,7 +84,7 @@ def test_a_file_keeps_its_type_unless_another_is_given(
 def test_what_is_deleted_is_gone_or_inherited_again(layers: Layers, path: Path) -> None:
     before = resolve(path, layers)
     if before is None or before.depth > 0:
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             edit.delete(layers, path)
         return
     decided = edit.delete(layers, path)
@@ -86,7 +92,7 @@ def test_what_is_deleted_is_gone_or_inherited_again(layers: Layers, path: Path) 
 
     after = resolve(path, done(decided, layers))
 
-    assert (after.blob if after else None) == offered(path, layers[1:])
+    assert (after.blob if after else None) == upstream_blob(path, layers[1:])
     assert after is None or after.depth > 0
 
 
@@ -95,7 +101,7 @@ def test_of_rivals_who_saw_the_same_exactly_one_wins(
     layers: Layers, path: Path, contents: Sequence[Blob]
 ) -> None:
     seen = resolve(path, layers)
-    condition = Condition(frozenset({seen.etag})) if seen else Condition(absent=True)
+    condition = WriteCondition(frozenset({seen.etag})) if seen else WriteCondition(absent=True)
     decisions = [edit.put(layers, path, content, condition) for content in contents]
 
     won = 0
@@ -114,10 +120,10 @@ def test_a_loser_who_decides_again_is_told_that_it_lost(
     layers: Layers, path: Path, mine: Blob, other: Blob
 ) -> None:
     seen = resolve(path, layers)
-    condition = Condition(frozenset({seen.etag})) if seen else Condition(absent=True)
+    condition = WriteCondition(frozenset({seen.etag})) if seen else WriteCondition(absent=True)
     layers = done(edit.put(layers, path, other), layers)
 
-    with pytest.raises(Stale) as stale:
+    with pytest.raises(WorkspaceConflict) as stale:
         edit.put(layers, path, mine, condition)
 
     assert stale.value.current_version == layers[0].version(path)
@@ -148,14 +154,14 @@ def test_on_one_layer_an_unconditional_put_rests_on_nothing(
 
 @given(trees(SCOPES[0]), paths, blobs, conditions, st.sampled_from(TYPES))
 def test_a_put_that_has_not_looked_ends_like_one_that_has(
-    tree: Tree, path: Path, content: Blob, condition: Condition, type: str
+    tree: Tree, path: Path, content: Blob, condition: WriteCondition, type: str
 ) -> None:
-    unseen = edit.put_unseen(tree.scope, path, content, condition, type)
+    unseen = edit.put_without_read(tree.scope, path, content, condition, type)
     if unseen is None:
         return
     try:
         seen = edit.put((tree,), path, content, condition, type)
-    except Stale:
+    except WorkspaceConflict:
         assert not holds(unseen, (tree,))
     else:
         assert holds(unseen, (tree,))
@@ -165,26 +171,26 @@ def test_a_put_that_has_not_looked_ends_like_one_that_has(
 @given(trees(SCOPES[0]), paths, blobs)
 def test_what_most_writers_ask_for_needs_no_look(tree: Tree, path: Path, content: Blob) -> None:
     seen = resolve(path, [tree])
-    usual = [UNCONDITIONAL, Condition(absent=True)]
-    for condition in [*usual, Condition(frozenset({seen.etag}))] if seen else usual:
-        assert edit.put_unseen(tree.scope, path, content, condition) is not None
+    usual = [UNCONDITIONAL, WriteCondition(absent=True)]
+    for condition in [*usual, WriteCondition(frozenset({seen.etag}))] if seen else usual:
+        assert edit.put_without_read(tree.scope, path, content, condition) is not None
 
 
 @pytest.mark.parametrize(
     "condition",
     [
-        Condition(frozenset()),
-        Condition(frozenset({"*"})),
-        Condition(frozenset({'"v1"', '"v2"'})),
-        Condition(frozenset({'"v0"'})),
-        Condition(frozenset({'"v1.abc"'})),
-        Condition(frozenset({'"v1"x'})),
-        Condition(frozenset({f'"v{10**30}"'})),
-        Condition(frozenset({'"v1"'}), absent=True),
+        WriteCondition(frozenset()),
+        WriteCondition(frozenset({"*"})),
+        WriteCondition(frozenset({'"v1"', '"v2"'})),
+        WriteCondition(frozenset({'"v0"'})),
+        WriteCondition(frozenset({'"v1.abc"'})),
+        WriteCondition(frozenset({'"v1"x'})),
+        WriteCondition(frozenset({f'"v{10**30}"'})),
+        WriteCondition(frozenset({'"v1"'}), absent=True),
     ],
 )
-def test_what_no_version_alone_can_tell_is_looked_for(condition: Condition) -> None:
-    assert edit.put_unseen(SCOPES[0], PATHS[0], blob("x"), condition) is None
+def test_what_no_version_alone_can_tell_is_looked_for(condition: WriteCondition) -> None:
+    assert edit.put_without_read(SCOPES[0], PATHS[0], blob("x"), condition) is None
 
 
 @given(trees(SCOPES[0]), paths, blobs)
@@ -192,30 +198,30 @@ def test_if_match_any_needs_a_file_and_if_none_match_any_needs_none(
     tree: Tree, path: Path, content: Blob
 ) -> None:
     there = resolve(path, [tree]) is not None
-    must, must_not = Condition(frozenset({"*"})), Condition(absent=True)
+    must, must_not = WriteCondition(frozenset({"*"})), WriteCondition(absent=True)
 
     for condition, wanted in ((must, there), (must_not, not there)):
         if wanted:
             assert holds(edit.put((tree,), path, content, condition), (tree,))
         else:
-            with pytest.raises(Stale):
+            with pytest.raises(WorkspaceConflict):
                 edit.put((tree,), path, content, condition)
 
 
 @given(stacks(), paths, blobs)
 def test_both_conditions_together_never_hold(layers: Layers, path: Path, content: Blob) -> None:
-    with pytest.raises(Stale):
-        edit.put(layers, path, content, Condition(frozenset({"*"}), absent=True))
+    with pytest.raises(WorkspaceConflict):
+        edit.put(layers, path, content, WriteCondition(frozenset({"*"}), absent=True))
 
 
 @given(stacks())
 def test_a_conditional_delete_of_what_is_not_there_is_stale(layers: Layers) -> None:
     path = Path("never")
 
-    with pytest.raises(Stale):
-        edit.delete(layers, path, Condition(frozenset({"*"})))
-    with pytest.raises(Missing):
-        edit.delete(layers, path, Condition(absent=True))
+    with pytest.raises(WorkspaceConflict):
+        edit.delete(layers, path, WriteCondition(frozenset({"*"})))
+    with pytest.raises(NotFound):
+        edit.delete(layers, path, WriteCondition(absent=True))
 
 
 @given(stacks(least=2), paths, blobs)
@@ -229,8 +235,8 @@ def test_the_etag_of_an_inherited_file_does_not_delete_it(
     assert seen
     assert seen.depth == 1
 
-    with pytest.raises(Missing):
-        edit.delete(inheriting, path, Condition(frozenset({seen.etag})))
+    with pytest.raises(NotFound):
+        edit.delete(inheriting, path, WriteCondition(frozenset({seen.etag})))
 
 
 def test_of_two_who_delete_the_same_file_one_wins() -> None:
@@ -264,14 +270,14 @@ def test_a_list_of_entity_tags_is_read_with_its_quotes(header: str, tags: set[st
 
 def test_headers_become_a_condition() -> None:
     assert parse_condition(None, None) == UNCONDITIONAL
-    assert parse_condition('"v3"', None) == Condition(frozenset({'"v3"'}))
-    assert parse_condition(None, " * ") == Condition(absent=True)
-    assert parse_condition("*", "*") == Condition(frozenset({"*"}), absent=True)
+    assert parse_condition('"v3"', None) == WriteCondition(frozenset({'"v3"'}))
+    assert parse_condition(None, " * ") == WriteCondition(absent=True)
+    assert parse_condition("*", "*") == WriteCondition(frozenset({"*"}), absent=True)
 
 
 @pytest.mark.parametrize("header", ['"v1"', "", "**", "* , *"])
 def test_on_a_write_if_none_match_may_only_be_a_star(header: str) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         parse_condition(None, header)
 
 
@@ -279,6 +285,6 @@ def test_on_a_write_if_none_match_may_only_be_a_star(header: str) -> None:
 def test_only_the_very_tag_matches(header: str) -> None:
     layers = done(edit.put((empty(),), PATHS[0], blob("x")), (empty(),))
 
-    with pytest.raises(Stale):
+    with pytest.raises(WorkspaceConflict):
         edit.put(layers, PATHS[0], blob("y"), parse_condition(header, None))
     assert edit.put(layers, PATHS[0], blob("y"), parse_condition('"v0", "v1"', None))

@@ -29,11 +29,11 @@ from tests.core.tables import (
 )
 
 from carrel.adapters.sqlite import SqliteStore, open_store
-from carrel.core.maintenance.findings import MOST, Findings
+from carrel.core.maintenance.findings import MOST, FindingList
 from carrel.core.maintenance.tables import COLUMNS, KEYS, TABLES
 from carrel.core.maintenance.tree_check import SLACK
 from carrel.core.runs import Run
-from carrel.core.store.record import Change, Noun
+from carrel.core.store.record import RecordChange, RecordType
 
 Break = Callable[[Tables], object]
 
@@ -42,7 +42,7 @@ def place(table: str, column: str) -> int:
     return TABLES[table].index(column)
 
 
-def told(findings: Findings) -> list[str]:
+def told(findings: FindingList) -> list[str]:
     return [f"{each.level}: {each.subject}: {each.text}" for each in findings.items]
 
 
@@ -255,16 +255,16 @@ def test_bytes_that_nothing_refers_to_are_a_warning_once_they_are_old() -> None:
 
 
 def test_bytes_that_are_outside_are_named_with_their_size() -> None:
-    from carrel.core.maintenance.store_check import Examination  # noqa: PLC0415 - only this test asks it
+    from carrel.core.maintenance.store_check import StoreCheck  # noqa: PLC0415 - only this test asks it
 
-    examination = Examination(NOW, 0)
+    examination = StoreCheck(NOW, 0)
     examination.look("content", whole()["content"])
 
     assert list(examination.outside.values()) == [100_000]
 
 
 def test_findings_are_told_up_to_a_number_and_counted_beyond() -> None:
-    findings = Findings()
+    findings = FindingList()
     for n in range(MOST + 5):
         findings.error(f"thing {n}", "is broken")
     findings.warn("things", "are many")
@@ -285,7 +285,9 @@ def test_no_finding_shows_content_or_what_follows_a_handles_colon() -> None:
 async def held(store: SqliteStore) -> Tables:
     """A run stands at the third of nine versions; two are kept beside it."""
     body = {"limits": {"maxVersions": 2}}
-    await change(store, Change("acme", Noun.POLICY, "policy", body, 0), at=NOW - 2 * SLACK)
+    await change(
+        store, RecordChange("acme", RecordType.POLICY, "policy", body, 0), at=NOW - 2 * SLACK
+    )
     for n in range(9):
         await say(store, f"text {n}", keep=2)
         if n == 2:
@@ -320,7 +322,9 @@ def test_a_gap_from_before_the_policy_changed_is_none_but_one_from_after_is() ->
         for n in range(4):
             await say(store, f"text {n}", keep=1, at=NOW - 9 * SLACK)
         body = {"limits": {"maxVersions": 50}}
-        await change(store, Change("acme", Noun.POLICY, "policy", body, 0), at=NOW - 8 * SLACK)
+        await change(
+            store, RecordChange("acme", RecordType.POLICY, "policy", body, 0), at=NOW - 8 * SLACK
+        )
         for n in range(3):
             await say(store, f"later {n}", keep=50, at=NOW)
         return await rows_of(store)
@@ -362,12 +366,14 @@ async def history(store: SqliteStore, steps: Sequence[Step], keep: int = 2) -> T
         elif what == "policy":
             keep = number + 1
             body = {"limits": {"maxVersions": keep}}
-            await change(store, Change("acme", Noun.POLICY, "policy", body), at=at)
+            await change(store, RecordChange("acme", RecordType.POLICY, "policy", body), at=at)
         elif what == "collect":
             await store.upkeep.collect(at, grace=0, events_kept=3_600_000)
         elif what == "fact":
             fact = {"n": n} if number else None
-            await change(store, Change("acme", Noun.PERSON, f"per_{number}", fact), at=at)
+            await change(
+                store, RecordChange("acme", RecordType.PERSON, f"per_{number}", fact), at=at
+            )
     return await rows_of(store)
 
 

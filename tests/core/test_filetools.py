@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.errors import Malformed, Missing
+from carrel.core.errors import NotFound, ValidationError
 from carrel.core.files.file_kinds import form_of, is_binary, type_for
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.command_report import reported, was_cut_short
@@ -70,14 +70,14 @@ def test_what_is_cut_is_text_within_the_bound_and_says_so(content: bytes, limit:
 @given(st.binary(max_size=30), st.binary(min_size=1, max_size=2), st.binary(max_size=3))
 def test_only_what_is_to_be_replaced_is(content: bytes, old: bytes, new: bytes) -> None:
     if old not in content:
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             replaced(content, old, new, every=True, name="a")
         return
     after, count = replaced(content, old, new, every=True, name="a")
     assert count == len(re.findall(re.escape(old), content))
     assert after == re.sub(re.escape(old), lambda _: new, content)
     if count > 1:
-        with pytest.raises(Malformed, match=rf"not unique \({count} matches\)"):
+        with pytest.raises(ValidationError, match=rf"not unique \({count} matches\)"):
             replaced(content, old, new, every=False, name="a")
 
 
@@ -113,7 +113,7 @@ def test_a_glob_means_what_it_says(pattern: list[str], path: list[str]) -> None:
 
 def test_a_glob_of_many_stars_takes_no_long_time() -> None:
     assert not matcher("**/" * 200 + "*a" * 100 + "b").fullmatch(b"a/" * 400 + b"a" * 200)
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         matcher("*" * 1025)
 
 
@@ -135,12 +135,12 @@ def test_paths_begin_at_the_root_of_the_workspace(given_path: str, expected: str
 
 @pytest.mark.parametrize("path", ["..", "a/..", "../a", "/../a", "a/../b", " .. "])
 def test_no_path_leads_out(path: str) -> None:
-    with pytest.raises(Malformed, match=r"\AInvalid path: directory traversal not allowed\Z"):
+    with pytest.raises(ValidationError, match=r"\AInvalid path: directory traversal not allowed\Z"):
         relative(path)
 
 
 def test_a_file_is_not_the_root() -> None:
-    with pytest.raises(Malformed, match=r"\Afile_path must reference a file\Z"):
+    with pytest.raises(ValidationError, match=r"\Afile_path must reference a file\Z"):
         file_path(" ./ ")
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from carrel.core.git.log import (
     PRUNED,
     Checkpoint,
-    Said,
+    StoreCommit,
     commit_of,
     holdable,
     revision_of,
@@ -21,8 +21,8 @@ from carrel.core.git.log import (
     tag_of,
     who,
 )
-from carrel.core.git.objects import Object, blob, made, read_commit, read_tree, tree
-from carrel.core.git.tree_builder import Grove
+from carrel.core.git.objects import GitObject, blob, made, read_commit, read_tree, tree
+from carrel.core.git.tree_builder import GitTreeBuilder
 from carrel.core.identifiers import Path
 from carrel.core.store.tree import Head, Version
 
@@ -42,11 +42,11 @@ def version(revision: int = 3, number: int = 1, path: str = "a", **said: Any) ->
     return Version(head, **told)
 
 
-def commit(*, parent: str | None = None, pruned: bool = False, **said: Any) -> Object:
-    return commit_of(Said((version(**said),)), EMPTY, parent, str, pruned=pruned)
+def commit(*, parent: str | None = None, pruned: bool = False, **said: Any) -> GitObject:
+    return commit_of(StoreCommit((version(**said),)), EMPTY, parent, str, pruned=pruned)
 
 
-def as_dulwich(one: Object) -> ShaFile:
+def as_dulwich(one: GitObject) -> ShaFile:
     """What an independent reader makes of it; it also says what the id must be."""
     number = {"commit": 1, "tree": 2, "blob": 3, "tag": 4}[one.kind]
     found = ShaFile.from_raw_string(number, one.body)
@@ -109,7 +109,9 @@ def test_whoever_it_was_has_a_name_and_an_address(by: str) -> None:
 
 
 def test_what_a_commit_said_is_redacted_on_the_way() -> None:
-    one = commit_of(Said((version(why="the swordfish"),)), EMPTY, None, _no_fish, pruned=False)
+    one = commit_of(
+        StoreCommit((version(why="the swordfish"),)), EMPTY, None, _no_fish, pruned=False
+    )
     assert b"swordfish" not in one.body
     tag = tag_of(Checkpoint(3, NOW, "per_1", "swordfish"), one.id, _no_fish)
     assert b"swordfish" not in tag.body
@@ -156,7 +158,7 @@ def test_a_tree_is_as_git_sorts_it_and_reads_back(
 
 def whole(files: dict[str, str]) -> str:
     """The tree of some files, made at once."""
-    grove = Grove()
+    grove = GitTreeBuilder()
     for path, id in files.items():
         grove.put(path, id)
     grove.grown()
@@ -165,7 +167,7 @@ def whole(files: dict[str, str]) -> str:
 
 @given(st.lists(st.tuples(paths, st.none() | ids), max_size=12))
 def test_a_grove_that_grew_is_one_that_was_planted(steps: list[tuple[str, str | None]]) -> None:
-    grove, files, objects = Grove(), dict[str, str](), dict[str, Object]()
+    grove, files, objects = GitTreeBuilder(), dict[str, str](), dict[str, GitObject]()
     for path, id in steps:
         grove.put(path, id)
         files.pop(path, None)
@@ -176,7 +178,7 @@ def test_a_grove_that_grew_is_one_that_was_planted(steps: list[tuple[str, str | 
         assert _files(objects, grove.root) == _shown(files)
 
 
-def _files(objects: dict[str, Object], root: str, under: str = "") -> dict[str, str]:
+def _files(objects: dict[str, GitObject], root: str, under: str = "") -> dict[str, str]:
     """What a reader finds who has only the trees that were ever given out."""
     found: dict[str, str] = {}
     for is_folder, name, id in read_tree(objects[root].body):

@@ -11,19 +11,19 @@ from typing import Any, Final
 
 import pytest
 
-from carrel.core.agents.config import Config, checked
-from carrel.core.errors import Forbidden, Malformed, Missing
+from carrel.core.agents.config import AgentConfig, checked
+from carrel.core.errors import Forbidden, NotFound, ValidationError
 from carrel.core.sandbox.tool_access import (
     TOOLS,
-    Aim,
-    Hands,
+    AttachedWorkspace,
+    CallTarget,
     PermissionMode,
-    Reach,
-    Sandbox,
-    aimed,
-    asks,
+    SandboxSpec,
+    ToolAccess,
+    available_tool_names,
     namespace,
-    surface,
+    requires_approval,
+    resolve_call_target,
     with_background,
     with_workspace,
 )
@@ -57,8 +57,8 @@ class Case:
     def __init__(self, kinds: Any, agent: str | None, refs: tuple[Any, ...]) -> None:
         (mode, kept), (other, also) = kinds
         self.sandboxes = {
-            ONE: Sandbox(ONE, 1, mode, {"persistent": kept}),
-            TWO: Sandbox(TWO, 1, other, {"persistent": also}),
+            ONE: SandboxSpec(ONE, 1, mode, {"persistent": kept}),
+            TWO: SandboxSpec(TWO, 1, other, {"persistent": also}),
         }
         attached = [{"name": f"w{n}", "workspaceId": f"ws_{n}"} for n, _ in enumerate(refs)]
         for said, ref in zip(attached, refs, strict=True):
@@ -67,18 +67,19 @@ class Case:
         given: dict[str, Any] = {"workspaces": attached}
         if agent is not None:
             given["sandbox"] = agent
-        self.config: Config = checked(given)
+        self.config: AgentConfig = checked(given)
         self.agent = self.sandboxes.get(agent or "")
         self.effective = [self.agent if r is ABSENT else self.sandboxes.get(r) for r in refs]
         reaches = [
-            Reach(f"w{n}", f"ws_{n}", "fs-", through) for n, through in enumerate(self.effective)
+            AttachedWorkspace(f"w{n}", f"ws_{n}", "fs-", through)
+            for n, through in enumerate(self.effective)
         ]
-        self.hands = Hands(self.agent, tuple(reaches))
+        self.hands = ToolAccess(self.agent, tuple(reaches))
 
-    def answer(self, tool: str, workspace: str | None) -> Aim | type[Exception]:
+    def answer(self, tool: str, workspace: str | None) -> CallTarget | type[Exception]:
         try:
-            return aimed(tool, self.hands, workspace)
-        except (Forbidden, Malformed, Missing) as refused:
+            return resolve_call_target(tool, self.hands, workspace)
+        except (Forbidden, ValidationError, NotFound) as refused:
             return type(refused)
 
 
@@ -106,10 +107,10 @@ def test_the_tools_are_those_of_the_table() -> None:
             wanted = {"read", "glob"}
         else:
             wanted = set(FILE_TOOLS)
-        assert surface(case.config) == wanted
+        assert available_tool_names(case.config) == wanted
         following = {"async_status"} if any(each.is_persistent for each in writable) else set()
-        assert surface(case.config, case.hands) == wanted | following
-        assert surface(case.config, case.hands) <= TOOLS
+        assert available_tool_names(case.config, case.hands) == wanted | following
+        assert available_tool_names(case.config, case.hands) <= TOOLS
 
 
 def test_a_call_works_in_the_sandbox_of_the_workspace_that_it_means_and_in_no_other() -> None:
@@ -121,7 +122,7 @@ def test_a_call_works_in_the_sandbox_of_the_workspace_that_it_means_and_in_no_ot
                     if through is None and tool not in {"read", "glob"}:
                         assert answer is Forbidden
                         continue
-                    assert isinstance(answer, Aim)
+                    assert isinstance(answer, CallTarget)
                     assert answer.reach is case.hands.workspaces[at]
                     assert answer.sandbox is through
                     mode = through.mode if through else None
@@ -134,10 +135,10 @@ def test_nothing_reaches_a_read_only_workspace_and_nobody_is_asked_to_let_it() -
         read_only = {f"w{n}" for n, through in enumerate(case.effective) if through is None}
         for tool, name in product(FILE_TOOLS, (None, "", "w0", "w1", "w2")):
             answer = case.answer(tool, name)
-            if isinstance(answer, Aim) and answer.reach and answer.reach.name in read_only:
+            if isinstance(answer, CallTarget) and answer.reach and answer.reach.name in read_only:
                 assert tool in {"read", "glob"}
                 assert (answer.asks, answer.sandbox) == (False, None)
-            if isinstance(answer, Aim) and tool in {"bash", "write", "edit", "grep"}:
+            if isinstance(answer, CallTarget) and tool in {"bash", "write", "edit", "grep"}:
                 assert answer.sandbox is not None
                 assert answer.reach is None or answer.reach.sandbox is answer.sandbox
 
@@ -146,38 +147,38 @@ def test_a_command_runs_in_no_workspace_only_where_there_is_none() -> None:
     for case in ALL:
         for name in (None, "", "w0", "w1"):
             answer = case.answer("bash", name)
-            if isinstance(answer, Aim) and answer.reach is None:
+            if isinstance(answer, CallTarget) and answer.reach is None:
                 assert not case.effective
                 assert not name
                 assert case.agent is not None
                 assert answer.sandbox is case.agent
                 assert answer.asks == ("bash" in MATRIX[case.agent.mode])
             elif not case.effective:
-                assert answer is (Malformed if name else Missing)
+                assert answer is (ValidationError if name else NotFound)
 
 
 def test_a_name_that_nobody_gave_is_refused_whatever_the_tool() -> None:
     for case in ALL:
         for tool in FILE_TOOLS:
-            assert case.answer(tool, "elsewhere") is Malformed
-    with pytest.raises(Malformed, match=r"\Aunknown workspace elsewhere\Z"):
-        aimed("read", ALL[-1].hands, "elsewhere")
-    with pytest.raises(Malformed, match="there is no workspace"):
-        aimed("read", Hands())
+            assert case.answer(tool, "elsewhere") is ValidationError
+    with pytest.raises(ValidationError, match=r"\Aunknown workspace elsewhere\Z"):
+        resolve_call_target("read", ALL[-1].hands, "elsewhere")
+    with pytest.raises(ValidationError, match="there is no workspace"):
+        resolve_call_target("read", ToolAccess())
 
 
 def test_the_words_are_those_that_models_are_told() -> None:
-    reader = Hands(None, (Reach("w", "ws_1", "fs-", None),))
+    reader = ToolAccess(None, (AttachedWorkspace("w", "ws_1", "fs-", None),))
     with pytest.raises(Forbidden, match=r"\Aworkspace is read-only\Z"):
-        aimed("bash", reader)
-    with pytest.raises(Missing, match="no sandbox available for this command"):
-        aimed("bash", Hands())
+        resolve_call_target("bash", reader)
+    with pytest.raises(NotFound, match="no sandbox available for this command"):
+        resolve_call_target("bash", ToolAccess())
 
 
 def test_a_workspace_is_to_choose_only_where_there_are_two() -> None:
     for case in ALL:
         names = [reach.name for reach in case.hands.workspaces]
-        for given in (SCHEMA, with_workspace(SCHEMA, Hands())):
+        for given in (SCHEMA, with_workspace(SCHEMA, ToolAccess())):
             fitted = with_workspace(given, case.hands)
             assert fitted["required"] == ["command"]
             if len(names) < 2:
@@ -192,15 +193,15 @@ def test_a_workspace_is_to_choose_only_where_there_are_two() -> None:
 def test_a_command_can_be_left_to_itself_only_where_a_workspace_has_a_persistent_sandbox() -> None:
     for case in ALL:
         lasting = any(each and each.is_persistent for each in case.effective)
-        for given in (SCHEMA, with_background(SCHEMA, Hands())):
+        for given in (SCHEMA, with_background(SCHEMA, ToolAccess())):
             fitted = with_background(given, case.hands)
             assert ("background" in fitted["properties"]) == lasting
-            assert lasting == ("async_status" in surface(case.config, case.hands))
+            assert lasting == ("async_status" in available_tool_names(case.config, case.hands))
 
 
 def test_who_is_asked_before_what_is_the_seeds_matrix() -> None:
     for mode, asked in MATRIX.items():
-        assert {tool for tool in TOOLS if asks(tool, mode)} == asked
+        assert {tool for tool in TOOLS if requires_approval(tool, mode)} == asked
 
 
 def test_a_namespace_is_told_by_account_and_workspace_alone() -> None:

@@ -11,20 +11,24 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from carrel.core.identifiers import Path
-from carrel.core.prompt.assembly import Document, Kept, assembled, remembering, wanted
-from carrel.core.prompt.inputs import Wish
-from carrel.core.prompt.workspace_notes import Attached, Harness
-from carrel.core.runs import Mode
+from carrel.core.prompt.assembly import BlockFate, PromptDocument, assembled, remembering, wanted
+from carrel.core.prompt.inputs import PromptInputs
+from carrel.core.prompt.workspace_notes import WorkspaceNote, WorkspaceNotes
+from carrel.core.runs import Audience
 
 ALL: Final = ("bash", "edit", "glob", "grep", "read", "write")
-NOTES: Final = Attached("notes", "ws_1", "fs-1", "For <all>\n of us.", writable=True, harness=True)
-DOCS: Final = Attached("docs", "ws_2", "fs-2", "", writable=False, harness=True)
-BOTH: Final = Wish(Mode.MAIN, date(2026, 4, 24), harness=Harness((NOTES, DOCS), ALL))
+NOTES: Final = WorkspaceNote(
+    "notes", "ws_1", "fs-1", "For <all>\n of us.", writable=True, harness=True
+)
+DOCS: Final = WorkspaceNote("docs", "ws_2", "fs-2", "", writable=False, harness=True)
+BOTH: Final = PromptInputs(
+    Audience.MAIN, date(2026, 4, 24), harness=WorkspaceNotes((NOTES, DOCS), ALL)
+)
 MEMORIES: Final = {
-    "ws_1": Document(b"we like green", "workspace", 1),
-    "ws_2": Document(b"page one", "workspace", 7),
+    "ws_1": PromptDocument(b"we like green", "workspace", 1),
+    "ws_2": PromptDocument(b"page one", "workspace", 7),
 }
-SOUL: Final = {Path("SOUL.md"): Document(b"brisk", "agent", 1)}
+SOUL: Final = {Path("SOUL.md"): PromptDocument(b"brisk", "agent", 1)}
 
 
 def test_each_workspace_has_its_own_memory_and_all_are_told_of() -> None:
@@ -58,7 +62,7 @@ TASKS.md beside it: both are files like any other. You are shown MEMORY.md whene
 
 
 def test_where_nothing_can_be_written_only_looking_is_spoken_of() -> None:
-    wish = replace(BOTH, harness=Harness((DOCS,), ("glob", "read")))
+    wish = replace(BOTH, harness=WorkspaceNotes((DOCS,), ("glob", "read")))
     text = assembled({}, wish).text
     assert "- docs (default) (read-only) [fs-2]" in text
     assert "read and glob" in text
@@ -67,18 +71,18 @@ def test_where_nothing_can_be_written_only_looking_is_spoken_of() -> None:
 
 
 def test_a_tool_that_the_agent_has_not_got_is_not_spoken_of() -> None:
-    text = assembled({}, replace(BOTH, harness=Harness((NOTES,), ("bash", "read")))).text
+    text = assembled({}, replace(BOTH, harness=WorkspaceNotes((NOTES,), ("bash", "read")))).text
     assert "you can use read;" in text
     assert "You can also use bash there." in text
     for word in ("glob", "grep", "write", "edit", "MEMORY"):
         assert word not in text
-    assert assembled({}, replace(BOTH, harness=Harness((NOTES,), ()))).text == ""
+    assert assembled({}, replace(BOTH, harness=WorkspaceNotes((NOTES,), ()))).text == ""
 
 
 def test_the_block_is_there_unless_all_have_it_off_and_memory_is_loaded_all_the_same() -> None:
     for notes, docs in product((False, True), repeat=2):
         pair = (replace(NOTES, harness=notes), replace(DOCS, harness=docs))
-        text = assembled({}, replace(BOTH, harness=Harness(pair, ALL)), MEMORIES).text
+        text = assembled({}, replace(BOTH, harness=WorkspaceNotes(pair, ALL)), MEMORIES).text
         assert ("<workspace>" in text) == (notes or docs)
         assert "we like green" in text
         assert "page one" in text
@@ -88,7 +92,7 @@ def test_the_block_is_there_unless_all_have_it_off_and_memory_is_loaded_all_the_
 
 
 def test_where_others_listen_no_memory_is_told_of_but_the_workspaces_are() -> None:
-    wish = replace(BOTH, mode=Mode.SHARED)
+    wish = replace(BOTH, mode=Audience.SHARED)
     assert remembering(wish) == ()
     prompt = assembled(SOUL, wish, MEMORIES)
     assert "green" not in prompt.text
@@ -101,7 +105,7 @@ def test_where_others_listen_no_memory_is_told_of_but_the_workspaces_are() -> No
 
 
 def test_one_workspace_under_two_names_is_remembered_once() -> None:
-    twice = Harness((NOTES, replace(NOTES, name="again", writable=False)), ALL)
+    twice = WorkspaceNotes((NOTES, replace(NOTES, name="again", writable=False)), ALL)
     text = assembled({}, replace(BOTH, harness=twice), MEMORIES).text
     assert text.count("we like green") == 1
     assert "- again (read-only)" in text
@@ -111,9 +115,9 @@ def test_one_workspace_under_two_names_is_remembered_once() -> None:
 def test_a_memory_that_is_not_there_or_empty_or_no_text_has_no_block() -> None:
     for found, reason in (
         ({}, "there is no such file"),
-        ({"ws_1": Document(b" \n", "workspace", 1)}, "it is empty"),
-        ({"ws_1": Document(b"\xff", "workspace", 1)}, "it is not text"),
-        ({"ws_1": Document(None, "workspace", 1, "gone")}, "gone"),
+        ({"ws_1": PromptDocument(b" \n", "workspace", 1)}, "it is empty"),
+        ({"ws_1": PromptDocument(b"\xff", "workspace", 1)}, "it is not text"),
+        ({"ws_1": PromptDocument(None, "workspace", 1, "gone")}, "gone"),
     ):
         prompt = assembled({}, BOTH, found)
         assert "# MEMORY — notes" not in prompt.text
@@ -121,46 +125,48 @@ def test_a_memory_that_is_not_there_or_empty_or_no_text_has_no_block() -> None:
 
 
 def test_the_limits_hold_for_these_too() -> None:
-    long = {"ws_1": Document(b"x" * 5000, "workspace", 1)}
+    long = {"ws_1": PromptDocument(b"x" * 5000, "workspace", 1)}
     cut = assembled({}, replace(BOTH, file_chars=1000), long)
     assert "x" * 900 in cut.text
     assert "x" * 1001 not in cut.text
     kept = {block.path: block.kept for block in cut.blocks}
-    assert (kept["ws_1/MEMORY.md"], kept["<workspace>"]) == (Kept.CUT, Kept.KEPT)
+    assert (kept["ws_1/MEMORY.md"], kept["<workspace>"]) == (BlockFate.CUT, BlockFate.KEPT)
     full = assembled({}, replace(BOTH, prompt_chars=1000), long)
     assert len(full.text) <= 1000
     [block] = [block for block in full.blocks if block.path == "<workspace>"]
-    assert (block.kept, block.text) == (Kept.LEFT_OUT, "")
+    assert (block.kept, block.text) == (BlockFate.LEFT_OUT, "")
     assert "of the 1000 of all" in block.reason
 
 
 def test_the_agents_own_memory_stays_its_own() -> None:
-    own = {Path("MEMORY.md"): Document(b"mine alone", "agent", 1)}
+    own = {Path("MEMORY.md"): PromptDocument(b"mine alone", "agent", 1)}
     text = assembled(own, BOTH, MEMORIES).text
     assert text.index("# MEMORY\nmine alone") < text.index("# MEMORY — notes\nwe like green")
     assert wanted(BOTH).count(Path("MEMORY.md")) == 1
 
 
 words = st.text(max_size=30)
-attached = st.builds(Attached, words, words, words, words, st.booleans(), st.booleans())
+attached = st.builds(WorkspaceNote, words, words, words, words, st.booleans(), st.booleans())
 harnesses = st.builds(
-    Harness,
+    WorkspaceNotes,
     st.lists(attached, min_size=1, max_size=32).map(tuple),
     st.lists(st.sampled_from(ALL), unique=True).map(tuple),
 )
 
 
-@given(harnesses, st.sampled_from(Mode))
-def test_what_a_run_keeps_gives_the_same_again(harness: Harness, mode: Mode) -> None:
+@given(harnesses, st.sampled_from(Audience))
+def test_what_a_run_keeps_gives_the_same_again(harness: WorkspaceNotes, mode: Audience) -> None:
     wish = replace(BOTH, mode=mode, harness=harness)
     kept = {**wish.words(), "mine": "prompt"}
-    assert all(Wish.claims(name) for name in wish.words())
-    assert Wish.of(kept, mode, date.min) == wish
-    assert assembled({}, Wish.of(kept, mode, date.min)) == assembled({}, wish)
+    assert all(PromptInputs.claims(name) for name in wish.words())
+    assert PromptInputs.of(kept, mode, date.min) == wish
+    assert assembled({}, PromptInputs.of(kept, mode, date.min)) == assembled({}, wish)
 
 
-@given(harnesses, st.sampled_from(Mode))
-def test_no_description_can_end_the_block_or_begin_a_line(harness: Harness, mode: Mode) -> None:
+@given(harnesses, st.sampled_from(Audience))
+def test_no_description_can_end_the_block_or_begin_a_line(
+    harness: WorkspaceNotes, mode: Audience
+) -> None:
     plain = [replace(one, name="n", namespace="fs") for one in harness.attached]
     said = replace(harness, attached=tuple(plain)).block(mode)
     without = [replace(one, description="") for one in plain]

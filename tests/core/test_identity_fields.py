@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from carrel.core.agents.identity_fields import FIELDS, shown, with_field
 from carrel.core.agents.identity_name import name_in
-from carrel.core.overlay.placeholders import TOKENS, Variables, render, sanitised
+from carrel.core.overlay.placeholders import TOKENS, PlaceholderValues, render, sanitised
 
 
 @pytest.mark.parametrize(
@@ -114,5 +114,5 @@ def test_a_value_is_one_line_and_no_placeholder(value: str) -> None:
     said = shown(value)
     assert said
     assert len(said.splitlines()) == 1
-    everything = Variables(**{token.lower(): "LEAKED" for token in TOKENS})
+    everything = PlaceholderValues(**{token.lower(): "LEAKED" for token in TOKENS})
     assert render(f"- **Vibe:** {said}", everything) == f"- **Vibe:** {said}"

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from carrel.core.errors import Malformed, TooLarge
+from carrel.core.errors import ValidationError, WorkspaceTooLarge
 from carrel.core.identifiers import Path, digest
 from carrel.core.items import (
     LARGEST_VALUE,
@@ -66,15 +66,15 @@ def test_a_plain_key_is_its_path() -> None:
 
 @pytest.mark.parametrize("wrong", ["", "x" * 257, "a\nb", "\0", "\x7f", "\x85", "a\ud800"])
 def test_what_is_no_key_is_refused(wrong: str) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         item_key(wrong)
 
 
 def test_a_value_has_a_size_in_bytes() -> None:
     assert len(item_value("é" * (LARGEST_VALUE // 2))) == LARGEST_VALUE
-    with pytest.raises(TooLarge):
+    with pytest.raises(WorkspaceTooLarge):
         item_value("é" * (LARGEST_VALUE // 2) + "x")
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         item_value("\ud800")
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.memory.sections import MOST_BYTES, Known, Section, known, sections
+from carrel.core.memory.sections import MOST_BYTES, KnowledgeSummary, Section, known, sections
 
 MEMORY = """# MEMORY.md
 
@@ -56,7 +56,9 @@ def test_a_section_is_found_by_part_of_its_heading_in_any_case() -> None:
 
 def test_more_than_ten_bullets_are_counted_and_not_told() -> None:
     long = Section("Facts", tuple(f"fact {n}" for n in range(13)))
-    assert known([long]) == Known((Section("Facts", long.bullets[:10], 3),), truncated=True)
+    assert known([long]) == KnowledgeSummary(
+        (Section("Facts", long.bullets[:10], 3),), truncated=True
+    )
 
 
 def test_no_more_sections_are_told_than_asked_for() -> None:

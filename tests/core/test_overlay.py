@@ -9,22 +9,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.errors import Forbidden, Missing, Stale
-from carrel.core.identifiers import Digest, Kind, Path, Scope
+from carrel.core.errors import Forbidden, NotFound, WorkspaceConflict
+from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
 from carrel.core.overlay import agent_files as overlay
 from carrel.core.overlay import pins as pinned
-from carrel.core.overlay.agent_files import Eye, Source, Wanted
-from carrel.core.overlay.edit import UNCONDITIONAL, Condition, Edit
-from carrel.core.overlay.file_classes import Classes, ClassRule, FileClass
-from carrel.core.overlay.placeholders import Variables
+from carrel.core.overlay.agent_files import FileSource, NewContent, RenderContext
+from carrel.core.overlay.edit import UNCONDITIONAL, PlannedWrite, WriteCondition
+from carrel.core.overlay.file_classes import ClassRule, FileClass, FileClassRules
+from carrel.core.overlay.placeholders import PlaceholderValues
 from carrel.core.store.tree import Blob, Entry, Head, Tree
 
 SCOPES = tuple(
     Scope("acme", kind, name)
-    for kind, name in ((Kind.AGENT, "marco"), (Kind.TEMPLATE, "sales"), (Kind.DEFAULTS, ""))
+    for kind, name in (
+        (ScopeKind.AGENT, "marco"),
+        (ScopeKind.TEMPLATE, "sales"),
+        (ScopeKind.DEFAULTS, ""),
+    )
 )
 RULES, SOUL, USER = Path("GUARDRAILS.md"), Path("SOUL.md"), Path("USER.md")
-EYE = Eye(Classes(), Variables(agent_name="Marco"))
+EYE = RenderContext(FileClassRules(), PlaceholderValues(agent_name="Marco"))
 OWN = "own"
 
 
@@ -44,7 +48,7 @@ def layers(
     return tuple(tree(n, {path: entry} if entry else {}) for n, entry in enumerate(said))
 
 
-def applied(stack: tuple[Tree, ...], edit: Edit | None) -> tuple[Tree, ...]:
+def applied(stack: tuple[Tree, ...], edit: PlannedWrite | None) -> tuple[Tree, ...]:
     """The layers once the edit is committed, having checked that what it saw is still so."""
     if edit is None:
         return stack
@@ -69,11 +73,11 @@ def shown(stack: tuple[Tree, ...], path: Path) -> tuple[Digest, str] | None:
 
 def test_a_live_file_comes_from_the_nearest_layer_that_has_it() -> None:
     below = layers(SOUL, None, None, "kind")
-    assert shown(below, SOUL) == (blob("kind").digest, Source.DEFAULTS)
-    assert shown(layers(SOUL, None, "", "kind"), SOUL) == (blob("kind").digest, Source.DEFAULTS)
-    assert shown(edited(below, 1, SOUL, ""), SOUL) == (blob("").digest, Source.TEMPLATE)
-    own = applied(below, overlay.put(below, SOUL, Wanted(blob("mine")), EYE, UNCONDITIONAL))
-    assert shown(own, SOUL) == (blob("mine").digest, Source.OVERRIDE)
+    assert shown(below, SOUL) == (blob("kind").digest, FileSource.DEFAULTS)
+    assert shown(layers(SOUL, None, "", "kind"), SOUL) == (blob("kind").digest, FileSource.DEFAULTS)
+    assert shown(edited(below, 1, SOUL, ""), SOUL) == (blob("").digest, FileSource.TEMPLATE)
+    own = applied(below, overlay.put(below, SOUL, NewContent(blob("mine")), EYE, UNCONDITIONAL))
+    assert shown(own, SOUL) == (blob("mine").digest, FileSource.OVERRIDE)
 
 
 def test_live_files_are_rendered_and_pinned_and_managed_ones_of_its_own_are_not() -> None:
@@ -98,8 +102,8 @@ def test_live_files_are_rendered_and_pinned_and_managed_ones_of_its_own_are_not(
 def test_a_managed_file_is_filled_in_from_what_is_newer_and_never_waits_for_a_review() -> None:
     written = Entry(blob("about Ada"), blob("about {{HUMAN_NAME}}"))
     stack = layers(USER, written, None, "about {{HUMAN_NAME}}")
-    assert shown(stack, USER) == (blob("about Ada").digest, Source.OVERRIDE)
-    for edit, origin in ((2, Source.DEFAULTS), (1, Source.TEMPLATE)):
+    assert shown(stack, USER) == (blob("about Ada").digest, FileSource.OVERRIDE)
+    for edit, origin in ((2, FileSource.DEFAULTS), (1, FileSource.TEMPLATE)):
         newer = edited(stack, edit, USER, "on {{HUMAN_NAME}}")
         file = EYE.shown(USER, newer)
         assert file is not None
@@ -107,9 +111,9 @@ def test_a_managed_file_is_filled_in_from_what_is_newer_and_never_waits_for_a_re
         assert file.variables == EYE.variables
         assert file.upstream is None
         assert EYE.compose(newer).files[USER] == file
-        assert "newer than what was written" in overlay.reason(USER, newer, file)
+        assert "newer than what was written" in overlay.explain_resolution(USER, newer, file)
     nothing = layers(USER, written)
-    assert shown(nothing, USER) == (blob("about Ada").digest, Source.OVERRIDE)
+    assert shown(nothing, USER) == (blob("about Ada").digest, FileSource.OVERRIDE)
 
 
 def test_a_pinned_file_that_was_never_reviewed_is_not_there() -> None:
@@ -127,12 +131,12 @@ def test_no_edit_beneath_moves_a_pinned_file(first: str, history: list[tuple[str
     pin, shown_text = blob(first), blob(first)
     for what, text in history:
         if what == "override":
-            wanted = Wanted(blob(text), accepted=True)
+            wanted = NewContent(blob(text), accepted=True)
             stack = applied(stack, overlay.put(stack, RULES, wanted, EYE, UNCONDITIONAL))
             shown_text = blob(text)
         elif what == "revert":
             if shown_text == pin:
-                with pytest.raises(Missing):
+                with pytest.raises(NotFound):
                     overlay.delete(stack, RULES, EYE, UNCONDITIONAL)
                 continue
             stack = applied(stack, overlay.delete(stack, RULES, EYE, UNCONDITIONAL))
@@ -142,7 +146,7 @@ def test_no_edit_beneath_moves_a_pinned_file(first: str, history: list[tuple[str
         found = EYE.shown(RULES, stack)
         assert found is not None
         assert found.blob == shown_text
-        assert found.origin == (Source.PIN if shown_text == pin else Source.PINNED_OVERRIDE)
+        assert found.origin == (FileSource.PIN if shown_text == pin else FileSource.PINNED_OVERRIDE)
         status = pinned.pin_of(RULES, stack)
         assert status.pinned == pin
         assert status.update_available == (status.latest != pin)
@@ -154,11 +158,11 @@ def test_accepting_takes_exactly_what_was_reviewed(
 ) -> None:
     stack = layers(RULES, Entry(blob(mine), blob(first)), later)
     if seen != later:
-        with pytest.raises(Stale, match="review it again"):
+        with pytest.raises(WorkspaceConflict, match="review it again"):
             pinned.accept(stack, RULES, blob(seen).digest)
         return
     after = applied(stack, pinned.accept(stack, RULES, blob(seen).digest))
-    assert shown(after, RULES) == (blob(later).digest, Source.PIN)
+    assert shown(after, RULES) == (blob(later).digest, FileSource.PIN)
     assert not pinned.pin_of(RULES, after).update_available
     assert pinned.accept(after, RULES, blob(seen).digest) is None
 
@@ -167,17 +171,17 @@ def test_what_appears_beneath_later_is_offered_and_comes_with_an_accept() -> Non
     stack = layers(RULES, None, "new rules")
     assert pinned.pin_of(RULES, stack).update_available
     after = applied(stack, pinned.accept(stack, RULES, blob("new rules").digest))
-    assert shown(after, RULES) == (blob("new rules").digest, Source.PIN)
-    with pytest.raises(Missing):
+    assert shown(after, RULES) == (blob("new rules").digest, FileSource.PIN)
+    with pytest.raises(NotFound):
         pinned.accept(layers(RULES), RULES, blob("x").digest)
 
 
 def test_an_override_of_a_pinned_file_is_meant_and_a_managed_file_is_never_written() -> None:
     stack = layers(RULES, Entry(blob("a"), blob("a")), "a")
     with pytest.raises(Forbidden, match="pinned"):
-        overlay.put(stack, RULES, Wanted(blob("b")), EYE, UNCONDITIONAL)
+        overlay.put(stack, RULES, NewContent(blob("b")), EYE, UNCONDITIONAL)
     for accepted in (False, True):
-        wanted = Wanted(blob("b"), accepted=accepted)
+        wanted = NewContent(blob("b"), accepted=accepted)
         with pytest.raises(Forbidden, match="managed"):
             overlay.put(layers(USER, None, "x"), USER, wanted, EYE, UNCONDITIONAL)
     with pytest.raises(Forbidden, match="managed"):
@@ -186,22 +190,22 @@ def test_an_override_of_a_pinned_file_is_meant_and_a_managed_file_is_never_writt
 
 def test_bytes_that_are_inherited_make_no_override() -> None:
     stack = layers(SOUL, None, "brisk")
-    assert overlay.put(stack, SOUL, Wanted(blob("brisk")), EYE, UNCONDITIONAL) is None
+    assert overlay.put(stack, SOUL, NewContent(blob("brisk")), EYE, UNCONDITIONAL) is None
     own = layers(SOUL, Entry(blob("mine"), blob("brisk")), "brisk")
-    back = applied(own, overlay.put(own, SOUL, Wanted(blob("brisk")), EYE, UNCONDITIONAL))
-    assert shown(back, SOUL) == (blob("brisk").digest, Source.TEMPLATE)
+    back = applied(own, overlay.put(own, SOUL, NewContent(blob("brisk")), EYE, UNCONDITIONAL))
+    assert shown(back, SOUL) == (blob("brisk").digest, FileSource.TEMPLATE)
 
 
 def test_a_stale_tag_never_passes_whatever_has_moved() -> None:
     stack = layers(SOUL, None, "brisk")
     file = EYE.shown(SOUL, stack)
     assert file is not None
-    seen = Condition(frozenset({file.etag}))
-    renamed = Eye(EYE.classes, Variables(agent_name="Polo"))
-    wanted = Wanted(blob("mine"))
+    seen = WriteCondition(frozenset({file.etag}))
+    renamed = RenderContext(EYE.classes, PlaceholderValues(agent_name="Polo"))
+    wanted = NewContent(blob("mine"))
     assert overlay.put(stack, SOUL, wanted, EYE, seen) is not None
     for eye, now in ((renamed, stack), (EYE, edited(stack, 1, SOUL, "brisker"))):
-        with pytest.raises(Stale):
+        with pytest.raises(WorkspaceConflict):
             overlay.put(now, SOUL, wanted, eye, seen)
 
 
@@ -209,7 +213,9 @@ def test_becoming_pinned_makes_nothing_jump() -> None:
     for own in (None, Entry(blob("mine"), blob("older"))):
         stack = layers(SOUL, own, "brisk")
         before = EYE.shown(SOUL, stack)
-        tight = Eye(Classes((ClassRule("SOUL.md", FileClass.PINNED),)), EYE.variables)
+        tight = RenderContext(
+            FileClassRules((ClassRule("SOUL.md", FileClass.PINNED),)), EYE.variables
+        )
         after = applied(stack, pinned.pin(stack, SOUL))
         found = tight.shown(SOUL, after)
         assert before is not None
@@ -221,6 +227,8 @@ def test_becoming_pinned_makes_nothing_jump() -> None:
 
 def test_what_a_run_keeps_of_the_eye_gives_the_same_eye_again() -> None:
     rules = tuple(ClassRule(f"r{n}/**", FileClass.PINNED) for n in range(12))
-    eye = Eye(Classes(rules), Variables(agent_name="Marco", human_email="ada@example.org"))
-    assert Eye.of(eye.words()) == eye
-    assert Eye.of({**eye.words(), "NAME": "a caller's own"}) == eye
+    eye = RenderContext(
+        FileClassRules(rules), PlaceholderValues(agent_name="Marco", human_email="ada@example.org")
+    )
+    assert RenderContext.of(eye.words()) == eye
+    assert RenderContext.of({**eye.words(), "NAME": "a caller's own"}) == eye

@@ -8,11 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path
-from carrel.core.sandbox.grep import Mode, Wanted, alternatives, compiled, found_lines, told
+from carrel.core.sandbox.grep import (
+    GrepOutput,
+    GrepQuery,
+    alternatives,
+    compiled,
+    format_matches,
+    found_lines,
+)
 from carrel.core.search.char_ranges import joined, others
-from carrel.core.search.grep_pattern import spelled_anew
+from carrel.core.search.grep_pattern import translate_pattern
 
 
 @pytest.mark.parametrize(
@@ -53,7 +60,7 @@ from carrel.core.search.grep_pattern import spelled_anew
     ],
 )
 def test_what_is_not_of_the_language_is_refused_in_our_words(pattern: str, why: str) -> None:
-    with pytest.raises(Malformed) as problem:
+    with pytest.raises(ValidationError) as problem:
         compiled(pattern)
     assert str(problem.value) == f"Invalid pattern: {why}"
 
@@ -114,11 +121,11 @@ def test_what_is_not_among_others_is_among_these(pairs: list[tuple[int, int]]) -
 
 
 def test_only_lines_that_were_found_are_told() -> None:
-    wanted = Wanted("x", mode=Mode.CONTENT, numbers=True)
-    assert told(wanted, "a:b", b"0\r\n1\n2", [1, 3]) == b"a:b:1:0\r\na:b:3:2\n"
-    assert told(Wanted("x", mode=Mode.CONTENT), "", b"0\n1\n", [2]) == b"1\n"
-    assert told(Wanted("x", mode=Mode.COUNT), "f", b"", [1, 2]) == b"f:2\n"
-    assert told(Wanted("x", root="f"), "", b"", [1]) == b"f\n"
+    wanted = GrepQuery("x", mode=GrepOutput.CONTENT, numbers=True)
+    assert format_matches(wanted, "a:b", b"0\r\n1\n2", [1, 3]) == b"a:b:1:0\r\na:b:3:2\n"
+    assert format_matches(GrepQuery("x", mode=GrepOutput.CONTENT), "", b"0\n1\n", [2]) == b"1\n"
+    assert format_matches(GrepQuery("x", mode=GrepOutput.COUNT), "f", b"", [1, 2]) == b"f:2\n"
+    assert format_matches(GrepQuery("x", root="f"), "", b"", [1]) == b"f\n"
 
 
 def test_files_are_chosen_by_name_or_by_path() -> None:
@@ -126,13 +133,13 @@ def test_files_are_chosen_by_name_or_by_path() -> None:
     assert alternatives("{a,b}/{c,d}") == ("a/c", "a/d", "b/c", "b/d")
     assert alternatives("a}{b") == ("a}{b",)
     assert alternatives("{" + "," * 64 + "}") == ("{" + "," * 64 + "}",)
-    assert Wanted("x", glob="*.py").searches(Path("a/b.py"))
-    assert not Wanted("x", glob="a/*.py").searches(Path("b/a/c.py"))
-    assert not Wanted("x").searches(Path("a/.git/config"))
-    assert Wanted("x").searches(Path(".github/x"))
+    assert GrepQuery("x", glob="*.py").searches(Path("a/b.py"))
+    assert not GrepQuery("x", glob="a/*.py").searches(Path("b/a/c.py"))
+    assert not GrepQuery("x").searches(Path("a/.git/config"))
+    assert GrepQuery("x").searches(Path(".github/x"))
 
 
 def test_a_pattern_is_spelled_without_letters_that_mean_something() -> None:
-    said = spelled_anew(r"a\(\b")
+    said = translate_pattern(r"a\(\b")
     assert said.re2 == r"(?m)\x{61}[\x{28}]\b"
     assert said.ripgrep == r"(?m)\x{61}[\x{28}](?-u:\b)"

@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 from tests.core.test_overlay import EYE, RULES, SOUL, blob, tree
 
 from carrel.core.errors import Refusal
-from carrel.core.identifiers import Kind, Path, Scope
+from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay import agent_files as overlay
 from carrel.core.overlay import pins as pinned
-from carrel.core.overlay.agent_files import Wanted
-from carrel.core.overlay.edit import UNCONDITIONAL, Edit
+from carrel.core.overlay.agent_files import NewContent
+from carrel.core.overlay.edit import UNCONDITIONAL, PlannedWrite
 from carrel.core.overlay.pin_sets import missing, pinset_of
 from carrel.core.store.tree import Entry, Tree
 
 TEXTS = ("one", "two", "three")
-PINS = Scope("acme", Kind.PINS, "shared")
+PINS = Scope("acme", ScopeKind.PINS, "shared")
 blobs = st.sampled_from([blob(text) for text in TEXTS])
 upstreams = st.none() | blobs.map(Entry)
 pins = st.none() | blobs.map(lambda one: Entry(one, one))
-Act = Callable[[tuple[Tree, ...]], Edit | None]
+Act = Callable[[tuple[Tree, ...]], PlannedWrite | None]
 
 
 def layered(
@@ -39,7 +39,7 @@ def layered(
 
 ACTS: dict[str, Act] = {
     "put": lambda layers: overlay.put(
-        layers, RULES, Wanted(blob("mine"), accepted=True), EYE, UNCONDITIONAL
+        layers, RULES, NewContent(blob("mine"), accepted=True), EYE, UNCONDITIONAL
     ),
     "delete": lambda layers: overlay.delete(layers, RULES, EYE, UNCONDITIONAL),
     "accept": lambda layers: pinned.accept(layers, RULES, blob("two").digest),

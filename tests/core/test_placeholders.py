@@ -17,10 +17,18 @@ from msgspec.structs import replace
 from tests.core.texts import takes_linear_time
 
 from carrel.core.overlay import placeholders
-from carrel.core.overlay.placeholders import TOKENS, Variables, render, render_bytes, sanitised
+from carrel.core.overlay.placeholders import (
+    TOKENS,
+    PlaceholderValues,
+    render,
+    render_bytes,
+    sanitised,
+)
 
 ESC, BEL = "\x1b", "\x07"
-EVERYONE = Variables("Marco", "Acme", "Ada", "ada@acme.com", "Dr", "America/New_York", "she/her")
+EVERYONE = PlaceholderValues(
+    "Marco", "Acme", "Ada", "ada@acme.com", "Dr", "America/New_York", "she/her"
+)
 CHARACTERS = [*map(chr, range(0x20000)), *map(chr, range(0xE0000, 0xE1000))]
 
 structural = st.text(
@@ -141,17 +149,20 @@ def test_placeholders_are_filled_in_and_nothing_else_is(text: str, rendered: str
 
 
 def test_what_is_not_known_is_an_em_dash() -> None:
-    assert render(" ".join(f"{{{{{token}}}}}" for token in TOKENS), Variables()) == "— — — — — — —"
-    assert render("[{{AGENT_NAME}}]", Variables(agent_name="<!-- x -->")) == "[—]"
+    assert (
+        render(" ".join(f"{{{{{token}}}}}" for token in TOKENS), PlaceholderValues())
+        == "— — — — — — —"
+    )
+    assert render("[{{AGENT_NAME}}]", PlaceholderValues(agent_name="<!-- x -->")) == "[—]"
 
 
 def test_a_value_is_not_looked_at_again() -> None:
-    named = Variables(agent_name="{{HUMAN_NAME}}", human_name="Bob")
+    named = PlaceholderValues(agent_name="{{HUMAN_NAME}}", human_name="Bob")
     assert render("{{AGENT_NAME}}", named) == r"\{\{HUMAN_NAME\}\}"
 
 
 def test_a_number_begins_no_list_and_is_left_alone_elsewhere() -> None:
-    seven = Variables(agent_name="007")
+    seven = PlaceholderValues(agent_name="007")
     assert render("> {{AGENT_NAME}}. Welcome", seven) == "> 007\\. Welcome"
     assert render("I am {{AGENT_NAME}}. Welcome", seven) == "I am 007. Welcome"
     assert render("{{AGENT_NAME}}.5", seven) == "007.5"
@@ -166,12 +177,12 @@ def test_a_byte_order_mark_stays() -> None:
     assert render_bytes("\ufeff{{AGENT_NAME}}".encode(), EVERYONE) == "\ufeffMarco".encode()
 
 
-@given(st.sampled_from(Variables.__struct_fields__), values, values)
+@given(st.sampled_from(PlaceholderValues.__struct_fields__), values, values)
 def test_the_key_changes_with_what_is_rendered(field: str, one: str, other: str) -> None:
     first, second = (replace(EVERYONE, **{field: value}) for value in (one, other))
     assert (first.key == second.key) == (sanitised(one) == sanitised(other))
     assert hash(first) == hash(replace(first))
-    assert Variables(agent_name="x").key != Variables(tenant_name="x").key
+    assert PlaceholderValues(agent_name="x").key != PlaceholderValues(tenant_name="x").key
 
 
 UNSEEN = re.compile("ZERO WIDTH|VARIATION SEL|HANGUL.* FILLER|CURLY BRACKET|BRACE|^TAG |INVISIBLE")
@@ -202,7 +213,7 @@ def test_a_value_is_one_short_line_in_which_every_brace_is_escaped(value: str) -
 
 @given(values)
 def test_no_value_makes_a_token(value: str) -> None:
-    named = Variables(*[value] * len(TOKENS))
+    named = PlaceholderValues(*[value] * len(TOKENS))
     once = render("a {{AGENT_NAME}}{{HUMAN_NAME}} {{{HUMAN_EMAIL}}} {{{", named)
     assert render(once, EVERYONE) == once
 
@@ -249,7 +260,7 @@ def shown(markdown: MarkdownIt, text: str) -> Shown:
 @cache
 def plain(markdown: MarkdownIt, text: str) -> Shown:
     """What is there when the value is a word."""
-    return shown(markdown, render(text, Variables(agent_name="xyzzy")))
+    return shown(markdown, render(text, PlaceholderValues(agent_name="xyzzy")))
 
 
 PROSE = ["{{X}}", "a\n{{X}}", "{{X}}\nb", "{{X}}\n===", "{{X}}\n---", "- {{X}}", "* a\n  {{X}}"]
@@ -282,7 +293,7 @@ CODE = [
 @example(value="a`b")
 def test_markdown_shows_the_value_and_no_element_of_it(context: str, value: str) -> None:
     text = context.replace("{{X}}", "{{AGENT_NAME}}")
-    rendered = render(text, Variables(agent_name=value))
+    rendered = render(text, PlaceholderValues(agent_name=value))
     seen = sanitised(value) if context in CODE else literal(sanitised(value))
     for markdown in MARKDOWN:
         usual, found = plain(markdown, text), shown(markdown, rendered)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.core.catalog.object_keys import beneath_others, segments
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 
 keys = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map("/".join)
 
@@ -16,7 +16,7 @@ keys = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map("/".join)
 def test_a_key_is_its_segments_and_none_of_them_goes_up(text: str) -> None:
     try:
         parts = segments(text)
-    except Malformed:
+    except ValidationError:
         return
     assert "/".join(parts) == text
     assert not {"", ".", ".."} & set(parts)
@@ -24,7 +24,7 @@ def test_a_key_is_its_segments_and_none_of_them_goes_up(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "/a", "a/", "a//b", ".", "a/../b", "a\\b", "a\0", "\ud800"])
 def test_what_could_lead_elsewhere_is_no_key(text: str) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         segments(text)
 
 

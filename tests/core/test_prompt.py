@@ -9,25 +9,25 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from carrel.core.errors import Taken
+from carrel.core.errors import Conflict
 from carrel.core.identifiers import Path
 from carrel.core.prompt.assembly import (
     POLICY,
     SHARED,
     TRUNCATED,
-    Document,
-    Kept,
+    BlockFate,
     Prompt,
+    PromptDocument,
     assembled,
     note_of,
     wanted,
 )
-from carrel.core.prompt.inputs import Wish
-from carrel.core.runs import Mode
+from carrel.core.prompt.inputs import PromptInputs
+from carrel.core.runs import Audience
 
 DAY = date(2026, 4, 24)
-MAIN = Wish(Mode.MAIN, DAY)
-OTHERS = Wish(Mode.SHARED, DAY)
+MAIN = PromptInputs(Audience.MAIN, DAY)
+OTHERS = PromptInputs(Audience.SHARED, DAY)
 TODAY, YESTERDAY = "notes/2026-04-24.md", "notes/2026-04-23.md"
 NAMES = [
     *("PLATFORM.md", "GUARDRAILS.md", "CAPABILITIES.md", "IDENTITY.md", "SOUL.md", "USER.md"),
@@ -36,13 +36,13 @@ NAMES = [
 PRIVATE = ["USER.md", TODAY, YESTERDAY, "MEMORY.md", "team/style.md", "DREAMS.md"]
 
 
-def files(**texts: str) -> dict[Path, Document]:
+def files(**texts: str) -> dict[Path, PromptDocument]:
     """Keyed by what their names begin with."""
     return of({next(name for name in NAMES if name.startswith(k)): v for k, v in texts.items()})
 
 
-def of(texts: dict[str, str]) -> dict[Path, Document]:
-    return {Path(path): Document(text.encode(), "agent", 1) for path, text in texts.items()}
+def of(texts: dict[str, str]) -> dict[Path, PromptDocument]:
+    return {Path(path): PromptDocument(text.encode(), "agent", 1) for path, text in texts.items()}
 
 
 def reasons(prompt: Prompt) -> dict[str, tuple[str, str]]:
@@ -89,7 +89,7 @@ text of team/style.md"""
 def test_the_main_prompt_has_everything_in_its_order() -> None:
     prompt = assembled(ALL, replace(MAIN, extra_docs=("team/style.md",)))
     assert prompt.text == WHOLE
-    assert {block.kept for block in prompt.blocks} == {Kept.KEPT}
+    assert {block.kept for block in prompt.blocks} == {BlockFate.KEPT}
     assert [block.path for block in prompt.blocks] == NAMES
     assert prompt.blocks[4].source == "agent"
 
@@ -99,7 +99,7 @@ def test_the_shared_prompt_has_policy_identity_soul_and_agents_alone() -> None:
     assert [line for line in prompt.text.splitlines() if line.startswith("#")] == [
         *("# PLATFORM", "# GUARDRAILS", "# CAPABILITIES", "# IDENTITY", "# SOUL", "# AGENTS"),
     ]
-    left = [block for block in prompt.blocks if block.kept is Kept.LEFT_OUT]
+    left = [block for block in prompt.blocks if block.kept is BlockFate.LEFT_OUT]
     assert {block.path for block in left} == {
         *("USER.md", "notes/", "MEMORY.md", "team/style.md", "SOUL.md"),
     }
@@ -144,25 +144,25 @@ def test_what_does_not_fit_into_the_limit_of_all_is_left_out() -> None:
     ("wish", "room"),
     [(replace(MAIN, file_chars=100), 100), (replace(MAIN, prompt_chars=1000), 987)],
 )
-def test_policy_that_does_not_fit_refuses_the_prompt(wish: Wish, room: int) -> None:
+def test_policy_that_does_not_fit_refuses_the_prompt(wish: PromptInputs, room: int) -> None:
     with pytest.raises(
-        Taken, match=rf"GUARDRAILS.md has 5000 characters .* room for {room};"
+        Conflict, match=rf"GUARDRAILS.md has 5000 characters .* room for {room};"
     ) as no:
         assembled(files(GUARDRAILS="x" * 5000), wish)
     assert no.value.details == {"path": "GUARDRAILS.md", "chars": 5000, "limit": room}
 
 
 def test_what_cannot_be_had_is_reported_but_of_policy_refused() -> None:
-    gone = Document(None, "agent", 3, "its bytes are gone")
+    gone = PromptDocument(None, "agent", 3, "its bytes are gone")
     prompt = assembled({Path("SOUL.md"): gone, **files(AGENTS="x")}, MAIN)
     assert prompt.text == "# AGENTS\nx"
     assert reasons(prompt)["SOUL.md"] == ("left out", "its bytes are gone")
     assert not prompt.lasts
-    with pytest.raises(Taken, match=r"GUARDRAILS.md cannot be had.*its bytes are gone"):
+    with pytest.raises(Conflict, match=r"GUARDRAILS.md cannot be had.*its bytes are gone"):
         assembled({Path("GUARDRAILS.md"): gone}, OTHERS)
-    with pytest.raises(Taken, match=r"PLATFORM.md cannot be had.*not text"):
-        assembled({Path("PLATFORM.md"): Document(b"\xff", "agent", 1)}, MAIN)
-    binary = assembled({Path("SOUL.md"): Document(b"\xff", "agent", 1)}, MAIN)
+    with pytest.raises(Conflict, match=r"PLATFORM.md cannot be had.*not text"):
+        assembled({Path("PLATFORM.md"): PromptDocument(b"\xff", "agent", 1)}, MAIN)
+    binary = assembled({Path("SOUL.md"): PromptDocument(b"\xff", "agent", 1)}, MAIN)
     assert reasons(binary)["SOUL.md"] == ("left out", "it is not text")
 
 
@@ -183,8 +183,8 @@ def test_an_extra_file_is_never_there_twice() -> None:
 texts = st.text() | st.integers(0, 3000).map(lambda size: "x y" * (size // 3))
 contents = st.dictionaries(st.sampled_from(NAMES), texts, max_size=len(NAMES))
 wishes = st.builds(
-    Wish,
-    st.sampled_from(Mode),
+    PromptInputs,
+    st.sampled_from(Audience),
     st.just(DAY),
     st.lists(st.sampled_from([*NAMES, "no.md", "../x"]), max_size=4).map(tuple),
     st.integers(1000, 4000),
@@ -195,20 +195,20 @@ wishes = st.builds(
 @given(contents, wishes)
 @example({"SOUL.md": "x" * 3000, "USER.md": "y" * 3000}, replace(MAIN, prompt_chars=1000))
 def test_the_limits_hold_order_holds_and_policy_is_never_cut(
-    given: dict[str, str], wish: Wish
+    given: dict[str, str], wish: PromptInputs
 ) -> None:
     try:
         prompt = assembled(of(given), wish)
-    except Taken:
+    except Conflict:
         assert any(len(given.get(path.text, "").strip()) > 100 for path in POLICY)
         return
     assert prompt == assembled(of(dict(reversed(given.items()))), wish)
     assert len(prompt.text) <= wish.prompt_chars
     assert prompt.text == "\n\n".join(block.text for block in prompt.blocks if block.text)
     for block in prompt.blocks:
-        assert (block.kept is Kept.LEFT_OUT) == (not block.text)
-        assert bool(block.reason) == (block.kept is not Kept.KEPT)
-        assert (block.kept is Kept.CUT) <= block.text.endswith(TRUNCATED)
+        assert (block.kept is BlockFate.LEFT_OUT) == (not block.text)
+        assert bool(block.reason) == (block.kept is not BlockFate.KEPT)
+        assert (block.kept is BlockFate.CUT) <= block.text.endswith(TRUNCATED)
         assert len(block.text) <= wish.file_chars + 100
         if block.path in map(str, POLICY) and block.text:
             assert block.text.endswith(given[block.path].removeprefix("\ufeff").strip())
@@ -218,16 +218,16 @@ def test_the_limits_hold_order_holds_and_policy_is_never_cut(
 
 @given(contents, contents, wishes)
 def test_nothing_private_makes_any_difference_where_others_listen(
-    given: dict[str, str], other: dict[str, str], wish: Wish
+    given: dict[str, str], other: dict[str, str], wish: PromptInputs
 ) -> None:
-    wish = replace(wish, mode=Mode.SHARED)
+    wish = replace(wish, mode=Audience.SHARED)
     private = {path: text for path, text in other.items() if path in PRIVATE}
     public = {path: text for path, text in given.items() if path not in PRIVATE}
 
-    def made(texts: dict[str, str], wish: Wish) -> Prompt | str:
+    def made(texts: dict[str, str], wish: PromptInputs) -> Prompt | str:
         try:
             return assembled(of(texts), wish)
-        except Taken as refused:
+        except Conflict as refused:
             return str(refused)
 
     assert made(given, wish) == made({**public, **private}, wish)
@@ -236,4 +236,4 @@ def test_nothing_private_makes_any_difference_where_others_listen(
 
 def test_a_run_keeps_the_order_of_ever_so_many_files() -> None:
     wish = replace(MAIN, extra_docs=tuple(f"{n}.md" for n in range(1200)))
-    assert Wish.of(wish.words(), Mode.MAIN, MAIN.day) == wish
+    assert PromptInputs.of(wish.words(), Audience.MAIN, MAIN.day) == wish

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.core.texts import takes_linear_time
 
-from carrel.core.redaction.redactor import MOST_BYTES, Redactor, ShapeMode, secret_problem
+from carrel.core.redaction.redactor import MOST_BYTES, Redactor, SecretPatternMode, secret_problem
 from carrel.core.redaction.secret_patterns import SHAPES, WINDOW, find_shapes
 
 AWS = "AKIAIOSFODNN7EXAMPLE"
@@ -141,10 +141,10 @@ def test_a_shape_that_a_replacement_lays_bare_is_redacted_too() -> None:
 def test_shapes_can_be_warned_of_or_left() -> None:
     text = f"{AWS} hunter2hunter2".encode()
     vault = {"door": "hunter2hunter2"}
-    warned = Redactor(vault, ShapeMode.WARN).redact(text)
+    warned = Redactor(vault, SecretPatternMode.WARN).redact(text)
     assert warned.content == f"{AWS} [REDACTED:door]".encode()
     assert (warned.replaced, warned.warned) == (("door",), ("aws-access-key",))
-    left = Redactor(vault, ShapeMode.OFF).redact(text)
+    left = Redactor(vault, SecretPatternMode.OFF).redact(text)
     assert (left.content, left.replaced, left.warned) == (warned.content, ("door",), ())
 
 
@@ -153,7 +153,7 @@ def test_a_path_is_asked_for_what_would_be_replaced_in_it() -> None:
     assert redactor.finds_in(f"notes/hunter2hunter2/{AWS}.md") == ("aws-access-key", "door")
     assert redactor.finds_in("notes/2026-11-15.md") == ()
     assert redactor.finds_in("notes/\ud800hunter2hunter2") == ("door",)
-    assert Redactor({}, ShapeMode.WARN).finds_in(AWS) == ()
+    assert Redactor({}, SecretPatternMode.WARN).finds_in(AWS) == ()
 
 
 def test_a_value_that_a_marker_completes_is_replaced_in_turn() -> None:

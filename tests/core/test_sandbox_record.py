@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from carrel.core import field_validation as demands
 from carrel.core.agents.config import checked as checked_agent
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.field_validation import merged
 from carrel.core.sandbox import workspace_config as workspace_record
 from carrel.core.sandbox.sandbox_config import (
@@ -96,7 +96,7 @@ WRONG: Final[list[tuple[dict[str, Any], str]]] = [
 
 @pytest.mark.parametrize(("config", "told"), WRONG, ids=[told for _, told in WRONG])
 def test_what_does_not_fit_is_told_in_known_words(config: dict[str, Any], told: str) -> None:
-    with pytest.raises(Malformed) as refused:
+    with pytest.raises(ValidationError) as refused:
         checked(config)
     assert told in str(refused.value)
 
@@ -161,9 +161,9 @@ def test_a_mask_that_comes_back_stands_for_what_is_kept() -> None:
     assert unmasked(merged(SECRET, masked(SECRET)), SECRET) == SECRET
     changed = merged(SECRET, {"envVars": {"A": MASK, "B": None, "C": "new"}})
     assert unmasked(changed, SECRET)["envVars"] == {"A": "canary", "C": "new"}
-    with pytest.raises(Malformed, match=r"config.envVars.D has no stored value"):
+    with pytest.raises(ValidationError, match=r"config.envVars.D has no stored value"):
         unmasked({"envVars": {"D": MASK}}, SECRET)
-    with pytest.raises(Malformed, match=r"config.options.tokens.0 has no stored value"):
+    with pytest.raises(ValidationError, match=r"config.options.tokens.0 has no stored value"):
         unmasked({"options": {"tokens": [MASK]}}, SECRET)
     assert unmasked({"options": {"region": MASK}}, {}) == {"options": {"region": MASK}}
 
@@ -190,7 +190,7 @@ def test_whatever_is_said_is_kept_or_refused_and_never_breaks(said: dict[str, An
     for check in (checked, workspace_record.checked):
         try:
             kept = check(said)
-        except Malformed:
+        except ValidationError:
             continue
         assert check(kept) == kept
 
@@ -233,7 +233,7 @@ def test_what_is_nested_too_deeply_is_refused_however_deep() -> None:
     deep: Any = "x"
     for _ in range(5000):
         deep = [deep]
-    with pytest.raises(Malformed, match="config is nested too deeply"):
+    with pytest.raises(ValidationError, match="config is nested too deeply"):
         demands.shallow("config", {"options": deep})
     demands.shallow("config", {"options": {"a": [{"b": 1}]}})
 
@@ -250,7 +250,7 @@ def test_a_workspace_is_kept_with_all_others_and_its_harness_is_on() -> None:
         ({"harness": {"enabled": 1}}, "config.harness.enabled must be a boolean"),
     ]
     for wrong, told in wrongs:
-        with pytest.raises(Malformed, match=told):
+        with pytest.raises(ValidationError, match=told):
             workspace_record.checked(wrong)
 
 
@@ -286,7 +286,7 @@ def test_a_workspace_is_kept_with_all_others_and_its_harness_is_on() -> None:
     ],
 )
 def test_what_an_agent_refers_to_is_checked_by_form(config: dict[str, Any], told: str) -> None:
-    with pytest.raises(Malformed, match=told):
+    with pytest.raises(ValidationError, match=told):
         checked_agent(config)
 
 

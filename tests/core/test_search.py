@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.search.full_text import LONGEST_WORD, MOST_ASKED, asked, found_by, ranked, words
-from carrel.core.store.record import Noun
+from carrel.core.search.full_text import (
+    LONGEST_WORD,
+    MOST_ASKED,
+    index_terms,
+    query_terms,
+    ranked,
+    tokenize,
+)
+from carrel.core.store.record import RecordType
 
 
 @pytest.mark.parametrize(
@@ -27,28 +34,28 @@ from carrel.core.store.record import Noun
     ],
 )
 def test_words_are_folded_letters_and_digits(text: str, found: tuple[str, ...]) -> None:
-    assert words(text) == found
+    assert tokenize(text) == found
 
 
 @given(st.text())
 def test_words_of_words_are_the_same_words(text: str) -> None:
-    assert words(" ".join(words(text))) == words(text)
+    assert tokenize(" ".join(tokenize(text))) == tokenize(text)
 
 
 @given(st.text(alphabet=st.characters(codec="ascii")))
 def test_plain_text_is_folded_as_any_other(text: str) -> None:
-    assert words(text) == words(text + " é")[:-1]
+    assert tokenize(text) == tokenize(text + " é")[:-1]
 
 
 def test_a_question_has_each_word_once_and_not_too_many() -> None:
-    assert asked("a b A á") == ("a", "b")
-    assert len(asked(" ".join(map(str, range(100))))) == MOST_ASKED
+    assert query_terms("a b A á") == ("a", "b")
+    assert len(query_terms(" ".join(map(str, range(100))))) == MOST_ASKED
 
 
 def test_memories_are_found_by_what_they_say_and_by_their_tags() -> None:
     body = {"content": "Deploys on Friday", "tags": ["Ops"]}
-    assert found_by(Noun.MEMORY, body) == ("deploys", "on", "friday", "ops")
-    assert found_by(Noun.AGENT, body) == ()
+    assert index_terms(RecordType.MEMORY, body) == ("deploys", "on", "friday", "ops")
+    assert index_terms(RecordType.AGENT, body) == ()
 
 
 def order(query: str, *texts: str) -> list[str]:

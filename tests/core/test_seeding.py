@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from carrel.core.identifiers import Digest, Path, digest
 from carrel.core.overlay.default_files import (
-    Current,
-    Follow,
-    Gone,
-    Kept,
-    Packaged,
-    Plan,
-    Retired,
-    Seeded,
+    CurrentFile,
+    DefaultsPlan,
+    DeletedByOperator,
+    KeptByOperator,
+    PackagedFile,
+    RetiredFile,
+    SeedState,
+    UpdateFile,
     plan,
     reviewed,
 )
@@ -29,19 +29,19 @@ FIRST, SECOND, THIRD, OWN = (digest(text) for text in (b"one", b"two", b"three",
 paths = st.sampled_from([SOUL, USER, ROUTER, Path("memory/lessons.md")])
 digests = st.sampled_from([FIRST, SECOND, THIRD, OWN])
 helds = st.dictionaries(paths, st.none() | digests)
-packages = st.builds(Packaged, st.integers(1, 3), st.dictionaries(paths, digests))
-memories = st.builds(Seeded, st.integers(0, 3), st.dictionaries(paths, st.none() | digests))
+packages = st.builds(PackagedFile, st.integers(1, 3), st.dictionaries(paths, digests))
+memories = st.builds(SeedState, st.integers(0, 3), st.dictionaries(paths, st.none() | digests))
 
 
-def is_newer(packaged: Packaged, seeded: Seeded) -> bool:
+def is_newer(packaged: PackagedFile, seeded: SeedState) -> bool:
     return packaged.version >= seeded.version
 
 
-def applied(planned: Plan, held: Held) -> Held:
+def applied(planned: DefaultsPlan, held: Held) -> Held:
     return {**held, **planned.writes}
 
 
-def left_alone(path: Path, seeded: Seeded, held: Held) -> bool:
+def left_alone(path: Path, seeded: SeedState, held: Held) -> bool:
     """It is what we wrote, or nothing where we never came."""
     return held.get(path) == seeded.files.get(path) and (
         path not in seeded.files or held.get(path) is not None
@@ -50,7 +50,7 @@ def left_alone(path: Path, seeded: Seeded, held: Held) -> bool:
 
 @given(packages, memories, helds)
 def test_a_text_of_the_operators_is_never_overwritten_or_removed(
-    packaged: Packaged, seeded: Seeded, held: Held
+    packaged: PackagedFile, seeded: SeedState, held: Held
 ) -> None:
     after = applied(plan(packaged, seeded, held), held)
 
@@ -61,7 +61,7 @@ def test_a_text_of_the_operators_is_never_overwritten_or_removed(
 
 @given(packages, memories, helds)
 def test_what_was_left_alone_ends_at_the_packaged_bytes(
-    packaged: Packaged, seeded: Seeded, held: Held
+    packaged: PackagedFile, seeded: SeedState, held: Held
 ) -> None:
     after = applied(plan(packaged, seeded, held), held)
 
@@ -72,7 +72,7 @@ def test_what_was_left_alone_ends_at_the_packaged_bytes(
 
 @given(packages, memories, helds)
 def test_what_the_operator_deleted_stays_deleted(
-    packaged: Packaged, seeded: Seeded, held: Held
+    packaged: PackagedFile, seeded: SeedState, held: Held
 ) -> None:
     planned = plan(packaged, seeded, held)
 
@@ -85,7 +85,7 @@ def test_what_the_operator_deleted_stays_deleted(
 
 @given(packages, memories, helds)
 def test_planning_again_gives_nothing_to_do_and_the_same_offers(
-    packaged: Packaged, seeded: Seeded, held: Held
+    packaged: PackagedFile, seeded: SeedState, held: Held
 ) -> None:
     once = plan(packaged, seeded, held)
     again = plan(packaged, once.seeded, applied(once, held))
@@ -97,18 +97,18 @@ def test_planning_again_gives_nothing_to_do_and_the_same_offers(
 
 @given(packages, memories, helds)
 def test_an_older_package_changes_nothing_and_forgets_nothing(
-    packaged: Packaged, seeded: Seeded, held: Held
+    packaged: PackagedFile, seeded: SeedState, held: Held
 ) -> None:
     planned = plan(packaged, seeded, held)
 
     if not is_newer(packaged, seeded):
-        assert planned == Plan((), seeded)
+        assert planned == DefaultsPlan((), seeded)
         assert not planned.writes
 
 
 @given(packages, memories, helds)
 def test_every_path_that_is_or_was_packaged_has_one_outcome_in_order(
-    packaged: Packaged, seeded: Seeded, held: Held
+    packaged: PackagedFile, seeded: SeedState, held: Held
 ) -> None:
     planned = plan(packaged, seeded, held)
 
@@ -120,7 +120,7 @@ def test_every_path_that_is_or_was_packaged_has_one_outcome_in_order(
 
 @given(packages, memories, helds)
 def test_whatever_is_not_taken_over_although_it_is_new_is_offered(
-    packaged: Packaged, seeded: Seeded, held: Held
+    packaged: PackagedFile, seeded: SeedState, held: Held
 ) -> None:
     planned = plan(packaged, seeded, held)
     after = applied(planned, held)
@@ -131,71 +131,79 @@ def test_whatever_is_not_taken_over_although_it_is_new_is_offered(
 
 
 @given(packages)
-def test_a_fresh_tenant_gets_everything_just_as_it_is_packaged(packaged: Packaged) -> None:
-    planned = plan(packaged, Seeded(), {})
+def test_a_fresh_tenant_gets_everything_just_as_it_is_packaged(packaged: PackagedFile) -> None:
+    planned = plan(packaged, SeedState(), {})
 
     assert planned.writes == packaged.files
-    assert planned.seeded == Seeded(packaged.version, packaged.files)
+    assert planned.seeded == SeedState(packaged.version, packaged.files)
     assert not planned.offers
 
 
 def outcome(
     ours: Digest | None, seeded: Mapping[Path, Digest | None], held: Digest | None
 ) -> object:
-    packaged = Packaged(2, {SOUL: ours} if ours else {})
-    (only,) = plan(packaged, Seeded(1, seeded), {SOUL: held}).outcomes
+    packaged = PackagedFile(2, {SOUL: ours} if ours else {})
+    (only,) = plan(packaged, SeedState(1, seeded), {SOUL: held}).outcomes
     return only
 
 
 def test_each_situation_has_its_outcome() -> None:
-    assert outcome(SECOND, {SOUL: FIRST}, FIRST) == Follow(SOUL, SECOND)
-    assert outcome(SECOND, {}, None) == Follow(SOUL, SECOND)
-    assert outcome(SECOND, {SOUL: FIRST}, OWN) == Kept(SOUL, SECOND)
-    assert outcome(FIRST, {SOUL: FIRST}, OWN) == Kept(SOUL, None)
-    assert outcome(SECOND, {}, OWN) == Kept(SOUL, SECOND)
-    assert outcome(FIRST, {SOUL: FIRST}, FIRST) == Current(SOUL)
-    assert outcome(SECOND, {SOUL: FIRST}, SECOND) == Current(SOUL)
-    assert outcome(SECOND, {SOUL: FIRST}, None) == Gone(SOUL, SECOND)
-    assert outcome(None, {SOUL: FIRST}, None) == Gone(SOUL, None)
-    assert outcome(None, {SOUL: FIRST}, FIRST) == Retired(SOUL, removed=True)
-    assert outcome(None, {SOUL: FIRST}, OWN) == Retired(SOUL, removed=False)
+    assert outcome(SECOND, {SOUL: FIRST}, FIRST) == UpdateFile(SOUL, SECOND)
+    assert outcome(SECOND, {}, None) == UpdateFile(SOUL, SECOND)
+    assert outcome(SECOND, {SOUL: FIRST}, OWN) == KeptByOperator(SOUL, SECOND)
+    assert outcome(FIRST, {SOUL: FIRST}, OWN) == KeptByOperator(SOUL, None)
+    assert outcome(SECOND, {}, OWN) == KeptByOperator(SOUL, SECOND)
+    assert outcome(FIRST, {SOUL: FIRST}, FIRST) == CurrentFile(SOUL)
+    assert outcome(SECOND, {SOUL: FIRST}, SECOND) == CurrentFile(SOUL)
+    assert outcome(SECOND, {SOUL: FIRST}, None) == DeletedByOperator(SOUL, SECOND)
+    assert outcome(None, {SOUL: FIRST}, None) == DeletedByOperator(SOUL, None)
+    assert outcome(None, {SOUL: FIRST}, FIRST) == RetiredFile(SOUL, removed=True)
+    assert outcome(None, {SOUL: FIRST}, OWN) == RetiredFile(SOUL, removed=False)
 
 
 def test_an_offer_stands_until_it_is_taken_or_reviewed() -> None:
     held = {SOUL: OWN}
-    offered = plan(Packaged(2, {SOUL: SECOND}), Seeded(1, {SOUL: FIRST}), held)
+    offered = plan(PackagedFile(2, {SOUL: SECOND}), SeedState(1, {SOUL: FIRST}), held)
     assert offered.offers == {SOUL: SECOND}
 
-    taken = plan(Packaged(2, {SOUL: SECOND}), offered.seeded, {SOUL: SECOND})
-    assert taken.outcomes == (Current(SOUL),)
-    assert plan(Packaged(3, {SOUL: THIRD}), taken.seeded, {SOUL: SECOND}).writes == {SOUL: THIRD}
+    taken = plan(PackagedFile(2, {SOUL: SECOND}), offered.seeded, {SOUL: SECOND})
+    assert taken.outcomes == (CurrentFile(SOUL),)
+    assert plan(PackagedFile(3, {SOUL: THIRD}), taken.seeded, {SOUL: SECOND}).writes == {
+        SOUL: THIRD
+    }
 
     quiet = reviewed(offered.seeded, SOUL, SECOND)
-    assert not plan(Packaged(2, {SOUL: SECOND}), quiet, held).offers
-    assert plan(Packaged(3, {SOUL: THIRD}), quiet, held).outcomes == (Kept(SOUL, THIRD),)
+    assert not plan(PackagedFile(2, {SOUL: SECOND}), quiet, held).offers
+    assert plan(PackagedFile(3, {SOUL: THIRD}), quiet, held).outcomes == (
+        KeptByOperator(SOUL, THIRD),
+    )
 
 
 def test_taking_back_an_update_is_an_edit_like_any_other() -> None:
-    followed = plan(Packaged(2, {SOUL: SECOND}), Seeded(1, {SOUL: FIRST}), {SOUL: FIRST})
+    followed = plan(PackagedFile(2, {SOUL: SECOND}), SeedState(1, {SOUL: FIRST}), {SOUL: FIRST})
 
-    later = plan(Packaged(3, {SOUL: THIRD}), followed.seeded, {SOUL: FIRST})
+    later = plan(PackagedFile(3, {SOUL: THIRD}), followed.seeded, {SOUL: FIRST})
 
-    assert later.outcomes == (Kept(SOUL, THIRD),)
+    assert later.outcomes == (KeptByOperator(SOUL, THIRD),)
 
 
 def test_a_file_that_was_the_operators_before_ours_stays_deleted_once_she_deletes_it() -> None:
-    first = plan(Packaged(1, {SOUL: FIRST}), Seeded(), {SOUL: OWN})
-    assert first.outcomes == (Kept(SOUL, FIRST),)
+    first = plan(PackagedFile(1, {SOUL: FIRST}), SeedState(), {SOUL: OWN})
+    assert first.outcomes == (KeptByOperator(SOUL, FIRST),)
 
-    assert plan(Packaged(1, {SOUL: FIRST}), first.seeded, {}).outcomes == (Gone(SOUL, FIRST),)
+    assert plan(PackagedFile(1, {SOUL: FIRST}), first.seeded, {}).outcomes == (
+        DeletedByOperator(SOUL, FIRST),
+    )
 
 
 def test_what_we_retired_ourselves_may_come_back_and_what_she_deleted_may_not() -> None:
-    seeded = Seeded(1, {SOUL: FIRST, USER: FIRST, ROUTER: FIRST})
-    retired = plan(Packaged(2, {}), seeded, {SOUL: FIRST, USER: None, ROUTER: OWN})
+    seeded = SeedState(1, {SOUL: FIRST, USER: FIRST, ROUTER: FIRST})
+    retired = plan(PackagedFile(2, {}), seeded, {SOUL: FIRST, USER: None, ROUTER: OWN})
     assert retired.writes == {SOUL: None}
-    assert retired.seeded == Seeded(2, {USER: FIRST})
+    assert retired.seeded == SeedState(2, {USER: FIRST})
 
-    back = plan(Packaged(3, {SOUL: SECOND, USER: SECOND}), retired.seeded, {SOUL: None, USER: None})
+    back = plan(
+        PackagedFile(3, {SOUL: SECOND, USER: SECOND}), retired.seeded, {SOUL: None, USER: None}
+    )
 
-    assert back.outcomes == (Follow(SOUL, SECOND), Gone(USER, SECOND))
+    assert back.outcomes == (UpdateFile(SOUL, SECOND), DeletedByOperator(USER, SECOND))

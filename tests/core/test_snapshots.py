@@ -10,7 +10,7 @@ from tests.core.forests import SCOPES, entries, paths
 
 from carrel.core.identifiers import Path, Scope
 from carrel.core.overlay.compose import compose, etag_of
-from carrel.core.runs import Layer, Snapshot
+from carrel.core.runs import Snapshot, SnapshotLayer
 from carrel.core.store.tree import Entry, Head, Tree
 
 History = list[tuple[Scope, Head]]
@@ -31,7 +31,7 @@ def told(asked: list[tuple[Scope, Path, Entry | None]]) -> History:
 def now(history: History) -> Snapshot:
     counts: Mapping[Scope, int] = {scope: 0 for scope in SCOPES}
     latest = {**counts, **{scope: head.revision for scope, head in history}}
-    return tuple(Layer(scope, latest[scope]) for scope in SCOPES)
+    return tuple(SnapshotLayer(scope, latest[scope]) for scope in SCOPES)
 
 
 def read(history: History, snapshot: Snapshot) -> list[Tree]:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from carrel.core.files.directory_sync import (
-    Known,
-    Step,
-    There,
+    LastSynced,
+    RemoteFile,
+    SyncAction,
     clashing,
     copy_names,
     decide,
@@ -19,9 +19,9 @@ from carrel.core.files.directory_sync import (
 )
 
 DIGESTS = st.sampled_from(["a", "b", "c"])
-THERES = st.none() | st.builds(There, DIGESTS, st.booleans(), st.booleans())
+THERES = st.none() | st.builds(RemoteFile, DIGESTS, st.booleans(), st.booleans())
 KNOWNS = st.none() | st.builds(
-    Known, st.none() | DIGESTS, DIGESTS, st.booleans(), st.none() | st.just("copy")
+    LastSynced, st.none() | DIGESTS, DIGESTS, st.booleans(), st.none() | st.just("copy")
 )
 SECRET = "secret "
 
@@ -40,7 +40,7 @@ class OnePath(RuleBasedStateMachine):
         super().__init__()
         self.here: str | None = None
         self.copies: dict[str, str] = {}
-        self.known: Known | None = None
+        self.known: LastSynced | None = None
         self.own: str | None = None
         self.inherited: str | None = None
         self.held = False
@@ -121,12 +121,12 @@ class OnePath(RuleBasedStateMachine):
 
     # The sync.
 
-    def there(self) -> There | None:
+    def there(self) -> RemoteFile | None:
         shown = self.inherited if self.own is None else self.own
         own = self.own is not None or self.held
-        return None if shown is None else There(shown, own, self.held)
+        return None if shown is None else RemoteFile(shown, own, self.held)
 
-    def decided(self) -> Step:
+    def decided(self) -> SyncAction:
         copy = self.known.copy if self.known else None
         return decide(self.known, self.here, self.there(), copy_there=copy in self.copies)
 
@@ -136,13 +136,13 @@ class OnePath(RuleBasedStateMachine):
         if not killed:
             self.known = note
 
-    def done(self, step: Step) -> Known | None:
+    def done(self, step: SyncAction) -> LastSynced | None:
         there, was = self.there(), self.known
-        if step in {Step.NOTHING, Step.DISPUTED}:
+        if step in {SyncAction.NOTHING, SyncAction.DISPUTED}:
             return was
-        if step is Step.DISPUTE:
+        if step is SyncAction.DISPUTE:
             assert there is not None
-            note: Known | None = Known(None, there.digest, copy=self.kept(there.digest))
+            note: LastSynced | None = LastSynced(None, there.digest, copy=self.kept(there.digest))
         else:
             note = self.carried_out(step, there)
         old = was.copy if was and was.copy != (note.copy if note else None) else None
@@ -150,31 +150,31 @@ class OnePath(RuleBasedStateMachine):
             del self.copies[old]
         return note
 
-    def carried_out(self, step: Step, there: There | None) -> Known | None:
+    def carried_out(self, step: SyncAction, there: RemoteFile | None) -> LastSynced | None:
         match step:
-            case Step.UP:
+            case SyncAction.UP:
                 return self.put()
-            case Step.REMOVE_THERE:
+            case SyncAction.REMOVE_THERE:
                 assert self.own in self.shown
                 self.own = None
                 return None
-            case Step.REMOVE_HERE:
+            case SyncAction.REMOVE_HERE:
                 self.here = None
                 return None
-            case Step.ASIDE:
+            case SyncAction.ASIDE:
                 assert self.here is not None
                 self.kept(self.here)
                 self.here = there.digest if there and there.own else None
-            case Step.DOWN:
+            case SyncAction.DOWN:
                 assert there is not None
                 self.here = there.digest
             case _:
-                assert step in {Step.AGREE, Step.FORGET}
-        if there is None or (not there.own and self.here is None) or step is Step.FORGET:
+                assert step in {SyncAction.AGREE, SyncAction.FORGET}
+        if there is None or (not there.own and self.here is None) or step is SyncAction.FORGET:
             return None
-        return Known(self.here, there.digest, there.own)
+        return LastSynced(self.here, there.digest, there.own)
 
-    def put(self) -> Known | None:
+    def put(self) -> LastSynced | None:
         assert self.here is not None
         if self.held:  # Never reviewed, so that nothing shows: the server says no.
             return self.known
@@ -182,7 +182,7 @@ class OnePath(RuleBasedStateMachine):
         kept = stored(self.here)
         self.history.add(kept)
         self.own = None if kept == self.inherited else kept
-        return Known(self.here, kept, self.own is not None)
+        return LastSynced(self.here, kept, self.own is not None)
 
     def kept(self, text: str) -> str:
         name = text
@@ -204,12 +204,12 @@ class OnePath(RuleBasedStateMachine):
         step = self.decided()
         there = self.there()
         if self.held and there is None:
-            assert step in {Step.UP, Step.NOTHING, Step.FORGET}
+            assert step in {SyncAction.UP, SyncAction.NOTHING, SyncAction.FORGET}
         else:
-            assert step in {Step.NOTHING, Step.DISPUTED}
-        if step is Step.NOTHING and self.here is not None and there is not None:
+            assert step in {SyncAction.NOTHING, SyncAction.DISPUTED}
+        if step is SyncAction.NOTHING and self.here is not None and there is not None:
             assert stored(self.here) == there.digest
-        if step is Step.NOTHING and self.here is None:
+        if step is SyncAction.NOTHING and self.here is None:
             assert there is None or not there.own
         vars(self).update(before[0])
         self.copies, self.history = before[1], before[2]
@@ -222,14 +222,20 @@ TestOnePath.settings = settings(max_examples=300, stateful_step_count=30, deadli
 @given(KNOWNS, st.none() | DIGESTS, THERES, st.booleans())
 def test_there_is_an_answer_to_everything(known: Any, here: Any, there: Any, copy: bool) -> None:
     step = decide(known, here, there, copy_there=copy)
-    if step in {Step.UP, Step.REMOVE_HERE, Step.ASIDE, Step.DISPUTE, Step.DISPUTED}:
+    if step in {
+        SyncAction.UP,
+        SyncAction.REMOVE_HERE,
+        SyncAction.ASIDE,
+        SyncAction.DISPUTE,
+        SyncAction.DISPUTED,
+    }:
         assert here is not None
-    if step in {Step.DOWN, Step.REMOVE_THERE, Step.DISPUTE, Step.DISPUTED}:
+    if step in {SyncAction.DOWN, SyncAction.REMOVE_THERE, SyncAction.DISPUTE, SyncAction.DISPUTED}:
         assert (there is not None and there.own) or known is not None
-    if step is Step.UP:
+    if step is SyncAction.UP:
         assert there is None or not there.held
-    if step is Step.REMOVE_THERE:
-        assert there == There(known.there)
+    if step is SyncAction.REMOVE_THERE:
+        assert there == RemoteFile(known.there)
 
 
 @given(KNOWNS, st.none() | DIGESTS, THERES, st.booleans())
@@ -237,59 +243,61 @@ def test_what_is_the_same_on_both_sides_is_left_alone(
     known: Any, here: Any, there: Any, copy: bool
 ) -> None:
     if here is not None and there is not None and here == there.digest:
-        assert decide(known, here, there, copy_there=copy) in {Step.AGREE, Step.NOTHING}
+        assert decide(known, here, there, copy_there=copy) in {SyncAction.AGREE, SyncAction.NOTHING}
 
 
 def test_what_changed_only_on_one_side_goes_to_the_other() -> None:
-    known = Known("a", "a")
-    assert decide(known, "b", There("a")) is Step.UP
-    assert decide(known, "a", There("b")) is Step.DOWN
-    assert decide(known, None, There("a")) is Step.REMOVE_THERE
-    assert decide(known, "a", None) is Step.REMOVE_HERE
-    assert decide(None, "a", None) is Step.UP
-    assert decide(None, None, There("a")) is Step.DOWN
-    assert decide(known, "b", There("c")) is Step.DISPUTE
+    known = LastSynced("a", "a")
+    assert decide(known, "b", RemoteFile("a")) is SyncAction.UP
+    assert decide(known, "a", RemoteFile("b")) is SyncAction.DOWN
+    assert decide(known, None, RemoteFile("a")) is SyncAction.REMOVE_THERE
+    assert decide(known, "a", None) is SyncAction.REMOVE_HERE
+    assert decide(None, "a", None) is SyncAction.UP
+    assert decide(None, None, RemoteFile("a")) is SyncAction.DOWN
+    assert decide(known, "b", RemoteFile("c")) is SyncAction.DISPUTE
 
 
 def test_a_change_beats_a_removal() -> None:
-    known = Known("a", "a")
-    assert decide(known, "b", None) is Step.UP
-    assert decide(known, "b", There("x", own=False)) is Step.UP
-    assert decide(known, None, There("b")) is Step.DOWN
+    known = LastSynced("a", "a")
+    assert decide(known, "b", None) is SyncAction.UP
+    assert decide(known, "b", RemoteFile("x", own=False)) is SyncAction.UP
+    assert decide(known, None, RemoteFile("b")) is SyncAction.DOWN
 
 
 def test_what_is_inherited_is_not_brought_and_what_was_reverted_is_taken_away() -> None:
-    assert decide(None, None, There("x", own=False)) is Step.NOTHING
-    assert decide(Known("a", "a"), "a", There("x", own=False)) is Step.REMOVE_HERE
-    assert decide(None, "x", There("x", own=False)) is Step.AGREE
-    assert decide(Known("x", "x", own=False), "x", There("y", own=False)) is Step.DOWN
+    assert decide(None, None, RemoteFile("x", own=False)) is SyncAction.NOTHING
+    assert decide(LastSynced("a", "a"), "a", RemoteFile("x", own=False)) is SyncAction.REMOVE_HERE
+    assert decide(None, "x", RemoteFile("x", own=False)) is SyncAction.AGREE
+    assert (
+        decide(LastSynced("x", "x", own=False), "x", RemoteFile("y", own=False)) is SyncAction.DOWN
+    )
 
 
 def test_held_files_come_down_and_an_edit_of_them_is_set_aside() -> None:
-    pinned = There("p", held=True)
-    assert decide(None, None, pinned) is Step.DOWN
-    assert decide(Known("p", "p"), None, pinned) is Step.DOWN
-    assert decide(Known("p", "p"), "mine", pinned) is Step.ASIDE
-    assert decide(None, "mine", pinned) is Step.ASIDE
-    assert decide(Known("o", "o"), "o", pinned) is Step.DOWN
+    pinned = RemoteFile("p", held=True)
+    assert decide(None, None, pinned) is SyncAction.DOWN
+    assert decide(LastSynced("p", "p"), None, pinned) is SyncAction.DOWN
+    assert decide(LastSynced("p", "p"), "mine", pinned) is SyncAction.ASIDE
+    assert decide(None, "mine", pinned) is SyncAction.ASIDE
+    assert decide(LastSynced("o", "o"), "o", pinned) is SyncAction.DOWN
 
 
 def test_a_text_whose_secret_the_server_took_out_stays_here_and_is_never_written_over() -> None:
-    known = Known("with", "without")
-    assert decide(known, "with", There("without")) is Step.NOTHING
-    assert decide(known, "with", There("edited")) is Step.DISPUTE
-    assert decide(known, "with", None) is Step.ASIDE
+    known = LastSynced("with", "without")
+    assert decide(known, "with", RemoteFile("without")) is SyncAction.NOTHING
+    assert decide(known, "with", RemoteFile("edited")) is SyncAction.DISPUTE
+    assert decide(known, "with", None) is SyncAction.ASIDE
 
 
 def test_a_person_chooses_by_taking_the_copy_away() -> None:
-    waiting = Known(None, "theirs", copy="copy")
-    assert decide(waiting, "mine", There("theirs"), copy_there=True) is Step.DISPUTED
-    assert decide(waiting, "mine", There("theirs")) is Step.UP
-    assert decide(waiting, "theirs", There("theirs")) is Step.AGREE
-    assert decide(waiting, None, There("theirs"), copy_there=True) is Step.DOWN
-    assert decide(waiting, None, There("theirs")) is Step.REMOVE_THERE
-    assert decide(waiting, "mine", There("newer"), copy_there=True) is Step.DISPUTE
-    assert decide(waiting, "mine", There("newer")) is Step.DISPUTE
+    waiting = LastSynced(None, "theirs", copy="copy")
+    assert decide(waiting, "mine", RemoteFile("theirs"), copy_there=True) is SyncAction.DISPUTED
+    assert decide(waiting, "mine", RemoteFile("theirs")) is SyncAction.UP
+    assert decide(waiting, "theirs", RemoteFile("theirs")) is SyncAction.AGREE
+    assert decide(waiting, None, RemoteFile("theirs"), copy_there=True) is SyncAction.DOWN
+    assert decide(waiting, None, RemoteFile("theirs")) is SyncAction.REMOVE_THERE
+    assert decide(waiting, "mine", RemoteFile("newer"), copy_there=True) is SyncAction.DISPUTE
+    assert decide(waiting, "mine", RemoteFile("newer")) is SyncAction.DISPUTE
 
 
 def test_what_is_hidden_or_in_the_making_is_passed_over() -> None:

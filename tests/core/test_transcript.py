@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.errors import Malformed
-from carrel.core.runs import Mode
+from carrel.core.errors import ValidationError
+from carrel.core.runs import Audience
 from carrel.core.sessions import (
-    Heading,
-    Role,
     Session,
+    SpeakerRole,
     Transcript,
-    Utterance,
+    TranscriptEntry,
+    TranscriptHeader,
     drawn_id,
     heading,
     line,
@@ -29,15 +29,15 @@ from carrel.core.sessions import (
 
 ID = "5f0c8a52-2f5e-4d3c-9f10-0a8c6f9a1b2c"
 AT = 1_777_024_800_123
-SESSION = Session("ten_1", ID, "kate", Mode.MAIN, "telegram", AT)
+SESSION = Session("ten_1", ID, "kate", Audience.MAIN, "telegram", AT)
 texts = st.text(st.characters(codec="utf-8"), max_size=40)
 names = st.text("abc:-_1", min_size=1, max_size=12)
 moments = st.integers(0, 4_000_000_000_000)
 utterances = st.builds(
-    Utterance,
+    TranscriptEntry,
     number=st.just(0),
     at=moments,
-    role=st.sampled_from(Role),
+    role=st.sampled_from(SpeakerRole),
     content=texts,
     message=st.none() | names,
     plugin=st.just("") | names,
@@ -45,9 +45,9 @@ utterances = st.builds(
 )
 
 
-def numbered(said: list[Utterance]) -> tuple[Utterance, ...]:
+def numbered(said: list[TranscriptEntry]) -> tuple[TranscriptEntry, ...]:
     return tuple(
-        Utterance(n, s.at, s.role, s.content, s.message, s.plugin, s.sender)
+        TranscriptEntry(n, s.at, s.role, s.content, s.message, s.plugin, s.sender)
         for n, s in enumerate(said, 1)
     )
 
@@ -60,7 +60,7 @@ def test_a_header_is_written_as_the_format_has_it() -> None:
 
 
 def test_an_entry_is_written_as_the_format_has_it() -> None:
-    said = Utterance(1, AT, Role.USER, "hello", "m-1", "telegram", "user123")
+    said = TranscriptEntry(1, AT, SpeakerRole.USER, "hello", "m-1", "telegram", "user123")
     assert line(said) == (
         b'{"type":"entry","timestamp":"2026-04-24T10:00:00.123Z","role":"user","content":"hello",'
         b'"message_id":"m-1","source_plugin":"telegram","sender_id":"user123"}\n'
@@ -68,7 +68,7 @@ def test_an_entry_is_written_as_the_format_has_it() -> None:
 
 
 def test_of_an_entry_its_channel_is_always_told_and_what_else_was_not_said_is_left_out() -> None:
-    assert line(Utterance(2, AT, Role.ASSISTANT, "hello Luis")) == (
+    assert line(TranscriptEntry(2, AT, SpeakerRole.ASSISTANT, "hello Luis")) == (
         b'{"type":"entry","timestamp":"2026-04-24T10:00:00.123Z","role":"assistant",'
         b'"content":"hello Luis","source_plugin":""}\n'
     )
@@ -82,10 +82,10 @@ def test_an_empty_source_plugin_is_understood_as_none() -> None:
 
 
 @given(st.lists(utterances, max_size=6), names, moments)
-def test_what_is_written_is_read_again(said: list[Utterance], plugin: str, at: int) -> None:
-    session = Session("ten_1", ID, "kate", Mode.SHARED, plugin, at)
+def test_what_is_written_is_read_again(said: list[TranscriptEntry], plugin: str, at: int) -> None:
+    session = Session("ten_1", ID, "kate", Audience.SHARED, plugin, at)
     written = heading(session, "kate") + lines(said)
-    assert read(written) == Transcript(Heading(ID, at, "kate", plugin), numbered(said))
+    assert read(written) == Transcript(TranscriptHeader(ID, at, "kate", plugin), numbered(said))
     assert len(written.splitlines()) >= 1 + len(said)
     assert [json.loads(row)["type"] for row in written.split(b"\n")[:-1]] == [
         "session",
@@ -94,7 +94,9 @@ def test_what_is_written_is_read_again(said: list[Utterance], plugin: str, at: i
 
 
 @given(st.lists(utterances, min_size=1, max_size=5), st.data())
-def test_a_torn_file_loses_only_its_last_line(said: list[Utterance], data: st.DataObject) -> None:
+def test_a_torn_file_loses_only_its_last_line(
+    said: list[TranscriptEntry], data: st.DataObject
+) -> None:
     written = heading(SESSION, "kate") + lines(said)
     last = len(line(said[-1]))
     torn = written[: len(written) - data.draw(st.integers(2, last - 1))]
@@ -117,7 +119,7 @@ def test_a_torn_file_loses_only_its_last_line(said: list[Utterance], data: st.Da
     ],
 )
 def test_a_line_that_cannot_be_read_costs_itself_and_no_other(strange: bytes) -> None:
-    said = [Utterance(n, AT, Role.TOOL, f"{n}") for n in (1, 2)]
+    said = [TranscriptEntry(n, AT, SpeakerRole.TOOL, f"{n}") for n in (1, 2)]
     found = read(heading(SESSION, "kate") + line(said[0]) + strange + b"\n" + line(said[1]))
     assert found.utterances == tuple(said)
     assert found.skipped == bool(strange.strip())
@@ -126,7 +128,7 @@ def test_a_line_that_cannot_be_read_costs_itself_and_no_other(strange: bytes) ->
 def test_what_an_entry_has_beside_is_ignored_and_a_second_header_is_no_entry() -> None:
     told = b'{"type":"entry","timestamp":"2026-04-24T12:00:00+02:00","role":"user","content":"x",'
     found = read(heading(SESSION, "kate") * 2 + told + b'"mood":"fine"}\n')
-    assert found.heading == Heading(ID, AT, "kate", "telegram")
+    assert found.heading == TranscriptHeader(ID, AT, "kate", "telegram")
     assert [said.at for said in found.utterances] == [1_777_024_800_000]
     assert found.skipped == 1
 
@@ -146,7 +148,7 @@ def test_a_drawn_id_is_a_random_uuid(chance: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "../x", ID + "/", ID[:-1], "-".join(ID), f"{ID}\n"])
 def test_what_is_no_uuid_is_no_id_of_a_session(text: str) -> None:
-    with pytest.raises(Malformed, match="UUID"):
+    with pytest.raises(ValidationError, match="UUID"):
         session_id(text)
 
 

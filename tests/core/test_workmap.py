@@ -11,13 +11,13 @@ from carrel.core.agents.file_map import (
     MOST_FILES,
     MOST_PEERS,
     OPENING,
-    Peer,
-    Place,
-    about,
+    MapEntry,
+    PeerAgent,
     allows,
-    chart,
-    charted,
     outside,
+    render_map,
+    replace_map,
+    summarize,
 )
 from carrel.core.identifiers import Path
 
@@ -46,16 +46,16 @@ from carrel.core.identifiers import Path
     ],
 )
 def test_a_file_is_about_its_first_heading_or_sentence(text: str, found: str) -> None:
-    assert about(text.encode()) == found
+    assert summarize(text.encode()) == found
 
 
 @pytest.mark.parametrize("text", ["<!--" * 9_999, "# " + " #" * 9_999, "#" * 9_999, "> " * 9_999])
 def test_no_text_takes_long_to_tell_of(text: str) -> None:
-    assert len(about(text.encode())) <= 120
+    assert len(summarize(text.encode())) <= 120
 
 
 def test_what_is_no_text_is_about_nothing() -> None:
-    assert about(b"\xff\x00") == ""
+    assert summarize(b"\xff\x00") == ""
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_whom_an_agent_may_delegate_to(patterns: list[object], slug: str, may: b
 
 def test_the_tree_tells_folders_as_they_are_entered() -> None:
     paths = ["a.md", "b/c/d.md", "b/c/e.md", "b/f.md", "g/c/h.md"]
-    told = chart([Place(Path(path), path[-4]) for path in paths], [Peer("ann", "Ann")])
+    told = render_map([MapEntry(Path(path), path[-4]) for path in paths], [PeerAgent("ann", "Ann")])
     assert told.split("\n") == [
         *(OPENING, "", "## Files", "", "- a.md: a", "- b/", "  - c/", "    - d.md: d"),
         *("    - e.md: e", "  - f.md: f", "- g/", "  - c/", "    - h.md: h"),
@@ -92,11 +92,11 @@ def test_the_tree_tells_folders_as_they_are_entered() -> None:
 
 def test_a_map_stays_short_however_much_there_is() -> None:
     deep = Path("/".join(["d"] * 400) + "/x.md")
-    places = [Place(Path(f"{n:05}.md"), "x" * 500) for n in range(9_999)] + [Place(deep)]
-    told = chart(places, [Peer(f"p{n}", "P") for n in range(999)])
+    places = [MapEntry(Path(f"{n:05}.md"), "x" * 500) for n in range(9_999)] + [MapEntry(deep)]
+    told = render_map(places, [PeerAgent(f"p{n}", "P") for n in range(999)])
     assert told.count("\n") < MOST_FILES + MOST_PEERS + 20
     assert f"- … and {10_000 - MOST_FILES} more files" in told.split("\n")
-    assert len(chart([Place(deep)], [])) < 2_000
+    assert len(render_map([MapEntry(deep)], [])) < 2_000
 
 
 @pytest.mark.parametrize("before", ["> ", "    ", "x ", "- "])
@@ -104,7 +104,7 @@ def test_an_example_of_a_block_is_none(before: str) -> None:
     text = f"{before}{OPENING}\n{before}mine\n{before}{CLOSING}\n"
     fenced = f"```\n{OPENING}\nmine\n{CLOSING}\n```\n"
     for file in (text, fenced):
-        assert charted(file, chart([], [])).startswith(file)
+        assert replace_map(file, render_map([], [])).startswith(file)
         assert outside(file) == file
 
 
@@ -122,21 +122,21 @@ files = st.lists(pieces, max_size=10).flatmap(
 words = st.text(max_size=20) | st.sampled_from([OPENING, CLOSING, "{{AGENT_NAME}}", "```", "a\nb"])
 names = st.sampled_from(["a.md", "b/c.md", "b/{{HUMAN_NAME}}.md", f"{'`' * 3}.md", "<!-- x -->"])
 maps = st.builds(
-    chart,
-    st.lists(st.builds(Place, names.map(Path), words), max_size=4),
-    st.lists(st.builds(Peer, st.just("ann"), words), max_size=3),
+    render_map,
+    st.lists(st.builds(MapEntry, names.map(Path), words), max_size=4),
+    st.lists(st.builds(PeerAgent, st.just("ann"), words), max_size=3),
 )
 
 
 @given(file=files, first=maps, second=maps)
-@example(file="```", first=chart([], []), second=chart([], []))
-@example(file=OPENING, first=chart([], []), second=chart([], []))
-@example(file=f"{OPENING}\n```\n{CLOSING}", first=chart([], []), second=chart([], []))
+@example(file="```", first=render_map([], []), second=render_map([], []))
+@example(file=OPENING, first=render_map([], []), second=render_map([], []))
+@example(file=f"{OPENING}\n```\n{CLOSING}", first=render_map([], []), second=render_map([], []))
 def test_only_the_block_changes_and_twice_is_once(file: str, first: str, second: str) -> None:
-    once = charted(file, first)
-    assert charted(once, first) == once
-    assert outside(charted(once, second)) == outside(once)
-    assert charted(charted(once, second), first) == once
+    once = replace_map(file, first)
+    assert replace_map(once, first) == once
+    assert outside(replace_map(once, second)) == outside(once)
+    assert replace_map(replace_map(once, second), first) == once
     assert _kept(outside(file), outside(once))
 
 
@@ -151,9 +151,11 @@ def _kept(before: str, after: str) -> bool:
 
 @given(file=files, block=maps)
 def test_a_file_is_about_the_same_with_its_map_and_without(file: str, block: str) -> None:
-    once = charted(file, block)
-    assert about(outside(charted(once, block)).encode()) == about(outside(once).encode())
-    assert about(outside(once).encode()) == about(outside(file).encode())
+    once = replace_map(file, block)
+    assert summarize(outside(replace_map(once, block)).encode()) == summarize(
+        outside(once).encode()
+    )
+    assert summarize(outside(once).encode()) == summarize(outside(file).encode())
 
 
 @given(block=maps)

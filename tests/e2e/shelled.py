@@ -14,11 +14,11 @@ from tests.tools.commands import HERE, Command, gate, kept
 
 import carrel
 from carrel.cli import main as cli
-from carrel.core.store.record import Noun
-from carrel.ports import World
+from carrel.core.store.record import RecordType
+from carrel.ports import Ports
 from carrel.tools import ALL
 from carrel.tools import calls as calling
-from carrel.tools.tool import Sitting, Tool
+from carrel.tools.tool import Tool, ToolContext
 from carrel.wiring import background
 
 ROOT = File(__file__).parents[2]
@@ -34,7 +34,7 @@ def _write(file: str) -> None:
         os.fsync(out.fileno())
 
 
-async def _run(sitting: Sitting, asked: Command) -> object:
+async def _run(sitting: ToolContext, asked: Command) -> object:
     """``hold FILE`` never ends, once it has written its line."""
     verb, _, file = asked.command.partition(" ")
     _write(file)
@@ -43,13 +43,13 @@ async def _run(sitting: Sitting, asked: Command) -> object:
     return "written"
 
 
-async def _nobody(world: World, stop: asyncio.Event) -> None:
+async def _nobody(world: Ports, stop: asyncio.Event) -> None:
     await stop.wait()
 
 
 def main(*, idle: bool = False) -> None:
     tool = Tool("bash", "Runs.", Command, _run, writes=True, gate=gate)
-    others = (tool for tool in ALL if tool.name not in calling.HANDS)
+    others = (tool for tool in ALL if tool.name not in calling.WORKSPACE_TOOLS)
     calling.ALL = (*others, tool)  # type: ignore[attr-defined]  # in this process alone
     if idle:
         background.run_approvals = _nobody  # type: ignore[attr-defined]  # as above
@@ -61,5 +61,5 @@ async def furnish(where: str | File, **settings: str) -> None:
     async with carrel.open(where, owner_token=TOKEN, **settings) as desk:
         seat = desk._seat
         config = {"permissionMode": "ask"}
-        await kept(seat.world, seat.actor.tenant, Noun.SANDBOX, HERE["sandbox"], config)
+        await kept(seat.world, seat.actor.tenant, RecordType.SANDBOX, HERE["sandbox"], config)
         await desk.agents.create("kate", "Kate", config=HERE)

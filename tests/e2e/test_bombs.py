@@ -16,7 +16,7 @@ from tests.contract.providers import WALLED
 from tests.e2e.yard import Yard, groups, leftovers, open_house, processes_marked, yard
 
 from carrel.adapters.sandbox.local import LocalSandbox
-from carrel.ports.sandbox import Bounds
+from carrel.ports.sandbox import ResourceLimits
 
 pytestmark = pytest.mark.anyio
 SECRET = "what nobody inside may see"
@@ -41,7 +41,7 @@ def house() -> Iterator[File]:
 
 async def test_a_fork_bomb_is_contained(prison: Yard) -> None:
     bomb = "bomb() { bomb | bomb & }; bomb; echo lit; sleep 1000"
-    tried = await prison.attempt(bomb, Bounds(seconds=2, processes=64))
+    tried = await prison.attempt(bomb, ResourceLimits(seconds=2, processes=64))
     assert tried.timed_out or "fork" in tried.said
 
 
@@ -56,12 +56,12 @@ for number in range(60):
         break
 print(number)
 """
-    tried = await prison.python(crowd, Bounds(processes=20, seconds=10))
+    tried = await prison.python(crowd, ResourceLimits(processes=20, seconds=10))
     assert 10 < int(tried.said) < 30  # where all that a user has is counted, others come and go
 
 
 async def test_a_memory_bomb_is_contained(prison: Yard) -> None:
-    bounds = Bounds(memory_mb=64, seconds=20)
+    bounds = ResourceLimits(memory_mb=64, seconds=20)
     tried = await prison.python("hoard = bytearray(300_000_000); print('HE' + 'LD')", bounds)
     assert "HELD" not in tried.said
     assert tried.code != 0
@@ -80,7 +80,7 @@ while True:
     if status:
         raise SystemExit("a child was killed")
 """
-    tried = await prison.python(crowd, Bounds(memory_mb=128, seconds=25))
+    tried = await prison.python(crowd, ResourceLimits(memory_mb=128, seconds=25))
     assert not tried.timed_out
     assert "more than 128 MB of memory" in tried.notes
 
@@ -120,7 +120,7 @@ for _ in range(12):
 @pytest.mark.parametrize("where", HOARDS)
 async def test_no_memory_is_out_of_sight(prison: Yard, where: str) -> None:
     hoard = f"import time\n{HOARDS[where]}\ntime.sleep(3)\nprint('HE' + 'LD')"
-    tried = await prison.python(hoard, Bounds(memory_mb=128, seconds=25))
+    tried = await prison.python(hoard, ResourceLimits(memory_mb=128, seconds=25))
     assert "HELD" not in tried.said
     assert not tried.timed_out
 
@@ -129,26 +129,26 @@ async def test_a_disk_bomb_is_contained(prison: Yard) -> None:
     for place in (".", "$TMPDIR", "~", "/dev/shm", "/var/tmp", "/"):
         tried = await prison.attempt(
             f"for n in {{1..24}}; do head -c 1M /dev/zero > {place}/b$n || exit 9; done; sleep 20",
-            Bounds(disk_mb=8),
+            ResourceLimits(disk_mb=8),
         )
         assert tried.code == 9 or "it wrote more than 8 MB" in tried.notes
 
 
 async def test_too_much_is_told_though_it_was_over_before_anybody_looked(prison: Yard) -> None:
     tried = await prison.attempt(
-        "head -c 6M /dev/zero > a && head -c 6M /dev/zero > b", Bounds(disk_mb=8)
+        "head -c 6M /dev/zero > a && head -c 6M /dev/zero > b", ResourceLimits(disk_mb=8)
     )
     assert tried.code or "it wrote more than 8 MB" in tried.notes
 
 
 async def test_a_bomb_of_names_is_contained(prison: Yard) -> None:
     names = "import os\nfor n in range(200_000): os.close(os.open(f'n{n}', os.O_CREAT))"
-    tried = await prison.python(names, Bounds(seconds=25))
+    tried = await prison.python(names, ResourceLimits(seconds=25))
     assert "No space left" in tried.said or "it wrote more than" in tried.notes
 
 
 async def test_a_flood_of_output_is_drained_and_then_stopped(prison: Yard) -> None:
-    tried = await prison.attempt("yes; echo after", Bounds(seconds=25))
+    tried = await prison.attempt("yes; echo after", ResourceLimits(seconds=25))
     assert tried.said.endswith("[output truncated]")
     assert "it printed more than 64 MiB" in tried.notes
     assert not tried.timed_out
@@ -187,7 +187,7 @@ async def test_no_signal_reaches_anybody_outside(prison: Yard) -> None:
         tried = await prison.attempt(
             f"trap '' TERM HUP; for s in TERM KILL; do kill -$s {os.getpid()} {sleeper.pid}"
             f" {other.pid} 1 $PPID; done; echo survived; kill -KILL -1",
-            Bounds(seconds=5),
+            ResourceLimits(seconds=5),
         )
         assert "survived" in tried.said
         assert (sleeper.poll(), other.poll()) == (None, None)

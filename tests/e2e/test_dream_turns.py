@@ -11,8 +11,8 @@ from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.memory import dreams
 from carrel.settings import load
-from carrel.wiring.background import dream_in_turn
-from carrel.wiring.catalog import turn_of
+from carrel.wiring.background import run_dreams_as_leader
+from carrel.wiring.catalog import leader_lock
 from carrel.wiring.world import open_world
 
 pytestmark = pytest.mark.anyio
@@ -36,15 +36,15 @@ async def test_who_has_not_the_turn_lets_nobody_dream(
         _, owner = await founded(world)
         config = {"dreaming": {"enabled": True}}
         await agents.create(world, owner, NewAgent("marco", "Marco", config=config))
-        first, second = (turn_of(settings, "dreams") for _ in range(2))
+        first, second = (leader_lock(settings, "dreams") for _ in range(2))
         assert await first.take()
 
-        await dream_in_turn(opened, second)
+        await run_dreams_as_leader(opened, second)
         assert await dreams.listing(world, owner, "marco") == ()
 
         await first.leave()
         for _ in range(2):
-            await dream_in_turn(opened, second)
+            await run_dreams_as_leader(opened, second)
         [dream] = await dreams.listing(world, owner, "marco")
         assert dream.by == "carrel"
         await second.leave()

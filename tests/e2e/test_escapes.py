@@ -12,7 +12,7 @@ import pytest
 from tests.contract.providers import WALLED, Desk
 from tests.e2e.yard import Yard, open_house, yard
 
-from carrel.ports.sandbox import Bounds
+from carrel.ports.sandbox import ResourceLimits
 
 pytestmark = pytest.mark.anyio
 SECRET = "what nobody inside may see"
@@ -158,7 +158,9 @@ async def test_a_command_sees_nothing_of_another_that_runs_beside_it(prison: Yar
     prison.desk.put("secret-of-another", SECRET)
 
     async def other() -> None:
-        async with prison.desk.run("echo there > marker-of-another; sleep 1000", Bounds(seconds=8)):
+        async with prison.desk.run(
+            "echo there > marker-of-another; sleep 1000", ResourceLimits(seconds=8)
+        ):
             pass
 
     running = asyncio.create_task(other())

@@ -12,7 +12,7 @@ from msgspec import Struct
 from tests.contract.providers import LOCAL, Desk
 
 from carrel.adapters.sandbox.local import cgroups
-from carrel.ports.sandbox import Bounds
+from carrel.ports.sandbox import ResourceLimits
 
 MARKED = "CARREL_TEST_MARK"
 
@@ -31,7 +31,7 @@ class Yard:
     def __init__(self, desk: Desk, directory: File, mark: str) -> None:
         self.desk, self.directory, self.mark = desk, directory, mark
 
-    async def attempt(self, command: str, bounds: Bounds = Bounds()) -> Attempt:
+    async def attempt(self, command: str, bounds: ResourceLimits = ResourceLimits()) -> Attempt:
         """Let it try; then nothing of it is left, and the next command runs."""
         marked = f": {self.mark}\n{command}"  # for what has it not in its environment
         async with self.desk.run(marked, bounds, env={MARKED: self.mark}) as ran:
@@ -43,7 +43,7 @@ class Yard:
         assert await self.desk.said("echo serving") == "serving\n"
         return tried
 
-    async def python(self, program: str, bounds: Bounds = Bounds()) -> Attempt:
+    async def python(self, program: str, bounds: ResourceLimits = ResourceLimits()) -> Attempt:
         self.desk.put("attack.py", program)
         return await self.attempt("/usr/bin/python3 attack.py", bounds)
 

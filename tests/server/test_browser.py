@@ -17,10 +17,10 @@ from tests.worlds import travel
 from carrel.actions.accounts import credentials, tenants
 from carrel.actions.accounts import sign_in as signins
 from carrel.core.errors import Forbidden
-from carrel.server.http.app import rest
-from carrel.server.http.cookies import SESSION, Site, cookie
+from carrel.server.http.app import create_app
+from carrel.server.http.cookies import SESSION, SiteSettings, cookie
 from carrel.server.http.metrics import Metrics
-from carrel.server.rest.files.file_models import moment
+from carrel.server.rest.files.file_models import rfc3339
 from carrel.settings import load
 from carrel.wiring.server_app import authenticator, endpoints, site_of
 
@@ -135,7 +135,7 @@ async def test_a_session_is_worth_no_more_than_the_token_it_began_with(one: Whol
     owner = await one.owner()
     body = {"name": "narrow", "kind": "person", "scopes": ["workspace:read", "tenant:read"]}
     until = one.world.clock.now() + DAY
-    body["expiresAt"] = moment(until)
+    body["expiresAt"] = rfc3339(until)
     made = await owner.post("/v1/keys", json=body)
     browser = one.as_(None)
     done = await browser.post("/v1/session", json={"token": made.json()["key"]})
@@ -289,7 +289,9 @@ async def test_a_server_whose_address_is_known_knows_its_origin_behind_a_proxy(o
     owner = await one.owner()
     settings = load({"public_url": "https://desk.example.com/"}, environ={}, file=File("none"))
     known = authenticator(one.world, settings)
-    app = rest(one.world, endpoints(settings), known, metrics=Metrics(), site=site_of(settings))
+    app = create_app(
+        one.world, endpoints(settings), known, metrics=Metrics(), site=site_of(settings)
+    )
     body = {"token": token_of(owner)}
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app=app), base_url="http://inside:8787"
@@ -309,7 +311,7 @@ async def test_a_server_whose_address_is_known_knows_its_origin_behind_a_proxy(o
 def test_an_address_that_is_none_is_nobodys_origin() -> None:
     for url in ("https://[carrel", "carrel.example", "x"):
         with pytest.raises(Forbidden):
-            Site(url).refuse_strangers({b"origin": b"://", b"host": b"carrel"}, False)
+            SiteSettings(url).refuse_strangers({b"origin": b"://", b"host": b"carrel"}, False)
 
 
 @given(st.text(st.characters(codec="latin-1")), st.text(st.characters(codec="latin-1")))
@@ -326,8 +328,8 @@ def test_no_origin_but_our_own_changes_anything(origin: bytes, method: str, http
     ours = origin.lower() in {b"https://carrel", b"http://carrel"}
     if not ours:
         with pytest.raises(Forbidden):
-            Site().credential({**headers, b"origin": origin}, method, https)
-    assert b"authorization" in Site().credential(headers, method, https)
+            SiteSettings().credential({**headers, b"origin": origin}, method, https)
+    assert b"authorization" in SiteSettings().credential(headers, method, https)
 
 
 async def test_tabs_that_sign_in_at_once_all_succeed(here: Whole) -> None:

@@ -21,10 +21,10 @@ from tests.server.live import serving
 from tests.worlds import WORLDS, travel
 
 from carrel.actions.accounts import tenants
-from carrel.ports import World
-from carrel.server.http.app import rest
+from carrel.ports import Ports
+from carrel.server.http.app import create_app
 from carrel.server.http.metrics import Metrics
-from carrel.settings import Unusable, load
+from carrel.settings import SettingsError, load
 from carrel.wiring.oidc import code_flow_of
 from carrel.wiring.server_app import authenticator, endpoints, site_of
 
@@ -127,17 +127,17 @@ def provider() -> Iterator[Provider]:
 
 
 @pytest.fixture
-async def world(tmp_path: File) -> AsyncIterator[World]:
+async def world(tmp_path: File) -> AsyncIterator[Ports]:
     async with WORLDS["sqlite"](tmp_path) as opened:
         await tenants.create(opened, "acme", "Acme", "Ada", "ada@acme.example")
         yield opened
 
 
-def browser(world: World, provider: Provider, scheme: str = "http", **more: Any) -> Any:
+def browser(world: Ports, provider: Provider, scheme: str = "http", **more: Any) -> Any:
     given = {"oidc_issuer": provider.url, "oidc_audience": "api", "oidc_client_id": CLIENT, **more}
     settings = load(given, environ={}, file=File("none"))
     known, site = authenticator(world, settings), site_of(settings)
-    app = rest(world, endpoints(settings), known, metrics=Metrics(), site=site)
+    app = create_app(world, endpoints(settings), known, metrics=Metrics(), site=site)
     return httpx.AsyncClient(
         transport=httpx.ASGITransport(app=app), base_url=f"{scheme}://carrel.example"
     )
@@ -153,7 +153,7 @@ def error_of(answer: httpx.Response) -> str:
 
 
 async def test_a_browser_goes_there_and_comes_back_signed_in(
-    world: World, provider: Provider
+    world: Ports, provider: Provider
 ) -> None:
     page = browser(world, provider)
     ways = (await page.get("/v1/session/ways")).json()
@@ -186,7 +186,7 @@ async def test_a_browser_goes_there_and_comes_back_signed_in(
 
 @pytest.mark.parametrize("methods", [None, ["client_secret_basic"], ["client_secret_post"]])
 async def test_a_client_with_a_secret_shows_it(
-    world: World, provider: Provider, methods: list[str] | None
+    world: Ports, provider: Provider, methods: list[str] | None
 ) -> None:
     provider.methods = methods
     page = browser(world, provider, oidc_client_secret="hush: 1", oidc_name="Acme ID")
@@ -204,7 +204,7 @@ async def test_a_client_with_a_secret_shows_it(
 
 
 async def test_the_address_of_the_server_is_the_one_that_was_set(
-    world: World, provider: Provider
+    world: Ports, provider: Provider
 ) -> None:
     page = browser(world, provider, "https", public_url="https://desk.example.com/")
     out = await page.get(START)
@@ -231,7 +231,7 @@ async def test_the_address_of_the_server_is_the_one_that_was_set(
     ids=str,
 )
 async def test_a_token_for_something_or_somebody_else_signs_nobody_in(
-    world: World, provider: Provider, said: dict[str, Any]
+    world: Ports, provider: Provider, said: dict[str, Any]
 ) -> None:
     provider.claims = said
     page = browser(world, provider)
@@ -242,7 +242,7 @@ async def test_a_token_for_something_or_somebody_else_signs_nobody_in(
 
 
 async def test_only_the_browser_that_was_sent_comes_back_and_only_once_and_soon(
-    world: World, provider: Provider
+    world: Ports, provider: Provider
 ) -> None:
     page, other = browser(world, provider), browser(world, provider)
     out = await page.get(START)
@@ -264,7 +264,7 @@ async def test_only_the_browser_that_was_sent_comes_back_and_only_once_and_soon(
 
 
 async def test_a_code_that_the_provider_refuses_signs_nobody_in(
-    world: World, provider: Provider
+    world: Ports, provider: Provider
 ) -> None:
     page = browser(world, provider)
     out = await page.get(START)
@@ -280,7 +280,7 @@ async def test_a_code_that_the_provider_refuses_signs_nobody_in(
     assert error_of(await page.get(f"{BACK}?{brought}&iss=https://evil.example")) == "denied"
 
 
-async def test_a_provider_that_does_not_answer_is_told_of(world: World, provider: Provider) -> None:
+async def test_a_provider_that_does_not_answer_is_told_of(world: Ports, provider: Provider) -> None:
     page = browser(world, provider)
     out = await page.get(START)
     brought = provider.sign_in(out.headers["location"])
@@ -301,13 +301,13 @@ async def test_a_provider_that_does_not_answer_is_told_of(world: World, provider
     ],
 )
 async def test_nobody_is_sent_to_another_site_in_the_end(
-    world: World, provider: Provider, home: str
+    world: Ports, provider: Provider, home: str
 ) -> None:
     answer = await browser(world, provider).get(START, params={"return": home})
     assert answer.status_code == 400
 
 
-async def test_without_a_client_there_is_no_such_way(world: World, provider: Provider) -> None:
+async def test_without_a_client_there_is_no_such_way(world: Ports, provider: Provider) -> None:
     page = browser(world, provider, oidc_client_id="")
     assert (await page.get("/v1/session/ways")).json()["oidc"] is None
     assert error_of(await page.get(START)) == "not_offered"
@@ -316,5 +316,5 @@ async def test_without_a_client_there_is_no_such_way(world: World, provider: Pro
 
 def test_a_client_without_an_issuer_is_not_used() -> None:
     for given in ({"oidc_client_id": "a"}, {"oidc_client_secret": "b"}):
-        with pytest.raises(Unusable, match="OIDC_CLIENT"):
+        with pytest.raises(SettingsError, match="OIDC_CLIENT"):
             code_flow_of(load(given, environ={}, file=File("none")))

@@ -21,8 +21,8 @@ from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
 from carrel.actions.overlay import stacks
-from carrel.adapters.filesystem.blob_directory import DirectoryObjects
-from carrel.adapters.s3 import S3Depot
+from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
+from carrel.adapters.s3 import S3ObjectStore
 from carrel.core.identifiers import Path, digest
 from carrel.settings import Settings
 from carrel.wiring.catalog import is_same_place
@@ -44,10 +44,10 @@ def place(tmp_path: File) -> dict[str, str]:
             _, owner = await founded(world)
             await founded(world, "acme-2")
             await templates.create(world, owner, "sales", "Sales")
-            sales = await stacks.template(world, owner, "sales")
+            sales = await stacks.template_stack(world, owner, "sales")
             await files.put(world, sales, Path("GUARDRAILS.md"), LARGE, owner)
             await agents.create(world, owner, NewAgent("marco", "Marco", "sales"))
-            own = await stacks.agent(world, owner, "marco")
+            own = await stacks.agent_stack(world, owner, "marco")
             await files.put(world, own, Path("notes/ä.md"), "ünï".encode(), owner)
 
     asyncio.run(make())
@@ -86,7 +86,7 @@ def test_one_tenant_can_be_exported_alone(place: dict[str, str], tmp_path: File)
 def test_a_damaged_pin_is_named_and_the_rest_is_exported(
     place: dict[str, str], tmp_path: File
 ) -> None:
-    objects = DirectoryObjects(tmp_path / "data/objects")
+    objects = DirectoryBlobStore(tmp_path / "data/objects")
 
     async def tamper() -> None:
         await objects.discard([digest(LARGE)])
@@ -146,7 +146,7 @@ def in_s3(bucket: Bucket) -> dict[str, str]:
 
 
 async def objects_of(bucket: Bucket, prefix: str) -> Mapping[str, bytes | None]:
-    depot = S3Depot.open(
+    depot = S3ObjectStore.open(
         bucket.name,
         prefix,
         endpoint=bucket.endpoint,

@@ -20,11 +20,11 @@ from click.testing import CliRunner
 from tests.actions.stores import Shelter, fill, say
 
 from carrel.actions.policy.tenant_rules import secret_context
-from carrel.adapters.aes_vault import SealingVault
-from carrel.adapters.filesystem.blob_directory import DirectoryObjects
+from carrel.adapters.aes_vault import AesGcmVault
+from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
 from carrel.adapters.sqlite import open_store
 from carrel.cli import COMMANDS, main
-from carrel.core.store.record import Change, Noun
+from carrel.core.store.record import RecordChange, RecordType
 from carrel.core.store.tree import Commit
 
 CARREL = File(sys.executable).with_name("carrel")
@@ -69,16 +69,16 @@ def data(tmp_path: File) -> File:
     """A data directory with something of everything, a secret included."""
     directory = tmp_path / "data"
     directory.mkdir()
-    vault = SealingVault.at(directory / "vault.key")
+    vault = AesGcmVault.at(directory / "vault.key")
     sealed = vault.seal(b"open sesame", secret_context("acme", "sec_1"))
 
     async def make() -> None:
-        objects = DirectoryObjects(directory / "objects")
+        objects = DirectoryBlobStore(directory / "objects")
         async with open_store(directory / "carrel.db", objects=objects) as store:
             await fill(Shelter(store, objects))
             changes = (
-                Change("acme", Noun.SECRET, "sec_1", {"sealed": sealed}),
-                Change("*", Noun.VAULT, "key", {"fingerprint": vault.fingerprint()}),
+                RecordChange("acme", RecordType.SECRET, "sec_1", {"sealed": sealed}),
+                RecordChange("*", RecordType.VAULT, "key", {"fingerprint": vault.fingerprint()}),
             )
             await store.trees.commit([Commit((), "ada", "seal", 1, changes=changes)])
 
@@ -185,7 +185,7 @@ def test_the_key_of_the_vault_is_not_in_a_backup(
     with zipfile.ZipFile(tmp_path / "backup.zip") as opened:
         everything = b"".join(opened.read(name) for name in opened.namelist())
     assert (code, report["ok"], report["vaultKeyIncluded"]) == (0, True, False)
-    assert report["vaultKey"] == SealingVault.of(key.decode()).fingerprint()
+    assert report["vaultKey"] == AesGcmVault.of(key.decode()).fingerprint()
     assert key not in everything
     assert b"open sesame" not in everything
     assert b"v1." in everything
@@ -279,7 +279,7 @@ def test_a_store_moves_from_sqlite_to_postgresql(
 
 
 def test_large_objects_go_in_two_steps_by_way_of_gc(place: dict[str, str], data: File) -> None:
-    objects = DirectoryObjects(data / "objects")
+    objects = DirectoryBlobStore(data / "objects")
     stray = "sha256:" + "0" * 64
     asyncio.run(objects.put(stray, b"stray"))  # type: ignore[arg-type]  # a digest by its form
 
@@ -292,7 +292,7 @@ def test_large_objects_go_in_two_steps_by_way_of_gc(place: dict[str, str], data:
 
 def test_the_doctor_works_beside_a_writer(place: dict[str, str], data: File) -> None:
     async def write() -> None:
-        objects = DirectoryObjects(data / "objects")
+        objects = DirectoryBlobStore(data / "objects")
         async with open_store(data / "carrel.db", objects=objects) as store:
             shelter = Shelter(store, objects)
             command = [str(CARREL), "doctor"]

@@ -10,19 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from carrel.core.identifiers import Kind, Path, Scope, digest
-from carrel.core.overlay.agent_files import Eye
+from carrel.core.identifiers import Path, Scope, ScopeKind, digest
+from carrel.core.overlay.agent_files import RenderContext
 from carrel.core.overlay.compose import File
-from carrel.core.overlay.placeholders import Variables
+from carrel.core.overlay.placeholders import PlaceholderValues
 from carrel.core.store.tree import Blob, Entry, Head, Tree
 from carrel.server.http.response import encode
-from carrel.server.rest.files.file_models import LayeredFiles, layered_file
-from carrel.server.rest.files.listing_templates import moulded
-from carrel.server.rest.files.response_cache import Encoded, Rows
+from carrel.server.rest.files.file_models import OverlayFileList, layered_file
+from carrel.server.rest.files.listing_templates import build_template
+from carrel.server.rest.files.response_cache import ResponseCache, RowCache
 
 pytestmark = pytest.mark.anyio
 
-AGENT, DEFAULTS = Scope("acme", Kind.AGENT, "marco"), Scope("acme", Kind.DEFAULTS, "")
+AGENT, DEFAULTS = Scope("acme", ScopeKind.AGENT, "marco"), Scope("acme", ScopeKind.DEFAULTS, "")
 contents = st.sampled_from(
     [
         '"etag":"\\u0000"',
@@ -57,12 +57,12 @@ def tree(scope: Scope, said: dict[Path, str]) -> Tree:
 def test_rows_in_pieces_are_the_same_bytes(
     own: dict[Path, str], below: dict[Path, str], name: str, raw: bool
 ) -> None:
-    rows, layers = Rows(), (tree(AGENT, own), tree(DEFAULTS, below))
+    rows, layers = RowCache(), (tree(AGENT, own), tree(DEFAULTS, below))
     stored = {digest(text.encode()): text.encode() for text in (*own.values(), *below.values())}
     for agent in (name, "Marco", name):
-        shown = Eye(variables=Variables(agent_name=agent)).compose(layers).files
+        shown = RenderContext(variables=PlaceholderValues(agent_name=agent)).compose(layers).files
         listed: list[tuple[File, bytes]] = [(f, stored[f.blob.digest]) for f in shown.values()]
-        whole = LayeredFiles(files=[layered_file(*row, raw=raw) for row in listed])
+        whole = OverlayFileList(files=[layered_file(*row, raw=raw) for row in listed])
         assert rows.listed(listed, raw=raw).whole() == encode(whole)
 
 
@@ -70,17 +70,21 @@ def test_rows_in_pieces_are_the_same_bytes(
 def test_a_mould_gives_whoever_it_is_filled_for_the_same_bytes(
     below: dict[Path, str], names: list[str]
 ) -> None:
-    layers = (tree(AGENT, {}), tree(Scope("acme", Kind.PINS, "p"), below), tree(DEFAULTS, below))
+    layers = (
+        tree(AGENT, {}),
+        tree(Scope("acme", ScopeKind.PINS, "p"), below),
+        tree(DEFAULTS, below),
+    )
     stored = {digest(text.encode()): text.encode() for text in below.values()}
     for name in names:
-        eye = Eye(variables=Variables(agent_name=name))
+        eye = RenderContext(variables=PlaceholderValues(agent_name=name))
         alike = eye.alike(layers)
         assert alike is not None
-        mould = moulded(alike, stored)
+        mould = build_template(alike, stored)
         assert mould
         shown = eye.compose(layers).files.values()
         rows = [layered_file(file, stored[file.blob.digest]) for file in shown]
-        assert mould.filled(eye.variables).whole() == encode(LayeredFiles(files=rows))
+        assert mould.filled(eye.variables).whole() == encode(OverlayFileList(files=rows))
 
 
 class Making:
@@ -105,7 +109,7 @@ async def begun(make: Making, *asked: Awaitable[bytes]) -> list[asyncio.Task[byt
 
 
 async def test_what_many_ask_for_at_once_is_made_once() -> None:
-    kept, make = Encoded(), Making()
+    kept, make = ResponseCache(), Making()
     tasks = await begun(make, *(kept.made("key", make) for _ in range(5)))
     make.go.set()
     assert set(await asyncio.gather(*tasks)) == {b'{"made":1}'}
@@ -113,7 +117,7 @@ async def test_what_many_ask_for_at_once_is_made_once() -> None:
 
 
 async def test_who_gives_up_takes_nobody_along() -> None:
-    kept, make = Encoded(), Making()
+    kept, make = ResponseCache(), Making()
     first, *others = await begun(make, *(kept.made("key", make) for _ in range(3)))
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -134,7 +138,7 @@ class Unsure(Struct):
 
 
 async def test_what_does_not_last_is_not_kept() -> None:
-    kept = Encoded()
+    kept = ResponseCache()
 
     async def make() -> object:
         return Unsure()
@@ -145,7 +149,7 @@ async def test_what_does_not_last_is_not_kept() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 60)), max_size=40))
 def test_there_is_never_more_than_there_is_room(asked: list[tuple[int, int]]) -> None:
-    kept, said = Encoded(room=100, most=50), {}
+    kept, said = ResponseCache(room=100, most=50), {}
     for key, size in asked:
         found = kept.find(key)
         if found is None:
@@ -156,9 +160,9 @@ def test_there_is_never_more_than_there_is_room(asked: list[tuple[int, int]]) ->
 
 
 async def test_pieces_that_are_asked_for_often_are_kept_whole() -> None:
-    kept, rows = Encoded(), Rows()
+    kept, rows = ResponseCache(), RowCache()
     layers = (tree(AGENT, {}), tree(DEFAULTS, {Path("SOUL.md"): "kind"}))
-    files = Eye().compose(layers).files.values()
+    files = RenderContext().compose(layers).files.values()
     pieces = rows.listed([(file, b"kind") for file in files], raw=False)
     body = kept.keep("key", pieces)
     assert [kept.find("key") for _ in range(4)] == [body] * 4

@@ -23,7 +23,7 @@ from tests.server.tenancy.stage import URL, member, stage
 from carrel.actions.accounts import credentials
 from carrel.core.errors import Refusal
 from carrel.server.graphql import http as graphs
-from carrel.server.python.caller import Seat
+from carrel.server.python.caller import CallerContext
 from carrel.server.python.carrel import Carrel
 from carrel.server.python.overlay import AgentWorkspace
 
@@ -43,7 +43,7 @@ class Hand:
     async def sit(self) -> AgentWorkspace:
         """The same agent in a Python program that acts as this credential."""
         actor = await credentials.authenticate(self.world, self._token)
-        return Carrel(Seat(self.world, actor)).agent(self.agent)
+        return Carrel(CallerContext(self.world, actor)).agent(self.agent)
 
     async def send(self, method: str, raw: bytes, body: Any = None) -> int:
         """The status of what came back, which is never a failure of the server."""

@@ -11,11 +11,11 @@ from tests.server.test_pipeline import problem
 from tests.server.toys import ADA, MovableClock, Note, client, memory_world, put, toy_app
 
 from carrel.core.access import Permission
-from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Taken
+from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, ValidationError
 from carrel.core.identifiers import Path
-from carrel.ports import World
-from carrel.server.http.app import Rest
-from carrel.server.http.endpoint import Answer, Call, endpoint
+from carrel.ports import Ports
+from carrel.server.http.app import HttpApp
+from carrel.server.http.endpoint import Request, Response, endpoint
 
 pytestmark = pytest.mark.anyio
 
@@ -24,7 +24,7 @@ KEY = {"Idempotency-Key": "k-1"}
 URL = "/v1/notes/a.md"
 
 
-async def version(world: World) -> int:
+async def version(world: Ports) -> int:
     """How often the note was really written."""
     [tree] = await world.trees.read([ADA.scope], [Path("a.md")])
     head = tree.heads.get(Path("a.md"))
@@ -106,7 +106,7 @@ async def test_a_final_refusal_is_an_answer_like_any_other() -> None:
         assert again.headers[REPLAY] == "true"
 
 
-def told(*answers: Answer | Exception) -> tuple[Rest, list[int]]:
+def told(*answers: Response | Exception) -> tuple[HttpApp, list[int]]:
     """An app whose endpoint answers with one thing after another, and how often it was asked."""
     rest, asked = list(answers), [0]
 
@@ -118,7 +118,7 @@ def told(*answers: Answer | Exception) -> tuple[Rest, list[int]]:
         idempotent=True,
         answers={200: None},
     )
-    async def moody(call: Call[Note]) -> Answer:
+    async def moody(call: Request[Note]) -> Response:
         asked[0] += 1
         mood = rest.pop(0)
         if isinstance(mood, Exception):
@@ -131,19 +131,19 @@ def told(*answers: Answer | Exception) -> tuple[Rest, list[int]]:
 @pytest.mark.parametrize(
     "passing",
     [
-        Malformed("no"),
+        ValidationError("no"),
         Forbidden("no"),
         Busy("no"),
         KeyError("a bug"),
-        Answer.empty(401),
-        Answer.empty(408),
-        Answer.empty(429),
-        Answer.empty(500),
-        Answer.empty(503),
+        Response.empty(401),
+        Response.empty(408),
+        Response.empty(429),
+        Response.empty(500),
+        Response.empty(503),
     ],
 )
-async def test_what_may_be_otherwise_next_time_is_not_kept(passing: Answer | Exception) -> None:
-    app, asked = told(passing, Answer.empty(204))
+async def test_what_may_be_otherwise_next_time_is_not_kept(passing: Response | Exception) -> None:
+    app, asked = told(passing, Response.empty(204))
     async with client(app) as http:
         assert (await http.post("/v1/moody", json={"text": "x"}, headers=KEY)).status_code >= 400
         for _ in range(2):
@@ -152,8 +152,8 @@ async def test_what_may_be_otherwise_next_time_is_not_kept(passing: Answer | Exc
     assert asked == [2]
 
 
-@pytest.mark.parametrize("lasting", [Missing("no"), Taken("no"), Answer.empty(200)])
-async def test_what_stays_so_is_kept(lasting: Answer | Exception) -> None:
+@pytest.mark.parametrize("lasting", [NotFound("no"), Conflict("no"), Response.empty(200)])
+async def test_what_stays_so_is_kept(lasting: Response | Exception) -> None:
     app, asked = told(lasting)
     async with client(app) as http:
         answers = [await http.post("/v1/moody", json={"text": "x"}, headers=KEY) for _ in range(3)]
@@ -163,7 +163,7 @@ async def test_what_stays_so_is_kept(lasting: Answer | Exception) -> None:
 
 async def test_headers_that_matter_come_back_and_others_do_not() -> None:
     kept = {"Location": "/v1/x", "ETag": '"1"'}
-    app, _ = told(Answer.json({"key": "shown once"}, 201, {**kept, "Set-Cookie": "a=b"}))
+    app, _ = told(Response.json({"key": "shown once"}, 201, {**kept, "Set-Cookie": "a=b"}))
     async with client(app) as http:
         await http.post("/v1/moody", json={"text": "x"}, headers=KEY)
         again = await http.post("/v1/moody", json={"text": "x"}, headers=KEY)
@@ -187,10 +187,10 @@ async def test_a_key_whose_request_is_still_being_answered_is_in_flight() -> Non
     started = asyncio.Event()
 
     @endpoint("POST", "/v1/slow", body=Note, idempotent=True, answers={204: None})
-    async def slow(call: Call[Note]) -> Answer:
+    async def slow(call: Request[Note]) -> Response:
         started.set()
         await going.wait()
-        return Answer.empty()
+        return Response.empty()
 
     async with client(toy_app(slow, world=world)) as http:
         first = asyncio.create_task(http.post("/v1/slow", json={"text": "x"}, headers=KEY))
@@ -208,7 +208,7 @@ class Lost(BaseException):
     """The process died between the commit and the answer."""
 
 
-def dying(world: World) -> Rest:
+def dying(world: Ports) -> HttpApp:
     """An app that commits and never comes to answering."""
 
     @endpoint(
@@ -220,7 +220,7 @@ def dying(world: World) -> Rest:
         id="toys_put",
         answers={200: None},
     )
-    async def put_and_die(call: Call[Note]) -> Answer:
+    async def put_and_die(call: Request[Note]) -> Response:
         await put.run(call)
         raise Lost
 
@@ -261,10 +261,10 @@ async def test_a_claim_that_came_to_nothing_is_taken_over_after_a_minute() -> No
     dies = [True]
 
     @endpoint("POST", "/v1/dies", body=Note, idempotent=True, answers={204: None})
-    async def mortal(call: Call[Note]) -> Answer:
+    async def mortal(call: Request[Note]) -> Response:
         if dies.pop() if dies else False:
             raise Lost
-        return Answer.empty()
+        return Response.empty()
 
     async with client(toy_app(mortal, world=world)) as http:
         with pytest.raises(Lost):

@@ -13,10 +13,10 @@ from structlog.testing import capture_logs
 from tests.server.live import Wire, serving
 from tests.server.toys import TOYS, authenticate, memory_world, toy_app
 
-from carrel.server.http.app import rest
-from carrel.server.http.endpoint import Answer, Call, endpoint
+from carrel.server.http.app import create_app
+from carrel.server.http.endpoint import Request, Response, endpoint
 from carrel.server.http.metrics import Metrics
-from carrel.server.http.request_parsing import Limits
+from carrel.server.http.request_parsing import BodyLimits
 
 pytestmark = pytest.mark.anyio
 
@@ -62,7 +62,7 @@ async def test_a_declared_ten_megabytes_are_refused_before_they_are_sent() -> No
 
 
 async def test_a_body_that_does_not_come_is_waited_for_and_then_given_up() -> None:
-    with serving(toy_app(limits=Limits(patience=0.2))) as port:
+    with serving(toy_app(limits=BodyLimits(patience=0.2))) as port:
         wire = await Wire.to(port)
         await wire.say("PUT /v1/notes/a HTTP/1.1", "Content-Length: 100", body=b'{"text"')
         status, headers, body = await wire.hear()
@@ -73,7 +73,7 @@ async def test_a_body_that_does_not_come_is_waited_for_and_then_given_up() -> No
 
 
 async def test_a_trickle_does_not_keep_a_request_open() -> None:
-    with serving(toy_app(limits=Limits(patience=0.3, slowest=1000))) as port:
+    with serving(toy_app(limits=BodyLimits(patience=0.3, slowest=1000))) as port:
         wire = await Wire.to(port)
         await wire.say("PUT /v1/notes/a HTTP/1.1", CHUNKED)
 
@@ -94,7 +94,7 @@ async def test_a_trickle_does_not_keep_a_request_open() -> None:
 
 
 async def test_a_slow_but_steady_body_arrives() -> None:
-    with serving(toy_app(limits=Limits(patience=0.5, slowest=10))) as port:
+    with serving(toy_app(limits=BodyLimits(patience=0.5, slowest=10))) as port:
         wire = await Wire.to(port)
         text = b'{"text": "' + b"x" * 40 + b'"}'
         parts = [text[at : at + 10] for at in range(0, len(text), 10)]
@@ -135,7 +135,7 @@ async def test_a_stream_ends_its_source_when_the_client_leaves() -> None:
     opened, closed = threading.Event(), threading.Event()
 
     @endpoint("GET", "/v1/forever", answers={200: None})
-    async def forever(call: Call) -> Answer:
+    async def forever(call: Request) -> Response:
         async def source() -> AsyncIterator[bytes]:
             opened.set()
             try:
@@ -144,7 +144,7 @@ async def test_a_stream_ends_its_source_when_the_client_leaves() -> None:
             finally:
                 closed.set()
 
-        return Answer.stream(source())
+        return Response.stream(source())
 
     with serving(toy_app(forever)) as port:
         wire = await Wire.to(port)
@@ -160,15 +160,15 @@ async def test_open_streams_end_when_the_server_closes() -> None:
     closing: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     @endpoint("GET", "/v1/forever", answers={200: None})
-    async def forever(call: Call) -> Answer:
+    async def forever(call: Request) -> Response:
         async def source() -> AsyncIterator[bytes]:
             closing.append((asyncio.get_running_loop(), app.closing))
             yield b"data: 1\n\n"
             await asyncio.Event().wait()
 
-        return Answer.stream(source())
+        return Response.stream(source())
 
-    app = rest(memory_world(), [*TOYS, forever], authenticate, metrics=Metrics())
+    app = create_app(memory_world(), [*TOYS, forever], authenticate, metrics=Metrics())
     with serving(app) as port:
         wires = [await Wire.to(port) for _ in range(5)]
         for wire in wires:

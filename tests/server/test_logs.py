@@ -14,7 +14,7 @@ import structlog
 from tests.server.toys import client, toy_app
 
 from carrel.server.http import request_log as logs
-from carrel.server.http.endpoint import Answer, Call, endpoint
+from carrel.server.http.endpoint import Request, Response, endpoint
 
 pytestmark = pytest.mark.anyio
 
@@ -95,10 +95,10 @@ async def test_a_failure_is_logged_once_by_type_and_place(written: io.StringIO) 
 
 async def test_whatever_is_logged_during_a_request_carries_its_id(written: io.StringIO) -> None:
     @endpoint("GET", "/v1/chatty", answers={204: None})
-    async def chatty(call: Call) -> Answer:
+    async def chatty(call: Request) -> Response:
         structlog.get_logger("elsewhere").info("hello")
         logging.getLogger("library").warning("watch %s", "out")
-        return Answer.empty()
+        return Response.empty()
 
     async with client(toy_app(chatty)) as http:
         answer = await http.get("/v1/chatty")
@@ -117,11 +117,11 @@ def test_libraries_that_write_what_callers_send_are_hushed(written: io.StringIO)
 def test_only_the_disk_and_the_database_file_may_speak_for_themselves() -> None:
     error = ValueError("content")
     error.__cause__ = OSError(28, "No space left on device", "/secret")
-    told = logs.describe(error)
+    told = logs.error_fields(error)
     assert told["error"] == "builtins.ValueError"
     assert told["cause"]["said"] == "No space left on device"
     assert told["cause"]["code"] == 28
     assert "content" not in str(told)
     assert "/secret" not in str(told)
-    full = logs.describe(sqlite3.OperationalError("database or disk is full"))
+    full = logs.error_fields(sqlite3.OperationalError("database or disk is full"))
     assert full["said"] == "database or disk is full"

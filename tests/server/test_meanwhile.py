@@ -14,8 +14,8 @@ from tests.server.whole import Whole, app_of
 from tests.worlds import WORLDS, world_of
 
 from carrel.adapters.postgres import open_store
-from carrel.ports import World
-from carrel.server.rest.files.response_cache import ENCODED
+from carrel.ports import Ports
+from carrel.server.rest.files.response_cache import RESPONSE_CACHE
 
 pytestmark = pytest.mark.anyio
 FILES: Final = "/v1/agents/marco/files"
@@ -24,7 +24,7 @@ Change = Callable[[httpx.AsyncClient], Awaitable[httpx.Response]]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def world(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[World]:
+async def world(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Ports]:
     if request.param == "postgres":
         async with open_store(request.getfixturevalue("postgres_url")) as store:
             yield world_of(store)
@@ -65,7 +65,7 @@ class Interrupted:
         return asked
 
 
-def interrupted(world: World, interlude: Interlude) -> World:
+def interrupted(world: Ports, interlude: Interlude) -> Ports:
     trees, records = (Interrupted(port, interlude) for port in (world.trees, world.records))
     return dataclasses.replace(world, trees=trees, records=records)
 
@@ -105,7 +105,7 @@ def told(answer: httpx.Response) -> tuple[int, str | None, str]:
     return answer.status_code, answer.headers.get("etag"), answer.text
 
 
-async def office(world: World, own: dict[str, str]) -> httpx.AsyncClient:
+async def office(world: Ports, own: dict[str, str]) -> httpx.AsyncClient:
     owner = await Whole(world, app_of(world)).owner()
     await owner.post("/v1/templates", json={"slug": "sales", "name": "Sales"})
     soul = {"content": "I am {{AGENT_NAME}}"}
@@ -140,14 +140,14 @@ async def done(change: Change, owner: httpx.AsyncClient) -> None:
 @pytest.mark.parametrize("what", READS)
 @pytest.mark.parametrize("change", CHANGES)
 async def test_a_reader_sees_what_was_or_what_is(
-    world: World, change: str, what: str, own: dict[str, str]
+    world: Ports, change: str, what: str, own: dict[str, str]
 ) -> None:
     owner, (happens, undo) = await office(world, own), CHANGES[change]
     at, over = 0, True
     while over:
         at += 1
         before = told(await read(owner, what))
-        ENCODED._kept.clear()
+        RESPONSE_CACHE._kept.clear()
         interlude = Interlude(at, lambda: done(happens, owner))
         slow = Whole(world, app_of(interrupted(world, interlude)))
         reader = slow.as_(owner.headers["Authorization"].partition(" ")[2])
@@ -158,7 +158,7 @@ async def test_a_reader_sees_what_was_or_what_is(
         await agrees(owner)
 
 
-async def test_a_run_freezes_names_and_files_of_one_moment(world: World) -> None:
+async def test_a_run_freezes_names_and_files_of_one_moment(world: Ports) -> None:
     owner = await office(world, OWN)
     at, over = 0, True
     while over:

@@ -13,8 +13,8 @@ from schemathesis import GenerationMode
 from schemathesis.checks import negative_data_rejection
 from tests.server.toys import TOYS, authenticate, broken, client, corrupt, memory_world
 
-from carrel.server.http.app import rest
-from carrel.server.http.endpoint import Answer, Call, endpoint
+from carrel.server.http.app import create_app
+from carrel.server.http.endpoint import Request, Response, endpoint
 from carrel.server.http.metrics import Metrics
 from carrel.server.http.openapi import document
 
@@ -103,8 +103,8 @@ def test_every_schema_is_one() -> None:
 
 def test_two_endpoints_of_one_name_are_refused() -> None:
     @endpoint("GET", "/other", id="toys_alive", public=True)
-    async def other(call: Call) -> Answer:
-        return Answer.empty()
+    async def other(call: Request) -> Response:
+        return Response.empty()
 
     with pytest.raises(ValueError, match="toys_alive"):
         document([*TOYS, other], "Toys", "1.0")
@@ -133,7 +133,7 @@ async def test_the_page_for_people_runs_nothing_but_its_own_script() -> None:
     assert not re.search(r"\bon\w+=|style=|innerHTML", answer.text)
 
 
-APP = rest(memory_world(), SOUND, authenticate, metrics=Metrics())
+APP = create_app(memory_world(), SOUND, authenticate, metrics=Metrics())
 SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", APP)
 
 

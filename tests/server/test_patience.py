@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from tests.server.leaping import LEAPING
 
-from carrel.server.http.read_timeouts import Patience
-from carrel.server.http.request_parsing import Limits, TooSlow, read_body
+from carrel.server.http.read_timeouts import ReadTimeouts
+from carrel.server.http.request_parsing import BodyLimits, ReadTimeout, read_body
 
 pytestmark = pytest.mark.anyio
 
@@ -28,7 +28,7 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def waiting(patience: Patience, awaited: Awaitable[Any], seconds: float) -> asyncio.Task[Any]:
+def waiting(patience: ReadTimeouts, awaited: Awaitable[Any], seconds: float) -> asyncio.Task[Any]:
     return asyncio.create_task(patience.hear(awaited, now() + seconds, abs(seconds)))
 
 
@@ -37,7 +37,7 @@ async def turns(many: int = 5) -> None:
         await asyncio.sleep(0)
 
 
-async def at_rest(patience: Patience) -> None:
+async def at_rest(patience: ReadTimeouts) -> None:
     """Nobody is listed, and soon nobody is looked for."""
     assert not patience._waiting
     assert not patience._late
@@ -50,7 +50,7 @@ async def at_rest(patience: Patience) -> None:
 
 
 async def test_what_comes_in_time_is_heard() -> None:
-    patience = Patience()
+    patience = ReadTimeouts()
     bell = asyncio.Event()
     tasks = [waiting(patience, bell.wait(), LONG) for _ in range(50)]
     await turns()
@@ -61,7 +61,7 @@ async def test_what_comes_in_time_is_heard() -> None:
 
 
 async def test_who_is_late_is_given_up_though_many_others_wait() -> None:
-    patience, bell = Patience(), asyncio.Event()
+    patience, bell = ReadTimeouts(), asyncio.Event()
     others = [waiting(patience, bell.wait(), LONG) for _ in range(300)]
     await turns()
     late = [waiting(patience, asyncio.Event().wait(), SOON) for _ in range(30)]
@@ -77,7 +77,7 @@ async def test_who_is_late_is_given_up_though_many_others_wait() -> None:
 
 
 async def test_nobody_is_given_up_before_their_time() -> None:
-    patience, began = Patience(), now()
+    patience, began = ReadTimeouts(), now()
     late = waiting(patience, asyncio.Event().wait(), SOON * 4)
 
     with pytest.raises(TimeoutError):
@@ -86,7 +86,7 @@ async def test_nobody_is_given_up_before_their_time() -> None:
 
 
 async def test_a_client_that_leaves_is_not_late() -> None:
-    patience = Patience()
+    patience = ReadTimeouts()
     task = waiting(patience, asyncio.Event().wait(), LONG)
     await turns()
     task.cancel()
@@ -98,7 +98,7 @@ async def test_a_client_that_leaves_is_not_late() -> None:
 
 @pytest.mark.parametrize("first", ["leaves", "is late"])
 async def test_who_leaves_at_the_very_moment_of_being_late_has_left(first: str) -> None:
-    patience = Patience()
+    patience = ReadTimeouts()
     task = waiting(patience, asyncio.Event().wait(), -LONG)
     await turns()
     if first == "leaves":
@@ -114,7 +114,7 @@ async def test_who_leaves_at_the_very_moment_of_being_late_has_left(first: str) 
 
 
 async def test_what_comes_at_the_very_moment_of_being_late_is_late() -> None:
-    patience, bell = Patience(), asyncio.Event()
+    patience, bell = ReadTimeouts(), asyncio.Event()
     task = waiting(patience, bell.wait(), -LONG)
     await turns()
     bell.set()
@@ -125,7 +125,7 @@ async def test_what_comes_at_the_very_moment_of_being_late_is_late() -> None:
 
 
 async def test_who_was_late_can_go_on_and_be_cancelled_like_anybody() -> None:
-    patience = Patience()
+    patience = ReadTimeouts()
 
     async def request() -> str:
         with pytest.raises(TimeoutError):
@@ -145,7 +145,7 @@ async def test_who_was_late_can_go_on_and_be_cancelled_like_anybody() -> None:
 
 @pytest.mark.parametrize("fails", [True, False])
 async def test_what_ends_in_its_own_way_when_given_up_leaves_no_cancellation(fails: bool) -> None:
-    patience = Patience()
+    patience = ReadTimeouts()
 
     async def stubborn() -> str:
         try:
@@ -169,7 +169,7 @@ async def test_what_ends_in_its_own_way_when_given_up_leaves_no_cancellation(fai
 
 
 async def test_who_outlived_a_cancellation_is_late_like_anybody() -> None:
-    patience = Patience()
+    patience = ReadTimeouts()
 
     async def request() -> None:
         try:
@@ -185,7 +185,7 @@ async def test_who_outlived_a_cancellation_is_late_like_anybody() -> None:
 
 
 async def test_a_shorter_patience_is_noticed_in_its_own_time() -> None:
-    patience, bell = Patience(), asyncio.Event()
+    patience, bell = ReadTimeouts(), asyncio.Event()
     long = waiting(patience, bell.wait(), LONG)
     await turns()
     short = waiting(patience, asyncio.Event().wait(), SOON)
@@ -198,7 +198,7 @@ async def test_a_shorter_patience_is_noticed_in_its_own_time() -> None:
 
 
 async def test_nothing_is_kept_of_those_who_are_gone() -> None:
-    patience = Patience()
+    patience = ReadTimeouts()
     tasks = [waiting(patience, asyncio.Event().wait(), SOON) for _ in range(20)]
     await turns()
     tasks[0].cancel()
@@ -224,22 +224,22 @@ def told(*messages: Mapping[str, Any]) -> Callable[[], Awaitable[Mapping[str, An
 
 
 async def test_each_of_many_bodies_that_do_not_end_is_given_up() -> None:
-    patience, limits = Patience(), Limits(patience=SOON, slowest=10**6)
+    patience, limits = ReadTimeouts(), BodyLimits(patience=SOON, slowest=10**6)
     part = {"type": "http.request", "body": b"x", "more_body": True}
     bodies = [read_body(told(*[part] * n), {}, 100, limits, patience) for n in range(40)]
 
     async with asyncio.timeout(30):
         found = await asyncio.gather(*bodies, return_exceptions=True)
 
-    assert {type(each) for each in found} == {TooSlow}
+    assert {type(each) for each in found} == {ReadTimeout}
     await at_rest(patience)
 
 
 async def test_a_body_gains_time_with_its_bytes() -> None:
-    patience, limits = Patience(), Limits(patience=SOON, slowest=10)
+    patience, limits = ReadTimeouts(), BodyLimits(patience=SOON, slowest=10)
     began = now()
     part = {"type": "http.request", "body": b"x", "more_body": True}
 
-    with pytest.raises(TooSlow):
+    with pytest.raises(ReadTimeout):
         await read_body(told(part), {}, 100, limits, patience)
     assert now() - began >= SOON + 0.1

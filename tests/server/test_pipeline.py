@@ -10,7 +10,7 @@ import pytest
 from tests.server.toys import client, speak, toy_app
 
 from carrel.server.http.app import Mount
-from carrel.server.http.endpoint import Answer, Call, endpoint
+from carrel.server.http.endpoint import Request, Response, endpoint
 
 pytestmark = pytest.mark.anyio
 
@@ -349,8 +349,8 @@ def test_an_endpoint_cannot_let_unknown_fields_pass_or_give_strangers_keys() -> 
     class Open(msgspec.Struct):
         text: str
 
-    async def run(call: Call) -> Answer:
-        return Answer.empty()
+    async def run(call: Request) -> Response:
+        return Response.empty()
 
     with pytest.raises(ValueError, match="unknown fields"):
         endpoint("PUT", "/x", body=Open)(run)

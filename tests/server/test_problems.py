@@ -11,7 +11,7 @@ from tests.server.toys import client
 
 from carrel.core import errors
 from carrel.core.errors import Refusal
-from carrel.server.http.problems import STATUS, refused
+from carrel.server.http.problems import STATUS, refusal_response
 
 
 def every(of: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
@@ -27,25 +27,25 @@ def test_every_refusal_has_a_status_and_none_is_a_failure_of_ours() -> None:
 
 @pytest.mark.parametrize("kind", STATUS, ids=lambda kind: str(kind.__name__))
 def test_a_refusal_becomes_the_closed_envelope(kind: type[Refusal]) -> None:
-    plain = kind is not errors.Stale
-    refusal = kind("no", why=1) if plain else errors.Stale("no", 3)
-    answer = refused(refusal)
+    plain = kind is not errors.WorkspaceConflict
+    refusal = kind("no", why=1) if plain else errors.WorkspaceConflict("no", 3)
+    answer = refusal_response(refusal)
     details = {"why": 1} if plain else {"currentVersion": 3}
     assert json.loads(answer.body) == {"error": kind.code, "message": "no", "details": details}
     assert answer.status == STATUS[kind]
 
 
 def test_details_are_left_out_where_there_are_none_and_a_message_never_is() -> None:
-    assert json.loads(refused(errors.Missing("")).body) == {
+    assert json.loads(refusal_response(errors.NotFound("")).body) == {
         "error": "not_found",
         "message": "not_found",
     }
 
 
 def test_what_may_be_tried_again_says_when() -> None:
-    assert refused(errors.InFlight("wait")).header(b"retry-after") == b"1"
-    assert refused(errors.Busy("wait")).header(b"retry-after") == b"1"
-    assert refused(errors.Taken("no")).header(b"retry-after") is None
+    assert refusal_response(errors.IdempotencyInFlight("wait")).header(b"retry-after") == b"1"
+    assert refusal_response(errors.Busy("wait")).header(b"retry-after") == b"1"
+    assert refusal_response(errors.Conflict("no")).header(b"retry-after") is None
 
 
 @pytest.mark.anyio

@@ -16,7 +16,7 @@ from tests.worlds import travel
 
 from carrel.actions.accounts.credentials import authenticate
 from carrel.core.access import Permission
-from carrel.core.store.record import Noun
+from carrel.core.store.record import RecordType
 from carrel.ports.approvals import DAY
 
 pytestmark = pytest.mark.anyio
@@ -187,7 +187,7 @@ async def test_a_list_of_tools_is_fitted_to_the_agent_and_outlives_what_is_gone(
         assert answer.status_code == 200, answer.text
 
     assert list((await told())["bash"]) == ["command"]
-    await kept(desk.world, owner, Noun.WORKSPACE, SHARED, {})
+    await kept(desk.world, owner, RecordType.WORKSPACE, SHARED, {})
     one = {"name": "a", "workspaceId": SHARED}
     await configured(**HERE, workspaces=[one, {**one, "name": "b"}])
     assert list((await told())["bash"]) == ["command", "workspace"]

@@ -14,11 +14,11 @@ from tests.server.whole import Whole
 from carrel.actions import inbox as inboxes
 from carrel.actions.accounts.credentials import authenticate
 from carrel.actions.approvals import approvals
-from carrel.actions.approvals.approvals import Question
+from carrel.actions.approvals.approvals import ApprovalRequest
 from carrel.actions.memory import memories
 from carrel.actions.memory.memories import NewMemory
 from carrel.core.access import Permission
-from carrel.core.runs import Mode
+from carrel.core.runs import Audience
 
 pytestmark = pytest.mark.anyio
 EASY = {"minScore": 0, "minRecallCount": 1, "minUniqueQueries": 1, "minUniqueDays": 1}
@@ -116,8 +116,10 @@ async def test_calls_and_dreams_wait_until_somebody_answers(
     agents = await ids(owner)
     for slug in ("ann", "bea"):
         arguments = {"command": "rm -r old"}
-        question = Question(agent=agents[slug], tool="bash", arguments=arguments, mode=Mode.MAIN)
-        await approvals.ask(here.world, actor, question)
+        question = ApprovalRequest(
+            agent=agents[slug], tool="bash", arguments=arguments, mode=Audience.MAIN
+        )
+        await approvals.request_approval(here.world, actor, question)
         await memories.remember(here.world, actor, slug, NewMemory("Ada likes tea"))
         for words in ("tea", "what does Ada like"):
             await memories.recall(here.world, actor, slug, words)

@@ -14,8 +14,8 @@ from tests.server.whole import Whole, app_of, whole
 
 from carrel.actions.accounts import keys
 from carrel.actions.accounts.credentials import authenticate
-from carrel.actions.accounts.keys import Holding
-from carrel.core.access import KeyKind, Permission
+from carrel.actions.accounts.keys import KeySpec
+from carrel.core.access import CredentialKind, Permission
 
 pytestmark = pytest.mark.anyio
 ITEMS = "/v1/agents/cook/items"
@@ -46,7 +46,7 @@ async def bound(desk: Whole, owner: httpx.AsyncClient, slug: str) -> httpx.Async
     """A client with the key of an agent."""
     agent = (await owner.get(f"/v1/agents/{slug}")).json()["id"]
     actor = await authenticate(desk.world, owner.headers["Authorization"].partition(" ")[2])
-    issued = await keys.create(desk.world, actor, Holding("own", KeyKind.AGENT, agent=agent))
+    issued = await keys.create(desk.world, actor, KeySpec("own", CredentialKind.AGENT, agent=agent))
     return desk.as_(issued.token)
 
 

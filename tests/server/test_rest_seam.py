@@ -10,7 +10,7 @@ from tests.e2e.servers import FILES
 from tests.server.whole import Whole, whole
 from tests.worlds import WORLDS
 
-from carrel.server.http.app import rest
+from carrel.server.http.app import create_app
 from carrel.server.http.metrics import Metrics
 from carrel.settings import load
 from carrel.wiring.server_app import authenticator, endpoints
@@ -29,7 +29,9 @@ async def test_it_is_not_there_unless_asked_for(tmp_path: Any) -> None:
 async def test_it_does_what_the_endpoints_do_in_owners_of_its_own(tmp_path: Any) -> None:
     settings = load({"test_seam": True}, environ={})
     async with WORLDS["memory"](tmp_path) as world:
-        app = rest(world, endpoints(settings), authenticator(world, settings), metrics=Metrics())
+        app = create_app(
+            world, endpoints(settings), authenticator(world, settings), metrics=Metrics()
+        )
         here = Whole(world, app)
         ada = await here.owner()
 

@@ -20,9 +20,9 @@ from tests.server.whole import FILES, Whole, app_of, whole
 from tests.worlds import WORLDS
 
 from carrel.actions.events.webhook_dispatch import fan_out, run_dispatch
-from carrel.adapters.http_webhooks import HttpPost
+from carrel.adapters.http_webhooks import HttpWebhookSender
 from carrel.core.access import Permission
-from carrel.ports import World
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 HOOKS = "/v1/webhooks"
@@ -108,7 +108,7 @@ async def test_what_makes_no_webhook_is_refused(
 async def test_an_address_within_is_refused_with_the_reason(
     here: Whole, ada: httpx.AsyncClient, url: str
 ) -> None:
-    async with HttpPost() as post:
+    async with HttpWebhookSender() as post:
         careful = Whole(here.world, app_of(replace(here.world, post=post)))
         client = careful.as_(ada.headers["Authorization"].partition(" ")[2])
         answer = await client.post(HOOKS, json={**WANTED, "url": url})
@@ -168,7 +168,7 @@ async def test_deliveries_are_inspected_and_replayed(here: Whole, ada: httpx.Asy
 
 
 async def _settled(
-    client: httpx.AsyncClient, place: str, tries: int, world: World | None = None
+    client: httpx.AsyncClient, place: str, tries: int, world: Ports | None = None
 ) -> dict[str, Any]:
     """The one delivery, once it has been tried so often and is no longer pending."""
     async with asyncio.timeout(30):

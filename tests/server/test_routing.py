@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from carrel.core.errors import Malformed
-from carrel.server.http.router import Routes
+from carrel.core.errors import ValidationError
+from carrel.server.http.router import Router
 
 TEMPLATES = (
     "/",
@@ -31,8 +31,8 @@ TEMPLATES = (
 )
 
 
-def routes(*templates: str) -> Routes[str]:
-    made: Routes[str] = Routes()
+def routes(*templates: str) -> Router[str]:
+    made: Router[str] = Router()
     for template in templates or TEMPLATES:
         made.add("GET", template, template)
     return made
@@ -110,7 +110,7 @@ def test_a_trailing_slash_is_another_path(path: str) -> None:
 @pytest.mark.parametrize("value", ["%", "%2", "%zz", "a%2", "%ff", "%ed%a0%80", "%c3"])
 @pytest.mark.parametrize("place", ["/v1/agents/", "/v1/files/", "/v1/files/a/"])
 def test_what_is_not_percent_encoded_utf8_is_malformed(place: str, value: str) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         where(place + value)
 
 
@@ -121,7 +121,7 @@ def test_any_text_comes_back_from_one_encoded_segment(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        with pytest.raises(Malformed):
+        with pytest.raises(ValidationError):
             where(f"/v1/files/{raw}")
         return
     assert where(f"/v1/files/{raw}") == ("/v1/files/{path...}", {"path": text})
@@ -235,7 +235,7 @@ def test_paths_that_differ_only_in_their_encoding_are_told_apart_each_time() -> 
     }
     for _ in range(2):
         assert {path: shown(made, path) for path in spellings} == spellings
-        with pytest.raises(Malformed):
+        with pytest.raises(ValidationError):
             shown(made, "/v1/agents/%ff")
 
 
@@ -253,12 +253,12 @@ def test_only_short_paths_are_kept_and_only_so_many() -> None:
     assert all(path.startswith(b"/v1/agents/") for path in made._known)
 
 
-def shown(made: Routes[str], path: str) -> tuple[str, dict[str, str]] | None:
+def shown(made: Router[str], path: str) -> tuple[str, dict[str, str]] | None:
     found = made.match(path.encode())
     return None if found is None else (found[0].template, found[0].params(found[1]))
 
 
-def methods(made: Routes[str], path: str) -> tuple[set[str], str]:
+def methods(made: Router[str], path: str) -> tuple[set[str], str]:
     found = made.match(path.encode())
     assert found
     return set(found[0].methods), found[0].allow

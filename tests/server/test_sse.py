@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from tests.server.leaping import in_leaps
 from tests.server.toys import client, toy_app
 
-from carrel.server.http.endpoint import Answer, Call, endpoint
+from carrel.server.http.endpoint import Request, Response, endpoint
 from carrel.server.http.metrics import Metrics
 from carrel.server.http.sse import HEARTBEAT, Streams, event
 
@@ -209,12 +209,12 @@ async def test_a_cancelled_request_is_not_mistaken_for_a_client_that_left() -> N
 
 async def test_a_source_that_fails_is_logged_once_and_the_stream_is_cut() -> None:
     @endpoint("GET", "/v1/failing", answers={200: None})
-    async def failing(call: Call) -> Answer:
+    async def failing(call: Request) -> Response:
         async def source() -> AsyncIterator[bytes]:
             yield b"data: 1\n\n"
             raise KeyError("content")
 
-        return Answer.stream(source())
+        return Response.stream(source())
 
     listener = Listener()
     scope = {
@@ -266,12 +266,12 @@ async def test_an_open_stream_is_no_request_in_flight() -> None:
     seen: list[bytes] = []
 
     @endpoint("GET", "/v1/looking", answers={200: None})
-    async def looking(call: Call) -> Answer:
+    async def looking(call: Request) -> Response:
         async def source() -> AsyncIterator[bytes]:
             seen.append(metrics.render())
             yield b"data: 1\n\n"
 
-        return Answer.stream(source())
+        return Response.stream(source())
 
     async with client(toy_app(looking, metrics=metrics)) as http:
         await http.get("/v1/looking")

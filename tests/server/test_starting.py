@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from carrel.client.httpx_import import believed
+from carrel.client.httpx_import import tls_verify
 
 
 @pytest.mark.parametrize("module", ["carrel.wiring.server", "carrel.client"])
@@ -24,9 +24,9 @@ def test_a_client_leaves_httpx_as_others_may_need_it() -> None:
 
 def test_over_plain_http_nobody_is_believed_and_otherwise_whom_this_machine_trusts() -> None:
     for url in ("http://127.0.0.1:8787", "HTTP://carrel.example"):
-        nobodys = believed(url)
+        nobodys = tls_verify(url)
         assert isinstance(nobodys, ssl.SSLContext)
         assert nobodys.verify_mode == ssl.CERT_REQUIRED
         assert nobodys.check_hostname
         assert nobodys.get_ca_certs() == []
-    assert believed("https://carrel.example") is True
+    assert tls_verify("https://carrel.example") is True

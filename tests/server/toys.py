@@ -11,27 +11,27 @@ from typing import Annotated, Any, cast
 import httpx
 import msgspec
 
-from carrel.adapters.aes_vault import SealingVault
+from carrel.adapters.aes_vault import AesGcmVault
 from carrel.adapters.memory import MemoryStore
 from carrel.adapters.system_clock import SystemClock
 from carrel.adapters.tokenizers.estimate import EstimateTokens
 from carrel.core.access import DAILY, Actor, Permission
-from carrel.core.errors import Busy, Malformed, Missing, Stale, Unauthenticated
+from carrel.core.errors import Busy, NotFound, Unauthenticated, ValidationError, WorkspaceConflict
 from carrel.core.identifiers import Path
 from carrel.core.overlay import edit
 from carrel.core.overlay.edit import parse_condition
 from carrel.core.store.tree import Applied, Commit
-from carrel.ports import Corrupt, World
-from carrel.server.http.app import Rest, rest
+from carrel.ports import CorruptContent, Ports
+from carrel.server.http.app import HttpApp, create_app
 from carrel.server.http.endpoint import (
     IF_ABSENT,
     IF_MATCH,
-    Answer,
-    Call,
     Endpoint,
     Headers,
-    Received,
-    Sent,
+    Request,
+    RequestModel,
+    Response,
+    ResponseModel,
     endpoint,
 )
 from carrel.server.http.metrics import Metrics
@@ -58,58 +58,58 @@ class MovableClock(SystemClock):
         return super().now() + self.ahead
 
 
-class Note(Received, frozen=True):
+class Note(RequestModel, frozen=True):
     text: str
     line_count: Annotated[int, msgspec.Meta(ge=0, le=9)] = 1
     extra: Any = None
 
 
-class NoteRow(Sent, frozen=True):
+class NoteRow(ResponseModel, frozen=True):
     path: str
     version: int
     etag: str
 
 
-class Look(Received, frozen=True):
+class Look(RequestModel, frozen=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=50)] = 10
     raw: bool = False
     word: str | None = None
     at: float | None = None
 
 
-class Many(Received, frozen=True):
+class Many(RequestModel, frozen=True):
     word: tuple[str, ...] = ()
 
 
 @endpoint("GET", "/alive", public=True, answers={200: dict[str, bool]})
-async def alive(call: Call) -> Answer:
+async def alive(call: Request) -> Response:
     """Says that it is there."""
-    return Answer.json({"alive": True})
+    return Response.json({"alive": True})
 
 
 @endpoint("GET", "/v1/echo/{name}", query=Look, answers={200: dict[str, Any]}, tag="Echo")
-async def echo(call: Call[None, Look]) -> Answer:
+async def echo(call: Request[None, Look]) -> Response:
     """Says what it heard.
 
     And nothing else.
     """
     heard = {"params": call.params, "query": call.query, "word": call.header(b"x-word")}
-    return Answer.json(heard, headers={"ETag": '"e"'})
+    return Response.json(heard, headers={"ETag": '"e"'})
 
 
 @endpoint("GET", "/v1/loose", loose_query=True, query=Look, answers={200: dict[str, Any]})
-async def loose(call: Call[None, Look]) -> Answer:
-    return Answer.json({"limit": call.query.limit, "tenant": call.actor.tenant})
+async def loose(call: Request[None, Look]) -> Response:
+    return Response.json({"limit": call.query.limit, "tenant": call.actor.tenant})
 
 
 @endpoint("GET", "/v1/many", query=Many, answers={200: list[str]})
-async def many(call: Call[None, Many]) -> Answer:
-    return Answer.json(call.query.word)
+async def many(call: Request[None, Many]) -> Response:
+    return Response.json(call.query.word)
 
 
-async def again(call: Call[Note], versions: tuple[int, ...]) -> Answer:
+async def again(call: Request[Note], versions: tuple[int, ...]) -> Response:
     row = NoteRow(path=call.params["path"], version=versions[0], etag=f'"v{versions[0]}"')
-    return Answer.json(row, headers={"ETag": row.etag})
+    return Response.json(row, headers={"ETag": row.etag})
 
 
 @endpoint(
@@ -119,17 +119,17 @@ async def again(call: Call[Note], versions: tuple[int, ...]) -> Answer:
     params=PATH,
     body=Note,
     answers={200: NoteRow},
-    refuses=(Malformed, Stale, Busy),
+    refuses=(ValidationError, WorkspaceConflict, Busy),
     headers=(IF_MATCH, IF_ABSENT),
     gives=("ETag",),
     tag="Notes",
     idempotent=True,
     rebuild=again,
 )
-async def put(call: Call[Note]) -> Answer:
+async def put(call: Request[Note]) -> Response:
     """Keep a note."""
     if not re.fullmatch(NAMED, call.params["path"]):
-        raise Malformed("this is no path of a note")
+        raise ValidationError("this is no path of a note")
     world, path, scope = call.world, Path(call.params["path"]), call.actor.scope
     condition = parse_condition(call.header(b"if-match"), call.header(b"if-none-match"))
     layers = await world.trees.read([scope], [path])
@@ -150,50 +150,50 @@ async def put(call: Call[Note]) -> Answer:
     permission=Permission.WORKSPACE_READ,
     params=PATH,
     answers={200: NoteRow},
-    refuses=(Missing,),
+    refuses=(NotFound,),
     tag="Notes",
 )
-async def get(call: Call) -> Answer:
+async def get(call: Request) -> Response:
     """Look at a note."""
     path = Path(call.params["path"])
     [tree] = await call.world.trees.read([call.actor.scope], [path])
     if path not in tree.heads:
-        raise Missing(f"there is no {path}")
+        raise NotFound(f"there is no {path}")
     return await again(call, (tree.heads[path].version,))
 
 
 @endpoint("GET", "/v1/notes/{path...}/history", answers={200: dict[str, str]}, tag="Notes")
-async def history(call: Call) -> Answer:
-    return Answer.json({"history of": call.params["path"]})
+async def history(call: Request) -> Response:
+    return Response.json({"history of": call.params["path"]})
 
 
 @endpoint("POST", "/v1/tenants", platform=True, answers={201: dict[str, bool]})
-async def found(call: Call) -> Answer:
-    return Answer.json({"founded": True}, 201)
+async def found(call: Request) -> Response:
+    return Response.json({"founded": True}, 201)
 
 
 @endpoint("POST", "/v1/bytes", body=bytes, max_body=100_000, answers={200: dict[str, int]})
-async def take(call: Call[bytes]) -> Answer:
-    return Answer.json({"size": len(call.body)})
+async def take(call: Request[bytes]) -> Response:
+    return Response.json({"size": len(call.body)})
 
 
-class Options(Received, frozen=True):
+class Options(RequestModel, frozen=True):
     dry_run: bool = False
 
 
 @endpoint("POST", "/v1/options", body=Options, answers={200: Options})
-async def options(call: Call[Options]) -> Answer:
-    return Answer.json(call.body)
+async def options(call: Request[Options]) -> Response:
+    return Response.json(call.body)
 
 
 @endpoint("GET", "/v1/broken", answers={200: None})
-async def broken(call: Call) -> Answer:
+async def broken(call: Request) -> Response:
     raise KeyError("the secret content of a file")
 
 
 @endpoint("GET", "/v1/corrupt", answers={200: None})
-async def corrupt(call: Call) -> Answer:
-    raise Corrupt("blob sha256:00ff is gone")
+async def corrupt(call: Request) -> Response:
+    raise CorruptContent("blob sha256:00ff is gone")
 
 
 @endpoint(
@@ -201,19 +201,19 @@ async def corrupt(call: Call) -> Answer:
     "/v1/ticks/{count}",
     params={"count": Annotated[int, msgspec.Meta(ge=0, le=9)]},
     answers={200: EVENT_STREAM},
-    refuses=(Missing,),
+    refuses=(NotFound,),
     tag="Ticks",
 )
-async def ticks(call: Call) -> Answer:
+async def ticks(call: Request) -> Response:
     count = call.params["count"]
     if not re.fullmatch("[0-9]", count):
-        raise Missing("there are 0 to 9 ticks")
+        raise NotFound("there are 0 to 9 ticks")
 
     async def source() -> AsyncIterator[bytes]:
         for number in range(int(count)):
             yield event({"n": number}, id=str(number), type="tick")
 
-    return Answer.stream(source())
+    return Response.stream(source())
 
 
 TOYS = (
@@ -240,9 +240,9 @@ async def authenticate(headers: Headers) -> Actor:
     return TOKENS[token]
 
 
-def memory_world(clock: SystemClock | None = None) -> World:
+def memory_world(clock: SystemClock | None = None) -> Ports:
     store = MemoryStore()
-    return World(
+    return Ports(
         trees=store.trees,
         blobs=store.blobs,
         records=store.records,
@@ -252,7 +252,7 @@ def memory_world(clock: SystemClock | None = None) -> World:
         deliveries=store.deliveries,
         sessions=store.sessions,
         recalls=store.recalls,
-        vault=SealingVault(bytes(32)),
+        vault=AesGcmVault(bytes(32)),
         post=cast(Any, None),
         clock=clock or SystemClock(),
         tokens=EstimateTokens(),
@@ -260,16 +260,20 @@ def memory_world(clock: SystemClock | None = None) -> World:
 
 
 def toy_app(
-    *more: Endpoint, world: World | None = None, closing: asyncio.Event | None = None, **given: Any
-) -> Rest:
+    *more: Endpoint, world: Ports | None = None, closing: asyncio.Event | None = None, **given: Any
+) -> HttpApp:
     """The toys, and more of them, which stand in for those of the same name."""
     given.setdefault("metrics", Metrics())
     kept = [toy for toy in TOYS if toy.name not in {other.name for other in more}]
-    return rest(world or memory_world(), [*kept, *more], authenticate, closing=closing, **given)
+    return create_app(
+        world or memory_world(), [*kept, *more], authenticate, closing=closing, **given
+    )
 
 
 @asynccontextmanager
-async def client(app: Rest | None = None, token: str = "ada") -> AsyncIterator[httpx.AsyncClient]:
+async def client(
+    app: HttpApp | None = None, token: str = "ada"
+) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(app=app or toy_app())
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with httpx.AsyncClient(
@@ -279,7 +283,7 @@ async def client(app: Rest | None = None, token: str = "ada") -> AsyncIterator[h
 
 
 async def speak(
-    app: Rest, raw_path: bytes, method: str = "GET", headers: Sequence[tuple[bytes, bytes]] = ()
+    app: HttpApp, raw_path: bytes, method: str = "GET", headers: Sequence[tuple[bytes, bytes]] = ()
 ) -> list[dict[str, Any]]:
     """What the app sends to a request that no client library would make."""
     sent: list[dict[str, Any]] = []

@@ -13,10 +13,10 @@ from tests.worlds import WORLDS
 
 from carrel.actions.accounts import keys, tenants
 from carrel.actions.accounts.credentials import authenticate
-from carrel.actions.accounts.keys import Holding
-from carrel.core.access import KeyKind, Permission
-from carrel.ports import World
-from carrel.server.http.app import Rest, rest
+from carrel.actions.accounts.keys import KeySpec
+from carrel.core.access import CredentialKind, Permission
+from carrel.ports import Ports
+from carrel.server.http.app import HttpApp, create_app
 from carrel.server.http.metrics import Metrics
 from carrel.settings import load
 from carrel.wiring.server_app import authenticator, endpoints
@@ -26,8 +26,8 @@ FILES = "/v1/host/workspace/files"
 
 @dataclass(frozen=True)
 class Whole:
-    world: World
-    app: Rest
+    world: Ports
+    app: HttpApp
 
     def as_(self, token: str | None) -> httpx.AsyncClient:
         """A client with this token, or with none."""
@@ -47,7 +47,7 @@ class Whole:
         """A service's key of the owner's tenant, with just these permissions or the usual."""
         actor = await authenticate(self.world, owner.headers["Authorization"].partition(" ")[2])
         asked = frozenset(scopes) if scopes else None
-        holding = Holding("a service", KeyKind.SERVICE, scopes=asked, **bound)
+        holding = KeySpec("a service", CredentialKind.SERVICE, scopes=asked, **bound)
         return self.as_((await keys.create(self.world, actor, holding)).token)
 
 
@@ -60,10 +60,10 @@ async def hands(owner: httpx.AsyncClient) -> dict[str, Any]:
     return {"sandbox": sandbox, "workspaces": [attached]}
 
 
-def app_of(world: World) -> Rest:
+def app_of(world: Ports) -> HttpApp:
     settings = load(environ={}, file=File("no such file"))
     known = authenticator(world, settings)
-    return rest(world, endpoints(settings), known, metrics=Metrics())
+    return create_app(world, endpoints(settings), known, metrics=Metrics())
 
 
 @asynccontextmanager

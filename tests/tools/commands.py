@@ -9,23 +9,23 @@ from typing import Annotated, Any
 import pytest
 from msgspec import Meta
 
-from carrel.actions.sandbox.tool_access import hands_of
+from carrel.actions.sandbox.tool_access import load_tool_access
 from carrel.core.access import Actor
-from carrel.core.errors import Forbidden, Malformed
+from carrel.core.errors import Forbidden, ValidationError
 from carrel.core.sandbox import tool_access as core
-from carrel.core.store.record import Change, Noun
+from carrel.core.store.record import RecordChange, RecordType
 from carrel.core.store.tree import Applied, Commit
-from carrel.ports import World
+from carrel.ports import Ports
 from carrel.tools import ALL
 from carrel.tools import calls as calling
-from carrel.tools.tool import Asked, Gate, Sitting, Tool
+from carrel.tools.tool import ApprovalCheck, Tool, ToolArguments, ToolContext
 
 SANDBOX = "sb_" + "0" * 24
 SHARED = "ws_" + "0" * 24
 HERE = {"sandbox": SANDBOX}
 
 
-class Command(Asked, frozen=True):
+class Command(ToolArguments, frozen=True):
     command: Annotated[str, Meta(description="What to run.")]
     workspace: Annotated[str | None, Meta(description="Where.")] = None
 
@@ -39,32 +39,32 @@ class Shell:
     held: asyncio.Event = field(default_factory=asyncio.Event)
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def run(self, sitting: Sitting, asked: Command) -> object:
+    async def run(self, sitting: ToolContext, asked: Command) -> object:
         self.ran.append(asked.command)
         self.by.append(sitting.actor)
         if asked.command.startswith("hold"):
             self.held.set()
             await self.go_on.wait()
         if asked.command == "refuse":
-            raise Malformed("nothing of that name")
+            raise ValidationError("nothing of that name")
         if asked.command == "break":
             raise RuntimeError("a bug")
         return {"n": 1} if asked.command == "json" else f"ran {asked.command}"
 
 
-async def gate(sitting: Sitting, asked: Command) -> Gate:
-    hands = await hands_of(sitting.world, sitting.agent.tenant, sitting.config)
+async def gate(sitting: ToolContext, asked: Command) -> ApprovalCheck:
+    hands = await load_tool_access(sitting.world, sitting.agent.tenant, sitting.config)
     if not asked.command.strip():
-        raise Malformed("command must not be empty")
+        raise ValidationError("command must not be empty")
     reach = hands.chosen(asked.workspace) if hands.workspaces else None
     sandbox = reach.sandbox if reach else hands.sandbox
     if sandbox is None:
         raise Forbidden("workspace is read-only")
-    asks = core.asks("bash", sandbox.mode)
-    return Gate(asks, reach.workspace if reach else None, sandbox.id, sandbox.revision)
+    asks = core.requires_approval("bash", sandbox.mode)
+    return ApprovalCheck(asks, reach.workspace if reach else None, sandbox.id, sandbox.revision)
 
 
-def fitted(schema: Any, hands: core.Hands) -> Any:
+def fitted(schema: Any, hands: core.ToolAccess) -> Any:
     if len(hands.workspaces) > 1:
         return schema
     kept = {name: said for name, said in schema["properties"].items() if name != "workspace"}
@@ -78,20 +78,20 @@ def standing_in(monkeypatch: pytest.MonkeyPatch, gate: Any = gate) -> Shell:
         Tool(name, "Runs.", Command, shell.run, writes=True, gate=gate, fitted=fitted)
         for name in ("async_status", "bash")
     ]
-    others = [tool for tool in ALL if tool.name not in calling.HANDS]
+    others = [tool for tool in ALL if tool.name not in calling.WORKSPACE_TOOLS]
     monkeypatch.setattr(calling, "ALL", tuple(sorted((*others, *mine), key=lambda t: t.name)))
     return shell
 
 
-async def kept(world: World, tenant: str, noun: Noun, id: str, config: Any) -> None:
+async def kept(world: Ports, tenant: str, noun: RecordType, id: str, config: Any) -> None:
     """A record as others make them; None removes it."""
     body = None if config is None else {"config": config}
-    change = Change(tenant, noun, id, body)
+    change = RecordChange(tenant, noun, id, body)
     commit = Commit((), "ada", "test", world.clock.now(), changes=(change,))
     [outcome] = await world.trees.commit([commit])
     assert isinstance(outcome, Applied)
 
 
-async def sandbox(world: World, tenant: str, mode: str | None = "ask", **more: Any) -> None:
+async def sandbox(world: Ports, tenant: str, mode: str | None = "ask", **more: Any) -> None:
     config = None if mode is None else {"permissionMode": mode, **more}
-    await kept(world, tenant, Noun.SANDBOX, SANDBOX, config)
+    await kept(world, tenant, RecordType.SANDBOX, SANDBOX, config)

@@ -7,7 +7,7 @@ from tests.actions.conftest import anywhere
 from tests.tools.commands import standing_in
 from tests.tools.room import Room, furnished
 
-from carrel.ports import World
+from carrel.ports import Ports
 
 __all__ = ["anywhere"]
 
@@ -18,6 +18,6 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def room(anywhere: World, monkeypatch: pytest.MonkeyPatch) -> Room:
+async def room(anywhere: Ports, monkeypatch: pytest.MonkeyPatch) -> Room:
     """An agent that may run commands where somebody says yes, on every store."""
     return await furnished(anywhere, standing_in(monkeypatch))

@@ -17,14 +17,23 @@ from pathlib import Path as File
 
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.file_tools import truncated
-from carrel.ports.sandbox import Bounds, Changed, Fetch, Form, Job, Order, Ran, Refused
+from carrel.ports.sandbox import (
+    BackgroundJob,
+    ChangedFile,
+    CommandResult,
+    CommandSpec,
+    Fetch,
+    FileKind,
+    ResourceLimits,
+    SandboxUnavailable,
+)
 
 
 @dataclass
 class Left:
     """What a command left, as a test or the runner says it."""
 
-    contents: Mapping[Path, tuple[Form, bytes]] = field(default_factory=dict)
+    contents: Mapping[Path, tuple[FileKind, bytes]] = field(default_factory=dict)
     deleted: frozenset[Path] = frozenset()
     exit_code: int | None = 0
     stdout: bytes = b""
@@ -33,11 +42,11 @@ class Left:
     milliseconds: int = 1
     unkept: str | None = None
     notes: tuple[str, ...] = ()
-    changed: Mapping[Path, Changed] = field(init=False)
+    changed: Mapping[Path, ChangedFile] = field(init=False)
 
     def __post_init__(self) -> None:
         self.changed = {
-            path: Changed(form, len(held)) for path, (form, held) in self.contents.items()
+            path: ChangedFile(form, len(held)) for path, (form, held) in self.contents.items()
         }
 
     async def content(self, path: Path) -> bytes:
@@ -47,21 +56,21 @@ class Left:
 class PlainRunner:
     def __init__(self, refusal: str | None = None) -> None:
         self.refusal, self.keeps = refusal, False
-        self.orders: list[Order] = []
+        self.orders: list[CommandSpec] = []
 
     @property
     def tier(self) -> str:
         return "none, for tests"
 
-    def refuses(self, bounds: Bounds, *, persistent: bool = False) -> str | None:
+    def refuses(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
         if persistent and not self.keeps:
             return "nothing is kept here"
         return "no network here" if bounds.network else None
 
     @asynccontextmanager
-    async def run(self, order: Order, fetch: Fetch) -> AsyncIterator[Ran]:
+    async def run(self, order: CommandSpec, fetch: Fetch) -> AsyncIterator[CommandResult]:
         if self.refusal:
-            raise Refused(self.refusal)
+            raise SandboxUnavailable(self.refusal)
         self.orders.append(order)
         root = File(tempfile.mkdtemp(prefix="plain-runner-"))
         try:
@@ -77,7 +86,7 @@ class PlainRunner:
             shutil.rmtree(root)
 
 
-async def ran_in(root: File, order: Order) -> Left:
+async def ran_in(root: File, order: CommandSpec) -> Left:
     process = await asyncio.create_subprocess_exec(
         "bash",
         "-c",
@@ -102,25 +111,25 @@ async def ran_in(root: File, order: Order) -> Left:
     )
 
 
-def lay_out(root: File, files: Mapping[Path, tuple[Form, bytes]]) -> None:
+def lay_out(root: File, files: Mapping[Path, tuple[FileKind, bytes]]) -> None:
     for path, (form, content) in files.items():
         place = root / path.text
         place.parent.mkdir(parents=True, exist_ok=True)
-        if form is Form.LINK:
+        if form is FileKind.LINK:
             place.symlink_to(content.decode())
         else:
             place.write_bytes(content)
-            place.chmod(0o755 if form is Form.EXECUTABLE else 0o644)
+            place.chmod(0o755 if form is FileKind.EXECUTABLE else 0o644)
 
 
-def found_in(root: File) -> dict[Path, tuple[Form, bytes]]:
-    found: dict[Path, tuple[Form, bytes]] = {}
+def found_in(root: File) -> dict[Path, tuple[FileKind, bytes]]:
+    found: dict[Path, tuple[FileKind, bytes]] = {}
     for place in sorted(root.rglob("*")):
         path = Path(str(place.relative_to(root)))
         if place.is_symlink():
-            found[path] = (Form.LINK, os.readlink(place).encode())
+            found[path] = (FileKind.LINK, os.readlink(place).encode())
         elif place.is_file():
-            form = Form.EXECUTABLE if place.stat().st_mode & 0o100 else Form.FILE
+            form = FileKind.EXECUTABLE if place.stat().st_mode & 0o100 else FileKind.FILE
             found[path] = (form, place.read_bytes())
     return found
 
@@ -134,9 +143,9 @@ class KeepingRunner(PlainRunner):
         self.processes: dict[tuple[str, str], asyncio.subprocess.Process] = {}
         self.logs: dict[str, File] = {}
 
-    async def start(self, order: Order, fetch: Fetch) -> None:
+    async def start(self, order: CommandSpec, fetch: Fetch) -> None:
         if self.refusal:
-            raise Refused(self.refusal)
+            raise SandboxUnavailable(self.refusal)
         assert order.reservation
         self.logs[order.id] = File(tempfile.mkstemp(prefix="plain-runner-")[1])
         with self.logs[order.id].open("wb") as log:
@@ -150,18 +159,18 @@ class KeepingRunner(PlainRunner):
             )
         self.processes[order.reservation, order.id] = process
 
-    async def job(self, reservation: str, id: str) -> Job | None:
+    async def job(self, reservation: str, id: str) -> BackgroundJob | None:
         process = self.processes.get((reservation, id))
         if process is None:
             return None
-        return Job(id, process.returncode, self.logs[id].read_bytes())
+        return BackgroundJob(id, process.returncode, self.logs[id].read_bytes())
 
-    async def stop(self, reservation: str, id: str) -> Job | None:
+    async def stop(self, reservation: str, id: str) -> BackgroundJob | None:
         process = self.processes.get((reservation, id))
         if process is not None and process.returncode is None:
             process.terminate()
             await process.wait()
-            return Job(id, 143, self.logs[id].read_bytes())
+            return BackgroundJob(id, 143, self.logs[id].read_bytes())
         return await self.job(reservation, id)
 
     async def forget(self, reservation: str, id: str) -> None:

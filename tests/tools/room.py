@@ -12,22 +12,22 @@ from tests.actions.cast import founded
 from tests.tools.commands import HERE, Shell, sandbox
 
 from carrel.actions.accounts import credentials, keys
-from carrel.actions.accounts.keys import Holding
+from carrel.actions.accounts.keys import KeySpec
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.approvals import approvals
-from carrel.core.access import Actor, KeyKind
+from carrel.core.access import Actor, CredentialKind
 from carrel.core.approvals import Approval
 from carrel.core.store.record import Record
-from carrel.ports import World
+from carrel.ports import Ports
 from carrel.tools.approved_calls import run_approvals
-from carrel.tools.calls import call, seat
-from carrel.tools.tool import Reply
+from carrel.tools.calls import call, open_tool_context
+from carrel.tools.tool import ToolReply
 
 
 @dataclass
 class Room:
-    world: World
+    world: Ports
     ada: Actor
     """The owner."""
     kate: Actor
@@ -35,10 +35,12 @@ class Room:
     agent: Record
     shell: Shell
 
-    async def bash(self, command: str = "ls", **more: Any) -> Reply:
+    async def bash(self, command: str = "ls", **more: Any) -> ToolReply:
         """What the agent is told when it calls."""
         circumstances = {n: more.pop(n) for n in ("session", "run", "scope") if n in more}
-        sitting = await seat(self.world, more.pop("by", self.kate), self.agent.id, **circumstances)
+        sitting = await open_tool_context(
+            self.world, more.pop("by", self.kate), self.agent.id, **circumstances
+        )
         call_id = more.pop("call", None)
         return await call(sitting, "bash", {"command": command, **more}, call_id)
 
@@ -56,7 +58,7 @@ class Room:
 
     async def ended(self, one: Approval) -> Approval:
         async with asyncio.timeout(30):
-            found = await approvals.settled(self.world, self.ada, one.id, 30)
+            found = await approvals.wait_until_closed(self.world, self.ada, one.id, 30)
         assert found.lasts, found
         return found
 
@@ -70,17 +72,17 @@ class Room:
         del self.shell.ran[-2:], self.shell.by[-2:]
 
 
-async def furnished(world: World, shell: Shell, slug: str = "acme") -> Room:
+async def furnished(world: Ports, shell: Shell, slug: str = "acme") -> Room:
     _, ada = await founded(world, slug)
     await sandbox(world, ada.tenant)
     agent = await agents.create(world, ada, NewAgent("kate", "Kate", config=HERE))
-    made = await keys.create(world, ada, Holding("kate's", KeyKind.AGENT, agent=agent.id))
+    made = await keys.create(world, ada, KeySpec("kate's", CredentialKind.AGENT, agent=agent.id))
     kate = await credentials.authenticate(world, made.token)
     return Room(world, ada, kate, agent, shell)
 
 
 @asynccontextmanager
-async def running(*worlds: World) -> AsyncIterator[None]:
+async def running(*worlds: Ports) -> AsyncIterator[None]:
     """With somebody who runs what is approved, in as many processes."""
     stop = asyncio.Event()
     tasks = [asyncio.create_task(run_approvals(world, stop)) for world in worlds]

@@ -16,12 +16,19 @@ from carrel.actions.agents import agents
 from carrel.actions.approvals import approvals
 from carrel.actions.runs import runs
 from carrel.actions.sessions import sessions
-from carrel.actions.sessions.sessions import Said
+from carrel.actions.sessions.sessions import NewEntry
 from carrel.core.access import Permission
-from carrel.core.approvals import Approval, Status
-from carrel.core.errors import Forbidden, Gone, InFlight, Malformed, Missing, Taken
-from carrel.core.store.event import APPROVALS, Filter
-from carrel.core.store.record import Noun
+from carrel.core.approvals import Approval, ApprovalStatus
+from carrel.core.errors import (
+    Conflict,
+    Expired,
+    Forbidden,
+    IdempotencyInFlight,
+    NotFound,
+    ValidationError,
+)
+from carrel.core.store.event import APPROVALS, EventFilter
+from carrel.core.store.record import RecordType
 from carrel.ports.approvals import DAY
 
 pytestmark = pytest.mark.anyio
@@ -34,19 +41,19 @@ async def test_a_call_waits_for_a_yes_and_then_runs_as_it_was_given(room: Room) 
         assert one is not None
         assert one.id in reply.content
         assert (one.status, one.shown, one.sandbox) == (
-            Status.REQUESTED,
+            ApprovalStatus.REQUESTED,
             {"command": "rm -r old"},
             SANDBOX,
         )
         assert room.shell.ran == []
         said = await room.answer(one, reason="fine")
         assert (said.status, said.answered_by, said.reason) == (
-            Status.APPROVED,
+            ApprovalStatus.APPROVED,
             room.ada.name,
             "fine",
         )
         done = await room.ended(one)
-    assert done.status is Status.FINISHED
+    assert done.status is ApprovalStatus.FINISHED
     assert done.told is not None
     assert (done.told.content, done.told.is_error) == ("ran rm -r old", False)
     assert room.shell.ran == ["rm -r old"]
@@ -78,14 +85,14 @@ async def test_who_asked_what_who_answered_and_what_came_of_it_stands_in_the_aud
 
 
 async def test_events_tell_of_it_in_the_log_of_its_run_too(room: Room) -> None:
-    run = await runs.start(room.world, room.ada, runs.Start(agent="kate"))
+    run = await runs.start(room.world, room.ada, runs.RunRequest(agent="kate"))
     async with running(room.world):
         one = await room.asked("echo canary", run=run.id, by=room.ada)
         await room.answer(one, reason="canary")
         await room.ended(one)
         no = await room.asked("echo canary")
         await room.answer(no, False)
-    wanted = Filter(room.ada.tenant, types=frozenset(APPROVALS))
+    wanted = EventFilter(room.ada.tenant, types=frozenset(APPROVALS))
     told = await room.world.events.after(None, wanted)
     about = [(event.type, event.payload["status"]) for event in told]
     assert about == [
@@ -96,7 +103,7 @@ async def test_events_tell_of_it_in_the_log_of_its_run_too(room: Room) -> None:
         ("approval.answered", "denied"),
     ]
     assert "canary" not in str(told)
-    log = await room.world.events.after(None, Filter(room.ada.tenant, run=run.id))
+    log = await room.world.events.after(None, EventFilter(room.ada.tenant, run=run.id))
     assert [event.type for event in log] == ["run.started", *APPROVALS]
     assert [event.sequence for event in log] == [1, 2, 3, 4]
 
@@ -105,7 +112,7 @@ async def test_what_is_denied_never_runs_and_the_model_is_told_why(room: Room) -
     async with running(room.world):
         one = await room.asked(call="c1")
         await room.answer(one, False, reason="not on Fridays")
-        with pytest.raises(Taken):
+        with pytest.raises(Conflict):
             await room.answer(one, True)
         told = await room.bash(call="c1")
         await room.look_around()
@@ -116,13 +123,13 @@ async def test_what_is_denied_never_runs_and_the_model_is_told_why(room: Room) -
 async def test_what_nobody_answers_in_time_never_runs(room: Room) -> None:
     late, seen = await room.asked("late"), await room.asked("seen")
     travel(room.world, DAY)
-    with pytest.raises(Gone):
+    with pytest.raises(Expired):
         await room.answer(late)
-    assert (await room.look(late)).status is Status.EXPIRED
+    assert (await room.look(late)).status is ApprovalStatus.EXPIRED
     async with running(room.world):
-        assert (await room.ended(seen)).status is Status.EXPIRED
+        assert (await room.ended(seen)).status is ApprovalStatus.EXPIRED
         await room.look_around()
-    with pytest.raises(Gone):
+    with pytest.raises(Expired):
         await room.answer(seen, False)
     assert room.shell.ran == []
 
@@ -133,13 +140,13 @@ async def test_a_person_who_says_something_else_makes_it_void(room: Room) -> Non
     async with running(room.world):
         one = await room.asked(session=talk.id, call="c1")
         stays = await room.asked(session=other.id)
-        note = [Said("assistant", "I asked")]
+        note = [NewEntry("assistant", "I asked")]
         await sessions.append(room.world, room.kate, "kate", talk.id, note)
-        assert (await room.look(one)).status is Status.REQUESTED
-        await sessions.append(room.world, room.kate, "kate", talk.id, [Said("user", "wait")])
-        assert (await room.look(one)).status is Status.CANCELLED
-        assert (await room.look(stays)).status is Status.REQUESTED
-        with pytest.raises(Taken):
+        assert (await room.look(one)).status is ApprovalStatus.REQUESTED
+        await sessions.append(room.world, room.kate, "kate", talk.id, [NewEntry("user", "wait")])
+        assert (await room.look(one)).status is ApprovalStatus.CANCELLED
+        assert (await room.look(stays)).status is ApprovalStatus.REQUESTED
+        with pytest.raises(Conflict):
             await room.answer(one)
         told = await room.bash(session=talk.id, call="c1")
         await room.look_around()
@@ -151,17 +158,21 @@ async def test_so_it_does_where_the_yes_came_a_moment_before(room: Room) -> None
     talk = await sessions.start(room.world, room.kate, "kate")
     one = await room.asked(session=talk.id)
     await room.answer(one)
-    await sessions.append(room.world, room.kate, "kate", talk.id, [Said("user", "wait")])
+    await sessions.append(room.world, room.kate, "kate", talk.id, [NewEntry("user", "wait")])
     async with running(room.world):
         done = await room.ended(one)
-    assert (done.status, done.reason, room.shell.ran) == (Status.CANCELLED, "superseded", [])
+    assert (done.status, done.reason, room.shell.ran) == (
+        ApprovalStatus.CANCELLED,
+        "superseded",
+        [],
+    )
 
 
 async def test_the_same_call_is_asked_about_and_done_once(room: Room) -> None:
     asked, refused = await rivals(*(room.asked("ls", call="c1") for _ in range(8)))
     assert not refused
     assert len({one.id for one in asked}) == 1
-    with pytest.raises(Taken, match="another one"):
+    with pytest.raises(Conflict, match="another one"):
         await room.bash("ls -a", call="c1")
     assert (await room.asked("ls", call="c2")).id != asked[0].id
     async with running(room.world):
@@ -175,10 +186,10 @@ async def test_the_same_call_is_asked_about_and_done_once(room: Room) -> None:
 async def test_a_call_that_nobody_is_asked_about_is_done_once_too(room: Room) -> None:
     await sandbox(room.world, room.ada.tenant, "bypass")
     told, refused = await rivals(*(room.bash("ls", call="c1") for _ in range(8)))
-    assert {type(why) for why in refused} <= {InFlight}
+    assert {type(why) for why in refused} <= {IdempotencyInFlight}
     assert {one.content for one in told} == {"ran ls"}
     assert (await room.bash("ls", call="c1")).content == "ran ls"
-    with pytest.raises(Taken, match="another one"):
+    with pytest.raises(Conflict, match="another one"):
         await room.bash("ls -a", call="c1")
     assert (await room.bash("json", call="c2")).structured == {"n": 1}
     assert (await room.bash("json", call="c2")).structured == {"n": 1}
@@ -190,7 +201,7 @@ async def test_a_call_that_nobody_is_asked_about_is_done_once_too(room: Room) ->
 
 @pytest.mark.parametrize("call", ["", "x" * 201, "a\nb", "\x00", "\ud800"])
 async def test_what_is_no_id_of_a_call_is_refused(room: Room, call: str) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         await room.bash("ls", call=call)
 
 
@@ -202,7 +213,7 @@ async def test_nobody_is_asked_about_what_cannot_be_done(room: Room) -> None:
         assert told.is_error
         assert told.approval is None
         assert told.content.startswith(expected)
-    await kept(room.world, room.ada.tenant, Noun.WORKSPACE, SHARED, {})
+    await kept(room.world, room.ada.tenant, RecordType.WORKSPACE, SHARED, {})
     attached = [{"name": "docs", "workspaceId": SHARED, "sandbox": None}]
     both = [*attached, {"name": "code", "workspaceId": SHARED}]
     await agents.patch(room.world, room.ada, "kate", {"config": {**HERE, "workspaces": both}})
@@ -213,7 +224,7 @@ async def test_nobody_is_asked_about_what_cannot_be_done(room: Room) -> None:
 
 
 async def waiting(room: Room) -> tuple[Approval, ...]:
-    page = await approvals.listing(room.world, room.ada, status=Status.REQUESTED)
+    page = await approvals.listing(room.world, room.ada, status=ApprovalStatus.REQUESTED)
     return page.items
 
 
@@ -229,8 +240,8 @@ async def test_only_some_people_may_answer_and_never_the_agent(room: Room) -> No
         for yes in (True, False):
             with pytest.raises(Forbidden):
                 await room.answer(one, yes, by=who)
-    assert (await room.answer(one, False, by=human)).status is Status.DENIED
-    assert (await room.answer(await room.asked(), False, by=owner)).status is Status.DENIED
+    assert (await room.answer(one, False, by=human)).status is ApprovalStatus.DENIED
+    assert (await room.answer(await room.asked(), False, by=owner)).status is ApprovalStatus.DENIED
 
 
 async def test_nobody_sees_or_answers_those_of_others(room: Room) -> None:
@@ -239,28 +250,28 @@ async def test_nobody_sees_or_answers_those_of_others(room: Room) -> None:
     other = await furnished(room.world, room.shell, "globex")
     marco = replace(room.kate, agent=(await agents.get(room.world, room.ada, "marco")).id)
     for who in (other.ada, other.kate, marco, replace(room.ada, workspace="desk")):
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await approvals.get(room.world, who, one.id)
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await room.answer(one, by=who)
     assert (await approvals.listing(room.world, other.ada)).items == ()
     assert (await approvals.listing(room.world, marco)).items == ()
     assert (await approvals.listing(room.world, room.kate)).items == (await room.look(one),)
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await approvals.answer(room.world, room.ada, "apr_nothing", True)
 
 
 async def test_they_are_listed_by_status_and_agent_page_by_page(room: Room) -> None:
     ones = [await room.asked(f"n {n}") for n in range(5)]
     await room.answer(ones[1], False)
-    page = await approvals.listing(room.world, room.ada, status=Status.REQUESTED, limit=3)
+    page = await approvals.listing(room.world, room.ada, status=ApprovalStatus.REQUESTED, limit=3)
     assert [one.id for one in page.items] == [ones[n].id for n in (0, 2, 3)]
     assert page.next is not None
     rest = await approvals.listing(
-        room.world, room.ada, agent="kate", status=Status.REQUESTED, cursor=page.next
+        room.world, room.ada, agent="kate", status=ApprovalStatus.REQUESTED, cursor=page.next
     )
     assert [one.id for one in rest.items] == [ones[4].id]
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         await approvals.listing(room.world, room.ada, cursor="agt_1")
 
 
@@ -268,7 +279,7 @@ async def test_no_secret_lies_open_and_what_runs_is_what_was_given(room: Room) -
     await secrets.put(room.world, room.ada, "TOKEN", "zanzibar-zanzibar")
     async with running(room.world):
         one = await room.asked("echo zanzibar-zanzibar", call="c1")
-        [record] = await room.world.records.get(room.ada.tenant, Noun.APPROVAL, [one.id])
+        [record] = await room.world.records.get(room.ada.tenant, RecordType.APPROVAL, [one.id])
         assert record is not None
         assert "zanzibar" not in str(record.body)
         await room.answer(one, reason="for zanzibar-zanzibar")

@@ -24,12 +24,12 @@ from tests.worlds import travel
 from carrel.actions.accounts import keys
 from carrel.actions.agents import agents
 from carrel.core.access import Role
-from carrel.core.approvals import Status
-from carrel.core.errors import Taken
-from carrel.core.store.record import Noun
+from carrel.core.approvals import ApprovalStatus
+from carrel.core.errors import Conflict
+from carrel.core.store.record import RecordType
 from carrel.tools import approved_calls as resuming
-from carrel.tools.approved_calls import close_if_dead
-from carrel.tools.tool import Gate, Sitting
+from carrel.tools.approved_calls import close_if_abandoned
+from carrel.tools.tool import ApprovalCheck, ToolContext
 
 pytestmark = pytest.mark.anyio
 
@@ -48,12 +48,12 @@ async def changed_sandbox(room: Room) -> None:
 
 async def other_sandbox(room: Room) -> None:
     other = "sb_" + "1" * 24
-    await kept(room.world, room.ada.tenant, Noun.SANDBOX, other, {"permissionMode": "ask"})
+    await kept(room.world, room.ada.tenant, RecordType.SANDBOX, other, {"permissionMode": "ask"})
     await agents.patch(room.world, room.ada, "kate", {"config": {"sandbox": other}})
 
 
 async def other_workspace(room: Room) -> None:
-    await kept(room.world, room.ada.tenant, Noun.WORKSPACE, SHARED, {})
+    await kept(room.world, room.ada.tenant, RecordType.WORKSPACE, SHARED, {})
     attached = [{"name": "docs", "workspaceId": SHARED}]
     await agents.patch(room.world, room.ada, "kate", {"config": {**HERE, "workspaces": attached}})
 
@@ -86,7 +86,7 @@ async def test_what_it_rests_on_has_changed_and_it_never_runs(
     async with running(room.world):
         await room.answer(one)
         done = await room.ended(one)
-    assert done.status is Status.CANCELLED
+    assert done.status is ApprovalStatus.CANCELLED
     assert named in done.reason
     assert done.told is not None
     assert done.told.content == f"not run: {done.reason}"
@@ -98,7 +98,7 @@ async def test_a_change_between_the_last_look_and_the_beginning_is_seen(
 ) -> None:
     looks = 0
 
-    async def changing(sitting: Sitting, asked: Command) -> Gate:
+    async def changing(sitting: ToolContext, asked: Command) -> ApprovalCheck:
         nonlocal looks
         seen, looks = await gate(sitting, asked), looks + 1
         if looks == 2:
@@ -110,7 +110,7 @@ async def test_a_change_between_the_last_look_and_the_beginning_is_seen(
     async with running(room.world):
         await room.answer(one)
         done = await room.ended(one)
-    assert (done.status, looks, room.shell.ran) == (Status.CANCELLED, 3, [])
+    assert (done.status, looks, room.shell.ran) == (ApprovalStatus.CANCELLED, 3, [])
     assert "has changed" in done.reason
 
 
@@ -123,12 +123,14 @@ async def test_of_many_who_answer_at_once_one_is_heard(room: Room) -> None:
             heard, refused = await rivals(
                 *(room.answer(one, yes, by=boss) for boss, yes in answers)
             )
-            assert {type(why) for why in refused} <= {Taken}
+            assert {type(why) for why in refused} <= {Conflict}
             assert len({said.answered_by for said in heard}) == 1
             assert {said.answer for said in heard} == {heard[0].answer}
             assert len(heard) == 6
             done = await room.ended(one)
-            assert done.status is (Status.FINISHED if heard[0].answer else Status.DENIED)
+            assert done.status is (
+                ApprovalStatus.FINISHED if heard[0].answer else ApprovalStatus.DENIED
+            )
             assert room.shell.ran.count(f"turn {turn}") == (1 if heard[0].answer else 0)
 
 
@@ -138,7 +140,7 @@ async def test_of_many_processes_one_runs_it(room: Room) -> None:
         await room.answer(one)
     async with running(*[room.world] * 4):
         for one in ones:
-            assert (await room.ended(one)).status is Status.FINISHED
+            assert (await room.ended(one)).status is ApprovalStatus.FINISHED
     assert sorted(room.shell.ran) == [f"n {n}" for n in range(6)]
 
 
@@ -150,17 +152,17 @@ async def test_what_was_begun_by_a_process_that_died_is_not_begun_again(room: Ro
     async with running(zombie):
         await room.shell.held.wait()
         dead.set()
-        assert (await room.look(one)).status is Status.RUNNING
+        assert (await room.look(one)).status is ApprovalStatus.RUNNING
         async with running(world):
             await room.look_around()
-            assert (await room.look(one)).status is Status.RUNNING
+            assert (await room.look(one)).status is ApprovalStatus.RUNNING
         travel(world, world.asking.lease + 1)
         async with running(world):
             done = await room.ended(one)
             await room.look_around()
         room.shell.go_on.set()
     assert done.told is not None
-    assert (done.status, done.told.is_error) == (Status.FINISHED, True)
+    assert (done.status, done.told.is_error) == (ApprovalStatus.FINISHED, True)
     assert "interrupted" in done.told.content
     assert await room.look(one) == done
     assert room.shell.ran == ["hold"]
@@ -210,7 +212,7 @@ async def test_a_process_never_gives_up_what_it_runs_itself(room: Room) -> None:
         await room.shell.held.wait()
         travel(room.world, room.world.asking.lease + 1)
         await room.look_around()
-        assert (await room.look(one)).status is Status.RUNNING
+        assert (await room.look(one)).status is ApprovalStatus.RUNNING
         room.shell.go_on.set()
         done = await room.ended(one)
     assert done.told is not None
@@ -226,7 +228,7 @@ async def test_a_process_that_is_told_to_stop_says_what_it_leaves_unfinished(
     async with running(room.world):
         await room.shell.held.wait()
     done = await room.look(one)
-    assert done.status is Status.FINISHED
+    assert done.status is ApprovalStatus.FINISHED
     assert done.told is not None
     assert "interrupted" in done.told.content
 
@@ -236,16 +238,16 @@ async def test_a_sign_of_life_keeps_others_from_giving_a_call_up(room: Room) -> 
     await room.answer(one)
     async with running(room.world):
         await room.shell.held.wait()
-        [record] = await room.world.records.get(room.ada.tenant, Noun.APPROVAL, [one.id])
+        [record] = await room.world.records.get(room.ada.tenant, RecordType.APPROVAL, [one.id])
         assert record is not None
         travel(room.world, room.world.asking.lease)
         await room.world.records.used({one.id: room.world.clock.now()})
         travel(room.world, room.world.asking.lease // 2)
-        await close_if_dead(room.world, record)
-        assert (await room.look(one)).status is Status.RUNNING
+        await close_if_abandoned(room.world, record)
+        assert (await room.look(one)).status is ApprovalStatus.RUNNING
         travel(room.world, room.world.asking.lease)
-        await close_if_dead(room.world, record)
-        assert (await room.look(one)).status is Status.FINISHED
+        await close_if_abandoned(room.world, record)
+        assert (await room.look(one)).status is ApprovalStatus.FINISHED
         room.shell.go_on.set()
     told = (await room.look(one)).told
     assert told is not None

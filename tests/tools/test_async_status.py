@@ -13,8 +13,8 @@ from tests.tools.plain_runner import KeepingRunner
 from tests.tools.workshop import TOOLS, Workshop, workshop
 from tests.worlds import WORLDS
 
-from carrel.core.errors import Malformed, Missing, NotProvided
-from carrel.core.store.record import Noun
+from carrel.core.errors import CapabilityNotProvided, NotFound, ValidationError
+from carrel.core.store.record import RecordType
 
 pytestmark = pytest.mark.anyio
 
@@ -78,25 +78,25 @@ async def test_another_conversation_or_agent_knows_nothing_of_it(shop: Workshop)
         structs.replace(sitting, agent=structs.replace(shop.agent, body=unreached)),
     ):
         shop.sitting = other
-        with pytest.raises(Missing, match=f"no async result found for {id}"):
+        with pytest.raises(NotFound, match=f"no async result found for {id}"):
             await asked(shop, id)
     shop.sitting = sitting
     for wrong in ("call_" + "0" * 24, "a\0b", "x" * 5000):
-        with pytest.raises(Missing, match="no async result found for "):
+        with pytest.raises(NotFound, match="no async result found for "):
             await asked(shop, wrong)
-    with pytest.raises(Malformed, match="statusId is required"):
+    with pytest.raises(ValidationError, match="statusId is required"):
         await asked(shop, " ")
 
 
 async def test_what_is_refused_is_not_remembered(shop: Workshop) -> None:
     shop.runner.refusal = "ten are running"
-    with pytest.raises(NotProvided, match="Sandbox setup failed: ten are running"):
+    with pytest.raises(CapabilityNotProvided, match="Sandbox setup failed: ten are running"):
         await shop.call("bash", command="true", background=True)
-    assert await shop.world.records.list(shop.owner.tenant, Noun.JOB) == ()
+    assert await shop.world.records.list(shop.owner.tenant, RecordType.JOB) == ()
 
 
 async def test_only_a_persistent_sandbox_lets_commands_go_on(tmp_path: File) -> None:
     async with WORLDS["memory"](tmp_path) as opened:
         shop = await workshop(opened, runner=KeepingRunner())
-        with pytest.raises(Malformed, match="background jobs require a persistent"):
+        with pytest.raises(ValidationError, match="background jobs require a persistent"):
             await shop.gate("bash", command="true", background=True)

@@ -16,16 +16,22 @@ from carrel.actions.accounts import secrets
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.runs import runs
-from carrel.actions.runs.runs import Start
+from carrel.actions.runs.runs import RunRequest
 from carrel.actions.sandbox import workspaces
 from carrel.actions.sessions import sessions
-from carrel.core.agents.agent import facts
-from carrel.core.errors import Forbidden, NotProvided, Refusal, Taken, TooLarge
-from carrel.core.runs import Status
+from carrel.core.agents.agent import agent_fields
+from carrel.core.errors import (
+    CapabilityNotProvided,
+    Conflict,
+    Forbidden,
+    Refusal,
+    WorkspaceTooLarge,
+)
+from carrel.core.runs import RunStatus
 from carrel.core.sandbox.tool_access import namespace
-from carrel.ports import World
-from carrel.ports.sandbox import Form
-from carrel.tools.calls import call, seat
+from carrel.ports import Ports
+from carrel.ports.sandbox import FileKind
+from carrel.tools.calls import call, open_tool_context
 
 pytestmark = pytest.mark.anyio
 
@@ -36,13 +42,13 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(params=WORLDS)
-async def world(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[World]:
+async def world(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Ports]:
     async with WORLDS[request.param](tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def shop(world: World) -> Workshop:
+async def shop(world: Ports) -> Workshop:
     return await workshop(world)
 
 
@@ -104,12 +110,12 @@ async def test_the_next_command_finds_what_the_last_one_left(shop: Workshop) -> 
     [*_, last] = shop.runner.orders
     assert last.files
     assert {str(path): one.form for path, one in last.files.items()} == {
-        "go": Form.EXECUTABLE,
-        "l": Form.LINK,
+        "go": FileKind.EXECUTABLE,
+        "l": FileKind.LINK,
     }
 
 
-async def test_work_that_was_cut_short_is_kept_and_marked(world: World) -> None:
+async def test_work_that_was_cut_short_is_kept_and_marked(world: Ports) -> None:
     shop = await workshop(world, timeout=2)
     said = await shop.call("bash", command="echo half > a; echo begun; exec sleep 600")
     assert said == "begun\n[timed out after 2s]"
@@ -118,7 +124,7 @@ async def test_work_that_was_cut_short_is_kept_and_marked(world: World) -> None:
     assert version.why.startswith("bash (partial) call_")
 
 
-async def test_an_agent_without_workspaces_has_an_empty_directory(world: World) -> None:
+async def test_an_agent_without_workspaces_has_an_empty_directory(world: Ports) -> None:
     shop = await workshop(world, {"sandbox": BOX}, envVars={"GREETING": "hello"})
     assert await shop.call("bash", command="echo $GREETING > a; cat a; ls") == "hello\na\n"
     assert await shop.call("bash", command="ls") == ""
@@ -127,7 +133,7 @@ async def test_an_agent_without_workspaces_has_an_empty_directory(world: World) 
     assert first.files is None
 
 
-async def test_what_is_wrong_is_told_before_anything_runs(world: World) -> None:
+async def test_what_is_wrong_is_told_before_anything_runs(world: Ports) -> None:
     shop = await workshop(world, runtimes=["bash", "node"])
     assert await refused(shop, command=" \n") == "command is required"
     assert await refused(shop, command="a\0b") == "command must hold no NUL"
@@ -140,17 +146,17 @@ async def test_what_is_wrong_is_told_before_anything_runs(world: World) -> None:
     assert len(shop.runner.orders) == 1
 
 
-async def test_bounds_that_cannot_be_kept_are_refused(world: World) -> None:
+async def test_bounds_that_cannot_be_kept_are_refused(world: Ports) -> None:
     shop = await workshop(world, internet=True)
-    with pytest.raises(NotProvided, match="Sandbox setup failed: no network here"):
+    with pytest.raises(CapabilityNotProvided, match="Sandbox setup failed: no network here"):
         await shop.gate("bash", command="true")
 
 
-async def test_a_persistent_sandbox_has_an_instance_for_each_workspace(world: World) -> None:
+async def test_a_persistent_sandbox_has_an_instance_for_each_workspace(world: Ports) -> None:
     lifecycle = {"idleTimeoutSeconds": 60, "maxLifetimeSeconds": 600}
     more = {"lifecycle": lifecycle, "options": {"image": "small"}}
     shop = await workshop(world, persistent=True, **more)
-    with pytest.raises(NotProvided, match="Sandbox setup failed: nothing is kept here"):
+    with pytest.raises(CapabilityNotProvided, match="Sandbox setup failed: nothing is kept here"):
         await shop.gate("bash", command="true")
     shop.runner.keeps = True
     await shop.call("bash", command="true")
@@ -160,15 +166,17 @@ async def test_a_persistent_sandbox_has_an_instance_for_each_workspace(world: Wo
     assert order.options == {"image": "small"}
 
 
-async def test_a_provider_that_is_not_here_is_named(world: World) -> None:
+async def test_a_provider_that_is_not_here_is_named(world: Ports) -> None:
     shop = await workshop(world, provider="e2b")
-    with pytest.raises(NotProvided, match="Sandbox setup failed: there is no provider e2b here"):
+    with pytest.raises(
+        CapabilityNotProvided, match="Sandbox setup failed: there is no provider e2b here"
+    ):
         await shop.gate("bash", command="true")
 
 
 async def test_a_provider_may_refuse_to_run(shop: Workshop) -> None:
     shop.runner.refusal = "no isolation here"
-    with pytest.raises(NotProvided, match="Sandbox setup failed: no isolation here"):
+    with pytest.raises(CapabilityNotProvided, match="Sandbox setup failed: no isolation here"):
         await shop.call("bash", command="true")
 
 
@@ -200,7 +208,7 @@ async def test_no_half_of_a_secret_stands_in_a_reason(shop: Workshop) -> None:
 
 
 async def test_too_many_changes_are_refused_as_a_whole(shop: Workshop) -> None:
-    with pytest.raises(TooLarge) as problem:
+    with pytest.raises(WorkspaceTooLarge) as problem:
         await shop.call("bash", command="echo hi; for n in {1..5001}; do : > f$n; done")
     assert str(problem.value).startswith(
         "the changes were not kept: 5001 paths changed, and 5000 may: f1, f10, "
@@ -226,30 +234,30 @@ async def test_what_was_said_is_told_though_the_workspace_went_meanwhile(
 
 
 async def test_a_run_is_named_by_what_it_writes_and_must_be_under_way(shop: Workshop) -> None:
-    run = await runs.start(shop.world, shop.owner, Start("noop", agent="kate"))
+    run = await runs.start(shop.world, shop.owner, RunRequest("noop", agent="kate"))
     shop.sitting = structs.replace(shop.sitting, run=run)
     await shop.call("bash", command="echo x > a")
     await shop.call("write", file_path="b", content="y")
     for path in ("a", "b"):
         [version] = await shop.history(path)
         assert version.run == run.id
-    ended = await runs.change(shop.world, shop.owner, run.id, status=Status.COMPLETED)
+    ended = await runs.change(shop.world, shop.owner, run.id, status=RunStatus.COMPLETED)
     shop.sitting = structs.replace(shop.sitting, run=ended)
-    with pytest.raises(Taken):
+    with pytest.raises(Conflict):
         await shop.gate("bash", command="echo x > a")
-    with pytest.raises(Taken):
+    with pytest.raises(Conflict):
         await shop.gate("write", file_path="b", content="z")
     assert await shop.call("read", file_path="b") == "     1\ty\n"
 
 
 async def test_whoever_calls_it_the_same_each_call_is_one_of_its_own(shop: Workshop) -> None:
-    config = facts(shop.agent)["config"]
+    config = agent_fields(shop.agent)["config"]
     await agents.create(shop.world, shop.owner, NewAgent("marco", "Marco", config=config))
     talk = await sessions.start(shop.world, shop.owner, "kate")
     seats = {
-        "kate": await seat(shop.world, shop.owner, "kate"),
-        "marco": await seat(shop.world, shop.owner, "marco"),
-        "talk": await seat(shop.world, shop.owner, "kate", session=talk.id),
+        "kate": await open_tool_context(shop.world, shop.owner, "kate"),
+        "marco": await open_tool_context(shop.world, shop.owner, "marco"),
+        "talk": await open_tool_context(shop.world, shop.owner, "kate", session=talk.id),
     }
     for name, sitting in seats.items():
         for _ in range(2):

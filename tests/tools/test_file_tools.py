@@ -15,13 +15,13 @@ from tests.worlds import WORLDS, travel
 
 from carrel.actions.accounts import secrets
 from carrel.actions.files import files
-from carrel.actions.files.files import Intent
+from carrel.actions.files.files import WriteOptions
 from carrel.actions.sandbox import tool_access as hands
 from carrel.core.agents.config import config_of
-from carrel.core.errors import Forbidden, Missing, Refusal, Taken, TooLarge
+from carrel.core.errors import Conflict, Forbidden, NotFound, Refusal, WorkspaceTooLarge
 from carrel.core.identifiers import Path
-from carrel.core.sandbox.tool_access import Hands
-from carrel.ports import World
+from carrel.core.sandbox.tool_access import ToolAccess
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 GONE = "Invalid path: directory traversal not allowed"
@@ -33,18 +33,18 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(params=WORLDS)
-async def world(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[World]:
+async def world(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Ports]:
     async with WORLDS[request.param](tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def shop(world: World) -> Workshop:
+async def shop(world: Ports) -> Workshop:
     return await workshop(world)
 
 
 async def put(shop: Workshop, path: str, content: bytes, type: str = "text/plain") -> None:
-    stack, intent = (shop.scope(),), Intent(type=type)
+    stack, intent = (shop.scope(),), WriteOptions(type=type)
     await files.put(shop.world, stack, Path(path), content, shop.owner, intent)
 
 
@@ -131,7 +131,7 @@ async def test_a_workspace_without_a_sandbox_is_read_only_and_nobody_is_asked(
     assert await shop.call("glob", pattern="*", workspace="docs") == "No files found"
 
 
-async def test_who_is_asked_is_told_by_the_sandbox_that_would_be_used(world: World) -> None:
+async def test_who_is_asked_is_told_by_the_sandbox_that_would_be_used(world: Ports) -> None:
     attached = [
         {"name": "notes", "workspaceId": NOTES},
         {"name": "docs", "workspaceId": DOCS, "sandbox": EASY},
@@ -184,9 +184,9 @@ async def test_what_can_be_run_stays_so(shop: Workshop) -> None:
 
 async def test_a_name_is_a_file_or_a_directory_and_never_both(shop: Workshop) -> None:
     await put(shop, "a/b", b"")
-    with pytest.raises(Taken):
+    with pytest.raises(Conflict):
         await shop.call("write", file_path="a", content="x")
-    with pytest.raises(Taken):
+    with pytest.raises(Conflict):
         await shop.call("write", file_path="a/b/c", content="x")
 
 
@@ -227,13 +227,13 @@ async def test_secrets_are_not_stored_and_the_caller_is_told(shop: Workshop) -> 
 
 
 async def test_limits_hold(shop: Workshop) -> None:
-    with pytest.raises(TooLarge):
+    with pytest.raises(WorkspaceTooLarge):
         await shop.call("write", file_path="a", content="x" * (100 * 1024 * 1024 + 1))
 
 
 async def test_an_edit_that_would_be_too_large_is_refused_before_it_is_made(shop: Workshop) -> None:
     await put(shop, "a", b"x" * 1_000_000)
-    with pytest.raises(TooLarge, match="1000000000000 bytes"):
+    with pytest.raises(WorkspaceTooLarge, match="1000000000000 bytes"):
         await shop.call(
             "edit", file_path="a", old_string="x", new_string="y" * 1_000_000, replace_all=True
         )
@@ -292,7 +292,7 @@ async def test_grep_tells_files_lines_or_counts(shop: Workshop) -> None:
     assert await refused(shop, "grep", pattern="(") == "Invalid pattern: a ( is not closed"
 
 
-async def test_long_answers_are_cut_within_the_bound(world: World) -> None:
+async def test_long_answers_are_cut_within_the_bound(world: Ports) -> None:
     shop = await workshop(world, outputLimitBytes=100)
     await put(shop, "a", "é".encode() * 300 + b"\n")
     for said in (
@@ -318,8 +318,8 @@ async def test_what_is_no_unicode_is_refused(shop: Workshop) -> None:
 
 
 async def test_a_workspace_is_in_the_schema_where_there_is_a_choice(shop: Workshop) -> None:
-    both = await hands.hands_of(shop.world, shop.owner.tenant, shop.sitting.config)
-    one = Hands(both.sandbox, both.workspaces[:1])
+    both = await hands.load_tool_access(shop.world, shop.owner.tenant, shop.sitting.config)
+    one = ToolAccess(both.sandbox, both.workspaces[:1])
     for name in ("read", "write", "edit", "glob", "grep", "bash"):
         tool = TOOLS[name]
         assert tool.fitted
@@ -340,5 +340,5 @@ async def test_what_is_gone_is_named(shop: Workshop) -> None:
     body = {**shop.agent.body, "config": config}
     shop.sitting = structs.replace(shop.sitting, agent=structs.replace(shop.agent, body=body))
     assert config_of(config).workspaces
-    with pytest.raises(Missing, match="Referenced workspace not found: ws_gone"):
+    with pytest.raises(NotFound, match="Referenced workspace not found: ws_gone"):
         await shop.call("read", file_path="a")

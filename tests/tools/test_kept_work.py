@@ -18,7 +18,7 @@ from tests.worlds import WORLDS
 from carrel.actions.sandbox import sandboxes, workspaces
 from carrel.actions.sandbox import workspace_files as handiwork
 from carrel.adapters.sandbox.local import LocalSandbox, cgroups
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.tool_access import namespace, reservation
 
@@ -165,7 +165,7 @@ async def test_nothing_goes_on_by_settings_that_have_changed(
     await sandboxes.patch(shop.world, shop.owner, BOX, {"config": {"envVars": {"A": "1"}}})
     await shop.call("bash", command="echo old > ~/a")
     if "memoryLimit" in config and cgroups.find() is None:
-        with pytest.raises(Malformed, match="memoryLimit cannot be enforced here"):
+        with pytest.raises(ValidationError, match="memoryLimit cannot be enforced here"):
             await sandboxes.patch(shop.world, shop.owner, BOX, {"name": "b", "config": config})
         return
     await sandboxes.patch(shop.world, shop.owner, BOX, {"name": "b", "config": config})

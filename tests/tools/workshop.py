@@ -13,15 +13,15 @@ from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.overlay import stacks
 from carrel.actions.sandbox import sandboxes
-from carrel.actions.sandbox.workspace_files import Bench
+from carrel.actions.sandbox.workspace_files import WorkspaceFiles
 from carrel.core.access import Actor
-from carrel.core.identifiers import Kind, Path, Scope
-from carrel.core.runs import Mode
-from carrel.core.store.record import Change, Noun, Record
+from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.runs import Audience
+from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.core.store.tree import Applied, Commit, Version
-from carrel.ports import World
+from carrel.ports import Ports
 from carrel.tools import ALL
-from carrel.tools.tool import Gate, Sitting
+from carrel.tools.tool import ApprovalCheck, ToolContext
 
 TOOLS = {tool.name: tool for tool in ALL}
 NOTES, DOCS = f"ws_{1:024x}", f"ws_{2:024x}"
@@ -30,10 +30,10 @@ BOX, EASY = f"sb_{1:024x}", f"sb_{2:024x}"
 
 @dataclass
 class Workshop:
-    world: World
+    world: Ports
     owner: Actor
     agent: Record
-    sitting: Sitting
+    sitting: ToolContext
     runner: PlainRunner
 
     async def call(self, tool: str, /, **given: Any) -> str:
@@ -44,16 +44,16 @@ class Workshop:
         assert isinstance(said, str)
         return said
 
-    async def gate(self, tool: str, /, **given: Any) -> Gate:
+    async def gate(self, tool: str, /, **given: Any) -> ApprovalCheck:
         meant = TOOLS[tool]
         assert meant.gate
         return await meant.gate(self.sitting, meant.understood(given))
 
-    def bench(self, workspace: str = NOTES, **more: Any) -> Bench:
-        return Bench(self.world, self.owner, workspace, **more)
+    def bench(self, workspace: str = NOTES, **more: Any) -> WorkspaceFiles:
+        return WorkspaceFiles(self.world, self.owner, workspace, **more)
 
     def scope(self, workspace: str = NOTES) -> Scope:
-        return Scope(self.owner.tenant, Kind.WORKSPACE, workspace)
+        return Scope(self.owner.tenant, ScopeKind.WORKSPACE, workspace)
 
     async def files(self, workspace: str = NOTES) -> dict[str, bytes]:
         [tree] = await self.world.trees.read([self.scope(workspace)])
@@ -80,21 +80,21 @@ class Workshop:
         return told
 
 
-def sandbox(tenant: str, id: str, mode: str = "bypass", **config: Any) -> Change:
+def sandbox(tenant: str, id: str, mode: str = "bypass", **config: Any) -> RecordChange:
     body = {"name": id, "config": {"provider": "local", "permissionMode": mode, **config}}
-    return Change(tenant, Noun.SANDBOX, id, body, 0)
+    return RecordChange(tenant, RecordType.SANDBOX, id, body, 0)
 
 
-async def adorned(world: World, owner: Actor, id: str, variables: Mapping[str, str]) -> None:
+async def adorned(world: Ports, owner: Actor, id: str, variables: Mapping[str, str]) -> None:
     """Variables are sealed, which only an action does."""
     await sandboxes.patch(world, owner, id, {"config": {"envVars": variables}})
 
 
-def workspace(tenant: str, id: str) -> Change:
-    return Change(tenant, Noun.WORKSPACE, id, {"name": id, "config": {}}, 0)
+def workspace(tenant: str, id: str) -> RecordChange:
+    return RecordChange(tenant, RecordType.WORKSPACE, id, {"name": id, "config": {}}, 0)
 
 
-async def workshop(world: World, config: Any = None, **box: Any) -> Workshop:
+async def workshop(world: Ports, config: Any = None, **box: Any) -> Workshop:
     """By default: `notes` through a sandbox that asks nobody, and `docs`, which is read-only."""
     runner = box.pop("runner", None) or PlainRunner()
     world = replace(world, sandboxes={"local": runner})
@@ -121,6 +121,6 @@ async def workshop(world: World, config: Any = None, **box: Any) -> Workshop:
     }
     new = NewAgent("kate", "Kate", config=usual if config is None else config)
     agent = await agents.create(world, owner, new)
-    stack = await stacks.agent(world, owner, "kate")
-    sitting = Sitting(world, owner, agent, stack, Mode.MAIN)
+    stack = await stacks.agent_stack(world, owner, "kate")
+    sitting = ToolContext(world, owner, agent, stack, Audience.MAIN)
     return Workshop(world, owner, agent, sitting, runner)

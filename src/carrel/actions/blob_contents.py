@@ -6,29 +6,31 @@ from collections.abc import Collection, Mapping
 
 from carrel.core.identifiers import Digest
 from carrel.core.store.tree import Blob
-from carrel.ports import Corrupt, World
+from carrel.ports import CorruptContent, Ports
 
 
-async def contents_of(world: World, blobs: Collection[Blob]) -> Mapping[Digest, bytes | Corrupt]:
+async def contents_of(
+    world: Ports, blobs: Collection[Blob]
+) -> Mapping[Digest, bytes | CorruptContent]:
     """In one batch; where one is gone or damaged, that one fails and no other."""
     try:
         return dict(await world.blobs.get(blobs))
-    except Corrupt:
+    except CorruptContent:
         return {blob.digest: await _content(world, blob) for blob in blobs}
 
 
-async def counts_of(world: World, blobs: Collection[Blob]) -> Mapping[Digest, int | Corrupt]:
+async def counts_of(world: Ports, blobs: Collection[Blob]) -> Mapping[Digest, int | CorruptContent]:
     """How long each is for a model, in tokens: counted as text, whatever it is."""
     contents = await contents_of(world, blobs)
     readable = {d: content for d, content in contents.items() if isinstance(content, bytes)}
     texts = [content.decode("utf-8", "replace") for content in readable.values()]
     counts = await world.tokens.count(texts) if texts else ()
-    failed = {d: content for d, content in contents.items() if isinstance(content, Corrupt)}
+    failed = {d: content for d, content in contents.items() if isinstance(content, CorruptContent)}
     return {**failed, **dict(zip(readable, counts, strict=True))}
 
 
-async def _content(world: World, blob: Blob) -> bytes | Corrupt:
+async def _content(world: Ports, blob: Blob) -> bytes | CorruptContent:
     try:
         return (await world.blobs.get([blob]))[blob.digest]
-    except Corrupt as problem:
+    except CorruptContent as problem:
         return problem

@@ -11,12 +11,19 @@ from typing import Any, Final
 import msgspec
 
 from carrel.core.access import Actor
-from carrel.core.errors import InFlight, KeyReused, Malformed
+from carrel.core.errors import IdempotencyInFlight, IdempotencyKeyMismatch, ValidationError
 from carrel.core.store import idempotency as core
-from carrel.core.store.idempotency import Claim, Marked, Mismatch, Receipt, Settled, Waiting
+from carrel.core.store.idempotency import (
+    Claim,
+    Committed,
+    Completed,
+    InProgress,
+    KeyMismatch,
+    StoredResponse,
+)
 from carrel.core.store.record import Record
-from carrel.core.store.tree import ReceiptKey
-from carrel.ports import World
+from carrel.core.store.tree import IdempotencyKey
+from carrel.ports import Ports
 
 LEASE: Final = 60_000
 """Milliseconds after which a claim that came to nothing may be taken over."""
@@ -30,7 +37,7 @@ _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(Record).decode
 
 
-class Asked(msgspec.Struct, frozen=True):
+class IdempotentRequest(msgspec.Struct, frozen=True):
     """What is to be done once: by which name, with what, under which key."""
 
     deed: str
@@ -38,11 +45,11 @@ class Asked(msgspec.Struct, frozen=True):
     key: str | None
 
 
-async def once(
-    world: World,
+async def run_once(
+    world: Ports,
     actor: Actor,
-    asked: Asked,
-    act: Callable[[ReceiptKey | None], Awaitable[Record]],
+    asked: IdempotentRequest,
+    act: Callable[[IdempotencyKey | None], Awaitable[Record]],
     again: Callable[[], Awaitable[Record]],
 ) -> Record:
     """What ``act`` gives, or gave when it was first asked for; without a key it is simply done.
@@ -53,35 +60,37 @@ async def once(
     if asked.key is None:
         return await act(None)
     if not _KEY.fullmatch(asked.key):
-        raise Malformed("an idempotencyKey is 1 to 255 visible ASCII characters")
+        raise ValidationError("an idempotencyKey is 1 to 255 visible ASCII characters")
     who = [asked.deed, actor.name, actor.scope.kind, actor.scope.name]
-    key = ReceiptKey(actor.tenant, _encode(who).decode(), asked.key)
+    key = IdempotencyKey(actor.tenant, _encode(who).decode(), asked.key)
     match await _claim(world, key, hashlib.sha256(_encode(asked.given)).hexdigest()):
-        case Settled(receipt):
+        case Completed(receipt):
             return _decode(world.vault.open(receipt.sealed, _CONTEXT))
-        case Mismatch():
-            raise KeyReused("this idempotencyKey was used for something else")
-        case Waiting():
-            raise InFlight("the first request with this idempotencyKey is still being answered")
-        case Marked():
+        case KeyMismatch():
+            raise IdempotencyKeyMismatch("this idempotencyKey was used for something else")
+        case InProgress():
+            raise IdempotencyInFlight(
+                "the first request with this idempotencyKey is still being answered"
+            )
+        case Committed():
             return await _settled(world, key, await again())
-        case core.Taken():
+        case core.Claimed():
             return await _first(world, key, act)
 
 
-async def _claim(world: World, key: ReceiptKey, fingerprint: str) -> Claim:
+async def _claim(world: Ports, key: IdempotencyKey, fingerprint: str) -> Claim:
     """Take the key; while somebody else is at work on it, wait a little for their answer."""
     for wait in (*_WAITS, None):
         now = world.clock.now()
         claim = await world.receipts.claim(key, fingerprint, now, now - LEASE)
-        if not isinstance(claim, Waiting) or wait is None:
+        if not isinstance(claim, InProgress) or wait is None:
             break
         await asyncio.sleep(wait)
     return claim
 
 
 async def _first(
-    world: World, key: ReceiptKey, act: Callable[[ReceiptKey | None], Awaitable[Record]]
+    world: Ports, key: IdempotencyKey, act: Callable[[IdempotencyKey | None], Awaitable[Record]]
 ) -> Record:
     try:
         record = await act(key)
@@ -91,7 +100,7 @@ async def _first(
     return await _settled(world, key, record)
 
 
-async def _settled(world: World, key: ReceiptKey, record: Record) -> Record:
+async def _settled(world: Ports, key: IdempotencyKey, record: Record) -> Record:
     sealed = world.vault.seal(_encode(record), _CONTEXT)
-    await world.receipts.settle(key, Receipt(_DONE, sealed))
+    await world.receipts.settle(key, StoredResponse(_DONE, sealed))
     return record

@@ -7,16 +7,16 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.actions.overlay.pending_updates import Awaited, awaited
-from carrel.actions.records import each
+from carrel.actions.overlay.pending_updates import Awaited, pending_pin_updates
+from carrel.actions.records import iter_records
 from carrel.core.access import Actor
-from carrel.core.agents.agent import of_human, of_owner
+from carrel.core.agents.agent import by_human_index, by_owner_index
 from carrel.core.approvals import Approval, approval_of, link_of
-from carrel.core.approvals import Status as Asked
+from carrel.core.approvals import ApprovalStatus as Asked
 from carrel.core.errors import Forbidden
 from carrel.core.memory.dream_records import PROPOSALS, Dream, dream_of
-from carrel.core.store.record import Noun, Record
-from carrel.ports import World
+from carrel.core.store.record import Record, RecordType
+from carrel.ports import Ports
 
 MOST: Final = 500
 """Of each that are told; all are counted."""
@@ -24,7 +24,7 @@ _A_PAGE: Final = 5_000
 """Agents that are looked at together."""
 
 
-class Pile(Struct, frozen=True):
+class InboxSection(Struct, frozen=True):
     """What waits of one kind: the first of it, and how much there is."""
 
     count: int
@@ -34,9 +34,9 @@ class Pile(Struct, frozen=True):
 
 
 class Inbox(Struct, frozen=True):
-    pins: Pile
-    approvals: Pile
-    dreams: Pile
+    pins: InboxSection
+    approvals: InboxSection
+    dreams: InboxSection
     templates: Mapping[str, str]
     """The names of those that are spoken of, by id."""
 
@@ -47,7 +47,7 @@ def is_mine(actor: Actor, agent: Record) -> bool:
     return actor.person is not None and actor.person in pair
 
 
-async def inbox(world: World, actor: Actor, *, mine: bool = False) -> Inbox:
+async def inbox(world: Ports, actor: Actor, *, mine: bool = False) -> Inbox:
     """What waits in the tenant, or with the agents of the person who asks. Raises Forbidden."""
     if actor.bound:
         raise Forbidden("this credential is confined to one workspace")
@@ -56,55 +56,61 @@ async def inbox(world: World, actor: Actor, *, mine: bool = False) -> Inbox:
     dreams = await _dreams(world, actor, mine)
     spoken = [agent.body.get("templateId") for agent, _ in pins.pins]
     ids = sorted({id for id in spoken if id})
-    found = await world.records.get(actor.tenant, Noun.TEMPLATE, ids) if ids else ()
+    found = await world.records.get(actor.tenant, RecordType.TEMPLATE, ids) if ids else ()
     names = {one.id: str(one.body["name"]) for one in found if one}
     return Inbox(pins, approvals, dreams, names)
 
 
-async def _pins(world: World, actor: Actor, mine: bool) -> Pile:
+async def _pins(world: Ports, actor: Actor, mine: bool) -> InboxSection:
     count, first = 0, list[tuple[Record, Awaited]]()
     async for agents in _agents(world, actor, mine):
-        waiting = await awaited(world, actor.tenant, agents)
+        waiting = await pending_pin_updates(world, actor.tenant, agents)
         for agent, pins in zip(agents, waiting, strict=True):
             count += len(pins)
             first += [(agent, pin) for pin in pins[: MOST - len(first)]]
-    return Pile(count, pins=tuple(first))
+    return InboxSection(count, pins=tuple(first))
 
 
-async def _agents(world: World, actor: Actor, mine: bool) -> AsyncIterator[Sequence[Record]]:
+async def _agents(world: Ports, actor: Actor, mine: bool) -> AsyncIterator[Sequence[Record]]:
     """All of the tenant, some thousands at once; or those of the person who asks, all together."""
     if mine:
         person = actor.person
-        links = [of_human(person), of_owner(person)] if person else []
-        own = [one for link in links async for one in each(world, actor.tenant, Noun.AGENT, link)]
+        links = [by_human_index(person), by_owner_index(person)] if person else []
+        own = [
+            one
+            for link in links
+            async for one in iter_records(world, actor.tenant, RecordType.AGENT, link)
+        ]
         known = {agent.id: agent for agent in own}
         yield [known[id] for id in sorted(known)]
         return
     after = ""
-    while found := await world.records.list(actor.tenant, Noun.AGENT, after=after, limit=_A_PAGE):
+    while found := await world.records.list(
+        actor.tenant, RecordType.AGENT, after=after, limit=_A_PAGE
+    ):
         yield found
         after = found[-1].id
 
 
-async def _approvals(world: World, actor: Actor, mine: bool) -> Pile:
+async def _approvals(world: Ports, actor: Actor, mine: bool) -> InboxSection:
     link = link_of(status=Asked.REQUESTED)
     count, first = 0, list[Approval]()
-    async for agents, records in _waiting(world, actor, Noun.APPROVAL, link):
+    async for agents, records in _waiting(world, actor, RecordType.APPROVAL, link):
         known = [one for one in records if not mine or _of(actor, agents, one)]
         count += len(known)
         first += [approval_of(one) for one in known[: MOST - len(first)]]
-    return Pile(count, approvals=tuple(first))
+    return InboxSection(count, approvals=tuple(first))
 
 
-async def _dreams(world: World, actor: Actor, mine: bool) -> Pile:
+async def _dreams(world: Ports, actor: Actor, mine: bool) -> InboxSection:
     count, first = 0, list[tuple[Record, Dream]]()
-    async for agents, records in _waiting(world, actor, Noun.DREAM, PROPOSALS):
+    async for agents, records in _waiting(world, actor, RecordType.DREAM, PROPOSALS):
         known = [one for one in records if one.body["agent"] in agents]
         known = [one for one in known if not mine or _of(actor, agents, one)]
         count += len(known)
         some = known[: MOST - len(first)]
         first += [(agents[one.body["agent"]], dream_of(one)) for one in some]
-    return Pile(count, dreams=tuple(first))
+    return InboxSection(count, dreams=tuple(first))
 
 
 def _of(actor: Actor, agents: Mapping[str, Record], waiting: Record) -> bool:
@@ -113,12 +119,12 @@ def _of(actor: Actor, agents: Mapping[str, Record], waiting: Record) -> bool:
 
 
 async def _waiting(
-    world: World, actor: Actor, noun: Noun, link: str
+    world: Ports, actor: Actor, noun: RecordType, link: str
 ) -> AsyncIterator[tuple[Mapping[str, Record], Collection[Record]]]:
     """Records under a link, some hundred at once, with the agents that they are of."""
     after = ""
     while found := await world.records.list(actor.tenant, noun, link=link, after=after, limit=MOST):
         ids = sorted({str(one.body["agent"]) for one in found})
-        agents = await world.records.get(actor.tenant, Noun.AGENT, ids)
+        agents = await world.records.get(actor.tenant, RecordType.AGENT, ids)
         yield {agent.id: agent for agent in agents if agent}, found
         after = found[-1].id

@@ -10,14 +10,22 @@ from typing import Final
 from msgspec import Struct
 
 from carrel.actions.files import files
-from carrel.actions.files.file_writer import Intent, Pen
-from carrel.actions.local_locks import turn
+from carrel.actions.files.file_writer import FileWriter, WriteOptions
+from carrel.actions.local_locks import local_lock
 from carrel.actions.overlay import stacks
-from carrel.actions.policy.tenant_rules import Rules
-from carrel.actions.records import Page, find_named
-from carrel.core.access import Actor, KeyKind, Role
-from carrel.core.agents.agent import facts
-from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Stale, Taken, TooLarge
+from carrel.actions.policy.tenant_rules import TenantRules
+from carrel.actions.records import Page, find_by_id_or_slug
+from carrel.core.access import Actor, CredentialKind, Role
+from carrel.core.agents.agent import agent_fields
+from carrel.core.errors import (
+    Busy,
+    Conflict,
+    Forbidden,
+    NotFound,
+    ValidationError,
+    WorkspaceConflict,
+    WorkspaceTooLarge,
+)
 from carrel.core.identifiers import Path, Scope
 from carrel.core.items import (
     Item,
@@ -32,12 +40,12 @@ from carrel.core.items import (
     preview,
 )
 from carrel.core.overlay.compose import File, resolve
-from carrel.core.overlay.edit import UNCONDITIONAL, Condition
-from carrel.core.redaction.redactor import Redacted
-from carrel.core.runs import Status
-from carrel.core.store.record import Noun, Record
-from carrel.core.store.tree import ReceiptKey
-from carrel.ports import World
+from carrel.core.overlay.edit import UNCONDITIONAL, WriteCondition
+from carrel.core.redaction.redactor import RedactionResult
+from carrel.core.runs import RunStatus
+from carrel.core.store.record import Record, RecordType
+from carrel.core.store.tree import IdempotencyKey
+from carrel.ports import Ports
 
 MOST: Final = 10_000
 """Items of one scope."""
@@ -47,7 +55,7 @@ _AT_ONCE: Final = 64
 _CURSOR: Final = re.compile(r"[1-9][0-9]{0,17}")
 
 
-class Kept(Struct, frozen=True):
+class StoredItem(Struct, frozen=True):
     """An item with its value, as it is stored."""
 
     item: Item
@@ -56,63 +64,63 @@ class Kept(Struct, frozen=True):
     """What in it looked like a secret, and was left as it is."""
 
 
-class Row(Struct, frozen=True):
+class ItemRow(Struct, frozen=True):
     """An item in a list, with how its value begins."""
 
     item: Item
     preview: str
 
 
-class Writing(Struct, frozen=True, gc=False):
+class ItemWriteOptions(Struct, frozen=True, gc=False):
     """What a writer may say beside key and value."""
 
-    condition: Condition = UNCONDITIONAL
+    condition: WriteCondition = UNCONDITIONAL
     by: str | None = None
     """Who is to stand as its creator, where it is new: the agent that writes, else the caller."""
     why: str = ""
     run: str | None = None
-    receipt: ReceiptKey | None = None
+    receipt: IdempotencyKey | None = None
 
 
-PLAIN: Final = Writing()
+PLAIN: Final = ItemWriteOptions()
 
 
-def as_read(version: int | None) -> Condition:
+def as_read(version: int | None) -> WriteCondition:
     """That an item is still at the version that was read; 0: that there is none."""
     if version is None:
         return UNCONDITIONAL
-    return Condition(frozenset({f'"v{version}"'})) if version else Condition(absent=True)
+    return WriteCondition(frozenset({f'"v{version}"'})) if version else WriteCondition(absent=True)
 
 
-class _ItemPen(Pen, frozen=True, gc=False):
+class _ItemWriter(FileWriter, frozen=True, gc=False):
     """Writes an item: it has no class, and its key is as little a place for secrets as a path."""
 
     key: str = ""
 
-    def _may_write(self, rules: Rules) -> None:
+    def _may_write(self, rules: TenantRules) -> None:
         """Whose items these are has been decided when their scope was found."""
 
     async def _in_run(self, id: str) -> None:
         """A run is of the agent, and not of its items: see ``_told_in_run``."""
 
-    def _admitted(self, rules: Rules, content: bytes) -> Redacted:
+    def _admitted(self, rules: TenantRules, content: bytes) -> RedactionResult:
         if rules.redactor.finds_in(self.key):
-            raise Malformed("the key holds a secret")
+            raise ValidationError("the key holds a secret")
         return super()._admitted(rules, content)
 
 
 async def listing(
-    world: World,
+    world: Ports,
     actor: Actor,
     agent: str,
     *,
     prefix: str = "",
     cursor: str = "",
     limit: int = MOST,
-) -> Page[Row]:
+) -> Page[ItemRow]:
     """The items that an agent has, the last written first."""
     if cursor and not _CURSOR.fullmatch(cursor):
-        raise Malformed("the cursor is none that a page gave")
+        raise ValidationError("the cursor is none that a page gave")
     _, scope = await _home(world, actor, agent)
     [tree] = await world.trees.read((scope,))
     found = sorted(
@@ -123,11 +131,11 @@ async def listing(
     past = [head for head in found if not cursor or head.revision < int(cursor)]
     shown = [item_of(head, _etag(resolve(head.path, (tree,)))) for head in past[:limit]]
     previews = await _previews(world, shown)
-    rows = tuple(Row(item, previews[item.key]) for item in shown)
+    rows = tuple(ItemRow(item, previews[item.key]) for item in shown)
     return Page(rows, str(shown[-1].revision) if shown and len(past) > limit else None)
 
 
-async def _previews(world: World, items: list[Item]) -> Mapping[str, str]:
+async def _previews(world: Ports, items: list[Item]) -> Mapping[str, str]:
     """How each value begins; a few are read at a time, since together they may be very large."""
     found: dict[str, str] = {}
     for at in range(0, len(items), _AT_ONCE):
@@ -137,15 +145,17 @@ async def _previews(world: World, items: list[Item]) -> Mapping[str, str]:
     return found
 
 
-async def get(world: World, actor: Actor, agent: str, key: str, version: int | None = None) -> Kept:
+async def get(
+    world: Ports, actor: Actor, agent: str, key: str, version: int | None = None
+) -> StoredItem:
     """One item, as it is now or was at a version. Raises Missing."""
     _, scope = await _home(world, actor, agent)
     return await _read(world, scope, key, version)
 
 
 async def put(
-    world: World, actor: Actor, agent: str, key: str, value: str, writing: Writing = PLAIN
-) -> Kept:
+    world: Ports, actor: Actor, agent: str, key: str, value: str, writing: ItemWriteOptions = PLAIN
+) -> StoredItem:
     """Write one item, whether or not it was there; who wrote it first stays its creator.
 
     Raises Malformed, Missing, Forbidden, Stale, TooLarge or Busy.
@@ -156,38 +166,38 @@ async def put(
 
 
 async def delete(
-    world: World, actor: Actor, agent: str, key: str, writing: Writing = PLAIN
+    world: Ports, actor: Actor, agent: str, key: str, writing: ItemWriteOptions = PLAIN
 ) -> None:
     """Remove one item. Raises Missing, Stale, Forbidden or Busy."""
     record, scope = await _home(world, actor, agent)
     await _told_in_run(world, record, writing.run)
     path = item_path(item_key(key))
-    intent = Intent(
+    intent = WriteOptions(
         writing.condition, None, writing.why or f"delete {key}", writing.run, writing.receipt
     )
     with _speaking_of(key):
-        await _ItemPen(world, (scope,), path, actor, intent, key).delete()
+        await _ItemWriter(world, (scope,), path, actor, intent, key).delete()
 
 
 async def publish(  # noqa: PLR0913 - from whom what goes where
-    world: World,
+    world: Ports,
     actor: Actor,
     agent: str,
     key: str,
     target: str,
     *,
     target_key: str = "",
-    writing: Writing = PLAIN,
-) -> tuple[Record, Kept]:
+    writing: ItemWriteOptions = PLAIN,
+) -> tuple[Record, StoredItem]:
     """Copy an item of a private agent to a shared agent of the same tenant, by id or slug.
 
     What is told of first is checked first: who publishes, to whom, and then what.
     """
     record = await _agent(world, actor, agent)
-    if facts(record)["isShared"]:
+    if agent_fields(record)["isShared"]:
         raise Forbidden("a shared agent cannot publish: only what is private can be")
-    other = await find_named(world, actor.tenant, Noun.AGENT, target)
-    if not facts(other)["isShared"]:
+    other = await find_by_id_or_slug(world, actor.tenant, RecordType.AGENT, target)
+    if not agent_fields(other)["isShared"]:
         raise Forbidden("items are published to shared agents only, and the target is private")
     item_key(target_key or key)
     _, scope = await _home(world, actor, agent)
@@ -197,59 +207,59 @@ async def publish(  # noqa: PLR0913 - from whom what goes where
     return other, await _write(world, actor, shelf, target_key or key, kept.value, writing)
 
 
-async def _agent(world: World, actor: Actor, name: str) -> Record:
-    [own, *_] = await stacks.agent(world, actor, name)
-    return await find_named(world, actor.tenant, Noun.AGENT, own.name)
+async def _agent(world: Ports, actor: Actor, name: str) -> Record:
+    [own, *_] = await stacks.agent_stack(world, actor, name)
+    return await find_by_id_or_slug(world, actor.tenant, RecordType.AGENT, own.name)
 
 
-async def _home(world: World, actor: Actor, name: str) -> tuple[Record, Scope]:
+async def _home(world: Ports, actor: Actor, name: str) -> tuple[Record, Scope]:
     """An agent, and where its items are. Raises Missing, Forbidden or Taken."""
     record = await _agent(world, actor, name)
-    known = facts(record)
+    known = agent_fields(record)
     if known["isShared"]:
         return record, items_of_agent(record.tenant, record.id)
     person = known["ownerId"] or known["humanPairId"] or actor.person
     if person is None:
-        raise Taken("nobody is known whose items this agent shares: give it an ownerId")
-    if actor.kind is KeyKind.PERSON and actor.role is Role.MEMBER and actor.person != person:
+        raise Conflict("nobody is known whose items this agent shares: give it an ownerId")
+    if actor.kind is CredentialKind.PERSON and actor.role is Role.MEMBER and actor.person != person:
         raise Forbidden("these are the items of another person")
     return record, items_of_person(record.tenant, person)
 
 
-async def _told_in_run(world: World, agent: Record, id: str | None) -> None:
+async def _told_in_run(world: Ports, agent: Record, id: str | None) -> None:
     """A write may name the run it belongs to: one of this agent that has not ended."""
     if id is None:
         return
     [run] = await world.runs.get(agent.tenant, [id])
     if run is None or run.scope.name != agent.id:
-        raise Missing(f"there is no run {id} of this agent")
-    if run.status is not Status.RUNNING:
-        raise Taken(f"the run has {run.status}", status=run.status)
+        raise NotFound(f"there is no run {id} of this agent")
+    if run.status is not RunStatus.RUNNING:
+        raise Conflict(f"the run has {run.status}", status=run.status)
 
 
-async def _read(world: World, scope: Scope, key: str, version: int | None) -> Kept:
+async def _read(world: Ports, scope: Scope, key: str, version: int | None) -> StoredItem:
     path = item_path(item_key(key))
     with _speaking_of(key):
         if version is not None:
-            file, content = await files.version(world, (scope,), path, version)
+            file, content = await files.read_version(world, (scope,), path, version)
         else:
-            file = await files.look(world, (scope,), path)
-            content = await files.content(world, file, raw=True)
-    return Kept(item_of(file.head, file.etag), content.decode())
+            file = await files.find_file(world, (scope,), path)
+            content = await files.read_content(world, file, raw=True)
+    return StoredItem(item_of(file.head, file.etag), content.decode())
 
 
 async def _write(
-    world: World, actor: Actor, scope: Scope, key: str, value: str, writing: Writing
-) -> Kept:
+    world: Ports, actor: Actor, scope: Scope, key: str, value: str, writing: ItemWriteOptions
+) -> StoredItem:
     """What is there is looked at first, since it says who its creator is, and must still be so."""
     path, content = item_path(item_key(key)), item_value(value)
-    async with turn(id(world.trees), scope, path):
+    async with local_lock(id(world.trees), scope, path):
         return await _write_at(world, actor, scope, key, content, writing)
 
 
 async def _write_at(
-    world: World, actor: Actor, scope: Scope, key: str, content: bytes, writing: Writing
-) -> Kept:
+    world: Ports, actor: Actor, scope: Scope, key: str, content: bytes, writing: ItemWriteOptions
+) -> StoredItem:
     path = item_path(key)
     creator = writing.by or actor.agent or actor.name
     for _ in range(_ATTEMPTS):
@@ -257,23 +267,25 @@ async def _write_at(
         with _speaking_of(key):
             writing.condition.check(path, current)
         if current is None:
-            seen, type = Condition(absent=True), item_type(creator)
+            seen, type = WriteCondition(absent=True), item_type(creator)
         else:
             was = item_of(current.head, current.etag)
             seen, type = as_read(was.version), item_type(was.created_by, was.created_at)
-        intent = Intent(seen, type, writing.why or f"write {key}", writing.run, writing.receipt)
+        intent = WriteOptions(
+            seen, type, writing.why or f"write {key}", writing.run, writing.receipt
+        )
         try:
             with _speaking_of(key):
-                pen = _ItemPen(world, (scope,), path, actor, intent, key)
+                pen = _ItemWriter(world, (scope,), path, actor, intent, key)
                 written = await pen.put(content)
-        except Stale:
+        except WorkspaceConflict:
             continue
         item = item_of(written.file.head, written.file.etag)
-        return Kept(item, written.content.decode(), tuple(written.redacted.warned))
+        return StoredItem(item, written.content.decode(), tuple(written.redacted.warned))
     raise Busy(f"the item {key!a} is being written by many others")
 
 
-async def _current(world: World, scope: Scope, path: Path) -> File | None:
+async def _current(world: Ports, scope: Scope, path: Path) -> File | None:
     return resolve(path, await world.trees.read((scope,), (path,)))
 
 
@@ -287,15 +299,15 @@ def _speaking_of(key: str) -> Iterator[None]:
     """Tell of an item by its key what is told of a file by its path."""
     try:
         yield
-    except Stale as stale:
+    except WorkspaceConflict as stale:
         now = stale.current_version
         is_now = f"it is at version {now}" if now else "there is none"
-        raise Stale(f"the item {key!a} is not as it was read: {is_now}", now) from None
-    except Missing:
-        raise Missing(f"there is no item {key!a}") from None
+        raise WorkspaceConflict(f"the item {key!a} is not as it was read: {is_now}", now) from None
+    except NotFound:
+        raise NotFound(f"there is no item {key!a}") from None
     except Busy:
         raise Busy(f"the item {key!a} is being written by many others") from None
-    except TooLarge as full:
+    except WorkspaceTooLarge as full:
         if "maxFiles" not in full.details:
             raise
-        raise TooLarge(f"there may be {MOST} items", maxItems=MOST) from None
+        raise WorkspaceTooLarge(f"there may be {MOST} items", maxItems=MOST) from None

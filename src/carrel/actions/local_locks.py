@@ -17,7 +17,7 @@ _TURNS: Final[WeakValueDictionary[tuple[Hashable, ...], asyncio.Lock]] = WeakVal
 
 
 @asynccontextmanager
-async def turn(*what: Hashable) -> AsyncIterator[None]:
+async def local_lock(*what: Hashable) -> AsyncIterator[None]:
     """Wait until nobody else of this process is at it."""
     lock = _TURNS.setdefault((asyncio.get_running_loop(), *what), asyncio.Lock())
     async with lock:

@@ -8,11 +8,11 @@ Watch = Callable[[str, int, int], None]
 """Is told what is being done, how much of it is done, and of how much."""
 
 
-def quiet(what: str, done: int, total: int) -> None:
+def no_progress(what: str, done: int, total: int) -> None:
     """A Watch that tells nobody."""
 
 
-class Tally:
+class ProgressCounter:
     """Counts one thing that is being done, and tells a Watch."""
 
     def __init__(self, watch: Watch, what: str) -> None:

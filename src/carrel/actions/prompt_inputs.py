@@ -2,42 +2,44 @@
 
 from __future__ import annotations
 
-from carrel.actions.overlay.agent_layers import Lineage
-from carrel.actions.sandbox.tool_access import hands_of
+from carrel.actions.overlay.agent_layers import AgentLayers
+from carrel.actions.sandbox.tool_access import load_tool_access
 from carrel.actions.timezones import day
-from carrel.core.agents.config import Config, allows, config_of
-from carrel.core.identifiers import Kind, Scope, Stack
-from carrel.core.prompt.inputs import Wish
-from carrel.core.prompt.workspace_notes import Harness, harness_of
-from carrel.core.runs import Mode, Run
-from carrel.core.sandbox.tool_access import surface
-from carrel.ports import World
+from carrel.core.agents.config import AgentConfig, allows, config_of
+from carrel.core.identifiers import Scope, ScopeKind, Stack
+from carrel.core.prompt.inputs import PromptInputs
+from carrel.core.prompt.workspace_notes import WorkspaceNotes, workspace_notes
+from carrel.core.runs import Audience, Run
+from carrel.core.sandbox.tool_access import available_tool_names
+from carrel.ports import Ports
 
 
-async def wish_now(world: World, lineage: Lineage, mode: Mode) -> Wish:
+async def current_prompt_inputs(world: Ports, lineage: AgentLayers, mode: Audience) -> PromptInputs:
     """Raises Missing where a workspace or sandbox is gone that the agent's config refers to."""
     agent = lineage.agent
     config = config_of(agent.body.get("config") or {})
     today = day(world.clock.now(), config.timezone)
     harness = await _harness(world, agent.tenant, config)
-    return Wish(
+    return PromptInputs(
         *(mode, today, config.extra_docs, config.prompt_chars, config.file_chars), harness=harness
     )
 
 
-async def _harness(world: World, tenant: str, config: Config) -> Harness:
+async def _harness(world: Ports, tenant: str, config: AgentConfig) -> WorkspaceNotes:
     if not config.workspaces:
-        return Harness()
-    hands = await hands_of(world, tenant, config)
-    tools = [tool for tool in surface(config, hands) if allows(config.allowed_tools, tool)]
-    return harness_of(hands, tools)
+        return WorkspaceNotes()
+    hands = await load_tool_access(world, tenant, config)
+    tools = [
+        tool for tool in available_tool_names(config, hands) if allows(config.allowed_tools, tool)
+    ]
+    return workspace_notes(hands, tools)
 
 
-def wish_of(run: Run) -> Wish:
+def run_prompt_inputs(run: Run) -> PromptInputs:
     """What the prompt of a run depends on beside its files, as it was when it began."""
-    return Wish.of(run.variables, run.mode, day(run.started, None))
+    return PromptInputs.of(run.variables, run.mode, day(run.started, None))
 
 
-def attached(tenant: str, wish: Wish) -> Stack:
+def attached(tenant: str, wish: PromptInputs) -> Stack:
     """The scopes of the workspaces that a wish tells of, each once."""
-    return tuple(Scope(tenant, Kind.WORKSPACE, id) for id in wish.harness.workspaces)
+    return tuple(Scope(tenant, ScopeKind.WORKSPACE, id) for id in wish.harness.workspaces)

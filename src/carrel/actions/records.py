@@ -11,41 +11,48 @@ from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
-from carrel.core.errors import Busy, Malformed, Missing, Taken
-from carrel.core.identifiers import Moment, identifier
-from carrel.core.store.record import Change, Noun, Record, Shelf, handle
-from carrel.core.store.tree import Applied, Commit, Conflict, Expect, ReceiptKey, Write
-from carrel.ports import World
+from carrel.core.errors import Busy, NotFound, ValidationError
+from carrel.core.errors import Conflict as Taken
+from carrel.core.identifiers import TimestampMs, identifier
+from carrel.core.store.record import (
+    CollectionRevision,
+    Record,
+    RecordChange,
+    RecordType,
+    unique_key,
+)
+from carrel.core.store.tree import Applied, Commit, Expect, ExpectationFailed, IdempotencyKey, Write
+from carrel.ports import Ports
 
 _ATTEMPTS: Final = 10
 _TOGETHER: Final = 100
 _ID: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
-PREFIXES: Final[Mapping[Noun, str]] = {
-    Noun.PERSON: "per",
-    Noun.KEY: "key",
-    Noun.WEBHOOK: "whk",
-    Noun.TEMPLATE: "tpl",
-    Noun.AGENT: "agt",
-    Noun.SANDBOX: "sb",
-    Noun.WORKSPACE: "ws",
-    Noun.APPROVAL: "apr",
+PREFIXES: Final[Mapping[RecordType, str]] = {
+    RecordType.PERSON: "per",
+    RecordType.KEY: "key",
+    RecordType.WEBHOOK: "whk",
+    RecordType.TEMPLATE: "tpl",
+    RecordType.AGENT: "agt",
+    RecordType.SANDBOX: "sb",
+    RecordType.WORKSPACE: "ws",
+    RecordType.APPROVAL: "apr",
 }
 """What ids begin with, as World.clock makes them."""
 
 Item = TypeVar("Item")
 
 
-class Drafts(Struct, frozen=True):
+class FileDrafts(Struct, frozen=True):
     """Files to be written with a change, and what they were written from."""
 
     writes: tuple[Write, ...] = ()
     expects: tuple[Expect, ...] = ()
 
-    def __add__(self, other: Drafts) -> Drafts:
-        return Drafts(self.writes + other.writes, self.expects + other.expects)
+    def __add__(self, other: FileDrafts) -> FileDrafts:
+        return FileDrafts(self.writes + other.writes, self.expects + other.expects)
 
 
-NO_DRAFTS: Final = Drafts()
+NO_DRAFTS: Final = FileDrafts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,54 +62,62 @@ class Page(Generic[Item]):
     """Where the following page begins, None on the last."""
 
 
-async def find(world: World, tenant: str, noun: Noun, id: str) -> Record:
+async def find(world: Ports, tenant: str, noun: RecordType, id: str) -> Record:
     """Raises Missing, also for what could be no id."""
-    [record] = await world.records.get(tenant, noun, [_possible(noun, id)])
+    [record] = await world.records.get(tenant, noun, [_valid_id_or_not_found(noun, id)])
     if record is None:
-        raise Missing(f"there is no {noun} {id}")
+        raise NotFound(f"there is no {noun} {id}")
     return record
 
 
-async def find_named(world: World, tenant: str, noun: Noun, name: str) -> Record:
+async def find_by_id_or_slug(world: Ports, tenant: str, noun: RecordType, name: str) -> Record:
     """A record by its id or by its slug: ids have a ``_``, and no slug has one."""
-    _possible(noun, name)
+    _valid_id_or_not_found(noun, name)
     if "_" in name:
         [record] = await world.records.get(tenant, noun, [name])
     else:
-        [record] = await world.records.named([handle(tenant, noun, "slug", name)])
+        [record] = await world.records.named([unique_key(tenant, noun, "slug", name)])
     if record is None:
-        raise Missing(f"there is no {noun} {name}")
+        raise NotFound(f"there is no {noun} {name}")
     return record
 
 
-def _possible(noun: Noun, id: str) -> str:
+def _valid_id_or_not_found(noun: RecordType, id: str) -> str:
     try:
         return identifier(id)
-    except Malformed:
-        raise Missing(f"there is no {noun} of that id") from None
+    except ValidationError:
+        raise NotFound(f"there is no {noun} of that id") from None
 
 
-def issued(cursor: str, prefix: str | None) -> str:
+def validate_cursor(cursor: str, prefix: str | None) -> str:
     """A cursor that a page may have given out: the id of its last, which may be gone since.
 
     Raises Malformed. Without a prefix people choose the ids, and any that can be one will do.
     """
     possible = _ID if prefix is None else rf"{prefix}_[0-9a-f]{{24}}"
     if cursor and not re.fullmatch(possible, cursor):
-        raise Malformed("the cursor is not the next of a page of this list")
+        raise ValidationError("the cursor is not the next of a page of this list")
     return cursor
 
 
 async def page(
-    world: World, tenant: str, noun: Noun, *, link: str = "", cursor: str = "", limit: int = 100
+    world: Ports,
+    tenant: str,
+    noun: RecordType,
+    *,
+    link: str = "",
+    cursor: str = "",
+    limit: int = 100,
 ) -> Page[Record]:
-    after = issued(cursor, PREFIXES.get(noun))
+    after = validate_cursor(cursor, PREFIXES.get(noun))
     found = await world.records.list(tenant, noun, link=link, after=after, limit=limit + 1)
     more = len(found) > limit
     return Page(found[:limit], found[limit - 1].id if more else None)
 
 
-async def each(world: World, tenant: str, noun: Noun, link: str = "") -> AsyncIterator[Record]:
+async def iter_records(
+    world: Ports, tenant: str, noun: RecordType, link: str = ""
+) -> AsyncIterator[Record]:
     """Every record of a noun, however many."""
     after = ""
     while found := await world.records.list(tenant, noun, link=link, after=after, limit=500):
@@ -111,23 +126,25 @@ async def each(world: World, tenant: str, noun: Noun, link: str = "") -> AsyncIt
         after = found[-1].id
 
 
-async def shelf(world: World, tenant: str, noun: Noun) -> Shelf:
+async def collection_revision(world: Ports, tenant: str, noun: RecordType) -> CollectionRevision:
     """All records of a noun as they are now, for a commit that rests on them: ask before reading.
 
     Every decision made from what is read afterwards is refused if any of them changes meanwhile.
     """
-    [found] = await shelves(world, tenant, (noun,))
+    [found] = await collection_revisions(world, tenant, (noun,))
     return found
 
 
-async def shelves(world: World, tenant: str, nouns: Iterable[Noun]) -> list[Shelf]:
+async def collection_revisions(
+    world: Ports, tenant: str, nouns: Iterable[RecordType]
+) -> list[CollectionRevision]:
     """The same for several nouns."""
     asked = tuple(nouns)
     seen = await world.records.shelves([(tenant, noun) for noun in asked])
-    return [Shelf(tenant, noun, at) for noun, at in zip(asked, seen, strict=True)]
+    return [CollectionRevision(tenant, noun, at) for noun, at in zip(asked, seen, strict=True)]
 
 
-async def insist(attempt: Callable[[], Awaitable[Item]]) -> Item:
+async def retry_while_busy(attempt: Callable[[], Awaitable[Item]]) -> Item:
     """Read and decide again for as long as others change what it rests on; Busy in the end."""
     for _ in range(_ATTEMPTS - 1):
         try:
@@ -138,16 +155,16 @@ async def insist(attempt: Callable[[], Awaitable[Item]]) -> Item:
 
 
 async def commit_changes(  # noqa: PLR0913 - a change and all that goes with it, by name
-    world: World,
+    world: Ports,
     by: str,
     why: str,
-    changes: Sequence[Change],
+    changes: Sequence[RecordChange],
     *,
-    shelves: Sequence[Shelf] = (),
-    receipt: ReceiptKey | None = None,
-    drafts: Drafts = NO_DRAFTS,
+    shelves: Sequence[CollectionRevision] = (),
+    receipt: IdempotencyKey | None = None,
+    drafts: FileDrafts = NO_DRAFTS,
     keep: int = 100,
-) -> Moment:
+) -> TimestampMs:
     """Apply all changes or none, with the files that follow from them, and say when.
 
     Raises Taken for a name another has, else Busy.
@@ -167,10 +184,10 @@ async def commit_changes(  # noqa: PLR0913 - a change and all that goes with it,
     [outcome] = await world.trees.commit([commit])
     if isinstance(outcome, Applied):
         return at
-    if isinstance(outcome, Conflict) and outcome.handle:
+    if isinstance(outcome, ExpectationFailed) and outcome.handle:
         what, _, value = outcome.handle.split("/", 2)[2].partition(":")
         raise Taken(f"another has the {what} {value}", **{what: value})
-    if isinstance(outcome, Conflict) and isinstance(outcome.expected, Change):
+    if isinstance(outcome, ExpectationFailed) and isinstance(outcome.expected, RecordChange):
         change = outcome.expected
         if change.expected == 0:
             raise Taken(f"there is a {change.noun} {change.id} already")
@@ -178,7 +195,7 @@ async def commit_changes(  # noqa: PLR0913 - a change and all that goes with it,
     raise Busy("others were changing the same things at the same time")
 
 
-def became(change: Change, at: Moment, was: Record | None = None) -> Record:
+def record_after(change: RecordChange, at: TimestampMs, was: Record | None = None) -> Record:
     """The record that a change made at that moment."""
     assert change.body is not None
     return Record(
@@ -192,12 +209,12 @@ def became(change: Change, at: Moment, was: Record | None = None) -> Record:
     )
 
 
-async def drop(world: World, by: str, why: str, records: Iterable[Record]) -> int:
+async def delete_unchanged(world: Ports, by: str, why: str, records: Iterable[Record]) -> int:
     """Remove records as they were seen, some at a time; how many. What has changed since stays."""
     gone = 0
     ordered = sorted(records, key=lambda record: record.tenant)
     for _, theirs in groupby(ordered, lambda record: record.tenant):
-        changes = [Change(one.tenant, one.noun, one.id, None, one.revision) for one in theirs]
+        changes = [RecordChange(one.tenant, one.noun, one.id, None, one.revision) for one in theirs]
         for start in range(0, len(changes), _TOGETHER):
             some = changes[start : start + _TOGETHER]
             with suppress(Busy):

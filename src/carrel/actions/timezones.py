@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from carrel.core.errors import Malformed
-from carrel.core.identifiers import Moment
+from carrel.core.errors import ValidationError
+from carrel.core.identifiers import TimestampMs
 
 
 @lru_cache(maxsize=1024)
@@ -16,10 +16,10 @@ def zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ValueError, OSError, LookupError):
-        raise Malformed(f"there is no timezone {name[:80]!a}") from None
+        raise ValidationError(f"there is no timezone {name[:80]!a}") from None
 
 
-def day(at: Moment, timezone: str | None) -> date:
+def day(at: TimestampMs, timezone: str | None) -> date:
     """The day that it is there at this moment; in UTC where no place is named, or none known."""
     return _day_at(at // 60_000, timezone)
 
@@ -29,6 +29,6 @@ def _day_at(minute: int, timezone: str | None) -> date:
     """Days begin with a minute: of the places of today none is seconds apart from another."""
     try:
         there = zone(timezone) if timezone else UTC
-    except Malformed:
+    except ValidationError:
         there = UTC
     return datetime.fromtimestamp(minute * 60, there).date()

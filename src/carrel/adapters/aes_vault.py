@@ -15,7 +15,7 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from carrel.ports import Corrupt
+from carrel.ports import CorruptContent
 
 KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
@@ -27,11 +27,11 @@ class VaultKeyUnusable(ValueError):
     """What was given as the vault's key is none; the message does not repeat it."""
 
 
-class VaultKeyMismatch(Corrupt):
+class VaultKeyMismatch(CorruptContent):
     """What was sealed under one key was to be opened with another."""
 
 
-class SealingVault:
+class AesGcmVault:
     """A sealed text is ``v1.<fingerprint of the key>.<nonce and ciphertext>``."""
 
     def __init__(self, key: bytes) -> None:
@@ -41,12 +41,12 @@ class SealingVault:
         self._fingerprint = hmac.digest(key, b"carrel vault key", hashlib.sha256).hex()[:16]
 
     @classmethod
-    def of(cls, text: str) -> SealingVault:
+    def of(cls, text: str) -> AesGcmVault:
         """A vault whose key is written in base64 or hex. Raises VaultKeyUnusable."""
         return cls(_decoded(text))
 
     @classmethod
-    def at(cls, file: File) -> SealingVault:
+    def at(cls, file: File) -> AesGcmVault:
         """A vault whose key is in a file, which is made where there is none."""
         try:
             text = file.read_text("ascii")
@@ -71,7 +71,7 @@ class SealingVault:
         form, _, rest = sealed.partition(".")
         fingerprint, _, text = rest.partition(".")
         if form != _FORM or not text:
-            raise Corrupt("a sealed value is not in a form that this version knows")
+            raise CorruptContent("a sealed value is not in a form that this version knows")
         if fingerprint != self._fingerprint:
             raise VaultKeyMismatch(
                 f"a value was sealed under the vault key {fingerprint}, not {self._fingerprint}"
@@ -80,7 +80,9 @@ class SealingVault:
             body = base64.b64decode(text, altchars=b"-_", validate=True)
             return self._cipher.decrypt(body[:_NONCE_BYTES], body[_NONCE_BYTES:], context.encode())
         except (InvalidTag, ValueError):
-            raise Corrupt("a sealed value is damaged, or was sealed for something else") from None
+            raise CorruptContent(
+                "a sealed value is damaged, or was sealed for something else"
+            ) from None
 
 
 def _decoded(text: str) -> bytes:

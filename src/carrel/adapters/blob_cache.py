@@ -13,7 +13,7 @@ from carrel.core.store.tree import Blob
 from carrel.ports import Blobs
 
 
-class KeepingBlobs:
+class CachedBlobs:
     """Blobs of a store, the small ones among those read last at hand."""
 
     def __init__(self, blobs: Blobs, room: int = 32 * 2**20, most: int = 128 * 2**10) -> None:

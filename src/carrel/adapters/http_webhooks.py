@@ -20,7 +20,7 @@ from typing import Final, Self
 import httpx
 
 from carrel.core.version import VERSION
-from carrel.core.webhooks import Posted
+from carrel.core.webhooks import PostResult
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """From a host and a port to all its addresses. Raises OSError."""
@@ -43,11 +43,11 @@ def _usual_tls() -> ssl.SSLContext:
     return httpx.create_ssl_context(trust_env=False)
 
 
-class _Refused(Exception):
+class _AddressRefused(Exception):
     """This address is not to be posted to; the message says why."""
 
 
-class HttpPost:
+class HttpWebhookSender:
     """Use it as a context, so that nothing stays open."""
 
     def __init__(
@@ -89,13 +89,13 @@ class HttpPost:
             if not self._allow_private:
                 async with asyncio.timeout(self._timeout):
                     await self._addresses(parsed)
-        except _Refused as refused:
+        except _AddressRefused as refused:
             return str(refused)
         except TimeoutError:
             return "the host cannot be found in time"
         return None
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Posted:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
         began = perf_counter()
         status, problem = None, ""
         try:
@@ -103,13 +103,13 @@ class HttpPost:
                 response = await self._post(_parsed(url), {**headers, **_AGENT}, body)
             status = response.status_code
             await _drain(response)
-        except _Refused as refused:
+        except _AddressRefused as refused:
             problem = str(refused)
         except (TimeoutError, httpx.TimeoutException):
             problem = f"no answer within {self._timeout:g} seconds"
         except (httpx.HTTPError, ssl.SSLError, OSError) as wrong:
             problem = _told(wrong)
-        return Posted(status, problem, round((perf_counter() - began) * 1000))
+        return PostResult(status, problem, round((perf_counter() - began) * 1000))
 
     async def _post(
         self, url: httpx.URL, headers: Mapping[str, str], body: bytes
@@ -122,7 +122,7 @@ class HttpPost:
             except (httpx.ConnectError, httpx.ConnectTimeout):
                 if not last:
                     raise
-        raise _Refused("the host cannot be found")
+        raise _AddressRefused("the host cannot be found")
 
     async def _post_to(
         self, address: Address, url: httpx.URL, headers: Mapping[str, str], body: bytes
@@ -144,9 +144,9 @@ class HttpPost:
             found = await self._resolve(url.raw_host.decode("ascii"), port)
             addresses = [ipaddress.ip_address(each) for each in dict.fromkeys(found)]
         except (OSError, ValueError):
-            raise _Refused("the host cannot be found") from None
+            raise _AddressRefused("the host cannot be found") from None
         if not self._allow_private and not all(map(is_public, addresses)):
-            raise _Refused("the host is at an address that is not public")
+            raise _AddressRefused("the host is at an address that is not public")
         return addresses
 
     async def _look_up(self, host: str, port: int) -> Sequence[str]:
@@ -175,13 +175,13 @@ def _parsed(url: str) -> httpx.URL:
     try:
         parsed = httpx.URL(url)
     except (httpx.InvalidURL, ValueError):
-        raise _Refused("it is not a URL") from None
+        raise _AddressRefused("it is not a URL") from None
     if parsed.scheme not in {"http", "https"} or not parsed.raw_host:
-        raise _Refused("it is not an http or https URL")
+        raise _AddressRefused("it is not an http or https URL")
     if parsed.port is not None and not 0 < parsed.port < 65536:
-        raise _Refused("it has no possible port")
+        raise _AddressRefused("it has no possible port")
     if parsed.userinfo:
-        raise _Refused("it holds a user name or a password")
+        raise _AddressRefused("it holds a user name or a password")
     return parsed
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from model2vec import StaticModel
 from numpy.typing import NDArray
 
-from carrel.ports import Texts
+from carrel.ports import IndexedTexts
 
 Matrix: TypeAlias = NDArray[np.float32]
 
@@ -34,7 +34,7 @@ _DIGITS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
+class EmbeddingMatrix:
     """An owner's texts, a row each."""
 
     revision: int
@@ -47,19 +47,19 @@ class Laid:
         return self.ids.nbytes + self.rows.nbytes + _AROUND
 
 
-class Model2VecMeanings:
+class Model2VecIndex:
     def __init__(self, model: StaticModel, room: int = ROOM) -> None:
         self._model, self._room = model, room
         self._width = int(model.dim)
         self._lock = threading.Lock()
         self._known: OrderedDict[bytes, bytes] = OrderedDict()
         """Vectors by the digest of their text, which never changes."""
-        self._laid: OrderedDict[str, Laid] = OrderedDict()
+        self._laid: OrderedDict[str, EmbeddingMatrix] = OrderedDict()
         self._size = 0
         self._layings: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @classmethod
-    def at(cls, directory: File) -> Model2VecMeanings:
+    def at(cls, directory: File) -> Model2VecIndex:
         """The model in a directory. Raises ValueError where there is none."""
         if not directory.is_dir():
             # Of what is no directory here model2vec would ask a server elsewhere.
@@ -74,12 +74,12 @@ class Model2VecMeanings:
         return cls(model)
 
     async def nearest(
-        self, queries: Sequence[str], texts: Texts, *, limit: int
+        self, queries: Sequence[str], texts: IndexedTexts, *, limit: int
     ) -> tuple[tuple[tuple[str, float], ...], ...]:
         laid = await self._lay(texts)
         return await asyncio.to_thread(self._compared, queries, laid, limit)
 
-    async def _lay(self, texts: Texts) -> Laid:
+    async def _lay(self, texts: IndexedTexts) -> EmbeddingMatrix:
         """Whoever asks while they are being laid out waits, and finds them."""
         async with self._layings.setdefault(texts.owner, asyncio.Lock()):
             laid = self._laid.get(texts.owner)
@@ -90,7 +90,7 @@ class Model2VecMeanings:
                 self._laid.move_to_end(texts.owner)
             return laid
 
-    async def _read(self, texts: Texts) -> Laid:
+    async def _read(self, texts: IndexedTexts) -> EmbeddingMatrix:
         ids: list[str] = []
         pages: list[Matrix] = [np.empty((0, self._width), np.float32)]
         async for page in texts.pages:
@@ -98,7 +98,7 @@ class Model2VecMeanings:
             pages.append(await asyncio.to_thread(self.vectors, [text for _, text in page]))
         return await asyncio.to_thread(_laid, texts.revision, ids, pages)
 
-    def _keep(self, owner: str, laid: Laid) -> None:
+    def _keep(self, owner: str, laid: EmbeddingMatrix) -> None:
         was = self._laid.pop(owner, None)
         self._laid[owner] = laid
         self._size += laid.size - (was.size if was else 0)
@@ -106,7 +106,7 @@ class Model2VecMeanings:
             self._size -= self._laid.popitem(last=False)[1].size
 
     def _compared(
-        self, queries: Sequence[str], laid: Laid, limit: int
+        self, queries: Sequence[str], laid: EmbeddingMatrix, limit: int
     ) -> tuple[tuple[tuple[str, float], ...], ...]:
         cosines = self.vectors(queries) @ laid.rows.T
         return tuple(_best(row, laid.ids, limit) for row in cosines.round(_DIGITS))
@@ -139,8 +139,8 @@ class Model2VecMeanings:
             self._known.popitem(last=False)
 
 
-def _laid(revision: int, ids: list[str], pages: list[Matrix]) -> Laid:
-    return Laid(revision, np.array(ids, np.str_), np.concatenate(pages))
+def _laid(revision: int, ids: list[str], pages: list[Matrix]) -> EmbeddingMatrix:
+    return EmbeddingMatrix(revision, np.array(ids, np.str_), np.concatenate(pages))
 
 
 def _best(cosines: Matrix, ids: NDArray[np.str_], limit: int) -> tuple[tuple[str, float], ...]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path as File
 from typing import Final
 
-from carrel.core.search.grep_pattern import Spelled
+from carrel.core.search.grep_pattern import CompiledPattern
 
 _MANNER: Final = (
     "--no-config",
@@ -37,7 +37,7 @@ class Ripgrep:
         self._program = program
 
     async def lines(
-        self, pattern: Spelled, contents: Sequence[bytes], most: int
+        self, pattern: CompiledPattern, contents: Sequence[bytes], most: int
     ) -> Sequence[Sequence[int]] | None:
         directory = await asyncio.to_thread(tempfile.mkdtemp, prefix="carrel-grep-")
         try:
@@ -49,7 +49,7 @@ class Ripgrep:
             return None
         return await asyncio.to_thread(_numbers, said, len(contents))
 
-    async def _said(self, pattern: Spelled, directory: File, most: int) -> bytes | None:
+    async def _said(self, pattern: CompiledPattern, directory: File, most: int) -> bytes | None:
         process = await asyncio.create_subprocess_exec(
             self._program,
             *_MANNER,

@@ -14,8 +14,8 @@ from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
 from obstore.store import S3Store
 
 from carrel.core.catalog.object_keys import segments
-from carrel.core.errors import Malformed
-from carrel.core.identifiers import Digest, Moment
+from carrel.core.errors import ValidationError
+from carrel.core.identifiers import Digest, TimestampMs
 from carrel.core.identifiers import digest as digest_of
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def connected(
     return S3Store(bucket, config=config, client_options=client)
 
 
-class S3Objects:
+class S3BlobStore:
     """Works on any store that knows If-None-Match: the bytes under a name are put there once."""
 
     def __init__(self, store: S3Store, prefix: str = "") -> None:
@@ -73,7 +73,7 @@ class S3Objects:
         region: str | None = None,
         access_key: str | None = None,
         secret_key: str | None = None,
-    ) -> S3Objects:
+    ) -> S3BlobStore:
         """Connect; what is None is taken from where Amazon's own tools find it.
 
         With an endpoint the bucket is named in the path, as MinIO, SeaweedFS and the like expect.
@@ -109,11 +109,11 @@ class S3Objects:
     async def delete(self, digests: Collection[Digest]) -> None:
         await self._delete([self._trashed(digest) for digest in digests])
 
-    async def trash(self) -> AsyncIterator[tuple[Digest, Moment]]:
+    async def trash(self) -> AsyncIterator[tuple[Digest, TimestampMs]]:
         async for digest, _, at in self._listed(self._prefix + _TRASH):
             yield digest, at
 
-    async def each(self) -> AsyncIterator[tuple[Digest, int, Moment]]:
+    async def each(self) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:
         async for found in self._listed(self._prefix):
             yield found
 
@@ -131,7 +131,7 @@ class S3Objects:
         if keys:
             await obstore.delete_async(self._store, keys)
 
-    async def _listed(self, prefix: str) -> AsyncIterator[tuple[Digest, int, Moment]]:
+    async def _listed(self, prefix: str) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:
         async for page in obstore.list(self._store, prefix=prefix or None):
             for found in page:
                 name = found["path"].removeprefix(prefix)
@@ -146,7 +146,7 @@ class S3Objects:
         return self._prefix + digest.removeprefix("sha256:")
 
 
-class S3Depot:
+class S3ObjectStore:
     """Each object carries its digest as an attribute, since an ETag may be anything.
 
     A listing does not show attributes, so they are asked for one by one; but only of objects that
@@ -172,7 +172,7 @@ class S3Depot:
         region: str | None = None,
         access_key: str | None = None,
         secret_key: str | None = None,
-    ) -> S3Depot:
+    ) -> S3ObjectStore:
         """Connect, as S3Objects does."""
         return cls(connected(bucket, endpoint, region, access_key, secret_key), prefix)
 
@@ -249,7 +249,7 @@ class S3Depot:
     def _unfit(self, key: str) -> str | None:
         try:
             segments(key)
-        except Malformed as problem:
+        except ValidationError as problem:
             return str(problem)
         if len((self._prefix + key).encode()) > _LONGEST_KEY:
             return f"a key has at most {_LONGEST_KEY} bytes"

@@ -7,7 +7,7 @@ import threading
 import time
 from typing import Final
 
-from carrel.core.identifiers import Moment
+from carrel.core.identifiers import TimestampMs
 
 _CHANCE: Final = 48
 """Bits of an id that are chance; those above them are the moment."""
@@ -18,7 +18,7 @@ class SystemClock:
         self._latest = 0
         self._lock = threading.Lock()
 
-    def now(self) -> Moment:
+    def now(self) -> TimestampMs:
         return time.time_ns() // 1_000_000
 
     def fresh(self, prefix: str) -> str:

@@ -22,7 +22,7 @@ COMMANDS: Final = ("serve", "mcp", *_ASKING, *_DESK, *_STORE, "version")
 """Each is a module here with a click command of its name. None may import much at its top."""
 
 
-class Lazy(click.Group):
+class LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
@@ -35,7 +35,7 @@ class Lazy(click.Group):
         return command
 
 
-@click.command(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, prog_name="carrel", message="%(prog)s %(version)s")
 def main() -> None:
     """A private desk for every AI agent: layered, versioned files, frozen for every run."""

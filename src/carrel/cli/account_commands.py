@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from carrel.cli.connection import reached
-from carrel.cli.console import answer, run, server_options
+from carrel.cli.connection import connect
+from carrel.cli.console import print_json, run, server_options
 
 Row = Mapping[str, Any]
 
@@ -31,13 +31,15 @@ def _done(kind: str, work: Callable[[Any], Any], given: Mapping[str, Any], as_js
     from carrel.client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
     async def ask() -> Any:
-        async with reached(given) as (desk, _):
+        async with connect(given) as (desk, _):
             return await work(getattr(desk, kind))
 
     return run(ask, as_json=as_json, expects=(CarrelError,))
 
 
-def commands(group: click.Group, word: str, told: Callable[[Row], Sequence[str]]) -> None:
+def add_record_commands(
+    group: click.Group, word: str, told: Callable[[Row], Sequence[str]]
+) -> None:
     """Add ``ls``, ``add`` and ``rm`` of one kind; a line of ``ls`` ends in what is ``told``."""
     kind = group.name or ""
 
@@ -46,7 +48,7 @@ def commands(group: click.Group, word: str, told: Callable[[Row], Sequence[str]]
     def ls(as_json: bool, **given: Any) -> None:
         found = _done(kind, lambda records: records.list(), given, as_json)
         if as_json:
-            answer(list(found))
+            print_json(list(found))
         for row in () if as_json else found:
             click.echo("  ".join([row[f"{word}Id"], row["name"], *told(row)]))
 
@@ -58,7 +60,7 @@ def commands(group: click.Group, word: str, told: Callable[[Row], Sequence[str]]
     def add(name: str, description: str | None, config: Any, as_json: bool, **given: Any) -> None:
         facts = {"name": name, "description": description, "config": config}
         made = _done(kind, lambda records: records.create(facts), given, as_json)
-        answer(made) if as_json else click.echo(made[f"{word}Id"])
+        print_json(made) if as_json else click.echo(made[f"{word}Id"])
 
     more = " and all files in it" if word == "workspace" else ""
 
@@ -68,4 +70,4 @@ def commands(group: click.Group, word: str, told: Callable[[Row], Sequence[str]]
     @server_options
     def rm(id: str, as_json: bool, **given: Any) -> None:
         _done(kind, lambda records: records.delete(id), given, as_json)
-        answer({"deleted": True}) if as_json else click.echo(f"{id}: deleted")
+        print_json({"deleted": True}) if as_json else click.echo(f"{id}: deleted")

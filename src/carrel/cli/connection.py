@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from carrel.cli.console import run
 
 if TYPE_CHECKING:
-    from carrel.cli.targets import Place
+    from carrel.cli.targets import TargetOwner
     from carrel.client import AsyncClient, Files
-    from carrel.client.drivers import Awaiting
+    from carrel.client.drivers import AsyncDriver
 
 Result = TypeVar("Result")
 
@@ -20,19 +20,19 @@ LONGEST_PREFIX: Final = 256
 
 
 @asynccontextmanager
-async def reached(given: Mapping[str, Any]) -> AsyncIterator[tuple[AsyncClient, str]]:
+async def connect(given: Mapping[str, Any]) -> AsyncIterator[tuple[AsyncClient, str]]:
     """A client, and the address that it speaks to. Raises Unopenable without a token."""
     from carrel.client import AsyncClient  # noqa: PLC0415 - so that --help stays quick
-    from carrel.wiring.cli_settings import Unopenable, settings_by  # noqa: PLC0415 - as above
+    from carrel.wiring.cli_settings import StoreUnavailable, load_settings  # noqa: PLC0415 - as above
 
-    settings = settings_by(given)
+    settings = load_settings(given)
     if not settings.token:
-        raise Unopenable("a token is needed: CARREL_TOKEN, or --token")
+        raise StoreUnavailable("a token is needed: CARREL_TOKEN, or --token")
     async with AsyncClient(settings.url, settings.token) as desk:
         yield desk, settings.url
 
 
-def ask(
+def run_on_server(
     work: Callable[[AsyncClient], Coroutine[Any, Any, Result]],
     given: Mapping[str, Any],
     *,
@@ -42,13 +42,13 @@ def ask(
     from carrel.client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
     async def asked() -> Result:
-        async with reached(given) as (desk, _):
+        async with connect(given) as (desk, _):
             return await work(desk)
 
     return run(asked, as_json=as_json, expects=(CarrelError,))
 
 
-def files_at(desk: AsyncClient, place: Place) -> Files[Awaiting]:
+def files_at(desk: AsyncClient, place: TargetOwner) -> Files[AsyncDriver]:
     """The files of a place. Nothing is asked for yet."""
     match place.kind:
         case "agents":

@@ -20,7 +20,7 @@ FAILED = 1
 """The exit code of a command that found something wrong, or could not do its work."""
 
 
-class Name(click.Path):
+class PathArgument(click.Path):
     """The name of a file or directory; what no system could take for one is a mistake in usage."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
@@ -55,10 +55,16 @@ def run(
     import asyncio  # noqa: PLC0415 - so that --help stays quick
 
     from carrel.core.errors import Refusal  # noqa: PLC0415 - as above
-    from carrel.ports import Corrupt  # noqa: PLC0415 - as above
-    from carrel.wiring.cli_settings import Unopenable  # noqa: PLC0415 - as above
+    from carrel.ports import CorruptContent  # noqa: PLC0415 - as above
+    from carrel.wiring.cli_settings import StoreUnavailable  # noqa: PLC0415 - as above
 
-    foreseen: tuple[type[Exception], ...] = (Refusal, Corrupt, Unopenable, OSError, *expects)
+    foreseen: tuple[type[Exception], ...] = (
+        Refusal,
+        CorruptContent,
+        StoreUnavailable,
+        OSError,
+        *expects,
+    )
     try:
         return asyncio.run(work())
     except foreseen as problem:
@@ -68,13 +74,13 @@ def run(
 def fail(problem: str, *, as_json: bool, code: int = FAILED) -> NoReturn:
     """Say what is wrong, and leave."""
     if as_json:
-        answer({"ok": False, "problem": problem})
+        print_json({"ok": False, "problem": problem})
     else:
         click.ClickException(problem).show()
     sys.exit(code)
 
 
-def answer(result: Any) -> None:
+def print_json(result: Any) -> None:
     """Say a result in JSON."""
     import json  # noqa: PLC0415 - so that --help stays quick
 
@@ -82,7 +88,7 @@ def answer(result: Any) -> None:
 
 
 @contextmanager
-def watching() -> Iterator[Watch]:
+def progress_bars() -> Iterator[Watch]:
     """A Watch that draws bars on a terminal, and elsewhere says a line for all that is done."""
     if not sys.stderr.isatty():
         yield _say_when_done

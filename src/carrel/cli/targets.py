@@ -12,12 +12,12 @@ _NAMED: Final = {"agents": "agent", "templates": "template", "workspaces": "work
 _DEFAULTS: Final = "defaults"
 
 
-class Unclear(ValueError):
+class TargetError(ValueError):
     """It names no place, or no file; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TargetOwner:
     """Whose files are meant."""
 
     kind: str
@@ -34,55 +34,55 @@ class Place:
 class Target:
     """A path at a place; an empty one stands for all that is there."""
 
-    place: Place
+    place: TargetOwner
     path: str
 
     def __str__(self) -> str:
         return f"{self.place}/{self.path}" if self.path else str(self.place)
 
 
-def target_of(text: str) -> Target:
+def parse_target(text: str) -> Target:
     """A place, or a path at one. Raises Unclear."""
     kind, _, rest = text.partition("/")
     if kind == _DEFAULTS:
-        return Target(Place(_DEFAULTS), _path(rest))
+        return Target(TargetOwner(_DEFAULTS), _path(rest))
     if kind not in _NAMED:
         kind, rest = "agents", text
     elif not rest:
-        raise Unclear(f"which {_NAMED[kind]}? {kind}/NAME")
+        raise TargetError(f"which {_NAMED[kind]}? {kind}/NAME")
     name, _, path = rest.partition("/")
     if not name:
-        raise Unclear(f"{text!a} begins with no name")
-    return Target(Place(kind, name), _path(path))
+        raise TargetError(f"{text!a} begins with no name")
+    return Target(TargetOwner(kind, name), _path(path))
 
 
 def file_of(text: str) -> Target:
     """A file at a place. Raises Unclear."""
-    target = target_of(text)
+    target = parse_target(text)
     if not target.path:
-        raise Unclear(f"{text!a} names no file: {target.place}/PATH")
+        raise TargetError(f"{text!a} names no file: {target.place}/PATH")
     return target
 
 
-def place_of(text: str) -> Place:
+def parse_owner(text: str) -> TargetOwner:
     """A place itself. Raises Unclear."""
-    target = target_of(text)
+    target = parse_target(text)
     if target.path:
-        raise Unclear(f"{text!a} names a file; only {target.place} is wanted here")
+        raise TargetError(f"{text!a} names a file; only {target.place} is wanted here")
     return target.place
 
 
 def _path(text: str) -> str:
     """In the one form that a path has, without the slash that says that it is a directory."""
-    from carrel.core.errors import Malformed  # noqa: PLC0415 - so that --help stays quick
+    from carrel.core.errors import ValidationError  # noqa: PLC0415 - so that --help stays quick
     from carrel.core.identifiers import Path  # noqa: PLC0415 - as above
 
     if not text:
         return ""
     try:
         return Path(text.removesuffix("/")).text
-    except Malformed as problem:
-        raise Unclear(str(problem)) from None
+    except ValidationError as problem:
+        raise TargetError(str(problem)) from None
 
 
 class _Argument(click.ParamType):  # type: ignore[type-arg]  # not every click has them
@@ -96,10 +96,10 @@ class _Argument(click.ParamType):  # type: ignore[type-arg]  # not every click h
             return value
         try:
             return self._parse(value)
-        except Unclear as problem:
+        except TargetError as problem:
             self.fail(str(problem), param, ctx)
 
 
 FILE: Final = _Argument("file", file_of)
-PLACE: Final = _Argument("place", place_of)
-TARGET: Final = _Argument("place or file", target_of)
+PLACE: Final = _Argument("place", parse_owner)
+TARGET: Final = _Argument("place or file", parse_target)

@@ -11,36 +11,36 @@ from carrel.client.client import AsyncClient, Client
 from carrel.client.errors import (
     Busy,
     CarrelError,
-    Failed,
+    DeadlineExceeded,
+    DirectoryLocked,
     Forbidden,
-    Garbled,
     Gone,
-    Incomplete,
+    IncompleteWorkspace,
+    InvalidResponse,
     Malformed,
     Missing,
-    NotOurs,
-    Occupied,
-    Overdue,
-    Oversized,
-    Refused,
+    NotACarrelDirectory,
+    Refusal,
+    ResponseTooLarge,
+    ServerError,
+    ServerUnreachable,
     Stale,
     Taken,
     TooLarge,
     Unauthenticated,
-    Unfit,
-    Unreachable,
     UnsafePath,
+    UnusableWorkspace,
 )
-from carrel.client.events import CONNECTED, Heard
+from carrel.client.events import CONNECTED, Event
 from carrel.client.file_models import File, FileRow
 from carrel.client.files import Files
-from carrel.client.history import Explanation, Said, Version
-from carrel.client.materialize import Materialised
+from carrel.client.history import Explanation, LayerEntry, Version
+from carrel.client.materialize import MaterializeResult
 from carrel.client.memories import Dreams, Memories
-from carrel.client.pins import Pin, Reviewed, TemplateFiles
+from carrel.client.pins import BulkAcceptOutcome, Pin, TemplateFiles
 from carrel.client.prompts import Prompt, PromptBlock, PromptFlaw
 from carrel.client.records import People, Records
-from carrel.client.runs import Difference, Frozen, Run
+from carrel.client.runs import Difference, Run, RunWorkspace
 from carrel.client.sessions import Session, Sessions
 from carrel.client.tools import Reply, Tools
 
@@ -48,41 +48,42 @@ __all__ = [
     "CONNECTED",
     "Approvals",
     "AsyncClient",
+    "BulkAcceptOutcome",
     "Busy",
     "CarrelError",
     "Client",
+    "DeadlineExceeded",
     "Difference",
+    "DirectoryLocked",
     "Dreams",
+    "Event",
     "Explanation",
-    "Failed",
     "File",
     "FileRow",
     "Files",
     "Forbidden",
-    "Frozen",
-    "Garbled",
     "Gone",
-    "Heard",
-    "Incomplete",
+    "IncompleteWorkspace",
+    "InvalidResponse",
+    "LayerEntry",
     "Malformed",
-    "Materialised",
+    "MaterializeResult",
     "Memories",
     "Missing",
-    "NotOurs",
-    "Occupied",
-    "Overdue",
-    "Oversized",
+    "NotACarrelDirectory",
     "People",
     "Pin",
     "Prompt",
     "PromptBlock",
     "PromptFlaw",
     "Records",
-    "Refused",
+    "Refusal",
     "Reply",
-    "Reviewed",
+    "ResponseTooLarge",
     "Run",
-    "Said",
+    "RunWorkspace",
+    "ServerError",
+    "ServerUnreachable",
     "Session",
     "Sessions",
     "Stale",
@@ -91,9 +92,8 @@ __all__ = [
     "TooLarge",
     "Tools",
     "Unauthenticated",
-    "Unfit",
-    "Unreachable",
     "UnsafePath",
+    "UnusableWorkspace",
     "Version",
     "Workspace",
 ]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from carrel.client.drivers import Driver, Noun, Send, Steps, operation
-from carrel.client.errors import Forbidden, Garbled, Malformed, Missing, Refused, TooLarge
-from carrel.client.requests import decoded, encoded, fetched, written
+from carrel.client.drivers import Driver, HttpRequest, Resource, Steps, operation
+from carrel.client.errors import Forbidden, InvalidResponse, Malformed, Missing, Refusal, TooLarge
+from carrel.client.requests import decode_json, encoded, get_json, send_idempotent
 
 _ROOT: Final = "/accounts/me"
 _LIST: Final = list
 """Where a verb below has that name."""
-_BY_STATUS: Final[Mapping[int, type[Refused]]] = {
+_BY_STATUS: Final[Mapping[int, type[Refusal]]] = {
     400: Malformed,
     403: Forbidden,
     404: Missing,
@@ -21,7 +21,7 @@ _BY_STATUS: Final[Mapping[int, type[Refused]]] = {
 """This dialect says no in a sentence, without a word for programs."""
 
 
-class Described(Noun[Driver]):
+class AccountRecords(Resource[Driver]):
     """All of one kind: ``sandboxes`` or ``workspaces``. Facts are named as in the API."""
 
     def __init__(self, driver: Driver, kind: str) -> None:
@@ -31,50 +31,54 @@ class Described(Noun[Driver]):
     @operation
     def list(self) -> Steps[tuple[Mapping[str, Any], ...]]:
         """All of them, oldest first."""
-        told = yield from _told(fetched(Send("GET", f"{_ROOT}/{self._kind}")))
+        told = yield from _with_refusal_by_status(
+            get_json(HttpRequest("GET", f"{_ROOT}/{self._kind}"))
+        )
         found = told.get(self._kind) if isinstance(told, Mapping) else None
         if not isinstance(found, _LIST):
-            raise Garbled("the answer is no list of these")
+            raise InvalidResponse("the answer is no list of these")
         return tuple(found)
 
     @operation
     def get(self, id: str) -> Steps[Mapping[str, Any]]:
         """Raises Missing."""
-        return _facts((yield from _told(fetched(Send("GET", self._at(id))))))
+        return _facts(
+            (yield from _with_refusal_by_status(get_json(HttpRequest("GET", self._at(id)))))
+        )
 
     @operation
     def create(self, facts: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
         """Raises Malformed."""
-        request = Send("POST", f"{_ROOT}/{self._kind}", body=facts)
-        return _facts(decoded((yield from _told(written(request)))))
+        request = HttpRequest("POST", f"{_ROOT}/{self._kind}", body=facts)
+        return _facts(decode_json((yield from _with_refusal_by_status(send_idempotent(request)))))
 
     @operation
     def change(self, id: str, facts: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
         """A merge-patch: None takes away. Raises Missing and Malformed."""
-        request = Send("PATCH", self._at(id), body=facts)
-        return _facts(decoded((yield from _told(written(request)))))
+        request = HttpRequest("PATCH", self._at(id), body=facts)
+        return _facts(decode_json((yield from _with_refusal_by_status(send_idempotent(request)))))
 
     @operation
     def delete(self, id: str) -> Steps[None]:
         """Raises Missing."""
-        yield from _told(written(Send("DELETE", self._at(id))))
+        yield from _with_refusal_by_status(send_idempotent(HttpRequest("DELETE", self._at(id))))
 
     def _at(self, id: str) -> str:
         return f"{_ROOT}/{self._kind}/{encoded(id)}"
 
 
-def _told(steps: Steps[Any]) -> Steps[Any]:
+def _with_refusal_by_status(steps: Steps[Any]) -> Steps[Any]:
     """The same, with a refusal by its status."""
     try:
         return (yield from steps)
-    except Refused as refused:
+    except Refusal as refused:
         kind = _BY_STATUS.get(refused.status or 0)
-        if kind is None or type(refused) is not Refused:
+        if kind is None or type(refused) is not Refusal:
             raise
         raise kind(refused.message, status=refused.status, code=refused.code) from None
 
 
 def _facts(told: Any) -> Mapping[str, Any]:
     if not isinstance(told, Mapping) or not {"name", "config"} <= told.keys():
-        raise Garbled("the answer is no sandbox and no workspace")
+        raise InvalidResponse("the answer is no sandbox and no workspace")
     return told

@@ -7,17 +7,17 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from carrel.client.atomic_directory import Watch
-from carrel.client.drivers import Driver, Send, Steps, operation
+from carrel.client.drivers import Driver, HttpRequest, Steps, operation
 from carrel.client.errors import Malformed
-from carrel.client.file_models import File, whole_file
-from carrel.client.files import Files, said, text_of
+from carrel.client.file_models import File, file_from_json
+from carrel.client.files import Files, drop_none, text_of
 from carrel.client.items import Items
-from carrel.client.materialize import Materialised, Wish, materialise
+from carrel.client.materialize import MaterializeRequest, MaterializeResult, materialise
 from carrel.client.memories import Dreams, Memories
 from carrel.client.pins import Pin, pin_of, pins_of
 from carrel.client.prompts import Prompt, PromptFlaw, asked_at, flaws_of
-from carrel.client.requests import at, decoded, fetched, written
-from carrel.client.runs import Run, started
+from carrel.client.requests import api_path, decode_json, get_json, send_idempotent
+from carrel.client.runs import Run, start_run
 from carrel.client.sessions import Sessions
 from carrel.client.tools import Tools
 
@@ -66,40 +66,52 @@ class Workspace(Files[Driver]):
         """Replace lessons.md, preferences.md or contacts.md under ``memory/``, and nothing else."""
         if name not in MEMORY:
             raise Malformed(f"memory is {', '.join(sorted(MEMORY))}, and not {name!a}")
-        body, head = {"content": text_of(content)}, said(If_Match=if_match)
-        answer = yield from written(
-            Send("PUT", self._at(f"memory/{name}"), headers=head, body=body)
+        body, head = {"content": text_of(content)}, drop_none(If_Match=if_match)
+        answer = yield from send_idempotent(
+            HttpRequest("PUT", self._at(f"memory/{name}"), headers=head, body=body)
         )
-        return whole_file(decoded(answer))
+        return file_from_json(decode_json(answer))
 
     @operation
     def pins(self) -> Steps[tuple[Pin, ...]]:
         """How the agent stands to each of its pinned files: what was reviewed, what is offered."""
-        return pins_of((yield from fetched(Send("GET", at("agents", self._agent, "pins")))))
+        return pins_of(
+            (yield from get_json(HttpRequest("GET", api_path("agents", self._agent, "pins"))))
+        )
 
     @operation
     def accept(self, path: str, sha256: str) -> Steps[Pin]:
         """Move a pin to what was reviewed. Raises Stale where that is not the latest any more."""
-        where = at("agents", self._agent, "pins", path, "accept")
-        return pin_of(decoded((yield from written(Send("POST", where, body={"sha256": sha256})))))
+        where = api_path("agents", self._agent, "pins", path, "accept")
+        return pin_of(
+            decode_json(
+                (yield from send_idempotent(HttpRequest("POST", where, body={"sha256": sha256})))
+            )
+        )
 
     @operation
     def roll_back(self, path: str, version: int | None = None) -> Steps[Pin]:
         """Move a pin back to what was reviewed before, or to a version of the agent's own."""
         body = {} if version is None else {"version": version}
-        where = at("agents", self._agent, "pins", path, "rollback")
-        return pin_of(decoded((yield from written(Send("POST", where, body=body)))))
+        where = api_path("agents", self._agent, "pins", path, "rollback")
+        return pin_of(
+            decode_json((yield from send_idempotent(HttpRequest("POST", where, body=body))))
+        )
 
     @operation
     def prompt(self, mode: str = "main") -> Steps[Prompt]:
         """The system prompt that the agent would be given now; ``shared`` where others listen."""
-        return (yield from asked_at(at("agents", self._agent, "prompt"), {"scope": mode}))
+        return (yield from asked_at(api_path("agents", self._agent, "prompt"), {"scope": mode}))
 
     @operation
     def lint(self) -> Steps[tuple[PromptFlaw, ...]]:
         """What is wrong with the agent's prompt and its files."""
         return flaws_of(
-            (yield from fetched(Send("GET", at("agents", self._agent, "prompt", "lint"))))
+            (
+                yield from get_json(
+                    HttpRequest("GET", api_path("agents", self._agent, "prompt", "lint"))
+                )
+            )
         )
 
     @operation
@@ -110,18 +122,18 @@ class Workspace(Files[Driver]):
         stale_ok: bool = False,
         tolerate: Collection[str] = (),
         watch: Watch | None = None,
-    ) -> Steps[Materialised]:
+    ) -> Steps[MaterializeResult]:
         """Make a directory hold exactly what is served, or raise and leave it as it is.
 
         ``stale_ok`` takes what an earlier call put there where this one fails. ``tolerate`` names
         files to do without where the server cannot give them. ``watch`` is told of each file that
         is written: what is done, how many, of how many.
         """
-        wish = Wish(self._server, self._agent, stale_ok, frozenset(tolerate), watch)
+        wish = MaterializeRequest(self._server, self._agent, stale_ok, frozenset(tolerate), watch)
         return (yield from materialise(directory, wish))
 
     @operation
     def start_run(self, workflow: str = "", *, mode: str | None = None) -> Steps[Run[Driver]]:
         """Freeze the workspace as it is now for one piece of work."""
         asked: Mapping[str, Any] = {"workflowId": workflow, "agentId": self._agent, "scope": mode}
-        return (yield from started(self._driver, asked))
+        return (yield from start_run(self._driver, asked))

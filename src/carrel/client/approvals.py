@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from carrel.client.drivers import Driver, Noun, Send, Steps, operation
-from carrel.client.errors import Garbled
-from carrel.client.requests import at, decoded, fetched, written
+from carrel.client.drivers import Driver, HttpRequest, Resource, Steps, operation
+from carrel.client.errors import InvalidResponse
+from carrel.client.requests import api_path, decode_json, get_json, send_idempotent
 
 _PAGE = "500"
 
 
-class Approvals(Noun[Driver]):
+class Approvals(Resource[Driver]):
     """Calls of agents that somebody was asked about."""
 
     @operation
@@ -23,10 +23,10 @@ class Approvals(Noun[Driver]):
         asked = {name: value for name, value in wanted.items() if value}
         found: tuple[dict[str, Any], ...] = ()
         while True:
-            told = _object((yield from fetched(Send("GET", at("approvals"), asked))))
+            told = _object((yield from get_json(HttpRequest("GET", api_path("approvals"), asked))))
             items = told.get("items")
             if not isinstance(items, list):
-                raise Garbled("the answer is no list")
+                raise InvalidResponse("the answer is no list")
             found += tuple(map(_object, items))
             if not told.get("next"):
                 return found
@@ -36,7 +36,7 @@ class Approvals(Noun[Driver]):
     def get(self, id: str, *, wait: int = 0) -> Steps[dict[str, Any]]:
         """One of them, with its result once it is over: for that it waits some seconds."""
         asked = {"wait": str(wait)} if wait else {}
-        return _object((yield from fetched(Send("GET", at("approvals", id), asked))))
+        return _object((yield from get_json(HttpRequest("GET", api_path("approvals", id), asked))))
 
     @operation
     def answer(self, id: str, approved: bool, reason: str = "") -> Steps[dict[str, Any]]:
@@ -45,11 +45,13 @@ class Approvals(Noun[Driver]):
         Raises Taken where the answer was another, Gone where it is too late.
         """
         said = {"approved": approved, "reason": reason}
-        answer = yield from written(Send("POST", at("approvals", id), body=said))
-        return _object(decoded(answer))
+        answer = yield from send_idempotent(
+            HttpRequest("POST", api_path("approvals", id), body=said)
+        )
+        return _object(decode_json(answer))
 
 
 def _object(told: Any) -> dict[str, Any]:
     if not isinstance(told, dict):
-        raise Garbled("the answer is no object")
+        raise InvalidResponse("the answer is no object")
     return told

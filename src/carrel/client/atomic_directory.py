@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from carrel.client.atomic_rename import exchanged
-from carrel.client.errors import NotOurs, Unfit, UnsafePath
+from carrel.client.atomic_rename import swap_names
+from carrel.client.errors import NotACarrelDirectory, UnsafePath, UnusableWorkspace
 from carrel.client.local_files import read_regular
 from carrel.client.path_safety import STATE
 
@@ -28,7 +28,7 @@ _NEW: Final = "new-"
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Lock:
+class DirectoryLock:
     """Held by at most one at a time, of all processes; it ends with the process that holds it."""
 
     def __init__(self, file: str) -> None:
@@ -47,32 +47,32 @@ class Lock:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TargetDirectory:
     """A directory by its real path, and the one beside it in which it is prepared."""
 
     target: str
     beside: str
 
     @classmethod
-    def at(cls, directory: str | os.PathLike[str]) -> Place:
+    def at(cls, directory: str | os.PathLike[str]) -> TargetDirectory:
         """Raises Unfit for what cannot be replaced as a whole."""
         try:
             target = os.path.realpath(directory)
         except ValueError:
-            raise Unfit(f"{os.fspath(directory)!a} is no name of a directory") from None
+            raise UnusableWorkspace(f"{os.fspath(directory)!a} is no name of a directory") from None
         parent, name = os.path.split(target)
         if not name or os.path.ismount(target):
-            raise Unfit(f"{target} is a mount point; choose a directory within it")
+            raise UnusableWorkspace(f"{target} is a mount point; choose a directory within it")
         os.makedirs(parent, exist_ok=True)
         beside = os.path.join(parent, f".{name}.carrel")
         with contextlib.suppress(FileExistsError):
             os.mkdir(beside, 0o700)
         if not stat.S_ISDIR(os.lstat(beside).st_mode):
-            raise NotOurs(f"{beside} is in the way")
+            raise NotACarrelDirectory(f"{beside} is in the way")
         return cls(target, beside)
 
-    def lock(self) -> Lock:
-        return Lock(os.path.join(self.beside, _LOCK))
+    def lock(self) -> DirectoryLock:
+        return DirectoryLock(os.path.join(self.beside, _LOCK))
 
     def recover(self) -> None:
         """Finish or undo what an earlier call could not. Only for who holds the lock."""
@@ -93,10 +93,12 @@ class Place:
         except FileNotFoundError:
             return None
         except NotADirectoryError:
-            raise NotOurs(f"{self.target} is not a directory") from None
+            raise NotACarrelDirectory(f"{self.target} is not a directory") from None
         noted = read_regular(os.path.join(self.target, STATE)) if STATE in names else None
         if names and noted is None:
-            raise NotOurs(f"{self.target} is not empty, and was not made by materialising")
+            raise NotACarrelDirectory(
+                f"{self.target} is not empty, and was not made by materialising"
+            )
         return noted
 
     def clash(self, names: Sequence[str]) -> str | None:
@@ -141,7 +143,7 @@ class Place:
         except FileNotFoundError:
             os.rename(new, self.target)
         else:
-            if not exchanged(new, self.target):
+            if not swap_names(new, self.target):
                 self._swap_in_two(new)
             os.chmod(self.target, stat.S_IMODE(there.st_mode))
         _flush(os.path.dirname(self.target))

@@ -26,7 +26,7 @@ def _renameat2() -> Callable[..., int] | None:
     return found  # type: ignore[no-any-return]  # a function of C has no other type
 
 
-def exchanged(one: str, other: str, within: int = _HERE) -> bool:
+def swap_names(one: str, other: str, within: int = _HERE) -> bool:
     """Whether they have changed places; not, where the system or the file system cannot.
 
     ``within`` is the descriptor of the directory that the names are of.

@@ -7,20 +7,20 @@ import re
 from collections.abc import AsyncGenerator, Collection
 from typing import Any, Final, Self
 
-from carrel.client.account_records import Described
+from carrel.client.account_records import AccountRecords
 from carrel.client.agent_workspace import Workspace
 from carrel.client.approvals import Approvals
 from carrel.client.atomic_directory import Watch
-from carrel.client.drivers import Awaiting, Blocking, Driver, Noun, Steps, operation
+from carrel.client.drivers import AsyncDriver, Driver, Resource, Steps, SyncDriver, operation
 from carrel.client.errors import Malformed
-from carrel.client.events import Heard, follow
+from carrel.client.events import Event, follow
 from carrel.client.files import Files
-from carrel.client.httpx_import import believed, httpx
-from carrel.client.limits import Bounds
-from carrel.client.materialize import Materialised, Wish, materialise
+from carrel.client.httpx_import import httpx, tls_verify
+from carrel.client.limits import ClientLimits
+from carrel.client.materialize import MaterializeRequest, MaterializeResult, materialise
 from carrel.client.pins import TemplateFiles
 from carrel.client.records import People, Records
-from carrel.client.runs import Run, found, listed, started
+from carrel.client.runs import Run, get_run, list_runs, start_run
 
 TIMEOUT: Final = 30.0
 """Seconds that a server may let one wait, for a connection or for the next bytes of an answer."""
@@ -32,7 +32,7 @@ MOST: Final = 2**30
 _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
 
 
-class Desk(Noun[Driver]):
+class ApiClient(Resource[Driver]):
     """Everything that a credential reaches on one server."""
 
     def __init__(self, driver: Driver, server: str) -> None:
@@ -41,8 +41,8 @@ class Desk(Noun[Driver]):
         self.people = People(driver)
         self.agents = Records(driver, "agents")
         self.templates = Records(driver, "templates")
-        self.sandboxes = Described(driver, "sandboxes")
-        self.workspaces = Described(driver, "workspaces")
+        self.sandboxes = AccountRecords(driver, "sandboxes")
+        self.workspaces = AccountRecords(driver, "workspaces")
         self.approvals = Approvals(driver)
 
     def __repr__(self) -> str:
@@ -74,21 +74,21 @@ class Desk(Noun[Driver]):
         stale_ok: bool = False,
         tolerate: Collection[str] = (),
         watch: Watch | None = None,
-    ) -> Steps[Materialised]:
+    ) -> Steps[MaterializeResult]:
         """As Workspace.materialise, for the agent of this name."""
-        wish = Wish(self._server, agent, stale_ok, frozenset(tolerate), watch)
+        wish = MaterializeRequest(self._server, agent, stale_ok, frozenset(tolerate), watch)
         return (yield from materialise(directory, wish))
 
     @operation
     def run(self, id: str) -> Steps[Run[Driver]]:
-        return (yield from found(self._driver, id))
+        return (yield from get_run(self._driver, id))
 
     @operation
     def runs(
         self, *, agent: str | None = None, before: str = "", limit: int = 100
     ) -> Steps[tuple[Run[Driver], ...]]:
         """Newest first, of all workspaces or an agent's; ``before`` is the last one's id."""
-        return (yield from listed(self._driver, agent, before, limit))
+        return (yield from list_runs(self._driver, agent, before, limit))
 
     @operation
     def start_run(
@@ -104,10 +104,10 @@ class Desk(Noun[Driver]):
         """Freeze the caller's workspace, or an agent's, or what another run saw, for a run."""
         asked = {"workflowId": workflow, "agentId": agent, "scope": mode}
         asked |= {"parentRunId": parent, "replayOf": replay_of}
-        return (yield from started(self._driver, {**asked, "shareSnapshot": share_snapshot}))
+        return (yield from start_run(self._driver, {**asked, "shareSnapshot": share_snapshot}))
 
 
-class Client(Desk[Blocking]):
+class Client(ApiClient[SyncDriver]):
     """A server's client for programs that wait."""
 
     def __init__(
@@ -121,9 +121,9 @@ class Client(Desk[Blocking]):
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         server, how = _how(url, token)
-        bounds = Bounds(timeout, deadline, max_answer_bytes)
+        bounds = ClientLimits(timeout, deadline, max_answer_bytes)
         self._http = httpx.Client(**how, transport=transport)
-        super().__init__(Blocking(self._http, bounds), server)
+        super().__init__(SyncDriver(self._http, bounds), server)
 
     def close(self) -> None:
         self._http.close()
@@ -135,7 +135,7 @@ class Client(Desk[Blocking]):
         self.close()
 
 
-class AsyncClient(Desk[Awaiting]):
+class AsyncClient(ApiClient[AsyncDriver]):
     """The same for programs with an event loop, which is never held up."""
 
     def __init__(
@@ -149,13 +149,13 @@ class AsyncClient(Desk[Awaiting]):
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         server, how = _how(url, token)
-        bounds = Bounds(timeout, deadline, max_answer_bytes)
+        bounds = ClientLimits(timeout, deadline, max_answer_bytes)
         self._http = httpx.AsyncClient(**how, transport=transport)
-        super().__init__(Awaiting(self._http, bounds), server)
+        super().__init__(AsyncDriver(self._http, bounds), server)
 
     def events(
         self, *, types: Collection[str] = (), since: str | None = None, own: bool = False
-    ) -> AsyncGenerator[Heard, None]:
+    ) -> AsyncGenerator[Event, None]:
         """What happens in the tenant, or in the ``own`` workspace of a credential confined to one.
 
         It never ends by itself. The first that comes, and the first after every interruption, is a
@@ -188,4 +188,4 @@ def _how(url: str, token: str) -> tuple[str, dict[str, Any]]:
     shown = str(parsed.copy_with(userinfo=b"", query=None, fragment=None)).rstrip("/")
     headers = {"Authorization": f"Bearer {token}", "User-Agent": "carrel-client"}
     headers |= {"Accept-Encoding": "gzip"}
-    return shown, {"base_url": parsed, "headers": headers, "verify": believed(shown)}
+    return shown, {"base_url": parsed, "headers": headers, "verify": tls_verify(shown)}

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 from carrel.client.httpx_import import httpx
-from carrel.client.limits import Bounds, Lines
+from carrel.client.limits import ClientLimits, OpenConnections
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class HttpRequest:
     """A request; its result is the httpx.Response."""
 
     method: str
@@ -42,36 +42,36 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class Sleep:
     seconds: float
     began: float | None = None
     """As that of the request that is to be sent again, if it waits for one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class BlockingCall:
     """Something that takes time or blocks, on this machine; its result is what it returns."""
 
     call: Callable[[], Any]
 
 
-Step: TypeAlias = Send | Pause | Work
+Step: TypeAlias = HttpRequest | Sleep | BlockingCall
 Steps: TypeAlias = Generator[Step, Any, Result]
 
 
-def done(call: Callable[[], Result]) -> Steps[Result]:
+def run_blocking(call: Callable[[], Result]) -> Steps[Result]:
     """Have it done where it holds nobody up."""
-    result: Result = yield Work(call)
+    result: Result = yield BlockingCall(call)
     return result
 
 
-class Blocking:
+class SyncDriver:
     """Does each step in the thread that asks."""
 
-    def __init__(self, http: httpx.Client, bounds: Bounds) -> None:
+    def __init__(self, http: httpx.Client, bounds: ClientLimits) -> None:
         self.http = http
         self._bounds = bounds
-        self._lines = Lines()
+        self._lines = OpenConnections()
 
     def drive(self, steps: Steps[Result]) -> Result:
         try:
@@ -90,15 +90,15 @@ class Blocking:
 
     def _do(self, step: Step) -> Any:
         match step:
-            case Send():
+            case HttpRequest():
                 return self._answer(step)
-            case Pause(seconds, began):
+            case Sleep(seconds, began):
                 self._bounds.allow(seconds, began)
                 return time.sleep(seconds)
-            case Work(call):
+            case BlockingCall(call):
                 return call()
 
-    def _answer(self, step: Send) -> httpx.Response:
+    def _answer(self, step: HttpRequest) -> httpx.Response:
         left = self._bounds.left(step.began)
         asked = step.arguments() | self._bounds.within(left) | self._lines.traced()
         try:
@@ -113,10 +113,10 @@ class Blocking:
             raise
 
 
-class Awaiting:
+class AsyncDriver:
     """Does each step without holding up the event loop; what blocks goes to a thread."""
 
-    def __init__(self, http: httpx.AsyncClient, bounds: Bounds) -> None:
+    def __init__(self, http: httpx.AsyncClient, bounds: ClientLimits) -> None:
         self.http = http
         self._bounds = bounds
 
@@ -137,15 +137,15 @@ class Awaiting:
 
     async def _do(self, step: Step) -> Any:
         match step:
-            case Send():
+            case HttpRequest():
                 return await self._answer(step)
-            case Pause(seconds, began):
+            case Sleep(seconds, began):
                 self._bounds.allow(seconds, began)
                 return await asyncio.sleep(seconds)
-            case Work(call):
+            case BlockingCall(call):
                 return await _in_thread(call)
 
-    async def _answer(self, step: Send) -> httpx.Response:
+    async def _answer(self, step: HttpRequest) -> httpx.Response:
         left = self._bounds.left(step.began)
         asked = step.arguments() | self._bounds.within(left)
         try:
@@ -176,10 +176,10 @@ async def _in_thread(call: Callable[[], Any]) -> Any:
         raise
 
 
-Driver = TypeVar("Driver", bound=Blocking | Awaiting)
+Driver = TypeVar("Driver", bound=SyncDriver | AsyncDriver)
 
 
-class Noun(Generic[Driver]):
+class Resource(Generic[Driver]):
     """Whatever operations are asked of, over either driver."""
 
     def __init__(self, driver: Driver) -> None:
@@ -194,10 +194,10 @@ class operation(Generic[Given, Result]):
         self.__doc__ = steps.__doc__
 
     @overload
-    def __get__(self, noun: Noun[Blocking], kind: type) -> Callable[Given, Result]: ...
+    def __get__(self, noun: Resource[SyncDriver], kind: type) -> Callable[Given, Result]: ...
     @overload
     def __get__(
-        self, noun: Noun[Awaiting], kind: type
+        self, noun: Resource[AsyncDriver], kind: type
     ) -> Callable[Given, Coroutine[Any, Any, Result]]: ...
     @overload
     def __get__(self, noun: None, kind: type) -> operation[Given, Result]: ...

@@ -26,47 +26,47 @@ class CarrelError(Exception):
         self.details: Mapping[str, Any] = dict(details or {})
 
 
-class Unreachable(CarrelError):
+class ServerUnreachable(CarrelError):
     """No answer came, however often it was asked for."""
 
 
-class Overdue(Unreachable):
+class DeadlineExceeded(ServerUnreachable):
     """The answer was not there as a whole when the client's deadline was over."""
 
 
-class Failed(CarrelError):
+class ServerError(CarrelError):
     """The server could not do it, through no fault of the request (5xx, 429)."""
 
 
-class Garbled(CarrelError):
+class InvalidResponse(CarrelError):
     """What came as an answer is not one that a server of Carrel gives."""
 
 
-class Oversized(CarrelError):
+class ResponseTooLarge(CarrelError):
     """The answer is larger than this client takes; the rest of it was not read."""
 
 
-class Refused(CarrelError):
+class Refusal(CarrelError):
     """The server understood, and will not do it."""
 
 
-class Malformed(Refused):
+class Malformed(Refusal):
     """The request itself is wrong. It need not have been sent for that."""
 
 
-class Unauthenticated(Refused):
+class Unauthenticated(Refusal):
     """No credential, or one that is unknown, revoked or expired."""
 
 
-class Forbidden(Refused):
+class Forbidden(Refusal):
     """A good credential that may not do this."""
 
 
-class Missing(Refused):
+class Missing(Refusal):
     """It is not there, or not there for this caller."""
 
 
-class Stale(Refused):
+class Stale(Refusal):
     """The file is no longer what the caller was looking at."""
 
     @property
@@ -74,31 +74,31 @@ class Stale(Refused):
         return self.details.get("currentVersion")
 
 
-class Taken(Refused):
+class Taken(Refusal):
     """Something of that name, or in that state, stands in the way."""
 
 
-class Gone(Refused):
+class Gone(Refusal):
     """It was there for a time, and that is over."""
 
 
-class Busy(Refused):
+class Busy(Refusal):
     """Others kept changing what this depended on; nothing was done."""
 
 
-class TooLarge(Refused):
+class TooLarge(Refusal):
     """The file, the workspace or the request is over its limit."""
 
 
-class Unfit(CarrelError):
+class UnusableWorkspace(CarrelError):
     """A workspace that cannot be put into this directory. The directory was not touched."""
 
 
-class UnsafePath(Unfit):
+class UnsafePath(UnusableWorkspace):
     """A path of the listing would lead elsewhere, or be the same file as another."""
 
 
-class Incomplete(Unfit):
+class IncompleteWorkspace(UnusableWorkspace):
     """The server could not give some files of the workspace; ``files`` says which and why."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
@@ -107,18 +107,18 @@ class Incomplete(Unfit):
         self.files = dict(files)
 
 
-class NotOurs(Unfit):
+class NotACarrelDirectory(UnusableWorkspace):
     """The directory holds something that was not put there by materialising."""
 
 
-class Occupied(Unfit):
+class DirectoryLocked(UnusableWorkspace):
     """Somebody else has been materialising into this directory for too long."""
 
 
 BUSY: Final = "busy"
 IN_FLIGHT: Final = "idempotency_in_flight"
 
-_BY_CODE: Final[Mapping[str, type[Refused]]] = {
+_BY_CODE: Final[Mapping[str, type[Refusal]]] = {
     "validation_error": Malformed,
     "unauthenticated": Unauthenticated,
     "forbidden": Forbidden,
@@ -133,11 +133,11 @@ _BY_CODE: Final[Mapping[str, type[Refused]]] = {
 }
 
 
-def kind_of(status: int, code: str) -> type[CarrelError]:
+def error_class(status: int, code: str) -> type[CarrelError]:
     """Which error an answer with this status and code is."""
     if status >= 500 or status == 429:
-        return Failed
+        return ServerError
     if code in _BY_CODE:
         return _BY_CODE[code]
     # Whoever stands between may refuse in words of their own.
-    return Unauthenticated if status == 401 else Refused
+    return Unauthenticated if status == 401 else Refusal

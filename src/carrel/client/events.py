@@ -10,9 +10,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from carrel.client.errors import Failed, Garbled, Malformed
+from carrel.client.errors import InvalidResponse, Malformed, ServerError
 from carrel.client.httpx_import import httpx
-from carrel.client.requests import refusal_of
+from carrel.client.requests import error_from_response
 
 CONNECTED: Final = "connected"
 """Said of no event but of the stream: from here on nothing is missed."""
@@ -24,7 +24,7 @@ _LOST: Final = (httpx.TransportError, httpx.StreamError)
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Event:
     """An event, free of content."""
 
     type: str
@@ -34,7 +34,7 @@ class Heard:
 
 async def follow(
     http: httpx.AsyncClient, path: str, types: Collection[str] = (), since: str | None = None
-) -> AsyncGenerator[Heard, None]:
+) -> AsyncGenerator[Event, None]:
     """Every event from now on, or after the one of this id, and a CONNECTED for each connection.
 
     It does not end by itself: a server that is gone is tried again, at growing intervals. Raises
@@ -51,7 +51,7 @@ async def follow(
             if last is None:
                 raise
             last = None  # What it remembers does not reach back so far.
-        except (Failed, Garbled, *_LOST):
+        except (ServerError, InvalidResponse, *_LOST):
             failures += 1
         longest = min(FIRST_WAIT * 2.0**failures, LONGEST_WAIT)
         await asyncio.sleep(longest * (0.5 + random.random() / 2))
@@ -59,22 +59,22 @@ async def follow(
 
 async def _stream(
     http: httpx.AsyncClient, path: str, types: Collection[str], last: str | None
-) -> AsyncGenerator[Heard, None]:
+) -> AsyncGenerator[Event, None]:
     head = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last} if last else {})
     query = {"types": ",".join(sorted(types))} if types else {}
     patience = httpx.Timeout(http.timeout.connect, read=SILENCE)
     async with http.stream("GET", path, params=query, headers=head, timeout=patience) as answer:
         if not answer.is_success:
             await answer.aread()
-            raise refusal_of(answer)
+            raise error_from_response(answer)
         if not answer.headers.get("Content-Type", "").startswith("text/event-stream"):
-            raise Garbled("the answer is no stream of events")
-        yield Heard(CONNECTED)
+            raise InvalidResponse("the answer is no stream of events")
+        yield Event(CONNECTED)
         async for heard in parsed(answer.aiter_lines()):
             yield heard
 
 
-async def parsed(lines: AsyncIterable[str]) -> AsyncGenerator[Heard, None]:
+async def parsed(lines: AsyncIterable[str]) -> AsyncGenerator[Event, None]:
     """Events from the lines of a stream; one that is only an id says where the stream stands."""
     fields: dict[str, str] = {}
     async for line in lines:
@@ -83,7 +83,7 @@ async def parsed(lines: AsyncIterable[str]) -> AsyncGenerator[Heard, None]:
             fields[name] = value.removeprefix(" ")
             continue
         if "data" in fields or "id" in fields:
-            yield Heard(fields.get("event", ""), fields.get("id", ""), _told(fields.get("data")))
+            yield Event(fields.get("event", ""), fields.get("id", ""), _told(fields.get("data")))
         fields = {}
 
 
@@ -91,5 +91,5 @@ def _told(text: str | None) -> dict[str, Any]:
     try:
         told = json.loads(text) if text else {}
     except (ValueError, RecursionError):
-        raise Garbled("an event is not JSON") from None
+        raise InvalidResponse("an event is not JSON") from None
     return told if isinstance(told, dict) else {}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from carrel.client.errors import Garbled
+from carrel.client.errors import InvalidResponse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,18 +54,18 @@ def file_of(row: Any) -> FileRow:
         }
         return File(**facts, content=row["content"]) if "content" in row else FileRow(**facts)
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise Garbled("the answer is no file") from None
+        raise InvalidResponse("the answer is no file") from None
 
 
-def whole_file(row: Any) -> File:
+def file_from_json(row: Any) -> File:
     found = file_of(row)
     if not isinstance(found, File):
-        raise Garbled("the answer is a file without its content")
+        raise InvalidResponse("the answer is a file without its content")
     return found
 
 
 def rows_of(listing: Any) -> tuple[FileRow, ...]:
     rows = listing.get("files") if isinstance(listing, dict) else None
     if not isinstance(rows, list):
-        raise Garbled("the answer is no listing of files")
+        raise InvalidResponse("the answer is no listing of files")
     return tuple(map(file_of, rows))

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from carrel.client.drivers import Driver, Noun, Send, Steps, operation
-from carrel.client.errors import Garbled, Incomplete, Malformed
-from carrel.client.file_models import File, FileRow, rows_of, whole_file
+from carrel.client.drivers import Driver, HttpRequest, Resource, Steps, operation
+from carrel.client.errors import IncompleteWorkspace, InvalidResponse, Malformed
+from carrel.client.file_models import File, FileRow, file_from_json, rows_of
 from carrel.client.history import Explanation, Version, explanation_of, versions_of
-from carrel.client.requests import answered, at, decoded, fetched, written
+from carrel.client.requests import api_path, decode_json, get_json, send_idempotent, send_with_retry
 
 
-def said(**headers: str | None) -> dict[str, str]:
+def drop_none(**headers: str | None) -> dict[str, str]:
     """Of these headers those that say something."""
     return {name.replace("_", "-"): text for name, text in headers.items() if text is not None}
 
 
-class Files(Noun[Driver]):
+class Files(Resource[Driver]):
     """Files at one place: of an agent, a template or a workspace, or the defaults."""
 
     def __init__(self, driver: Driver, *place: str) -> None:
@@ -27,7 +27,7 @@ class Files(Noun[Driver]):
         return f"<{type(self).__name__} of {'/'.join(self._place)}>"
 
     def _at(self, *path: str) -> str:
-        return at(*self._place, "files", *path)
+        return api_path(*self._place, "files", *path)
 
     @operation
     def get(self, path: str, *, raw: bool = False, version: int | None = None) -> Steps[File]:
@@ -37,7 +37,7 @@ class Files(Noun[Driver]):
         """
         query = {"raw": "true"} if raw else {}
         query |= {} if version is None else {"version": str(version)}
-        return whole_file((yield from fetched(Send("GET", self._at(path), query))))
+        return file_from_json((yield from get_json(HttpRequest("GET", self._at(path), query))))
 
     @operation
     def list(
@@ -50,16 +50,16 @@ class Files(Noun[Driver]):
         query = {"prefix": prefix} if prefix else {}
         query |= {"content": "true"} if content else {}
         query |= {"raw": "true"} if raw else {}
-        return rows_of((yield from fetched(Send("GET", self._at(), query))))
+        return rows_of((yield from get_json(HttpRequest("GET", self._at(), query))))
 
     @operation
     def read(self, prefix: str = "") -> Steps[dict[str, str]]:
         """The content of all files whose path starts so, in one request. Raises Incomplete."""
         query = {"content": "true", "prefix": prefix}
-        rows = rows_of((yield from fetched(Send("GET", self._at(), query))))
+        rows = rows_of((yield from get_json(HttpRequest("GET", self._at(), query))))
         lacking = [row for row in rows if not isinstance(row, File)]
         if lacking:
-            raise Incomplete({row.path: row.error or "it is not text" for row in lacking})
+            raise IncompleteWorkspace({row.path: row.error or "it is not text" for row in lacking})
         return {row.path: row.content for row in rows if isinstance(row, File)}
 
     @operation
@@ -86,10 +86,12 @@ class Files(Noun[Driver]):
             body["acceptTemplateUpdate"] = True
         if content_type is not None:
             body["contentType"] = content_type
-        head = said(If_Match=if_match, If_None_Match=if_none_match)
-        head |= said(Carrel_Reason=why, Carrel_Run=run)
-        answer = yield from written(Send("PUT", self._at(path), headers=head, body=body))
-        return whole_file(decoded(answer))
+        head = drop_none(If_Match=if_match, If_None_Match=if_none_match)
+        head |= drop_none(Carrel_Reason=why, Carrel_Run=run)
+        answer = yield from send_idempotent(
+            HttpRequest("PUT", self._at(path), headers=head, body=body)
+        )
+        return file_from_json(decode_json(answer))
 
     @operation
     def delete(
@@ -102,9 +104,9 @@ class Files(Noun[Driver]):
         run: str | None = None,
     ) -> Steps[None]:
         """Remove a file; in a stack, go back to what lies beneath."""
-        head = said(If_Match=if_match, If_None_Match=if_none_match)
-        head |= said(Carrel_Reason=why, Carrel_Run=run)
-        yield from written(Send("DELETE", self._at(path), headers=head))
+        head = drop_none(If_Match=if_match, If_None_Match=if_none_match)
+        head |= drop_none(Carrel_Reason=why, Carrel_Run=run)
+        yield from send_idempotent(HttpRequest("DELETE", self._at(path), headers=head))
 
     @operation
     def history(
@@ -112,18 +114,20 @@ class Files(Noun[Driver]):
     ) -> Steps[tuple[Version, ...]]:
         """The versions of a file, newest first, deletions included; ``before`` is the last seen."""
         query = {"limit": str(limit)} | ({} if before is None else {"cursor": str(before)})
-        return versions_of((yield from fetched(Send("GET", self._at(path, "history"), query))))
+        return versions_of(
+            (yield from get_json(HttpRequest("GET", self._at(path, "history"), query)))
+        )
 
     @operation
     def diff(self, path: str, old: int | None = None, new: int | None = None) -> Steps[str]:
         """A unified diff of two versions, by default of what the newest changed."""
         named = {"from": old, "to": new}
         query = {name: str(number) for name, number in named.items() if number is not None}
-        answer = yield from answered(Send("GET", self._at(path, "diff"), query))
+        answer = yield from send_with_retry(HttpRequest("GET", self._at(path, "diff"), query))
         try:
             return answer.content.decode()
         except UnicodeDecodeError:
-            raise Garbled("the difference is not UTF-8") from None
+            raise InvalidResponse("the difference is not UTF-8") from None
 
     @operation
     def restore(
@@ -139,14 +143,14 @@ class Files(Noun[Driver]):
         body: dict[str, Any] = {"version": version}
         if accept_template_update:
             body["acceptTemplateUpdate"] = True
-        head = said(If_Match=if_match, Carrel_Reason=why)
-        request = Send("POST", self._at(path, "restore"), headers=head, body=body)
-        return whole_file(decoded((yield from written(request))))
+        head = drop_none(If_Match=if_match, Carrel_Reason=why)
+        request = HttpRequest("POST", self._at(path, "restore"), headers=head, body=body)
+        return file_from_json(decode_json((yield from send_idempotent(request))))
 
     @operation
     def explain(self, path: str) -> Steps[Explanation]:
         """What every layer says of a path, and why the one that is shown won."""
-        return explanation_of((yield from fetched(Send("GET", self._at(path, "explain")))))
+        return explanation_of((yield from get_json(HttpRequest("GET", self._at(path, "explain")))))
 
 
 def text_of(content: str | bytes) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from carrel.client.errors import Garbled
+from carrel.client.errors import InvalidResponse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class LayerEntry:
     """One layer's say about a path; no version where it never said anything."""
 
     kind: str
@@ -39,7 +39,7 @@ class Said:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     path: str
-    layers: tuple[Said, ...]
+    layers: tuple[LayerEntry, ...]
     source: str | None
     """Where what is served comes from, None where nothing is."""
     why: str
@@ -50,7 +50,7 @@ def versions_of(told: Any) -> tuple[Version, ...]:
     try:
         return tuple(_version(row) for row in told["items"])
     except (KeyError, TypeError, ValueError):
-        raise Garbled("the answer is no history") from None
+        raise InvalidResponse("the answer is no history") from None
 
 
 def _version(row: Any) -> Version:
@@ -73,10 +73,10 @@ def explanation_of(told: Any) -> Explanation:
         layers = tuple(_said(row) for row in told["layers"])
         facts = {name: told[name] for name in ("path", "source", "why")}
     except (KeyError, TypeError):
-        raise Garbled("the answer is no explanation") from None
+        raise InvalidResponse("the answer is no explanation") from None
     return Explanation(layers=layers, **facts)
 
 
-def _said(row: Any) -> Said:
+def _said(row: Any) -> LayerEntry:
     known = {name: row[name] for name in ("kind", "name", "version", "sha256")}
-    return Said(**known, base_sha256=row["baseSha256"])
+    return LayerEntry(**known, base_sha256=row["baseSha256"])

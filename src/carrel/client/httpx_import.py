@@ -10,7 +10,7 @@ import ssl
 import sys
 from typing import Any, cast
 
-__all__ = ["believed", "httpx"]
+__all__ = ["httpx", "tls_verify"]
 
 _LINE = "httpx._main"
 _absent = "httpx" not in sys.modules
@@ -23,7 +23,7 @@ finally:
         del sys.modules[_LINE]
 
 
-def believed(url: str) -> ssl.SSLContext | bool:
+def tls_verify(url: str) -> ssl.SSLContext | bool:
     """Whose certificates count: what httpx takes, or nobody's where none should ever be shown."""
     plain = url.lower().startswith("http://")
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True

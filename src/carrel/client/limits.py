@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from weakref import WeakSet
 
-from carrel.client.errors import Garbled, Malformed, Overdue, Oversized
+from carrel.client.errors import DeadlineExceeded, InvalidResponse, Malformed, ResponseTooLarge
 from carrel.client.httpx_import import httpx
 
 _ENCODINGS: Final = frozenset({"", "identity", "gzip"})
@@ -27,7 +27,7 @@ _CONNECTED: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ClientLimits:
     """What a client puts up with."""
 
     timeout: float
@@ -56,27 +56,27 @@ class Bounds:
         if began is not None and seconds >= self.left(began):
             raise self.overdue()
 
-    def overdue(self) -> Overdue:
-        return Overdue(f"the server has not answered in full within {self.deadline:g} s")
+    def overdue(self) -> DeadlineExceeded:
+        return DeadlineExceeded(f"the server has not answered in full within {self.deadline:g} s")
 
     def within(self, left: float) -> dict[str, Any]:
         """As arguments of httpx: no single wait is longer than all that is left."""
         return {"timeout": min(self.timeout, left)}
 
-    def taking(self, coming: httpx.Response) -> Taking:
+    def taking(self, coming: httpx.Response) -> ResponseBuffer:
         """Raises Oversized where the server says so itself, Garbled for an unknown encoding."""
         encoding = coming.headers.get("Content-Encoding", "").strip().lower()
         if encoding not in _ENCODINGS:
-            raise Garbled("the answer is packed in a way that was not asked for")
+            raise InvalidResponse("the answer is packed in a way that was not asked for")
         said = coming.headers.get("Content-Length", "")
-        taking = Taking(coming, self.most)
+        taking = ResponseBuffer(coming, self.most)
         if said.isascii() and said.isdigit() and int(said[:20]) > self.most:
             raise taking.oversized()
         return taking
 
 
 @dataclass(frozen=True, slots=True)
-class Taking:
+class ResponseBuffer:
     """An answer of which some has come."""
 
     coming: httpx.Response
@@ -89,9 +89,9 @@ class Taking:
             raise self.oversized()
         self.taken.extend(piece)
 
-    def oversized(self) -> Oversized:
+    def oversized(self) -> ResponseTooLarge:
         status = self.coming.status_code
-        return Oversized(f"the answer is larger than {self.most} bytes", status=status)
+        return ResponseTooLarge(f"the answer is larger than {self.most} bytes", status=status)
 
     def whole(self) -> httpx.Response:
         kept = [pair for pair in self.coming.headers.multi_items() if pair[0] not in _SPENT]
@@ -102,7 +102,7 @@ class Taking:
         )
 
 
-class Lines:
+class OpenConnections:
     """The connections of a blocking client, so that a read that never ends can be ended."""
 
     def __init__(self) -> None:

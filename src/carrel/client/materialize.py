@@ -11,13 +11,19 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final
 
-from carrel.client.atomic_directory import Lock, Place, Watch
-from carrel.client.drivers import Pause, Send, Steps, done
-from carrel.client.errors import CarrelError, Garbled, Incomplete, NotOurs, Occupied
+from carrel.client.atomic_directory import DirectoryLock, TargetDirectory, Watch
+from carrel.client.drivers import HttpRequest, Sleep, Steps, run_blocking
+from carrel.client.errors import (
+    CarrelError,
+    DirectoryLocked,
+    IncompleteWorkspace,
+    InvalidResponse,
+    NotACarrelDirectory,
+)
 from carrel.client.httpx_import import httpx
 from carrel.client.local_files import digest, is_intact
 from carrel.client.path_safety import STATE, Clash, refuse_unsafe
-from carrel.client.requests import answered, at, decoded
+from carrel.client.requests import api_path, decode_json, send_with_retry
 
 PATIENCE: Final = 120.0
 """Seconds to wait for another who materialises into the same directory."""
@@ -29,7 +35,7 @@ _ETAG: Final = re.compile(r'(?:W/)?"[\x21\x23-\x7e]*"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Materialised:
+class MaterializeResult:
     """What a directory now holds."""
 
     directory: str
@@ -50,7 +56,7 @@ class Materialised:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class DirectoryState:
     """What is noted in the directory itself."""
 
     format: int
@@ -66,7 +72,7 @@ class State:
     """What the server could not give and the caller did without."""
 
     @classmethod
-    def parsed(cls, noted: bytes) -> State | None:
+    def parsed(cls, noted: bytes) -> DirectoryState | None:
         """None for what no call of ours has noted."""
         try:
             state = cls(**json.loads(noted))
@@ -82,9 +88,9 @@ class State:
     def encoded(self) -> bytes:
         return json.dumps(asdict(self), ensure_ascii=False, indent=1).encode() + b"\n"
 
-    def result(self, place: Place, *, changed: bool) -> Materialised:
+    def result(self, place: TargetDirectory, *, changed: bool) -> MaterializeResult:
         files = MappingProxyType(dict(self.files))
-        return Materialised(
+        return MaterializeResult(
             directory=place.target,
             files=files,
             fingerprint=self.fingerprint,
@@ -95,7 +101,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class MaterializeRequest:
     """What is asked for."""
 
     server: str
@@ -104,13 +110,13 @@ class Wish:
     tolerate: Collection[str] = ()
     watch: Watch | None = None
 
-    def knows(self, state: State) -> bool:
+    def knows(self, state: DirectoryState) -> bool:
         """Whether the directory was made for whom this call names, as far as names tell."""
         return state.server == self.server and self.agent in {state.agent, state.agent_id}
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class VerifiedListing:
     """A listing that has passed every check."""
 
     contents: Mapping[str, bytes]
@@ -118,9 +124,9 @@ class Served:
     etag: str | None
     agent_id: str | None
 
-    def state(self, wish: Wish) -> State:
+    def state(self, wish: MaterializeRequest) -> DirectoryState:
         files = {path: digest(content) for path, content in sorted(self.contents.items())}
-        return State(
+        return DirectoryState(
             format=_FORMAT,
             server=wish.server,
             agent=wish.agent,
@@ -140,13 +146,15 @@ def fingerprint_of(files: Mapping[str, str]) -> str:
     return whole.hexdigest()
 
 
-def materialise(directory: str | os.PathLike[str], wish: Wish) -> Steps[Materialised]:
-    place = yield from done(lambda: Place.at(directory))
+def materialise(
+    directory: str | os.PathLike[str], wish: MaterializeRequest
+) -> Steps[MaterializeResult]:
+    place = yield from run_blocking(lambda: TargetDirectory.at(directory))
     lock = place.lock()
     try:
         yield from _hold(place, lock)
-        yield from done(place.recover)
-        known = yield from done(lambda: _known(place, wish))
+        yield from run_blocking(place.recover)
+        known = yield from run_blocking(lambda: _known(place, wish))
         try:
             answer = yield from _answer(place, wish, known)
         except (CarrelError, OSError) as problem:
@@ -160,48 +168,57 @@ def materialise(directory: str | os.PathLike[str], wish: Wish) -> Steps[Material
         lock.close()
 
 
-def _known(place: Place, wish: Wish) -> State | None:
+def _known(place: TargetDirectory, wish: MaterializeRequest) -> DirectoryState | None:
     """What an earlier call noted, if it was for the same agent by name. Raises NotOurs."""
     noted = place.known()
     if noted is None:
         return None
-    state = State.parsed(noted)
+    state = DirectoryState.parsed(noted)
     if state is None:
         at = os.path.join(place.target, STATE)
-        raise NotOurs(f"{at} was not written by materialising: its directory is left alone")
+        raise NotACarrelDirectory(
+            f"{at} was not written by materialising: its directory is left alone"
+        )
     return state if wish.knows(state) else None
 
 
-def _of_same_agent(answer: httpx.Response, known: State) -> bool:
+def _of_same_agent(answer: httpx.Response, known: DirectoryState) -> bool:
     """Unless the server says that the name is another agent's now."""
     said = answer.headers.get(_AGENT)
     return said is None or said == known.agent_id
 
 
 def _fallen_back(
-    place: Place, wish: Wish, known: State | None, problem: Exception
-) -> Steps[Materialised]:
+    place: TargetDirectory,
+    wish: MaterializeRequest,
+    known: DirectoryState | None,
+    problem: Exception,
+) -> Steps[MaterializeResult]:
     """What is there, where the caller is content with that. Raises the problem."""
     if not wish.stale_ok or known is None or not (yield from _intact(place, known)):
         raise problem
     if not set(known.unavailable) <= set(wish.tolerate):
-        raise Incomplete(known.unavailable) from problem
+        raise IncompleteWorkspace(known.unavailable) from problem
     return replace(known.result(place, changed=False), stale=True, problem=problem)
 
 
-def _hold(place: Place, lock: Lock) -> Steps[None]:
+def _hold(place: TargetDirectory, lock: DirectoryLock) -> Steps[None]:
     for _ in range(int(PATIENCE / _POLL)):
         if lock.taken():
             return
-        yield Pause(_POLL)
-    raise Occupied(f"another has been materialising into {place.target} for {PATIENCE:.0f} s")
+        yield Sleep(_POLL)
+    raise DirectoryLocked(
+        f"another has been materialising into {place.target} for {PATIENCE:.0f} s"
+    )
 
 
-def _intact(place: Place, state: State) -> Steps[bool]:
-    return (yield from done(lambda: is_intact(place.target, state.files)))
+def _intact(place: TargetDirectory, state: DirectoryState) -> Steps[bool]:
+    return (yield from run_blocking(lambda: is_intact(place.target, state.files)))
 
 
-def _answer(place: Place, wish: Wish, known: State | None) -> Steps[httpx.Response]:
+def _answer(
+    place: TargetDirectory, wish: MaterializeRequest, known: DirectoryState | None
+) -> Steps[httpx.Response]:
     """The listing, or that it is what lies in the directory, untouched (304)."""
     answer = yield from _listing(wish.agent, known.etag if known else None)
     if answer.status_code == 304 and known is not None:
@@ -211,33 +228,36 @@ def _answer(place: Place, wish: Wish, known: State | None) -> Steps[httpx.Respon
 
 
 def _settled(
-    place: Place, wish: Wish, known: State | None, answer: httpx.Response
-) -> Steps[Materialised]:
+    place: TargetDirectory,
+    wish: MaterializeRequest,
+    known: DirectoryState | None,
+    answer: httpx.Response,
+) -> Steps[MaterializeResult]:
     if answer.status_code == 304 and known is not None:
         return known.result(place, changed=False)
-    served = yield from done(lambda: checked(answer, wish.tolerate, place.clash))
-    state = yield from done(lambda: served.state(wish))
+    served = yield from run_blocking(lambda: checked(answer, wish.tolerate, place.clash))
+    state = yield from run_blocking(lambda: served.state(wish))
     same = known is not None and known.fingerprint == state.fingerprint
     if same and (yield from _intact(place, state)):
-        yield from done(lambda: place.note(state.encoded()))
+        yield from run_blocking(lambda: place.note(state.encoded()))
     else:
         same = False
         encoded = state.encoded()
-        yield from done(lambda: place.replace(served.contents, encoded, wish.watch))
+        yield from run_blocking(lambda: place.replace(served.contents, encoded, wish.watch))
     return state.result(place, changed=not same)
 
 
 def _listing(agent: str, etag: str | None) -> Steps[httpx.Response]:
     headers = {} if etag is None else {"If-None-Match": etag}
-    path = at("agents", agent, "files")
-    return (yield from answered(Send("GET", path, {"content": "true"}, headers)))
+    path = api_path("agents", agent, "files")
+    return (yield from send_with_retry(HttpRequest("GET", path, {"content": "true"}, headers)))
 
 
-def checked(answer: httpx.Response, tolerate: Collection[str], clash: Clash) -> Served:
+def checked(answer: httpx.Response, tolerate: Collection[str], clash: Clash) -> VerifiedListing:
     """What was served. Raises Garbled, Incomplete or UnsafePath for what may not be written."""
     if answer.status_code != 200:
-        raise Garbled("the answer is no listing", status=answer.status_code)
-    rows = _rows(decoded(answer))
+        raise InvalidResponse("the answer is no listing", status=answer.status_code)
+    rows = _rows(decode_json(answer))
     refuse_unsafe((row["path"] for row in rows), clash)
     contents: dict[str, bytes] = {}
     unavailable: dict[str, str] = {}
@@ -247,9 +267,9 @@ def checked(answer: httpx.Response, tolerate: Collection[str], clash: Clash) -> 
         else:
             unavailable[row["path"]] = str(row.get("error") or "its content is not text")
     if missing := {path: why for path, why in unavailable.items() if path not in tolerate}:
-        raise Incomplete(missing)
+        raise IncompleteWorkspace(missing)
     head = answer.headers
-    return Served(contents, unavailable, head.get("ETag"), head.get(_AGENT))
+    return VerifiedListing(contents, unavailable, head.get("ETag"), head.get(_AGENT))
 
 
 def _rows(listing: Any) -> list[dict[str, Any]]:
@@ -258,7 +278,7 @@ def _rows(listing: Any) -> list[dict[str, Any]]:
         isinstance(row, dict) and isinstance(row.get("path"), str) for row in rows
     )
     if not isinstance(rows, list) or not whole:
-        raise Garbled("the answer is no listing of files")
+        raise InvalidResponse("the answer is no listing of files")
     return rows
 
 
@@ -267,8 +287,8 @@ def _content(row: Mapping[str, Any]) -> bytes:
     try:
         content: bytes = row["content"].encode()
     except UnicodeEncodeError:
-        raise Garbled(f"{row['path']!a}: its content is not valid Unicode") from None
+        raise InvalidResponse(f"{row['path']!a}: its content is not valid Unicode") from None
     said = row.get("renderedSha256")
     if said is not None and said != digest(content):
-        raise Garbled(f"{row['path']!a}: its content is not what its digest says")
+        raise InvalidResponse(f"{row['path']!a}: its content is not what its digest says")
     return content

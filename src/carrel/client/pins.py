@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from carrel.client.drivers import Driver, Send, Steps, operation
-from carrel.client.errors import Garbled
+from carrel.client.drivers import Driver, HttpRequest, Steps, operation
+from carrel.client.errors import InvalidResponse
 from carrel.client.files import Files
-from carrel.client.requests import answered, at, decoded
+from carrel.client.requests import api_path, decode_json, send_with_retry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reviewed:
+class BulkAcceptOutcome:
     """What became of one agent when something was accepted for all."""
 
     agent: str
@@ -48,11 +48,11 @@ class TemplateFiles(Files[Driver]):
         self._template = template
 
     @operation
-    def accept(self, path: str, sha256: str) -> Steps[tuple[Reviewed, ...]]:
+    def accept(self, path: str, sha256: str) -> Steps[tuple[BulkAcceptOutcome, ...]]:
         """Accept what was reviewed for every agent that follows; one failure stops no other."""
-        where = at("templates", self._template, "pins", path, "accept")
-        answer = yield from answered(Send("POST", where, body={"sha256": sha256}))
-        return _results_of(decoded(answer))
+        where = api_path("templates", self._template, "pins", path, "accept")
+        answer = yield from send_with_retry(HttpRequest("POST", where, body={"sha256": sha256}))
+        return _results_of(decode_json(answer))
 
 
 def pin_of(row: Any) -> Pin:
@@ -70,20 +70,20 @@ def pin_of(row: Any) -> Pin:
             error=row.get("error"),
         )
     except (KeyError, TypeError, AttributeError):
-        raise Garbled("the answer is no pin") from None
+        raise InvalidResponse("the answer is no pin") from None
 
 
 def pins_of(told: Any) -> tuple[Pin, ...]:
     rows = told.get("items") if isinstance(told, dict) else None
     if not isinstance(rows, list):
-        raise Garbled("the answer is no list of pins")
+        raise InvalidResponse("the answer is no list of pins")
     return tuple(map(pin_of, rows))
 
 
-def _results_of(told: Any) -> tuple[Reviewed, ...]:
+def _results_of(told: Any) -> tuple[BulkAcceptOutcome, ...]:
     try:
         return tuple(
-            Reviewed(
+            BulkAcceptOutcome(
                 agent=row["agentId"],
                 success=row["success"],
                 changed=row["changed"],
@@ -92,4 +92,4 @@ def _results_of(told: Any) -> tuple[Reviewed, ...]:
             for row in told["results"]
         )
     except (KeyError, TypeError):
-        raise Garbled("the answer does not say what became of each agent") from None
+        raise InvalidResponse("the answer does not say what became of each agent") from None

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from carrel.client.drivers import Send, Steps
-from carrel.client.errors import Garbled
-from carrel.client.requests import fetched
+from carrel.client.drivers import HttpRequest, Steps
+from carrel.client.errors import InvalidResponse
+from carrel.client.requests import get_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class PromptFlaw:
 
 
 def asked_at(path: str, query: Mapping[str, str] | None = None) -> Steps[Prompt]:
-    return prompt_of((yield from fetched(Send("GET", path, query or {}))))
+    return prompt_of((yield from get_json(HttpRequest("GET", path, query or {}))))
 
 
 def prompt_of(told: Any) -> Prompt:
@@ -58,7 +58,7 @@ def prompt_of(told: Any) -> Prompt:
         blocks = tuple(PromptBlock(**{name: row[name] for name in known}) for row in told["blocks"])
         return Prompt(**facts, blocks=blocks)
     except (KeyError, TypeError, AttributeError):
-        raise Garbled("the answer is no prompt") from None
+        raise InvalidResponse("the answer is no prompt") from None
 
 
 def flaws_of(told: Any) -> tuple[PromptFlaw, ...]:
@@ -67,4 +67,4 @@ def flaws_of(told: Any) -> tuple[PromptFlaw, ...]:
         known = PromptFlaw.__slots__
         return tuple(PromptFlaw(**{name: row[name] for name in known}) for row in told["flaws"])
     except (KeyError, TypeError):
-        raise Garbled("the answer is no list of flaws") from None
+        raise InvalidResponse("the answer is no list of flaws") from None

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from carrel.client.drivers import Driver, Noun, Send, Steps, operation
-from carrel.client.errors import Garbled
-from carrel.client.requests import at, decoded, fetched, written
+from carrel.client.drivers import Driver, HttpRequest, Resource, Steps, operation
+from carrel.client.errors import InvalidResponse
+from carrel.client.requests import api_path, decode_json, get_json, send_idempotent
 
 
-class Records(Noun[Driver]):
+class Records(Resource[Driver]):
     """All of one kind. Facts are named as in the API."""
 
     def __init__(self, driver: Driver, kind: str) -> None:
@@ -20,7 +20,7 @@ class Records(Noun[Driver]):
     @operation
     def get(self, name: str) -> Steps[Mapping[str, Any]]:
         """By id or slug. Raises Missing."""
-        return _facts((yield from fetched(Send("GET", at(self._kind, name)))))
+        return _facts((yield from get_json(HttpRequest("GET", api_path(self._kind, name)))))
 
     @operation
     def slugs(self) -> Steps[tuple[str, ...]]:
@@ -37,22 +37,26 @@ class Records(Noun[Driver]):
     @operation
     def create(self, facts: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
         """Raises Taken where another has the slug."""
-        return _facts(decoded((yield from written(Send("POST", at(self._kind), body=facts)))))
+        return _facts(
+            decode_json(
+                (yield from send_idempotent(HttpRequest("POST", api_path(self._kind), body=facts)))
+            )
+        )
 
     @operation
     def change(self, name: str, facts: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
         """Change what is given, and nothing else."""
-        request = Send("PATCH", at(self._kind, name), body=facts)
-        return _facts(decoded((yield from written(request))))
+        request = HttpRequest("PATCH", api_path(self._kind, name), body=facts)
+        return _facts(decode_json((yield from send_idempotent(request))))
 
 
-class People(Noun[Driver]):
+class People(Resource[Driver]):
     """The people of the tenant."""
 
     @operation
     def get(self, id: str) -> Steps[Mapping[str, Any]]:
         """Raises Missing."""
-        return _person((yield from fetched(Send("GET", at("people", id)))))
+        return _person((yield from get_json(HttpRequest("GET", api_path("people", id)))))
 
     @operation
     def list(self) -> Steps[tuple[Mapping[str, Any], ...]]:
@@ -66,12 +70,12 @@ def _every(kind: str) -> Steps[list[Any]]:
     found: list[Any] = []
     query: dict[str, str] = {"limit": "500"}
     while True:
-        page = yield from fetched(Send("GET", at(kind), query))
+        page = yield from get_json(HttpRequest("GET", api_path(kind), query))
         try:
             found += page["items"]
             more = page["next"]
         except (KeyError, TypeError):
-            raise Garbled("the answer is no page of these") from None
+            raise InvalidResponse("the answer is no page of these") from None
         if not more:
             return found
         query["cursor"] = more
@@ -79,11 +83,11 @@ def _every(kind: str) -> Steps[list[Any]]:
 
 def _person(told: Any) -> Mapping[str, Any]:
     if not isinstance(told, Mapping) or not {"id", "name"} <= told.keys():
-        raise Garbled("the answer is no person")
+        raise InvalidResponse("the answer is no person")
     return told
 
 
 def _facts(told: Any) -> Mapping[str, Any]:
     if not isinstance(told, Mapping) or not {"id", "slug"} <= told.keys():
-        raise Garbled("the answer is no agent and no template")
+        raise InvalidResponse("the answer is no agent and no template")
     return told

@@ -11,16 +11,16 @@ from typing import Any, Final
 from urllib.parse import quote
 from uuid import uuid4
 
-from carrel.client.drivers import Pause, Send, Steps
+from carrel.client.drivers import HttpRequest, Sleep, Steps
 from carrel.client.errors import (
     BUSY,
     IN_FLIGHT,
     CarrelError,
-    Garbled,
+    DeadlineExceeded,
+    InvalidResponse,
     Malformed,
-    Overdue,
-    Unreachable,
-    kind_of,
+    ServerUnreachable,
+    error_class,
 )
 from carrel.client.httpx_import import httpx
 
@@ -39,7 +39,7 @@ _LOST: Final = (
 _PASSING: Final = frozenset({BUSY, IN_FLIGHT})
 
 
-def at(*segments: str) -> str:
+def api_path(*segments: str) -> str:
     """A path of the API; what the segments hold never adds another, nor takes one away."""
     return "/v1/" + "/".join(encoded(each) for each in segments)
 
@@ -54,18 +54,18 @@ def encoded(segment: str) -> str:
     return text if segment.strip(".") else text.replace(".", "%2E")
 
 
-def fetched(request: Send) -> Steps[Any]:
+def get_json(request: HttpRequest) -> Steps[Any]:
     """The JSON of an answer to a request that changes nothing."""
-    return decoded((yield from answered(request)))
+    return decode_json((yield from send_with_retry(request)))
 
 
-def written(request: Send) -> Steps[httpx.Response]:
+def send_idempotent(request: HttpRequest) -> Steps[httpx.Response]:
     """The answer to a request that changes something: done once, however often it is sent."""
     marked = replace(request, headers={**request.headers, _KEY: uuid4().hex})
-    return (yield from answered(marked))
+    return (yield from send_with_retry(marked))
 
 
-def answered(request: Send) -> Steps[httpx.Response]:
+def send_with_retry(request: HttpRequest) -> Steps[httpx.Response]:
     """The answer, if it is a good one (304 is). Raises CarrelError."""
     again = request.method == "GET" or _KEY in request.headers
     began = time.monotonic()
@@ -79,26 +79,26 @@ def answered(request: Send) -> Steps[httpx.Response]:
         if not again or asked is None or attempt == TRIES or wait > LONGEST_WAIT:
             raise found
         try:
-            yield Pause(wait, began)
-        except Overdue:
+            yield Sleep(wait, began)
+        except DeadlineExceeded:
             raise found from None
         attempt += 1
 
 
-def _attempt(request: Send) -> Steps[tuple[httpx.Response | CarrelError, str | None]]:
+def _attempt(request: HttpRequest) -> Steps[tuple[httpx.Response | CarrelError, str | None]]:
     """An answer or what is wrong, and, if it may be tried again, how long one is asked to wait."""
     try:
         answer: httpx.Response = yield request
     except _LOST as problem:
         told = str(problem) or type(problem).__name__
-        return Unreachable(f"the server does not answer: {told}"), ""
+        return ServerUnreachable(f"the server does not answer: {told}"), ""
     except httpx.DecodingError as problem:
-        return Garbled(f"the answer cannot be decoded: {problem}"), None
+        return InvalidResponse(f"the answer cannot be decoded: {problem}"), None
     except (httpx.RequestError, httpx.InvalidURL, UnicodeError) as problem:
         return Malformed(f"the request cannot be sent: {problem}"), None
     if answer.is_success or answer.status_code == 304:
         return answer, None
-    refusal = refusal_of(answer)
+    refusal = error_from_response(answer)
     passing = answer.status_code == 429 or answer.status_code >= 500 or refusal.code in _PASSING
     return refusal, answer.headers.get("Retry-After", "") if passing else None
 
@@ -109,7 +109,7 @@ def _wait(attempt: int, asked: str | None) -> float:
     return spread + float(asked) if asked and asked.isascii() and asked.isdigit() else spread
 
 
-def refusal_of(answer: httpx.Response) -> CarrelError:
+def error_from_response(answer: httpx.Response) -> CarrelError:
     """What an answer says went wrong, whoever gave it: a proxy has no envelope."""
     status = answer.status_code
     try:
@@ -119,7 +119,7 @@ def refusal_of(answer: httpx.Response) -> CarrelError:
     if not isinstance(told, Mapping) or not isinstance(told.get("error"), str):
         told = {"error": f"http_{status}", "message": f"{status} {answer.reason_phrase}".strip()}
     details = told.get("details")
-    return kind_of(status, told["error"])(
+    return error_class(status, told["error"])(
         str(told.get("message") or told["error"]),
         status=status,
         code=told["error"],
@@ -127,10 +127,10 @@ def refusal_of(answer: httpx.Response) -> CarrelError:
     )
 
 
-def decoded(answer: httpx.Response) -> Any:
+def decode_json(answer: httpx.Response) -> Any:
     """Raises Garbled for what is no JSON."""
     try:
         return json.loads(answer.content)
     except (ValueError, RecursionError):
         status = answer.status_code
-        raise Garbled("the answer is not JSON", status=status) from None
+        raise InvalidResponse("the answer is not JSON", status=status) from None

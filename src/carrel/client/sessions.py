@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from carrel.client.drivers import Driver, Noun, Send, Steps, operation
-from carrel.client.errors import Garbled
-from carrel.client.requests import answered, at, decoded, fetched, written
+from carrel.client.drivers import Driver, HttpRequest, Resource, Steps, operation
+from carrel.client.errors import InvalidResponse
+from carrel.client.requests import api_path, decode_json, get_json, send_idempotent, send_with_retry
 
 
-class Session(Noun[Driver]):
+class Session(Resource[Driver]):
     """One session, as it was when it was last asked for or changed here."""
 
     def __init__(self, driver: Driver, facts: Mapping[str, Any]) -> None:
@@ -30,7 +30,7 @@ class Session(Noun[Driver]):
         return str(self.facts["scope"])
 
     def _at(self, *path: str) -> str:
-        return at("agents", str(self.facts["agentId"]), "sessions", *path)
+        return api_path("agents", str(self.facts["agentId"]), "sessions", *path)
 
     @operation
     def say(
@@ -49,41 +49,43 @@ class Session(Noun[Driver]):
         """
         named = {"messageId": message, "sourcePlugin": plugin, "senderId": sender}
         body = {"role": role, "content": content, **{k: v for k, v in named.items() if v}}
-        answer = yield from written(Send("POST", self._at(self.id, "entries"), body=body))
-        return _mapping(decoded(answer), {"number", "content"}, "an entry")
+        answer = yield from send_idempotent(
+            HttpRequest("POST", self._at(self.id, "entries"), body=body)
+        )
+        return _mapping(decode_json(answer), {"number", "content"}, "an entry")
 
     @operation
     def close(self) -> Steps[Session[Driver]]:
         """Nothing more can be said in it."""
-        answer = yield from written(Send("POST", self._at(self.id, "close")))
-        self.facts = facts_of(decoded(answer))
+        answer = yield from send_idempotent(HttpRequest("POST", self._at(self.id, "close")))
+        self.facts = facts_of(decode_json(answer))
         return self
 
     @operation
     def read(self, *, after: int = 0, limit: int = 100) -> Steps[tuple[Mapping[str, Any], ...]]:
         """What was said past a number, in order; a page of it where that is much."""
         query = {"cursor": str(after), "limit": str(limit)}
-        told = yield from fetched(Send("GET", self._at(self.id), query))
+        told = yield from get_json(HttpRequest("GET", self._at(self.id), query))
         self.facts = facts_of(told)
         entries = told.get("entries")
         if not isinstance(entries, list):
-            raise Garbled("the answer has no entries")
+            raise InvalidResponse("the answer has no entries")
         return tuple(_mapping(one, {"number", "content"}, "an entry") for one in entries)
 
     @operation
     def lines(self) -> Steps[tuple[str, ...]]:
         """The whole transcript as lines of JSON: a header, then everything that was said."""
-        answer = yield from answered(Send("GET", self._at(f"{self.id}.jsonl")))
+        answer = yield from send_with_retry(HttpRequest("GET", self._at(f"{self.id}.jsonl")))
         try:
             told = answer.content.decode()
         except UnicodeDecodeError:
-            raise Garbled("the transcript is not UTF-8") from None
+            raise InvalidResponse("the transcript is not UTF-8") from None
         if not told.endswith("\n"):
-            raise Garbled("the transcript ends in the middle of a line")
+            raise InvalidResponse("the transcript ends in the middle of a line")
         return tuple(told.split("\n")[:-1])
 
 
-class Sessions(Noun[Driver]):
+class Sessions(Resource[Driver]):
     """The sessions of one agent."""
 
     def __init__(self, driver: Driver, agent: str) -> None:
@@ -97,13 +99,17 @@ class Sessions(Noun[Driver]):
         """A new session, or the one of that id as it is. A mode that is not main is shared."""
         asked = {"id": id, "scope": mode, "sourcePlugin": plugin}
         body = {name: value for name, value in asked.items() if value}
-        answer = yield from written(Send("POST", at("agents", self._agent, "sessions"), body=body))
-        return Session(self._driver, facts_of(decoded(answer)))
+        answer = yield from send_idempotent(
+            HttpRequest("POST", api_path("agents", self._agent, "sessions"), body=body)
+        )
+        return Session(self._driver, facts_of(decode_json(answer)))
 
     @operation
     def get(self, id: str) -> Steps[Session[Driver]]:
-        request = Send("GET", at("agents", self._agent, "sessions", id), {"limit": "1"})
-        return Session(self._driver, facts_of((yield from fetched(request))))
+        request = HttpRequest(
+            "GET", api_path("agents", self._agent, "sessions", id), {"limit": "1"}
+        )
+        return Session(self._driver, facts_of((yield from get_json(request))))
 
     @operation
     def list(
@@ -125,7 +131,9 @@ class Sessions(Noun[Driver]):
         return (yield from self._listed(asked))
 
     def _listed(self, query: Mapping[str, str]) -> Steps[tuple[Session[Driver], ...]]:
-        told = yield from fetched(Send("GET", at("agents", self._agent, "sessions"), query))
+        told = yield from get_json(
+            HttpRequest("GET", api_path("agents", self._agent, "sessions"), query)
+        )
         items = _mapping(told, {"items"}, "a list of sessions")["items"]
         return tuple(Session(self._driver, facts_of(one)) for one in items)
 
@@ -136,5 +144,5 @@ def facts_of(told: Any) -> Mapping[str, Any]:
 
 def _mapping(told: Any, names: set[str], what: str) -> Mapping[str, Any]:
     if not isinstance(told, Mapping) or not names <= told.keys():
-        raise Garbled(f"the answer is not {what}")
+        raise InvalidResponse(f"the answer is not {what}")
     return told

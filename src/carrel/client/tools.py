@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from carrel.client.drivers import Driver, Noun, Send, Steps, operation
-from carrel.client.errors import Garbled
-from carrel.client.requests import at, decoded, fetched, written
+from carrel.client.drivers import Driver, HttpRequest, Resource, Steps, operation
+from carrel.client.errors import InvalidResponse
+from carrel.client.requests import api_path, decode_json, get_json, send_idempotent
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Reply:
     """Where nothing was done yet, since somebody has to say yes first."""
 
 
-class Tools(Noun[Driver]):
+class Tools(Resource[Driver]):
     """What an agent can do."""
 
     def __init__(self, driver: Driver, agent: str) -> None:
@@ -32,16 +32,16 @@ class Tools(Noun[Driver]):
         self._agent = agent
 
     def _at(self, *path: str) -> str:
-        return at("agents", self._agent, "tools", *path)
+        return api_path("agents", self._agent, "tools", *path)
 
     @operation
     def describe(self, dialect: str = "mcp") -> Steps[tuple[dict[str, Any], ...]]:
         """In the words of whoever offers them to a model: ``mcp``, ``openai``, ``anthropic``."""
-        told = yield from fetched(Send("GET", self._at(), {"dialect": dialect}))
+        told = yield from get_json(HttpRequest("GET", self._at(), {"dialect": dialect}))
         try:
             return tuple(dict(one) for one in told["items"])
         except (KeyError, TypeError, ValueError):
-            raise Garbled("the answer is no list of tools") from None
+            raise InvalidResponse("the answer is no list of tools") from None
 
     @operation
     def call(
@@ -64,11 +64,13 @@ class Tools(Noun[Driver]):
         where["callId"] = call_id or uuid4().hex  # so that what is sent again is not done again
         body: dict[str, Any] = {word: said for word, said in where.items() if said is not None}
         body["arguments"] = dict(arguments or {})
-        told = decoded((yield from written(Send("POST", self._at(name), body=body))))
+        told = decode_json(
+            (yield from send_idempotent(HttpRequest("POST", self._at(name), body=body)))
+        )
         try:
             if "approval" in told:
                 waits = dict(told["approval"])
                 return Reply(f"waiting for a person to approve: {waits['id']}", False, None, waits)
             return Reply(told["content"], told["isError"], told.get("structured"))
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise Garbled("the answer is no reply of a tool") from None
+            raise InvalidResponse("the answer is no reply of a tool") from None

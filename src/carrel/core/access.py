@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Final
 
 from carrel.core.errors import Forbidden
-from carrel.core.identifiers import Kind, Path, Scope
-from carrel.core.overlay.file_classes import fits
+from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.overlay.file_classes import matches_any
 
 
 class Role(StrEnum):
@@ -18,7 +18,7 @@ class Role(StrEnum):
     MEMBER = "member"
 
 
-class KeyKind(StrEnum):
+class CredentialKind(StrEnum):
     PERSON = "person"
     SERVICE = "service"
     AGENT = "agent"
@@ -41,9 +41,9 @@ DAILY: Final = ALL - {Permission.TENANT_ADMIN}
 MACHINE: Final = DAILY - {Permission.TENANT_READ}
 
 GRANTED: Final = {
-    (KeyKind.PERSON, Role.OWNER): ALL,
-    (KeyKind.PERSON, Role.ADMIN): ALL,
-    (KeyKind.PERSON, Role.MEMBER): DAILY,
+    (CredentialKind.PERSON, Role.OWNER): ALL,
+    (CredentialKind.PERSON, Role.ADMIN): ALL,
+    (CredentialKind.PERSON, Role.MEMBER): DAILY,
 }
 DEFAULT_WORKSPACE: Final = "default"
 
@@ -57,7 +57,7 @@ class Actor:
     """Opaque and free of personal facts: what history and events say did it. The id of a person,
     whichever key they came with, else that of the key."""
     permissions: frozenset[Permission] = field(default=ALL)
-    kind: KeyKind = KeyKind.PERSON
+    kind: CredentialKind = CredentialKind.PERSON
     role: Role | None = None
     person: str | None = None
     agent: str | None = None
@@ -70,9 +70,9 @@ class Actor:
     """The scope it works in when it names none."""
 
     def __post_init__(self) -> None:
-        kind, name = Kind.WORKSPACE, self.workspace or DEFAULT_WORKSPACE
+        kind, name = ScopeKind.WORKSPACE, self.workspace or DEFAULT_WORKSPACE
         if self.agent is not None:
-            kind, name = Kind.AGENT, self.agent
+            kind, name = ScopeKind.AGENT, self.agent
         object.__setattr__(self, "scope", Scope(self.tenant, kind, name))
 
     def must(self, permission: Permission) -> None:
@@ -90,19 +90,21 @@ def may_write(actor: Actor, scope: Scope, path: Path, writable: Iterable[str]) -
 
     Owners and admins may, and services; an agent only what its policy lets agents write.
     """
-    if scope.kind is not Kind.AGENT:
+    if scope.kind is not ScopeKind.AGENT:
         return
-    if actor.kind is KeyKind.AGENT and not fits(path, writable):
+    if actor.kind is CredentialKind.AGENT and not matches_any(path, writable):
         raise Forbidden(f"an agent may not write {path}: its policy names what agents write")
     leads = actor.role in {Role.OWNER, Role.ADMIN} or Permission.TENANT_ADMIN in actor.permissions
-    if actor.kind is KeyKind.PERSON and not leads:
+    if actor.kind is CredentialKind.PERSON and not leads:
         raise Forbidden("only an owner or admin may change an agent's files")
 
 
 def granted(
-    kind: KeyKind, role: Role | None, asked: frozenset[Permission] | None
+    kind: CredentialKind, role: Role | None, asked: frozenset[Permission] | None
 ) -> frozenset[Permission]:
     """What a key carries: what was asked for, never more than its holder has."""
-    most = ALL if kind is KeyKind.SERVICE else GRANTED.get((kind, role or Role.MEMBER), MACHINE)
-    usual = MACHINE if kind is KeyKind.SERVICE else most
+    most = (
+        ALL if kind is CredentialKind.SERVICE else GRANTED.get((kind, role or Role.MEMBER), MACHINE)
+    )
+    usual = MACHINE if kind is CredentialKind.SERVICE else most
     return usual if asked is None else asked & most

@@ -16,24 +16,24 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from carrel.core.access import Actor, KeyKind, Permission, Role
-from carrel.core.errors import Gone, Taken
-from carrel.core.identifiers import Moment
-from carrel.core.runs import Mode
+from carrel.core.access import Actor, CredentialKind, Permission, Role
+from carrel.core.errors import Conflict, Expired
+from carrel.core.identifiers import TimestampMs
+from carrel.core.runs import Audience
 from carrel.core.store.event import (
     APPROVAL_ANSWERED,
     APPROVAL_FINISHED,
     APPROVAL_REQUESTED,
-    Telling,
+    EventDraft,
 )
-from carrel.core.store.record import Change, Noun, Record, handle
+from carrel.core.store.record import Record, RecordChange, RecordType, unique_key
 
 PREFIX: Final = "apr"
 SUPERSEDED: Final = "superseded"
 INTERRUPTED: Final = "interrupted: the process that ran it ended, and it is not run again"
 
 
-class Status(StrEnum):
+class ApprovalStatus(StrEnum):
     REQUESTED = "requested"
     APPROVED = "approved"
     RUNNING = "running"
@@ -43,30 +43,37 @@ class Status(StrEnum):
     CANCELLED = "cancelled"
 
 
-BECOMES: Final[Mapping[Status, frozenset[Status]]] = {
-    Status.REQUESTED: frozenset({Status.APPROVED, Status.DENIED, Status.EXPIRED, Status.CANCELLED}),
-    Status.APPROVED: frozenset({Status.RUNNING, Status.CANCELLED}),
-    Status.RUNNING: frozenset({Status.FINISHED}),
-    Status.FINISHED: frozenset(),
-    Status.DENIED: frozenset(),
-    Status.EXPIRED: frozenset(),
-    Status.CANCELLED: frozenset(),
+TRANSITIONS: Final[Mapping[ApprovalStatus, frozenset[ApprovalStatus]]] = {
+    ApprovalStatus.REQUESTED: frozenset(
+        {
+            ApprovalStatus.APPROVED,
+            ApprovalStatus.DENIED,
+            ApprovalStatus.EXPIRED,
+            ApprovalStatus.CANCELLED,
+        }
+    ),
+    ApprovalStatus.APPROVED: frozenset({ApprovalStatus.RUNNING, ApprovalStatus.CANCELLED}),
+    ApprovalStatus.RUNNING: frozenset({ApprovalStatus.FINISHED}),
+    ApprovalStatus.FINISHED: frozenset(),
+    ApprovalStatus.DENIED: frozenset(),
+    ApprovalStatus.EXPIRED: frozenset(),
+    ApprovalStatus.CANCELLED: frozenset(),
 }
-_TOLD: Final = {
-    Status.REQUESTED: APPROVAL_REQUESTED,
-    Status.APPROVED: APPROVAL_ANSWERED,
-    Status.DENIED: APPROVAL_ANSWERED,
-    Status.FINISHED: APPROVAL_FINISHED,
-    Status.EXPIRED: APPROVAL_FINISHED,
-    Status.CANCELLED: APPROVAL_FINISHED,
+_EVENT_BY_STATUS: Final = {
+    ApprovalStatus.REQUESTED: APPROVAL_REQUESTED,
+    ApprovalStatus.APPROVED: APPROVAL_ANSWERED,
+    ApprovalStatus.DENIED: APPROVAL_ANSWERED,
+    ApprovalStatus.FINISHED: APPROVAL_FINISHED,
+    ApprovalStatus.EXPIRED: APPROVAL_FINISHED,
+    ApprovalStatus.CANCELLED: APPROVAL_FINISHED,
 }
 
 
-class Asker(Struct, frozen=True):
+class Requester(Struct, frozen=True):
     """Whoever called: the call runs by their rights, never by those of whoever says yes."""
 
     name: str
-    kind: KeyKind
+    kind: CredentialKind
     permissions: tuple[Permission, ...]
     role: Role | None = None
     person: str | None = None
@@ -75,7 +82,7 @@ class Asker(Struct, frozen=True):
     key: str = ""
 
     @classmethod
-    def of(cls, actor: Actor) -> Asker:
+    def of(cls, actor: Actor) -> Requester:
         return cls(
             actor.name,
             actor.kind,
@@ -92,7 +99,7 @@ class Asker(Struct, frozen=True):
         return Actor(tenant, **held)
 
 
-class Result(Struct, frozen=True):
+class ToolResult(Struct, frozen=True):
     content: str
     is_error: bool = False
     structured: Any = None
@@ -103,16 +110,16 @@ class Approval(Struct, frozen=True, kw_only=True):
     tenant: str
     agent: str
     tool: str
-    asker: Asker
+    asker: Requester
     shown: Mapping[str, Any]
     """The arguments without secrets: what people are shown."""
     sealed: str
     """The arguments as they were given, for nobody but the tool; empty once nothing can run."""
     digest: str
     """Of the tool and its arguments."""
-    requested: Moment
-    expires: Moment
-    mode: Mode
+    requested: TimestampMs
+    expires: TimestampMs
+    mode: Audience
     workspace: str | None = None
     sandbox: str | None = None
     sandbox_revision: int = 0
@@ -123,34 +130,34 @@ class Approval(Struct, frozen=True, kw_only=True):
     """How much had been said in the session."""
     call: str | None = None
     """What the caller calls this call."""
-    status: Status = Status.REQUESTED
+    status: ApprovalStatus = ApprovalStatus.REQUESTED
     answer: bool | None = None
     answered_by: str | None = None
-    answered: Moment | None = None
+    answered: TimestampMs | None = None
     reason: str = ""
     """Why it was denied or cancelled, or what was said with the yes."""
-    started: Moment | None = None
-    ended: Moment | None = None
-    result: Result | None = None
+    started: TimestampMs | None = None
+    ended: TimestampMs | None = None
+    result: ToolResult | None = None
 
     @property
     def lasts(self) -> bool:
         """Whether nothing more becomes of it."""
-        return not BECOMES[self.status]
+        return not TRANSITIONS[self.status]
 
     @property
-    def told(self) -> Result | None:
+    def told(self) -> ToolResult | None:
         """What the model is told of it, None while that is open."""
         match self.status:
-            case Status.FINISHED:
+            case ApprovalStatus.FINISHED:
                 return self.result
-            case Status.DENIED:
+            case ApprovalStatus.DENIED:
                 because = f": {self.reason}" if self.reason else ""
-                return Result(f"Error: denied by a person{because}", True)
-            case Status.EXPIRED:
-                return Result("not run: nobody answered in time", True)
-            case Status.CANCELLED:
-                return Result(f"not run: {self.reason}", True)
+                return ToolResult(f"Error: denied by a person{because}", True)
+            case ApprovalStatus.EXPIRED:
+                return ToolResult("not run: nobody answered in time", True)
+            case ApprovalStatus.CANCELLED:
+                return ToolResult(f"not run: {self.reason}", True)
             case _:
                 return None
 
@@ -161,7 +168,9 @@ def fingerprint(tool: str, arguments: Mapping[str, Any]) -> str:
     return hashlib.sha256(said.encode()).hexdigest()
 
 
-def answered(approval: Approval, approved: bool, by: str, at: Moment, reason: str = "") -> Approval:
+def answered(
+    approval: Approval, approved: bool, by: str, at: TimestampMs, reason: str = ""
+) -> Approval:
     """With somebody's answer; the very same where that was the answer before.
 
     Raises Taken where the answer was another or none is wanted any more, Gone where it is too late.
@@ -170,55 +179,55 @@ def answered(approval: Approval, approved: bool, by: str, at: Moment, reason: st
         if approval.answer is approved:
             return approval
         said = "approved" if approval.answer else "denied"
-        raise Taken(f"it was {said} before", status=approval.status)
-    if approval.status is Status.EXPIRED or is_late(approval, at):
-        raise Gone("nobody answered in time, and it is not run", status=Status.EXPIRED)
-    if approval.status is Status.CANCELLED:
-        raise Taken(f"it is not run: {approval.reason}", status=approval.status)
-    status = Status.APPROVED if approved else Status.DENIED
+        raise Conflict(f"it was {said} before", status=approval.status)
+    if approval.status is ApprovalStatus.EXPIRED or is_late(approval, at):
+        raise Expired("nobody answered in time, and it is not run", status=ApprovalStatus.EXPIRED)
+    if approval.status is ApprovalStatus.CANCELLED:
+        raise Conflict(f"it is not run: {approval.reason}", status=approval.status)
+    status = ApprovalStatus.APPROVED if approved else ApprovalStatus.DENIED
     given = replace(approval, answer=approved, answered_by=by, answered=at, reason=reason)
-    return _moved(given, status, at)
+    return _transition(given, status, at)
 
 
-def is_late(approval: Approval, at: Moment) -> bool:
-    return approval.status is Status.REQUESTED and at >= approval.expires
+def is_late(approval: Approval, at: TimestampMs) -> bool:
+    return approval.status is ApprovalStatus.REQUESTED and at >= approval.expires
 
 
-def expired(approval: Approval, at: Moment) -> Approval:
-    return _moved(approval, Status.EXPIRED, at)
+def expired(approval: Approval, at: TimestampMs) -> Approval:
+    return _transition(approval, ApprovalStatus.EXPIRED, at)
 
 
-def cancelled(approval: Approval, why: str, at: Moment) -> Approval:
+def cancelled(approval: Approval, why: str, at: TimestampMs) -> Approval:
     """Not run, though nobody denied it. Raises Taken for what has begun or is over."""
-    return _moved(replace(approval, reason=why), Status.CANCELLED, at)
+    return _transition(replace(approval, reason=why), ApprovalStatus.CANCELLED, at)
 
 
-def begun(approval: Approval, at: Moment) -> Approval:
+def start(approval: Approval, at: TimestampMs) -> Approval:
     """Raises Taken for what may not run, or has been begun before."""
-    return _moved(approval, Status.RUNNING, at)
+    return _transition(approval, ApprovalStatus.RUNNING, at)
 
 
-def finished(approval: Approval, result: Result, at: Moment) -> Approval:
-    return _moved(replace(approval, result=result), Status.FINISHED, at)
+def finished(approval: Approval, result: ToolResult, at: TimestampMs) -> Approval:
+    return _transition(replace(approval, result=result), ApprovalStatus.FINISHED, at)
 
 
-def _moved(approval: Approval, to: Status, at: Moment) -> Approval:
-    if to not in BECOMES[approval.status]:
-        raise Taken(f"the approval is {approval.status}", status=approval.status)
-    if to is Status.RUNNING:
+def _transition(approval: Approval, to: ApprovalStatus, at: TimestampMs) -> Approval:
+    if to not in TRANSITIONS[approval.status]:
+        raise Conflict(f"the approval is {approval.status}", status=approval.status)
+    if to is ApprovalStatus.RUNNING:
         return replace(approval, status=to, started=at)
-    if BECOMES[to]:
+    if TRANSITIONS[to]:
         return replace(approval, status=to)
     return replace(approval, status=to, ended=at, sealed="")
 
 
-def change_of(approval: Approval, expected: int) -> Change:
+def change_of(approval: Approval, expected: int) -> RecordChange:
     """The record as it should become, if it still is as it was seen."""
     body = msgspec.to_builtins(approval)
     del body["id"], body["tenant"]
-    return Change(
+    return RecordChange(
         approval.tenant,
-        Noun.APPROVAL,
+        RecordType.APPROVAL,
         approval.id,
         body,
         expected,
@@ -237,12 +246,12 @@ def _handles(approval: Approval) -> tuple[str, ...]:
 def _links(approval: Approval) -> tuple[str, ...]:
     links = [link_of(status=approval.status), link_of(agent=approval.agent)]
     links.append(link_of(agent=approval.agent, status=approval.status))
-    if approval.status is Status.REQUESTED and approval.session is not None:
+    if approval.status is ApprovalStatus.REQUESTED and approval.session is not None:
         links.append(session_link(approval.session))
     return tuple(links)
 
 
-def link_of(*, agent: str | None = None, status: Status | None = None) -> str:
+def link_of(*, agent: str | None = None, status: ApprovalStatus | None = None) -> str:
     """What lists those of an agent, in a status, or both; empty for all."""
     parts = [f"agent:{agent}"] if agent else []
     return "/".join([*parts, f"status:{status}"] if status else parts)
@@ -261,7 +270,7 @@ def call_name(agent: str, session: str | None, run: str | None, call: str) -> st
 
 def call_handle(tenant: str, name: str) -> str:
     """What finds the approval of a call."""
-    return handle(tenant, Noun.APPROVAL, "call", name)
+    return unique_key(tenant, RecordType.APPROVAL, "call", name)
 
 
 def approval_of(record: Record) -> Approval:
@@ -269,9 +278,9 @@ def approval_of(record: Record) -> Approval:
     return msgspec.convert(known, Approval)
 
 
-def telling_of(approval: Approval) -> tuple[Telling, ...]:
+def approval_event(approval: Approval) -> tuple[EventDraft, ...]:
     """What is told when it has come into this status: whose it is, never what it does."""
-    type = _TOLD.get(approval.status)
+    type = _EVENT_BY_STATUS.get(approval.status)
     if type is None:
         return ()
     payload = {
@@ -280,4 +289,4 @@ def telling_of(approval: Approval) -> tuple[Telling, ...]:
         "tool": approval.tool,
         "status": str(approval.status),
     }
-    return (Telling(approval.tenant, type, payload),)
+    return (EventDraft(approval.tenant, type, payload),)

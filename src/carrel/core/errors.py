@@ -16,7 +16,7 @@ class Refusal(Exception):
         self.details: Mapping[str, Any] = details
 
 
-class Malformed(Refusal):
+class ValidationError(Refusal):
     """The request itself is wrong, whatever the state of the world."""
 
     code = "validation_error"
@@ -34,13 +34,13 @@ class Forbidden(Refusal):
     code = "forbidden"
 
 
-class Missing(Refusal):
+class NotFound(Refusal):
     """It is not there, or not there for this caller."""
 
     code = "not_found"
 
 
-class Stale(Refusal):
+class WorkspaceConflict(Refusal):
     """The file is no longer what the caller was looking at."""
 
     code = "workspace_conflict"
@@ -50,25 +50,25 @@ class Stale(Refusal):
         self.current_version = current_version
 
 
-class TooLarge(Refusal):
+class WorkspaceTooLarge(Refusal):
     """The file, or the workspace it would join, is over its limit."""
 
     code = "workspace_too_large"
 
 
-class BodyTooLarge(Refusal):
+class PayloadTooLarge(Refusal):
     """The request is larger than anything that could be accepted."""
 
     code = "payload_too_large"
 
 
-class Taken(Refusal):
+class Conflict(Refusal):
     """Something of that name, or in that state, stands in the way."""
 
     code = "conflict"
 
 
-class Gone(Refusal):
+class Expired(Refusal):
     """It was there for a time, and that is over."""
 
     code = "expired"
@@ -80,19 +80,19 @@ class Busy(Refusal):
     code = "busy"
 
 
-class KeyReused(Refusal):
+class IdempotencyKeyMismatch(Refusal):
     """An Idempotency-Key came back with another request."""
 
     code = "idempotency_key_mismatch"
 
 
-class InFlight(Refusal):
+class IdempotencyInFlight(Refusal):
     """The first request with this Idempotency-Key is still being answered."""
 
     code = "idempotency_in_flight"
 
 
-class NotProvided(Refusal):
+class CapabilityNotProvided(Refusal):
     """This server does not offer that capability."""
 
     code = "capability_not_provided"

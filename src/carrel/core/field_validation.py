@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.text_validation import LONGEST_LINE
 
 LONGEST_DESCRIPTION: Final = 1000
@@ -14,19 +14,19 @@ _DEEPEST: Final = 16
 
 def boolean(what: str, value: object) -> bool:
     if not isinstance(value, bool):
-        raise Malformed(f"{what} must be a boolean")
+        raise ValidationError(f"{what} must be a boolean")
     return value
 
 
 def mapping(what: str, value: object) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise Malformed(f"{what} must be an object")
+        raise ValidationError(f"{what} must be an object")
     return value
 
 
 def one_of(what: str, value: object, choices: Collection[str]) -> str:
     if not isinstance(value, str) or value not in choices:
-        raise Malformed(f"{what} must be one of: {', '.join(choices)}")
+        raise ValidationError(f"{what} must be one of: {', '.join(choices)}")
     return value
 
 
@@ -35,25 +35,25 @@ def whole(what: str, value: object, most: int) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise Malformed(f"{what} must be a positive integer")
+        raise ValidationError(f"{what} must be a positive integer")
     if value > most:
-        raise Malformed(f"{what} must be an integer from 1 to {most}")
+        raise ValidationError(f"{what} must be an integer from 1 to {most}")
     return value
 
 
 def texts(what: str, value: object) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise Malformed(f"{what} must be an array of non-empty strings")
+        raise ValidationError(f"{what} must be an array of non-empty strings")
     trimmed = [each.strip() for each in value]
     if not all(trimmed):
-        raise Malformed(f"{what} must be an array of non-empty strings")
+        raise ValidationError(f"{what} must be an array of non-empty strings")
     return trimmed
 
 
 def text(what: str, value: object) -> str:
     """Trimmed."""
     if not isinstance(value, str) or not value.strip():
-        raise Malformed(f"{what} must be a non-empty string")
+        raise ValidationError(f"{what} must be a non-empty string")
     return value.strip()
 
 
@@ -61,7 +61,7 @@ def name(value: object) -> str:
     """What a record is called."""
     trimmed = text("name", value)
     if len(trimmed) > LONGEST_LINE:
-        raise Malformed(f"name must be a string of at most {LONGEST_LINE} characters")
+        raise ValidationError(f"name must be a string of at most {LONGEST_LINE} characters")
     return trimmed
 
 
@@ -71,7 +71,7 @@ def description(value: object) -> str | None:
         return None
     if not isinstance(value, str) or len(value) > LONGEST_DESCRIPTION:
         most = LONGEST_DESCRIPTION
-        raise Malformed(f"description must be a string of at most {most} characters")
+        raise ValidationError(f"description must be a string of at most {most} characters")
     return value.strip() or None
 
 
@@ -82,7 +82,7 @@ def shallow(what: str, value: object) -> None:
         level = [inner for each in level for inner in _within(each)]
         if not level:
             return
-    raise Malformed(f"{what} is nested too deeply")
+    raise ValidationError(f"{what} is nested too deeply")
 
 
 def _within(value: object) -> Collection[Any]:

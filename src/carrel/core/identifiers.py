@@ -12,12 +12,12 @@ from typing import Final, NewType
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 
 Digest = NewType("Digest", str)
 """Names content by its SHA-256, as ``sha256:<64 hex>``. Equal digests mean equal bytes."""
 
-Moment = int
+TimestampMs = int
 """Milliseconds since 1970 in UTC."""
 
 LONGEST_PATH: Final = 1024
@@ -40,7 +40,7 @@ def digest_named(text: str) -> Digest:
     """A digest as people pass it on: 64 hex digits, with or without what they are. Or Malformed."""
     plain = text.removeprefix("sha256:")
     if not _HEX.fullmatch(plain):
-        raise Malformed(f"{_shown(text)} is not a SHA-256 in hex")
+        raise ValidationError(f"{_shown(text)} is not a SHA-256 in hex")
     return Digest(f"sha256:{plain}")
 
 
@@ -54,7 +54,7 @@ class Path(Struct, frozen=True, order=True, gc=False, cache_hash=True):
             return
         text = unicodedata.normalize("NFC", self.text)
         if problem := _problem(text):
-            raise Malformed(f"{_shown(self.text)} is not a workspace path: {problem}")
+            raise ValidationError(f"{_shown(self.text)} is not a workspace path: {problem}")
         force_setattr(self, "text", text)
 
     def __str__(self) -> str:
@@ -85,7 +85,9 @@ def wire_path(text: str) -> Path:
     """A path as RFC 0059's endpoints accept it."""
     path = Path(text)
     if not path.fits_wire:
-        raise Malformed(f"{_shown(text)} is not a workspace path: letters, digits, . _ / - only")
+        raise ValidationError(
+            f"{_shown(text)} is not a workspace path: letters, digits, . _ / - only"
+        )
     return path
 
 
@@ -116,7 +118,7 @@ def _shown(text: str) -> str:
     return ascii(text if len(text) <= 80 else text[:77] + "…")
 
 
-class Kind(StrEnum):
+class ScopeKind(StrEnum):
     """What a scope belongs to."""
 
     AGENT = "agent"
@@ -132,7 +134,7 @@ class Scope(Struct, frozen=True, order=True, gc=False, cache_hash=True):
     """The owner of one tree. The tenant comes from the credential, never from the request."""
 
     tenant: str
-    kind: Kind
+    kind: ScopeKind
     name: str
 
     @property
@@ -142,7 +144,7 @@ class Scope(Struct, frozen=True, order=True, gc=False, cache_hash=True):
 
 
 @lru_cache(maxsize=8192)
-def _tag(kind: Kind, name: str) -> str:
+def _tag(kind: ScopeKind, name: str) -> str:
     return hashlib.sha256(f"{kind}/{name}".encode()).hexdigest()[:8]
 
 
@@ -152,11 +154,13 @@ Stack = tuple[Scope, ...]
 
 def slug(text: str) -> str:
     if not _SLUG.fullmatch(text):
-        raise Malformed(f"{_shown(text)} is not a slug: 1 to 63 of a-z, 0-9 and inner hyphens")
+        raise ValidationError(
+            f"{_shown(text)} is not a slug: 1 to 63 of a-z, 0-9 and inner hyphens"
+        )
     return text
 
 
 def identifier(text: str) -> str:
     if not _ID.fullmatch(text):
-        raise Malformed(f"{_shown(text)} is not an id: 1 to 128 letters, digits, . - and _")
+        raise ValidationError(f"{_shown(text)} is not an id: 1 to 128 letters, digits, . - and _")
     return text

@@ -14,8 +14,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.core.errors import Malformed, TooLarge
-from carrel.core.identifiers import LONGEST_SEGMENT, Kind, Moment, Path, Scope
+from carrel.core.errors import ValidationError, WorkspaceTooLarge
+from carrel.core.identifiers import LONGEST_SEGMENT, Path, Scope, ScopeKind, TimestampMs
 from carrel.core.store.tree import Blob, Head
 
 LONGEST_KEY: Final = 256
@@ -42,19 +42,19 @@ class Item(Struct, frozen=True, gc=False):
     """Of its scope, when it was last written."""
     created_by: str
     """Who wrote it first, as an id: an agent, or a person who did it by hand."""
-    created_at: Moment
-    updated_at: Moment
+    created_at: TimestampMs
+    updated_at: TimestampMs
     blob: Blob
 
 
 def item_key(text: str) -> str:
     """A key that an item may have. Raises Malformed."""
     if not 1 <= len(text) <= LONGEST_KEY:
-        raise Malformed(f"a key has 1 to {LONGEST_KEY} characters")
+        raise ValidationError(f"a key has 1 to {LONGEST_KEY} characters")
     if any(unicodedata.category(character) == "Cc" for character in text):
-        raise Malformed("a key has no control characters")
+        raise ValidationError("a key has no control characters")
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise Malformed("the key is not valid Unicode")
+        raise ValidationError("the key is not valid Unicode")
     return text
 
 
@@ -63,9 +63,9 @@ def item_value(text: str) -> bytes:
     try:
         content = text.encode()
     except UnicodeEncodeError:
-        raise Malformed("the value is not valid Unicode") from None
+        raise ValidationError("the value is not valid Unicode") from None
     if len(content) > LARGEST_VALUE:
-        raise TooLarge(
+        raise WorkspaceTooLarge(
             f"the value has {len(content)} bytes; an item may have {LARGEST_VALUE}",
             maxBytes=LARGEST_VALUE,
             providedBytes=len(content),
@@ -116,19 +116,19 @@ def _unpacked(text: str) -> str:
 
 def items_of_person(tenant: str, person: str) -> Scope:
     """What all private agents of a person share."""
-    return Scope(tenant, Kind.ITEMS, f"user-{person}")
+    return Scope(tenant, ScopeKind.ITEMS, f"user-{person}")
 
 
 def items_of_agent(tenant: str, agent: str) -> Scope:
     """What a shared agent has to itself."""
-    return Scope(tenant, Kind.ITEMS, f"agent-{agent}")
+    return Scope(tenant, ScopeKind.ITEMS, f"agent-{agent}")
 
 
 def is_of_a_person(scope: Scope) -> bool:
-    return scope.kind is Kind.ITEMS and scope.name.startswith("user-")
+    return scope.kind is ScopeKind.ITEMS and scope.name.startswith("user-")
 
 
-def item_type(created_by: str, created_at: Moment | None = None) -> str:
+def item_type(created_by: str, created_at: TimestampMs | None = None) -> str:
     """The media type of a value, which tells who wrote it first and when: history is pruned.
 
     Of an item that is new only who: when it was written says the version itself.

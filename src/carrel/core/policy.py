@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from carrel.core.errors import TooLarge
-from carrel.core.identifiers import Kind, Scope
-from carrel.core.overlay.file_classes import Classes
-from carrel.core.redaction.redactor import ShapeMode
+from carrel.core.errors import WorkspaceTooLarge
+from carrel.core.identifiers import Scope, ScopeKind
+from carrel.core.overlay.file_classes import FileClassRules
+from carrel.core.redaction.redactor import SecretPatternMode
 from carrel.core.store.tree import Quota
 
 MIB = 1024 * 1024
@@ -22,7 +22,7 @@ class Limits:
 
     def admit(self, size: int) -> None:
         if size > self.max_file_bytes:
-            raise TooLarge(
+            raise WorkspaceTooLarge(
                 f"the content is {size} bytes; a file may have {self.max_file_bytes}",
                 maxBytes=self.max_file_bytes,
                 providedBytes=size,
@@ -43,15 +43,15 @@ ITEMS = Limits(256 * 1024, 10_000)
 class Policy:
     limits: Limits = field(default_factory=Limits)
     shared_limits: Limits = SHARED
-    redaction: ShapeMode = ShapeMode.REDACT
-    classes: Classes = Classes()
+    redaction: SecretPatternMode = SecretPatternMode.REDACT
+    classes: FileClassRules = FileClassRules()
     agent_writable: tuple[str, ...] = AGENT_WRITABLE
     """Patterns of the paths that an agent may write with a key of its own."""
     run_retention_days: int | None = None
     """None keeps every run, and with it all that it can see, until it is released by hand."""
 
     def limits_of(self, scope: Scope) -> Limits:
-        if scope.kind is Kind.ITEMS:
+        if scope.kind is ScopeKind.ITEMS:
             return replace(ITEMS, max_versions=self.limits.max_versions)
-        shared = scope.kind is Kind.WORKSPACE and scope.name.startswith("ws_")
+        shared = scope.kind is ScopeKind.WORKSPACE and scope.name.startswith("ws_")
         return self.shared_limits if shared else self.limits

@@ -8,7 +8,7 @@ from typing import Any
 MOST = 10_000
 
 
-class Memo:
+class RevisionCache:
     """A dictionary that is emptied when it is asked for another revision than it holds."""
 
     def __init__(self) -> None:

@@ -8,37 +8,37 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from carrel.core.errors import Taken
-from carrel.core.identifiers import Kind, Moment, Scope
+from carrel.core.errors import Conflict
+from carrel.core.identifiers import Scope, ScopeKind, TimestampMs
 
 
-class Status(StrEnum):
+class RunStatus(StrEnum):
     RUNNING = "running"
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
 
 
-class Mode(StrEnum):
+class Audience(StrEnum):
     """Who is listening: one person, or several."""
 
     MAIN = "main"
     SHARED = "shared"
 
 
-def mode_of(scope: str | None) -> Mode:
+def mode_of(scope: str | None) -> Audience:
     """Main where nothing is said; anything that is not known is shared, which shows the least."""
-    return Mode.MAIN if scope in {None, Mode.MAIN} else Mode.SHARED
+    return Audience.MAIN if scope in {None, Audience.MAIN} else Audience.SHARED
 
 
-class Layer(Struct, frozen=True, gc=False):
+class SnapshotLayer(Struct, frozen=True, gc=False):
     """One scope at one revision. A vector of these is a snapshot."""
 
     scope: Scope
     revision: int
 
 
-Snapshot = tuple[Layer, ...]
+Snapshot = tuple[SnapshotLayer, ...]
 """Nearest first. It costs one row a layer to take, and reads the same for ever."""
 
 NOOP: Final = "conformance-noop"
@@ -50,11 +50,11 @@ class Run(Struct, frozen=True):
     scope: Scope
     """The workspace it belongs to: the nearest layer of its stack."""
     workflow: str
-    mode: Mode
-    status: Status
+    mode: Audience
+    status: RunStatus
     by: str
-    started: Moment
-    ended: Moment | None = None
+    started: TimestampMs
+    ended: TimestampMs | None = None
     parent: str | None = None
     replay_of: str | None = None
     kept: bool = True
@@ -73,12 +73,12 @@ class Run(Struct, frozen=True):
         """The workspaces beside an agent's own, of which its prompt tells."""
         return tuple(layer for layer in self.snapshot if self._is_attached(layer))
 
-    def _is_attached(self, layer: Layer) -> bool:
-        return self.scope.kind is Kind.AGENT and layer.scope.kind is Kind.WORKSPACE
+    def _is_attached(self, layer: SnapshotLayer) -> bool:
+        return self.scope.kind is ScopeKind.AGENT and layer.scope.kind is ScopeKind.WORKSPACE
 
 
-def settled(run: Run, status: Status) -> Status:
+def settled(run: Run, status: RunStatus) -> RunStatus:
     """The status it moves to; an ended run stays as it ended."""
-    if run.status is not Status.RUNNING and status is not run.status:
-        raise Taken(f"the run has {run.status}", status=run.status)
+    if run.status is not RunStatus.RUNNING and status is not run.status:
+        raise Conflict(f"the run has {run.status}", status=run.status)
     return status

@@ -13,10 +13,10 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from carrel.core.errors import Malformed
-from carrel.core.identifiers import Moment
-from carrel.core.runs import Mode
-from carrel.core.store.tree import ReceiptKey
+from carrel.core.errors import ValidationError
+from carrel.core.identifiers import TimestampMs
+from carrel.core.runs import Audience
+from carrel.core.store.tree import IdempotencyKey
 
 Row = TypeVar("Row")
 
@@ -35,7 +35,7 @@ _ID: Final = re.compile(
 )
 
 
-class Role(StrEnum):
+class SpeakerRole(StrEnum):
     """Who speaks."""
 
     USER = "user"
@@ -51,53 +51,53 @@ class Session(Struct, frozen=True):
     id: str
     """A UUID in its canonical spelling, unique within the tenant."""
     agent: str
-    mode: Mode
+    mode: Audience
     """Who was listening. It stays as it began."""
     plugin: str
     """Through which channel it came; empty where that was not said."""
-    started: Moment
-    ended: Moment | None = None
+    started: TimestampMs
+    ended: TimestampMs | None = None
     entries: int = 0
-    last: Moment = 0
+    last: TimestampMs = 0
     """When something was last said; when it was started, if nothing was."""
 
 
-class Utterance(Struct, frozen=True):
+class TranscriptEntry(Struct, frozen=True):
     """One thing that was said. It never changes."""
 
     number: int
     """Its place in the session, from 1, without gaps."""
-    at: Moment
-    role: Role
+    at: TimestampMs
+    role: SpeakerRole
     content: str
     message: str | None = None
     plugin: str = ""
     sender: str | None = None
 
 
-class Addition(Struct, frozen=True):
+class SessionAppend(Struct, frozen=True):
     """What is to be said next in a session of an agent; numbers are given when it is stored."""
 
     tenant: str
     session: str
     agent: str
-    utterances: tuple[Utterance, ...]
-    receipt: ReceiptKey | None = None
+    utterances: tuple[TranscriptEntry, ...]
+    receipt: IdempotencyKey | None = None
     """Marked with the numbers that were given, in the same transaction."""
 
 
-class Hit(Struct, frozen=True):
+class TranscriptHit(Struct, frozen=True):
     """An utterance that was found, and where."""
 
     session: str
-    utterance: Utterance
+    utterance: TranscriptEntry
 
 
-class Heading(Struct, frozen=True):
+class TranscriptHeader(Struct, frozen=True):
     """The first line of a transcript."""
 
     id: str
-    at: Moment
+    at: TimestampMs
     agent: str
     plugin: str
 
@@ -105,8 +105,8 @@ class Heading(Struct, frozen=True):
 class Transcript(Struct, frozen=True):
     """What a file of lines holds, as far as it can be read."""
 
-    heading: Heading | None
-    utterances: tuple[Utterance, ...]
+    heading: TranscriptHeader | None
+    utterances: tuple[TranscriptEntry, ...]
     skipped: int = 0
     """Lines that are neither blank nor anything that we know."""
 
@@ -114,7 +114,7 @@ class Transcript(Struct, frozen=True):
 def session_id(text: str) -> str:
     """A session's id in its canonical spelling, from any usual one. Raises Malformed."""
     if not _ID.fullmatch(text):
-        raise Malformed("a session's id is a UUID")
+        raise ValidationError("a session's id is a UUID")
     return _spelt(re.sub("[^0-9a-f]", "", text.lower().removeprefix("urn:uuid:")))
 
 
@@ -139,7 +139,7 @@ class _Header(Struct, tag_field="type", tag="session"):
 
 class _Entry(Struct, tag_field="type", tag="entry"):
     timestamp: str
-    role: Role
+    role: SpeakerRole
     content: str
     message_id: str | UnsetType | None = UNSET
     source_plugin: str | UnsetType | None = UNSET
@@ -156,7 +156,7 @@ def heading(session: Session, agent: str) -> bytes:
     return _encode(_Header(*told)) + b"\n"
 
 
-def line(said: Utterance) -> bytes:
+def line(said: TranscriptEntry) -> bytes:
     """One of its further lines; what was not said is left out, but for the channel."""
     return (
         _encode(
@@ -173,21 +173,21 @@ def line(said: Utterance) -> bytes:
     )
 
 
-def lines(utterances: Iterable[Utterance]) -> bytes:
+def lines(utterances: Iterable[TranscriptEntry]) -> bytes:
     return b"".join(map(line, utterances))
 
 
 def read(content: bytes) -> Transcript:
     """What the lines say; a line that cannot be read costs itself and no other."""
-    first: Heading | None = None
-    said: list[Utterance] = []
+    first: TranscriptHeader | None = None
+    said: list[TranscriptEntry] = []
     skipped = 0
     for row in filter(bytes.strip, content.split(b"\n")):
         found = _read(row, len(said) + 1)
         match found:
-            case Utterance():
+            case TranscriptEntry():
                 said.append(found)
-            case Heading() if first is None:
+            case TranscriptHeader() if first is None:
                 first = found
             case _:
                 skipped += 1
@@ -199,29 +199,29 @@ def whole(content: bytes) -> int:
     return content.rfind(b"\n") + 1
 
 
-def _read(row: bytes, number: int) -> Heading | Utterance | None:
+def _read(row: bytes, number: int) -> TranscriptHeader | TranscriptEntry | None:
     try:
         found = _decode(row)
         at = _moment(found.timestamp)
     except (ValueError, RecursionError, OverflowError):  # of JSON, of UTF-8, of a time
         return None
     if isinstance(found, _Header):
-        return Heading(found.id, at, found.agent_id, found.source_plugin)
+        return TranscriptHeader(found.id, at, found.agent_id, found.source_plugin)
     message, sender = found.message_id or None, found.sender_id or None
     plugin = found.source_plugin or ""
-    return Utterance(number, at, found.role, found.content, message, plugin, sender)
+    return TranscriptEntry(number, at, found.role, found.content, message, plugin, sender)
 
 
 _BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
-def told_at(at: Moment) -> str:
+def told_at(at: TimestampMs) -> str:
     when = _BEGINNING + timedelta(milliseconds=at)
     return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _moment(text: str) -> Moment:
+def _moment(text: str) -> TimestampMs:
     when = datetime.fromisoformat(text)
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from typing import Final
 
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.identifiers import slug
 
 LONGEST_LINE: Final = 200
@@ -27,16 +27,16 @@ _LINE: Final = re.compile(LINE[1:-1])
 _EMAIL: Final = re.compile(EMAIL[1:-1])
 
 
-def line(text: str, what: str) -> str:
+def single_line(text: str, what: str) -> str:
     """One line of text in NFC: a name, a title. Raises Malformed, without repeating it."""
     if not _LINE.fullmatch(text) or len(text) > LONGEST_LINE or not _writable(text):
-        raise Malformed(f"{what} must be one line of 1 to {LONGEST_LINE} characters")
+        raise ValidationError(f"{what} must be one line of 1 to {LONGEST_LINE} characters")
     return unicodedata.normalize("NFC", text)
 
 
 def email(text: str) -> str:
     if not _EMAIL.fullmatch(text) or len(text) > LONGEST_EMAIL or not _writable(text):
-        raise Malformed("email must be an e-mail address")
+        raise ValidationError("email must be an e-mail address")
     return unicodedata.normalize("NFC", text)
 
 
@@ -48,7 +48,7 @@ def email_key(text: str) -> str:
 def free_slug(text: str) -> str:
     """A slug that means nothing else in a path. Raises Malformed."""
     if slug(text) in RESERVED:
-        raise Malformed(f"the slug {text} is reserved")
+        raise ValidationError(f"the slug {text} is reserved")
     return text
 
 

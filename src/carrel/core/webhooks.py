@@ -12,13 +12,13 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.core.identifiers import Moment
+from carrel.core.identifiers import TimestampMs
 
 BACKOFF: Final = (5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600)
 """Seconds to wait after each failed attempt; when they are used up the delivery has failed."""
 
 
-class State(StrEnum):
+class DeliveryState(StrEnum):
     PENDING = "pending"
     DELIVERED = "delivered"
     FAILED = "failed"
@@ -31,13 +31,13 @@ class Delivery(Struct, frozen=True):
     webhook: str
     type: str
     body: bytes
-    state: State
-    created: Moment
-    due: Moment
+    state: DeliveryState
+    created: TimestampMs
+    due: TimestampMs
     tries: int = 0
 
 
-class Posted(Struct, frozen=True):
+class PostResult(Struct, frozen=True):
     """What came of one post: a status, or why there was none."""
 
     status: int | None
@@ -50,22 +50,24 @@ class Posted(Struct, frozen=True):
         return self.status is not None and 200 <= self.status < 300
 
 
-class Attempt(Struct, frozen=True):
-    at: Moment
-    posted: Posted
+class DeliveryAttempt(Struct, frozen=True):
+    at: TimestampMs
+    posted: PostResult
 
 
-def after(delivery: Delivery, posted: Posted, now: Moment, backoff: tuple[int, ...]) -> Delivery:
+def after(
+    delivery: Delivery, posted: PostResult, now: TimestampMs, backoff: tuple[int, ...]
+) -> Delivery:
     """The delivery once this attempt is counted."""
     tries = delivery.tries + 1
     if posted.ok:
-        return replace(delivery, state=State.DELIVERED, tries=tries)
+        return replace(delivery, state=DeliveryState.DELIVERED, tries=tries)
     if tries > len(backoff):
-        return replace(delivery, state=State.FAILED, tries=tries)
+        return replace(delivery, state=DeliveryState.FAILED, tries=tries)
     return replace(delivery, tries=tries, due=now + backoff[tries - 1] * 1000)
 
 
-def signed(secret: bytes, id: str, now: Moment, body: bytes) -> Mapping[str, str]:
+def signed(secret: bytes, id: str, now: TimestampMs, body: bytes) -> Mapping[str, str]:
     """The headers of the Standard Webhooks convention."""
     stamp = str(now // 1000)
     mac = hmac.new(secret, f"{id}.{stamp}.".encode() + body, hashlib.sha256).digest()

@@ -6,29 +6,29 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from carrel.core.identifiers import Digest, Moment, Path, Scope
-from carrel.core.revision_cache import Memo
-from carrel.core.runs import Layer, Run
-from carrel.core.store.event import Event, Filter
-from carrel.core.store.idempotency import Claim, Receipt
-from carrel.core.store.record import Deed, Noun, Record
-from carrel.core.store.tree import Blob, Commit, Outcome, ReceiptKey, Tree, Version
-from carrel.core.webhooks import Attempt, Delivery, Posted
-from carrel.ports.approvals import Asking as Asking
-from carrel.ports.embeddings import Meanings as Meanings
-from carrel.ports.embeddings import Texts as Texts
+from carrel.core.identifiers import Digest, Path, Scope, TimestampMs
+from carrel.core.revision_cache import RevisionCache
+from carrel.core.runs import Run, SnapshotLayer
+from carrel.core.store.event import Event, EventFilter
+from carrel.core.store.idempotency import Claim, StoredResponse
+from carrel.core.store.record import AuditEntry, Record, RecordType
+from carrel.core.store.tree import Blob, Commit, IdempotencyKey, Outcome, Tree, Version
+from carrel.core.webhooks import Delivery, DeliveryAttempt, PostResult
+from carrel.ports.approvals import ApprovalSettings as ApprovalSettings
+from carrel.ports.embeddings import IndexedTexts as IndexedTexts
+from carrel.ports.embeddings import SemanticIndex as SemanticIndex
 from carrel.ports.git import Repositories as Repositories
 from carrel.ports.git import Repository as Repository
-from carrel.ports.grep import Search as Search
-from carrel.ports.maintenance import Frozen as Frozen
-from carrel.ports.maintenance import Upkeep as Upkeep
-from carrel.ports.recalls import Recalls as Recalls
+from carrel.ports.grep import GrepEngine as GrepEngine
+from carrel.ports.maintenance import StoreMaintenance as StoreMaintenance
+from carrel.ports.maintenance import StoreSnapshot as StoreSnapshot
+from carrel.ports.recalls import RecallLog as RecallLog
 from carrel.ports.sandbox import Sandbox as Sandbox
-from carrel.ports.sessions import Mirror as Mirror
 from carrel.ports.sessions import Sessions as Sessions
+from carrel.ports.sessions import TranscriptMirror as TranscriptMirror
 
 
-class Corrupt(Exception):
+class CorruptContent(Exception):
     """Stored bytes are gone, or are not what their digest says. Never served, never hidden."""
 
 
@@ -37,7 +37,7 @@ class Trees(Protocol):
 
     async def read(
         self,
-        layers: Sequence[Scope | Layer],
+        layers: Sequence[Scope | SnapshotLayer],
         paths: Collection[Path] | None = None,
         *,
         prefix: str = "",
@@ -103,7 +103,7 @@ class Blobs(Protocol):
         """Return every one asked for, its digest checked. Raises Corrupt."""
 
 
-class Objects(Protocol):
+class LargeBlobStore(Protocol):
     """A place for large bytes outside the database, by digest.
 
     Nothing is forgotten at once: bytes that nobody seems to want go to the trash, from which they
@@ -129,14 +129,14 @@ class Objects(Protocol):
     async def delete(self, digests: Collection[Digest]) -> None:
         """Forget these if they are in the trash; what is not stays, and absent is no error."""
 
-    def trash(self) -> AsyncIterator[tuple[Digest, Moment]]:
+    def trash(self) -> AsyncIterator[tuple[Digest, TimestampMs]]:
         """Everything in the trash with when it was discarded last."""
 
-    def each(self) -> AsyncIterator[tuple[Digest, int, Moment]]:
+    def each(self) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:
         """Everything else, with its size and when it was last put or brought back."""
 
 
-class Depot(Protocol):
+class ObjectStore(Protocol):
     """A place outside, where bytes stand under keys for others to read: a directory, a bucket.
 
     Every verb raises OSError where the place does not do its part.
@@ -164,7 +164,7 @@ class Depot(Protocol):
         """
 
 
-class Turn(Protocol):
+class LeaderLock(Protocol):
     """Lets one process of many do a work that two would only do twice."""
 
     async def take(self) -> bool:
@@ -180,50 +180,56 @@ class Turn(Protocol):
 class Records(Protocol):
     """The facts beside the files. They change only inside Trees.commit."""
 
-    async def get(self, tenant: str, noun: Noun, ids: Sequence[str]) -> tuple[Record | None, ...]:
+    async def get(
+        self, tenant: str, noun: RecordType, ids: Sequence[str]
+    ) -> tuple[Record | None, ...]:
         """Return each record of this tenant and noun by id."""
 
     async def named(self, handles: Sequence[str]) -> tuple[Record | None, ...]:
         """Return each record by one of its handles, whatever its tenant."""
 
     async def list(
-        self, tenant: str, noun: Noun, *, link: str = "", after: str = "", limit: int = 100
+        self, tenant: str, noun: RecordType, *, link: str = "", after: str = "", limit: int = 100
     ) -> tuple[Record, ...]:
         """Return records in order of id, those past ``after``, with this link where one is given.
 
         An empty tenant lists those of all tenants: for upkeep, never for a caller.
         """
 
-    async def count(self, tenant: str, noun: Noun, links: Sequence[str]) -> tuple[int, ...]:
+    async def count(self, tenant: str, noun: RecordType, links: Sequence[str]) -> tuple[int, ...]:
         """How many records of this tenant and noun have each of these links."""
 
     async def find(
-        self, tenant: str, noun: Noun, link: str, words: Sequence[str], *, limit: int = 100
+        self, tenant: str, noun: RecordType, link: str, words: Sequence[str], *, limit: int = 100
     ) -> tuple[Record, ...]:
         """Return records with this link in whose text some word begins with one of these.
 
         Most of them first, then most whole words, then the greatest id. Words: ``core.search``.
         """
 
-    async def shelves(self, asks: Sequence[tuple[str, Noun]]) -> tuple[int, ...]:
+    async def shelves(self, asks: Sequence[tuple[str, RecordType]]) -> tuple[int, ...]:
         """Return the revision of each (tenant, noun), 0 where nothing ever was."""
 
     async def revision(self) -> int:
         """A number that rises with any change of a record that is not QUIET: for keys of caches."""
 
-    async def used(self, marks: Mapping[str, Moment]) -> None:
+    async def used(self, marks: Mapping[str, TimestampMs]) -> None:
         """Note when each id was last used; an earlier moment never replaces a later one."""
 
-    async def last_used(self, ids: Sequence[str]) -> tuple[Moment | None, ...]: ...
+    async def last_used(self, ids: Sequence[str]) -> tuple[TimestampMs | None, ...]: ...
 
-    async def audit(self, tenant: str, *, before: int = 0, limit: int = 100) -> tuple[Deed, ...]:
+    async def audit(
+        self, tenant: str, *, before: int = 0, limit: int = 100
+    ) -> tuple[AuditEntry, ...]:
         """Return what was done to this tenant's records, newest first, those before a deed's id."""
 
 
 class Runs(Protocol):
     """Runs and the snapshots they hold."""
 
-    async def start(self, runs: Sequence[tuple[Run, Sequence[Scope | Layer]]]) -> tuple[Run, ...]:
+    async def start(
+        self, runs: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]]
+    ) -> tuple[Run, ...]:
         """Record each run with its layers frozen: a Scope at its revision of this very moment.
 
         The cost does not depend on the number of files. An event ``run.started`` is logged.
@@ -250,7 +256,7 @@ class Events(Protocol):
     """The log of what happened, written in the transaction that made it happen."""
 
     async def after(
-        self, cursor: str | None, filter: Filter | None = None, *, limit: int = 500
+        self, cursor: str | None, filter: EventFilter | None = None, *, limit: int = 500
     ) -> tuple[Event, ...]:
         """Return events past a cursor (None: from the beginning), oldest first.
 
@@ -269,20 +275,22 @@ class Events(Protocol):
         """
 
 
-class Receipts(Protocol):
+class IdempotencyStore(Protocol):
     """Answers given to requests that carried an Idempotency-Key."""
 
-    async def claim(self, key: ReceiptKey, fingerprint: str, now: Moment, stale: Moment) -> Claim:
+    async def claim(
+        self, key: IdempotencyKey, fingerprint: str, now: TimestampMs, stale: TimestampMs
+    ) -> Claim:
         """Take the key for this request, or say what is known of the one that has it.
 
         A claim that was never settled and is older than ``stale`` may be taken over by the same
         fingerprint, unless a commit has marked it.
         """
 
-    async def settle(self, key: ReceiptKey, receipt: Receipt) -> None:
+    async def settle(self, key: IdempotencyKey, receipt: StoredResponse) -> None:
         """Keep the answer. Settling what is settled changes nothing."""
 
-    async def drop(self, key: ReceiptKey) -> None:
+    async def drop(self, key: IdempotencyKey) -> None:
         """Give the key back, unless a commit has marked it."""
 
 
@@ -295,27 +303,27 @@ class Deliveries(Protocol):
     async def enqueue(self, was: str | None, mark: str, deliveries: Sequence[Delivery]) -> bool:
         """Add deliveries and move the mark, if it still is as it was; else do nothing."""
 
-    async def due(self, now: Moment, lease: Moment, limit: int) -> tuple[Delivery, ...]:
+    async def due(self, now: TimestampMs, lease: TimestampMs, limit: int) -> tuple[Delivery, ...]:
         """Take deliveries whose time has come; nobody else is given them until ``lease``."""
 
-    async def settle(self, results: Sequence[tuple[Delivery, Attempt]]) -> None:
+    async def settle(self, results: Sequence[tuple[Delivery, DeliveryAttempt]]) -> None:
         """Store each delivery as it is now, and add the attempt to its log."""
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Delivery | None, ...]: ...
 
     async def list(
         self, tenant: str, webhook: str, *, before: str = "", limit: int = 100
-    ) -> tuple[tuple[Delivery, tuple[Attempt, ...]], ...]:
+    ) -> tuple[tuple[Delivery, tuple[DeliveryAttempt, ...]], ...]:
         """Return a webhook's deliveries, newest first, with their attempts."""
 
     async def replay(self, delivery: Delivery) -> None:
         """Make it due again, with its attempts so far forgiven."""
 
 
-class Post(Protocol):
+class WebhookSender(Protocol):
     """Sends a signed body to a webhook's address."""
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Posted:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
         """Post it once, never following redirects. A refused address is an answer, not an error."""
 
     async def refuses(self, url: str) -> str | None:
@@ -338,7 +346,7 @@ class Vault(Protocol):
 class Clock(Protocol):
     """The only source of time and of chance."""
 
-    def now(self) -> Moment: ...
+    def now(self) -> TimestampMs: ...
 
     def fresh(self, prefix: str) -> str:
         """A new id: the prefix, ``_`` and 24 hex digits that sort by when it was made."""
@@ -347,7 +355,7 @@ class Clock(Protocol):
         """A new secret of 256 bits."""
 
 
-class Tokens(Protocol):
+class Tokenizer(Protocol):
     """Tells how long texts are for a model."""
 
     @property
@@ -359,7 +367,7 @@ class Tokens(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class Ports:
     """All the ports, as actions receive them."""
 
     trees: Trees
@@ -367,25 +375,25 @@ class World:
     records: Records
     runs: Runs
     events: Events
-    receipts: Receipts
+    receipts: IdempotencyStore
     deliveries: Deliveries
     sessions: Sessions
-    recalls: Recalls
+    recalls: RecallLog
     vault: Vault
-    post: Post
+    post: WebhookSender
     clock: Clock
-    tokens: Tokens
+    tokens: Tokenizer
     repositories: Repositories | None = None
     """None where no git is kept."""
-    meanings: Meanings | None = None
+    meanings: SemanticIndex | None = None
     """None where memories are found by their words alone."""
     sandboxes: Mapping[str, Sandbox] = field(default_factory=dict)
     """Where commands can run, by the name of the provider."""
-    asking: Asking = field(default_factory=Asking)
+    asking: ApprovalSettings = field(default_factory=ApprovalSettings)
     """How people are asked before a call runs."""
-    search: Search | None = None
+    search: GrepEngine | None = None
     """None where much text is searched in this process, as little is everywhere."""
-    memo: Memo = field(default_factory=Memo)
+    memo: RevisionCache = field(default_factory=RevisionCache)
     """What was worked out from records, by their revision."""
-    marks: dict[str, Moment] = field(default_factory=dict)
+    marks: dict[str, TimestampMs] = field(default_factory=dict)
     """When each key was last used, until it is written down."""

@@ -6,17 +6,17 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Final
 
-from carrel.core.identifiers import Moment
+from carrel.core.identifiers import TimestampMs
 
 DAY: Final = 86_400_000
 LEASE: Final = 30_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    span: Moment = DAY
+class ApprovalSettings:
+    span: TimestampMs = DAY
     """Milliseconds for which an answer is waited for."""
-    lease: Moment = LEASE
+    lease: TimestampMs = LEASE
     """Milliseconds without a sign of life after which a call that runs is taken for cut off."""
     approved: asyncio.Event = field(default_factory=asyncio.Event)
     """Set in a process that took a yes, for whoever runs there what was approved."""

@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class IndexedTexts:
     """Texts that are compared with a question together, as they stand at a revision."""
 
     owner: str
@@ -19,11 +19,11 @@ class Texts:
     """Each text with its id. Not read where they are at hand, at this revision or a later one."""
 
 
-class Meanings(Protocol):
+class SemanticIndex(Protocol):
     """Knows how alike texts are, whatever their words."""
 
     async def nearest(
-        self, queries: Sequence[str], texts: Texts, *, limit: int
+        self, queries: Sequence[str], texts: IndexedTexts, *, limit: int
     ) -> tuple[tuple[tuple[str, float], ...], ...]:
         """Return for each query the ids of the texts nearest to it, with the cosine, nearest first.
 

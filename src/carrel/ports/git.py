@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from carrel.core.git.objects import Object
+from carrel.core.git.objects import GitObject
 from carrel.core.identifiers import Scope
 
 
@@ -22,13 +22,13 @@ class Repository(Protocol):
     async def refs(self) -> Mapping[str, str]:
         """The ids that names such as ``refs/heads/main`` stand for."""
 
-    async def read(self, ids: Sequence[str]) -> tuple[Object | None, ...]:
+    async def read(self, ids: Sequence[str]) -> tuple[GitObject | None, ...]:
         """Return each object, None where it is not there."""
 
     async def begin(self, key: str) -> None:
         """Start with an empty one, which takes the place of what is there once it is settled."""
 
-    async def write(self, objects: Sequence[Object]) -> None:
+    async def write(self, objects: Sequence[GitObject]) -> None:
         """Keep these durably. What is there already is kept once."""
 
     async def point(self, refs: Mapping[str, str]) -> None:

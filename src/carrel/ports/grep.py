@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from carrel.core.search.grep_pattern import Spelled
+from carrel.core.search.grep_pattern import CompiledPattern
 
 
-class Search(Protocol):
+class GrepEngine(Protocol):
     async def lines(
-        self, pattern: Spelled, contents: Sequence[bytes], most: int
+        self, pattern: CompiledPattern, contents: Sequence[bytes], most: int
     ) -> Sequence[Sequence[int]] | None:
         """The numbers of the lines of each content that fit, in order, at most so many of each.
 

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-from carrel.core.identifiers import Digest, Moment
+from carrel.core.identifiers import Digest, TimestampMs
 
 
-class Frozen(Protocol):
+class StoreSnapshot(Protocol):
     """The whole store as it was at one moment, table by table."""
 
     async def count(self, table: str) -> int: ...
@@ -18,13 +18,13 @@ class Frozen(Protocol):
         """Every row of a table of ``core.archive.TABLES``, columns in that order, by its key."""
 
 
-class Upkeep(Protocol):
+class StoreMaintenance(Protocol):
     """What an operator does to a store as a whole."""
 
     async def ping(self) -> None:
         """Return if the store answers; raise what is wrong otherwise."""
 
-    def frozen(self) -> AbstractAsyncContextManager[Frozen]:
+    def frozen(self) -> AbstractAsyncContextManager[StoreSnapshot]:
         """Hold still one consistent view, while others go on writing."""
 
     async def load(self, rows: AsyncIterator[tuple[str, Sequence[Sequence[Any]]]]) -> None:
@@ -33,7 +33,7 @@ class Upkeep(Protocol):
         Ids that are given out afterwards are greater than those that came.
         """
 
-    async def collect(self, now: Moment, grace: int, events_kept: int) -> Mapping[str, int]:
+    async def collect(self, now: TimestampMs, grace: int, events_kept: int) -> Mapping[str, int]:
         """Remove rows that nothing refers to or that have run out, and say how many of what.
 
         Bytes younger than ``grace`` milliseconds stay, since a commit may be on its way to them;

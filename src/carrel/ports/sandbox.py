@@ -13,7 +13,7 @@ from carrel.core.identifiers import Digest, Path
 from carrel.core.store.tree import Blob
 
 
-class Form(StrEnum):
+class FileKind(StrEnum):
     """What a path is on a disk. Whatever else can be there is never kept."""
 
     FILE = "file"
@@ -22,21 +22,21 @@ class Form(StrEnum):
     """Its content is where it points to; nothing of ours ever follows it."""
 
 
-class Placed(Struct, frozen=True):
+class InputFile(Struct, frozen=True):
     """One file as a command finds it."""
 
-    form: Form
+    form: FileKind
     blob: Blob
 
 
-class Changed(Struct, frozen=True):
+class ChangedFile(Struct, frozen=True):
     """One file as a command left it."""
 
-    form: Form
+    form: FileKind
     size: int
 
 
-class Bounds(Struct, frozen=True):
+class ResourceLimits(Struct, frozen=True):
     """What a command may use. All are enforced; where one cannot be, nothing runs."""
 
     seconds: int = 30
@@ -53,16 +53,16 @@ class Bounds(Struct, frozen=True):
     network: bool = False
 
 
-class Order(Struct, frozen=True):
+class CommandSpec(Struct, frozen=True):
     """One command to run."""
 
     id: str
     """Unique: what processes and directories of it are called by."""
     command: str
     """For ``bash -c``."""
-    files: Mapping[Path, Placed] | None
+    files: Mapping[Path, InputFile] | None
     """What its directory holds at first; None for an empty one that nobody looks at afterwards."""
-    bounds: Bounds = Bounds()
+    bounds: ResourceLimits = ResourceLimits()
     env: Mapping[str, str] = {}
     """Added to PATH, HOME, TMPDIR and LANG, which it cannot replace. Nothing of ours is seen."""
     reservation: str | None = None
@@ -87,7 +87,7 @@ Fetch = Callable[[Collection[Blob]], Awaitable[Mapping[Digest, bytes]]]
 """Gives the bytes of files, checked against their digests."""
 
 
-class Ran(Protocol):
+class CommandResult(Protocol):
     """A command that has ended, whose directory can still be read until its context is left."""
 
     exit_code: int | None
@@ -97,7 +97,7 @@ class Ran(Protocol):
     """Each cut at its bound, between characters; the mark of the cut is within the bound."""
     timed_out: bool
     milliseconds: int
-    changed: Mapping[Path, Changed]
+    changed: Mapping[Path, ChangedFile]
     """Made or modified; what was only touched is not here."""
     deleted: frozenset[Path]
     unkept: str | None
@@ -117,11 +117,11 @@ class Ran(Protocol):
         """
 
 
-STOPPED: Final = 143
-LOST: Final = 137
+EXIT_STOPPED: Final = 143
+EXIT_LOST: Final = 137
 
 
-class Job(Struct, frozen=True):
+class BackgroundJob(Struct, frozen=True):
     """A command that nobody waits for."""
 
     id: str
@@ -132,13 +132,13 @@ class Job(Struct, frozen=True):
     """The last of what it has printed so far, of both streams as it came."""
 
 
-Look = Callable[[Mapping[Path, Placed]], AbstractAsyncContextManager[Ran]]
+Look = Callable[[Mapping[Path, InputFile]], AbstractAsyncContextManager[CommandResult]]
 """Tells what lies changed in an instance beside files as they are now, like the end of a command
 that did nothing. What was read of it counts as brought back once the context is left without an
 error; what was not is told again.
 """
 
-Home = Callable[[Look, Job | None], Awaitable[Sequence[str]]]
+Home = Callable[[Look, BackgroundJob | None], Awaitable[Sequence[str]]]
 """Brings back what lies changed in an instance; gives what whoever asks for the job should know.
 
 A provider calls the one of a job's order when that job has ended, and before anybody is told so; it
@@ -147,7 +147,7 @@ are gone. What it raises is no error: all stays as it is, for the next who looks
 """
 
 
-class Refused(Exception):
+class SandboxUnavailable(Exception):
     """A provider cannot run this: no isolation here, a bound that it cannot enforce, no answer.
 
     The message is safe to show, and nothing was run.
@@ -163,29 +163,29 @@ class Sandbox(Protocol):
     def tier(self) -> str:
         """What isolates here, for people: ``bubblewrap``, ``landlock``, ``none``, ``docker`` …"""
 
-    def refuses(self, bounds: Bounds, *, persistent: bool = False) -> str | None:
+    def refuses(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
         """Why a setting cannot be kept here, or None; as far as is known before anything has run,
         so ``run`` may still refuse it.
         """
 
-    def run(self, order: Order, fetch: Fetch) -> AbstractAsyncContextManager[Ran]:
+    def run(self, order: CommandSpec, fetch: Fetch) -> AbstractAsyncContextManager[CommandResult]:
         """Run it to its end. Raises Refused. Cancelling kills all that it started."""
 
 
 @runtime_checkable
-class Keeper(Sandbox, Protocol):
+class PersistentSandbox(Sandbox, Protocol):
     """A provider that keeps instances between commands. Others refuse a reservation."""
 
-    async def start(self, order: Order, fetch: Fetch) -> None:
+    async def start(self, order: CommandSpec, fetch: Fetch) -> None:
         """Begin a command in its reservation, and do not wait: it has no bound of time. What it
         changes goes home when it ends, or is told by a command that ends there before. Raises
         Refused, also beyond ten at a time.
         """
 
-    async def job(self, reservation: str, id: str) -> Job | None:
+    async def job(self, reservation: str, id: str) -> BackgroundJob | None:
         """How a job is doing, or None where there never was such; also after a restart."""
 
-    async def stop(self, reservation: str, id: str) -> Job | None:
+    async def stop(self, reservation: str, id: str) -> BackgroundJob | None:
         """End a job, if it has not ended."""
 
     async def forget(self, reservation: str, id: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from carrel.core.identifiers import Moment
-from carrel.core.runs import Mode
-from carrel.core.sessions import Addition, Hit, Session, Utterance
+from carrel.core.identifiers import TimestampMs
+from carrel.core.runs import Audience
+from carrel.core.sessions import Session, SessionAppend, TranscriptEntry, TranscriptHit
 
 
 class Sessions(Protocol):
@@ -19,7 +19,7 @@ class Sessions(Protocol):
         Of many who start the same one, one begins it. Whose it is, is for the caller to see.
         """
 
-    async def append(self, additions: Sequence[Addition]) -> tuple[Session | None, ...]:
+    async def append(self, additions: Sequence[SessionAppend]) -> tuple[Session | None, ...]:
         """Add to each session in order, numbered on from its last, and return it as it became.
 
         None where its agent has no such session, or it is closed; that does not stop the others.
@@ -28,7 +28,7 @@ class Sessions(Protocol):
         """
 
     async def close(
-        self, tenant: str, agent: str, ids: Sequence[str], at: Moment
+        self, tenant: str, agent: str, ids: Sequence[str], at: TimestampMs
     ) -> tuple[Session | None, ...]:
         """End each, and return it as it became; what has ended stays as it ended."""
 
@@ -42,8 +42,8 @@ class Sessions(Protocol):
         tenant: str,
         agent: str,
         *,
-        mode: Mode | None = None,
-        before: tuple[Moment, str] | None = None,
+        mode: Audience | None = None,
+        before: tuple[TimestampMs, str] | None = None,
         limit: int = 100,
     ) -> tuple[Session, ...]:
         """An agent's sessions by (last, id), the newest first, those before a place in that order.
@@ -53,7 +53,7 @@ class Sessions(Protocol):
 
     async def read(
         self, tenant: str, id: str, *, after: int = 0, limit: int = 100
-    ) -> tuple[Utterance, ...]:
+    ) -> tuple[TranscriptEntry, ...]:
         """What was said past a number, in order: one at least if there is any, some MiB at most."""
 
     async def search(
@@ -63,16 +63,16 @@ class Sessions(Protocol):
         words: Sequence[str],
         *,
         every: bool = True,
-        mode: Mode | None = None,
+        mode: Audience | None = None,
         limit: int = 100,
-    ) -> tuple[Hit, ...]:
+    ) -> tuple[TranscriptHit, ...]:
         """What has words that begin with each of these, or with any; the newest first.
 
         Words are those of ``core.search``. No words find nothing. Some MiB at most.
         """
 
     async def touched(
-        self, since: Moment, *, after: Session | None = None, limit: int = 500
+        self, since: TimestampMs, *, after: Session | None = None, limit: int = 500
     ) -> tuple[Session, ...]:
         """Sessions whose last is no older, by (last, tenant, id), those past one in that order.
 
@@ -97,7 +97,7 @@ class Sessions(Protocol):
         """
 
 
-class Mirror(Protocol):
+class TranscriptMirror(Protocol):
     """Where transcripts stand as files, each agent's in a directory of its own.
 
     Lines are added whole. Whoever dies while writing leaves a last line that is torn, which is cut

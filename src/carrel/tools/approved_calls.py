@@ -16,34 +16,47 @@ from msgspec.structs import replace
 
 from carrel.actions.accounts.credentials import actor_now
 from carrel.actions.approvals import transitions as steps
-from carrel.actions.records import find, insist, shelves
-from carrel.core.approvals import INTERRUPTED, SUPERSEDED, Approval, Result, Status, approval_of
-from carrel.core.errors import Busy, Malformed, Refusal, Taken, Unauthenticated
-from carrel.core.store.record import Noun, Record
-from carrel.ports import Corrupt, World
+from carrel.actions.records import collection_revisions, find, retry_while_busy
+from carrel.core.approvals import (
+    INTERRUPTED,
+    SUPERSEDED,
+    Approval,
+    ApprovalStatus,
+    ToolResult,
+    approval_of,
+)
+from carrel.core.errors import Busy, Conflict, Refusal, Unauthenticated, ValidationError
+from carrel.core.store.record import Record, RecordType
+from carrel.ports import CorruptContent, Ports
 from carrel.ports.logging import log_of
-from carrel.tools.calls import done, examined, permitted, seat
-from carrel.tools.tool import Asked, Gate, Sitting, Tool
+from carrel.tools.calls import check_call, execute, find_tool, open_tool_context
+from carrel.tools.tool import ApprovalCheck, Tool, ToolArguments, ToolContext
 
 AT_ONCE: Final = 16
 _LOOK: Final = 5.0
 _GRACE: Final = 10.0
 """Seconds that calls have to come to an end when the process is told to."""
-_RESTS_ON: Final = (Noun.AGENT, Noun.SANDBOX, Noun.WORKSPACE, Noun.KEY, Noun.PERSON)
+_RESTS_ON: Final = (
+    RecordType.AGENT,
+    RecordType.SANDBOX,
+    RecordType.WORKSPACE,
+    RecordType.KEY,
+    RecordType.PERSON,
+)
 _log = log_of("carrel.approvals")
 
 
-class Ready(Struct, frozen=True):
+class PreparedCall(Struct, frozen=True):
     """A call that was found to be what was asked for."""
 
-    sitting: Sitting
+    sitting: ToolContext
     tool: Tool
-    asked: Asked
+    asked: ToolArguments
 
 
-async def run_approvals(world: World, stop: asyncio.Event) -> None:
+async def run_approvals(world: Ports, stop: asyncio.Event) -> None:
     """Run what is approved, and close what nobody answers, until told to stop."""
-    crew = Crew(world)
+    crew = ApprovedCallWorker(world)
     try:
         while not stop.is_set():
             world.asking.approved.clear()
@@ -56,10 +69,10 @@ async def run_approvals(world: World, stop: asyncio.Event) -> None:
         await crew.finish()
 
 
-async def resume(world: World, tenant: str, id: str) -> None:
+async def resume(world: Ports, tenant: str, id: str) -> None:
     """Run an approved call to its end, here and now, unless another has taken it."""
-    if ready := await _taken(world, tenant, id):
-        await _carried(world, tenant, id, ready)
+    if ready := await _claim(world, tenant, id):
+        await _run_and_record(world, tenant, id, ready)
 
 
 async def _first(seconds: float, *events: asyncio.Event) -> None:
@@ -73,22 +86,22 @@ async def _first(seconds: float, *events: asyncio.Event) -> None:
         await asyncio.wait(waits)
 
 
-class Crew:
+class ApprovedCallWorker:
     """Those calls that this process runs, a bounded number at a time."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Ports) -> None:
         self._world = world
         self._busy: dict[str, asyncio.Task[None]] = {}
 
     async def look(self) -> None:
         """See to all that are open."""
-        async for record in steps.in_status(self._world, Status.APPROVED):
+        async for record in steps.in_status(self._world, ApprovalStatus.APPROVED):
             if len(self._busy) < AT_ONCE and record.id not in self._busy:
                 self._set_out(record)
-        async for record in steps.in_status(self._world, Status.RUNNING):
+        async for record in steps.in_status(self._world, ApprovalStatus.RUNNING):
             if record.id not in self._busy:
-                await close_if_dead(self._world, record)
-        async for record in steps.in_status(self._world, Status.REQUESTED):
+                await close_if_abandoned(self._world, record)
+        async for record in steps.in_status(self._world, ApprovalStatus.REQUESTED):
             with suppress(Busy):  # somebody else saw to it, or somebody answered
                 await steps.expire(self._world, record)
 
@@ -116,49 +129,49 @@ class Crew:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def close_if_dead(world: World, record: Record) -> None:
+async def close_if_abandoned(world: Ports, record: Record) -> None:
     """Finish a call whose process shows no sign of life; what it did is not known."""
     [seen] = await world.records.last_used([record.id])
     last = max(seen or 0, approval_of(record).started or 0)
     if world.clock.now() > last + world.asking.lease:
-        cut = Result(f"Error: {INTERRUPTED}", True)
+        cut = ToolResult(f"Error: {INTERRUPTED}", True)
         await steps.finish(world, record.tenant, record.id, cut)
 
 
-async def _taken(world: World, tenant: str, id: str) -> Ready | None:
+async def _claim(world: Ports, tenant: str, id: str) -> PreparedCall | None:
     """Take a call to run it, if it is approved and still is what was asked for.
 
     What it is decided from is expected unchanged by the commit that takes it.
     """
 
-    async def attempt() -> Ready | None:
-        seen = await shelves(world, tenant, _RESTS_ON)
-        [record] = await world.records.get(tenant, Noun.APPROVAL, [id])
-        if record is None or record.body["status"] != Status.APPROVED:
+    async def attempt() -> PreparedCall | None:
+        seen = await collection_revisions(world, tenant, _RESTS_ON)
+        [record] = await world.records.get(tenant, RecordType.APPROVAL, [id])
+        if record is None or record.body["status"] != ApprovalStatus.APPROVED:
             return None
         try:
             ready = await _prepared(world, approval_of(record))
         except Busy:
             raise
-        except (Refusal, Corrupt) as gone:
+        except (Refusal, CorruptContent) as gone:
             await steps.cancel(world, record, str(gone))
             return None
         await steps.begin(world, record, seen)
         return ready
 
-    return await insist(attempt)
+    return await retry_while_busy(attempt)
 
 
-async def _prepared(world: World, approval: Approval) -> Ready:
+async def _prepared(world: Ports, approval: Approval) -> PreparedCall:
     """The call as it would be made now. Raises a Refusal that names what has changed."""
     if await steps.is_superseded(world, approval):
-        raise Taken(SUPERSEDED)
-    await find(world, approval.tenant, Noun.AGENT, approval.agent)
+        raise Conflict(SUPERSEDED)
+    await find(world, approval.tenant, RecordType.AGENT, approval.agent)
     try:
         actor = await actor_now(world, approval.asker.actor(approval.tenant))
     except Unauthenticated:
-        raise Taken("the credential that asked for it is there no more") from None
-    sitting = await seat(
+        raise Conflict("the credential that asked for it is there no more") from None
+    sitting = await open_tool_context(
         world,
         actor,
         approval.agent,
@@ -167,37 +180,39 @@ async def _prepared(world: World, approval: Approval) -> Ready:
         run=approval.run,
     )
     sitting = replace(sitting, call=approval.call)
-    tool = await permitted(sitting, approval.tool)
-    asked, gate = await examined(sitting, tool, steps.arguments_of(world, approval))
+    tool = await find_tool(sitting, approval.tool)
+    asked, gate = await check_call(sitting, tool, steps.arguments_of(world, approval))
     _must_match(approval, gate)
-    return Ready(sitting, tool, asked)
+    return PreparedCall(sitting, tool, asked)
 
 
-def _must_match(approval: Approval, gate: Gate) -> None:
+def _must_match(approval: Approval, gate: ApprovalCheck) -> None:
     if gate.workspace != approval.workspace:
-        raise Malformed(f"it would work in workspace {gate.workspace}, not {approval.workspace}")
+        raise ValidationError(
+            f"it would work in workspace {gate.workspace}, not {approval.workspace}"
+        )
     if gate.sandbox != approval.sandbox:
-        raise Malformed(f"it would run in sandbox {gate.sandbox}, not {approval.sandbox}")
+        raise ValidationError(f"it would run in sandbox {gate.sandbox}, not {approval.sandbox}")
     if gate.revision != approval.sandbox_revision:
-        raise Malformed(f"sandbox {gate.sandbox} has changed since it was asked")
+        raise ValidationError(f"sandbox {gate.sandbox} has changed since it was asked")
 
 
-async def _carried(world: World, tenant: str, id: str, ready: Ready) -> None:
+async def _run_and_record(world: Ports, tenant: str, id: str, ready: PreparedCall) -> None:
     """Run it and note what came of it, whatever that was."""
-    result = Result(f"Error: {INTERRUPTED}", True)
+    result = ToolResult(f"Error: {INTERRUPTED}", True)
     try:
-        async with _alive(world, id):
-            reply = await done(ready.sitting, ready.tool, ready.asked)
-        result = Result(reply.content, reply.is_error, reply.structured)
+        async with _heartbeat(world, id):
+            reply = await execute(ready.sitting, ready.tool, ready.asked)
+        result = ToolResult(reply.content, reply.is_error, reply.structured)
     except Exception as problem:
         _log.error("an approved call failed", approval=id, error=type(problem).__name__)
-        result = Result("Error: something went wrong here, and it is not run again", True)
+        result = ToolResult("Error: something went wrong here, and it is not run again", True)
     finally:
         await asyncio.shield(steps.finish(world, tenant, id, result))
 
 
 @asynccontextmanager
-async def _alive(world: World, id: str) -> AsyncIterator[None]:
+async def _heartbeat(world: Ports, id: str) -> AsyncIterator[None]:
     """Show from time to time that this process lives."""
 
     async def beat() -> None:

@@ -7,38 +7,42 @@ from typing import Final
 
 import msgspec
 
-from carrel.actions.approvals.approvals import Question
+from carrel.actions.approvals.approvals import ApprovalRequest
 from carrel.core import errors
-from carrel.core.approvals import Result, call_name, fingerprint
-from carrel.core.store.idempotency import Mismatch, Receipt, Settled, Taken
-from carrel.core.store.tree import ReceiptKey
-from carrel.tools.tool import Reply, Sitting
+from carrel.core.approvals import ToolResult, call_name, fingerprint
+from carrel.core.store.idempotency import Claimed, Completed, KeyMismatch, StoredResponse
+from carrel.core.store.tree import IdempotencyKey
+from carrel.tools.tool import ToolContext, ToolReply
 
 _CONTEXT: Final = "call"
 _NEVER: Final = 0
 """Since when a claim that came to nothing may be taken over: what may have been done is not."""
-_decode: Final = msgspec.json.Decoder(Result).decode
+_decode: Final = msgspec.json.Decoder(ToolResult).decode
 
 
-async def once(sitting: Sitting, question: Question, work: Callable[[], Awaitable[Reply]]) -> Reply:
+async def run_call_once(
+    sitting: ToolContext, question: ApprovalRequest, work: Callable[[], Awaitable[ToolReply]]
+) -> ToolReply:
     """Do it, or say what came of it when it was done, for a day.
 
     Raises Taken where a call of that id was another, InFlight where it is under way or was cut off.
     """
     world, tenant = sitting.world, sitting.agent.tenant
     name = call_name(question.agent, question.session, question.run, question.call or "")
-    key = ReceiptKey(tenant, "call", name)
+    key = IdempotencyKey(tenant, "call", name)
     mark = fingerprint(question.tool, question.arguments)
     match await world.receipts.claim(key, mark, world.clock.now(), _NEVER):
-        case Taken():
+        case Claimed():
             reply = await work()
-            kept = msgspec.json.encode(Result(reply.content, reply.is_error, reply.structured))
-            await world.receipts.settle(key, Receipt(200, world.vault.seal(kept, _CONTEXT)))
+            kept = msgspec.json.encode(ToolResult(reply.content, reply.is_error, reply.structured))
+            await world.receipts.settle(key, StoredResponse(200, world.vault.seal(kept, _CONTEXT)))
             return reply
-        case Settled(receipt):
+        case Completed(receipt):
             found = _decode(world.vault.open(receipt.sealed, _CONTEXT))
-            return Reply(found.content, found.is_error, found.structured)
-        case Mismatch():
-            raise errors.Taken("a call of that id was another one", callId=question.call)
+            return ToolReply(found.content, found.is_error, found.structured)
+        case KeyMismatch():
+            raise errors.Conflict("a call of that id was another one", callId=question.call)
         case _:
-            raise errors.InFlight("a call of that id is under way, or was cut off while it was")
+            raise errors.IdempotencyInFlight(
+                "a call of that id is under way, or was cut off while it was"
+            )

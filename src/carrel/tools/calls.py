@@ -15,105 +15,112 @@ from msgspec import structs
 
 from carrel.actions.agents import agents
 from carrel.actions.approvals import approvals
-from carrel.actions.approvals.approvals import Question
+from carrel.actions.approvals.approvals import ApprovalRequest
 from carrel.actions.overlay import stacks
 from carrel.actions.runs import runs
-from carrel.actions.sandbox.tool_access import hands_of
+from carrel.actions.sandbox.tool_access import load_tool_access
 from carrel.actions.sessions import sessions
 from carrel.core.access import Actor, Permission
-from carrel.core.agents.config import Config, allows
-from carrel.core.approvals import Approval, Result
-from carrel.core.errors import Malformed, Missing, Refusal
-from carrel.core.runs import Mode, mode_of
-from carrel.core.sandbox.tool_access import READING, RUNNING, SEARCHING, WRITING, Hands, surface
-from carrel.ports import Corrupt, World
+from carrel.core.agents.config import AgentConfig, allows
+from carrel.core.approvals import Approval, ToolResult
+from carrel.core.errors import NotFound, Refusal, ValidationError
+from carrel.core.runs import Audience, mode_of
+from carrel.core.sandbox.tool_access import (
+    READING,
+    RUNNING,
+    SEARCHING,
+    WRITING,
+    ToolAccess,
+    available_tool_names,
+)
+from carrel.ports import CorruptContent, Ports
 from carrel.tools import ALL
-from carrel.tools.call_idempotency import once
-from carrel.tools.tool import Asked, Gate, Reply, Sitting, Tool
+from carrel.tools.call_idempotency import run_call_once
+from carrel.tools.tool import ApprovalCheck, Tool, ToolArguments, ToolContext, ToolReply
 
 PERSISTENT: Final = "async_status"
 """What looks after commands that go on, which they do in persistent sandboxes only."""
-HANDS: Final = frozenset((*READING, *WRITING, *SEARCHING, *RUNNING, PERSISTENT))
+WORKSPACE_TOOLS: Final = frozenset((*READING, *WRITING, *SEARCHING, *RUNNING, PERSISTENT))
 """The tools that an agent has by what it can reach."""
 LONGEST_CALL: Final = 200
 
 
-def offered(config: Config, hands: Hands | None = None) -> Sequence[Tool]:
+def available_tools(config: AgentConfig, hands: ToolAccess | None = None) -> Sequence[Tool]:
     """The tools that an agent has, in order of name.
 
     Without its hands, all but those that depend on what its sandboxes are like.
     """
-    reached = surface(config)
+    reached = available_tool_names(config)
     if RUNNING[0] in reached and _persists(hands):
         reached |= {PERSISTENT}
     return [
         tool
         for tool in ALL
         if allows(config.allowed_tools, tool.name)
-        and (tool.name not in HANDS or tool.name in reached)
+        and (tool.name not in WORKSPACE_TOOLS or tool.name in reached)
     ]
 
 
-async def fitted(sitting: Sitting) -> Sequence[tuple[Tool, Mapping[str, Any]]]:
+async def tools_with_schemas(sitting: ToolContext) -> Sequence[tuple[Tool, Mapping[str, Any]]]:
     """The tools that an agent has, each with its schema as it is for this agent.
 
     What it refers to and is gone changes no list: a call will tell.
     """
     hands = await _hands(sitting)
-    return [(tool, _schema(tool, hands)) for tool in offered(sitting.config, hands)]
+    return [(tool, _schema(tool, hands)) for tool in available_tools(sitting.config, hands)]
 
 
-def _schema(tool: Tool, hands: Hands | None) -> Mapping[str, Any]:
+def _schema(tool: Tool, hands: ToolAccess | None) -> Mapping[str, Any]:
     if tool.fitted is None or hands is None:
         return tool.schema
     return tool.fitted(tool.schema, hands)
 
 
-def _persists(hands: Hands | None) -> bool:
+def _persists(hands: ToolAccess | None) -> bool:
     reaches = hands.workspaces if hands else ()
     return any(one.sandbox is not None and one.sandbox.is_persistent for one in reaches)
 
 
-async def _hands(sitting: Sitting) -> Hands | None:
+async def _hands(sitting: ToolContext) -> ToolAccess | None:
     config = sitting.config
-    if not surface(config):
+    if not available_tool_names(config):
         return None
     try:
-        return await hands_of(sitting.world, sitting.agent.tenant, config)
-    except Missing:
+        return await load_tool_access(sitting.world, sitting.agent.tenant, config)
+    except NotFound:
         return None
 
 
-async def seat(
-    world: World,
+async def open_tool_context(
+    world: Ports,
     actor: Actor,
     agent: str,
     *,
     scope: str | None = None,
     session: str | None = None,
     run: str | None = None,
-) -> Sitting:
+) -> ToolContext:
     """Under which circumstances somebody calls. Raises Missing.
 
     Of scope, session and run the one with the most listeners decides.
     """
-    stack = await stacks.agent(world, actor, agent)
+    stack = await stacks.agent_stack(world, actor, agent)
     record = await agents.get(world, actor, stack[0].name)
     modes = [mode_of(scope)]
     frozen = await runs.get(world, actor, run) if run is not None else None
     if frozen is not None:
         if frozen.scope != stack[0]:
-            raise Missing(f"there is no run {run} of this agent")
+            raise NotFound(f"there is no run {run} of this agent")
         modes.append(frozen.mode)
     if session is not None:
         modes.append((await sessions.get(world, actor, record.id, session)).mode)
-    mode = Mode.SHARED if Mode.SHARED in modes else Mode.MAIN
-    return Sitting(world, actor, record, stack, mode, session, frozen)
+    mode = Audience.SHARED if Audience.SHARED in modes else Audience.MAIN
+    return ToolContext(world, actor, record, stack, mode, session, frozen)
 
 
 async def call(
-    sitting: Sitting, name: str, arguments: Mapping[str, Any], call_id: str | None = None
-) -> Reply:
+    sitting: ToolContext, name: str, arguments: Mapping[str, Any], call_id: str | None = None
+) -> ToolReply:
     """Do what a model asks for, or ask first. Raises Missing where the agent has no such tool.
 
     All that the model can do something about comes back to it as a reply; where somebody has to
@@ -121,80 +128,86 @@ async def call(
     but gives what the first gave or gives then; raises Taken where the first was another call, and
     InFlight while it is under way.
     """
-    tool = await permitted(sitting, name)
+    tool = await find_tool(sitting, name)
     sitting = structs.replace(sitting, call=call_id)
     question = _question(sitting, tool, arguments)
-    if known := await approvals.of_call(sitting.world, sitting.agent.tenant, question):
-        return reply_of(known)
+    if known := await approvals.find_for_call(sitting.world, sitting.agent.tenant, question):
+        return reply_from_approval(known)
     try:
-        asked, gate = await examined(sitting, tool, arguments)
-    except (Refusal, Corrupt) as refused:
-        return problem(tool, refused)
+        asked, gate = await check_call(sitting, tool, arguments)
+    except (Refusal, CorruptContent) as refused:
+        return error_reply(tool, refused)
     if gate.asks:
         wanted = _with_gate(question, gate)
-        return reply_of(await approvals.ask(sitting.world, sitting.actor, wanted))
+        return reply_from_approval(
+            await approvals.request_approval(sitting.world, sitting.actor, wanted)
+        )
     if call_id is None or not tool.writes:
-        return await done(sitting, tool, asked)
-    return await once(sitting, question, lambda: done(sitting, tool, asked))
+        return await execute(sitting, tool, asked)
+    return await run_call_once(sitting, question, lambda: execute(sitting, tool, asked))
 
 
-async def permitted(sitting: Sitting, name: str) -> Tool:
+async def find_tool(sitting: ToolContext, name: str) -> Tool:
     """A tool that the agent has and the caller may use. Raises Missing and Forbidden."""
     hands = await _hands(sitting) if name == PERSISTENT else None
-    tool = next((tool for tool in offered(sitting.config, hands) if tool.name == name), None)
+    tool = next(
+        (tool for tool in available_tools(sitting.config, hands) if tool.name == name), None
+    )
     if tool is None:
-        raise Missing(f"this agent has no tool {name[:80]!a}")
+        raise NotFound(f"this agent has no tool {name[:80]!a}")
     if tool.writes:
         sitting.actor.must(Permission.WORKSPACE_WRITE)
     return tool
 
 
-async def examined(
-    sitting: Sitting, tool: Tool, arguments: Mapping[str, Any]
-) -> tuple[Asked, Gate]:
+async def check_call(
+    sitting: ToolContext, tool: Tool, arguments: Mapping[str, Any]
+) -> tuple[ToolArguments, ApprovalCheck]:
     """What a call means and where it would work, if nothing speaks against it.
 
     Raises a Refusal that the model can do something about.
     """
-    if tool.private and sitting.mode is Mode.SHARED:
-        raise Malformed(f"{tool.name} is not available in a shared session")
+    if tool.private and sitting.mode is Audience.SHARED:
+        raise ValidationError(f"{tool.name} is not available in a shared session")
     try:
         asked = tool.understood(arguments)
     except msgspec.ValidationError as wrong:
-        raise Malformed(f"the arguments of {tool.name} do not fit: {wrong}") from None
-    return asked, await tool.gate(sitting, asked) if tool.gate else Gate(asks=False)
+        raise ValidationError(f"the arguments of {tool.name} do not fit: {wrong}") from None
+    return asked, await tool.gate(sitting, asked) if tool.gate else ApprovalCheck(asks=False)
 
 
-async def done(sitting: Sitting, tool: Tool, asked: Asked) -> Reply:
+async def execute(sitting: ToolContext, tool: Tool, asked: ToolArguments) -> ToolReply:
     """Let a tool do its work, and say what it says."""
     try:
-        return _told(await tool.run(sitting, asked))
-    except (Refusal, Corrupt) as refused:
-        return problem(tool, refused)
+        return _to_reply(await tool.run(sitting, asked))
+    except (Refusal, CorruptContent) as refused:
+        return error_reply(tool, refused)
 
 
-def reply_of(approval: Approval) -> Reply:
+def reply_from_approval(approval: Approval) -> ToolReply:
     """What a model is told of a call that was asked about."""
-    told = approval.told or Result(f"waiting for a person to approve this call: {approval.id}")
+    told = approval.told or ToolResult(f"waiting for a person to approve this call: {approval.id}")
     open_ = None if approval.lasts else approval
-    return Reply(told.content, told.is_error, told.structured, open_)
+    return ToolReply(told.content, told.is_error, told.structured, open_)
 
 
-def problem(tool: Tool, refused: Refusal | Corrupt) -> Reply:
+def error_reply(tool: Tool, refused: Refusal | CorruptContent) -> ToolReply:
     """What a model is told that went wrong; those of the hands say so in the first word."""
     said = str(refused)
-    plain = tool.name not in HANDS or said.startswith(_SAYS_SO)
-    return Reply(said if plain else f"Error: {said}", is_error=True)
+    plain = tool.name not in WORKSPACE_TOOLS or said.startswith(_SAYS_SO)
+    return ToolReply(said if plain else f"Error: {said}", is_error=True)
 
 
 _SAYS_SO: Final = ("Error: ", "Invalid path: ")
 
 
-def _question(sitting: Sitting, tool: Tool, arguments: Mapping[str, Any]) -> Question:
+def _question(sitting: ToolContext, tool: Tool, arguments: Mapping[str, Any]) -> ApprovalRequest:
     call = sitting.call
     if call is not None and not (0 < len(call) <= LONGEST_CALL and call.isprintable()):
-        raise Malformed(f"the id of a call has 1 to {LONGEST_CALL} characters that can be printed")
-    return Question(
+        raise ValidationError(
+            f"the id of a call has 1 to {LONGEST_CALL} characters that can be printed"
+        )
+    return ApprovalRequest(
         agent=sitting.agent.id,
         tool=tool.name,
         arguments=arguments,
@@ -205,7 +218,7 @@ def _question(sitting: Sitting, tool: Tool, arguments: Mapping[str, Any]) -> Que
     )
 
 
-def _with_gate(question: Question, gate: Gate) -> Question:
+def _with_gate(question: ApprovalRequest, gate: ApprovalCheck) -> ApprovalRequest:
     return replace(
         question,
         workspace=gate.workspace,
@@ -214,10 +227,10 @@ def _with_gate(question: Question, gate: Gate) -> Question:
     )
 
 
-def _told(value: object) -> Reply:
-    if isinstance(value, Reply):
+def _to_reply(value: object) -> ToolReply:
+    if isinstance(value, ToolReply):
         return value
     if isinstance(value, str):
-        return Reply(value)
+        return ToolReply(value)
     text = msgspec.json.encode(value)
-    return Reply(text.decode(), structured=msgspec.json.decode(text))
+    return ToolReply(text.decode(), structured=msgspec.json.decode(text))

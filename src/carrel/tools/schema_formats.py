@@ -19,14 +19,14 @@ REPEATABLE: Final = frozenset(
 """The tools that write and, called again just so, leave everything as it is then."""
 
 
-class Dialect(StrEnum):
+class SchemaFormat(StrEnum):
     MCP = "mcp"
     OPENAI = "openai"
     ANTHROPIC = "anthropic"
 
 
 def described(
-    tool: Tool, dialect: Dialect, schema: Mapping[str, Any] | None = None
+    tool: Tool, dialect: SchemaFormat, schema: Mapping[str, Any] | None = None
 ) -> Mapping[str, Any]:
     """With the schema that it has for one agent, where that is another than its own."""
     return _SAYS[dialect](tool, tool.schema if schema is None else schema)
@@ -71,8 +71,8 @@ def _or_null(said: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**told, "anyOf": [plain, {"type": "null"}]}
 
 
-_SAYS: Final[Mapping[Dialect, Callable[[Tool, Mapping[str, Any]], Mapping[str, Any]]]] = {
-    Dialect.MCP: _mcp,
-    Dialect.OPENAI: _openai,
-    Dialect.ANTHROPIC: _anthropic,
+_SAYS: Final[Mapping[SchemaFormat, Callable[[Tool, Mapping[str, Any]], Mapping[str, Any]]]] = {
+    SchemaFormat.MCP: _mcp,
+    SchemaFormat.OPENAI: _openai,
+    SchemaFormat.ANTHROPIC: _anthropic,
 }

@@ -24,32 +24,32 @@ from msgspec.structs import fields
 from carrel.actions.files import files
 from carrel.actions.runs import runs
 from carrel.core.access import Actor
-from carrel.core.agents.agent import facts
-from carrel.core.agents.config import Config, config_of
+from carrel.core.agents.agent import agent_fields
+from carrel.core.agents.config import AgentConfig, config_of
 from carrel.core.approvals import Approval
-from carrel.core.errors import Missing
+from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path, Stack
 from carrel.core.markdown.fences import MARK
-from carrel.core.runs import Mode, Run
-from carrel.core.sandbox.tool_access import Hands
+from carrel.core.runs import Audience, Run
+from carrel.core.sandbox.tool_access import ToolAccess
 from carrel.core.store.record import Record
-from carrel.ports import World
+from carrel.ports import Ports
 
-A = TypeVar("A", bound="Asked")
+A = TypeVar("A", bound="ToolArguments")
 
 
-class Asked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ToolArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the arguments of a tool are made from: nothing passes that it does not know."""
 
 
-class Sitting(Struct, frozen=True):
+class ToolContext(Struct, frozen=True):
     """Who calls, and under which circumstances."""
 
-    world: World
+    world: Ports
     actor: Actor
     agent: Record
     stack: Stack
-    mode: Mode
+    mode: Audience
     """Who is listening: in a shared session nothing private is told."""
     session: str | None = None
     run: Run | None = None
@@ -59,7 +59,7 @@ class Sitting(Struct, frozen=True):
 
     @property
     def slug(self) -> str:
-        return str(facts(self.agent)["slug"])
+        return str(agent_fields(self.agent)["slug"])
 
     @property
     def place(self) -> str:
@@ -67,29 +67,31 @@ class Sitting(Struct, frozen=True):
         return f"carrel://agents/{self.slug}"
 
     @property
-    def config(self) -> Config:
-        return config_of(facts(self.agent)["config"])
+    def config(self) -> AgentConfig:
+        return config_of(agent_fields(self.agent)["config"])
 
     async def text(self, path: Path) -> str | None:
         """A file as the agent has it; None where it has none, or it is no text."""
         try:
             return (await self._content(path)).decode().removeprefix(MARK)
-        except (Missing, UnicodeDecodeError):
+        except (NotFound, UnicodeDecodeError):
             return None
 
     async def paths(self) -> Set[Path]:
         """Of all files that the agent has."""
         if self.run is not None:
             return set((await runs.manifest(self.world, self.run)).files)
-        return set((await files.listing(self.world, self.stack)).files)
+        return set((await files.list_files(self.world, self.stack)).files)
 
     async def _content(self, path: Path) -> bytes:
         if self.run is not None:
             return (await runs.file(self.world, self.run, path))[1]
-        return await files.content(self.world, await files.look(self.world, self.stack, path))
+        return await files.read_content(
+            self.world, await files.find_file(self.world, self.stack, path)
+        )
 
 
-class Gate(Struct, frozen=True):
+class ApprovalCheck(Struct, frozen=True):
     """What is known of a call before it runs: its arguments are good, and nothing forbids it."""
 
     asks: bool
@@ -105,8 +107,8 @@ class Tool(Struct, frozen=True):
     name: str
     description: str
     """For the model: what it does and when to call it."""
-    arguments: type[Asked]
-    run: Callable[[Sitting, Any], Awaitable[object]]
+    arguments: type[ToolArguments]
+    run: Callable[[ToolContext, Any], Awaitable[object]]
     """Gives what is told: a text or a Reply as it is, and all else as JSON.
 
     Raises a Refusal, whose message the model is told.
@@ -117,12 +119,12 @@ class Tool(Struct, frozen=True):
     """Needs a credential that may write."""
     destroys: bool = False
     """May undo what was there."""
-    gate: Callable[[Sitting, Any], Awaitable[Gate]] | None = None
+    gate: Callable[[ToolContext, Any], Awaitable[ApprovalCheck]] | None = None
     """Checks all that can be checked, and says whether to ask. Raises a Refusal."""
-    fitted: Callable[[Mapping[str, Any], Hands], Mapping[str, Any]] | None = None
+    fitted: Callable[[Mapping[str, Any], ToolAccess], Mapping[str, Any]] | None = None
     """Its schema as it is for an agent that can reach this."""
 
-    def understood(self, given: Mapping[str, Any]) -> Asked:
+    def understood(self, given: Mapping[str, Any]) -> ToolArguments:
         """Its arguments; what may be left out may be null as well. Raises ValidationError.
 
         Where a schema is strict, a model has to say null for what it does not want to say.
@@ -145,7 +147,7 @@ class Tool(Struct, frozen=True):
         return {
             "type": "object",
             "properties": {
-                name: _inlined(said, named, usual[name])
+                name: _inline_enum(said, named, usual[name])
                 for name, said in described["properties"].items()
             },
             "required": described["required"],
@@ -153,7 +155,9 @@ class Tool(Struct, frozen=True):
         }
 
 
-def _inlined(said: Mapping[str, Any], named: Mapping[str, Any], usual: object) -> Mapping[str, Any]:
+def _inline_enum(
+    said: Mapping[str, Any], named: Mapping[str, Any], usual: object
+) -> Mapping[str, Any]:
     """With the choices in place that it refers to, and the one that is meant where none is made."""
     if "$ref" not in said:
         return said
@@ -162,7 +166,7 @@ def _inlined(said: Mapping[str, Any], named: Mapping[str, Any], usual: object) -
     return told if usual is NODEFAULT else {**told, "default": usual}
 
 
-class Reply(Struct, frozen=True):
+class ToolReply(Struct, frozen=True):
     """What comes back to the model."""
 
     content: str

@@ -8,38 +8,47 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
-from carrel.actions.sandbox.tool_access import hands_of
-from carrel.actions.sandbox.workspace_files import Bench
+from carrel.actions.sandbox.tool_access import load_tool_access
+from carrel.actions.sandbox.workspace_files import WorkspaceFiles
 from carrel.core.approvals import call_name
-from carrel.core.errors import Malformed, Taken
-from carrel.core.redaction.redactor import Redacted
-from carrel.core.runs import Status
+from carrel.core.errors import Conflict, ValidationError
+from carrel.core.redaction.redactor import RedactionResult
+from carrel.core.runs import RunStatus
 from carrel.core.sandbox.file_tools import LONGEST_OUTPUT
-from carrel.core.sandbox.tool_access import RUNNING, WRITING, Aim, Hands, aimed, with_workspace
-from carrel.tools.tool import Asked, Gate, Sitting
+from carrel.core.sandbox.tool_access import (
+    RUNNING,
+    WRITING,
+    CallTarget,
+    ToolAccess,
+    resolve_call_target,
+    with_workspace,
+)
+from carrel.tools.tool import ApprovalCheck, ToolArguments, ToolContext
 
 Workspace = Annotated[str, Meta(description="Which workspace, by its name.")]
 FilePath = Annotated[str, Meta(description="The file, from the root of the workspace.")]
 
 
-class Grip(Struct, frozen=True):
+class WorkspaceCall(Struct, frozen=True):
     """A call whose arguments are good, and where it works."""
 
-    sitting: Sitting
-    aim: Aim
+    sitting: ToolContext
+    aim: CallTarget
 
     @property
-    def bench(self) -> Bench:
+    def bench(self) -> WorkspaceFiles:
         assert self.aim.reach
         sitting = self.sitting
         run, call = sitting.run.id if sitting.run else None, sitting.call
         name = None if call is None else call_name(sitting.agent.id, sitting.session, run, call)
-        return Bench(sitting.world, sitting.actor, self.aim.reach.workspace, run, call, name)
+        return WorkspaceFiles(
+            sitting.world, sitting.actor, self.aim.reach.workspace, run, call, name
+        )
 
     @property
-    def gate(self) -> Gate:
+    def gate(self) -> ApprovalCheck:
         sandbox, reach = self.aim.sandbox, self.aim.reach
-        return Gate(
+        return ApprovalCheck(
             self.aim.asks,
             reach.workspace if reach else None,
             sandbox.id if sandbox else None,
@@ -57,43 +66,45 @@ class Grip(Struct, frozen=True):
         )
 
 
-async def gripped(tool: str, sitting: Sitting, asked: Asked, workspace: str) -> Grip:
+async def resolve_workspace_call(
+    tool: str, sitting: ToolContext, asked: ToolArguments, workspace: str
+) -> WorkspaceCall:
     """Raises a Refusal where a call cannot be meant, or is not allowed whatever anybody says."""
     for name, value in asdict(asked).items():
         if isinstance(value, str):
-            encoded(name, value)
-    hands = await hands_of(sitting.world, sitting.actor.tenant, sitting.config)
-    aim = aimed(tool, hands, workspace or None)
+            encode_utf8(name, value)
+    hands = await load_tool_access(sitting.world, sitting.actor.tenant, sitting.config)
+    aim = resolve_call_target(tool, hands, workspace or None)
     run = sitting.run
-    if tool in (*WRITING, *RUNNING) and run is not None and run.status is not Status.RUNNING:
-        raise Taken(f"the run has {run.status}", status=run.status)
-    return Grip(sitting, aim)
+    if tool in (*WRITING, *RUNNING) and run is not None and run.status is not RunStatus.RUNNING:
+        raise Conflict(f"the run has {run.status}", status=run.status)
+    return WorkspaceCall(sitting, aim)
 
 
-def encoded(name: str, text: str) -> bytes:
+def encode_utf8(name: str, text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise Malformed(f"{name} is not valid Unicode") from None
+        raise ValidationError(f"{name} is not valid Unicode") from None
 
 
-Checked = Callable[[Sitting, Any], Awaitable[Grip]]
+Checked = Callable[[ToolContext, Any], Awaitable[WorkspaceCall]]
 
 
-def gate_of(checked: Checked) -> Callable[[Sitting, Any], Awaitable[Gate]]:
+def approval_check_of(checked: Checked) -> Callable[[ToolContext, Any], Awaitable[ApprovalCheck]]:
     """What is found out before anybody is asked: all that does not depend on the files."""
 
-    async def gate(sitting: Sitting, asked: Any) -> Gate:
+    async def gate(sitting: ToolContext, asked: Any) -> ApprovalCheck:
         return (await checked(sitting, asked)).gate
 
     return gate
 
 
-def fitted(schema: Mapping[str, Any], hands: Hands) -> Mapping[str, Any]:
+def schema_with_workspaces(schema: Mapping[str, Any], hands: ToolAccess) -> Mapping[str, Any]:
     return with_workspace(schema, hands)
 
 
-def noted(said: str, redacted: Redacted) -> str:
+def with_redaction_note(said: str, redacted: RedactionResult) -> str:
     """With a word on what was not stored as it was given."""
     if not redacted.replaced:
         return said

@@ -9,24 +9,24 @@ from typing import Final
 
 from carrel.actions.events.webhook_dispatch import run_dispatch
 from carrel.actions.maintenance import integrity as upkeep
-from carrel.actions.memory.dream_scheduler import dream_when_due
+from carrel.actions.memory.dream_scheduler import run_due_dreams
 from carrel.actions.overlay import default_files as seeds
-from carrel.ports import Turn, World
+from carrel.ports import LeaderLock, Ports
 from carrel.ports.logging import log_of
-from carrel.server.http.request_log import describe
+from carrel.server.http.request_log import error_fields
 from carrel.tools.approved_calls import run_approvals
-from carrel.wiring.catalog import keep_catalog, kept_depot, turn_of
-from carrel.wiring.lazy_local_sandbox import LOCAL, LateSandbox
-from carrel.wiring.retention import retire_hands
+from carrel.wiring.catalog import configured_object_store, keep_catalog, leader_lock
+from carrel.wiring.lazy_local_sandbox import LOCAL, LazyLocalSandbox
+from carrel.wiring.retention import expire_approvals_and_jobs
 from carrel.wiring.transcripts import keep_transcripts, retire_sessions
-from carrel.wiring.world import Opened
+from carrel.wiring.world import OpenStore
 
 _NOTE_EVERY: Final = 15.0
 _log = log_of("carrel")
 
 
 @asynccontextmanager
-async def background(opened: Opened, stop: asyncio.Event) -> AsyncIterator[None]:
+async def background(opened: OpenStore, stop: asyncio.Event) -> AsyncIterator[None]:
     """Go on until the end; what is half done then is finished."""
     settings, world = opened.settings, opened.world
     backoff = tuple(int(seconds) for seconds in settings.webhook_backoff.split(","))
@@ -34,27 +34,29 @@ async def background(opened: Opened, stop: asyncio.Event) -> AsyncIterator[None]
         run_dispatch(world, stop, backoff=backoff),
         keep_transcripts(opened, stop),
         run_approvals(world, stop),
-        _every(_NOTE_EVERY, stop, lambda: note_use(world)),
-        _try_walls(world),
+        _run_periodically(_NOTE_EVERY, stop, lambda: flush_key_usage(world)),
+        _self_test_sandbox(world),
     ]
-    if depot := kept_depot(settings):
+    if depot := configured_object_store(settings):
         works.append(keep_catalog(opened, depot, stop))
     if settings.defaults_follow:
         works.append(_follow_defaults(world))
     if settings.dreams_seconds:
         works.append(_dream(opened, stop))
     if settings.gc_minutes:
-        works.append(_every(settings.gc_minutes * 60.0, stop, lambda: _collect(opened)))
+        works.append(_run_periodically(settings.gc_minutes * 60.0, stop, lambda: _collect(opened)))
     tasks = [asyncio.create_task(work) for work in works]
     try:
         yield
     finally:
         stop.set()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await note_use(world)
+        await flush_key_usage(world)
 
 
-async def _every(seconds: float, stop: asyncio.Event, do: Callable[[], Awaitable[None]]) -> None:
+async def _run_periodically(
+    seconds: float, stop: asyncio.Event, do: Callable[[], Awaitable[None]]
+) -> None:
     while not stop.is_set():
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), seconds)
@@ -62,56 +64,58 @@ async def _every(seconds: float, stop: asyncio.Event, do: Callable[[], Awaitable
         try:
             await do()
         except Exception as problem:
-            _log.error("background work failed", **describe(problem))
+            _log.error("background work failed", **error_fields(problem))
 
 
-async def _try_walls(world: World) -> None:
+async def _self_test_sandbox(world: Ports) -> None:
     """Once, so that the first command need not wait, and operators see what isolates here."""
     local = world.sandboxes.get(LOCAL)
-    if not isinstance(local, LateSandbox):
+    if not isinstance(local, LazyLocalSandbox):
         return
     try:
         tier = await local.ready()
         _log.info("sandbox", tier=tier, lacking=list(local.lacking))
     except Exception as problem:
-        _log.error("background work failed", **describe(problem))
+        _log.error("background work failed", **error_fields(problem))
 
 
-async def _follow_defaults(world: World) -> None:
+async def _follow_defaults(world: Ports) -> None:
     """Once, for the files that came with this Carrel."""
     try:
-        async for brought in seeds.follow(world):
+        async for brought in seeds.update_all_tenants(world):
             await asyncio.sleep(0)  # a store that answers at once would let nobody else go first
             if brought.problem or brought.written:
                 problem = brought.problem and str(brought.problem)
                 written = len(brought.written)
                 _log.info("defaults", tenant=brought.tenant, written=written, problem=problem)
     except Exception as problem:
-        _log.error("background work failed", **describe(problem))
+        _log.error("background work failed", **error_fields(problem))
 
 
-async def _dream(opened: Opened, stop: asyncio.Event) -> None:
+async def _dream(opened: OpenStore, stop: asyncio.Event) -> None:
     """Let agents dream when it is their time; of all processes on the store one sees to it."""
-    turn = turn_of(opened.settings, "dreams")
+    turn = leader_lock(opened.settings, "dreams")
     try:
-        await _every(opened.settings.dreams_seconds, stop, lambda: dream_in_turn(opened, turn))
+        await _run_periodically(
+            opened.settings.dreams_seconds, stop, lambda: run_dreams_as_leader(opened, turn)
+        )
     finally:
         await turn.leave()
 
 
-async def dream_in_turn(opened: Opened, turn: Turn) -> None:
+async def run_dreams_as_leader(opened: OpenStore, turn: LeaderLock) -> None:
     """Let those dream whose time has come, unless another process has the turn."""
     if not await turn.take():
         return
-    async for slept in dream_when_due(opened.world):
+    async for slept in run_due_dreams(opened.world):
         if slept.problem is None:
             _log.info("dream", tenant=slept.tenant, agent=slept.agent, promoted=slept.promoted)
         else:
-            about = describe(slept.problem)
+            about = error_fields(slept.problem)
             _log.error("dream failed", tenant=slept.tenant, agent=slept.agent, **about)
 
 
-async def note_use(world: World) -> None:
+async def flush_key_usage(world: Ports) -> None:
     """Write down when keys were last used."""
     marks = dict(world.marks)
     world.marks.clear()
@@ -119,7 +123,7 @@ async def note_use(world: World) -> None:
         await world.records.used(marks)
 
 
-async def _collect(opened: Opened) -> None:
+async def _collect(opened: OpenStore) -> None:
     settings = opened.settings
     await upkeep.collect(
         opened.upkeep,
@@ -129,4 +133,4 @@ async def _collect(opened: Opened) -> None:
         events_kept=settings.events_days * 86_400_000,
     )
     await retire_sessions(opened)
-    await retire_hands(opened)
+    await expire_approvals_and_jobs(opened)

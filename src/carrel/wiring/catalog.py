@@ -9,28 +9,28 @@ from urllib.parse import unquote, urlsplit
 
 from carrel.actions.catalog.export import export
 from carrel.actions.catalog.follower import run_catalog
-from carrel.actions.catalog.writer import Exported
+from carrel.actions.catalog.writer import ExportResult
 from carrel.actions.progress import Watch
-from carrel.adapters.filesystem.object_directory import FolderDepot
-from carrel.adapters.sqlite.leader_lock import FileTurn
-from carrel.core.errors import Taken
-from carrel.ports import Depot, Turn
-from carrel.settings import Settings, Unusable
-from carrel.wiring.open_store import explained
-from carrel.wiring.world import Opened
+from carrel.adapters.filesystem.object_directory import DirectoryObjectStore
+from carrel.adapters.sqlite.leader_lock import FileLeaderLock
+from carrel.core.errors import Conflict
+from carrel.ports import LeaderLock, ObjectStore
+from carrel.settings import Settings, SettingsError
+from carrel.wiring.open_store import translate_open_errors
+from carrel.wiring.world import OpenStore
 
 _FORMS = "must be file:///… or s3://bucket/prefix"
 
 
-def depot_at(settings: Settings, url: str) -> Depot:
+def open_object_store(settings: Settings, url: str) -> ObjectStore:
     """A place by its address; a plain path is a directory. Raises Unusable."""
     place = _place(url)
     if isinstance(place, File):
-        return FolderDepot(place)
-    from carrel.adapters.s3 import S3Depot  # noqa: PLC0415 - only where it is used
+        return DirectoryObjectStore(place)
+    from carrel.adapters.s3 import S3ObjectStore  # noqa: PLC0415 - only where it is used
 
     bucket, prefix = place
-    return S3Depot.open(
+    return S3ObjectStore.open(
         bucket,
         prefix,
         endpoint=settings.s3_endpoint or None,
@@ -50,7 +50,7 @@ def _place(url: str) -> File | tuple[str, str]:
             return File(unquote(parts.path))
         if parts.scheme == "s3" and parts.netloc:
             return parts.netloc, parts.path.strip("/")
-    raise Unusable(f"the place of a catalog {_FORMS}")
+    raise SettingsError(f"the place of a catalog {_FORMS}")
 
 
 def is_same_place(one: str, other: str) -> bool:
@@ -64,45 +64,45 @@ def is_same_place(one: str, other: str) -> bool:
     return here.resolve() == there.resolve()
 
 
-def kept_depot(settings: Settings) -> Depot | None:
+def configured_object_store(settings: Settings) -> ObjectStore | None:
     """Where the server keeps a catalog, if anywhere. Raises Unusable."""
     if not settings.catalog_url:
         return None
     if "://" not in settings.catalog_url:
-        raise Unusable(f"CARREL_CATALOG_URL {_FORMS}")
-    return depot_at(settings, settings.catalog_url)
+        raise SettingsError(f"CARREL_CATALOG_URL {_FORMS}")
+    return open_object_store(settings, settings.catalog_url)
 
 
-def turn_of(settings: Settings, work: str = "catalog") -> Turn:
+def leader_lock(settings: Settings, work: str = "catalog") -> LeaderLock:
     """Which of all processes on this store keeps the catalog, or does another work."""
     if file := settings.sqlite_file:
-        return FileTurn(file, work)
-    from carrel.adapters.postgres.leader_lock import PostgresTurn  # noqa: PLC0415 - only where it is used
+        return FileLeaderLock(file, work)
+    from carrel.adapters.postgres.leader_lock import PostgresLeaderLock  # noqa: PLC0415 - only where it is used
 
-    return PostgresTurn(settings.database_url, work)
+    return PostgresLeaderLock(settings.database_url, work)
 
 
-async def keep_catalog(opened: Opened, depot: Depot, stop: asyncio.Event) -> None:
+async def keep_catalog(opened: OpenStore, depot: ObjectStore, stop: asyncio.Event) -> None:
     """Keep the catalog of the settings up to date until told to stop."""
-    await run_catalog(opened.world, depot, turn_of(opened.settings), stop)
+    await run_catalog(opened.world, depot, leader_lock(opened.settings), stop)
 
 
 async def export_catalog(
-    opened: Opened, place: str, *, only: str | None, adopt: bool, watch: Watch
-) -> Exported:
+    opened: OpenStore, place: str, *, only: str | None, adopt: bool, watch: Watch
+) -> ExportResult:
     """Write the catalog to a place once. Raises Unopenable where that can be no place.
 
     Raises Taken where a server keeps the catalog there up to date.
     """
-    with explained(opened.settings):
-        depot = depot_at(opened.settings, place)
+    with translate_open_errors(opened.settings):
+        depot = open_object_store(opened.settings, place)
         kept = opened.settings.catalog_url
         shared = bool(kept) and await asyncio.to_thread(is_same_place, place, kept)
     if not shared:
         return await export(opened.world, depot, only=only, adopt=adopt, watch=watch)
-    turn = turn_of(opened.settings)
+    turn = leader_lock(opened.settings)
     if not await turn.take():
-        raise Taken("a server keeps the catalog there up to date already")
+        raise Conflict("a server keeps the catalog there up to date already")
     try:
         return await export(opened.world, depot, only=only, adopt=adopt, watch=watch)
     finally:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from carrel.settings import Settings, Unusable, load
+from carrel.settings import Settings, SettingsError, load
 
 
-class Unopenable(Exception):
+class StoreUnavailable(Exception):
     """There is no store to be had by these settings; the message says why."""
 
 
-def settings_by(given: Mapping[str, Any]) -> Settings:
+def load_settings(given: Mapping[str, Any]) -> Settings:
     """What is given, over the settings around. Raises Unopenable."""
     try:
         return load(given)
-    except Unusable as problem:
-        raise Unopenable(str(problem)) from problem
+    except SettingsError as problem:
+        raise StoreUnavailable(str(problem)) from problem

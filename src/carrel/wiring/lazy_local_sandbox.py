@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from carrel.ports import World
-from carrel.ports.sandbox import Bounds, Fetch, Job, Order, Ran
+from carrel.ports import Ports
+from carrel.ports.sandbox import BackgroundJob, CommandResult, CommandSpec, Fetch, ResourceLimits
 from carrel.settings import Settings
 
 if TYPE_CHECKING:
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 LOCAL: Final = "local"
 
 
-async def walls_of(world: World) -> dict[str, Any]:
+async def isolation_report(world: Ports) -> dict[str, Any]:
     """What isolates commands here and what is missing, tried now."""
     local = world.sandboxes.get(LOCAL)
-    if not isinstance(local, LateSandbox):
+    if not isinstance(local, LazyLocalSandbox):
         return {}
     return {"tier": await local.ready(), "lacking": list(local.lacking)}
 
 
-class LateSandbox:
+class LazyLocalSandbox:
     """Use it as a context, so that nothing stays behind."""
 
     def __init__(self, settings: Settings) -> None:
@@ -56,21 +56,21 @@ class LateSandbox:
         """What is missing for stronger walls, in words."""
         return self._made.lacking if self._made else ()
 
-    def refuses(self, bounds: Bounds, *, persistent: bool = False) -> str | None:
+    def refuses(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
         return self._sandbox().refuses(bounds, persistent=persistent)
 
     @asynccontextmanager
-    async def run(self, order: Order, fetch: Fetch) -> AsyncIterator[Ran]:
+    async def run(self, order: CommandSpec, fetch: Fetch) -> AsyncIterator[CommandResult]:
         async with self._sandbox().run(order, fetch) as ran:
             yield ran
 
-    async def start(self, order: Order, fetch: Fetch) -> None:
+    async def start(self, order: CommandSpec, fetch: Fetch) -> None:
         await self._sandbox().start(order, fetch)
 
-    async def job(self, reservation: str, id: str) -> Job | None:
+    async def job(self, reservation: str, id: str) -> BackgroundJob | None:
         return await self._sandbox().job(reservation, id)
 
-    async def stop(self, reservation: str, id: str) -> Job | None:
+    async def stop(self, reservation: str, id: str) -> BackgroundJob | None:
         return await self._sandbox().stop(reservation, id)
 
     async def forget(self, reservation: str, id: str) -> None:
@@ -86,10 +86,10 @@ class LateSandbox:
     def _sandbox(self) -> LocalSandbox:
         if self._made is None:
             from carrel.adapters.sandbox.local import LocalSandbox  # noqa: PLC0415 - see above
-            from carrel.adapters.sandbox.local.self_test import Wishes  # noqa: PLC0415 - see above
+            from carrel.adapters.sandbox.local.self_test import SandboxSettings  # noqa: PLC0415 - see above
 
             settings = self._settings
-            wishes = Wishes(
+            wishes = SandboxSettings(
                 tier=settings.sandbox,
                 uid=settings.sandbox_uid,
                 program=settings.sandbox_bwrap,

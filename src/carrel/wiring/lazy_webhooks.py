@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from carrel.core.webhooks import Posted
+from carrel.core.webhooks import PostResult
 
 if TYPE_CHECKING:
-    from carrel.adapters.http_webhooks import HttpPost
+    from carrel.adapters.http_webhooks import HttpWebhookSender
 
 
-class LatePost:
+class LazyWebhookSender:
     """Use it as a context, so that nothing stays open."""
 
     def __init__(self, allow_private: bool = False) -> None:
         self._allow_private = allow_private
-        self._made: asyncio.Future[HttpPost] | None = None
+        self._made: asyncio.Future[HttpWebhookSender] | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -32,18 +32,18 @@ class LatePost:
         if self._made is not None:
             await (await self._made).__aexit__(kind, problem, trace)
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Posted:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
         return await (await self._post()).send(url, headers, body)
 
     async def refuses(self, url: str) -> str | None:
         return await (await self._post()).refuses(url)
 
-    async def _post(self) -> HttpPost:
+    async def _post(self) -> HttpWebhookSender:
         if self._made is None:
             self._made = asyncio.ensure_future(asyncio.to_thread(self._make))
         return await asyncio.shield(self._made)
 
-    def _make(self) -> HttpPost:
-        from carrel.adapters.http_webhooks import HttpPost  # noqa: PLC0415 - it takes a while to load
+    def _make(self) -> HttpWebhookSender:
+        from carrel.adapters.http_webhooks import HttpWebhookSender  # noqa: PLC0415 - it takes a while to load
 
-        return HttpPost(self._allow_private)
+        return HttpWebhookSender(self._allow_private)

@@ -9,23 +9,23 @@ from typing import Any
 from carrel.actions.accounts import credentials, tenants
 from carrel.actions.agents import agents
 from carrel.actions.overlay import default_files as seeds
-from carrel.core.access import Actor, KeyKind, granted
-from carrel.ports import World
+from carrel.core.access import Actor, CredentialKind, granted
+from carrel.ports import Ports
 from carrel.server.http.request_log import RequestLog, configure
-from carrel.server.mcp.http import imported
+from carrel.server.mcp.http import preload
 from carrel.tools.approved_calls import run_approvals
-from carrel.wiring.world import Opened
+from carrel.wiring.world import OpenStore
 
 
 async def serve(
-    opened: Opened, agent: str, token: str, tenant: str | None, asks: Mapping[str, str]
+    opened: OpenStore, agent: str, token: str, tenant: str | None, asks: Mapping[str, str]
 ) -> None:
     """Until the client leaves. Raises Missing, Unauthenticated, and Forbidden.
 
     With a token as whoever that is of; without one as the agent itself, as if by its own key.
     """
     configure(opened.settings.log_level)
-    await asyncio.to_thread(imported)
+    await asyncio.to_thread(preload)
     from carrel.server.mcp import Circumstances, Visit  # noqa: PLC0415 - it takes a while to load
 
     world, circumstances = opened.world, Circumstances(**asks)
@@ -39,15 +39,15 @@ async def serve(
     await _speak(world, visiting)
 
 
-async def _itself(world: World, agent: str, tenant: str | None) -> Actor:
+async def _itself(world: Ports, agent: str, tenant: str | None) -> Actor:
     slug = tenant or tenants.FIRST
     operator = Actor((await seeds.tenants(world, slug))[slug], seeds.CARREL)
     found = await agents.get(world, operator, agent)
-    held = granted(KeyKind.AGENT, None, None)
-    return Actor(found.tenant, found.id, held, KeyKind.AGENT, agent=found.id)
+    held = granted(CredentialKind.AGENT, None, None)
+    return Actor(found.tenant, found.id, held, CredentialKind.AGENT, agent=found.id)
 
 
-async def _speak(world: World, visiting: Any) -> None:
+async def _speak(world: Ports, visiting: Any) -> None:
     from mcp.server.lowlevel import NotificationOptions  # noqa: PLC0415 - it takes a while to load
     from mcp.server.stdio import stdio_server  # noqa: PLC0415 - as above
 

@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 from carrel.actions.accounts.oidc import Issuer
 from carrel.actions.accounts.oidc_sign_in import CodeFlow
-from carrel.settings import Settings, Unusable
+from carrel.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
-    from carrel.adapters.oidc import Trust
+    from carrel.adapters.oidc import IssuerTrust
 
 _HERE = {"localhost", "127.0.0.1", "::1"}
 
@@ -19,7 +19,7 @@ def issuer_of(settings: Settings) -> Issuer | None:
     """The issuer that the settings name, or None where they name none. Raises Unusable."""
     if not settings.oidc_issuer:
         if settings.oidc_audience or settings.oidc_jwks_url or settings.oidc_client_id:
-            raise Unusable(
+            raise SettingsError(
                 "CARREL_OIDC_AUDIENCE, CARREL_OIDC_JWKS_URL and CARREL_OIDC_CLIENT_ID"
                 " need CARREL_OIDC_ISSUER"
             )
@@ -33,29 +33,31 @@ def code_flow_of(settings: Settings) -> CodeFlow | None:
     """How browsers are sent to that issuer, or None where they are not. Raises Unusable."""
     if not settings.oidc_client_id:
         if settings.oidc_client_secret:
-            raise Unusable("CARREL_OIDC_CLIENT_SECRET needs CARREL_OIDC_CLIENT_ID")
+            raise SettingsError("CARREL_OIDC_CLIENT_SECRET needs CARREL_OIDC_CLIENT_ID")
         return None
     if not settings.oidc_issuer:
-        raise Unusable("CARREL_OIDC_CLIENT_ID needs CARREL_OIDC_ISSUER")
-    from carrel.adapters.oidc import Client, OidcCodeFlow  # noqa: PLC0415 - as above
+        raise SettingsError("CARREL_OIDC_CLIENT_ID needs CARREL_OIDC_ISSUER")
+    from carrel.adapters.oidc import OidcClient, OidcCodeFlow  # noqa: PLC0415 - as above
 
-    client = Client(
+    client = OidcClient(
         id=settings.oidc_client_id, secret=settings.oidc_client_secret, name=settings.oidc_name
     )
     return OidcCodeFlow(_trust(settings), client)
 
 
-def _trust(settings: Settings) -> Trust:
+def _trust(settings: Settings) -> IssuerTrust:
     audiences = _listed(settings.oidc_audience)
     if not audiences:
-        raise Unusable("CARREL_OIDC_ISSUER needs CARREL_OIDC_AUDIENCE: whom its tokens are for")
+        raise SettingsError(
+            "CARREL_OIDC_ISSUER needs CARREL_OIDC_AUDIENCE: whom its tokens are for"
+        )
     _insist_on_secure("CARREL_OIDC_ISSUER", settings.oidc_issuer)
     if settings.oidc_jwks_url:
         _insist_on_secure("CARREL_OIDC_JWKS_URL", settings.oidc_jwks_url)
-    from carrel.adapters.oidc import Trust  # noqa: PLC0415 - as above
+    from carrel.adapters.oidc import IssuerTrust  # noqa: PLC0415 - as above
 
     try:
-        return Trust(
+        return IssuerTrust(
             issuer=settings.oidc_issuer,
             audiences=audiences,
             algorithms=_listed(settings.oidc_algorithms),
@@ -63,7 +65,7 @@ def _trust(settings: Settings) -> Trust:
             skew=settings.oidc_skew_seconds,
         )
     except ValueError as wrong:
-        raise Unusable(f"CARREL_OIDC_ALGORITHMS: {wrong}") from None
+        raise SettingsError(f"CARREL_OIDC_ALGORITHMS: {wrong}") from None
 
 
 def _listed(text: str) -> frozenset[str]:
@@ -76,6 +78,6 @@ def _insist_on_secure(name: str, url: str) -> None:
         parts = urlsplit(url)
         host = parts.hostname
     except ValueError:
-        raise Unusable(f"{name} must be a URL") from None
+        raise SettingsError(f"{name} must be a URL") from None
     if not host or (parts.scheme != "https" and not (parts.scheme == "http" and host in _HERE)):
-        raise Unusable(f"{name} must be https://… (http:// only on this machine)")
+        raise SettingsError(f"{name} must be https://… (http:// only on this machine)")

@@ -10,23 +10,23 @@ from typing import Any
 
 from carrel.adapters.aes_vault import VaultKeyUnusable
 from carrel.adapters.sqlite.database import Incompatible
-from carrel.settings import Settings, Unusable
-from carrel.wiring.cli_settings import Unopenable, settings_by
-from carrel.wiring.world import Opened, open_world
+from carrel.settings import Settings, SettingsError
+from carrel.wiring.cli_settings import StoreUnavailable, load_settings
+from carrel.wiring.world import OpenStore, open_world
 
-__all__ = ["Opened", "Unopenable", "explained", "opened", "settings_by"]
+__all__ = ["OpenStore", "StoreUnavailable", "load_settings", "open_store", "translate_open_errors"]
 
 
 @asynccontextmanager
-async def opened(given: Mapping[str, Any], *, new: bool = False) -> AsyncIterator[Opened]:
+async def open_store(given: Mapping[str, Any], *, new: bool = False) -> AsyncIterator[OpenStore]:
     """A world by what is given, over the settings around, for looking after. Raises Unopenable.
 
     A store that is not there is not made, unless it may be ``new``. Nothing is written to it, and
     its vault's key need not be at hand.
     """
-    settings = settings_by(given)
+    settings = load_settings(given)
     async with AsyncExitStack() as stack:
-        with explained(settings):
+        with translate_open_errors(settings):
             if not new:
                 _must_exist(settings.sqlite_file)
             world = await stack.enter_async_context(open_world(settings, insist=False))
@@ -34,21 +34,21 @@ async def opened(given: Mapping[str, Any], *, new: bool = False) -> AsyncIterato
 
 
 @contextmanager
-def explained(settings: Settings) -> Iterator[None]:
+def translate_open_errors(settings: Settings) -> Iterator[None]:
     """Turn whatever keeps a store from being opened into Unopenable, with the reason."""
     try:
         yield
-    except (Unusable, VaultKeyUnusable, Incompatible, sqlite3.Error, OSError) as problem:
-        raise Unopenable(str(problem)) from problem
+    except (SettingsError, VaultKeyUnusable, Incompatible, sqlite3.Error, OSError) as problem:
+        raise StoreUnavailable(str(problem)) from problem
     except Exception as problem:
         if _of_postgres(problem, settings):
-            raise Unopenable(f"the database cannot be opened: {problem}") from problem
+            raise StoreUnavailable(f"the database cannot be opened: {problem}") from problem
         raise
 
 
 def _must_exist(file: File | None) -> None:
     if file is not None and not file.exists():
-        raise Unusable(f"there is no store at {file}")
+        raise SettingsError(f"there is no store at {file}")
 
 
 def _of_postgres(problem: Exception, settings: Settings) -> bool:

@@ -7,12 +7,12 @@ from typing import Final
 
 from carrel.actions.approvals import transitions as approval_steps
 from carrel.actions.sandbox import jobs
-from carrel.wiring.world import Opened
+from carrel.wiring.world import OpenStore
 
 _DAY: Final = 86_400_000
 
 
-async def retire_hands(opened: Opened) -> Mapping[str, int]:
+async def expire_approvals_and_jobs(opened: OpenStore) -> Mapping[str, int]:
     """Forget approvals that are over and jobs that have ended, if long ago; how many."""
     settings, world = opened.settings, opened.world
     if not settings.hands_days:

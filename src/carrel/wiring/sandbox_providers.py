@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from carrel.ports.sandbox import Sandbox
-from carrel.settings import PREFIX, Settings, Unusable
+from carrel.settings import PREFIX, Settings, SettingsError
 
 
 def remote_sandboxes(settings: Settings) -> Mapping[str, Sandbox]:
@@ -22,7 +22,7 @@ def _made(settings: Settings, name: str, key: str, make: Callable[[Settings], Sa
     try:
         return make(settings)
     except ImportError:
-        raise Unusable(f"{PREFIX}{key.upper()} needs the extra `{name}`") from None
+        raise SettingsError(f"{PREFIX}{key.upper()} needs the extra `{name}`") from None
 
 
 def _listed(text: str) -> tuple[str, ...]:

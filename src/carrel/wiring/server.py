@@ -20,8 +20,8 @@ from carrel.actions.accounts import tenants
 from carrel.actions.demo import demo as demos
 from carrel.server.http.uvicorn_protocol import Connection
 from carrel.settings import Settings, export, load, pooled_metrics
-from carrel.wiring.catalog import kept_depot
-from carrel.wiring.open_store import explained
+from carrel.wiring.catalog import configured_object_store
+from carrel.wiring.open_store import translate_open_errors
 from carrel.wiring.server_app import Server
 from carrel.wiring.world import open_world
 
@@ -31,18 +31,18 @@ APP: Final = "carrel.wiring.server:create_app"
 
 def create_app() -> Server:
     """The app of a server process, from the environment."""
-    close_to_neighbours()
+    disable_ptrace()
     return Server(load(), pooled_metrics())
 
 
-def close_to_neighbours() -> None:
+def disable_ptrace() -> None:
     """Let no process of the same user look into this one: commands are that, unless we are root."""
     if sys.platform == "linux" and os.getuid() != 0:
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, *map(ctypes.c_ulong, (0, 0, 0, 0)))
 
 
 @dataclass(frozen=True, slots=True)
-class Welcome:
+class StartupBanner:
     """What the operator is told when the server starts."""
 
     url: str
@@ -51,23 +51,23 @@ class Welcome:
     """The owner's, on the day the store was made and never again."""
 
 
-async def welcome(settings: Settings, port: int, *, demo: bool = False) -> Welcome:
+async def prepare_store(settings: Settings, port: int, *, demo: bool = False) -> StartupBanner:
     """Make the store ready, with a first tenant if it is empty, and a link to sign in with."""
     async with open_world(settings) as opened:
         created = await tenants.bootstrap(opened.world, settings.owner_token or None)
         if demo:
-            await demos.furnish(
+            await demos.create_demo(
                 opened.world, await tenants.first_owner(opened.world, tenants.FIRST)
             )
         code = await signins.for_owner(opened.world, tenants.FIRST)
         host = "127.0.0.1" if settings.host in {"0.0.0.0", "::", ""} else settings.host
         shown = f"[{host}]" if ":" in host else host
         url = settings.public_url.rstrip("/") or f"http://{shown}:{port}"
-        return Welcome(url, f"{url}/sign-in#code={code}", created.token if created else None)
+        return StartupBanner(url, f"{url}/sign-in#code={code}", created.token if created else None)
 
 
 def run(
-    settings: Settings, tell: Callable[[Welcome], None], app: str = APP, *, demo: bool = False
+    settings: Settings, tell: Callable[[StartupBanner], None], app: str = APP, *, demo: bool = False
 ) -> None:
     """Serve until told to stop. ``tell`` is given the Welcome once the socket is bound.
 
@@ -75,9 +75,9 @@ def run(
     """
     listener = _bind(settings)
     port = listener.getsockname()[1]
-    with explained(settings):
-        kept_depot(settings)
-        greeting = asyncio.run(welcome(settings, port, demo=demo))
+    with translate_open_errors(settings):
+        configured_object_store(settings)
+        greeting = asyncio.run(prepare_store(settings, port, demo=demo))
     tell(greeting)
     export(settings)
     config = uvicorn.Config(

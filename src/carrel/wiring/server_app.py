@@ -14,10 +14,10 @@ from typing import Any, Final
 from carrel.actions.accounts import credentials, oidc
 from carrel.core.access import Actor
 from carrel.core.errors import Unauthenticated
-from carrel.ports import World
+from carrel.ports import Ports
 from carrel.server.graphql import http as graphql
-from carrel.server.http.app import Rest, rest
-from carrel.server.http.cookies import Site
+from carrel.server.http.app import HttpApp, create_app
+from carrel.server.http.cookies import SiteSettings
 from carrel.server.http.endpoint import Endpoint, Headers
 from carrel.server.http.metrics import Metrics
 from carrel.server.http.request_log import configure
@@ -101,11 +101,11 @@ def endpoints(settings: Settings) -> tuple[Endpoint, ...]:
     return told + doors + graphql.endpoints(settings.graphql_depth, settings.graphql_cost)
 
 
-def site_of(settings: Settings) -> Site:
-    return Site(settings.public_url)
+def site_of(settings: Settings) -> SiteSettings:
+    return SiteSettings(settings.public_url)
 
 
-def authenticator(world: World, settings: Settings) -> Callable[[Headers], Awaitable[Actor]]:
+def authenticator(world: Ports, settings: Settings) -> Callable[[Headers], Awaitable[Actor]]:
     of_token = _by_token(world, settings)
 
     def authenticate(headers: Headers) -> Awaitable[Actor]:
@@ -131,7 +131,7 @@ def authenticator(world: World, settings: Settings) -> Callable[[Headers], Await
     return authenticate
 
 
-def _by_token(world: World, settings: Settings) -> Callable[[str], Awaitable[Actor]]:
+def _by_token(world: Ports, settings: Settings) -> Callable[[str], Awaitable[Actor]]:
     """Raises Unauthenticated, at once or when it is awaited."""
     platform = credentials.hash_of(settings.platform_token) if settings.platform_token else ""
     issuer = issuer_of(settings)
@@ -173,7 +173,7 @@ class Server:
         self._more = tuple(more)
         self._metrics = Metrics(metrics_directory)
         self._stack = AsyncExitStack()
-        self._app: Rest | None = None
+        self._app: HttpApp | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
@@ -185,9 +185,9 @@ class Server:
         await receive()
         try:
             self._app = await self._stack.enter_async_context(
-                serving(self._settings, self._metrics, self._more)
+                run_app(self._settings, self._metrics, self._more)
             )
-            when_told_to_stop(self._app.closing)
+            install_stop_handlers(self._app.closing)
         except Exception as problem:
             await self._stack.aclose()
             await send({"type": "lifespan.startup.failed", "message": str(problem)})
@@ -198,7 +198,7 @@ class Server:
         await send({"type": "lifespan.shutdown.complete"})
 
 
-def when_told_to_stop(closing: asyncio.Event) -> None:
+def install_stop_handlers(closing: asyncio.Event) -> None:
     """End streams as soon as a signal comes, since the server then waits for all that is open."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -214,9 +214,9 @@ def when_told_to_stop(closing: asyncio.Event) -> None:
 
 
 @asynccontextmanager
-async def serving(
+async def run_app(
     settings: Settings, metrics: Metrics, more: tuple[Endpoint, ...] = ()
-) -> AsyncIterator[Rest]:
+) -> AsyncIterator[HttpApp]:
     """The REST face over an open world, with its background work going on."""
     configure(settings.log_level)
     closing = asyncio.Event()
@@ -225,7 +225,7 @@ async def serving(
         known = authenticator(opened.world, settings)
         site = site_of(settings)
         async with mcp.mounted(opened.world, known, closing, site) as mount:
-            app = rest(
+            app = create_app(
                 opened.world,
                 endpoints(settings) + more,
                 known,
@@ -235,12 +235,12 @@ async def serving(
                 site=site,
                 closing=closing,
             )
-            _calm_collector()
+            _tune_gc()
             async with background(opened, closing):
                 yield app
 
 
-def _calm_collector() -> None:
+def _tune_gc() -> None:
     """Keep Python from looking for garbage among what lives as long as the server does."""
     gc.collect()
     gc.freeze()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from carrel.server.http.metrics import Metrics
-from carrel.server.rest.files.response_cache import ENCODED
-from carrel.wiring.world import Opened
+from carrel.server.rest.files.response_cache import RESPONSE_CACHE
+from carrel.wiring.world import OpenStore
 
 
-def watch(metrics: Metrics, opened: Opened) -> None:
+def watch(metrics: Metrics, opened: OpenStore) -> None:
     memo, store = opened.world.memo, opened.store
-    metrics.watch("carrel_answers_kept_hits_total", "Answers given again.", lambda: ENCODED.hits)
-    metrics.watch("carrel_answers_kept_misses_total", "Answers made.", lambda: ENCODED.misses)
+    metrics.watch(
+        "carrel_answers_kept_hits_total", "Answers given again.", lambda: RESPONSE_CACHE.hits
+    )
+    metrics.watch(
+        "carrel_answers_kept_misses_total", "Answers made.", lambda: RESPONSE_CACHE.misses
+    )
     metrics.watch("carrel_records_kept_hits_total", "Facts known already.", lambda: memo.hits)
     metrics.watch("carrel_records_kept_misses_total", "Facts looked up.", lambda: memo.misses)
     counts = store.counts

@@ -6,34 +6,36 @@ import asyncio
 from typing import Final
 
 from carrel.actions.sessions.transcript_mirror import expire, run_mirror
-from carrel.adapters.filesystem.transcript_directory import FolderMirror
-from carrel.adapters.sqlite.leader_lock import FileTurn
-from carrel.ports import Turn
+from carrel.adapters.filesystem.transcript_directory import DirectoryTranscriptMirror
+from carrel.adapters.sqlite.leader_lock import FileLeaderLock
+from carrel.ports import LeaderLock
 from carrel.settings import Settings
-from carrel.wiring.world import Opened
+from carrel.wiring.world import OpenStore
 
 _DAY: Final = 86_400_000
 
 
-def _turn(settings: Settings) -> Turn:
+def _turn(settings: Settings) -> LeaderLock:
     """Which of all processes on this store mirrors transcripts."""
     if file := settings.sqlite_file:
-        return FileTurn(file, "transcripts")
-    from carrel.adapters.postgres.leader_lock import PostgresTurn  # noqa: PLC0415 - only where it is used
+        return FileLeaderLock(file, "transcripts")
+    from carrel.adapters.postgres.leader_lock import PostgresLeaderLock  # noqa: PLC0415 - only where it is used
 
-    return PostgresTurn(settings.database_url, "transcripts")
+    return PostgresLeaderLock(settings.database_url, "transcripts")
 
 
-async def keep_transcripts(opened: Opened, stop: asyncio.Event) -> None:
+async def keep_transcripts(opened: OpenStore, stop: asyncio.Event) -> None:
     """Mirror transcripts until told to stop."""
     settings = opened.settings
-    await run_mirror(opened.world, FolderMirror(settings.transcripts), _turn(settings), stop)
+    await run_mirror(
+        opened.world, DirectoryTranscriptMirror(settings.transcripts), _turn(settings), stop
+    )
 
 
-async def retire_sessions(opened: Opened) -> int:
+async def retire_sessions(opened: OpenStore) -> int:
     """Forget sessions that have had their time; how many."""
     settings, world = opened.settings, opened.world
     if not settings.transcripts_days:
         return 0
     before = world.clock.now() - settings.transcripts_days * _DAY
-    return await expire(world, FolderMirror(settings.transcripts), before)
+    return await expire(world, DirectoryTranscriptMirror(settings.transcripts), before)

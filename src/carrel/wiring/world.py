@@ -11,36 +11,43 @@ from urllib.parse import urlsplit
 
 from carrel.actions.accounts import vault_check as vaults
 from carrel.adapters import ripgrep
-from carrel.adapters.aes_vault import SealingVault
-from carrel.adapters.blob_cache import KeepingBlobs
-from carrel.adapters.filesystem.blob_directory import DirectoryObjects
+from carrel.adapters.aes_vault import AesGcmVault
+from carrel.adapters.blob_cache import CachedBlobs
+from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
 from carrel.adapters.git import GitDirectory
 from carrel.adapters.sqlite import open_store as open_sqlite
 from carrel.adapters.system_clock import SystemClock
 from carrel.adapters.tokenizers.estimate import EstimateTokens
 from carrel.adapters.tokenizers.splintr import SplintrTokens, is_installed
 from carrel.core.prompt.token_estimate import ESTIMATE
-from carrel.ports import Asking, Meanings, Objects, Tokens, Upkeep, World
-from carrel.settings import Settings, Unusable
-from carrel.wiring.lazy_local_sandbox import LOCAL, LateSandbox
-from carrel.wiring.lazy_webhooks import LatePost
+from carrel.ports import (
+    ApprovalSettings,
+    LargeBlobStore,
+    Ports,
+    SemanticIndex,
+    StoreMaintenance,
+    Tokenizer,
+)
+from carrel.settings import Settings, SettingsError
+from carrel.wiring.lazy_local_sandbox import LOCAL, LazyLocalSandbox
+from carrel.wiring.lazy_webhooks import LazyWebhookSender
 from carrel.wiring.sandbox_providers import remote_sandboxes
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenStore:
     """A world with its doors open."""
 
     settings: Settings
-    world: World
-    upkeep: Upkeep
-    objects: Objects | None
+    world: Ports
+    upkeep: StoreMaintenance
+    objects: LargeBlobStore | None
     store: Any
     """The adapter behind it, for what it counts."""
 
 
 @asynccontextmanager
-async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterator[Opened]:
+async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterator[OpenStore]:
     """Open it; whoever looks after the store as a whole need not insist on its vault's key."""
     settings.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     objects = _objects(settings)
@@ -48,12 +55,12 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
     meanings = _meanings(settings)
     async with (
         _store(settings, objects) as store,
-        LatePost(settings.webhooks_private) as post,
-        LateSandbox(settings) as local,
+        LazyWebhookSender(settings.webhooks_private) as post,
+        LazyLocalSandbox(settings) as local,
     ):
-        world = World(
+        world = Ports(
             trees=store.trees,
-            blobs=KeepingBlobs(store.blobs),
+            blobs=CachedBlobs(store.blobs),
             records=store.records,
             runs=store.runs,
             events=store.events,
@@ -71,12 +78,12 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
             search=ripgrep.found(),
             sandboxes={LOCAL: local, **remote_sandboxes(settings)},
         )
-        if insist and not await vaults.agree(world):
-            raise Unusable("the vault's key is not the one that this store was sealed with")
-        yield Opened(settings, world, store.upkeep, objects, store)
+        if insist and not await vaults.verify_vault_key(world):
+            raise SettingsError("the vault's key is not the one that this store was sealed with")
+        yield OpenStore(settings, world, store.upkeep, objects, store)
 
 
-def _store(settings: Settings, objects: Objects | None) -> AbstractAsyncContextManager[Any]:
+def _store(settings: Settings, objects: LargeBlobStore | None) -> AbstractAsyncContextManager[Any]:
     inline = settings.inline_bytes
     if file := settings.sqlite_file:
         return open_sqlite(file, objects=objects, inline=inline)
@@ -87,16 +94,16 @@ def _store(settings: Settings, objects: Objects | None) -> AbstractAsyncContextM
     )
 
 
-def _objects(settings: Settings) -> Objects | None:
+def _objects(settings: Settings) -> LargeBlobStore | None:
     url = urlsplit(settings.blobs_url)
     if not settings.blobs_url or settings.blobs_url == "database":
         return None
     if url.scheme == "file" and url.path:
-        return DirectoryObjects(File(url.path))
+        return DirectoryBlobStore(File(url.path))
     if url.scheme == "s3" and url.netloc:
-        from carrel.adapters.s3 import S3Objects  # noqa: PLC0415 - only where it is used
+        from carrel.adapters.s3 import S3BlobStore  # noqa: PLC0415 - only where it is used
 
-        return S3Objects.open(
+        return S3BlobStore.open(
             url.netloc,
             url.path.strip("/"),
             endpoint=settings.s3_endpoint or None,
@@ -104,20 +111,22 @@ def _objects(settings: Settings) -> Objects | None:
             access_key=settings.s3_access_key or None,
             secret_key=settings.s3_secret_key or None,
         )
-    raise Unusable("CARREL_BLOBS_URL must be empty, file:///… or s3://bucket/prefix")
+    raise SettingsError("CARREL_BLOBS_URL must be empty, file:///… or s3://bucket/prefix")
 
 
-def _vault(settings: Settings) -> SealingVault:
+def _vault(settings: Settings) -> AesGcmVault:
     if settings.vault_key:
-        return SealingVault.of(settings.vault_key)
-    return SealingVault.at(settings.directory / "vault.key")
+        return AesGcmVault.of(settings.vault_key)
+    return AesGcmVault.at(settings.directory / "vault.key")
 
 
-def _asking(settings: Settings) -> Asking:
-    return Asking(settings.approval_minutes * 60_000, settings.approval_lease_seconds * 1000)
+def _asking(settings: Settings) -> ApprovalSettings:
+    return ApprovalSettings(
+        settings.approval_minutes * 60_000, settings.approval_lease_seconds * 1000
+    )
 
 
-def _tokens(settings: Settings) -> Tokens:
+def _tokens(settings: Settings) -> Tokenizer:
     if settings.tokenizer == ESTIMATE or not (settings.tokenizer or is_installed()):
         return EstimateTokens()
     if not settings.tokenizer:
@@ -126,20 +135,20 @@ def _tokens(settings: Settings) -> Tokens:
     try:
         chosen.load()
     except ImportError:
-        raise Unusable("CARREL_TOKENIZER needs the extra `tokens`, or `estimate`") from None
+        raise SettingsError("CARREL_TOKENIZER needs the extra `tokens`, or `estimate`") from None
     except ValueError as problem:
-        raise Unusable(f"CARREL_TOKENIZER: {problem}") from None
+        raise SettingsError(f"CARREL_TOKENIZER: {problem}") from None
     return chosen
 
 
-def _meanings(settings: Settings) -> Meanings | None:
+def _meanings(settings: Settings) -> SemanticIndex | None:
     if not settings.semantic_model:
         return None
     try:
-        from carrel.adapters.model2vec import Model2VecMeanings  # noqa: PLC0415 - an extra
+        from carrel.adapters.model2vec import Model2VecIndex  # noqa: PLC0415 - an extra
     except ImportError:
-        raise Unusable("CARREL_SEMANTIC_MODEL needs the extra `semantic`") from None
+        raise SettingsError("CARREL_SEMANTIC_MODEL needs the extra `semantic`") from None
     try:
-        return Model2VecMeanings.at(File(settings.semantic_model).expanduser())
+        return Model2VecIndex.at(File(settings.semantic_model).expanduser())
     except ValueError as problem:
-        raise Unusable(f"CARREL_SEMANTIC_MODEL: {problem}") from None
+        raise SettingsError(f"CARREL_SEMANTIC_MODEL: {problem}") from None

@@ -21,7 +21,7 @@ from carrel.actions.files import files
 from carrel.actions.overlay import pins, stacks
 from carrel.adapters.sqlite import database, open_store, reader
 from carrel.core.access import Actor
-from carrel.core.errors import Missing
+from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path, Scope
 
 pytestmark = pytest.mark.anyio
@@ -71,7 +71,7 @@ async def crowd(here: Whole, owner: httpx.AsyncClient, desk: Scene, many: int) -
     for number in range(many):
         new = agents.NewAgent(f"bot-{number}", f"Bot {number}", "sales", human=desk.person)
         made = await agents.create(here.world, actor, new)
-        stack = await stacks.agent(here.world, actor, made.id)
+        stack = await stacks.agent_stack(here.world, actor, made.id)
         note = f"the note of {number}".encode()
         await files.put(here.world, stack, Path("notes/a.md"), note, actor)
     await write(owner, "/v1/templates/sales/files/GUARDRAILS.md", "be better")
@@ -156,17 +156,17 @@ async def test_many_at_once_are_as_each_by_itself(here: Whole, owner: httpx.Asyn
     await crowd(here, owner, desk, 5)
     world, actor = here.world, await actor_of(here, owner)
     found = (await surveys.agents(world, actor, limit=100)).items
-    several = [await stacks.agent(world, actor, one.id) for one in found]
+    several = [await stacks.agent_stack(world, actor, one.id) for one in found]
     gone = Scope(actor.tenant, several[0][0].kind, "agt_gone")
     *shown, nothing = await surveys.workspaces(world, [*several, (gone,)])
     assert nothing is None
     for stack, workspace in zip(several, shown, strict=True):
-        assert workspace == await files.listing(world, stack)
-    standings = await pins.standings(world, actor, found)
+        assert workspace == await files.list_files(world, stack)
+    standings = await pins.pin_statuses(world, actor, found)
     for one, standing in zip(found, standings, strict=True):
         statuses = await pins.status(world, actor, one.id)
         assert [status.pin for status in statuses] == list(standing)
     bound = Actor(actor.tenant, "key", agent=found[0].id)
-    assert len(await pins.standings(world, bound, found[:1])) == 1
-    with pytest.raises(Missing):
-        await pins.standings(world, bound, found[:2])
+    assert len(await pins.pin_statuses(world, bound, found[:1])) == 1
+    with pytest.raises(NotFound):
+        await pins.pin_statuses(world, bound, found[:2])

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from tests.server.graphql.asking import ask, scene, write
 from tests.server.whole import Whole, app_of, whole
 
-from carrel.core.store.record import Deed, Noun, Record
+from carrel.core.store.record import AuditEntry, Record, RecordType
 from carrel.ports import Records
 
 pytestmark = pytest.mark.anyio
@@ -90,11 +90,15 @@ class Failing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._records, name)
 
-    async def audit(self, tenant: str, *, before: int = 0, limit: int = 100) -> tuple[Deed, ...]:
+    async def audit(
+        self, tenant: str, *, before: int = 0, limit: int = 100
+    ) -> tuple[AuditEntry, ...]:
         raise RuntimeError("the password is tiger")
 
-    async def get(self, tenant: str, noun: Noun, ids: Sequence[str]) -> tuple[Record | None, ...]:
-        if noun is Noun.TEMPLATE and all(id.startswith("tpl_") for id in ids):
+    async def get(
+        self, tenant: str, noun: RecordType, ids: Sequence[str]
+    ) -> tuple[Record | None, ...]:
+        if noun is RecordType.TEMPLATE and all(id.startswith("tpl_") for id in ids):
             raise ConnectionError("the password is tiger")
         return await self._records.get(tenant, noun, ids)
 

@@ -16,10 +16,10 @@ from tests.server.whole import Whole
 
 from carrel.actions.accounts.credentials import authenticate
 from carrel.server.graphql import Asked, execute
-from carrel.server.graphql.document_cache import Documents
-from carrel.server.graphql.query_cost import LIMITS, Limits, Scales
+from carrel.server.graphql.document_cache import DocumentCache
+from carrel.server.graphql.query_cost import LIMITS, CostCalculator, QueryLimits
 from carrel.server.graphql.schema import SCHEMA, SCHEMA_TEXT
-from carrel.server.http.app import rest
+from carrel.server.http.app import create_app
 from carrel.server.http.metrics import Metrics
 from carrel.settings import load
 from carrel.wiring.server_app import authenticator, endpoints
@@ -187,7 +187,7 @@ async def test_who_has_no_good_credential_is_told_nothing_else(here: Whole) -> N
 
 
 async def test_documents_are_read_once_and_forgotten_in_time() -> None:
-    documents = Documents(SCHEMA, Limits(), room=100)
+    documents = DocumentCache(SCHEMA, QueryLimits(), room=100)
     first = await documents.read("{ me { name } }")
     assert (await documents.read("{ me { name } }")) is first
     wrong = await documents.read("{ nothing }")
@@ -200,7 +200,7 @@ async def test_documents_are_read_once_and_forgotten_in_time() -> None:
 def weighed(text: str, most: int) -> None:
     [operation] = parse(text).definitions
     assert isinstance(operation, OperationDefinitionNode)
-    Scales(SCHEMA, {}, {}, Limits(cost=most)).check(operation)
+    CostCalculator(SCHEMA, {}, {}, QueryLimits(cost=most)).check(operation)
 
 
 @pytest.mark.parametrize(
@@ -236,13 +236,13 @@ def test_a_list_in_a_list_costs_the_product(outer: int, inner: int) -> None:
 async def test_an_answer_carries_so_much_and_says_what_it_left_out(
     here: Whole, owner: httpx.AsyncClient, desk: Scene
 ) -> None:
-    limits = Limits(bytes=1000)
+    limits = QueryLimits(bytes=1000)
     actor = await authenticate(here.world, owner.headers["Authorization"].partition(" ")[2])
     for name in ("notes/a.md", "notes/b.md", "notes/c.md"):
         await write(owner, f"/v1/agents/marco/files/{name}", "x" * 400)
     document = '{ files(place: {agentId: "marco"}, prefix: "notes/") { items { path content } } }'
     asked = Asked(document, {})
-    answer = await execute(here.world, actor, asked, str, Documents(SCHEMA, limits))
+    answer = await execute(here.world, actor, asked, str, DocumentCache(SCHEMA, limits))
     items = answer["data"]["files"]["items"]
     assert [len(one["content"] or "") for one in items] == [400, 400, 0]
     [error] = answer["errors"]
@@ -253,7 +253,7 @@ async def test_an_answer_carries_so_much_and_says_what_it_left_out(
 async def test_an_operator_chooses_depth_and_cost(here: Whole, owner: httpx.AsyncClient) -> None:
     settings = load({"graphql_depth": 2, "graphql_cost": 5}, environ={}, file=File("no such file"))
     known = authenticator(here.world, settings)
-    app = rest(here.world, endpoints(settings), known, metrics=Metrics())
+    app = create_app(here.world, endpoints(settings), known, metrics=Metrics())
     who = Whole(here.world, app).as_(owner.headers["Authorization"].partition(" ")[2])
     assert await told(who, "{ me { name kind role } }")
     assert await limit(who, "{ me { name kind role permissions tenantId } }") == "cost"

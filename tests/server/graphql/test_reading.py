@@ -279,7 +279,7 @@ async def test_bytes_that_are_no_text_are_told_by_name(
     here: Whole, owner: httpx.AsyncClient, desk: Scene
 ) -> None:
     actor = await authenticate(here.world, owner.headers["Authorization"].partition(" ")[2])
-    stack = await stacks.agent(here.world, actor, "marco")
+    stack = await stacks.agent_stack(here.world, actor, "marco")
     for name, content in (("notes/a.md", b"text"), ("notes/b.bin", b"\xff")):
         await files.put(here.world, stack, Path(name), content, actor)
     answer = await ask(

@@ -11,23 +11,23 @@ from mcp_types import ElicitRequestFormParams, ElicitResult
 from tests.server.mcp.clients import MODES, OWNER, Place, text_of
 
 from carrel.tools import ALL
-from carrel.tools.tool import Asked, Gate, Sitting, Tool
+from carrel.tools.tool import ApprovalCheck, Tool, ToolArguments, ToolContext
 
 pytestmark = pytest.mark.anyio
 RAN: list[str] = []
 
 
-class Arguments(Asked, frozen=True):
+class Arguments(ToolArguments, frozen=True):
     what: str
 
 
-async def _launch(sitting: Sitting, asked: Arguments) -> object:
+async def _launch(sitting: ToolContext, asked: Arguments) -> object:
     RAN.append(asked.what)
     return {"launched": asked.what}
 
 
-async def _gate(sitting: Sitting, asked: Arguments) -> Gate:
-    return Gate(asks=True)
+async def _gate(sitting: ToolContext, asked: Arguments) -> ApprovalCheck:
+    return ApprovalCheck(asks=True)
 
 
 LAUNCH = Tool("launch", "Launches something.", Arguments, _launch, writes=True, gate=_gate)

@@ -19,15 +19,15 @@ from tests.worlds import WORLDS
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
-from carrel.actions.files.files import Intent
+from carrel.actions.files.files import WriteOptions
 from carrel.actions.overlay import stacks
-from carrel.core.access import Actor, KeyKind, granted
+from carrel.core.access import Actor, CredentialKind, granted
 from carrel.core.identifiers import Path
-from carrel.ports import World
+from carrel.ports import Ports
 from carrel.server.mcp import Subscriptions, Visit, made
 from carrel.tools import ALL
 from carrel.tools.approved_calls import run_approvals
-from carrel.tools.tool import Asked, Gate, Sitting, Tool
+from carrel.tools.tool import ApprovalCheck, Tool, ToolArguments, ToolContext
 
 pytestmark = pytest.mark.anyio
 FAILED: list[BaseException] = []
@@ -38,19 +38,19 @@ def tell(failure: BaseException) -> str:
     return "req_1"
 
 
-class Arguments(Asked, frozen=True):
+class Arguments(ToolArguments, frozen=True):
     pass
 
 
-async def _run(sitting: Sitting, asked: Arguments) -> object:
+async def _run(sitting: ToolContext, asked: Arguments) -> object:
     return "done"
 
 
-async def _gate(sitting: Sitting, asked: Arguments) -> Gate:
-    return Gate(asks=True)
+async def _gate(sitting: ToolContext, asked: Arguments) -> ApprovalCheck:
+    return ApprovalCheck(asks=True)
 
 
-async def _breaks(sitting: Sitting, asked: Arguments) -> object:
+async def _breaks(sitting: ToolContext, asked: Arguments) -> object:
     raise ZeroDivisionError("canary")
 
 
@@ -59,7 +59,7 @@ BREAKS = Tool("breaks", "Breaks.", Arguments, _breaks)
 
 
 @pytest.fixture
-async def world(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+async def world(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ports]:
     monkeypatch.setattr("carrel.tools.calls.ALL", (BREAKS, LAUNCH, *ALL))
     FAILED.clear()
     async with WORLDS["memory"](tmp_path) as opened:
@@ -71,7 +71,7 @@ async def world(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 
 
 @asynccontextmanager
-async def visited(world: World, actor: Actor, mode: str, **more: Any) -> AsyncIterator[Client]:
+async def visited(world: Ports, actor: Actor, mode: str, **more: Any) -> AsyncIterator[Client]:
     async def visiting(ctx: Any) -> Visit:
         return Visit(world, actor, "kate")
 
@@ -84,7 +84,7 @@ async def visited(world: World, actor: Actor, mode: str, **more: Any) -> AsyncIt
         await subscriptions.close()
 
 
-async def hired(world: World, **facts: Any) -> Actor:
+async def hired(world: Ports, **facts: Any) -> Actor:
     _, owner = await founded(world)
     await agents.create(world, owner, NewAgent("kate", "Kate", **facts))
     return owner
@@ -93,7 +93,7 @@ async def hired(world: World, **facts: Any) -> Actor:
 @pytest.mark.parametrize("approved", [True, False])
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_person_is_asked_in_the_middle_of_a_call(
-    world: World, mode: str, approved: bool
+    world: Ports, mode: str, approved: bool
 ) -> None:
     owner = await hired(world)
 
@@ -108,12 +108,16 @@ async def test_a_person_is_asked_in_the_middle_of_a_call(
     assert getattr(content, "text", None) == expected
 
 
-async def test_only_those_are_asked_whose_answer_would_count(world: World) -> None:
+async def test_only_those_are_asked_whose_answer_would_count(world: Ports) -> None:
     owner = await hired(world)
     _, member = await joined(world, owner, "bob")
     agent = (await agents.get(world, owner, "kate")).id
     itself = Actor(
-        owner.tenant, "key_1", granted(KeyKind.AGENT, None, None), KeyKind.AGENT, agent=agent
+        owner.tenant,
+        "key_1",
+        granted(CredentialKind.AGENT, None, None),
+        CredentialKind.AGENT,
+        agent=agent,
     )
     asked = []
 
@@ -130,7 +134,7 @@ async def test_only_those_are_asked_whose_answer_would_count(world: World) -> No
     assert asked == []
 
 
-async def test_the_agents_own_person_is_asked(world: World) -> None:
+async def test_the_agents_own_person_is_asked(world: Ports) -> None:
     _, owner = await founded(world)
     bob, member = await joined(world, owner, "bob")
     await agents.create(world, owner, NewAgent("kate", "Kate", human=bob.id))
@@ -143,10 +147,10 @@ async def test_the_agents_own_person_is_asked(world: World) -> None:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_a_file_that_is_no_text_is_read_as_bytes(world: World, mode: str) -> None:
+async def test_a_file_that_is_no_text_is_read_as_bytes(world: Ports, mode: str) -> None:
     owner = await hired(world)
-    stack = await stacks.agent(world, owner, "kate")
-    content, kind = bytes(range(256)), Intent(type="application/octet-stream")
+    stack = await stacks.agent_stack(world, owner, "kate")
+    content, kind = bytes(range(256)), WriteOptions(type="application/octet-stream")
     await files.put(world, stack, Path("a.bin"), content, owner, kind)
     async with visited(world, owner, mode) as client:
         rows = {row.name: row for row in (await client.list_resources()).resources}
@@ -157,7 +161,7 @@ async def test_a_file_that_is_no_text_is_read_as_bytes(world: World, mode: str) 
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_of_a_failure_the_client_learns_an_id_alone(world: World, mode: str) -> None:
+async def test_of_a_failure_the_client_learns_an_id_alone(world: Ports, mode: str) -> None:
     owner = await hired(world)
     async with visited(world, owner, mode) as client:
         with pytest.raises(MCPError) as caught:
@@ -167,9 +171,9 @@ async def test_of_a_failure_the_client_learns_an_id_alone(world: World, mode: st
     assert [type(one) for one in FAILED] == [ZeroDivisionError]
 
 
-async def test_a_change_reaches_whoever_listens_however_the_layers_move(world: World) -> None:
+async def test_a_change_reaches_whoever_listens_however_the_layers_move(world: Ports) -> None:
     owner = await hired(world)
-    stack = await stacks.agent(world, owner, "kate")
+    stack = await stacks.agent_stack(world, owner, "kate")
     uri = "carrel://agents/kate/files/SOUL.md"
     async with (
         visited(world, owner, "auto") as client,
@@ -182,9 +186,9 @@ async def test_a_change_reaches_whoever_listens_however_the_layers_move(world: W
     assert FAILED == []
 
 
-async def test_a_stream_ends_when_its_agent_is_gone(world: World) -> None:
+async def test_a_stream_ends_when_its_agent_is_gone(world: Ports) -> None:
     owner = await hired(world)
-    defaults = await stacks.defaults(world, owner)
+    defaults = await stacks.defaults_stack(world, owner)
     async with (
         visited(world, owner, "auto") as client,
         client.listen(resources_list_changed=True) as heard,

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import carrel
-from carrel.server.python import Carrel, Feed, Limits, Policy
+from carrel.server.python import Carrel, EventStream, Limits, Policy
 
 pytestmark = pytest.mark.anyio
 
 
-async def paths(feed: Feed, count: int) -> list[str]:
+async def paths(feed: EventStream, count: int) -> list[str]:
     return [(await anext(feed)).payload["path"] for _ in range(count)]
 
 
@@ -47,7 +47,7 @@ async def test_of_many_who_saw_the_same_exactly_one_wins(desk: Carrel) -> None:
     async def rival(text: str) -> bool:
         try:
             await ws.put("a.md", text, if_match=seen.etag)
-        except carrel.Stale as refusal:
+        except carrel.WorkspaceConflict as refusal:
             assert refusal.current_version == 2
             return False
         return True
@@ -57,12 +57,12 @@ async def test_of_many_who_saw_the_same_exactly_one_wins(desk: Carrel) -> None:
 
 async def test_a_write_can_insist_that_nothing_or_something_is_there(desk: Carrel) -> None:
     ws = desk.workspace()
-    with pytest.raises(carrel.Stale):
+    with pytest.raises(carrel.WorkspaceConflict):
         await ws.put("a.md", "1", if_match="*")
     await ws.put("a.md", "1", if_absent=True)
-    with pytest.raises(carrel.Stale):
+    with pytest.raises(carrel.WorkspaceConflict):
         await ws.put("a.md", "2", if_absent=True)
-    with pytest.raises(carrel.Stale):
+    with pytest.raises(carrel.WorkspaceConflict):
         await ws.delete("a.md", if_match='"v9"')
     assert await ws.delete("a.md", if_match='"v1"', why="no longer needed") == 2
     newest, _ = await ws.history("a.md")
@@ -80,7 +80,7 @@ async def test_workspaces_of_one_tenant_are_apart(desk: Carrel) -> None:
     assert [row.path for row in await run.workspace.list()] == ["a.md"]
     assert [each.id for each in await desk.workspace("team").runs()] == [run.id]
     assert await desk.workspace().runs() == ()
-    with pytest.raises(carrel.Missing):
+    with pytest.raises(carrel.NotFound):
         await desk.workspace().run(run.id)
     assert (await desk.run(run.id)).workflow == "nightly"
     assert [each.id for each in await desk.runs()] == [run.id]
@@ -92,12 +92,12 @@ async def test_tenants_are_apart(desk: Carrel) -> None:
     await acme.workspace().put("a.md", "acme")
     run = await acme.workspace().start_run("nightly")
     assert await desk.workspace().list() == ()
-    with pytest.raises(carrel.Missing):
+    with pytest.raises(carrel.NotFound):
         await desk.run(run.id)
     assert (await acme.tenants.me()).slug == "acme"
     assert (await acme.tenants.rename("Acme & Co")).name == "Acme & Co"
     assert (await desk.tenants.me()).slug == "default"
-    with pytest.raises(carrel.Missing):
+    with pytest.raises(carrel.NotFound):
         await desk.tenant("nobody")
 
 
@@ -122,10 +122,10 @@ async def test_a_run_reads_what_was_there_when_it_began(desk: Carrel) -> None:
     assert (await twin.workspace.get("AGENTS.md")).content == "old"
     assert twin.replay_of == run.id
     await run.release()
-    with pytest.raises(carrel.Missing):
+    with pytest.raises(carrel.NotFound):
         await run.workspace.get("AGENTS.md")
     assert (await (await desk.run(run.id)).refresh()).kept is False
-    with pytest.raises(carrel.Taken):
+    with pytest.raises(carrel.Conflict):
         await run.finish("completed")
 
 
@@ -157,7 +157,7 @@ async def test_a_feed_tells_only_of_its_own_workspace(desk: Carrel) -> None:
 async def test_closing_the_desk_ends_whoever_listens(where: str, tmp_path: File) -> None:
     heard: list[str] = []
 
-    async def listen(feed: Feed) -> None:
+    async def listen(feed: EventStream) -> None:
         async for event in feed:
             heard.append(event.payload["path"])
 
@@ -177,39 +177,39 @@ async def test_closing_the_desk_ends_whoever_listens(where: str, tmp_path: File)
 
 
 async def test_a_feed_says_at_once_that_its_cursor_is_none(desk: Carrel) -> None:
-    with pytest.raises(carrel.Malformed):
+    with pytest.raises(carrel.ValidationError):
         await anext(desk.workspace().events(since="yesterday"))
 
 
 async def test_what_is_no_text_is_refused(desk: Carrel) -> None:
     ws = desk.workspace()
     for content in (b"\xff\xfe", "\ud800"):
-        with pytest.raises(carrel.Malformed):
+        with pytest.raises(carrel.ValidationError):
             await ws.put("a.md", content)
     for path in ("../a.md", "", "a//b", "a\x00b"):
-        with pytest.raises(carrel.Malformed):
+        with pytest.raises(carrel.ValidationError):
             await ws.put(path, "x")
-    with pytest.raises(carrel.Malformed):
+    with pytest.raises(carrel.ValidationError):
         await ws.put("a.md", "x", why="two\nlines")
-    with pytest.raises(carrel.Malformed):
+    with pytest.raises(carrel.ValidationError):
         desk.workspace("no such name/")
 
 
 async def test_words_that_are_none_are_refused(desk: Carrel) -> None:
-    with pytest.raises(carrel.Malformed):
+    with pytest.raises(carrel.ValidationError):
         await desk.people.create("Ann", "ann@example.com", "queen")
-    with pytest.raises(carrel.Malformed):
+    with pytest.raises(carrel.ValidationError):
         await desk.keys.create("key", "passport")
-    with pytest.raises(carrel.Malformed):
+    with pytest.raises(carrel.ValidationError):
         await desk.keys.create("key", scopes=["workspace:rule"])
-    with pytest.raises(carrel.Malformed):
+    with pytest.raises(carrel.ValidationError):
         await desk.keys.create("key", expires_at=datetime(2100, 1, 1))
-    with pytest.raises(carrel.Malformed):
+    with pytest.raises(carrel.ValidationError):
         await desk.workspace().start_run("nightly", mode="secret")
     run = await desk.workspace().start_run("nightly")
-    with pytest.raises(carrel.Malformed):
+    with pytest.raises(carrel.ValidationError):
         await run.finish("finished")
-    with pytest.raises(carrel.Malformed):
+    with pytest.raises(carrel.ValidationError):
         await desk.policy.put(Policy(limits=Limits(max_files=0)))
 
 
@@ -246,7 +246,7 @@ async def test_people_and_keys_come_and_go(desk: Carrel) -> None:
     await desk.keys.revoke(made.key.id)
     await desk.people.delete(ann.id)
     [owner] = await desk.people.list()
-    with pytest.raises(carrel.Taken):
+    with pytest.raises(carrel.Conflict):
         await desk.people.delete(owner.id)
     reasons = [deed.why for deed in await desk.audit(limit=2)]
     assert reasons == ["remove a person", "revoke a key"]
@@ -268,12 +268,12 @@ async def test_agents_stand_on_templates_on_defaults(desk: Carrel) -> None:
     assert (await run.workspace.get("B.md")).content == "template"
     assert [each.id for each in await ada.runs()] == [run.id]
     assert (await desk.agents.get(made.id), await desk.agents.list()) == (made, (made,))
-    with pytest.raises(carrel.Taken):
+    with pytest.raises(carrel.Conflict):
         await desk.templates.delete("calm")
     await desk.agents.delete("ada")
     await desk.templates.delete("calm")
     assert await desk.templates.list() == ()
-    with pytest.raises(carrel.Missing):
+    with pytest.raises(carrel.NotFound):
         await ada.list()
 
 
@@ -289,7 +289,7 @@ async def test_secrets_and_webhooks_are_listed_without_what_they_hide(desk: Carr
     assert await desk.webhooks.get(off.id) == off
     await desk.webhooks.delete(off.id)
     assert await desk.webhooks.list() == ()
-    with pytest.raises(carrel.Malformed):
+    with pytest.raises(carrel.ValidationError):
         await desk.webhooks.create("http://127.0.0.1/hook")
 
 
@@ -303,7 +303,7 @@ async def test_sandboxes_and_workspaces_are_described_shown_and_gone(desk: Carre
     assert (changed.description, changed.config["timeout"]) == (None, 9)
     assert changed.config["envVars"] == {"A": "********"}
     assert await desk.sandboxes.list() == (await desk.sandboxes.get(box.id),) == (changed,)
-    with pytest.raises(carrel.Malformed, match=r"config.timeout"):
+    with pytest.raises(carrel.ValidationError, match=r"config.timeout"):
         await desk.sandboxes.change(box.id, config={"timeout": 0})
     with pytest.raises(TypeError):
         await desk.sandboxes.change(box.id, colour="green")  # type: ignore[call-arg]
@@ -314,6 +314,6 @@ async def test_sandboxes_and_workspaces_are_described_shown_and_gone(desk: Carre
     assert await desk.workspaces.list() == (await desk.workspaces.get(shared.id),) == (renamed,)
     await desk.workspaces.delete(shared.id)
     await desk.sandboxes.delete(box.id)
-    with pytest.raises(carrel.Missing):
+    with pytest.raises(carrel.NotFound):
         await desk.workspace(shared.id).get("a.md")
     assert (await desk.sandboxes.list(), await desk.workspaces.list()) == ((), ())

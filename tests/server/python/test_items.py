@@ -21,10 +21,10 @@ async def test_items_are_put_got_listed_and_deleted(desk: Carrel) -> None:
     [row] = await main.list("a")
     assert (row.key, row.preview, row.created_at) == ("a/b", made.preview, made.created_at)
     assert await main.list("b") == ()
-    with pytest.raises(carrel.Stale):
+    with pytest.raises(carrel.WorkspaceConflict):
         await main.put("a/b", "y", if_match='"v2"')
     assert (await main.put("a/b", "y", if_match='"v1"', why="to see")).version == 2
     assert (await cook.get("a/b", version=1)).value == "x" * 101
     await cook.delete("a/b", if_match='"v2"')
-    with pytest.raises(carrel.Missing):
+    with pytest.raises(carrel.NotFound):
         await main.get("a/b")

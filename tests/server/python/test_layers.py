@@ -6,7 +6,7 @@ import pytest
 
 import carrel
 from carrel import Carrel
-from carrel.core.overlay.default_files import State
+from carrel.core.overlay.default_files import DefaultFileState
 
 pytestmark = pytest.mark.anyio
 
@@ -21,9 +21,9 @@ async def test_an_update_is_reviewed_accepted_for_one_or_all_and_rolled_back(des
     [pin] = [pin for pin in await ada.pins() if pin.update_available]
     assert (pin.path, pin.pinned, pin.latest) == ("GUARDRAILS.md", "one", "two")
     assert pin.latest_sha256
-    with pytest.raises(carrel.Stale):
+    with pytest.raises(carrel.WorkspaceConflict):
         await ada.accept("GUARDRAILS.md", pin.pinned_sha256 or "")
-    with pytest.raises(carrel.Malformed):
+    with pytest.raises(carrel.ValidationError):
         await ada.accept("GUARDRAILS.md", "two")
     await ada.accept("GUARDRAILS.md", f"sha256:{pin.latest_sha256}")
     assert (await ada.get("GUARDRAILS.md")).content == "two"
@@ -64,8 +64,11 @@ async def test_defaults_follow_what_is_packaged(desk: Carrel) -> None:
     states = {
         path.text: state for path, state in (await desk.defaults.status()).plan.states.items()
     }
-    assert (states["SOUL.md"], states["ROUTER.md"]) == (State.EDITED, State.DELETED)
+    assert (states["SOUL.md"], states["ROUTER.md"]) == (
+        DefaultFileState.EDITED,
+        DefaultFileState.DELETED,
+    )
     await desk.defaults.update(take=["ROUTER.md"])
     assert (await desk.defaults.get("ROUTER.md")).content
-    with pytest.raises(carrel.Malformed):
+    with pytest.raises(carrel.ValidationError):
         await desk.defaults.update(take="ROUTER.md")

@@ -33,7 +33,7 @@ async def test_what_is_recalled_often_is_dreamed_of_and_can_be_forgotten(desk: C
     await ada.memories.forget(tea.id)
     assert await ada.memories.list() == ()
     assert "tea" not in (await ada.get("MEMORY.md")).content
-    with pytest.raises(carrel.Missing):
+    with pytest.raises(carrel.NotFound):
         await ada.memories.get(tea.id)
 
 

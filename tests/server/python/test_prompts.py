@@ -24,5 +24,5 @@ async def test_an_agents_prompt_changes_and_a_runs_does_not(desk: Carrel) -> Non
     assert "name=Mara" in (await marco.prompt()).text
     assert (await (await desk.run(run.id)).prompt()) == before
     assert (await (await run.replay()).prompt()) == before
-    with pytest.raises(carrel.Malformed):
+    with pytest.raises(carrel.ValidationError):
         await marco.prompt("group")

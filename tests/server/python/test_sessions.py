@@ -7,7 +7,7 @@ import json
 import pytest
 
 from carrel import Carrel
-from carrel.core.errors import Malformed, Missing, Taken
+from carrel.core.errors import Conflict, NotFound, ValidationError
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,7 @@ async def test_what_is_said_is_kept_read_found_and_exported(desk: Carrel) -> Non
 
     await session.close()
     assert session.ended_at is not None
-    with pytest.raises(Taken):
+    with pytest.raises(Conflict):
         await session.say("user", "too late")
 
 
@@ -48,8 +48,8 @@ async def test_sessions_are_found_by_id_and_listed_by_mode(desk: Carrel) -> None
     assert (await known.get(group.id.upper())).id == group.id
     assert {one.id for one in await known.list()} == {group.id, main.id}
     assert [one.id for one in await known.list(mode="shared")] == [group.id]
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         await known.list(mode="group")
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await known.get(ID)
     assert repr(main).startswith(f"<Session {main.id} of agt_")

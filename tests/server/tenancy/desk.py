@@ -15,10 +15,10 @@ from tests.worlds import WORLDS
 from carrel.actions.accounts import credentials
 from carrel.core.access import Actor
 from carrel.core.errors import Unauthenticated
-from carrel.core.store.idempotency import Receipt
-from carrel.core.store.tree import ReceiptKey
-from carrel.ports import Receipts, World
-from carrel.server.http.app import Rest, rest
+from carrel.core.store.idempotency import StoredResponse
+from carrel.core.store.tree import IdempotencyKey
+from carrel.ports import IdempotencyStore, Ports
+from carrel.server.http.app import HttpApp, create_app
 from carrel.server.http.endpoint import Endpoint, Headers
 from carrel.server.http.metrics import Metrics
 from carrel.server.rest.accounts import audit, keys, people, policy, secrets, tenants
@@ -65,8 +65,8 @@ PLATFORM = "platform-token"
 
 @dataclass(frozen=True)
 class Desk:
-    world: World
-    app: Rest
+    world: Ports
+    app: HttpApp
 
     def as_(self, token: str | None) -> httpx.AsyncClient:
         """A client with this token, or none."""
@@ -92,10 +92,10 @@ class Desk:
 class Forgetful:
     """Receipts of a server that always dies between doing a thing and noting its answer."""
 
-    def __init__(self, receipts: Receipts) -> None:
+    def __init__(self, receipts: IdempotencyStore) -> None:
         self.claim, self.drop = receipts.claim, receipts.drop
 
-    async def settle(self, key: ReceiptKey, receipt: Receipt) -> None:
+    async def settle(self, key: IdempotencyKey, receipt: StoredResponse) -> None:
         return None
 
 
@@ -116,4 +116,4 @@ async def desk(
             return await credentials.authenticate(world, token)
 
         endpoints = [endpoint for noun in NOUNS for endpoint in noun.ENDPOINTS]
-        yield Desk(world, rest(world, [*endpoints, *more], authenticate, metrics=Metrics()))
+        yield Desk(world, create_app(world, [*endpoints, *more], authenticate, metrics=Metrics()))

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from tests.server.tenancy.desk import Desk, desk
 
-from carrel.core.store.record import Noun
+from carrel.core.store.record import RecordType
 
 pytestmark = pytest.mark.anyio
 SANDBOXES: Final = "/accounts/me/sandboxes"
@@ -193,7 +193,7 @@ async def test_secrets_are_never_shown_and_a_mask_keeps_them(
     )
     everything = [one, changed, (await owner.get(SANDBOXES)).json(), refused.text]
     everything.append((await owner.get("/v1/audit")).text)
-    [record] = await here.world.records.get(one["accountId"], Noun.SANDBOX, [id])
+    [record] = await here.world.records.get(one["accountId"], RecordType.SANDBOX, [id])
     assert record is not None
     assert CANARY not in f"{everything} {record.body}"
 

@@ -13,7 +13,7 @@ from tests.server.tenancy.stage import URL, ask, done, member, no, sha, stage
 
 from carrel.actions.accounts import credentials
 from carrel.core.access import Actor
-from carrel.server.http.app import rest
+from carrel.server.http.app import create_app
 from carrel.server.http.endpoint import Headers
 from carrel.server.http.metrics import Metrics
 from carrel.server.rest.files import overlay_api as dialect
@@ -276,7 +276,7 @@ async def test_what_nobody_foresaw_shows_an_id_and_nothing_else(
         return await credentials.authenticate(here.world, token)
 
     world = replace(here.world, trees=Failing())
-    app = rest(world, dialect.ENDPOINTS, authenticate, metrics=Metrics())
+    app = create_app(world, dialect.ENDPOINTS, authenticate, metrics=Metrics())
     answer = await ask(Desk(world, app).as_(None), "get", agentId=marco, path="SOUL.md")
     open_to_all(answer)
     assert (answer.status_code, answer.json()["ok"]) == (500, False)

@@ -244,7 +244,7 @@ async def test_a_map_in_a_file_that_is_pinned_or_no_text_is_refused(
 ) -> None:
     token = owner.headers["authorization"].partition(" ")[2]
     actor = await credentials.authenticate(here.world, token)
-    stack = await stacks.agent(here.world, actor, marco)
+    stack = await stacks.agent_stack(here.world, actor, marco)
     await files.put(here.world, stack, AGENTS, b"\xff\x00", actor)
     assert (await no(owner, "regenerate-map", agentId=marco))[0] == 409
     await done(owner, "delete", agentId=marco, path="AGENTS.md")

@@ -286,7 +286,7 @@ async def test_what_is_no_text_is_told_by_name_and_the_others_are_listed(
 ) -> None:
     token = owner.headers["authorization"].partition(" ")[2]
     actor = await credentials.authenticate(here.world, token)
-    stack = await stacks.agent(here.world, actor, marco)
+    stack = await stacks.agent_stack(here.world, actor, marco)
     await files.put(here.world, stack, Path("a.png"), b"\xff\x00", actor)
     assert (await no(owner, "get", agentId=marco, path="a.png"))[0] == 409
     listed = await ask(owner, "list", agentId=marco, includeContent=True)

@@ -13,7 +13,7 @@ from tests.worlds import memory
 
 from carrel.core.access import Actor
 from carrel.core.errors import Unauthenticated
-from carrel.server.http.app import rest
+from carrel.server.http.app import create_app
 from carrel.server.http.endpoint import Headers
 from carrel.server.http.metrics import Metrics
 from carrel.server.web import PREFIXES, assets, page
@@ -35,7 +35,7 @@ async def anybody(tmp_path: File) -> AsyncIterator[httpx.AsyncClient]:
 
     async with memory(tmp_path) as world:
         told = endpoints(Settings())
-        app = rest(world, told, nobody, metrics=Metrics(), mounts=web.MOUNTS)
+        app = create_app(world, told, nobody, metrics=Metrics(), mounts=web.MOUNTS)
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://carrel") as client:
             yield client

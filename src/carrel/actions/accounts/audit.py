@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from carrel.actions.records import Page
 from carrel.core.access import Actor
-from carrel.core.store.record import Deed
-from carrel.ports import World
+from carrel.core.store.record import AuditEntry
+from carrel.ports import Ports
 
 
-async def listing(world: World, actor: Actor, *, before: int = 0, limit: int = 100) -> Page[Deed]:
+async def listing(
+    world: Ports, actor: Actor, *, before: int = 0, limit: int = 100
+) -> Page[AuditEntry]:
     """Newest first; before 0 is from the newest."""
     found = await world.records.audit(actor.tenant, before=before, limit=limit + 1)
     more = len(found) > limit

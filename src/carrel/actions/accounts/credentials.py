@@ -7,11 +7,11 @@ import hmac
 from dataclasses import replace
 from typing import Any
 
-from carrel.core.access import Actor, KeyKind, Permission, Role, granted
+from carrel.core.access import Actor, CredentialKind, Permission, Role, granted
 from carrel.core.errors import Unauthenticated
-from carrel.core.identifiers import Moment
-from carrel.core.store.record import Noun, Record, global_handle
-from carrel.ports import World
+from carrel.core.identifiers import TimestampMs
+from carrel.core.store.record import Record, RecordType, global_unique_key
+from carrel.ports import Ports
 
 UNKNOWN = "the credential is missing, unknown, revoked or expired"
 
@@ -22,13 +22,13 @@ def hash_of(token: str) -> str:
 
 
 def key_handle(hash: str) -> str:
-    return global_handle(Noun.KEY, "hash", hash)
+    return global_unique_key(RecordType.KEY, "hash", hash)
 
 
-async def authenticate(world: World, token: str) -> Actor:
+async def authenticate(world: Ports, token: str) -> Actor:
     """Return whose token this is. Raises Unauthenticated, saying nothing of why."""
     revision = await world.records.revision()
-    found: tuple[Actor, str, Moment] | None = world.memo.find(revision, token)
+    found: tuple[Actor, str, TimestampMs] | None = world.memo.find(revision, token)
     if found is None:
         found = await _find(world, hash_of(token))
         world.memo.keep(revision, token, found)
@@ -40,52 +40,52 @@ async def authenticate(world: World, token: str) -> Actor:
     return actor
 
 
-async def authenticate_service(world: World, token: str, tenant: str) -> Actor:
+async def authenticate_service(world: Ports, token: str, tenant: str) -> Actor:
     """The same for a service that also names its tenant, by id or slug: that has to be its own.
 
     Raises Unauthenticated, for keys of people and agents too.
     """
     actor = await authenticate(world, token)
-    if actor.kind is not KeyKind.SERVICE:
+    if actor.kind is not CredentialKind.SERVICE:
         raise Unauthenticated(UNKNOWN)
     await refuse_contradiction(world, actor, tenant)
     return actor
 
 
-async def refuse_contradiction(world: World, actor: Actor, tenant: str) -> None:
+async def refuse_contradiction(world: Ports, actor: Actor, tenant: str) -> None:
     """Raises Unauthenticated for a service that names another tenant than its own."""
-    if actor.kind is KeyKind.SERVICE and not await _is_called(world, actor.tenant, tenant):
+    if actor.kind is CredentialKind.SERVICE and not await _is_called(world, actor.tenant, tenant):
         raise Unauthenticated(UNKNOWN)
 
 
-async def _is_called(world: World, tenant: str, name: str) -> bool:
+async def _is_called(world: Ports, tenant: str, name: str) -> bool:
     if name == tenant:
         return True
     revision = await world.records.revision()
     known: str | None = world.memo.find(revision, ("slug", tenant))
     if known is None:
-        [record] = await world.records.get(tenant, Noun.TENANT, [tenant])
+        [record] = await world.records.get(tenant, RecordType.TENANT, [tenant])
         known = str(record.body["slug"]) if record else ""
         world.memo.keep(revision, ("slug", tenant), known)
     return bool(name) and name == known
 
 
-async def _find(world: World, hashed: str) -> tuple[Actor, str, Moment]:
+async def _find(world: Ports, hashed: str) -> tuple[Actor, str, TimestampMs]:
     [key] = await world.records.named([key_handle(hashed)])
     if key is None or not hmac.compare_digest(str(key.body["hash"]), hashed):
         raise Unauthenticated(UNKNOWN)
     return await _actor(world, key), key.id, key.body.get("expires") or 0
 
 
-async def _actor(world: World, key: Record) -> Actor:
+async def _actor(world: Ports, key: Record) -> Actor:
     body = key.body
-    kind = KeyKind(body["kind"])
-    role = await _role(world, key.tenant, body) if kind is KeyKind.PERSON else None
+    kind = CredentialKind(body["kind"])
+    role = await _role(world, key.tenant, body) if kind is CredentialKind.PERSON else None
     scopes = body.get("scopes")
     asked = None if scopes is None else frozenset(map(Permission, scopes))
     return Actor(
         tenant=key.tenant,
-        name=body["personId"] if kind is KeyKind.PERSON else key.id,
+        name=body["personId"] if kind is CredentialKind.PERSON else key.id,
         permissions=granted(kind, role, asked),
         kind=kind,
         role=role,
@@ -96,13 +96,13 @@ async def _actor(world: World, key: Record) -> Actor:
     )
 
 
-async def actor_now(world: World, actor: Actor) -> Actor:
+async def actor_now(world: Ports, actor: Actor) -> Actor:
     """The same caller with what they may do now, never more than they might then.
 
     Raises Unauthenticated where their key, or they themselves, are gone.
     """
     if actor.key:
-        [key] = await world.records.get(actor.tenant, Noun.KEY, [actor.key])
+        [key] = await world.records.get(actor.tenant, RecordType.KEY, [actor.key])
         expires = (key.body.get("expires") or 0) if key else 0
         if key is None or (expires and world.clock.now() >= expires):
             raise Unauthenticated(UNKNOWN)
@@ -115,9 +115,9 @@ async def actor_now(world: World, actor: Actor) -> Actor:
     return replace(now, permissions=now.permissions & actor.permissions)
 
 
-async def _role(world: World, tenant: str, body: Any) -> Role:
+async def _role(world: Ports, tenant: str, body: Any) -> Role:
     """The role that the person has now: it is never copied into a key."""
-    [person] = await world.records.get(tenant, Noun.PERSON, [body["personId"]])
+    [person] = await world.records.get(tenant, RecordType.PERSON, [body["personId"]])
     if person is None:
         raise Unauthenticated(UNKNOWN)
     return Role(person.body["role"])

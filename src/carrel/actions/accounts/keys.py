@@ -10,22 +10,22 @@ from carrel.actions.accounts.people import of_person
 from carrel.actions.records import (
     PREFIXES,
     Page,
-    became,
+    collection_revisions,
     commit_changes,
     find,
-    find_named,
-    insist,
-    issued,
+    find_by_id_or_slug,
     page,
-    shelves,
+    record_after,
+    retry_while_busy,
+    validate_cursor,
 )
-from carrel.core.access import MACHINE, Actor, KeyKind, Permission, Role, granted
-from carrel.core.errors import Forbidden, Malformed, Missing
-from carrel.core.identifiers import Moment, identifier
-from carrel.core.store.record import Change, Noun, Record, Shelf
-from carrel.core.store.tree import ReceiptKey
-from carrel.core.text_validation import line
-from carrel.ports import World
+from carrel.core.access import MACHINE, Actor, CredentialKind, Permission, Role, granted
+from carrel.core.errors import Forbidden, NotFound, ValidationError
+from carrel.core.identifiers import TimestampMs, identifier
+from carrel.core.store.record import CollectionRevision, Record, RecordChange, RecordType
+from carrel.core.store.tree import IdempotencyKey
+from carrel.core.text_validation import single_line
+from carrel.ports import Ports
 
 LONGEST_LIFE: Final = 100 * 366 * 86_400_000
 _SHOWN: Final = 12
@@ -33,17 +33,17 @@ _SHOWN: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class KeySpec:
     """What a key is: whose, confined to what, good for what and how long."""
 
     name: str
-    kind: KeyKind
+    kind: CredentialKind
     person: str | None = None
     agent: str | None = None
     workspace: str | None = None
     scopes: frozenset[Permission] | None = None
     """None: all that its holder may do."""
-    expires: Moment | None = None
+    expires: TimestampMs | None = None
 
     @property
     def bound(self) -> bool:
@@ -51,24 +51,24 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    change: Change
+class NewKey:
+    change: RecordChange
     token: str
 
 
 @dataclass(frozen=True, slots=True)
-class Issued:
+class IssuedKey:
     key: Record
     token: str
     """Shown this once."""
 
 
-def of_agent(id: str) -> str:
+def agent_keys_index(id: str) -> str:
     """The link under which an agent's keys are listed."""
     return f"agent:{id}"
 
 
-def made(world: World, tenant: str, holding: Holding, token: str | None = None) -> Made:
+def new_key(world: Ports, tenant: str, holding: KeySpec, token: str | None = None) -> NewKey:
     """A key on its way into the store, for a commit that makes it and perhaps more."""
     token = token or world.clock.token("carrel")
     hashed = hash_of(token)
@@ -86,22 +86,22 @@ def made(world: World, tenant: str, holding: Holding, token: str | None = None) 
         "prefix": token[: min(_SHOWN, len(token) // 4)],
     }
     links = [of_person(holding.person)] if holding.person else []
-    links += [of_agent(holding.agent)] if holding.agent else []
-    change = Change(
+    links += [agent_keys_index(holding.agent)] if holding.agent else []
+    change = RecordChange(
         tenant,
-        Noun.KEY,
+        RecordType.KEY,
         world.clock.fresh("key"),
         body,
         expected=0,
         handles=(key_handle(hashed),),
         links=tuple(links),
     )
-    return Made(change, token)
+    return NewKey(change, token)
 
 
 async def create(
-    world: World, actor: Actor, wanted: Holding, receipt: ReceiptKey | None = None
-) -> Issued:
+    world: Ports, actor: Actor, wanted: KeySpec, receipt: IdempotencyKey | None = None
+) -> IssuedKey:
     """Issue a key that is worth no more than the caller's own.
 
     Raises Malformed for what does not go together, Forbidden for more than the caller may give,
@@ -113,65 +113,73 @@ async def create(
     if asked.person is None or asked.person != actor.person:
         actor.must(Permission.TENANT_ADMIN)
 
-    async def attempt() -> Issued:
+    async def attempt() -> IssuedKey:
         holding, rests = await _settled(world, actor, asked)
-        key = made(world, actor.tenant, holding)
+        key = new_key(world, actor.tenant, holding)
         at = await commit_changes(
             world, actor.name, "make a key", [key.change], shelves=rests, receipt=receipt
         )
-        return Issued(became(key.change, at), key.token)
+        return IssuedKey(record_after(key.change, at), key.token)
 
-    return await insist(attempt)
+    return await retry_while_busy(attempt)
 
 
-def _checked(world: World, actor: Actor, wanted: Holding) -> Holding:
+def _checked(world: Ports, actor: Actor, wanted: KeySpec) -> KeySpec:
     """What is asked for, complete and in itself sound."""
     person = wanted.person
-    if wanted.kind is KeyKind.PERSON:
+    if wanted.kind is CredentialKind.PERSON:
         person = person or actor.person
         if person is None:
-            raise Malformed("a person's key needs a personId")
+            raise ValidationError("a person's key needs a personId")
     elif person is not None:
-        raise Malformed(f"a key of kind {wanted.kind} has no personId")
-    if wanted.kind is KeyKind.AGENT and wanted.agent is None:
-        raise Malformed("an agent's key needs an agentId")
+        raise ValidationError(f"a key of kind {wanted.kind} has no personId")
+    if wanted.kind is CredentialKind.AGENT and wanted.agent is None:
+        raise ValidationError("an agent's key needs an agentId")
     if wanted.agent is not None and wanted.workspace is not None:
-        raise Malformed("a key is bound to an agent or to a workspace, not to both")
+        raise ValidationError("a key is bound to an agent or to a workspace, not to both")
     now = world.clock.now()
     if wanted.expires is not None and not now < wanted.expires <= now + LONGEST_LIFE:
-        raise Malformed("expiresAt must be in the future, and at most a hundred years ahead")
+        raise ValidationError("expiresAt must be in the future, and at most a hundred years ahead")
     if wanted.workspace is not None:
         identifier(wanted.workspace)
-    return replace(wanted, name=line(wanted.name, "name"), person=person, scopes=_confined(wanted))
+    return replace(
+        wanted, name=single_line(wanted.name, "name"), person=person, scopes=_confined(wanted)
+    )
 
 
-def _confined(wanted: Holding) -> frozenset[Permission] | None:
+def _confined(wanted: KeySpec) -> frozenset[Permission] | None:
     """A key that is bound to one workspace has no say in the tenant's affairs."""
     if wanted.scopes is not None and not wanted.scopes:
-        raise Malformed("scopes, where given, names at least one")
+        raise ValidationError("scopes, where given, names at least one")
     if not wanted.bound:
         return wanted.scopes
     if wanted.scopes is None:
         return MACHINE
     if beyond := wanted.scopes - MACHINE:
-        raise Malformed(f"a bound key cannot carry {', '.join(sorted(beyond))}")
+        raise ValidationError(f"a bound key cannot carry {', '.join(sorted(beyond))}")
     return wanted.scopes
 
 
-async def _settled(world: World, actor: Actor, asked: Holding) -> tuple[Holding, list[Shelf]]:
+async def _settled(
+    world: Ports, actor: Actor, asked: KeySpec
+) -> tuple[KeySpec, list[CollectionRevision]]:
     """The key with its holder found and its worth weighed, and what that rests on."""
-    nouns = [noun for noun, id in ((Noun.PERSON, asked.person), (Noun.AGENT, asked.agent)) if id]
-    rests = await shelves(world, actor.tenant, nouns)
+    nouns = [
+        noun
+        for noun, id in ((RecordType.PERSON, asked.person), (RecordType.AGENT, asked.agent))
+        if id
+    ]
+    rests = await collection_revisions(world, actor.tenant, nouns)
     role, agent = None, None
     if asked.person is not None:
-        role = Role((await find(world, actor.tenant, Noun.PERSON, asked.person)).body["role"])
+        role = Role((await find(world, actor.tenant, RecordType.PERSON, asked.person)).body["role"])
     if asked.agent is not None:
-        agent = (await find_named(world, actor.tenant, Noun.AGENT, asked.agent)).id
+        agent = (await find_by_id_or_slug(world, actor.tenant, RecordType.AGENT, asked.agent)).id
     _weigh(actor, asked, role)
     return replace(asked, agent=agent), rests
 
 
-def _weigh(actor: Actor, asked: Holding, role: Role | None) -> None:
+def _weigh(actor: Actor, asked: KeySpec, role: Role | None) -> None:
     carried = granted(asked.kind, role, asked.scopes)
     if asked.scopes is not None and (beyond := asked.scopes - carried):
         raise Forbidden(f"its holder does not have {', '.join(sorted(beyond))}")
@@ -184,44 +192,48 @@ def _weigh(actor: Actor, asked: Holding, role: Role | None) -> None:
         raise Forbidden("only an owner may make a key for an owner")
 
 
-async def get(world: World, actor: Actor, id: str) -> Record:
+async def get(world: Ports, actor: Actor, id: str) -> Record:
     """One of the caller's own keys, or any for who may administer the tenant."""
-    key = await find(world, actor.tenant, Noun.KEY, id)
+    key = await find(world, actor.tenant, RecordType.KEY, id)
     if Permission.TENANT_ADMIN not in actor.permissions and not _own(actor, key):
-        raise Missing(f"there is no {Noun.KEY} {id}")
+        raise NotFound(f"there is no {RecordType.KEY} {id}")
     return key
 
 
 async def listing(
-    world: World, actor: Actor, *, cursor: str = "", limit: int = 100
+    world: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
 ) -> Page[Record]:
     """The caller's own keys, or all of them for who may administer the tenant."""
     if Permission.TENANT_ADMIN in actor.permissions:
-        return await page(world, actor.tenant, Noun.KEY, cursor=cursor, limit=limit)
+        return await page(world, actor.tenant, RecordType.KEY, cursor=cursor, limit=limit)
     if actor.person is None:
-        issued(cursor, PREFIXES[Noun.KEY])
-        own = await world.records.get(actor.tenant, Noun.KEY, [actor.key] if actor.key else [])
+        validate_cursor(cursor, PREFIXES[RecordType.KEY])
+        own = await world.records.get(
+            actor.tenant, RecordType.KEY, [actor.key] if actor.key else []
+        )
         return Page(tuple(key for key in own if key and key.id > cursor), None)
     link = of_person(actor.person)
-    return await page(world, actor.tenant, Noun.KEY, link=link, cursor=cursor, limit=limit)
+    return await page(world, actor.tenant, RecordType.KEY, link=link, cursor=cursor, limit=limit)
 
 
-async def last_used(world: World, keys: tuple[Record, ...]) -> tuple[Moment | None, ...]:
+async def last_used(world: Ports, keys: tuple[Record, ...]) -> tuple[TimestampMs | None, ...]:
     """When each was last used: as written down, or as noted since by this process."""
     written = await world.records.last_used([key.id for key in keys])
     noted = [world.marks.get(key.id) for key in keys]
     return tuple(max(filter(None, both), default=None) for both in zip(written, noted, strict=True))
 
 
-async def revoke(world: World, actor: Actor, id: str, receipt: ReceiptKey | None = None) -> None:
+async def revoke(
+    world: Ports, actor: Actor, id: str, receipt: IdempotencyKey | None = None
+) -> None:
     """From the next request on it opens nothing."""
 
     async def attempt() -> None:
         key = await get(world, actor, id)
-        change = Change(key.tenant, Noun.KEY, key.id, None, key.revision)
+        change = RecordChange(key.tenant, RecordType.KEY, key.id, None, key.revision)
         await commit_changes(world, actor.name, "revoke a key", [change], receipt=receipt)
 
-    await insist(attempt)
+    await retry_while_busy(attempt)
 
 
 def _own(actor: Actor, key: Record) -> bool:

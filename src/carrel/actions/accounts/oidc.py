@@ -7,12 +7,12 @@ from typing import Final, Protocol
 
 from carrel.actions.accounts import people
 from carrel.actions.accounts.credentials import UNKNOWN
-from carrel.actions.records import commit_changes, insist
-from carrel.core.access import Actor, KeyKind, Role, granted
-from carrel.core.errors import Busy, Malformed, Taken, Unauthenticated
-from carrel.core.store.record import Noun, Record, handle
+from carrel.actions.records import commit_changes, retry_while_busy
+from carrel.core.access import Actor, CredentialKind, Role, granted
+from carrel.core.errors import Busy, Conflict, Unauthenticated, ValidationError
+from carrel.core.store.record import Record, RecordType, unique_key
 from carrel.core.text_validation import email, email_key
-from carrel.ports import World
+from carrel.ports import Ports
 
 SEVERAL: Final = (
     "people of several tenants have this e-mail address, so it does not say which is meant: "
@@ -55,7 +55,7 @@ def is_jwt(token: str) -> bool:
     return _JWT.fullmatch(token) is not None
 
 
-async def person_of(world: World, issuer: Issuer, token: str) -> Actor:
+async def person_of(world: Ports, issuer: Issuer, token: str) -> Actor:
     """The person whose token this is: by its subject, else by an address that was verified.
 
     Tenant and role are those of the person here, whatever the token says. Raises Unauthenticated,
@@ -68,7 +68,7 @@ async def person_of(world: World, issuer: Issuer, token: str) -> Actor:
     known: Actor | None = world.memo.find(revision, bearer)
     if known is None:
         subject = f"{issuer.name}|{claims.sub}"
-        known = _actor(await insist(lambda: _found(world, subject, address)))
+        known = _actor(await retry_while_busy(lambda: _found(world, subject, address)))
         world.memo.keep(revision, bearer, known)
     return known
 
@@ -78,7 +78,7 @@ def _actor(person: Record) -> Actor:
     return Actor(
         tenant=person.tenant,
         name=person.id,
-        permissions=granted(KeyKind.PERSON, role, None),
+        permissions=granted(CredentialKind.PERSON, role, None),
         role=role,
         person=person.id,
     )
@@ -90,12 +90,12 @@ def _address(claims: Claims) -> str | None:
         return None
     try:
         email(claims.email)
-    except Malformed:
+    except ValidationError:
         return None
     return claims.email
 
 
-async def _found(world: World, subject: str, address: str | None) -> Record:
+async def _found(world: Ports, subject: str, address: str | None) -> Record:
     [linked] = await world.records.named([people.subject_handle(subject)])
     if linked is not None:
         return linked
@@ -106,12 +106,12 @@ async def _found(world: World, subject: str, address: str | None) -> Record:
     return person
 
 
-async def _only_one(world: World, address: str) -> Record:
+async def _only_one(world: Ports, address: str) -> Record:
     """The one person of that address, in whatever tenant."""
     found: list[Record] = []
     after, key = "", email_key(address)
-    while tenants := await world.records.list("", Noun.TENANT, after=after, limit=_MANY):
-        handles = [handle(tenant.id, Noun.PERSON, "email", key) for tenant in tenants]
+    while tenants := await world.records.list("", RecordType.TENANT, after=after, limit=_MANY):
+        handles = [unique_key(tenant.id, RecordType.PERSON, "email", key) for tenant in tenants]
         named = await world.records.named(handles)
         found += [person for person in named if person and _same(person.body["email"], address)]
         after = tenants[-1].id
@@ -131,17 +131,17 @@ def _same(ours: str, theirs: str) -> bool:
     return ours.encode().lower() == theirs.encode().lower()
 
 
-async def _link(world: World, person: Record, subject: str) -> None:
+async def _link(world: Ports, person: Record, subject: str) -> None:
     """Let the subject name the person from now on, unless another subject does already.
 
     One at a time: two accounts of one address would take the link from each other for ever.
     """
     mark = people.linked(person.id)
-    if await world.records.list(person.tenant, Noun.PERSON, link=mark, limit=1):
+    if await world.records.list(person.tenant, RecordType.PERSON, link=mark, limit=1):
         return
     body = {**person.body, people.SUBJECT: subject}
     change = people.change_of(person.tenant, person.id, person.revision, body)
     try:
         await commit_changes(world, person.id, "link a sign-in", [change])
-    except Taken:
+    except Conflict:
         raise Busy("the same account signs in elsewhere at the same time") from None

@@ -12,9 +12,9 @@ from carrel.actions.accounts import oidc
 from carrel.actions.accounts import sign_in as signins
 from carrel.actions.accounts.credentials import UNKNOWN
 from carrel.actions.accounts.oidc import Issuer
-from carrel.core.errors import Gone, Unauthenticated
-from carrel.core.identifiers import Moment
-from carrel.ports import Corrupt, World
+from carrel.core.errors import Expired, Unauthenticated
+from carrel.core.identifiers import TimestampMs
+from carrel.ports import CorruptContent, Ports
 
 LIFE: Final = 600_000
 """For which somebody may take to sign in there."""
@@ -42,7 +42,7 @@ class CodeFlow(Protocol):
         """
 
 
-class Errand(Struct, frozen=True):
+class SignInState(Struct, frozen=True):
     """What a browser keeps, sealed, until it is back."""
 
     state: str
@@ -50,47 +50,47 @@ class Errand(Struct, frozen=True):
     verifier: str
     home: str
     """The path of this site to which it goes in the end."""
-    until: Moment
+    until: TimestampMs
 
 
-class Begun(Struct, frozen=True):
+class SignInStart(Struct, frozen=True):
     address: str
     sealed: str
 
 
-class Finished(Struct, frozen=True):
+class SignInResult(Struct, frozen=True):
     token: str
     home: str
 
 
-async def begin(world: World, flow: CodeFlow, redirect: str, home: str) -> Begun:
+async def begin(world: Ports, flow: CodeFlow, redirect: str, home: str) -> SignInStart:
     """Raises ConnectionError."""
     state, nonce, verifier = (world.clock.token(word) for word in ("state", "nonce", "verifier"))
     address = await flow.address(redirect, state, nonce, verifier)
-    errand = Errand(state, nonce, verifier, home, world.clock.now() + LIFE)
-    return Begun(address, world.vault.seal(msgspec.json.encode(errand), _CONTEXT))
+    errand = SignInState(state, nonce, verifier, home, world.clock.now() + LIFE)
+    return SignInStart(address, world.vault.seal(msgspec.json.encode(errand), _CONTEXT))
 
 
 async def finish(
-    world: World, flow: CodeFlow, redirect: str, sealed: str, state: str, code: str
-) -> Finished:
+    world: Ports, flow: CodeFlow, redirect: str, sealed: str, state: str, code: str
+) -> SignInResult:
     """A session for who is back with a code: a person who is known as by the issuer's tokens.
 
     Raises Gone where this browser was not sent, or too long ago; Unauthenticated; ConnectionError.
     """
     errand = _errand(world, sealed)
     if errand is None or not hmac.compare_digest(errand.state.encode(), state.encode()):
-        raise Gone("this sign-in is over, or was begun elsewhere")
+        raise Expired("this sign-in is over, or was begun elsewhere")
     if not code:
         raise Unauthenticated(UNKNOWN)
     token = await flow.token(code, redirect, errand.nonce, errand.verifier)
     actor = await oidc.person_of(world, flow.issuer, token)
-    return Finished(await signins.admit(world, actor), errand.home)
+    return SignInResult(await signins.sign_in_person(world, actor), errand.home)
 
 
-def _errand(world: World, sealed: str) -> Errand | None:
+def _errand(world: Ports, sealed: str) -> SignInState | None:
     try:
-        errand = msgspec.json.decode(world.vault.open(sealed, _CONTEXT), type=Errand)
-    except (Corrupt, ValueError):
+        errand = msgspec.json.decode(world.vault.open(sealed, _CONTEXT), type=SignInState)
+    except (CorruptContent, ValueError):
         return None
     return errand if world.clock.now() < errand.until else None

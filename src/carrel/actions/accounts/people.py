@@ -10,24 +10,31 @@ from typing import Any, Final
 from zoneinfo import available_timezones
 
 from carrel.actions.overlay.pairing import person_changed, person_left
-from carrel.actions.policy.tenant_rules import rules_of
+from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import (
     Page,
-    became,
+    collection_revision,
+    collection_revisions,
     commit_changes,
-    each,
     find,
-    insist,
+    iter_records,
     page,
-    shelf,
-    shelves,
+    record_after,
+    retry_while_busy,
 )
 from carrel.core.access import Actor, Role
-from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Taken
-from carrel.core.store.record import Change, Noun, Record, Shelf, global_handle, handle
-from carrel.core.store.tree import ReceiptKey
-from carrel.core.text_validation import email, email_key, line
-from carrel.ports import World
+from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, ValidationError
+from carrel.core.store.record import (
+    CollectionRevision,
+    Record,
+    RecordChange,
+    RecordType,
+    global_unique_key,
+    unique_key,
+)
+from carrel.core.store.tree import IdempotencyKey
+from carrel.core.text_validation import email, email_key, single_line
+from carrel.ports import Ports
 
 OWNERS: Final = f"role:{Role.OWNER}"
 """The link under which a tenant's owners are listed."""
@@ -35,7 +42,7 @@ OWNERS: Final = f"role:{Role.OWNER}"
 SUBJECT: Final = "subject"
 """The field that says by which issuer and subject a person signs in, once one has."""
 
-_HOLDINGS: Final = (Noun.KEY, Noun.CODE)
+_HOLDINGS: Final = (RecordType.KEY, RecordType.CODE)
 """What a person holds, and takes along on leaving."""
 
 _UNREAL: Final = {"Factory", "localtime"}
@@ -59,26 +66,26 @@ def of_person(id: str) -> str:
     return f"person:{id}"
 
 
-async def get(world: World, actor: Actor, id: str) -> Record:
-    return await find(world, actor.tenant, Noun.PERSON, id)
+async def get(world: Ports, actor: Actor, id: str) -> Record:
+    return await find(world, actor.tenant, RecordType.PERSON, id)
 
 
 async def listing(
-    world: World, actor: Actor, *, cursor: str = "", limit: int = 100
+    world: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
 ) -> Page[Record]:
-    return await page(world, actor.tenant, Noun.PERSON, cursor=cursor, limit=limit)
+    return await page(world, actor.tenant, RecordType.PERSON, cursor=cursor, limit=limit)
 
 
-async def named(world: World, actor: Actor, address: str) -> Record:
+async def named(world: Ports, actor: Actor, address: str) -> Record:
     """The person with an e-mail address. Raises Missing."""
     [found] = await world.records.named([_handle(actor.tenant, address)])
     if found is None:
-        raise Missing("there is no person of that address")
+        raise NotFound("there is no person of that address")
     return found
 
 
 async def create(
-    world: World, actor: Actor, profile: Profile, receipt: ReceiptKey | None = None
+    world: Ports, actor: Actor, profile: Profile, receipt: IdempotencyKey | None = None
 ) -> Record:
     """Raises Taken where another has the address, Forbidden for an owner not made by one."""
     body = await body_of(profile)
@@ -89,17 +96,17 @@ async def create(
         at = await commit_changes(
             world, actor.name, "add a person", [change], shelves=rests, receipt=receipt
         )
-        return became(change, at)
+        return record_after(change, at)
 
-    return await insist(attempt)
+    return await retry_while_busy(attempt)
 
 
 async def patch(
-    world: World,
+    world: Ports,
     actor: Actor,
     id: str,
     given: Mapping[str, Any],
-    receipt: ReceiptKey | None = None,
+    receipt: IdempotencyKey | None = None,
 ) -> Record:
     """Change the fields that are given; None clears one that may be absent.
 
@@ -116,9 +123,9 @@ async def patch(
         if body["role"] != Role.OWNER:
             await _spare_the_last_owner(world, was, rests)
         change = change_of(was.tenant, id, was.revision, body)
-        rests.append(await shelf(world, actor.tenant, Noun.AGENT))
-        rules = await rules_of(world, actor.tenant)
-        drafts = await person_changed(world, rules, became(change, 0, was))
+        rests.append(await collection_revision(world, actor.tenant, RecordType.AGENT))
+        rules = await load_rules(world, actor.tenant)
+        drafts = await person_changed(world, rules, record_after(change, 0, was))
         at = await commit_changes(
             world,
             actor.name,
@@ -128,25 +135,27 @@ async def patch(
             receipt=receipt,
             drafts=drafts,
         )
-        return became(change, at, was)
+        return record_after(change, at, was)
 
-    return await insist(attempt)
+    return await retry_while_busy(attempt)
 
 
-async def delete(world: World, actor: Actor, id: str, receipt: ReceiptKey | None = None) -> None:
+async def delete(
+    world: Ports, actor: Actor, id: str, receipt: IdempotencyKey | None = None
+) -> None:
     """Remove a person and every key they hold. Raises Taken for the last owner."""
 
     async def attempt() -> None:
-        rests = await shelves(world, actor.tenant, _HOLDINGS)
+        rests = await collection_revisions(world, actor.tenant, _HOLDINGS)
         was = await get(world, actor, id)
         rests += await _on_owners(world, actor, {was.body["role"]})
         await _spare_the_last_owner(world, was, rests)
         gone = [was]
         for noun in _HOLDINGS:
-            gone += [held async for held in each(world, was.tenant, noun, of_person(id))]
-        changes = [Change(one.tenant, one.noun, one.id, None, one.revision) for one in gone]
-        rests.append(await shelf(world, actor.tenant, Noun.AGENT))
-        rules = await rules_of(world, actor.tenant)
+            gone += [held async for held in iter_records(world, was.tenant, noun, of_person(id))]
+        changes = [RecordChange(one.tenant, one.noun, one.id, None, one.revision) for one in gone]
+        rests.append(await collection_revision(world, actor.tenant, RecordType.AGENT))
+        rules = await load_rules(world, actor.tenant)
         unpaired, drafts = await person_left(world, rules, was)
         await commit_changes(
             world,
@@ -158,38 +167,38 @@ async def delete(world: World, actor: Actor, id: str, receipt: ReceiptKey | None
             drafts=drafts,
         )
 
-    await insist(attempt)
+    await retry_while_busy(attempt)
 
 
 async def body_of(profile: Profile) -> dict[str, Any]:
     """A profile as it is stored, every part of it checked. Raises Malformed."""
     zone = profile.timezone
     if zone is not None and zone not in await asyncio.to_thread(_zones):
-        raise Malformed("timezone must be an IANA zone such as Europe/Paris")
+        raise ValidationError("timezone must be an IANA zone such as Europe/Paris")
     return {
-        "name": line(profile.name, "name"),
+        "name": single_line(profile.name, "name"),
         "email": email(profile.email),
         "role": Role(profile.role).value,
-        "title": None if profile.title is None else line(profile.title, "title"),
+        "title": None if profile.title is None else single_line(profile.title, "title"),
         "timezone": zone,
-        "pronouns": None if profile.pronouns is None else line(profile.pronouns, "pronouns"),
+        "pronouns": None if profile.pronouns is None else single_line(profile.pronouns, "pronouns"),
     }
 
 
-def change_of(tenant: str, id: str, expected: int, body: Mapping[str, Any]) -> Change:
+def change_of(tenant: str, id: str, expected: int, body: Mapping[str, Any]) -> RecordChange:
     links = [OWNERS] if body["role"] == Role.OWNER else []
     handles = [_handle(tenant, body["email"])]
     if subject := body.get(SUBJECT):
         handles.append(subject_handle(subject))
         links.append(linked(id))
-    return Change(
-        tenant, Noun.PERSON, id, body, expected, handles=tuple(handles), links=tuple(links)
+    return RecordChange(
+        tenant, RecordType.PERSON, id, body, expected, handles=tuple(handles), links=tuple(links)
     )
 
 
 def subject_handle(subject: str) -> str:
     """By which the one person of a sign-in is found, whatever the tenant."""
-    return global_handle(Noun.PERSON, "oidc", subject)
+    return global_unique_key(RecordType.PERSON, "oidc", subject)
 
 
 def linked(id: str) -> str:
@@ -202,31 +211,37 @@ def _sign_in(body: Mapping[str, Any]) -> dict[str, Any]:
     return {SUBJECT: body[SUBJECT]} if SUBJECT in body else {}
 
 
-async def _on_owners(world: World, actor: Actor, roles: Collection[str]) -> list[Shelf]:
+async def _on_owners(
+    world: Ports, actor: Actor, roles: Collection[str]
+) -> list[CollectionRevision]:
     """What a change of owners rests on: that the caller still is one, and who the others are.
 
     The caller is looked up anew, since a rival may have demoted them after the request came in.
     """
     if Role.OWNER not in roles:
         return []
-    seen = await shelf(world, actor.tenant, Noun.PERSON)
-    [caller] = await world.records.get(actor.tenant, Noun.PERSON, [actor.person or ""])
+    seen = await collection_revision(world, actor.tenant, RecordType.PERSON)
+    [caller] = await world.records.get(actor.tenant, RecordType.PERSON, [actor.person or ""])
     if actor.role is not Role.OWNER or caller is None or caller.body["role"] != Role.OWNER:
         raise Forbidden("only an owner may make, change or remove an owner")
     return [seen]
 
 
-async def _spare_the_last_owner(world: World, person: Record, rests: Sequence[Shelf]) -> None:
+async def _spare_the_last_owner(
+    world: Ports, person: Record, rests: Sequence[CollectionRevision]
+) -> None:
     """Raises Busy where the caller, whom they were asked with, may have ceased to be one since."""
-    owners = await world.records.list(person.tenant, Noun.PERSON, link=OWNERS, limit=2)
+    owners = await world.records.list(person.tenant, RecordType.PERSON, link=OWNERS, limit=2)
     if [owner.id for owner in owners] == [person.id]:
-        if [await shelf(world, seen.tenant, seen.noun) for seen in rests] != list(rests):
+        if [await collection_revision(world, seen.tenant, seen.noun) for seen in rests] != list(
+            rests
+        ):
             raise Busy("people were being changed at the same time")
-        raise Taken("this is the last owner, and a tenant always has one")
+        raise Conflict("this is the last owner, and a tenant always has one")
 
 
 def _handle(tenant: str, address: str) -> str:
-    return handle(tenant, Noun.PERSON, "email", email_key(address))
+    return unique_key(tenant, RecordType.PERSON, "email", email_key(address))
 
 
 def _known(person: Record) -> dict[str, Any]:

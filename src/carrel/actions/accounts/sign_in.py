@@ -9,12 +9,25 @@ from typing import Final
 from carrel.actions.accounts import keys, tenants
 from carrel.actions.accounts.credentials import UNKNOWN, authenticate, hash_of
 from carrel.actions.accounts.people import of_person
-from carrel.actions.records import commit_changes, each, find, insist, shelf, shelves
-from carrel.core.access import Actor, KeyKind, Permission
-from carrel.core.errors import Forbidden, Missing, Unauthenticated
-from carrel.core.identifiers import Moment
-from carrel.core.store.record import Change, Noun, Record, Shelf, global_handle
-from carrel.ports import World
+from carrel.actions.records import (
+    collection_revision,
+    collection_revisions,
+    commit_changes,
+    find,
+    iter_records,
+    retry_while_busy,
+)
+from carrel.core.access import Actor, CredentialKind, Permission
+from carrel.core.errors import Forbidden, NotFound, Unauthenticated
+from carrel.core.identifiers import TimestampMs
+from carrel.core.store.record import (
+    CollectionRevision,
+    Record,
+    RecordChange,
+    RecordType,
+    global_unique_key,
+)
+from carrel.ports import Ports
 
 CODE_LIFE: Final = 3_600_000
 KEY_LIFE: Final = 30 * 86_400_000
@@ -30,39 +43,41 @@ class SignedIn:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class CredentialDetails:
     """What stands behind a credential."""
 
     tenant: Record
     person: Record | None
-    expires: Moment
+    expires: TimestampMs
     """0 for one that does not."""
 
 
-async def issue(world: World, tenant: str, person: str) -> str:
+async def issue(world: Ports, tenant: str, person: str) -> str:
     """A new code for a person; those that have run out are swept away. Raises Missing."""
     code = world.clock.token("code")
 
     async def attempt() -> str:
-        rests = await shelf(world, tenant, Noun.PERSON)
-        await find(world, tenant, Noun.PERSON, person)
+        rests = await collection_revision(world, tenant, RecordType.PERSON)
+        await find(world, tenant, RecordType.PERSON, person)
         now = world.clock.now()
-        old = [known async for known in each(world, tenant, Noun.CODE, of_person(person))]
+        old = [
+            known async for known in iter_records(world, tenant, RecordType.CODE, of_person(person))
+        ]
         changes = [_removed(known) for known in old if known.body["expires"] <= now]
         changes.append(_made(world, tenant, person, code))
         await commit_changes(world, person, "issue a sign-in code", changes, shelves=[rests])
         return code
 
-    return await insist(attempt)
+    return await retry_while_busy(attempt)
 
 
-async def for_owner(world: World, slug: str) -> str:
+async def for_owner(world: Ports, slug: str) -> str:
     """A new code for the owner who has been in a tenant longest. Raises Missing."""
     owner = await tenants.first_owner(world, slug)
     return await issue(world, owner.tenant, owner.id)
 
 
-async def redeem(world: World, code: str, name: str = "web sign-in") -> SignedIn:
+async def redeem(world: Ports, code: str, name: str = "web sign-in") -> SignedIn:
     """Trade a code for a key that lasts 30 days; of several that try one succeeds.
 
     Raises Unauthenticated for a code that is unknown, used or over, saying nothing of which.
@@ -74,17 +89,19 @@ async def redeem(world: World, code: str, name: str = "web sign-in") -> SignedIn
         if found is None or now >= found.body["expires"]:
             raise Unauthenticated(UNKNOWN)
         rests, person = await _holder(world, found)
-        holding = keys.Holding(name, KeyKind.PERSON, person=person.id, expires=now + KEY_LIFE)
-        key = keys.made(world, found.tenant, holding)
+        holding = keys.KeySpec(
+            name, CredentialKind.PERSON, person=person.id, expires=now + KEY_LIFE
+        )
+        key = keys.new_key(world, found.tenant, holding)
         changes = [_removed(found), key.change]
         await commit_changes(world, key.change.id, "sign in", changes, shelves=[rests])
-        tenant = await find(world, found.tenant, Noun.TENANT, found.tenant)
+        tenant = await find(world, found.tenant, RecordType.TENANT, found.tenant)
         return SignedIn(key.token, tenant, person)
 
-    return await insist(attempt)
+    return await retry_while_busy(attempt)
 
 
-async def begin(world: World, token: str) -> str:
+async def begin(world: Ports, token: str) -> str:
     """A browser's own key for who shows a person's: good for the same, and never for longer.
 
     Raises Unauthenticated, and Forbidden for the key of a service or an agent.
@@ -92,44 +109,44 @@ async def begin(world: World, token: str) -> str:
 
     async def attempt() -> str:
         actor = await authenticate(world, token)
-        if actor.kind is not KeyKind.PERSON:
+        if actor.kind is not CredentialKind.PERSON:
             raise Forbidden(f"a session is for people: this is the key of {_a(actor.kind)}")
-        rests = await shelves(world, actor.tenant, (Noun.PERSON, Noun.KEY))
-        shown = await _still(world, actor.tenant, Noun.KEY, actor.key)
-        await _still(world, actor.tenant, Noun.PERSON, shown.body["personId"])
-        key = keys.made(world, actor.tenant, _like(shown, world.clock.now()))
+        rests = await collection_revisions(world, actor.tenant, (RecordType.PERSON, RecordType.KEY))
+        shown = await _still(world, actor.tenant, RecordType.KEY, actor.key)
+        await _still(world, actor.tenant, RecordType.PERSON, shown.body["personId"])
+        key = keys.new_key(world, actor.tenant, _like(shown, world.clock.now()))
         await commit_changes(world, actor.name, "sign in", [key.change], shelves=rests)
         return key.token
 
-    return await insist(attempt)
+    return await retry_while_busy(attempt)
 
 
-async def admit(world: World, actor: Actor) -> str:
+async def sign_in_person(world: Ports, actor: Actor) -> str:
     """A browser's key for a person whom somebody else vouches for. Raises Unauthenticated."""
 
     async def attempt() -> str:
-        rests = await shelf(world, actor.tenant, Noun.PERSON)
-        person = await _still(world, actor.tenant, Noun.PERSON, actor.person or "")
+        rests = await collection_revision(world, actor.tenant, RecordType.PERSON)
+        person = await _still(world, actor.tenant, RecordType.PERSON, actor.person or "")
         until = world.clock.now() + KEY_LIFE
-        holding = keys.Holding(BROWSER, KeyKind.PERSON, person=person.id, expires=until)
-        key = keys.made(world, actor.tenant, holding)
+        holding = keys.KeySpec(BROWSER, CredentialKind.PERSON, person=person.id, expires=until)
+        key = keys.new_key(world, actor.tenant, holding)
         await commit_changes(world, person.id, "sign in", [key.change], shelves=[rests])
         return key.token
 
-    return await insist(attempt)
+    return await retry_while_busy(attempt)
 
 
-def _a(kind: KeyKind) -> str:
-    return {KeyKind.AGENT: "an agent"}.get(kind, f"a {kind}")
+def _a(kind: CredentialKind) -> str:
+    return {CredentialKind.AGENT: "an agent"}.get(kind, f"a {kind}")
 
 
-def _like(key: Record, now: Moment) -> keys.Holding:
+def _like(key: Record, now: TimestampMs) -> keys.KeySpec:
     """A session that is worth what the key is."""
     body, most = key.body, now + KEY_LIFE
     scopes = body.get("scopes")
-    return keys.Holding(
+    return keys.KeySpec(
         BROWSER,
-        KeyKind.PERSON,
+        CredentialKind.PERSON,
         person=body["personId"],
         agent=body.get("agentId"),
         workspace=body.get("workspace"),
@@ -138,40 +155,40 @@ def _like(key: Record, now: Moment) -> keys.Holding:
     )
 
 
-async def end(world: World, actor: Actor) -> None:
+async def end(world: Ports, actor: Actor) -> None:
     """Revoke the key that the caller came with."""
-    with suppress(Missing):  # Somebody else did it, and that is what was wanted.
+    with suppress(NotFound):  # Somebody else did it, and that is what was wanted.
         await keys.revoke(world, actor, actor.key)
 
 
-async def held(world: World, actor: Actor) -> Held:
+async def current_credential(world: Ports, actor: Actor) -> CredentialDetails:
     """Raises Unauthenticated where the key, or whose it is, has gone since it was shown."""
-    tenant = await _still(world, actor.tenant, Noun.TENANT, actor.tenant)
+    tenant = await _still(world, actor.tenant, RecordType.TENANT, actor.tenant)
     person, expires = None, 0
     if actor.person is not None:
-        person = await _still(world, actor.tenant, Noun.PERSON, actor.person)
+        person = await _still(world, actor.tenant, RecordType.PERSON, actor.person)
     if actor.key:
-        key = await _still(world, actor.tenant, Noun.KEY, actor.key)
+        key = await _still(world, actor.tenant, RecordType.KEY, actor.key)
         expires = key.body.get("expires") or 0
-    return Held(tenant, person, expires)
+    return CredentialDetails(tenant, person, expires)
 
 
-async def _still(world: World, tenant: str, noun: Noun, id: str) -> Record:
+async def _still(world: Ports, tenant: str, noun: RecordType, id: str) -> Record:
     try:
         return await find(world, tenant, noun, id)
-    except Missing:
+    except NotFound:
         raise Unauthenticated(UNKNOWN) from None
 
 
-async def _holder(world: World, code: Record) -> tuple[Shelf, Record]:
-    rests = await shelf(world, code.tenant, Noun.PERSON)
-    return rests, await _still(world, code.tenant, Noun.PERSON, code.body["personId"])
+async def _holder(world: Ports, code: Record) -> tuple[CollectionRevision, Record]:
+    rests = await collection_revision(world, code.tenant, RecordType.PERSON)
+    return rests, await _still(world, code.tenant, RecordType.PERSON, code.body["personId"])
 
 
-def _made(world: World, tenant: str, person: str, code: str) -> Change:
-    return Change(
+def _made(world: Ports, tenant: str, person: str, code: str) -> RecordChange:
+    return RecordChange(
         tenant,
-        Noun.CODE,
+        RecordType.CODE,
         world.clock.fresh("cod"),
         {"personId": person, "expires": world.clock.now() + CODE_LIFE},
         expected=0,
@@ -180,9 +197,9 @@ def _made(world: World, tenant: str, person: str, code: str) -> Change:
     )
 
 
-def _removed(code: Record) -> Change:
-    return Change(code.tenant, Noun.CODE, code.id, None, code.revision)
+def _removed(code: Record) -> RecordChange:
+    return RecordChange(code.tenant, RecordType.CODE, code.id, None, code.revision)
 
 
 def _handle(hash: str) -> str:
-    return global_handle(Noun.CODE, "hash", hash)
+    return global_unique_key(RecordType.CODE, "hash", hash)

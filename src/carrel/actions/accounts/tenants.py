@@ -10,15 +10,21 @@ from carrel.actions.accounts.credentials import hash_of, key_handle
 from carrel.actions.accounts.people import Profile
 from carrel.actions.overlay import default_files as seeds
 from carrel.actions.overlay.pairing import tenant_renamed
-from carrel.actions.policy.tenant_rules import rules_of
-from carrel.actions.records import became, commit_changes, find, insist, shelves
-from carrel.core.access import Actor, KeyKind, Role
-from carrel.core.errors import Missing, Taken
+from carrel.actions.policy.tenant_rules import load_rules
+from carrel.actions.records import (
+    collection_revisions,
+    commit_changes,
+    find,
+    record_after,
+    retry_while_busy,
+)
+from carrel.core.access import Actor, CredentialKind, Role
+from carrel.core.errors import Conflict, NotFound
 from carrel.core.redaction.redactor import Redactor
-from carrel.core.store.record import Change, Noun, Record, global_handle
-from carrel.core.store.tree import ReceiptKey
-from carrel.core.text_validation import free_slug, line
-from carrel.ports import World
+from carrel.core.store.record import Record, RecordChange, RecordType, global_unique_key
+from carrel.core.store.tree import IdempotencyKey
+from carrel.core.text_validation import free_slug, single_line
+from carrel.ports import Ports
 
 FIRST: Final = "default"
 """The slug of the tenant that an empty store is given."""
@@ -27,7 +33,7 @@ _PLATFORM: Final = "platform"
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
+class NewTenant:
     tenant: Record
     owner: Record
     token: str
@@ -35,33 +41,35 @@ class Created:
 
 
 async def create(  # noqa: PLR0913 - what a tenant begins with
-    world: World,
+    world: Ports,
     slug: str,
     name: str,
     owner_name: str,
     owner_email: str,
     *,
     token: str | None = None,
-    receipt: ReceiptKey | None = None,
-) -> Created:
+    receipt: IdempotencyKey | None = None,
+) -> NewTenant:
     """Make a tenant, its owner and the owner's key, its defaults seeded, all in one.
 
     Raises Taken for a known slug.
     """
     id, person = world.clock.fresh("ten"), world.clock.fresh("per")
-    tenant = _change(id, 0, free_slug(slug), line(name, "name"))
+    tenant = _change(id, 0, free_slug(slug), single_line(name, "name"))
     profile = Profile(owner_name, owner_email, Role.OWNER)
     owner = people.change_of(id, person, 0, await people.body_of(profile))
-    made = keys.made(world, id, keys.Holding("owner", KeyKind.PERSON, person=person), token)
-    seeded, drafts = await seeds.first(world, id, Redactor({}))
+    made = keys.new_key(
+        world, id, keys.KeySpec("owner", CredentialKind.PERSON, person=person), token
+    )
+    seeded, drafts = await seeds.seed_new_tenant(world, id, Redactor({}))
     changes = [tenant, owner, made.change, seeded]
     at = await commit_changes(
         world, _PLATFORM, "create the tenant", changes, receipt=receipt, drafts=drafts
     )
-    return Created(became(tenant, at), became(owner, at), made.token)
+    return NewTenant(record_after(tenant, at), record_after(owner, at), made.token)
 
 
-async def bootstrap(world: World, owner_token: str | None = None) -> Created | None:
+async def bootstrap(world: Ports, owner_token: str | None = None) -> NewTenant | None:
     """Give an empty store its first tenant; of several that try at once, one does and is told so.
 
     A token that is given opens the first tenant afterwards, whoever made it and when.
@@ -72,58 +80,58 @@ async def bootstrap(world: World, owner_token: str | None = None) -> Created | N
             created = await create(
                 world, FIRST, "Default", "Owner", "owner@localhost", token=owner_token
             )
-        except Taken:
+        except Conflict:
             created = None
     if created is None and owner_token:
         await _admit(world, owner_token)
     return created
 
 
-async def _admit(world: World, token: str) -> None:
+async def _admit(world: Ports, token: str) -> None:
     """Make sure that an owner of the first tenant holds this token."""
     handle = key_handle(hash_of(token))
     [known] = await world.records.named([handle])
     if known is not None:
         return
     owner = await first_owner(world, FIRST)
-    holding = keys.Holding("owner", KeyKind.PERSON, person=owner.id)
-    made = keys.made(world, owner.tenant, holding, token)
+    holding = keys.KeySpec("owner", CredentialKind.PERSON, person=owner.id)
+    made = keys.new_key(world, owner.tenant, holding, token)
     try:
         await commit_changes(world, _PLATFORM, "admit the owner's token", [made.change])
-    except Taken:
+    except Conflict:
         return
 
 
-async def by_slug(world: World, slug: str) -> Record | None:
-    [found] = await world.records.named([global_handle(Noun.TENANT, "slug", slug)])
+async def by_slug(world: Ports, slug: str) -> Record | None:
+    [found] = await world.records.named([global_unique_key(RecordType.TENANT, "slug", slug)])
     return found
 
 
-async def first_owner(world: World, slug: str) -> Record:
+async def first_owner(world: Ports, slug: str) -> Record:
     """The owner who has been there longest. Raises Missing where there is no such tenant."""
     tenant = await by_slug(world, slug)
     if tenant is None:
-        raise Missing(f"there is no tenant {slug}")
-    [owner] = await world.records.list(tenant.id, Noun.PERSON, link=people.OWNERS, limit=1)
+        raise NotFound(f"there is no tenant {slug}")
+    [owner] = await world.records.list(tenant.id, RecordType.PERSON, link=people.OWNERS, limit=1)
     return owner
 
 
-async def me(world: World, actor: Actor) -> Record:
-    return await find(world, actor.tenant, Noun.TENANT, actor.tenant)
+async def me(world: Ports, actor: Actor) -> Record:
+    return await find(world, actor.tenant, RecordType.TENANT, actor.tenant)
 
 
 async def rename(
-    world: World, actor: Actor, name: str, receipt: ReceiptKey | None = None
+    world: Ports, actor: Actor, name: str, receipt: IdempotencyKey | None = None
 ) -> Record:
-    name = line(name, "name")
+    name = single_line(name, "name")
 
     async def attempt() -> Record:
         was = await me(world, actor)
         if was.body["name"] == name:
             return was
         change = _change(was.id, was.revision, was.body["slug"], name)
-        rests = await shelves(world, was.id, (Noun.AGENT, Noun.PERSON))
-        rules = await rules_of(world, was.id)
+        rests = await collection_revisions(world, was.id, (RecordType.AGENT, RecordType.PERSON))
+        rules = await load_rules(world, was.id)
         at = await commit_changes(
             world,
             actor.name,
@@ -131,14 +139,14 @@ async def rename(
             [change],
             shelves=[*rests, *rules.shelves],
             receipt=receipt,
-            drafts=await tenant_renamed(world, rules, became(change, 0, was)),
+            drafts=await tenant_renamed(world, rules, record_after(change, 0, was)),
         )
-        return became(change, at, was)
+        return record_after(change, at, was)
 
-    return await insist(attempt)
+    return await retry_while_busy(attempt)
 
 
-def _change(id: str, expected: int, slug: str, name: str) -> Change:
-    handle = global_handle(Noun.TENANT, "slug", slug)
+def _change(id: str, expected: int, slug: str, name: str) -> RecordChange:
+    handle = global_unique_key(RecordType.TENANT, "slug", slug)
     body = {"slug": slug, "name": name}
-    return Change(id, Noun.TENANT, id, body, expected, handles=(handle,))
+    return RecordChange(id, RecordType.TENANT, id, body, expected, handles=(handle,))

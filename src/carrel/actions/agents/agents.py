@@ -6,36 +6,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from carrel.actions.accounts.keys import of_agent
-from carrel.actions.memory.cleanup import forget_everything
-from carrel.actions.overlay.agent_layers import variables_of
-from carrel.actions.overlay.managed_files import Kin, identity_file, user_files
-from carrel.actions.policy.tenant_rules import Rules, rules_of
+from carrel.actions.accounts.keys import agent_keys_index
+from carrel.actions.memory.cleanup import delete_agent_memory
+from carrel.actions.overlay.agent_layers import load_placeholder_values
+from carrel.actions.overlay.managed_files import AgentWithVariables, identity_file, user_files
+from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.actions.records import (
-    Drafts,
+    FileDrafts,
     Page,
-    became,
+    collection_revision,
+    collection_revisions,
     commit_changes,
-    each,
-    find_named,
-    insist,
+    find_by_id_or_slug,
+    iter_records,
     page,
-    shelf,
-    shelves,
+    record_after,
+    retry_while_busy,
 )
 from carrel.actions.timezones import zone
 from carrel.core.access import Actor
-from carrel.core.agents.agent import BLANK, agent_change, facts
+from carrel.core.agents.agent import BLANK, agent_change, agent_fields
 from carrel.core.agents.config import checked
-from carrel.core.errors import Missing
+from carrel.core.errors import NotFound
 from carrel.core.overlay.compose import resolve
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.layers import upstream_of
 from carrel.core.overlay.pin_sets import missing, pinset_of
-from carrel.core.store.record import Change, Noun, Record, Shelf
-from carrel.core.store.tree import Entry, ReceiptKey, as_seen
-from carrel.core.text_validation import free_slug, line
-from carrel.ports import World
+from carrel.core.store.record import CollectionRevision, Record, RecordChange, RecordType
+from carrel.core.store.tree import Entry, IdempotencyKey, expect_unchanged
+from carrel.core.text_validation import free_slug, single_line
+from carrel.ports import Ports
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,30 +51,30 @@ class NewAgent:
     config: Mapping[str, Any] | None = None
 
 
-async def get(world: World, actor: Actor, name: str) -> Record:
+async def get(world: Ports, actor: Actor, name: str) -> Record:
     """By id or slug. Raises Missing."""
-    return await find_named(world, actor.tenant, Noun.AGENT, name)
+    return await find_by_id_or_slug(world, actor.tenant, RecordType.AGENT, name)
 
 
 async def listing(
-    world: World, actor: Actor, *, cursor: str = "", limit: int = 100
+    world: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
 ) -> Page[Record]:
-    return await page(world, actor.tenant, Noun.AGENT, cursor=cursor, limit=limit)
+    return await page(world, actor.tenant, RecordType.AGENT, cursor=cursor, limit=limit)
 
 
 async def create(
-    world: World, actor: Actor, new: NewAgent, receipt: ReceiptKey | None = None
+    world: Ports, actor: Actor, new: NewAgent, receipt: IdempotencyKey | None = None
 ) -> Record:
     """With every pinned file as it is at this moment, and its human's USER.md, all in one.
 
     Raises Taken where another has the slug, Missing where there is no such template or person.
     """
-    slug, name = free_slug(new.slug), line(new.name, "name")
+    slug, name = free_slug(new.slug), single_line(new.name, "name")
     id = world.clock.fresh("agt")
 
     async def attempt() -> Record:
         rests = await _rests(world, actor.tenant)
-        rules = await rules_of(world, actor.tenant)
+        rules = await load_rules(world, actor.tenant)
         body = {
             **BLANK,
             "slug": slug,
@@ -87,9 +87,9 @@ async def create(
             "userFile": new.human is not None,
         }
         change = agent_change(actor.tenant, id, body, 0)
-        body["pins"], drafts = await _pins(world, rules, became(change, 0))
+        body["pins"], drafts = await _pins(world, rules, record_after(change, 0))
         change = agent_change(actor.tenant, id, body, 0)
-        agent = became(change, 0)
+        agent = record_after(change, 0)
         if new.human is not None:
             drafts += await _user_file(world, rules, agent)
         at = await commit_changes(
@@ -101,17 +101,17 @@ async def create(
             receipt=receipt,
             drafts=drafts,
         )
-        return became(change, at)
+        return record_after(change, at)
 
-    return await insist(attempt)
+    return await retry_while_busy(attempt)
 
 
 async def patch(
-    world: World,
+    world: Ports,
     actor: Actor,
     name: str,
     given: Mapping[str, Any],
-    receipt: ReceiptKey | None = None,
+    receipt: IdempotencyKey | None = None,
 ) -> Record:
     """Change what is given, and in the same commit the files that follow from it.
 
@@ -120,13 +120,13 @@ async def patch(
 
     async def attempt() -> Record:
         rests = await _rests(world, actor.tenant)
-        rules = await rules_of(world, actor.tenant)
+        rules = await load_rules(world, actor.tenant)
         was = await get(world, actor, name)
         body = await _patched(world, actor, was, given)
-        if body == facts(was):
+        if body == agent_fields(was):
             return was
         change = agent_change(was.tenant, was.id, body, was.revision)
-        drafts = await _following(world, rules, was, became(change, 0, was))
+        drafts = await _following(world, rules, was, record_after(change, 0, was))
         at = await commit_changes(
             world,
             actor.name,
@@ -136,58 +136,67 @@ async def patch(
             receipt=receipt,
             drafts=drafts,
         )
-        return became(change, at, was)
+        return record_after(change, at, was)
 
-    return await insist(attempt)
+    return await retry_while_busy(attempt)
 
 
-async def delete(world: World, actor: Actor, name: str, receipt: ReceiptKey | None = None) -> None:
+async def delete(
+    world: Ports, actor: Actor, name: str, receipt: IdempotencyKey | None = None
+) -> None:
     """Remove an agent and the keys that are bound to it, and then what it remembered."""
 
     async def attempt() -> Record:
-        rests = await shelf(world, actor.tenant, Noun.KEY)
+        rests = await collection_revision(world, actor.tenant, RecordType.KEY)
         was = await get(world, actor, name)
         gone = [was]
-        gone += [key async for key in each(world, was.tenant, Noun.KEY, of_agent(was.id))]
-        changes = [Change(one.tenant, one.noun, one.id, None, one.revision) for one in gone]
+        gone += [
+            key
+            async for key in iter_records(
+                world, was.tenant, RecordType.KEY, agent_keys_index(was.id)
+            )
+        ]
+        changes = [RecordChange(one.tenant, one.noun, one.id, None, one.revision) for one in gone]
         await commit_changes(
             world, actor.name, "delete an agent", changes, shelves=[rests], receipt=receipt
         )
         return was
 
-    gone = await insist(attempt)
-    await forget_everything(world, actor.name, gone.tenant, gone.id)
+    gone = await retry_while_busy(attempt)
+    await delete_agent_memory(world, actor.name, gone.tenant, gone.id)
 
 
-async def _rests(world: World, tenant: str) -> list[Shelf]:
+async def _rests(world: Ports, tenant: str) -> list[CollectionRevision]:
     """What names, people and templates a decision is made from."""
-    return await shelves(world, tenant, (Noun.TEMPLATE, Noun.PERSON, Noun.TENANT))
+    return await collection_revisions(
+        world, tenant, (RecordType.TEMPLATE, RecordType.PERSON, RecordType.TENANT)
+    )
 
 
-async def _template(world: World, actor: Actor, name: str | None) -> str | None:
+async def _template(world: Ports, actor: Actor, name: str | None) -> str | None:
     if name is None:
         return None
-    return (await find_named(world, actor.tenant, Noun.TEMPLATE, name)).id
+    return (await find_by_id_or_slug(world, actor.tenant, RecordType.TEMPLATE, name)).id
 
 
-async def _person(world: World, actor: Actor, id: str | None) -> str | None:
+async def _person(world: Ports, actor: Actor, id: str | None) -> str | None:
     """A person of the same tenant. Raises Missing."""
     if id is None:
         return None
-    [person] = await world.records.get(actor.tenant, Noun.PERSON, [id])
+    [person] = await world.records.get(actor.tenant, RecordType.PERSON, [id])
     if person is None:
-        raise Missing(f"there is no person {id}")
+        raise NotFound(f"there is no person {id}")
     return person.id
 
 
 async def _patched(
-    world: World, actor: Actor, was: Record, given: Mapping[str, Any]
+    world: Ports, actor: Actor, was: Record, given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    body = {**facts(was), **given}
+    body = {**agent_fields(was), **given}
     if "slug" in given:
         body["slug"] = free_slug(given["slug"])
     if "name" in given:
-        body["name"] = line(given["name"], "name")
+        body["name"] = single_line(given["name"], "name")
     if "config" in given:
         body["config"] = _config(given["config"])
     if given.get("templateId") is not None:
@@ -207,7 +216,7 @@ def _config(given: Mapping[str, Any]) -> dict[str, Any]:
     return dict(given)
 
 
-async def _pins(world: World, rules: Rules, agent: Record) -> tuple[str | None, Drafts]:
+async def _pins(world: Ports, rules: TenantRules, agent: Record) -> tuple[str | None, FileDrafts]:
     """Every pinned file beneath as it is now: the name of the set, and what is new of it."""
     layers = await world.trees.read(upstream_of(agent))
     paths = sorted({path for tree in layers for path in tree.heads})
@@ -217,18 +226,18 @@ async def _pins(world: World, rules: Rules, agent: Record) -> tuple[str | None, 
         if rules.policy.classes.of(path) is FileClass.PINNED and (found := resolve(path, layers))
     }
     if not pins:
-        return None, Drafts()
+        return None, FileDrafts()
     scope = pinset_of(agent.tenant, pins)
     [known] = await world.trees.read([scope], pins)
-    seen = tuple(as_seen(tree, path) for tree in layers for path in pins)
+    seen = tuple(expect_unchanged(tree, path) for tree in layers for path in pins)
     writes, unwritten = missing(known, pins)
-    return scope.name, Drafts(writes, seen + unwritten)
+    return scope.name, FileDrafts(writes, seen + unwritten)
 
 
-async def _following(world: World, rules: Rules, was: Record, agent: Record) -> Drafts:
+async def _following(world: Ports, rules: TenantRules, was: Record, agent: Record) -> FileDrafts:
     """The files that change with an agent's facts."""
-    drafts = Drafts()
-    before, now = facts(was), facts(agent)
+    drafts = FileDrafts()
+    before, now = agent_fields(was), agent_fields(agent)
     if before["name"] != now["name"]:
         drafts += await identity_file(world, rules, agent, now["name"])
     told = ("name", "humanPairId", "templateId")
@@ -237,5 +246,7 @@ async def _following(world: World, rules: Rules, was: Record, agent: Record) -> 
     return drafts
 
 
-async def _user_file(world: World, rules: Rules, agent: Record) -> Drafts:
-    return await user_files(world, rules, [Kin(agent, await variables_of(world, agent))])
+async def _user_file(world: Ports, rules: TenantRules, agent: Record) -> FileDrafts:
+    return await user_files(
+        world, rules, [AgentWithVariables(agent, await load_placeholder_values(world, agent))]
+    )

@@ -6,34 +6,34 @@ from itertools import islice
 from typing import Final
 
 from carrel.actions.files import files
-from carrel.actions.files.rewrite import Rewritten, rewrite
-from carrel.actions.overlay.agent_layers import lineage_of
-from carrel.actions.records import each
+from carrel.actions.files.rewrite import RewriteOutcome, rewrite
+from carrel.actions.overlay.agent_layers import load_agent_layers
+from carrel.actions.records import iter_records
 from carrel.core.access import Actor
 from carrel.core.agents.file_map import (
     AGENTS,
     MOST_FILES,
     TITLE,
-    Peer,
-    Place,
-    about,
+    MapEntry,
+    PeerAgent,
     allows,
-    chart,
-    charted,
     outside,
     private,
+    render_map,
+    replace_map,
+    summarize,
 )
-from carrel.core.errors import Taken
-from carrel.core.identifiers import Kind, Stack
+from carrel.core.errors import Conflict
+from carrel.core.identifiers import ScopeKind, Stack
 from carrel.core.overlay.compose import File, Workspace
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.store.record import Noun, Record
-from carrel.ports import World
+from carrel.core.store.record import Record, RecordType
+from carrel.ports import Ports
 
 _OF_ITS_HUMAN: Final = "written by Carrel, from the profile of the paired human"
 
 
-async def regenerate(world: World, actor: Actor, stack: Stack) -> Rewritten:
+async def regenerate(world: Ports, actor: Actor, stack: Stack) -> RewriteOutcome:
     """Write the map anew, in its block of AGENTS.md and nowhere else.
 
     Raises Forbidden, Taken for an AGENTS.md that is no text, TooLarge, Busy.
@@ -43,38 +43,38 @@ async def regenerate(world: World, actor: Actor, stack: Stack) -> Rewritten:
         try:
             file = TITLE if text is None else text.decode()
         except UnicodeDecodeError:
-            raise Taken(f"{AGENTS} is not text") from None
-        places = await _places(world, stack, about(outside(file).encode()))
-        return charted(file, chart(places, await _peers(world, stack))).encode()
+            raise Conflict(f"{AGENTS} is not text") from None
+        places = await _places(world, stack, summarize(outside(file).encode()))
+        return replace_map(file, render_map(places, await _peers(world, stack))).encode()
 
     return await rewrite(world, actor, stack, AGENTS, change, "draw the map anew")
 
 
-async def _places(world: World, stack: Stack, of_itself: str) -> list[Place]:
+async def _places(world: Ports, stack: Stack, of_itself: str) -> list[MapEntry]:
     """Every file that the agent has, AGENTS.md too, whether it is there yet or not."""
-    workspace = await files.listing(world, stack)
+    workspace = await files.list_files(world, stack)
     first = dict(islice(workspace.files.items(), MOST_FILES))
-    contents = await files.contents(world, Workspace(first), raw=True)
+    contents = await files.read_contents(world, Workspace(first), raw=True)
     told = {path: _about(file, contents.found.get(path, b"")) for path, file in first.items()}
     told[AGENTS] = of_itself
-    return [Place(path, told.get(path, "")) for path in sorted({*workspace.files, AGENTS})]
+    return [MapEntry(path, told.get(path, "")) for path in sorted({*workspace.files, AGENTS})]
 
 
 def _about(file: File, content: bytes) -> str:
     if file.file_class is FileClass.MANAGED:
         return _OF_ITS_HUMAN
-    own = file.source.kind is Kind.AGENT
-    return "" if own and private(file.path) else about(content)
+    own = file.source.kind is ScopeKind.AGENT
+    return "" if own and private(file.path) else summarize(content)
 
 
-async def _peers(world: World, stack: Stack) -> list[Peer]:
+async def _peers(world: Ports, stack: Stack) -> list[PeerAgent]:
     """The other agents to which this one may delegate, in order of slug."""
     own = stack[0]
-    agent = (await lineage_of(world, own.tenant, own.name)).agent
+    agent = (await load_agent_layers(world, own.tenant, own.name)).agent
     allowed = _allowed(agent)
     found = [
-        Peer(other.body["slug"], other.body["name"])
-        async for other in each(world, own.tenant, Noun.AGENT)
+        PeerAgent(other.body["slug"], other.body["name"])
+        async for other in iter_records(world, own.tenant, RecordType.AGENT)
         if allowed is not None and other.id != agent.id and allows(allowed, other.body["slug"])
     ]
     return sorted(found, key=lambda peer: peer.slug)

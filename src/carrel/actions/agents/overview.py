@@ -6,36 +6,36 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from carrel.actions.overlay.agent_layers import classes_of, lineages_of
-from carrel.actions.overlay.pins import within_reach
-from carrel.actions.policy.tenant_rules import rules_of
-from carrel.actions.records import PREFIXES, Page, find_named, issued
+from carrel.actions.overlay.agent_layers import classes_of, load_many_agent_layers
+from carrel.actions.overlay.pins import can_see_agent
+from carrel.actions.policy.tenant_rules import load_rules
+from carrel.actions.records import PREFIXES, Page, find_by_id_or_slug, validate_cursor
 from carrel.core.access import Actor
-from carrel.core.agents.agent import of_template
-from carrel.core.errors import Missing
-from carrel.core.identifiers import Kind, Path, Scope, Stack
-from carrel.core.overlay.agent_files import Eye, overridden
+from carrel.core.agents.agent import by_template_index
+from carrel.core.errors import NotFound
+from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
+from carrel.core.overlay.agent_files import RenderContext, overridden
 from carrel.core.overlay.compose import Workspace, compose, resolve
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.layers import stack_of
 from carrel.core.runs import Run
-from carrel.core.store.record import Noun, Record
+from carrel.core.store.record import Record, RecordType
 from carrel.core.store.tree import Blob
-from carrel.ports import World
+from carrel.ports import Ports
 
 _AT_ONCE = 500
 
 
-class Offer(Struct, frozen=True):
+class PinOffer(Struct, frozen=True):
     """A pinned file that a template offers to those who follow it."""
 
     path: Path
     blob: Blob
-    source: Kind
+    source: ScopeKind
 
 
 async def agents(
-    world: World,
+    world: Ports,
     actor: Actor,
     *,
     template: str | None = None,
@@ -49,12 +49,14 @@ async def agents(
     """
     link = ""
     if template is not None:
-        link = of_template((await find_named(world, actor.tenant, Noun.TEMPLATE, template)).id)
-    issued(cursor, PREFIXES[Noun.AGENT])
+        link = by_template_index(
+            (await find_by_id_or_slug(world, actor.tenant, RecordType.TEMPLATE, template)).id
+        )
+    validate_cursor(cursor, PREFIXES[RecordType.AGENT])
     wanted, found = starts.casefold(), list[Record]()
     at_once = _AT_ONCE if wanted else limit + 1
     while some := await world.records.list(
-        actor.tenant, Noun.AGENT, link=link, after=cursor, limit=at_once
+        actor.tenant, RecordType.AGENT, link=link, after=cursor, limit=at_once
     ):
         found += [one for one in some if _starts(one, wanted)]
         cursor = some[-1].id
@@ -68,28 +70,28 @@ def _starts(agent: Record, wanted: str) -> bool:
     return slug.startswith(wanted) or name.casefold().startswith(wanted)
 
 
-async def followers(world: World, tenant: str, templates: Sequence[str]) -> tuple[int, ...]:
+async def followers(world: Ports, tenant: str, templates: Sequence[str]) -> tuple[int, ...]:
     """How many agents follow each of these templates, by id."""
-    links = [of_template(id) for id in templates]
-    return await world.records.count(tenant, Noun.AGENT, links)
+    links = [by_template_index(id) for id in templates]
+    return await world.records.count(tenant, RecordType.AGENT, links)
 
 
 async def workspaces(
-    world: World, stacks: Sequence[Stack], prefix: str = ""
+    world: Ports, stacks: Sequence[Stack], prefix: str = ""
 ) -> tuple[Workspace | None, ...]:
     """Everything that each of them shows, all as of one moment; None for an agent that is gone."""
     scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
-    agents = [scope for scope in scopes if scope.kind is Kind.AGENT]
-    known: dict[Scope, Eye] = {}
+    agents = [scope for scope in scopes if scope.kind is ScopeKind.AGENT]
+    known: dict[Scope, RenderContext] = {}
     for tenant in {scope.tenant for scope in agents}:
         ids = [scope.name for scope in agents if scope.tenant == tenant]
-        found = await lineages_of(world, tenant, ids)
-        known |= {Scope(tenant, Kind.AGENT, id): found[id].eye for id in found}
+        found = await load_many_agent_layers(world, tenant, ids)
+        known |= {Scope(tenant, ScopeKind.AGENT, id): found[id].eye for id in found}
     trees = dict(zip(scopes, await world.trees.read(scopes, prefix=prefix), strict=True))
     shown: list[Workspace | None] = []
     for stack in stacks:
         layers = [trees[scope] for scope in stack]
-        if stack[0].kind is Kind.AGENT:
+        if stack[0].kind is ScopeKind.AGENT:
             eye = known.get(stack[0])
             shown.append(eye.compose(layers) if eye else None)
         else:
@@ -97,14 +99,14 @@ async def workspaces(
     return tuple(shown)
 
 
-async def overrides(world: World, actor: Actor, agents: Sequence[Record]) -> tuple[int, ...]:
+async def overrides(world: Ports, actor: Actor, agents: Sequence[Record]) -> tuple[int, ...]:
     """Of how many files each has a text of its own in place of what lies beneath.
 
     Raises Missing where one is not within the caller's reach.
     """
-    if not all(within_reach(actor, agent) for agent in agents):
-        raise Missing("there is no such agent")
-    classes = (await rules_of(world, actor.tenant)).policy.classes
+    if not all(can_see_agent(actor, agent) for agent in agents):
+        raise NotFound("there is no such agent")
+    classes = (await load_rules(world, actor.tenant)).policy.classes
     stacks = [stack_of(agent) for agent in agents]
     scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
     trees = dict(zip(scopes, await world.trees.read(scopes), strict=True))
@@ -112,27 +114,27 @@ async def overrides(world: World, actor: Actor, agents: Sequence[Record]) -> tup
     return tuple([len(overridden(classes, each)) for each in layers])
 
 
-async def newest_runs(world: World, actor: Actor, agents: Sequence[str]) -> tuple[Run | None, ...]:
+async def newest_runs(world: Ports, actor: Actor, agents: Sequence[str]) -> tuple[Run | None, ...]:
     """The run of each of these agents, by id, that began last. Raises Missing beyond reach."""
     if actor.bound and any(actor.agent != id for id in agents):
-        raise Missing("there is no such agent")
-    scopes = [Scope(actor.tenant, Kind.AGENT, id) for id in agents]
+        raise NotFound("there is no such agent")
+    scopes = [Scope(actor.tenant, ScopeKind.AGENT, id) for id in agents]
     return await world.runs.newest(actor.tenant, scopes)
 
 
 async def offers(
-    world: World, actor: Actor, templates: Sequence[str]
-) -> tuple[tuple[Offer, ...], ...]:
+    world: Ports, actor: Actor, templates: Sequence[str]
+) -> tuple[tuple[PinOffer, ...], ...]:
     """The pinned files that each of these templates, by id, or the defaults beneath it offer."""
     if actor.bound:
-        raise Missing("this credential is confined to one workspace")
-    classes = (await rules_of(world, actor.tenant)).policy.classes
-    scopes = [Scope(actor.tenant, Kind.TEMPLATE, id) for id in templates]
-    *own, defaults = await world.trees.read((*scopes, Scope(actor.tenant, Kind.DEFAULTS, "")))
+        raise NotFound("this credential is confined to one workspace")
+    classes = (await load_rules(world, actor.tenant)).policy.classes
+    scopes = [Scope(actor.tenant, ScopeKind.TEMPLATE, id) for id in templates]
+    *own, defaults = await world.trees.read((*scopes, Scope(actor.tenant, ScopeKind.DEFAULTS, "")))
     offered = []
     for tree in own:
         paths = sorted({*tree.heads, *defaults.heads})
         pinned = [path for path in paths if classes.of(path) is FileClass.PINNED]
         files = [file for path in pinned if (file := resolve(path, (tree, defaults)))]
-        offered.append(tuple(Offer(file.path, file.blob, file.source.kind) for file in files))
+        offered.append(tuple(PinOffer(file.path, file.blob, file.source.kind) for file in files))
     return tuple(offered)

@@ -4,49 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from carrel.actions.records import Page, became, commit_changes, find_named, insist, page, shelf
+from carrel.actions.records import (
+    Page,
+    collection_revision,
+    commit_changes,
+    find_by_id_or_slug,
+    page,
+    record_after,
+    retry_while_busy,
+)
 from carrel.core.access import Actor
-from carrel.core.agents.agent import of_template
-from carrel.core.errors import Taken
-from carrel.core.store.record import Change, Noun, Record, handle
-from carrel.core.store.tree import ReceiptKey
-from carrel.core.text_validation import free_slug, line
-from carrel.ports import World
+from carrel.core.agents.agent import by_template_index
+from carrel.core.errors import Conflict
+from carrel.core.store.record import Record, RecordChange, RecordType, unique_key
+from carrel.core.store.tree import IdempotencyKey
+from carrel.core.text_validation import free_slug, single_line
+from carrel.ports import Ports
 
 
-async def get(world: World, actor: Actor, name: str) -> Record:
+async def get(world: Ports, actor: Actor, name: str) -> Record:
     """By id or slug. Raises Missing."""
-    return await find_named(world, actor.tenant, Noun.TEMPLATE, name)
+    return await find_by_id_or_slug(world, actor.tenant, RecordType.TEMPLATE, name)
 
 
 async def listing(
-    world: World, actor: Actor, *, cursor: str = "", limit: int = 100
+    world: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
 ) -> Page[Record]:
-    return await page(world, actor.tenant, Noun.TEMPLATE, cursor=cursor, limit=limit)
+    return await page(world, actor.tenant, RecordType.TEMPLATE, cursor=cursor, limit=limit)
 
 
 async def create(
-    world: World, actor: Actor, slug: str, name: str, receipt: ReceiptKey | None = None
+    world: Ports, actor: Actor, slug: str, name: str, receipt: IdempotencyKey | None = None
 ) -> Record:
     """Raises Taken where another has the slug."""
-    change = Change(
+    change = RecordChange(
         actor.tenant,
-        Noun.TEMPLATE,
+        RecordType.TEMPLATE,
         world.clock.fresh("tpl"),
-        {"slug": free_slug(slug), "name": line(name, "name")},
+        {"slug": free_slug(slug), "name": single_line(name, "name")},
         expected=0,
-        handles=(handle(actor.tenant, Noun.TEMPLATE, "slug", slug),),
+        handles=(unique_key(actor.tenant, RecordType.TEMPLATE, "slug", slug),),
     )
     at = await commit_changes(world, actor.name, "create a template", [change], receipt=receipt)
-    return became(change, at)
+    return record_after(change, at)
 
 
 async def patch(
-    world: World,
+    world: Ports,
     actor: Actor,
     name: str,
     given: Mapping[str, str],
-    receipt: ReceiptKey | None = None,
+    receipt: IdempotencyKey | None = None,
 ) -> Record:
     """Give a template another slug or name; agents go on following it.
 
@@ -56,29 +64,33 @@ async def patch(
     async def attempt() -> Record:
         was = await get(world, actor, name)
         body = {**was.body, **given}
-        slug, body["name"] = free_slug(body["slug"]), line(body["name"], "name")
+        slug, body["name"] = free_slug(body["slug"]), single_line(body["name"], "name")
         if body == was.body:
             return was
-        handles = (handle(was.tenant, Noun.TEMPLATE, "slug", slug),)
-        change = Change(was.tenant, Noun.TEMPLATE, was.id, body, was.revision, handles=handles)
+        handles = (unique_key(was.tenant, RecordType.TEMPLATE, "slug", slug),)
+        change = RecordChange(
+            was.tenant, RecordType.TEMPLATE, was.id, body, was.revision, handles=handles
+        )
         at = await commit_changes(world, actor.name, "change a template", [change], receipt=receipt)
-        return became(change, at, was)
+        return record_after(change, at, was)
 
-    return await insist(attempt)
+    return await retry_while_busy(attempt)
 
 
-async def delete(world: World, actor: Actor, name: str, receipt: ReceiptKey | None = None) -> None:
+async def delete(
+    world: Ports, actor: Actor, name: str, receipt: IdempotencyKey | None = None
+) -> None:
     """Raises Taken where agents follow it."""
 
     async def attempt() -> None:
-        rests = await shelf(world, actor.tenant, Noun.AGENT)
+        rests = await collection_revision(world, actor.tenant, RecordType.AGENT)
         was = await get(world, actor, name)
-        link = of_template(was.id)
-        if await world.records.list(actor.tenant, Noun.AGENT, link=link, limit=1):
-            raise Taken("agents follow this template")
-        change = Change(was.tenant, Noun.TEMPLATE, was.id, None, was.revision)
+        link = by_template_index(was.id)
+        if await world.records.list(actor.tenant, RecordType.AGENT, link=link, limit=1):
+            raise Conflict("agents follow this template")
+        change = RecordChange(was.tenant, RecordType.TEMPLATE, was.id, None, was.revision)
         await commit_changes(
             world, actor.name, "delete a template", [change], shelves=[rests], receipt=receipt
         )
 
-    await insist(attempt)
+    await retry_while_busy(attempt)

@@ -16,17 +16,17 @@ import msgspec
 
 from carrel.actions.approvals.transitions import cancel, commit, context, expire
 from carrel.actions.overlay import stacks
-from carrel.actions.policy.tenant_rules import rules_of
-from carrel.actions.records import Page, each, find, insist, page
+from carrel.actions.policy.tenant_rules import load_rules
+from carrel.actions.records import Page, find, iter_records, page, retry_while_busy
 from carrel.core import approvals as core
-from carrel.core.access import Actor, KeyKind, Permission, Role
-from carrel.core.agents.agent import facts
+from carrel.core.access import Actor, CredentialKind, Permission, Role
+from carrel.core.agents.agent import agent_fields
 from carrel.core.approvals import (
     PREFIX,
     SUPERSEDED,
     Approval,
-    Asker,
-    Status,
+    ApprovalStatus,
+    Requester,
     approval_of,
     call_handle,
     call_name,
@@ -35,10 +35,10 @@ from carrel.core.approvals import (
     link_of,
     session_link,
 )
-from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Taken
-from carrel.core.runs import Mode
-from carrel.core.store.record import Noun, Record
-from carrel.ports import World
+from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, ValidationError
+from carrel.core.runs import Audience
+from carrel.core.store.record import Record, RecordType
+from carrel.ports import Ports
 
 LONGEST_REASON: Final = 2000
 _LOOK: Final = 1.0
@@ -46,13 +46,13 @@ _BREATH: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class ApprovalRequest:
     """A call that somebody has to say yes to."""
 
     agent: str
     tool: str
     arguments: Mapping[str, Any]
-    mode: Mode
+    mode: Audience
     workspace: str | None = None
     sandbox: str | None = None
     sandbox_revision: int = 0
@@ -61,23 +61,23 @@ class Question:
     call: str | None = None
 
 
-async def ask(world: World, actor: Actor, question: Question) -> Approval:
+async def request_approval(world: Ports, actor: Actor, question: ApprovalRequest) -> Approval:
     """Keep a call until it is answered; one that was asked about before is found again.
 
     Its arguments are kept sealed, and shown without secrets. Raises Taken where a call of that id
     was another.
     """
-    if known := await of_call(world, actor.tenant, question):
+    if known := await find_for_call(world, actor.tenant, question):
         return known
     id, at = world.clock.fresh(PREFIX), world.clock.now()
-    rules = await rules_of(world, actor.tenant)
+    rules = await load_rules(world, actor.tenant)
     sealed = world.vault.seal(msgspec.json.encode(question.arguments), context(actor.tenant, id))
     new = Approval(
         id=id,
         tenant=actor.tenant,
         agent=question.agent,
         tool=question.tool,
-        asker=Asker.of(actor),
+        asker=Requester.of(actor),
         shown=_without_secrets(rules.redacted, dict(question.arguments)),
         sealed=sealed,
         digest=fingerprint(question.tool, question.arguments),
@@ -95,13 +95,13 @@ async def ask(world: World, actor: Actor, question: Question) -> Approval:
     try:
         await commit(world, actor.name, f"ask to run {new.tool}", new, 0)
     except Busy:
-        if known := await of_call(world, actor.tenant, question):
+        if known := await find_for_call(world, actor.tenant, question):
             return known
         raise
     return new
 
 
-async def of_call(world: World, tenant: str, question: Question) -> Approval | None:
+async def find_for_call(world: Ports, tenant: str, question: ApprovalRequest) -> Approval | None:
     """What was asked about a call of this id. Raises Taken where that was another call."""
     if question.call is None:
         return None
@@ -111,21 +111,21 @@ async def of_call(world: World, tenant: str, question: Question) -> Approval | N
         return None
     found = approval_of(record)
     if found.digest != fingerprint(question.tool, question.arguments):
-        raise Taken("a call of that id was another one", callId=question.call)
+        raise Conflict("a call of that id was another one", callId=question.call)
     return found
 
 
-async def get(world: World, actor: Actor, id: str) -> Approval:
+async def get(world: Ports, actor: Actor, id: str) -> Approval:
     """Raises Missing, also for one that this caller may not know of."""
     return approval_of(await _find(world, actor, id))
 
 
 async def listing(
-    world: World,
+    world: Ports,
     actor: Actor,
     *,
     agent: str | None = None,
-    status: Status | None = None,
+    status: ApprovalStatus | None = None,
     cursor: str = "",
     limit: int = 100,
 ) -> Page[Approval]:
@@ -133,13 +133,15 @@ async def listing(
     if actor.bound and actor.agent is None:
         raise Forbidden("this credential is confined to one workspace")
     named = agent or actor.agent
-    owner = (await stacks.agent(world, actor, named))[0].name if named else None
+    owner = (await stacks.agent_stack(world, actor, named))[0].name if named else None
     link = link_of(agent=owner, status=status)
-    found = await page(world, actor.tenant, Noun.APPROVAL, link=link, cursor=cursor, limit=limit)
+    found = await page(
+        world, actor.tenant, RecordType.APPROVAL, link=link, cursor=cursor, limit=limit
+    )
     return Page(tuple(map(approval_of, found.items)), found.next)
 
 
-async def settled(world: World, actor: Actor, id: str, seconds: float) -> Approval:
+async def wait_until_closed(world: Ports, actor: Actor, id: str, seconds: float) -> Approval:
     """The same as `get`, but not before nothing more becomes of it, or the time is over."""
     loop = asyncio.get_running_loop()
     ends = loop.time() + seconds
@@ -149,14 +151,14 @@ async def settled(world: World, actor: Actor, id: str, seconds: float) -> Approv
     return found
 
 
-async def answer(world: World, actor: Actor, id: str, approved: bool, reason: str = "") -> Approval:
+async def answer(world: Ports, actor: Actor, id: str, approved: bool, reason: str = "") -> Approval:
     """Say yes or no; the same answer again changes nothing.
 
     What is approved is run by whoever finds it, this process first. Raises Missing, Forbidden,
     Taken where it was answered otherwise or is cancelled, and Gone where it is too late.
     """
     if len(reason) > LONGEST_REASON:
-        raise Malformed(f"a reason has at most {LONGEST_REASON} characters")
+        raise ValidationError(f"a reason has at most {LONGEST_REASON} characters")
 
     async def attempt() -> Approval:
         record = await _find(world, actor, id)
@@ -164,47 +166,49 @@ async def answer(world: World, actor: Actor, id: str, approved: bool, reason: st
         await _may_answer(world, actor, was)
         if is_late(was, at):
             await expire(world, record)
-        said = (await rules_of(world, actor.tenant)).redacted(reason)
+        said = (await load_rules(world, actor.tenant)).redacted(reason)
         now = core.answered(was, approved, actor.name, at, said)
         if now is not was:
             verb = "approve" if approved else "deny"
             await commit(world, actor.name, f"{verb} a call of {was.tool}", now, record.revision)
         return now
 
-    found = await insist(attempt)
-    if found.status is Status.APPROVED:
+    found = await retry_while_busy(attempt)
+    if found.status is ApprovalStatus.APPROVED:
         world.asking.approved.set()
     return found
 
 
-async def supersede(world: World, tenant: str, session: str) -> None:
+async def supersede(world: Ports, tenant: str, session: str) -> None:
     """Cancel what waits in a session in which somebody has said something else."""
-    async for record in each(world, tenant, Noun.APPROVAL, session_link(session)):
-        with suppress(Busy, Taken):  # it was answered meanwhile: whoever would run it looks again
+    async for record in iter_records(world, tenant, RecordType.APPROVAL, session_link(session)):
+        with suppress(
+            Busy, Conflict
+        ):  # it was answered meanwhile: whoever would run it looks again
             await cancel(world, record, SUPERSEDED)
 
 
-async def _find(world: World, actor: Actor, id: str) -> Record:
-    record = await find(world, actor.tenant, Noun.APPROVAL, id)
+async def _find(world: Ports, actor: Actor, id: str) -> Record:
+    record = await find(world, actor.tenant, RecordType.APPROVAL, id)
     if actor.bound and actor.agent != record.body["agent"]:
-        raise Missing(f"there is no approval {id}")
+        raise NotFound(f"there is no approval {id}")
     return record
 
 
-async def _may_answer(world: World, actor: Actor, approval: Approval) -> None:
+async def _may_answer(world: Ports, actor: Actor, approval: Approval) -> None:
     """Owners and admins may, and the person whom the agent works for or belongs to."""
     actor.must(Permission.WORKSPACE_WRITE)
-    if actor.kind is KeyKind.PERSON:
+    if actor.kind is CredentialKind.PERSON:
         if actor.role in {Role.OWNER, Role.ADMIN}:
             return
-        [agent] = await world.records.get(actor.tenant, Noun.AGENT, [approval.agent])
-        known = facts(agent) if agent else {}
+        [agent] = await world.records.get(actor.tenant, RecordType.AGENT, [approval.agent])
+        known = agent_fields(agent) if agent else {}
         if actor.person and actor.person in {known.get("humanPairId"), known.get("ownerId")}:
             return
     raise Forbidden("only an owner, an admin or the agent's own person may answer")
 
 
-async def may_answer(world: World, actor: Actor, approval: Approval) -> bool:
+async def may_answer(world: Ports, actor: Actor, approval: Approval) -> bool:
     """Whether somebody's answer would count."""
     try:
         await _may_answer(world, actor, approval)
@@ -213,7 +217,7 @@ async def may_answer(world: World, actor: Actor, approval: Approval) -> bool:
     return True
 
 
-async def _said(world: World, tenant: str, session: str | None) -> int:
+async def _said(world: Ports, tenant: str, session: str | None) -> int:
     if session is None:
         return 0
     [found] = await world.sessions.get(tenant, [session])

@@ -7,70 +7,70 @@ from typing import Any, Final
 
 import msgspec
 
-from carrel.actions.policy.tenant_rules import rules_of
-from carrel.actions.records import drop, each, insist
+from carrel.actions.policy.tenant_rules import load_rules
+from carrel.actions.records import delete_unchanged, iter_records, retry_while_busy
 from carrel.core import approvals as core
 from carrel.core.approvals import (
-    BECOMES,
+    TRANSITIONS,
     Approval,
-    Result,
-    Status,
+    ApprovalStatus,
+    ToolResult,
+    approval_event,
     approval_of,
     change_of,
     is_late,
     link_of,
-    telling_of,
 )
 from carrel.core.errors import Busy
-from carrel.core.identifiers import Moment
-from carrel.core.sessions import Role
-from carrel.core.store.record import Noun, Record, Shelf
-from carrel.core.store.tree import Applied, Commit, Conflict
-from carrel.ports import World
+from carrel.core.identifiers import TimestampMs
+from carrel.core.sessions import SpeakerRole
+from carrel.core.store.record import CollectionRevision, Record, RecordType
+from carrel.core.store.tree import Applied, Commit, ExpectationFailed
+from carrel.ports import Ports
 
 CARREL: Final = "carrel"
 """What the audit says did it, where nobody in particular did."""
 
 
-async def in_status(world: World, status: Status) -> AsyncIterator[Record]:
+async def in_status(world: Ports, status: ApprovalStatus) -> AsyncIterator[Record]:
     """Those of all tenants, for whoever sees to them."""
-    async for record in each(world, "", Noun.APPROVAL, link_of(status=status)):
+    async for record in iter_records(world, "", RecordType.APPROVAL, link_of(status=status)):
         yield record
 
 
-async def cancel(world: World, record: Record, why: str) -> Approval:
+async def cancel(world: Ports, record: Record, why: str) -> Approval:
     """Raises Taken for what has begun or is over, Busy where it changed meanwhile."""
     now = core.cancelled(approval_of(record), why, world.clock.now())
     await commit(world, CARREL, f"cancel a call of {now.tool}", now, record.revision)
     return now
 
 
-async def begin(world: World, record: Record, seen: Sequence[Shelf]) -> Approval:
+async def begin(world: Ports, record: Record, seen: Sequence[CollectionRevision]) -> Approval:
     """Take an approved call to run it: nobody else will. Raises Busy and Taken.
 
     It is refused if any of the ``seen`` records has changed, on which the decision rests.
     """
-    now = core.begun(approval_of(record), world.clock.now())
+    now = core.start(approval_of(record), world.clock.now())
     await commit(world, CARREL, f"run a call of {now.tool}", now, record.revision, seen)
     return now
 
 
-async def finish(world: World, tenant: str, id: str, result: Result) -> None:
+async def finish(world: Ports, tenant: str, id: str, result: ToolResult) -> None:
     """Note what came of a call that was run. What is over stays as it is."""
 
     async def attempt() -> None:
-        [record] = await world.records.get(tenant, Noun.APPROVAL, [id])
-        if record is None or record.body["status"] != Status.RUNNING:
+        [record] = await world.records.get(tenant, RecordType.APPROVAL, [id])
+        if record is None or record.body["status"] != ApprovalStatus.RUNNING:
             return
-        text = (await rules_of(world, tenant)).redacted(result.content)
-        kept = result if text == result.content else Result(text, result.is_error)
+        text = (await load_rules(world, tenant)).redacted(result.content)
+        kept = result if text == result.content else ToolResult(text, result.is_error)
         now = core.finished(approval_of(record), kept, world.clock.now())
         await commit(world, CARREL, f"finish a call of {now.tool}", now, record.revision)
 
-    await insist(attempt)
+    await retry_while_busy(attempt)
 
 
-async def expire(world: World, record: Record) -> None:
+async def expire(world: Ports, record: Record) -> None:
     """Close what nobody has answered in time; for all else there is time left. Raises Busy."""
     was = approval_of(record)
     if is_late(was, world.clock.now()):
@@ -78,44 +78,44 @@ async def expire(world: World, record: Record) -> None:
         await commit(world, CARREL, f"give up a call of {now.tool}", now, record.revision)
 
 
-async def retire(world: World, before: Moment) -> int:
+async def retire(world: Ports, before: TimestampMs) -> int:
     """Forget approvals that were over before then; how many. The audit still tells of them."""
     old = [
         record
-        for status in Status
-        if not BECOMES[status]
+        for status in ApprovalStatus
+        if not TRANSITIONS[status]
         async for record in in_status(world, status)
         if (approval_of(record).ended or 0) < before
     ]
-    return await drop(world, CARREL, "forget approvals that are over", old)
+    return await delete_unchanged(world, CARREL, "forget approvals that are over", old)
 
 
-def arguments_of(world: World, approval: Approval) -> Mapping[str, Any]:
+def arguments_of(world: Ports, approval: Approval) -> Mapping[str, Any]:
     """As they were given. Raises Corrupt."""
     opened = world.vault.open(approval.sealed, context(approval.tenant, approval.id))
     given: Mapping[str, Any] = msgspec.json.decode(opened)
     return given
 
 
-async def is_superseded(world: World, approval: Approval) -> bool:
+async def is_superseded(world: Ports, approval: Approval) -> bool:
     """Whether a person has said something in its session since it was asked."""
     if approval.session is None:
         return False
     after = approval.said
     while said := await world.sessions.read(approval.tenant, approval.session, after=after):
-        if any(one.role is Role.USER for one in said):
+        if any(one.role is SpeakerRole.USER for one in said):
             return True
         after = said[-1].number
     return False
 
 
 async def commit(
-    world: World,
+    world: Ports,
     by: str,
     why: str,
     approval: Approval,
     expected: int,
-    seen: Sequence[Shelf] = (),
+    seen: Sequence[CollectionRevision] = (),
 ) -> None:
     """Let it become so, with what is told of it, if it still is as expected. Raises Busy."""
     wanted = Commit(
@@ -126,12 +126,12 @@ async def commit(
         shelves=tuple(seen),
         changes=(change_of(approval, expected),),
         run=approval.run,
-        tells=telling_of(approval),
+        tells=approval_event(approval),
     )
     [outcome] = await world.trees.commit([wanted])
     if isinstance(outcome, Applied):
         return
-    assert isinstance(outcome, Conflict)
+    assert isinstance(outcome, ExpectationFailed)
     raise Busy(f"the approval {approval.id} was changed by another at the same time")
 
 

@@ -13,18 +13,18 @@ from msgspec import Struct
 
 from carrel.actions.accounts.tenants import by_slug
 from carrel.actions.catalog.managed_files import shown_instead
-from carrel.actions.catalog.writer import Exported, Keeper
+from carrel.actions.catalog.writer import CatalogWriter, ExportResult
 from carrel.actions.policy.policies import POLICY_ID, policy_of
-from carrel.actions.progress import Tally, Watch, quiet
-from carrel.actions.records import each
+from carrel.actions.progress import ProgressCounter, Watch, no_progress
+from carrel.actions.records import iter_records
 from carrel.core.catalog import layout as catalog
-from carrel.core.catalog.layout import DEFAULTS, Layer, Own, Plan
-from carrel.core.errors import Missing, Taken
-from carrel.core.identifiers import Digest, Kind, Path, Scope
-from carrel.core.overlay.file_classes import Classes, FileClass
-from carrel.core.store.record import Noun, Record
+from carrel.core.catalog.layout import DEFAULTS, CatalogAgent, CatalogLayer, Plan
+from carrel.core.errors import Conflict, NotFound
+from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
+from carrel.core.overlay.file_classes import FileClass, FileClassRules
+from carrel.core.store.record import Record, RecordType
 from carrel.core.store.tree import Tree
-from carrel.ports import Depot, World
+from carrel.ports import ObjectStore, Ports
 
 CLAIM: Final = ".carrel-catalog.json"
 """The object that says whose the catalog in a place is. Without it nothing there is removed."""
@@ -37,26 +37,26 @@ Marks = Mapping[Scope, Digest]
 """What tells, of each scope, which files counted as reviewed by it when a tenant was projected."""
 
 
-class Part(Struct, frozen=True):
+class ChangedScope(Struct, frozen=True):
     """What has changed since in a scope, with its mark."""
 
     mark: Digest | None
     paths: frozenset[Path]
 
 
-Parts = Mapping[Scope, Part]
+Parts = Mapping[Scope, ChangedScope]
 
 Item = TypeVar("Item")
 
 
 async def export(
-    world: World,
-    depot: Depot,
+    world: Ports,
+    depot: ObjectStore,
     *,
     only: str | None = None,
     adopt: bool = False,
-    watch: Watch = quiet,
-) -> Exported:
+    watch: Watch = no_progress,
+) -> ExportResult:
     """Bring a place to what the store says, tenant by tenant; ``only`` names one by its slug.
 
     Raises Missing where there is no such tenant, and Taken where the place holds a catalog that
@@ -64,7 +64,7 @@ async def export(
     """
     chosen = [await _tenant(world, only)] if only is not None else None
     await claim(depot, adopt=adopt)
-    tally, done = Tally(watch, "exporting agents"), Exported()
+    tally, done = ProgressCounter(watch, "exporting agents"), ExportResult()
     tally.expect(await _count(world, chosen))
     slugs: set[str] = set()
     async for tenant in _each_of(world, chosen):
@@ -75,18 +75,18 @@ async def export(
     return done
 
 
-async def claim(depot: Depot, *, adopt: bool = False) -> None:
+async def claim(depot: ObjectStore, *, adopt: bool = False) -> None:
     """Mark a place as Carrel's, before anything there is removed. Raises Taken."""
     if await depot.get(CLAIM) is not None:
         return
     if not adopt:
         async for key, _ in depot.list("tenants/"):
             if catalog.parse(key):
-                raise Taken("there is a catalog already that is not Carrel's; --adopt takes it")
+                raise Conflict("there is a catalog already that is not Carrel's; --adopt takes it")
     await depot.put({CLAIM: _CLAIMED})
 
 
-async def remove_strangers(depot: Depot, slugs: Iterable[str]) -> int:
+async def remove_strangers(depot: ObjectStore, slugs: Iterable[str]) -> int:
     """Remove what stands there of tenants that are none of these, and say how much it was."""
     known = frozenset(slugs)
     strange: list[str] = []
@@ -99,21 +99,28 @@ async def remove_strangers(depot: Depot, slugs: Iterable[str]) -> int:
 
 
 async def project(
-    world: World, depot: Depot, tenant: Record, done: Exported, tally: Tally | None = None
+    world: Ports,
+    depot: ObjectStore,
+    tenant: Record,
+    done: ExportResult,
+    tally: ProgressCounter | None = None,
 ) -> Marks:
     """Bring what stands of one tenant to what the store says now."""
     slug, classes = tenant.body["slug"], await _classes(world, tenant)
-    keeper, marks = Keeper(world, depot, done), dict[Scope, Digest]()
+    keeper, marks = CatalogWriter(world, depot, done), dict[Scope, Digest]()
     await keeper.look(catalog.prefix_of(slug))
-    templates = {one.id: one.body["slug"] async for one in each(world, tenant.id, Noun.TEMPLATE)}
-    scopes = {Scope(tenant.id, Kind.DEFAULTS, ""): DEFAULTS}
-    scopes |= {Scope(tenant.id, Kind.TEMPLATE, id): name for id, name in templates.items()}
+    templates = {
+        one.id: one.body["slug"]
+        async for one in iter_records(world, tenant.id, RecordType.TEMPLATE)
+    }
+    scopes = {Scope(tenant.id, ScopeKind.DEFAULTS, ""): DEFAULTS}
+    scopes |= {Scope(tenant.id, ScopeKind.TEMPLATE, id): name for id, name in templates.items()}
     for some in _chunks(scopes, _TOGETHER):
         layers = {scope: scopes[scope] for scope in some}
         plans = await _layers(world, tenant, classes, layers, done)
         await keeper.want(_whole(plans))
         marks |= _marks(plans)
-    async for batch in _batches(each(world, tenant.id, Noun.AGENT)):
+    async for batch in _batches(iter_records(world, tenant.id, RecordType.AGENT)):
         plans = await _agents(world, slug, classes, templates, batch, done)
         await keeper.want(_whole(plans))
         marks |= _marks(plans)
@@ -125,7 +132,7 @@ async def project(
 
 
 async def project_parts(
-    world: World, depot: Depot, tenant: Record, parts: Parts, done: Exported
+    world: Ports, depot: ObjectStore, tenant: Record, parts: Parts, done: ExportResult
 ) -> bool:
     """The same for some scopes alone. False, and nothing is done, where more follows from them.
 
@@ -133,7 +140,7 @@ async def project_parts(
     others want those too only the whole tenant tells. And a managed file of a template or of the
     defaults is at once that of all who follow.
     """
-    classes, said = await _classes(world, tenant), Exported()
+    classes, said = await _classes(world, tenant), ExportResult()
     if any(_is_followed(classes, scope, part) for scope, part in parts.items()):
         return False
     found = await _slugs(world, tenant, parts)
@@ -149,10 +156,10 @@ async def project_parts(
     for scope, plan in plans.items():
         prefix = (
             catalog.agent_prefix(slug, names[scope.name])
-            if scope.kind is Kind.AGENT
+            if scope.kind is ScopeKind.AGENT
             else catalog.template_prefix(slug, layers[scope])
         )
-        keeper = Keeper(world, depot, done)
+        keeper = CatalogWriter(world, depot, done)
         await keeper.look(prefix)
         await keeper.want({key: plan[key] for key in plan if key.startswith(prefix)})
         await keeper.finish()
@@ -161,29 +168,29 @@ async def project_parts(
     return True
 
 
-def _is_followed(classes: Classes, scope: Scope, part: Part) -> bool:
+def _is_followed(classes: FileClassRules, scope: Scope, part: ChangedScope) -> bool:
     managed = any(classes.of(path) is FileClass.MANAGED for path in part.paths)
-    return managed and scope.kind is not Kind.AGENT
+    return managed and scope.kind is not ScopeKind.AGENT
 
 
 async def _slugs(
-    world: World, tenant: Record, scopes: Collection[Scope]
+    world: Ports, tenant: Record, scopes: Collection[Scope]
 ) -> tuple[dict[Scope, str], dict[str, str], list[Record]] | None:
     """The slugs of layers, those of templates by id, and the agents; None where one is gone."""
-    ids = [scope.name for scope in scopes if scope.kind is Kind.AGENT]
-    agents = [one for one in await world.records.get(tenant.id, Noun.AGENT, ids) if one]
-    chosen = {scope.name for scope in scopes if scope.kind is Kind.TEMPLATE}
+    ids = [scope.name for scope in scopes if scope.kind is ScopeKind.AGENT]
+    agents = [one for one in await world.records.get(tenant.id, RecordType.AGENT, ids) if one]
+    chosen = {scope.name for scope in scopes if scope.kind is ScopeKind.TEMPLATE}
     wanted = sorted(chosen | {agent.body.get("templateId") or "" for agent in agents} - {""})
-    found = await world.records.get(tenant.id, Noun.TEMPLATE, wanted)
+    found = await world.records.get(tenant.id, RecordType.TEMPLATE, wanted)
     templates = {one.id: str(one.body["slug"]) for one in found if one}
     if len(agents) < len(ids) or not chosen <= templates.keys():
         return None
-    above = [scope for scope in scopes if scope.kind is not Kind.AGENT]
+    above = [scope for scope in scopes if scope.kind is not ScopeKind.AGENT]
     return {one: templates.get(one.name, DEFAULTS) for one in above}, templates, agents
 
 
-async def _classes(world: World, tenant: Record) -> Classes:
-    [policy] = await world.records.get(tenant.id, Noun.POLICY, [POLICY_ID])
+async def _classes(world: Ports, tenant: Record) -> FileClassRules:
+    [policy] = await world.records.get(tenant.id, RecordType.POLICY, [POLICY_ID])
     return policy_of(policy).classes
 
 
@@ -196,14 +203,18 @@ def _marks(plans: Plans) -> dict[Scope, Digest]:
 
 
 async def _layers(
-    world: World, tenant: Record, classes: Classes, scopes: Mapping[Scope, str], done: Exported
+    world: Ports,
+    tenant: Record,
+    classes: FileClassRules,
+    scopes: Mapping[Scope, str],
+    done: ExportResult,
 ) -> Plans:
     """The defaults and templates, by their slugs."""
-    [seeded] = await world.records.get(tenant.id, Noun.DEFAULTS, [tenant.id])
+    [seeded] = await world.records.get(tenant.id, RecordType.DEFAULTS, [tenant.id])
     version = seeded.body["version"] if seeded else 0
     slug, plans = tenant.body["slug"], dict[Scope, Plan]()
     for tree in await world.trees.read(tuple(scopes)) if scopes else ():
-        layer = Layer(scopes[tree.scope], tree)
+        layer = CatalogLayer(scopes[tree.scope], tree)
         _tell_left_out(done, f"{slug}/_catalog/{layer.slug}", tree)
         seeds = version * (layer.slug == DEFAULTS)
         plans[tree.scope] = catalog.of_layer(slug, classes, layer, seeds)
@@ -211,16 +222,16 @@ async def _layers(
 
 
 async def _agents(
-    world: World,
+    world: Ports,
     tenant: str,
-    classes: Classes,
+    classes: FileClassRules,
     templates: Mapping[str, str],
     agents: Sequence[Record],
-    done: Exported,
+    done: ExportResult,
 ) -> Plans:
     """One reading of trees for all of these agents."""
-    own = [Scope(agent.tenant, Kind.AGENT, agent.id) for agent in agents]
-    pins = [Scope(agent.tenant, Kind.PINS, agent.body.get("pins") or "") for agent in agents]
+    own = [Scope(agent.tenant, ScopeKind.AGENT, agent.id) for agent in agents]
+    pins = [Scope(agent.tenant, ScopeKind.PINS, agent.body.get("pins") or "") for agent in agents]
     scopes = tuple(dict.fromkeys((*own, *pins)))
     trees = dict(zip(scopes, await world.trees.read(scopes) if scopes else (), strict=True))
     shown = await shown_instead(world, classes, agents, trees)
@@ -231,12 +242,12 @@ async def _agents(
         slug, tree = agent.body["slug"], trees[scope]
         _tell_left_out(done, f"{tenant}/{slug}", tree)
         instead = shown.get(agent.id, {})
-        own_files = Own(slug, tree, agent.created, template, trees[pinset], instead)
+        own_files = CatalogAgent(slug, tree, agent.created, template, trees[pinset], instead)
         plans[scope] = catalog.of_agent(tenant, classes, own_files)
     return plans
 
 
-def _tell_left_out(done: Exported, whose: str, tree: Tree) -> None:
+def _tell_left_out(done: ExportResult, whose: str, tree: Tree) -> None:
     done.left_out += [f"{whose}/{path}" for path in catalog.left_out(tree)]
 
 
@@ -257,25 +268,25 @@ async def _batches(items: AsyncIterator[Item]) -> AsyncIterator[list[Item]]:
         yield batch
 
 
-async def _tenant(world: World, slug: str) -> Record:
+async def _tenant(world: Ports, slug: str) -> Record:
     found = await by_slug(world, slug)
     if found is None:
-        raise Missing(f"there is no tenant {slug}")
+        raise NotFound(f"there is no tenant {slug}")
     return found
 
 
-async def _each_of(world: World, chosen: Sequence[Record] | None) -> AsyncIterator[Record]:
+async def _each_of(world: Ports, chosen: Sequence[Record] | None) -> AsyncIterator[Record]:
     if chosen is None:
-        async for tenant in each(world, "", Noun.TENANT):
+        async for tenant in iter_records(world, "", RecordType.TENANT):
             yield tenant
     else:
         for tenant in chosen:
             yield tenant
 
 
-async def _count(world: World, chosen: Sequence[Record] | None) -> int:
+async def _count(world: Ports, chosen: Sequence[Record] | None) -> int:
     """How many agents there are to come."""
     total = 0
     async for tenant in _each_of(world, chosen):
-        total += sum([1 async for _ in each(world, tenant.id, Noun.AGENT)])
+        total += sum([1 async for _ in iter_records(world, tenant.id, RecordType.AGENT)])
     return total

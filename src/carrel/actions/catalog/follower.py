@@ -14,26 +14,32 @@ from collections.abc import Coroutine
 from typing import Any, Final
 
 from carrel.actions.catalog.export import (
+    ChangedScope,
     Marks,
-    Part,
     claim,
     project,
     project_parts,
     remove_strangers,
 )
-from carrel.actions.catalog.writer import Exported, Failure
-from carrel.actions.records import each
+from carrel.actions.catalog.writer import ExportFailure, ExportResult
+from carrel.actions.records import iter_records
 from carrel.core.errors import Refusal
-from carrel.core.identifiers import Kind, Moment, Path, Scope
+from carrel.core.identifiers import Path, Scope, ScopeKind, TimestampMs
 from carrel.core.store.event import UPDATED
-from carrel.core.store.record import Noun, Record
-from carrel.ports import Depot, Turn, World
+from carrel.core.store.record import Record, RecordType
+from carrel.ports import LeaderLock, ObjectStore, Ports
 from carrel.ports.logging import log_of
 
 BACKOFF: Final = (1, 2, 5, 15, 60, 300)
 """Seconds until what failed is tried again, the last for as long as it fails."""
-_NOUNS: Final = (Noun.TENANT, Noun.POLICY, Noun.DEFAULTS, Noun.TEMPLATE, Noun.AGENT)
-_KINDS: Final = frozenset({Kind.DEFAULTS, Kind.TEMPLATE, Kind.AGENT})
+_NOUNS: Final = (
+    RecordType.TENANT,
+    RecordType.POLICY,
+    RecordType.DEFAULTS,
+    RecordType.TEMPLATE,
+    RecordType.AGENT,
+)
+_KINDS: Final = frozenset({ScopeKind.DEFAULTS, ScopeKind.TEMPLATE, ScopeKind.AGENT})
 _PAGE: Final = 500
 _MOST_PARTS: Final = 50
 """Scopes of a tenant that are done one by one; if more have changed, it is done as a whole."""
@@ -46,14 +52,16 @@ _BESIDE: Final = 5.0
 _log = log_of("carrel.catalog")
 
 
-async def run_catalog(world: World, depot: Depot, turn: Turn, stop: asyncio.Event) -> None:
+async def run_catalog(
+    world: Ports, depot: ObjectStore, turn: LeaderLock, stop: asyncio.Event
+) -> None:
     """Keep it up to date until told to stop, whatever goes wrong, while it is this one's turn."""
-    follower, tries = Follower(world, depot), 0
+    follower, tries = CatalogFollower(world, depot), 0
     try:
         while not stop.is_set():
             try:
                 if not await turn.take():
-                    follower = Follower(world, depot)
+                    follower = CatalogFollower(world, depot)
                     await first_of(_BESIDE, stop.wait())
                     continue
                 # Called off when told to stop: what is half done then is what a crash would leave.
@@ -70,16 +78,16 @@ async def run_catalog(world: World, depot: Depot, turn: Turn, stop: asyncio.Even
         await turn.leave()
 
 
-class Follower:
+class CatalogFollower:
     """Knows which tenants are to be done, and does them."""
 
-    def __init__(self, world: World, depot: Depot) -> None:
+    def __init__(self, world: Ports, depot: ObjectStore) -> None:
         self._world, self._depot = world, depot
         self._cursor: str | None = None
         self._revision = -1
         self._shelves: dict[str, tuple[int, ...]] = {}
         self._slugs: frozenset[str] = frozenset()
-        self._due: dict[str, Moment] = {}
+        self._due: dict[str, TimestampMs] = {}
         """Tenants to be done as a whole, each with when it may be done."""
         self._parts: dict[str, dict[Scope, set[Path]]] = {}
         """What has changed of tenants of which the rest need not be done."""
@@ -89,12 +97,12 @@ class Follower:
         """There may be something of tenants that are no longer there."""
         self._claimed = False
 
-    async def catch_up(self) -> Exported:
+    async def catch_up(self) -> ExportResult:
         """Do what is due by now. Raises OSError where the place fails, and goes on next time.
 
         A tenant that fails by itself, or in part, is tried again later, and holds up no other.
         """
-        done = Exported()
+        done = ExportResult()
         if not self._claimed:
             await claim(self._depot)
             self._claimed = True
@@ -109,10 +117,10 @@ class Follower:
             self._strangers = False
         return done
 
-    async def _do(self, id: str, done: Exported) -> None:
+    async def _do(self, id: str, done: ExportResult) -> None:
         before = len(done.failures)
         try:
-            [tenant] = await self._world.records.get(id, Noun.TENANT, [id])
+            [tenant] = await self._world.records.get(id, RecordType.TENANT, [id])
             if tenant is not None:
                 self._marks[id] = await project(self._world, self._depot, tenant, done)
         except OSError:
@@ -123,16 +131,17 @@ class Follower:
         else:
             self._settle(id, done.failures[before:])
 
-    async def _do_parts(self, id: str, done: Exported) -> None:
+    async def _do_parts(self, id: str, done: ExportResult) -> None:
         """Or have the tenant done as a whole, where parts of it will not do or cannot be had."""
         before, changed = len(done.failures), self._parts[id]
         marks = self._marks.get(id, {})
         parts = {
-            scope: Part(marks.get(scope), frozenset(paths)) for scope, paths in changed.items()
+            scope: ChangedScope(marks.get(scope), frozenset(paths))
+            for scope, paths in changed.items()
         }
         fits = False
         try:
-            [tenant] = await self._world.records.get(id, Noun.TENANT, [id])
+            [tenant] = await self._world.records.get(id, RecordType.TENANT, [id])
             if tenant is not None and len(parts) <= _MOST_PARTS:
                 fits = await project_parts(self._world, self._depot, tenant, parts, done)
         except OSError:
@@ -144,7 +153,7 @@ class Follower:
         else:
             self._due[id] = 0
 
-    def _settle(self, id: str, failures: list[Failure]) -> None:
+    def _settle(self, id: str, failures: list[ExportFailure]) -> None:
         if failures:
             _log.warning("the catalog lacks objects", tenant=id, objects=len(failures))
         if any(failure.passing for failure in failures):
@@ -184,7 +193,7 @@ class Follower:
 
     async def _look_at_records(self) -> None:
         """By the shelves of what a plan is made from; a tenant that is not known yet is due."""
-        tenants = [tenant async for tenant in each(self._world, "", Noun.TENANT)]
+        tenants = [tenant async for tenant in iter_records(self._world, "", RecordType.TENANT)]
         found = await self._revisions(tenants)
         for id, shelves in found.items():
             if self._shelves.get(id) != shelves:

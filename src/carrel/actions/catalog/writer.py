@@ -9,11 +9,11 @@ from typing import Final
 from msgspec import Struct
 
 from carrel.core.catalog import layout as catalog
-from carrel.core.catalog.layout import Plan, ReviewedFile
+from carrel.core.catalog.layout import Plan, ReviewedFileKey
 from carrel.core.catalog.object_keys import beneath_others
 from carrel.core.identifiers import Digest, digest
 from carrel.core.store.tree import Blob
-from carrel.ports import Corrupt, Depot, World
+from carrel.ports import CorruptContent, ObjectStore, Ports
 
 _OBJECTS: Final = 256
 _BYTES: Final = 8 * 2**20
@@ -21,7 +21,7 @@ _BYTES: Final = 8 * 2**20
 _BARRED: Final = "another file stands where its directory would be"
 
 
-class Failure(Struct, frozen=True):
+class ExportFailure(Struct, frozen=True):
     """An object that is not as it should be."""
 
     key: str
@@ -31,22 +31,22 @@ class Failure(Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class Exported:
+class ExportResult:
     """What came of projecting one tenant or several."""
 
     tenants: int = 0
     written: int = 0
     unchanged: int = 0
     deleted: int = 0
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[ExportFailure] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     """Files whose names mean something else in this layout."""
 
 
-class Keeper:
+class CatalogWriter:
     """Brings what stands under one prefix to what is wanted there, plan by plan."""
 
-    def __init__(self, world: World, depot: Depot, done: Exported) -> None:
+    def __init__(self, world: Ports, depot: ObjectStore, done: ExportResult) -> None:
         self._world, self._depot, self._done = world, depot, done
         self._standing: dict[str, Digest | None] = {}
         """What is there and was not wanted so far."""
@@ -62,7 +62,9 @@ class Keeper:
     async def want(self, plan: Plan) -> None:
         """What is made from files is written after them, so that it tells of nothing to come."""
         barred = beneath_others(plan) if self._depot.nests else frozenset()
-        self._done.failures += [Failure(key, _BARRED, passing=False) for key in sorted(barred)]
+        self._done.failures += [
+            ExportFailure(key, _BARRED, passing=False) for key in sorted(barred)
+        ]
         wanted = {key: plan[key] for key in plan if key not in barred}
         news = {key: wanted[key] for key in wanted if self._is_news(key, wanted[key])}
         for kind in (Blob, bytes):
@@ -75,12 +77,12 @@ class Keeper:
         again, self._refused = self._refused, {}
         for some in _loads(again):
             for key, why in (await self._write(some)).items():
-                self._done.failures.append(Failure(key, why, passing=False))
+                self._done.failures.append(ExportFailure(key, why, passing=False))
 
     def _is_news(self, key: str, content: Blob | bytes) -> bool:
         if key in self._reviewed:
             return False
-        if isinstance(catalog.parse(key), ReviewedFile):
+        if isinstance(catalog.parse(key), ReviewedFileKey):
             self._reviewed.add(key)
         name = content.digest if isinstance(content, Blob) else digest(content)
         same = self._standing.pop(key, None) == name
@@ -102,7 +104,7 @@ class Keeper:
         made = {key: made for key, made in contents.items() if isinstance(made, bytes)}
         try:
             stored = await self._world.blobs.get(set(blobs.values())) if blobs else {}
-        except Corrupt:
+        except CorruptContent:
             return made | await self._one_by_one(blobs)
         return made | {key: stored[blob.digest] for key, blob in blobs.items()}
 
@@ -111,8 +113,8 @@ class Keeper:
         for key, blob in blobs.items():
             try:
                 found[key] = (await self._world.blobs.get([blob]))[blob.digest]
-            except Corrupt as problem:
-                self._done.failures.append(Failure(key, str(problem), passing=True))
+            except CorruptContent as problem:
+                self._done.failures.append(ExportFailure(key, str(problem), passing=True))
         return found
 
 

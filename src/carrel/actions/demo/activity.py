@@ -6,16 +6,16 @@ from typing import Final
 
 from carrel.actions import items
 from carrel.actions.approvals import approvals
-from carrel.actions.approvals.approvals import Question
-from carrel.actions.demo.context import Stage
+from carrel.actions.approvals.approvals import ApprovalRequest
+from carrel.actions.demo.context import DemoContext
 from carrel.actions.memory import dreams, memories
 from carrel.actions.memory.memories import NewMemory
 from carrel.actions.runs import runs
-from carrel.actions.runs.runs import Start
+from carrel.actions.runs.runs import RunRequest
 from carrel.actions.sessions import sessions
-from carrel.actions.sessions.sessions import Said
-from carrel.core.identifiers import Moment
-from carrel.core.runs import Mode, Status
+from carrel.actions.sessions.sessions import NewEntry
+from carrel.core.identifiers import TimestampMs
+from carrel.core.runs import Audience, RunStatus
 from carrel.core.store.record import Record
 
 _TALKS: Final = (
@@ -62,7 +62,7 @@ _HABITS: Final = (
 DAY: Final = 86_400_000
 
 
-async def work(stage: Stage) -> None:
+async def work(stage: DemoContext) -> None:
     """A week of it, the oldest first."""
     for ago in (6, 4, 3, 2, 1):
         day = stage.earlier(ago * DAY)
@@ -73,7 +73,9 @@ async def work(stage: Stage) -> None:
     await _unfinished(stage.earlier(DAY // 24))
 
 
-async def _run(stage: Stage, start: Start, ends: Status | None, lasts: Moment = 90_000) -> str:
+async def _run(
+    stage: DemoContext, start: RunRequest, ends: RunStatus | None, lasts: TimestampMs = 90_000
+) -> str:
     actor = stage.person("tomas")
     run = await runs.start(stage.world, actor, start)
     if ends:
@@ -82,17 +84,19 @@ async def _run(stage: Stage, start: Start, ends: Status | None, lasts: Moment = 
     return run.id
 
 
-async def _runs(day: Stage, ago: int) -> None:
-    done = Status.COMPLETED
-    await _run(day, Start("morning queue", agent="iris"), done)
-    await _run(day, Start("billing round", agent="otto"), Status.FAILED if ago == 3 else done)
+async def _runs(day: DemoContext, ago: int) -> None:
+    done = RunStatus.COMPLETED
+    await _run(day, RunRequest("morning queue", agent="iris"), done)
+    await _run(
+        day, RunRequest("billing round", agent="otto"), RunStatus.FAILED if ago == 3 else done
+    )
     if ago % 2 == 0:
-        await _run(day, Start("interview digest", agent="sage"), done, 600_000)
+        await _run(day, RunRequest("interview digest", agent="sage"), done, 600_000)
     if ago == 2:
-        await _run(day, Start("release draft", agent="ember"), Status.CANCELLED)
+        await _run(day, RunRequest("release draft", agent="ember"), RunStatus.CANCELLED)
 
 
-async def _learning(day: Stage, ago: int) -> None:
+async def _learning(day: DemoContext, ago: int) -> None:
     actor = day.person("mara")
     if ago == 6:
         for fact in _FACTS:
@@ -107,17 +111,17 @@ async def _learning(day: Stage, ago: int) -> None:
         await memories.recall(day.world, actor, "wren", question)
 
 
-async def _talks(day: Stage) -> None:
+async def _talks(day: DemoContext) -> None:
     actor = day.person("tomas")
     for agent, talk in _TALKS:
         session = await sessions.start(day.world, actor, agent, plugin="web")
-        said = [Said(role, text, plugin="web") for role, text in talk]
+        said = [NewEntry(role, text, plugin="web") for role, text in talk]
         await sessions.append(day.world, actor, agent, session.id, said)
         if agent == "iris":
             await sessions.close(day.world, actor, agent, session.id)
 
 
-async def _items(day: Stage) -> None:
+async def _items(day: DemoContext) -> None:
     world = day.world
     mine, theirs = day.person("mara"), day.person("jonas")
     await items.put(world, mine, "scout", "watchlist", "exports, sign-in, seat counting")
@@ -128,33 +132,33 @@ async def _items(day: Stage) -> None:
     await items.publish(world, mine, "ember", "next-release", "page")
 
 
-async def _unfinished(day: Stage) -> None:
+async def _unfinished(day: DemoContext) -> None:
     """A run with a child that goes on, and one that is played again."""
-    parent = await _run(day, Start("release draft", agent="ember"), None)
-    await _run(day, Start("check the facts", parent=parent), Status.COMPLETED)
-    await _run(day, Start("proofread", parent=parent, share_parent=True), None)
-    first = await _run(day, Start("seat complaints", agent="atlas"), Status.FAILED)
-    await _run(day, Start(replay_of=first), Status.COMPLETED)
+    parent = await _run(day, RunRequest("release draft", agent="ember"), None)
+    await _run(day, RunRequest("check the facts", parent=parent), RunStatus.COMPLETED)
+    await _run(day, RunRequest("proofread", parent=parent, share_parent=True), None)
+    first = await _run(day, RunRequest("seat complaints", agent="atlas"), RunStatus.FAILED)
+    await _run(day, RunRequest(replay_of=first), RunStatus.COMPLETED)
 
 
-async def dream(stage: Stage) -> None:
+async def dream(stage: DemoContext) -> None:
     """One has landed; the other waits for somebody to look at it."""
     for agent in ("otto", "wren"):
         await dreams.sweep(stage.world, stage.person("mara"), agent)
 
 
-async def ask(stage: Stage, agent: Record, sandbox: Record, workspace: str) -> None:
+async def ask(stage: DemoContext, agent: Record, sandbox: Record, workspace: str) -> None:
     """A call that waits for a yes."""
     session = await sessions.start(stage.world, stage.person("mara"), agent.id, plugin="web")
     command = "rm -r articles/2023 && git commit -am 'Retire old articles'"
-    question = Question(
+    question = ApprovalRequest(
         agent=agent.id,
         tool="bash",
         arguments={"command": command},
-        mode=Mode.MAIN,
+        mode=Audience.MAIN,
         workspace=workspace,
         sandbox=sandbox.id,
         sandbox_revision=sandbox.revision,
         session=session.id,
     )
-    await approvals.ask(stage.world, stage.person("mara"), question)
+    await approvals.request_approval(stage.world, stage.person("mara"), question)

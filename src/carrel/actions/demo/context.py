@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from carrel.core.access import Actor
-from carrel.core.identifiers import Moment
-from carrel.core.webhooks import Posted
-from carrel.ports import Clock, World
+from carrel.core.identifiers import TimestampMs
+from carrel.core.webhooks import PostResult
+from carrel.ports import Clock, Ports
 
 
 class EarlierClock:
@@ -17,7 +17,7 @@ class EarlierClock:
     def __init__(self, clock: Clock, ago: int) -> None:
         self._clock, self._ago = clock, ago
 
-    def now(self) -> Moment:
+    def now(self) -> TimestampMs:
         return self._clock.now() - self._ago
 
     def fresh(self, prefix: str) -> str:
@@ -30,28 +30,28 @@ class EarlierClock:
 class NoPost:
     """Asks nobody whether an address is there, and sends nothing."""
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Posted:
-        return Posted(None, "the demo sends nothing")
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
+        return PostResult(None, "the demo sends nothing")
 
     async def refuses(self, url: str) -> str | None:
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    now: World
+class DemoContext:
+    now: Ports
     people: dict[str, Actor]
     ago: int = 0
 
     @property
-    def world(self) -> World:
+    def world(self) -> Ports:
         return replace(self.now, clock=EarlierClock(self.now.clock, self.ago), post=NoPost())
 
     def person(self, name: str) -> Actor:
         return self.people[name]
 
-    def earlier(self, milliseconds: int) -> Stage:
+    def earlier(self, milliseconds: int) -> DemoContext:
         return replace(self, ago=milliseconds)
 
-    def later(self, milliseconds: int) -> Stage:
+    def later(self, milliseconds: int) -> DemoContext:
         return replace(self, ago=max(0, self.ago - milliseconds))

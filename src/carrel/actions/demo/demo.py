@@ -11,20 +11,20 @@ from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.demo import texts as demo_texts
 from carrel.actions.demo.activity import DAY, ask, dream, work
-from carrel.actions.demo.context import Stage
-from carrel.actions.demo.texts import Worker
+from carrel.actions.demo.context import DemoContext
+from carrel.actions.demo.texts import DemoAgent
 from carrel.actions.events import webhooks
 from carrel.actions.files import files
-from carrel.actions.files.files import Intent
+from carrel.actions.files.files import WriteOptions
 from carrel.actions.overlay import stacks
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import PolicyForm, RuleForm
+from carrel.actions.policy.policies import ClassRuleModel, PolicyModel
 from carrel.actions.sandbox import sandboxes, workspaces
-from carrel.core.access import Actor, KeyKind, Role
+from carrel.core.access import Actor, CredentialKind, Role
 from carrel.core.identifiers import Path, Stack
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.store.record import Noun, Record
-from carrel.ports import World
+from carrel.core.store.record import Record, RecordType
+from carrel.ports import Ports
 
 _DREAMS: Final[Mapping[str, Mapping[str, Any]]] = {
     "otto": {"dreaming": {"enabled": True}},
@@ -34,13 +34,13 @@ _DREAMS: Final[Mapping[str, Mapping[str, Any]]] = {
 _HOOK: Final = "https://hooks.meridian.example/carrel"
 
 
-async def furnish(world: World, owner: Record) -> bool:
+async def create_demo(world: Ports, owner: Record) -> bool:
     """Put it all into the owner's tenant; False where there are agents or templates already."""
-    for noun in (Noun.AGENT, Noun.TEMPLATE):
+    for noun in (RecordType.AGENT, RecordType.TEMPLATE):
         if await world.records.list(owner.tenant, noun, limit=1):
             return False
     mara = Actor(owner.tenant, owner.id, role=Role.OWNER, person=owner.id)
-    stage = Stage(world, {"mara": mara}, 9 * DAY)
+    stage = DemoContext(world, {"mara": mara}, 9 * DAY)
     await _company(stage)
     await _shelves(stage.earlier(8 * DAY))
     await _staff(stage.earlier(7 * DAY))
@@ -53,7 +53,7 @@ async def furnish(world: World, owner: Record) -> bool:
     return True
 
 
-async def _company(stage: Stage) -> None:
+async def _company(stage: DemoContext) -> None:
     world, mara = stage.world, stage.person("mara")
     await tenants.rename(world, mara, demo_texts.TENANT)
     profile = dict(zip(("name", "title", "timezone", "pronouns"), demo_texts.OWNER, strict=True))
@@ -63,27 +63,27 @@ async def _company(stage: Stage) -> None:
         stage.people[name] = Actor(made.tenant, made.id, role=human.role, person=made.id)
     await secrets.put(world, mara, "billing-api", "mrd-live-7d1f0c2ab94e4a65")
     hook = (await webhooks.create(world, mara, _HOOK, ["workspace.updated"])).webhook
-    await webhooks.change(world, mara, hook.id, webhooks.Patch(active=False))
-    await keys.create(world, mara, keys.Holding("runtime", KeyKind.SERVICE))
-    rules = (RuleForm("docs/refunds.md", FileClass.PINNED),)
-    await policies.put(world, mara, PolicyForm(classes=rules), "refunds are reviewed")
+    await webhooks.change(world, mara, hook.id, webhooks.WebhookPatch(active=False))
+    await keys.create(world, mara, keys.KeySpec("runtime", CredentialKind.SERVICE))
+    rules = (ClassRuleModel("docs/refunds.md", FileClass.PINNED),)
+    await policies.put(world, mara, PolicyModel(classes=rules), "refunds are reviewed")
 
 
-async def _shelves(stage: Stage) -> None:
+async def _shelves(stage: DemoContext) -> None:
     world, mara = stage.world, stage.person("mara")
     for slug, name in demo_texts.TEMPLATES.items():
         await templates.create(world, mara, slug, name)
-        shelf = await stacks.template(world, mara, slug)
+        shelf = await stacks.template_stack(world, mara, slug)
         for path, text in demo_texts.FILES[slug].items():
             await _write(world, mara, shelf, path, text, "first version")
 
 
-async def _staff(stage: Stage) -> None:
+async def _staff(stage: DemoContext) -> None:
     for worker in demo_texts.WORKERS:
         await agents.create(stage.world, stage.person("mara"), _new(stage, worker))
 
 
-def _new(stage: Stage, worker: Worker) -> NewAgent:
+def _new(stage: DemoContext, worker: DemoAgent) -> NewAgent:
     return NewAgent(
         worker.slug,
         worker.name,
@@ -95,18 +95,18 @@ def _new(stage: Stage, worker: Worker) -> NewAgent:
     )
 
 
-async def _own_files(stage: Stage) -> None:
+async def _own_files(stage: DemoContext) -> None:
     world, tomas = stage.world, stage.person("tomas")
     for slug, own in demo_texts.OWN.items():
-        stack = await stacks.agent(world, tomas, slug)
+        stack = await stacks.agent_stack(world, tomas, slug)
         for path, text in own.items():
             await _write(world, tomas, stack, path, text)
     slug, rules = demo_texts.PINNED_OVERRIDE
-    stack = await stacks.agent(world, tomas, slug)
+    stack = await stacks.agent_stack(world, tomas, slug)
     await _write(world, tomas, stack, "GUARDRAILS.md", rules, "tax numbers are for accountants")
 
 
-async def _hands(stage: Stage) -> tuple[Record, Record, str]:
+async def _hands(stage: DemoContext) -> tuple[Record, Record, str]:
     """A sandbox and two workspaces, and the agent that works with them."""
     world, mara = stage.world, stage.person("mara")
     box = {"name": "Editing room", "config": {"permissionMode": "ask", "timeoutSeconds": 30}}
@@ -114,7 +114,7 @@ async def _hands(stage: Stage) -> tuple[Record, Record, str]:
     attached = []
     for name, texts in demo_texts.SHARED_FILES.items():
         made = await workspaces.create(world, mara, {"name": name})
-        stack = await stacks.workspace(world, mara, made.id)
+        stack = await stacks.workspace_stack(world, mara, made.id)
         for path, text in texts.items():
             await _write(world, mara, stack, path, text)
         known = name.lower().replace(" ", "-")
@@ -124,16 +124,16 @@ async def _hands(stage: Stage) -> tuple[Record, Record, str]:
     return page, sandbox, attached[0]["workspaceId"]
 
 
-async def _edited(stage: Stage) -> None:
+async def _edited(stage: DemoContext) -> None:
     """Guardrails that got stricter, and wait for a review with everybody at the support desk."""
     world, tomas = stage.world, stage.person("tomas")
-    shelf = await stacks.template(world, tomas, "support")
+    shelf = await stacks.template_stack(world, tomas, "support")
     text, why = demo_texts.STRICTER, demo_texts.STRICTER_WHY
     await _write(world, tomas, shelf, "GUARDRAILS.md", text, why)
 
 
 async def _write(
-    world: World, actor: Actor, stack: Stack, path: str, text: str, why: str = ""
+    world: Ports, actor: Actor, stack: Stack, path: str, text: str, why: str = ""
 ) -> None:
-    intent = Intent(why=why, accepted=True)
+    intent = WriteOptions(why=why, accepted=True)
     await files.put(world, stack, Path(path), text.encode(), actor, intent)

@@ -10,7 +10,7 @@ from carrel.core.access import Role
 TENANT: Final = "Meridian Support"
 
 
-class Human(NamedTuple):
+class DemoPerson(NamedTuple):
     name: str
     email: str
     role: Role
@@ -20,27 +20,27 @@ class Human(NamedTuple):
 
 
 OWNER: Final = ("Mara Lindqvist", "Head of operations", "Europe/Stockholm", "she/her")
-PEOPLE: Final[Mapping[str, Human]] = {
-    "tomas": Human(
+PEOPLE: Final[Mapping[str, DemoPerson]] = {
+    "tomas": DemoPerson(
         *("Tomas Vega", "tomas@meridian.example", Role.ADMIN),
         *("Support lead", "Europe/Madrid", "he/him"),
     ),
-    "lena": Human(
+    "lena": DemoPerson(
         *("Lena Okafor", "lena@meridian.example", Role.MEMBER),
         *("Onboarding specialist", "Africa/Lagos", "she/her"),
     ),
-    "jonas": Human(
+    "jonas": DemoPerson(
         *("Jonas Brandt", "jonas@meridian.example", Role.MEMBER),
         *("Product researcher", "Europe/Berlin", "he/him"),
     ),
-    "amara": Human(
+    "amara": DemoPerson(
         *("Amara Chen", "amara@meridian.example", Role.ADMIN),
         *("Release manager", "America/Vancouver", "they/them"),
     ),
 }
 
 
-class Worker(NamedTuple):
+class DemoAgent(NamedTuple):
     slug: str
     name: str
     template: str | None
@@ -50,19 +50,19 @@ class Worker(NamedTuple):
 
 
 WORKERS: Final = (
-    Worker("iris", "Iris", "support", shared=True),
-    Worker("otto", "Otto", "support", human="tomas"),
-    Worker("wren", "Wren", "support", human="lena"),
-    Worker("pixel", "Pixel", "support", shared=True),
-    Worker("cleo", "Cleo", "support", owner="lena"),
-    Worker("sage", "Sage", "research", human="jonas"),
-    Worker("quill", "Quill", "research", owner="jonas"),
-    Worker("atlas", "Atlas", "research", shared=True),
-    Worker("fern", "Fern", "research", human="amara"),
-    Worker("ember", "Ember", "releases", human="mara", owner="mara"),
-    Worker("page", "Page", "releases", shared=True),
-    Worker("tally", "Tally", "releases", owner="tomas"),
-    Worker("scout", "Scout", None, owner="mara"),
+    DemoAgent("iris", "Iris", "support", shared=True),
+    DemoAgent("otto", "Otto", "support", human="tomas"),
+    DemoAgent("wren", "Wren", "support", human="lena"),
+    DemoAgent("pixel", "Pixel", "support", shared=True),
+    DemoAgent("cleo", "Cleo", "support", owner="lena"),
+    DemoAgent("sage", "Sage", "research", human="jonas"),
+    DemoAgent("quill", "Quill", "research", owner="jonas"),
+    DemoAgent("atlas", "Atlas", "research", shared=True),
+    DemoAgent("fern", "Fern", "research", human="amara"),
+    DemoAgent("ember", "Ember", "releases", human="mara", owner="mara"),
+    DemoAgent("page", "Page", "releases", shared=True),
+    DemoAgent("tally", "Tally", "releases", owner="tomas"),
+    DemoAgent("scout", "Scout", None, owner="mara"),
 )
 
 TEMPLATES: Final = {"support": "Support desk", "research": "Research", "releases": "Release notes"}

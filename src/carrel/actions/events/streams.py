@@ -13,11 +13,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Final
 
-from carrel.core.access import Actor, KeyKind, Role
+from carrel.core.access import Actor, CredentialKind, Role
 from carrel.core.items import is_of_a_person, items_of_person
-from carrel.core.runs import Run, Status
-from carrel.core.store.event import RUN_ENDED, Event, Filter
-from carrel.ports import Events, World
+from carrel.core.runs import Run, RunStatus
+from carrel.core.store.event import RUN_ENDED, Event, EventFilter
+from carrel.ports import Events, Ports
 from carrel.ports.logging import log_of
 
 PAGE: Final = 500
@@ -34,7 +34,7 @@ Batches = AsyncGenerator[Batch, None]
 """To be closed by whoever does not read it to its end."""
 
 
-class Ring:
+class EventRingBuffer:
     """The newest events, each in a place whose number only rises."""
 
     def __init__(self, room: int = _ROOM) -> None:
@@ -67,12 +67,12 @@ class Ring:
         return tuple(filter(None, (self._slots[each % len(self._slots)] for each in places)))
 
 
-class Hub:
+class EventBroadcaster:
     """The one reader of a process's log. It reads for as long as somebody listens."""
 
     def __init__(self, events: Events, room: int = _ROOM) -> None:
         self.events = events
-        self.ring = Ring(room)
+        self.ring = EventRingBuffer(room)
         self.listeners = 0
         self._tip = ""
         self._begun = 0
@@ -132,14 +132,14 @@ class Hub:
                 await asyncio.sleep(_PAUSE)
 
 
-_HUBS: Final[dict[Events, Hub]] = {}
+_HUBS: Final[dict[Events, EventBroadcaster]] = {}
 """Of every log that somebody in this process listens to."""
 
 
 @asynccontextmanager
-async def hub_of(events: Events, room: int = _ROOM) -> AsyncIterator[Hub]:
+async def broadcaster_of(events: Events, room: int = _ROOM) -> AsyncIterator[EventBroadcaster]:
     """The process's one reader of this log: the first listener starts it, the last one stops it."""
-    hub = _HUBS.setdefault(events, Hub(events, room))
+    hub = _HUBS.setdefault(events, EventBroadcaster(events, room))
     hub.listeners += 1
     try:
         await hub.start()
@@ -151,10 +151,10 @@ async def hub_of(events: Events, room: int = _ROOM) -> AsyncIterator[Hub]:
             await hub.stop()
 
 
-class Listener:
+class EventSubscriber:
     """One who follows the log from a cursor on."""
 
-    def __init__(self, hub: Hub, filter: Filter, cursor: str | None) -> None:
+    def __init__(self, hub: EventBroadcaster, filter: EventFilter, cursor: str | None) -> None:
         self._hub = hub
         self._filter = filter
         self._cursor = cursor
@@ -200,14 +200,16 @@ class Listener:
 
 
 async def page(
-    world: World, filter: Filter, since: str | None = None, limit: int = PAGE
+    world: Ports, filter: EventFilter, since: str | None = None, limit: int = PAGE
 ) -> tuple[Batch, str | None]:
     """Events past a cursor, and the cursor to go on from. Raises Malformed for what is none."""
     found = await world.events.after(_cursor(since), filter, limit=limit)
     return found, found[-1].cursor if found else since
 
 
-async def listen(world: World, filter: Filter, since: str | None = None) -> tuple[str, Batches]:
+async def listen(
+    world: Ports, filter: EventFilter, since: str | None = None
+) -> tuple[str, Batches]:
     """Follow the log past a cursor, else from now on: where that is, and what comes after it.
 
     Raises Malformed for what is not a cursor, here and not when the first event is asked for.
@@ -218,10 +220,10 @@ async def listen(world: World, filter: Filter, since: str | None = None) -> tupl
 
 
 async def listen_to_tenant(
-    world: World, actor: Actor, types: frozenset[str], since: str | None = None
+    world: Ports, actor: Actor, types: frozenset[str], since: str | None = None
 ) -> tuple[str, Batches]:
     """Follow all that happens in a tenant, as far as this caller may know of it."""
-    start, batches = await listen(world, Filter(actor.tenant, types=types), since)
+    start, batches = await listen(world, EventFilter(actor.tenant, types=types), since)
     return start, _known_to(actor, batches)
 
 
@@ -237,19 +239,19 @@ def _may_know(actor: Actor, event: Event) -> bool:
     scope = event.scope
     if scope is None or not is_of_a_person(scope):
         return True
-    leads = actor.kind is not KeyKind.PERSON or actor.role in {Role.OWNER, Role.ADMIN}
+    leads = actor.kind is not CredentialKind.PERSON or actor.role in {Role.OWNER, Role.ADMIN}
     return leads or bool(actor.person and scope == items_of_person(actor.tenant, actor.person))
 
 
 async def listen_to_run(
-    world: World, actor: Actor, run: Run, since: str | None = None
+    world: Ports, actor: Actor, run: Run, since: str | None = None
 ) -> tuple[str, Batches]:
     """Follow a run's own log, by default from its beginning; it ends when the run has.
 
     What this caller may not know of is left out.
     """
     start = BEGINNING if since is None else since
-    log = Filter(run.tenant, run=run.id)
+    log = EventFilter(run.tenant, run=run.id)
     first = await world.events.after(_cursor(start), log, limit=PAGE)
     if await _is_over(world, run):
         return start, _known_to(actor, _remaining(world, log, _cursor(start)))
@@ -258,10 +260,10 @@ async def listen_to_run(
 
 
 async def page_of_run(
-    world: World, actor: Actor, run: Run, since: str
+    world: Ports, actor: Actor, run: Run, since: str
 ) -> tuple[Batch, str | None, bool]:
     """A part of a run's log: what this caller may know of, where to go on, whether that is all."""
-    found, after = await page(world, Filter(run.tenant, run=run.id), since)
+    found, after = await page(world, EventFilter(run.tenant, run=run.id), since)
     known = tuple(event for event in found if _may_know(actor, event))
     return known, after, len(found) < PAGE
 
@@ -270,12 +272,12 @@ def _cursor(since: str | None) -> str | None:
     return None if since == BEGINNING else since
 
 
-async def _followed(world: World, filter: Filter, cursor: str | None, first: Batch) -> Batches:
+async def _followed(world: Ports, filter: EventFilter, cursor: str | None, first: Batch) -> Batches:
     if first:
         yield first
         cursor = first[-1].cursor
-    async with hub_of(world.events) as hub:
-        listener = Listener(hub, filter, cursor)
+    async with broadcaster_of(world.events) as hub:
+        listener = EventSubscriber(hub, filter, cursor)
         while True:
             yield await listener.next()
 
@@ -288,15 +290,15 @@ async def _until_ended(batches: Batches) -> Batches:
                 return
 
 
-async def _remaining(world: World, filter: Filter, cursor: str | None) -> Batches:
+async def _remaining(world: Ports, filter: EventFilter, cursor: str | None) -> Batches:
     while batch := await world.events.after(cursor, filter, limit=PAGE):
         yield batch
         cursor = batch[-1].cursor
 
 
-async def _is_over(world: World, run: Run) -> bool:
+async def _is_over(world: Ports, run: Run) -> bool:
     """Whether the log already shows how the run ended, or has forgotten it."""
-    if run.status is Status.RUNNING:
+    if run.status is RunStatus.RUNNING:
         return False
-    ends = Filter(run.tenant, run=run.id, types=_ENDS)
+    ends = EventFilter(run.tenant, run=run.id, types=_ENDS)
     return not run.kept or bool(await world.events.after(None, ends, limit=1))

@@ -17,11 +17,19 @@ import msgspec
 from msgspec.structs import replace
 
 from carrel.actions.events import webhooks
-from carrel.core.identifiers import Moment
+from carrel.core.identifiers import TimestampMs
 from carrel.core.store.event import Event
-from carrel.core.store.record import Noun, Record
-from carrel.core.webhooks import BACKOFF, Attempt, Delivery, Posted, State, after, signed
-from carrel.ports import Corrupt, World
+from carrel.core.store.record import Record, RecordType
+from carrel.core.webhooks import (
+    BACKOFF,
+    Delivery,
+    DeliveryAttempt,
+    DeliveryState,
+    PostResult,
+    after,
+    signed,
+)
+from carrel.ports import CorruptContent, Ports
 from carrel.ports.logging import log_of
 
 AT_ONCE: Final = 16
@@ -38,7 +46,7 @@ _log = log_of("carrel.dispatch")
 
 
 async def run_dispatch(
-    world: World, stop: asyncio.Event, *, backoff: tuple[int, ...] = BACKOFF
+    world: Ports, stop: asyncio.Event, *, backoff: tuple[int, ...] = BACKOFF
 ) -> None:
     """Turn events into deliveries and post them until told to stop, whatever goes wrong."""
     async with _courier(world, backoff) as courier:
@@ -70,9 +78,9 @@ async def _first(seconds: float, *waits: Coroutine[Any, Any, Any]) -> None:
         await asyncio.wait(tasks)
 
 
-async def _tell(world: World, stop: asyncio.Event, courier: Courier) -> None:
+async def _tell(world: Ports, stop: asyncio.Event, courier: DeliveryWorker) -> None:
     while not stop.is_set():
-        if await webhooks.nobody_listens(world):
+        if await webhooks.has_no_webhooks(world):
             await _first(_IDLE, stop.wait())
             continue
         told = await fan_out(world)
@@ -84,7 +92,7 @@ async def _tell(world: World, stop: asyncio.Event, courier: Courier) -> None:
                 await _first(_GATHER, stop.wait())
 
 
-async def fan_out(world: World) -> int:
+async def fan_out(world: Ports) -> int:
     """Turn the next events into deliveries, and say how many events those were.
 
     Where nobody ever did, it begins with what happens from now on.
@@ -96,7 +104,9 @@ async def fan_out(world: World) -> int:
     events = await world.events.after(mark, limit=_PAGE)
     if events:
         # The webhooks are read after the events: one that was there before an event hears of it.
-        listening = {t: await webhooks.listening(world, t) for t in {e.tenant for e in events}}
+        listening = {
+            t: await webhooks.active_webhooks(world, t) for t in {e.tenant for e in events}
+        }
         deliveries = [
             _delivery(world, event, webhook)
             for event in events
@@ -107,7 +117,7 @@ async def fan_out(world: World) -> int:
     return len(events)
 
 
-def _delivery(world: World, event: Event, webhook: Record) -> Delivery:
+def _delivery(world: Ports, event: Event, webhook: Record) -> Delivery:
     now = world.clock.now()
     return Delivery(
         id=world.clock.fresh("msg"),
@@ -115,7 +125,7 @@ def _delivery(world: World, event: Event, webhook: Record) -> Delivery:
         webhook=webhook.id,
         type=event.type,
         body=body_of(event),
-        state=State.PENDING,
+        state=DeliveryState.PENDING,
         created=now,
         due=now,
     )
@@ -131,23 +141,23 @@ def body_of(event: Event) -> bytes:
     return _encode({"type": event.type, "timestamp": _when(event.at), "data": told})
 
 
-def _when(at: Moment) -> str:
+def _when(at: TimestampMs) -> str:
     return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 @asynccontextmanager
-async def _courier(world: World, backoff: tuple[int, ...]) -> AsyncIterator[Courier]:
-    courier = Courier(world, backoff)
+async def _courier(world: Ports, backoff: tuple[int, ...]) -> AsyncIterator[DeliveryWorker]:
+    courier = DeliveryWorker(world, backoff)
     try:
         yield courier
     finally:
         await courier.finish()
 
 
-class Courier:
+class DeliveryWorker:
     """Posts what is due, a bounded number of deliveries at a time."""
 
-    def __init__(self, world: World, backoff: tuple[int, ...] = BACKOFF) -> None:
+    def __init__(self, world: Ports, backoff: tuple[int, ...] = BACKOFF) -> None:
         self._world = world
         self._backoff = backoff
         self._busy: set[asyncio.Task[None]] = set()
@@ -195,23 +205,23 @@ class Courier:
             posted, lost = await self._posted(delivery, at)
             settled = after(delivery, posted, self._world.clock.now(), self._backoff)
             if lost:
-                settled = replace(settled, state=State.FAILED)
-            await self._world.deliveries.settle([(settled, Attempt(at, posted))])
+                settled = replace(settled, state=DeliveryState.FAILED)
+            await self._world.deliveries.settle([(settled, DeliveryAttempt(at, posted))])
         except Exception as problem:
             kind = type(problem).__name__
             _log.warning("a delivery is held up", delivery=delivery.id, error=kind)
 
-    async def _posted(self, delivery: Delivery, at: Moment) -> tuple[Posted, bool]:
+    async def _posted(self, delivery: Delivery, at: TimestampMs) -> tuple[PostResult, bool]:
         """What came of posting it, and whether it is of no use to try again."""
-        ask = (delivery.tenant, Noun.WEBHOOK, [delivery.webhook])
+        ask = (delivery.tenant, RecordType.WEBHOOK, [delivery.webhook])
         [webhook] = await self._world.records.get(*ask)
         if webhook is None or not webhook.body["active"]:
             state = "removed" if webhook is None else "switched off"
-            return Posted(None, f"the webhook was {state}"), True
+            return PostResult(None, f"the webhook was {state}"), True
         try:
             secret = webhooks.secret_of(self._world, webhook)
-        except Corrupt:
-            return Posted(None, "the webhook's secret cannot be opened"), False
+        except CorruptContent:
+            return PostResult(None, "the webhook's secret cannot be opened"), False
         headers = {
             **signed(secret, delivery.id, at, delivery.body),
             "content-type": "application/json",

@@ -12,67 +12,77 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from carrel.actions.records import Page, became, commit_changes, each, find, insist, issued
+from carrel.actions.records import (
+    Page,
+    commit_changes,
+    find,
+    iter_records,
+    record_after,
+    retry_while_busy,
+    validate_cursor,
+)
 from carrel.actions.records import page as records_page
 from carrel.core.access import Actor
-from carrel.core.errors import Forbidden, Malformed, Missing
+from carrel.core.errors import Forbidden, NotFound, ValidationError
 from carrel.core.identifiers import identifier
 from carrel.core.store.event import TYPES
-from carrel.core.store.record import Change, Noun, Record
-from carrel.core.store.tree import ReceiptKey
-from carrel.core.webhooks import Attempt, Delivery
-from carrel.ports import World
+from carrel.core.store.record import Record, RecordChange, RecordType
+from carrel.core.store.tree import IdempotencyKey
+from carrel.core.webhooks import Delivery, DeliveryAttempt
+from carrel.ports import Ports
 
 EVERYTHING: Final = "*"
 PREFIX: Final = "whsec_"
 LONGEST_URL: Final = 2048
 _URL: Final = re.compile(rf"https?://[!-~]{{1,{LONGEST_URL - 8}}}", re.IGNORECASE)
 
-Logged = tuple[Delivery, tuple[Attempt, ...]]
+Logged = tuple[Delivery, tuple[DeliveryAttempt, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class NewWebhook:
     webhook: Record
     secret: str
     """Shown this once."""
 
 
 async def create(
-    world: World,
+    world: Ports,
     actor: Actor,
     url: str,
     events: Sequence[str],
     *,
     secret: str | None = None,
-    receipt: ReceiptKey | None = None,
-) -> Made:
+    receipt: IdempotencyKey | None = None,
+) -> NewWebhook:
     """Raises Malformed, with the reason where the address is one that we do not post to."""
     _unconfined(actor)
     body = {"url": await _address(world, url), "events": _events(events), "active": True}
     secret = secret or _fresh_secret(world)
     id = world.clock.fresh("whk")
     sealed = world.vault.seal(_secret(secret), _context(actor.tenant, id))
-    change = Change(actor.tenant, Noun.WEBHOOK, id, {**body, "sealed": sealed}, expected=0)
-    await nobody_listens(world)  # the first webhook hears nothing of what came before it
+    change = RecordChange(
+        actor.tenant, RecordType.WEBHOOK, id, {**body, "sealed": sealed}, expected=0
+    )
+    await has_no_webhooks(world)  # the first webhook hears nothing of what came before it
     at = await commit_changes(world, actor.name, "add a webhook", [change], receipt=receipt)
-    return Made(became(change, at), secret)
+    return NewWebhook(record_after(change, at), secret)
 
 
-async def get(world: World, actor: Actor, id: str) -> Record:
+async def get(world: Ports, actor: Actor, id: str) -> Record:
     _unconfined(actor)
-    return await find(world, actor.tenant, Noun.WEBHOOK, id)
+    return await find(world, actor.tenant, RecordType.WEBHOOK, id)
 
 
 async def listing(
-    world: World, actor: Actor, *, cursor: str = "", limit: int = 100
+    world: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
 ) -> Page[Record]:
     _unconfined(actor)
-    return await records_page(world, actor.tenant, Noun.WEBHOOK, cursor=cursor, limit=limit)
+    return await records_page(world, actor.tenant, RecordType.WEBHOOK, cursor=cursor, limit=limit)
 
 
 @dataclass(frozen=True, slots=True)
-class Patch:
+class WebhookPatch:
     """What should become different; None leaves it as it is."""
 
     url: str | None = None
@@ -81,7 +91,7 @@ class Patch:
 
 
 async def change(
-    world: World, actor: Actor, id: str, patch: Patch, receipt: ReceiptKey | None = None
+    world: Ports, actor: Actor, id: str, patch: WebhookPatch, receipt: IdempotencyKey | None = None
 ) -> Record:
     """Raises Malformed and Missing."""
     _unconfined(actor)
@@ -95,69 +105,71 @@ async def change(
 
     async def attempt() -> Record:
         was = await get(world, actor, id)
-        wanted = Change(was.tenant, was.noun, was.id, {**was.body, **given}, was.revision)
+        wanted = RecordChange(was.tenant, was.noun, was.id, {**was.body, **given}, was.revision)
         why = "change a webhook"
         at = await commit_changes(world, actor.name, why, [wanted], receipt=receipt)
-        return became(wanted, at, was)
+        return record_after(wanted, at, was)
 
-    return await insist(attempt)
+    return await retry_while_busy(attempt)
 
 
-async def delete(world: World, actor: Actor, id: str, receipt: ReceiptKey | None = None) -> None:
+async def delete(
+    world: Ports, actor: Actor, id: str, receipt: IdempotencyKey | None = None
+) -> None:
     async def attempt() -> None:
         was = await get(world, actor, id)
-        gone = Change(was.tenant, was.noun, was.id, None, was.revision)
+        gone = RecordChange(was.tenant, was.noun, was.id, None, was.revision)
         await commit_changes(world, actor.name, "remove a webhook", [gone], receipt=receipt)
 
-    await insist(attempt)
+    await retry_while_busy(attempt)
 
 
 async def deliveries(
-    world: World, actor: Actor, id: str, *, cursor: str = "", limit: int = 100
+    world: Ports, actor: Actor, id: str, *, cursor: str = "", limit: int = 100
 ) -> Page[Logged]:
     """What was or will be posted, newest first, with every attempt. Raises Missing."""
     webhook = await get(world, actor, id)
-    before = issued(cursor, "msg")
+    before = validate_cursor(cursor, "msg")
     found = await world.deliveries.list(webhook.tenant, webhook.id, before=before, limit=limit + 1)
     more = len(found) > limit
     return Page(found[:limit], found[limit - 1][0].id if more else None)
 
 
-async def replay(world: World, actor: Actor, id: str, delivery: str) -> Delivery:
+async def replay(world: Ports, actor: Actor, id: str, delivery: str) -> Delivery:
     """Post it once more, and go on trying as if for the first time. Raises Missing."""
     webhook = await get(world, actor, id)
     try:
         [found] = await world.deliveries.get(webhook.tenant, [identifier(delivery)])
-    except Malformed:
-        raise Missing("there is no delivery of that id") from None
+    except ValidationError:
+        raise NotFound("there is no delivery of that id") from None
     if found is None or found.webhook != webhook.id:
-        raise Missing(f"there is no delivery {delivery}")
+        raise NotFound(f"there is no delivery {delivery}")
     await world.deliveries.replay(replace(found, due=world.clock.now()))
     [again] = await world.deliveries.get(webhook.tenant, [found.id])
     if again is None:
-        raise Missing(f"there is no delivery {delivery}")
+        raise NotFound(f"there is no delivery {delivery}")
     return again
 
 
-async def nobody_listens(world: World) -> bool:
+async def has_no_webhooks(world: Ports) -> bool:
     """Whether there is no webhook at all; then the mark moves past what nobody will be told.
 
     How far is asked first: a webhook that comes meanwhile hears of all that happens after it.
     """
     mark, latest = await world.deliveries.mark(), await world.events.latest()
-    if await world.records.list("", Noun.WEBHOOK, limit=1):
+    if await world.records.list("", RecordType.WEBHOOK, limit=1):
         return False
     if latest != mark:
         await world.deliveries.enqueue(mark, latest, ())
     return True
 
 
-async def listening(world: World, tenant: str) -> tuple[Record, ...]:
+async def active_webhooks(world: Ports, tenant: str) -> tuple[Record, ...]:
     """The tenant's active webhooks, asked for once for as long as no record changes."""
     revision = await world.records.revision()
     found: tuple[Record, ...] | None = world.memo.find(revision, ("webhooks", tenant))
     if found is None:
-        known = [record async for record in each(world, tenant, Noun.WEBHOOK)]
+        known = [record async for record in iter_records(world, tenant, RecordType.WEBHOOK)]
         found = tuple(record for record in known if record.body["active"])
         world.memo.keep(revision, ("webhooks", tenant), found)
     return found
@@ -167,7 +179,7 @@ def wants(webhook: Record, type: str) -> bool:
     return bool({EVERYTHING, type} & set(webhook.body["events"]))
 
 
-def secret_of(world: World, webhook: Record) -> bytes:
+def secret_of(world: Ports, webhook: Record) -> bytes:
     """Raises Corrupt where it was sealed under another key."""
     return world.vault.open(webhook.body["sealed"], _context(webhook.tenant, webhook.id))
 
@@ -182,22 +194,22 @@ def _unconfined(actor: Actor) -> None:
         raise Forbidden("a credential that is confined to one workspace has no webhooks")
 
 
-async def _address(world: World, url: str) -> str:
+async def _address(world: Ports, url: str) -> str:
     if not _URL.fullmatch(url):
-        raise Malformed(f"url is an http or https URL of at most {LONGEST_URL} characters")
+        raise ValidationError(f"url is an http or https URL of at most {LONGEST_URL} characters")
     if reason := await world.post.refuses(url):
-        raise Malformed(f"nothing is posted to this url: {reason}")
+        raise ValidationError(f"nothing is posted to this url: {reason}")
     return url
 
 
 def _events(names: Sequence[str]) -> list[str]:
     unknown = [name for name in names if name not in {EVERYTHING, *TYPES}]
     if unknown or not names:
-        raise Malformed(f"events are some of {', '.join(TYPES)}, or {EVERYTHING}")
+        raise ValidationError(f"events are some of {', '.join(TYPES)}, or {EVERYTHING}")
     return list(dict.fromkeys(names))
 
 
-def _fresh_secret(world: World) -> str:
+def _fresh_secret(world: Ports) -> str:
     chance = hashlib.sha256(world.clock.token("whsec").encode()).digest()
     return PREFIX + base64.b64encode(chance).decode()
 
@@ -209,5 +221,5 @@ def _secret(text: str) -> bytes:
     except (binascii.Error, ValueError):
         key = b""
     if not text.startswith(PREFIX) or not 24 <= len(key) <= 64:
-        raise Malformed(f"secret is {PREFIX} and 24 to 64 bytes in base64")
+        raise ValidationError(f"secret is {PREFIX} and 24 to 64 bytes in base64")
     return key

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from carrel.actions.overlay.agent_layers import lineage_of
-from carrel.actions.policy.tenant_rules import rules_of
+from carrel.actions.overlay.agent_layers import load_agent_layers
+from carrel.actions.policy.tenant_rules import load_rules
 from carrel.core.identifiers import Path, Stack
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.placeholders import render_bytes, split
-from carrel.ports import World
+from carrel.ports import Ports
 
 
-class Rendered(Struct, frozen=True):
+class RenderedDraft(Struct, frozen=True):
     """A draft as it would be served."""
 
     content: bytes
@@ -22,7 +22,7 @@ class Rendered(Struct, frozen=True):
     """What is written for each placeholder that stands in it, in the order of the text."""
 
 
-async def render(world: World, stack: Stack, path: Path, draft: bytes) -> Rendered:
+async def render(world: Ports, stack: Stack, path: Path, draft: bytes) -> RenderedDraft:
     """The draft as an agent's file: without secrets, and its placeholders filled in.
 
     A pinned file is served to the letter, so nothing is filled in there; a managed one is what
@@ -30,14 +30,14 @@ async def render(world: World, stack: Stack, path: Path, draft: bytes) -> Render
     file could have.
     """
     own = stack[0]
-    lineage = await lineage_of(world, own.tenant, own.name)
-    rules = await rules_of(world, own.tenant)
+    lineage = await load_agent_layers(world, own.tenant, own.name)
+    rules = await load_rules(world, own.tenant)
     file_class = rules.policy.classes.admit(path)
     rules.policy.limits_of(own).admit(len(draft))
     stored = rules.redactor.redact(draft).content
     if file_class is FileClass.PINNED:
-        return Rendered(stored, {})
+        return RenderedDraft(stored, {})
     variables = lineage.eye.variables
     tokens = dict.fromkeys(piece.token for piece in split(stored) if piece.token)
     filled = {token: variables.shown[token] for token in tokens}
-    return Rendered(render_bytes(stored, variables), filled)
+    return RenderedDraft(render_bytes(stored, variables), filled)

@@ -8,81 +8,94 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.actions.overlay.agent_layers import eye_of
+from carrel.actions.overlay.agent_layers import render_context_of
 from carrel.actions.overlay.stacks import is_described, standing
-from carrel.actions.policy.tenant_rules import Rules, rules_lately, rules_of
-from carrel.core.access import Actor, KeyKind, may_write
+from carrel.actions.policy.tenant_rules import TenantRules, cached_rules, load_rules
+from carrel.core.access import Actor, CredentialKind, may_write
 from carrel.core.agents.identity_name import IDENTITY, names_in
-from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Refusal, Taken, TooLarge
-from carrel.core.identifiers import Kind, Path, Scope, Stack
+from carrel.core.errors import (
+    Busy,
+    Forbidden,
+    NotFound,
+    Refusal,
+    ValidationError,
+    WorkspaceTooLarge,
+)
+from carrel.core.errors import Conflict as Taken
+from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay import agent_files as overlay
 from carrel.core.overlay import edit
-from carrel.core.overlay.agent_files import Eye, Wanted
+from carrel.core.overlay.agent_files import NewContent, RenderContext
 from carrel.core.overlay.compose import File, Layers, file_etag
-from carrel.core.overlay.edit import UNCONDITIONAL, Condition, Edit, no_room
+from carrel.core.overlay.edit import (
+    UNCONDITIONAL,
+    PlannedWrite,
+    WriteCondition,
+    path_occupied_error,
+)
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.placeholders import render_bytes
-from carrel.core.redaction.redactor import Redacted
-from carrel.core.runs import Status
-from carrel.core.store.record import Noun
+from carrel.core.redaction.redactor import RedactionResult
+from carrel.core.runs import RunStatus
+from carrel.core.store.record import RecordType
 from carrel.core.store.tree import (
     MARKDOWN,
     Applied,
-    Blocked,
     Commit,
-    Conflict,
-    Full,
+    ExpectationFailed,
     Head,
-    ReceiptKey,
+    IdempotencyKey,
+    PathOccupied,
+    QuotaExceeded,
 )
-from carrel.ports import World
+from carrel.ports import Ports
 
 _ATTEMPTS: Final = 10
 _TYPE: Final = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,64}/[A-Za-z0-9!#$&^_.+-]{1,64}(;[ -~]{0,96})?")
 
 
-class Written(Struct, frozen=True, gc=False):
+class WriteResult(Struct, frozen=True, gc=False):
     """A file as it was stored, which is what its sender is shown."""
 
     file: File
     content: bytes
-    redacted: Redacted
+    redacted: RedactionResult
 
 
-class Intent(Struct, frozen=True, gc=False):
+class WriteOptions(Struct, frozen=True, gc=False):
     """What a writer may say beside the content."""
 
-    condition: Condition = UNCONDITIONAL
+    condition: WriteCondition = UNCONDITIONAL
     type: str | None = None
     why: str = ""
     run: str | None = None
-    receipt: ReceiptKey | None = None
+    receipt: IdempotencyKey | None = None
     accepted: bool = False
     """The writer knows that the file is pinned, and wants an override all the same."""
 
 
-PLAIN: Final = Intent()
+PLAIN: Final = WriteOptions()
 
 
-class Pen(Struct, frozen=True, gc=False):
+class FileWriter(Struct, frozen=True, gc=False):
     """One writer at one path.
 
     Most of what is asked on the way is known already, and then nothing is awaited for it.
     """
 
-    world: World
+    world: Ports
     stack: Stack
     path: Path
     actor: Actor
-    intent: Intent
+    intent: WriteOptions
 
-    async def put(self, content: bytes) -> Written:
+    async def put(self, content: bytes) -> WriteResult:
         if self.intent.type is not None and not _TYPE.fullmatch(self.intent.type):
-            raise Malformed("contentType is not a media type")
+            raise ValidationError("contentType is not a media type")
         if self.intent.run is not None:
             await self._in_run(self.intent.run)
         tenant = self.actor.tenant
-        rules = rules_lately(self.world, tenant) or await rules_of(self.world, tenant)
+        rules = cached_rules(self.world, tenant) or await load_rules(self.world, tenant)
         for attempt in range(_ATTEMPTS):
             try:
                 redacted = self._admitted(rules, content)
@@ -90,22 +103,22 @@ class Pen(Struct, frozen=True, gc=False):
                 redacted = None
             # Bytes that go out before the commit do so under the rules of the moment.
             if redacted is None or len(redacted.content) > self.world.blobs.inline:
-                rules = await rules_of(self.world, tenant)
+                rules = await load_rules(self.world, tenant)
                 redacted = self._admitted(rules, content)
             written = await self._put(rules, redacted, first=not attempt)
             if written is not None:
                 return written
-            rules = await rules_of(self.world, tenant)
+            rules = await load_rules(self.world, tenant)
         raise Busy(f"{self.path} is being written by many others")
 
     async def delete(self) -> Head:
         if self.intent.run is not None:
             await self._in_run(self.intent.run)
         for _ in range(_ATTEMPTS):
-            rules = await rules_of(self.world, self.actor.tenant)
+            rules = await load_rules(self.world, self.actor.tenant)
             self._may_write(rules)
             layers, condition = await self._read(), self.intent.condition
-            eye = await self._eye(rules) if self.stack[0].kind is Kind.AGENT else None
+            eye = await self._eye(rules) if self.stack[0].kind is ScopeKind.AGENT else None
             if eye is None:
                 decided = edit.delete(layers, self.path, condition)
             else:
@@ -117,30 +130,32 @@ class Pen(Struct, frozen=True, gc=False):
                 return head
         raise Busy(f"{self.path} is being written by many others")
 
-    async def _put(self, rules: Rules, redacted: Redacted, *, first: bool) -> Written | None:
+    async def _put(
+        self, rules: TenantRules, redacted: RedactionResult, *, first: bool
+    ) -> WriteResult | None:
         """What was written, or None when it must be decided again."""
         stack, path, condition = self.stack, self.path, self.intent.condition
         type, kind = self.intent.type or MARKDOWN, stack[0].kind
         [blob] = await self.world.blobs.put((redacted.content,))
-        if kind is Kind.AGENT and (eye := await self._eye(rules)) is not None:
-            wanted = Wanted(blob, type, self.intent.accepted)
+        if kind is ScopeKind.AGENT and (eye := await self._eye(rules)) is not None:
+            wanted = NewContent(blob, type, self.intent.accepted)
             return await self._put_over(rules, redacted, wanted, eye)
         decided = None
         if first and len(stack) == 1:
-            decided = edit.put_unseen(stack[0], path, blob, condition, type)
+            decided = edit.put_without_read(stack[0], path, blob, condition, type)
         if decided is None:
             decided = edit.put(await self._read(), path, blob, condition, type)
         head = await self._commit(rules, decided, f"put {path.text}")
         if head is None:
             return None
-        file = file_of(stack, head)
-        if kind is Kind.TEMPLATE or kind is Kind.DEFAULTS:
+        file = file_from_head(stack, head)
+        if kind is ScopeKind.TEMPLATE or kind is ScopeKind.DEFAULTS:
             file = replace(file, file_class=rules.policy.classes.of(path))
-        return Written(file, redacted.content, redacted)
+        return WriteResult(file, redacted.content, redacted)
 
     async def _put_over(
-        self, rules: Rules, redacted: Redacted, wanted: Wanted, eye: Eye
-    ) -> Written | None:
+        self, rules: TenantRules, redacted: RedactionResult, wanted: NewContent, eye: RenderContext
+    ) -> WriteResult | None:
         """The same for an agent's own file, which may end in having none of its own."""
         layers = await self._read()
         decided = overlay.put(layers, self.path, wanted, eye, self.intent.condition)
@@ -152,16 +167,16 @@ class Pen(Struct, frozen=True, gc=False):
             layers = (replace(layers[0], heads={self.path: head}), *layers[1:])
         shown = eye.shown(self.path, layers)
         assert shown is not None
-        return Written(shown, redacted.content, redacted)
+        return WriteResult(shown, redacted.content, redacted)
 
-    async def _keeps_its_name(self, eye: Eye, layers: Layers, after: bytes) -> None:
+    async def _keeps_its_name(self, eye: RenderContext, layers: Layers, after: bytes) -> None:
         """What an agent is called is for people to say. Raises Forbidden."""
-        if self.actor.kind is not KeyKind.AGENT or self.path != IDENTITY:
+        if self.actor.kind is not CredentialKind.AGENT or self.path != IDENTITY:
             return
         if names_in(await self._served(eye, layers)) != names_in(after):
             raise Forbidden("an agent may change its IDENTITY.md, but not its name")
 
-    async def _served(self, eye: Eye, layers: Layers) -> bytes:
+    async def _served(self, eye: RenderContext, layers: Layers) -> bytes:
         shown = eye.shown(self.path, layers)
         if shown is None:
             return b""
@@ -171,33 +186,33 @@ class Pen(Struct, frozen=True, gc=False):
     async def _read(self) -> Layers:
         return await self.world.trees.read(self.stack, (self.path,))
 
-    async def _eye(self, rules: Rules) -> Eye | None:
+    async def _eye(self, rules: TenantRules) -> RenderContext | None:
         """With the classes that the commit will insist on."""
-        eye = await eye_of(self.world, self.stack)
+        eye = await render_context_of(self.world, self.stack)
         return None if eye is None else replace(eye, classes=rules.policy.classes)
 
-    def _admitted(self, rules: Rules, content: bytes) -> Redacted:
+    def _admitted(self, rules: TenantRules, content: bytes) -> RedactionResult:
         """What may be stored of it. Raises Forbidden, TooLarge or Malformed."""
         self._may_write(rules)
         rules.policy.limits_of(self.stack[0]).admit(len(content))
         if rules.redactor.finds_in(self.path.text):
-            raise Malformed("the path holds a secret")
+            raise ValidationError("the path holds a secret")
         if self.intent.type is not None and rules.redactor.finds_in(self.intent.type):
-            raise Malformed("contentType holds a secret")
+            raise ValidationError("contentType holds a secret")
         return rules.redactor.redact(content)
 
-    def _may_write(self, rules: Rules) -> None:
+    def _may_write(self, rules: TenantRules) -> None:
         own = self.stack[0]
-        if own.kind is not Kind.WORKSPACE:
+        if own.kind is not ScopeKind.WORKSPACE:
             rules.policy.classes.admit(self.path)
-        if own.kind is not Kind.AGENT:
+        if own.kind is not ScopeKind.AGENT:
             return
         may_write(self.actor, own, self.path, rules.policy.agent_writable)
         pinned = rules.policy.classes.of(self.path) is FileClass.PINNED
-        if self.actor.kind is KeyKind.AGENT and pinned:
+        if self.actor.kind is CredentialKind.AGENT and pinned:
             raise Forbidden(f"{self.path} is pinned: no agent overrides its own guardrails")
 
-    async def _commit(self, rules: Rules, decided: Edit, why: str) -> Head | None:
+    async def _commit(self, rules: TenantRules, decided: PlannedWrite, why: str) -> Head | None:
         """The head that the edit became, or None when it must be decided again."""
         scope, intent = decided.write.scope, self.intent
         limits = rules.policy.limits_of(scope)
@@ -217,26 +232,29 @@ class Pen(Struct, frozen=True, gc=False):
             quotas=(limits.quota(scope),) if decided.write.entry else (),
             keep=limits.max_versions,
             run=intent.run,
-            about=() if scope.kind is not Kind.AGENT else self._audited(rules),
+            about=() if scope.kind is not ScopeKind.AGENT else self._audited(rules),
             receipt=intent.receipt,
         )
         [outcome] = await self.world.trees.commit((commit,))
         match outcome:
             case Applied():
                 return outcome.heads[0]
-            case Blocked():
-                raise no_room(outcome)
-            case Full():
-                raise too_full(outcome)
-            case Conflict():
+            case PathOccupied():
+                raise path_occupied_error(outcome)
+            case QuotaExceeded():
+                raise quota_error(outcome)
+            case ExpectationFailed():
                 return None
 
-    def _audited(self, rules: Rules) -> tuple[str, ...]:
+    def _audited(self, rules: TenantRules) -> tuple[str, ...]:
         """What the audit names: overriding a guardrail and taking that back is for it to tell."""
         own = self.stack[0]
-        if own.kind is not Kind.AGENT or rules.policy.classes.of(self.path) is not FileClass.PINNED:
+        if (
+            own.kind is not ScopeKind.AGENT
+            or rules.policy.classes.of(self.path) is not FileClass.PINNED
+        ):
             return ()
-        return (f"{Noun.AGENT}/{own.name}",)
+        return (f"{RecordType.AGENT}/{own.name}",)
 
     async def _in_run(self, id: str) -> None:
         """A write may name the run it belongs to: one of this workspace that has not ended.
@@ -245,22 +263,22 @@ class Pen(Struct, frozen=True, gc=False):
         """
         [run] = await self.world.runs.get(self.actor.tenant, [id])
         own = self.stack[0]
-        shared = own.kind is Kind.WORKSPACE and own.name.startswith("ws_")
-        if run is None or not (run.scope == own or (shared and run.scope.kind is Kind.AGENT)):
-            raise Missing(f"there is no run {id}")
-        if run.status is not Status.RUNNING:
+        shared = own.kind is ScopeKind.WORKSPACE and own.name.startswith("ws_")
+        if run is None or not (run.scope == own or (shared and run.scope.kind is ScopeKind.AGENT)):
+            raise NotFound(f"there is no run {id}")
+        if run.status is not RunStatus.RUNNING:
             raise Taken(f"the run has {run.status}", status=run.status)
 
 
-def too_full(full: Full) -> TooLarge:
+def quota_error(full: QuotaExceeded) -> WorkspaceTooLarge:
     if full.files > full.quota.files:
         limit = full.quota.files
-        return TooLarge(f"the workspace may have {limit} files", maxFiles=limit)
+        return WorkspaceTooLarge(f"the workspace may have {limit} files", maxFiles=limit)
     limit = full.quota.size or 0
-    return TooLarge(f"the workspace may have {limit} bytes", maxBytes=limit)
+    return WorkspaceTooLarge(f"the workspace may have {limit} bytes", maxBytes=limit)
 
 
-def file_of(stack: Stack, head: Head, scope: Scope | None = None) -> File:
+def file_from_head(stack: Stack, head: Head, scope: Scope | None = None) -> File:
     """One version of what the nearest layer says, by itself; its tag tells who said it for that."""
     assert head.entry
     tag = file_etag(head.version, scope or stack[0], alone=len(stack) == 1)

@@ -8,68 +8,74 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.actions.blob_contents import contents_of
-from carrel.actions.files.file_writer import PLAIN, Intent, Pen, Written, file_of
-from carrel.actions.overlay.agent_layers import Lineage, classes_of, lineage_of
+from carrel.actions.files.file_writer import (
+    PLAIN,
+    FileWriter,
+    WriteOptions,
+    WriteResult,
+    file_from_head,
+)
+from carrel.actions.overlay.agent_layers import AgentLayers, classes_of, load_agent_layers
 from carrel.core.access import Actor
-from carrel.core.errors import Missing
-from carrel.core.identifiers import Kind, Path, Stack
-from carrel.core.overlay.agent_files import Eye
+from carrel.core.errors import NotFound
+from carrel.core.identifiers import Path, ScopeKind, Stack
+from carrel.core.overlay.agent_files import RenderContext
 from carrel.core.overlay.compose import File, Layers, Workspace, compose, resolve, revisions_etag
-from carrel.core.overlay.file_classes import Classes
-from carrel.core.overlay.layers import speaking
-from carrel.core.overlay.placeholders import Variables, render_bytes
+from carrel.core.overlay.file_classes import FileClassRules
+from carrel.core.overlay.layers import own_scopes
+from carrel.core.overlay.placeholders import PlaceholderValues, render_bytes
 from carrel.core.store.tree import Head
-from carrel.ports import Corrupt, World
+from carrel.ports import CorruptContent, Ports
 
-__all__ = ["PLAIN", "Intent", "Written"]
+__all__ = ["PLAIN", "WriteOptions", "WriteResult"]
 
 
-class Contents(Struct, frozen=True):
+class FileContents(Struct, frozen=True):
     """The bytes of many files, and why those of some could not be had."""
 
     found: Mapping[Path, bytes]
     failed: Mapping[Path, str]
 
 
-async def look(world: World, stack: Stack, path: Path) -> File:
+async def find_file(world: Ports, stack: Stack, path: Path) -> File:
     """What the workspace shows at a path, without its content. Raises Missing."""
     layers = await world.trees.read(stack, (path,))
-    if stack[0].kind is Kind.AGENT:
+    if stack[0].kind is ScopeKind.AGENT:
         file = await _shown(world, stack, path, layers)
     else:
         file = resolve(path, layers)
     if file is None:
-        raise Missing(f"there is no {path}")
-    if stack[0].kind is Kind.WORKSPACE:
+        raise NotFound(f"there is no {path}")
+    if stack[0].kind is ScopeKind.WORKSPACE:
         return file
     classes = await classes_of(world, stack)
     return file if classes is None else replace(file, file_class=classes.of(path))
 
 
-async def _shown(world: World, stack: Stack, path: Path, layers: Layers) -> File | None:
+async def _shown(world: Ports, stack: Stack, path: Path, layers: Layers) -> File | None:
     """The same with an agent's eyes."""
-    eye = (await lineage_of(world, stack[0].tenant, stack[0].name)).eye
+    eye = (await load_agent_layers(world, stack[0].tenant, stack[0].name)).eye
     file = eye.shown(path, layers)
     if file is None:  # It may have become pinned in between, and so be there.
         file = eye.shown(path, await world.trees.read(stack, (path,)))
     return file
 
 
-async def content(world: World, file: File, *, raw: bool = False) -> bytes:
+async def read_content(world: Ports, file: File, *, raw: bool = False) -> bytes:
     """Its bytes as they are served, or as they are stored."""
     try:
         found = (await world.blobs.get([file.blob]))[file.blob.digest]
-    except Corrupt as problem:
-        raise Corrupt(f"{file.path}: {problem}") from problem
-    return found if raw else served(file, found)
+    except CorruptContent as problem:
+        raise CorruptContent(f"{file.path}: {problem}") from problem
+    return found if raw else render_content(file, found)
 
 
-def served(file: File, content: bytes) -> bytes:
+def render_content(file: File, content: bytes) -> bytes:
     """The bytes of a file with its placeholders filled in, where that is done."""
     return content if file.variables is None else render_bytes(content, file.variables)
 
 
-async def contents(world: World, workspace: Workspace, *, raw: bool = False) -> Contents:
+async def read_contents(world: Ports, workspace: Workspace, *, raw: bool = False) -> FileContents:
     """The bytes of every file, in one batch; what cannot be had fails by name and alone."""
     files = workspace.files
     blobs = await contents_of(world, [file.blob for file in files.values()])
@@ -77,52 +83,52 @@ async def contents(world: World, workspace: Workspace, *, raw: bool = False) -> 
     failed: dict[Path, str] = {}
     for path, file in files.items():
         content = blobs[file.blob.digest]
-        if isinstance(content, Corrupt):
+        if isinstance(content, CorruptContent):
             failed[path] = str(content)
         else:
-            found[path] = content if raw else served(file, content)
-    return Contents(found, failed)
+            found[path] = content if raw else render_content(file, content)
+    return FileContents(found, failed)
 
 
-async def version(world: World, stack: Stack, path: Path, number: int) -> tuple[File, bytes]:
+async def read_version(world: Ports, stack: Stack, path: Path, number: int) -> tuple[File, bytes]:
     """One version of what the nearest layer said. Raises Missing, for a tombstone too."""
-    speakers = speaking(stack)
+    speakers = own_scopes(stack)
     own, *shared = await world.trees.versions([(scope, path, number) for scope in speakers])
     found, scope = own, speakers[0]
     if own is None and shared and not await world.trees.history(stack[0], path, limit=1):
         found, scope = shared[0], speakers[1]
     if found is None or found.head.entry is None:
-        raise Missing(f"there is no version {number} of {path}")
+        raise NotFound(f"there is no version {number} of {path}")
     blob = found.head.entry.blob
-    return file_of(stack, found.head, scope), (await world.blobs.get([blob]))[blob.digest]
+    return file_from_head(stack, found.head, scope), (await world.blobs.get([blob]))[blob.digest]
 
 
-async def etag(world: World, stack: Stack, *more: str) -> str:
+async def etag(world: Ports, stack: Stack, *more: str) -> str:
     """What a listing is known by: it changes when anything in any layer does, or any name in it."""
     own = stack[0]
-    if own.kind is Kind.AGENT:
-        more = (*more, (await lineage_of(world, own.tenant, own.name)).key)
+    if own.kind is ScopeKind.AGENT:
+        more = (*more, (await load_agent_layers(world, own.tenant, own.name)).key)
     elif classes := await classes_of(world, stack):
         more = (*more, classes.key)
     return revisions_etag(stack, await world.trees.revisions(stack), *more)
 
 
-class Alike(Struct, frozen=True):
+class InheritedFiles(Struct, frozen=True):
     """What an agent shares with all others over the same layers that have nothing of their own."""
 
     files: Mapping[Path, File]
     """As they are before anything is filled in."""
-    variables: Variables
+    variables: PlaceholderValues
 
 
-class View(Struct, frozen=True):
+class WorkspaceView(Struct, frozen=True):
     """A workspace at one moment: its layers, and how they were seen."""
 
     stack: Stack
     layers: Layers
-    lineage: Lineage | None
+    lineage: AgentLayers | None
     """Of an agent's."""
-    classes: Classes | None
+    classes: FileClassRules | None
     """Of a template's, and of the defaults."""
 
     def etag(self, *more: str) -> str:
@@ -143,15 +149,15 @@ class View(Struct, frozen=True):
         return self.lineage.eye.compose(self.layers)
 
     @property
-    def alike(self) -> Alike | None:
+    def alike(self) -> InheritedFiles | None:
         """None for a workspace that is not an agent's, or has something of its own."""
         if self.lineage is None:
             return None
         eye = self.lineage.eye
         files = eye.alike(self.layers)
-        return None if files is None else Alike(files, eye.variables)
+        return None if files is None else InheritedFiles(files, eye.variables)
 
-    def is_seen_as(self, other: View) -> bool:
+    def is_seen_as(self, other: WorkspaceView) -> bool:
         """Whether nothing has changed that decides how the files are seen."""
         return self._key == other._key and self._agent == other._agent
 
@@ -160,7 +166,7 @@ class View(Struct, frozen=True):
         return 0 if self.lineage is None else self.lineage.agent.revision
 
 
-async def view(world: World, stack: Stack, prefix: str = "") -> View:
+async def load_view(world: Ports, stack: Stack, prefix: str = "") -> WorkspaceView:
     """Names, rules and files of one moment: looked at again where one changed before the other."""
     before = await _view(world, stack, ())
     while True:
@@ -170,45 +176,50 @@ async def view(world: World, stack: Stack, prefix: str = "") -> View:
         before = now
 
 
-async def _view(world: World, stack: Stack, layers: Layers) -> View:
+async def _view(world: Ports, stack: Stack, layers: Layers) -> WorkspaceView:
     own = stack[0]
-    is_agent = own.kind is Kind.AGENT
-    lineage = await lineage_of(world, own.tenant, own.name) if is_agent else None
-    return View(stack, layers, lineage, await classes_of(world, stack))
+    is_agent = own.kind is ScopeKind.AGENT
+    lineage = await load_agent_layers(world, own.tenant, own.name) if is_agent else None
+    return WorkspaceView(stack, layers, lineage, await classes_of(world, stack))
 
 
-async def listing(
-    world: World, stack: Stack, prefix: str = "", eye: Eye | None = None
+async def list_files(
+    world: Ports, stack: Stack, prefix: str = "", eye: RenderContext | None = None
 ) -> Workspace:
     """Everything that a workspace shows, in order of path; with other eyes where they are given."""
     if eye is not None:
         return eye.compose(await world.trees.read(stack, prefix=prefix))
-    return (await view(world, stack, prefix)).workspace
+    return (await load_view(world, stack, prefix)).workspace
 
 
 async def put(
-    world: World, stack: Stack, path: Path, content: bytes, actor: Actor, intent: Intent = PLAIN
-) -> Written:
+    world: Ports,
+    stack: Stack,
+    path: Path,
+    content: bytes,
+    actor: Actor,
+    intent: WriteOptions = PLAIN,
+) -> WriteResult:
     """Write one file at the nearest layer.
 
     Raises Stale, TooLarge, Malformed, Busy, or Forbidden where its class or the caller's key says
     no.
     """
-    return await Pen(world, stack, path, actor, intent).put(content)
+    return await FileWriter(world, stack, path, actor, intent).put(content)
 
 
 async def delete(
-    world: World, stack: Stack, path: Path, actor: Actor, intent: Intent = PLAIN
+    world: Ports, stack: Stack, path: Path, actor: Actor, intent: WriteOptions = PLAIN
 ) -> Head:
     """Remove one file from the nearest layer. Raises Missing, Stale, Forbidden or Busy."""
-    return await Pen(world, stack, path, actor, intent).delete()
+    return await FileWriter(world, stack, path, actor, intent).delete()
 
 
 async def restore(
-    world: World, stack: Stack, path: Path, number: int, actor: Actor, intent: Intent = PLAIN
-) -> Written:
+    world: Ports, stack: Stack, path: Path, number: int, actor: Actor, intent: WriteOptions = PLAIN
+) -> WriteResult:
     """Make an earlier version the newest again: a new version with the old content."""
-    file, content = await version(world, stack, path, number)
+    file, content = await read_version(world, stack, path, number)
     why = intent.why or f"restore {path} to version {number}"
     again = replace(intent, type=file.entry.type, why=why)
     return await put(world, stack, path, content, actor, again)

@@ -7,14 +7,14 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 from carrel.actions.files import files
-from carrel.actions.files.files import Intent
-from carrel.actions.policy.tenant_rules import rules_of
+from carrel.actions.files.files import WriteOptions
+from carrel.actions.policy.tenant_rules import load_rules
 from carrel.core.access import Actor, may_write
-from carrel.core.errors import Busy, Missing, Stale
+from carrel.core.errors import Busy, NotFound, WorkspaceConflict
 from carrel.core.identifiers import Path, Stack
 from carrel.core.overlay.compose import File
-from carrel.core.overlay.edit import Condition
-from carrel.ports import Corrupt, World
+from carrel.core.overlay.edit import WriteCondition
+from carrel.ports import CorruptContent, Ports
 
 _ATTEMPTS: Final = 10
 
@@ -22,7 +22,7 @@ Rewrite: TypeAlias = Callable[[bytes | None], Awaitable[bytes | None]]
 """From what the agent has, placeholders as they stand, to what it shall have; None: it cannot."""
 
 
-class Rewritten(Enum):
+class RewriteOutcome(Enum):
     """What became of a file."""
 
     CHANGED = "changed"
@@ -32,48 +32,48 @@ class Rewritten(Enum):
     """It has nothing that could be changed in this way."""
 
 
-async def seen(world: World, stack: Stack, path: Path) -> File | None:
+async def find_file_or_none(world: Ports, stack: Stack, path: Path) -> File | None:
     """What the workspace shows at a path, if anything."""
     try:
-        return await files.look(world, stack, path)
-    except Missing:
+        return await files.find_file(world, stack, path)
+    except NotFound:
         return None
 
 
-async def stored(world: World, file: File) -> bytes:
+async def read_stored(world: Ports, file: File) -> bytes:
     """The bytes of a file as they are stored. Raises Corrupt, by the name of the file."""
     try:
-        return await files.content(world, file, raw=True)
-    except Corrupt as problem:
-        raise Corrupt(f"{file.path} cannot be read: {problem}") from problem
+        return await files.read_content(world, file, raw=True)
+    except CorruptContent as problem:
+        raise CorruptContent(f"{file.path} cannot be read: {problem}") from problem
 
 
 async def rewrite(
-    world: World, actor: Actor, stack: Stack, path: Path, change: Rewrite, why: str
-) -> Rewritten:
+    world: Ports, actor: Actor, stack: Stack, path: Path, change: Rewrite, why: str
+) -> RewriteOutcome:
     """One conditional commit, decided again while others are quicker; none where nothing changes.
 
     Raises Forbidden, TooLarge, or Busy; and Corrupt for a file that cannot be read.
     """
     for _ in range(_ATTEMPTS):
-        rules = await rules_of(world, actor.tenant)
+        rules = await load_rules(world, actor.tenant)
         may_write(actor, stack[0], path, rules.policy.agent_writable)
-        file = await seen(world, stack, path)
-        before = None if file is None else await stored(world, file)
+        file = await find_file_or_none(world, stack, path)
+        before = None if file is None else await read_stored(world, file)
         after = await change(before)
         if after is None:
-            return Rewritten.UNFIT
+            return RewriteOutcome.UNFIT
         if rules.redactor.redact(after).content == before:
-            return Rewritten.SAME
+            return RewriteOutcome.SAME
         try:
             await files.put(world, stack, path, after, actor, _intent(file, why))
-        except Stale:
+        except WorkspaceConflict:
             continue
-        return Rewritten.CHANGED
+        return RewriteOutcome.CHANGED
     raise Busy(f"{path} is being written by many others")
 
 
-def _intent(file: File | None, why: str) -> Intent:
+def _intent(file: File | None, why: str) -> WriteOptions:
     if file is None:
-        return Intent(Condition(absent=True), why=why)
-    return Intent(Condition(frozenset({file.etag})), file.entry.type, why)
+        return WriteOptions(WriteCondition(absent=True), why=why)
+    return WriteOptions(WriteCondition(frozenset({file.etag})), file.entry.type, why)

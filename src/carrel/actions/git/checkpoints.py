@@ -9,32 +9,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from carrel.actions.policy.tenant_rules import rules_of
-from carrel.actions.records import commit_changes, each
+from carrel.actions.policy.tenant_rules import load_rules
+from carrel.actions.records import commit_changes, iter_records
 from carrel.core.access import Actor
-from carrel.core.errors import Malformed, Taken
+from carrel.core.errors import Conflict, ValidationError
 from carrel.core.git.log import Checkpoint
 from carrel.core.identifiers import Scope
-from carrel.core.store.record import Change, Noun, Record
-from carrel.ports import World
+from carrel.core.store.record import Record, RecordChange, RecordType
+from carrel.ports import Ports
 
 LONGEST_NOTE: Final = 500
 
 
-async def marked(world: World, scope: Scope) -> Mapping[int, Checkpoint]:
+async def marked(world: Ports, scope: Scope) -> Mapping[int, Checkpoint]:
     """An agent's checkpoints by revision, of which each has one at most."""
     link = _of_agent(scope)
-    found = [_checkpoint(one) async for one in each(world, scope.tenant, Noun.CHECKPOINT, link)]
+    found = [
+        _checkpoint(one)
+        async for one in iter_records(world, scope.tenant, RecordType.CHECKPOINT, link)
+    ]
     return {one.revision: one for one in found}
 
 
-async def mark(world: World, actor: Actor, scope: Scope, note: str) -> tuple[Checkpoint, bool]:
+async def mark(world: Ports, actor: Actor, scope: Scope, note: str) -> tuple[Checkpoint, bool]:
     """Mark the revision that an agent's files are at: the checkpoint, and whether it is new.
 
     Where nothing was written since the last one, that stays and no other is made.
     """
     [revision] = await world.trees.revisions([scope])
-    redactor = (await rules_of(world, actor.tenant)).redactor
+    redactor = (await load_rules(world, actor.tenant)).redactor
     said = redactor.redact(_line(note).encode()).content.decode()
     checkpoint = Checkpoint(revision, world.clock.now(), actor.name, said)
     id = f"{scope.name}.{revision:012}"
@@ -45,11 +48,13 @@ async def mark(world: World, actor: Actor, scope: Scope, note: str) -> tuple[Che
         "by": checkpoint.by,
         "note": said,
     }
-    change = Change(scope.tenant, Noun.CHECKPOINT, id, body, expected=0, links=(_of_agent(scope),))
+    change = RecordChange(
+        scope.tenant, RecordType.CHECKPOINT, id, body, expected=0, links=(_of_agent(scope),)
+    )
     try:
         await commit_changes(world, actor.name, "mark a checkpoint", [change])
-    except Taken:
-        [known] = await world.records.get(scope.tenant, Noun.CHECKPOINT, [id])
+    except Conflict:
+        [known] = await world.records.get(scope.tenant, RecordType.CHECKPOINT, [id])
         assert known
         return _checkpoint(known), False
     return checkpoint, True
@@ -69,5 +74,5 @@ def _line(note: str) -> str:
     """Raises Malformed."""
     plain = " ".join("".join(c if c.isprintable() else " " for c in note).split())
     if not plain or len(plain) > LONGEST_NOTE:
-        raise Malformed(f"a note has 1 to {LONGEST_NOTE} characters")
+        raise ValidationError(f"a note has 1 to {LONGEST_NOTE} characters")
     return plain

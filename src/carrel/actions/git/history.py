@@ -13,17 +13,17 @@ from typing import Final
 
 from carrel.actions.agents import agents
 from carrel.actions.git import checkpoints
-from carrel.actions.git.projection import Projected, listed, project
+from carrel.actions.git.projection import ProjectionResult, listed, project
 from carrel.actions.overlay import stacks
-from carrel.actions.progress import Watch, quiet
+from carrel.actions.progress import Watch, no_progress
 from carrel.core.access import Actor, Permission
-from carrel.core.errors import Missing, NotProvided
+from carrel.core.errors import CapabilityNotProvided, NotFound
 from carrel.core.files.diff import unified
 from carrel.core.git.log import Checkpoint, revision_of
-from carrel.core.git.objects import Commit, read_commit
+from carrel.core.git.objects import GitCommit, read_commit
 from carrel.core.identifiers import Scope
 from carrel.core.retention import keeps_all
-from carrel.ports import Repositories, Repository, World
+from carrel.ports import Ports, Repositories, Repository
 
 MOST_COMMITS: Final = 100
 DIFF_CHARS: Final = 60_000
@@ -31,23 +31,23 @@ _CUT: Final = "\n[truncated]\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class GitLogEntry:
     """One commit of a history."""
 
-    commit: Commit
+    commit: GitCommit
     checkpoint: Checkpoint | None
 
 
 @dataclass(frozen=True, slots=True)
-class History:
-    commits: tuple[Line, ...]
+class GitHistory:
+    commits: tuple[GitLogEntry, ...]
     """Newest first."""
     diff: str | None
     """What all of them changed together, where that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class CheckpointResult:
     """What became of a wish for a checkpoint."""
 
     oid: str
@@ -58,8 +58,8 @@ class Marked:
 
 
 async def refresh(
-    world: World, actor: Actor, name: str, *, anew: bool = False, watch: Watch = quiet
-) -> Projected:
+    world: Ports, actor: Actor, name: str, *, anew: bool = False, watch: Watch = no_progress
+) -> ProjectionResult:
     """Bring an agent's repository up to date, or make it again from nothing: to the same ids.
 
     Raises Missing where there is no such agent, or none that keeps its history in git.
@@ -70,8 +70,8 @@ async def refresh(
 
 
 async def history(
-    world: World, actor: Actor, name: str, *, limit: int = 10, include_diff: bool = False
-) -> History:
+    world: Ports, actor: Actor, name: str, *, limit: int = 10, include_diff: bool = False
+) -> GitHistory:
     """The newest commits, 1 to 100 of them. Raises Missing."""
     scope, repositories = await _found(world, actor, name)
     most = min(max(limit, 1), MOST_COMMITS)
@@ -80,51 +80,53 @@ async def history(
         commits = await _walked(repository, projected.tip, most)
         diff = await _diff(repository, commits) if include_diff and commits else None
     marked = await checkpoints.marked(world, scope)
-    lines = tuple(Line(one, marked.get(revision_of(one.message) or 0)) for one in commits)
-    return History(lines, diff)
+    lines = tuple(GitLogEntry(one, marked.get(revision_of(one.message) or 0)) for one in commits)
+    return GitHistory(lines, diff)
 
 
-async def checkpoint(world: World, actor: Actor, name: str, note: str = "manual") -> Marked:
+async def checkpoint(
+    world: Ports, actor: Actor, name: str, note: str = "manual"
+) -> CheckpointResult:
     """Mark where an agent's files are now, so that it can be found again. Raises Missing."""
     actor.must(Permission.WORKSPACE_WRITE)
     scope, repositories = await _found(world, actor, name)
     if (await world.trees.revisions([scope]))[0] == 0:
-        return Marked("", "", skipped=True, reason="nothing has been written yet")
+        return CheckpointResult("", "", skipped=True, reason="nothing has been written yet")
     found, new = await checkpoints.mark(world, actor, scope, note)
     async with repositories.held(scope) as repository:
         await project(world, repository, scope)
         tag = (await repository.refs()).get(f"refs/tags/{found.name}")
         oid = await _tagged(repository, tag)
     reason = "" if new else "nothing has been written since the last checkpoint"
-    return Marked(oid, found.subject, skipped=not new, reason=reason)
+    return CheckpointResult(oid, found.subject, skipped=not new, reason=reason)
 
 
-async def advertised(world: World, actor: Actor, name: str) -> bytes:
+async def advertised(world: Ports, actor: Actor, name: str) -> bytes:
     """What git is told before it fetches. Raises Missing."""
     await refresh(world, actor, name)
     scope, repositories = await _found(world, actor, name)
     return await repositories.advertised(scope)
 
 
-async def packed(world: World, actor: Actor, name: str, request: bytes) -> AsyncIterator[bytes]:
+async def packed(world: Ports, actor: Actor, name: str, request: bytes) -> AsyncIterator[bytes]:
     """What git fetches, maybe having been told of it elsewhere. Raises Missing, Malformed."""
     await refresh(world, actor, name)
     scope, repositories = await _found(world, actor, name)
     return await repositories.packed(scope, request)
 
 
-async def _found(world: World, actor: Actor, name: str) -> tuple[Scope, Repositories]:
+async def _found(world: Ports, actor: Actor, name: str) -> tuple[Scope, Repositories]:
     actor.must(Permission.WORKSPACE_READ)
-    scope = (await stacks.agent(world, actor, name))[0]
+    scope = (await stacks.agent_stack(world, actor, name))[0]
     if not keeps_all((await agents.get(world, actor, scope.name)).body):
-        raise Missing(f"the agent {name} keeps no history in git")
+        raise NotFound(f"the agent {name} keeps no history in git")
     if world.repositories is None:
-        raise NotProvided("no git is kept here")
+        raise CapabilityNotProvided("no git is kept here")
     return scope, world.repositories
 
 
-async def _walked(repository: Repository, tip: str | None, most: int) -> list[Commit]:
-    found: list[Commit] = []
+async def _walked(repository: Repository, tip: str | None, most: int) -> list[GitCommit]:
+    found: list[GitCommit] = []
     while tip is not None and len(found) < most:
         [one] = await repository.read([tip])
         assert one
@@ -138,7 +140,7 @@ async def _tagged(repository: Repository, tag: str | None) -> str:
     return found.body.split(b"\n", 1)[0].removeprefix(b"object ").decode() if found else ""
 
 
-async def _diff(repository: Repository, commits: list[Commit]) -> str:
+async def _diff(repository: Repository, commits: list[GitCommit]) -> str:
     """From before the oldest to the newest, as much of it as anybody reads."""
     before: dict[str, str] = {}
     if parents := commits[-1].parents:

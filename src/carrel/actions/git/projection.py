@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from carrel.actions.git import checkpoints
-from carrel.actions.policy.tenant_rules import Rules, rules_of
-from carrel.actions.progress import Tally, Watch, quiet
-from carrel.core.git.log import Said, commit_of, holdable, revision_of, revisions, tag_of
-from carrel.core.git.objects import Commit, Object, blob, read_commit, read_tree
-from carrel.core.git.tree_builder import Grove
+from carrel.actions.policy.tenant_rules import TenantRules, load_rules
+from carrel.actions.progress import ProgressCounter, Watch, no_progress
+from carrel.core.git.log import StoreCommit, commit_of, holdable, revision_of, revisions, tag_of
+from carrel.core.git.objects import GitCommit, GitObject, blob, read_commit, read_tree
+from carrel.core.git.tree_builder import GitTreeBuilder
 from carrel.core.identifiers import Digest, Path, Scope
-from carrel.core.runs import Layer
-from carrel.core.store.record import Noun
+from carrel.core.runs import SnapshotLayer
+from carrel.core.store.record import RecordType
 from carrel.core.store.tree import Blob, Head, Version
 from carrel.core.version import VERSION
-from carrel.ports import Repository, World
+from carrel.ports import Ports, Repository
 
 MAIN: Final = "refs/heads/main"
 _TAGS: Final = "refs/tags/"
@@ -36,7 +36,7 @@ _MOST_KNOWN: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Projected:
+class ProjectionResult:
     """How a repository stands to its scope."""
 
     tip: str | None
@@ -48,23 +48,28 @@ class Projected:
 
 
 async def project(
-    world: World, repository: Repository, scope: Scope, *, anew: bool = False, watch: Watch = quiet
-) -> Projected:
+    world: Ports,
+    repository: Repository,
+    scope: Scope,
+    *,
+    anew: bool = False,
+    watch: Watch = no_progress,
+) -> ProjectionResult:
     """Bring a repository that is held up to date. Raises Corrupt for bytes that are damaged."""
-    rules = await rules_of(world, scope.tenant)
+    rules = await load_rules(world, scope.tenant)
     since = await world.trees.unbroken(scope)
     key = _key(rules, since)
-    projector = Projector(world, repository, scope, rules, since)
+    projector = GitProjector(world, repository, scope, rules, since)
     anew = anew or await repository.key() != key or not await projector.resume()
     if anew:
         await repository.begin(key)
-        projector = Projector(world, repository, scope, rules, since)
+        projector = GitProjector(world, repository, scope, rules, since)
         await projector.start()
-    made = await projector.follow(Tally(watch, "making commits"))
+    made = await projector.follow(ProgressCounter(watch, "making commits"))
     await projector.mark()
     if anew:
         await repository.settle()
-    return Projected(projector.newest, projector.revision, made, anew)
+    return ProjectionResult(projector.newest, projector.revision, made, anew)
 
 
 async def listed(repository: Repository, tree: str) -> dict[str, str]:
@@ -81,18 +86,18 @@ async def listed(repository: Repository, tree: str) -> dict[str, str]:
     return files
 
 
-class Projector:
+class GitProjector:
     """One scope on its way into one repository."""
 
     def __init__(
-        self, world: World, repository: Repository, scope: Scope, rules: Rules, since: int
+        self, world: Ports, repository: Repository, scope: Scope, rules: TenantRules, since: int
     ) -> None:
         self._world, self._repository, self._scope = world, repository, scope
         self._redactor, self._since = rules.redactor, since
-        self._grove = Grove()
+        self._grove = GitTreeBuilder()
         self._ids: dict[Digest, str] = {}
         """Git's ids for contents."""
-        self._objects: list[Object] = []
+        self._objects: list[GitObject] = []
         self._weight = 0
         self._lasting = False
         """Whether names may be moved while it goes on, since others see them already."""
@@ -102,7 +107,7 @@ class Projector:
     async def start(self) -> None:
         """At what is known first, all of it at once."""
         if self._since:
-            [tree] = await self._world.trees.read([Layer(self._scope, self._since)])
+            [tree] = await self._world.trees.read([SnapshotLayer(self._scope, self._since)])
             await self._plant(tree.heads.values())
 
     async def resume(self) -> bool:
@@ -121,7 +126,7 @@ class Projector:
         self.newest, self.revision, self._lasting = tip.id, revision, True
         return True
 
-    async def follow(self, tally: Tally) -> int:
+    async def follow(self, tally: ProgressCounter) -> int:
         """Make a commit of every revision that has none, and say how many these were."""
         [now] = await self._world.trees.revisions([self._scope])
         tally.expect(max(0, now - max(self.revision, self._since - 1)))
@@ -161,13 +166,13 @@ class Projector:
                 break
             commit = await self._read(next(iter(commit.parents), None))
 
-    async def _read(self, id: str | None) -> Commit | None:
+    async def _read(self, id: str | None) -> GitCommit | None:
         [found] = await self._repository.read([id]) if id else [None]
         return read_commit(found) if found else None
 
-    async def _batches(self) -> AsyncIterator[Sequence[Said]]:
+    async def _batches(self) -> AsyncIterator[Sequence[StoreCommit]]:
         after = (self.revision + 1, "", 0) if self.revision else (self._since, "", 0)
-        some: list[Said] = []
+        some: list[StoreCommit] = []
         async for said in _said(self._world, self._scope, after):
             some.append(said)
             if sum(len(one.versions) for one in some) >= _TOGETHER:
@@ -176,7 +181,7 @@ class Projector:
         if some:
             yield some
 
-    def _grow(self, said: Said) -> None:
+    def _grow(self, said: StoreCommit) -> None:
         for version in said.versions:
             self._put(version.head)
         self._keep(self._grove.grown())
@@ -184,7 +189,7 @@ class Projector:
         self._keep([commit])
         self.newest, self.revision = commit.id, said.revision
 
-    def _commit(self, said: Said, tree: str, parent: str | None) -> Object:
+    def _commit(self, said: StoreCommit, tree: str, parent: str | None) -> GitObject:
         pruned = said.revision == self._since
         return commit_of(said, tree, parent, self._clean, pruned=pruned)
 
@@ -210,7 +215,7 @@ class Projector:
 
     async def _replant(self, tree: str, revision: int) -> bool:
         """The same from a repository's tree, as far as that shows them; False if it is another."""
-        [then] = await self._world.trees.read([Layer(self._scope, revision)])
+        [then] = await self._world.trees.read([SnapshotLayer(self._scope, revision)])
         files = await listed(self._repository, tree)
         hidden = [head for path, head in then.heads.items() if path.text not in files]
         for path, id in files.items():
@@ -233,11 +238,11 @@ class Projector:
             if self._weight > _HEAVY:
                 await self._flush()
 
-    def _redacted(self, contents: Mapping[Digest, bytes]) -> Mapping[Digest, Object]:
+    def _redacted(self, contents: Mapping[Digest, bytes]) -> Mapping[Digest, GitObject]:
         redact = self._redactor.redact
         return {digest: blob(redact(content).content) for digest, content in contents.items()}
 
-    def _keep(self, objects: Iterable[Object]) -> None:
+    def _keep(self, objects: Iterable[GitObject]) -> None:
         for one in objects:
             self._objects.append(one)
             self._weight += len(one.body) + 100
@@ -251,7 +256,9 @@ class Projector:
             await self._repository.point({MAIN: self.newest})
 
 
-async def _said(world: World, scope: Scope, after: tuple[int, str, int]) -> AsyncIterator[Said]:
+async def _said(
+    world: Ports, scope: Scope, after: tuple[int, str, int]
+) -> AsyncIterator[StoreCommit]:
     """Revision by revision, each whole."""
     held: tuple[Version, ...] = ()
     while page := await world.trees.log(scope, after=after, limit=_PAGE):
@@ -261,12 +268,12 @@ async def _said(world: World, scope: Scope, after: tuple[int, str, int]) -> Asyn
         head = page[-1].head
         held, after = last.versions, (head.revision, head.path.text, head.version)
     if held:
-        yield Said(held)
+        yield StoreCommit(held)
 
 
-def _key(rules: Rules, since: int) -> str:
+def _key(rules: TenantRules, since: int) -> str:
     """What a repository was made by: where any of it has changed it is made anew."""
-    secrets = [shelf.revision for shelf in rules.shelves if shelf.noun is Noun.SECRET]
+    secrets = [shelf.revision for shelf in rules.shelves if shelf.noun is RecordType.SECRET]
     return json.dumps([VERSION, since, *secrets, rules.policy.redaction])
 
 

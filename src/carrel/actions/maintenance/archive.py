@@ -22,10 +22,10 @@ from typing import IO, Any, Final
 
 import msgspec
 
-from carrel.core.errors import Malformed
-from carrel.core.identifiers import Digest, Moment
+from carrel.core.errors import ValidationError
+from carrel.core.identifiers import Digest, TimestampMs
 from carrel.core.maintenance.tables import COLUMNS, LATER, TABLES
-from carrel.ports import Corrupt
+from carrel.ports import CorruptContent
 
 FORMAT: Final = "carrel-backup"
 VERSION: Final = 1
@@ -41,7 +41,7 @@ _LEVEL: Final = 1
 Rows = Sequence[Sequence[Any]]
 
 
-class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ArchiveTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: tuple[str, ...]
     rows: int
     sha256: str
@@ -53,15 +53,15 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     format: str
     version: int
     carrel: str
-    created: Moment
+    created: TimestampMs
     migrations: tuple[str, ...]
     vault_key: str | None
     """Tells by which key secrets are sealed, and nothing else about it."""
-    tables: dict[str, Table]
+    tables: dict[str, ArchiveTable]
     objects: int
 
 
-class Packing:
+class ArchiveWriter:
     """An archive being written, member by member; whole once ``finish`` has been called."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -69,7 +69,7 @@ class Packing:
         self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL)
         self._zip.comment = b"0" * _SEAL
         self._encoder = msgspec.json.Encoder()
-        self._tables: dict[str, Table] = {}
+        self._tables: dict[str, ArchiveTable] = {}
         self._objects = 0
 
     async def add_table(self, table: str, batches: AsyncIterator[Rows]) -> None:
@@ -78,7 +78,7 @@ class Packing:
             async for rows in batches:
                 await asyncio.to_thread(self._add_rows, member, sha, rows)
                 count += len(rows)
-        self._tables[table] = Table(TABLES[table], count, sha.hexdigest())
+        self._tables[table] = ArchiveTable(TABLES[table], count, sha.hexdigest())
 
     async def add_object(self, digest: Digest, content: bytes) -> None:
         with self._member(_object_name(digest)) as member:
@@ -86,7 +86,7 @@ class Packing:
         self._objects += 1
 
     def finish(
-        self, carrel: str, created: Moment, migrations: tuple[str, ...], vault_key: str | None
+        self, carrel: str, created: TimestampMs, migrations: tuple[str, ...], vault_key: str | None
     ) -> Manifest:
         about = (FORMAT, VERSION, carrel, created, migrations, vault_key)
         manifest = Manifest(*about, self._tables, self._objects)
@@ -112,7 +112,7 @@ class Packing:
         member.write(lines)
 
 
-class Archive:
+class ArchiveReader:
     """An archive being read. It is a Frozen: the store as it was when the archive was made.
 
     Nothing is handed over that is not what the manifest says; whoever reads a table to its end
@@ -132,7 +132,7 @@ class Archive:
         ]
         found = (sorted(set(names) - set(map(_object_name, self.objects))), len(self.objects))
         if found != (sorted(wanted), self.manifest.objects):
-            raise Corrupt("the backup is damaged: it does not hold what its manifest lists")
+            raise CorruptContent("the backup is damaged: it does not hold what its manifest lists")
 
     async def count(self, table: str) -> int:
         known = self.manifest.tables.get(table)
@@ -151,7 +151,9 @@ class Archive:
             count += len(rows)
             yield rows
         if (count, sha.hexdigest()) != (expected.rows, expected.sha256):
-            raise Corrupt(f"the backup is damaged: {table}.jsonl is not what its manifest says")
+            raise CorruptContent(
+                f"the backup is damaged: {table}.jsonl is not what its manifest says"
+            )
 
     async def object(self, digest: Digest) -> bytes | None:
         """The bytes of this digest, checked; None where there are none."""
@@ -162,18 +164,20 @@ class Archive:
         with _named(found.filename):
             content = await asyncio.to_thread(self._zip.read, found)
         if hashlib.sha256(content).hexdigest() != digest.removeprefix("sha256:"):
-            raise Corrupt(f"the backup is damaged: {found.filename} is not what its name says")
+            raise CorruptContent(
+                f"the backup is damaged: {found.filename} is not what its name says"
+            )
         return content
 
     async def check(self) -> None:
         """Raise Corrupt if a single byte is not as it was written, whether it matters or not."""
         should, found = await asyncio.to_thread(_sealed, self._file)
         if should != found:
-            raise Corrupt("the backup is damaged: its bytes are not those that were written")
+            raise CorruptContent("the backup is damaged: its bytes are not those that were written")
 
     def _read_manifest(self) -> Manifest:
         if MANIFEST not in self._zip.namelist():
-            raise Malformed("this is not a backup of Carrel")
+            raise ValidationError("this is not a backup of Carrel")
         with _named(MANIFEST):
             text = self._zip.read(MANIFEST)
         try:
@@ -181,9 +185,9 @@ class Archive:
             known = (said["format"], said["version"]) == (FORMAT, VERSION)
             manifest = msgspec.convert(said, Manifest) if known else None
         except (msgspec.MsgspecError, TypeError, KeyError):
-            raise Malformed("this is not a backup of Carrel") from None
+            raise ValidationError("this is not a backup of Carrel") from None
         if manifest is None or not _known(manifest):
-            raise Malformed("the backup has a form that this version of Carrel does not know")
+            raise ValidationError("the backup has a form that this version of Carrel does not know")
         return manifest
 
     def _lines(self, name: str, sha: hashlib._Hash) -> Iterator[bytes]:
@@ -233,7 +237,7 @@ def _named(name: str) -> Iterator[None]:
         *(zipfile.BadZipFile, zlib.error, struct.error, msgspec.MsgspecError),
         *(EOFError, OSError, OverflowError, RuntimeError, ValueError),
     ) as problem:
-        raise Corrupt(f"the backup is damaged: {name} cannot be read") from problem
+        raise CorruptContent(f"the backup is damaged: {name} cannot be read") from problem
 
 
 _DECODERS: Final[Mapping[str, msgspec.json.Decoder[Any]]] = {

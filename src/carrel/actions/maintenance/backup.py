@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path as File
 from typing import IO, Any, Final
 
-from carrel.actions.maintenance.archive import Archive, Manifest, Packing
-from carrel.actions.maintenance.integrity import examine, look, look_outside
-from carrel.actions.progress import Tally, Watch, quiet
-from carrel.core.errors import Missing, Taken
-from carrel.core.identifiers import Digest, Moment
+from carrel.actions.maintenance.archive import ArchiveReader, ArchiveWriter, Manifest
+from carrel.actions.maintenance.integrity import check_external_blobs, check_rows, examine
+from carrel.actions.progress import ProgressCounter, Watch, no_progress
+from carrel.core.errors import Conflict, NotFound
+from carrel.core.identifiers import Digest, TimestampMs
 from carrel.core.identifiers import digest as digest_of
-from carrel.core.maintenance.findings import Findings, Level
+from carrel.core.maintenance.findings import FindingList, Severity
 from carrel.core.maintenance.tables import TABLES
 from carrel.core.version import VERSION
-from carrel.ports import Corrupt, Frozen, Objects, Upkeep
+from carrel.ports import CorruptContent, LargeBlobStore, StoreMaintenance, StoreSnapshot
 
 Rows = Sequence[Sequence[Any]]
 _ANY_AGE: Final = 2**62
@@ -32,61 +32,66 @@ _ANY_AGE: Final = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Backup:
+class BackupResult:
     file: File
     size: int
     manifest: Manifest
 
 
 async def take(
-    upkeep: Upkeep,
-    objects: Objects | None,
+    upkeep: StoreMaintenance,
+    objects: LargeBlobStore | None,
     file: File,
     *,
-    now: Moment,
+    now: TimestampMs,
     vault_key: str | None = None,
-    watch: Watch = quiet,
-) -> Backup:
+    watch: Watch = no_progress,
+) -> BackupResult:
     """Write the store as it is at this moment to a new file, while others go on writing.
 
     The file has its name only once it is whole, durable, and has been read back and examined.
     Raises Taken if there is such a file, Corrupt if the store or what was written is damaged.
     """
     _must_be_new(file)
-    with _aside(file) as (aside, opened), closing(Packing(opened)) as packing:
+    with _aside(file) as (aside, opened), closing(ArchiveWriter(opened)) as packing:
         async with upkeep.frozen() as frozen:
-            outside = await _pack_tables(packing, frozen, Tally(watch, "writing rows"))
-        await _pack_objects(packing, outside, objects, Tally(watch, "writing objects"))
+            outside = await _pack_tables(packing, frozen, ProgressCounter(watch, "writing rows"))
+        await _pack_objects(packing, outside, objects, ProgressCounter(watch, "writing objects"))
         manifest = packing.finish(VERSION, now, await upkeep.migrations(), vault_key)
         opened.flush()
         os.fsync(opened.fileno())
         await verify(aside, watch=watch)
         size = _name(aside, file)
-    return Backup(file, size, manifest)
+    return BackupResult(file, size, manifest)
 
 
-async def verify(file: File, *, watch: Watch = quiet) -> Manifest:
+async def verify(file: File, *, watch: Watch = no_progress) -> Manifest:
     """Read a backup to its last byte and examine what it holds. Raises Corrupt or Malformed."""
     with _reading(file) as archive:
         findings = await inspect(archive, watch=watch)
         if not findings.clean:
-            first = next(each for each in findings.items if each.level is Level.ERROR)
-            raise Corrupt(
+            first = next(each for each in findings.items if each.level is Severity.ERROR)
+            raise CorruptContent(
                 f"what the backup holds does not agree with itself: {first.subject}: {first.text}"
                 f" ({findings.errors} findings in all)"
             )
         return archive.manifest
 
 
-async def examine_backup(file: File, *, watch: Watch = quiet) -> Findings:
+async def examine_backup(file: File, *, watch: Watch = no_progress) -> FindingList:
     """Examine what a backup holds as one examines a store. Raises Corrupt or Malformed."""
     with _reading(file) as archive:
         return await inspect(archive, watch=watch)
 
 
 async def restore(
-    file: File, upkeep: Upkeep, objects: Objects | None, *, now: Moment, watch: Watch = quiet
-) -> tuple[Manifest, Findings]:
+    file: File,
+    upkeep: StoreMaintenance,
+    objects: LargeBlobStore | None,
+    *,
+    now: TimestampMs,
+    watch: Watch = no_progress,
+) -> tuple[Manifest, FindingList]:
     """Fill an empty store from a backup: all of it or nothing, verified before and examined after.
 
     Large bytes are put first, and are harmless if the rows never follow. Where the store has no
@@ -96,19 +101,22 @@ async def restore(
     await _must_be_empty(upkeep)
     with _reading(file) as archive:
         if archive.manifest != manifest:
-            raise Corrupt("the backup changed while it was being read")
+            raise CorruptContent("the backup changed while it was being read")
         if objects is not None:
-            await _unpack_objects(archive, objects, Tally(watch, "restoring objects"))
-        rows = _unpacked(archive, objects is None, Tally(watch, "restoring rows"))
+            await _unpack_objects(archive, objects, ProgressCounter(watch, "restoring objects"))
+        rows = _unpacked(archive, objects is None, ProgressCounter(watch, "restoring rows"))
         await upkeep.load(rows)
     return manifest, await examine(upkeep, objects, now=now, grace=_ANY_AGE, watch=watch)
 
 
-async def inspect(archive: Archive, *, watch: Watch = quiet) -> Findings:
-    rows, objects = Tally(watch, "verifying rows"), Tally(watch, "verifying objects")
-    examination = await look(archive, archive.manifest.created, _ANY_AGE, rows)
+async def inspect(archive: ArchiveReader, *, watch: Watch = no_progress) -> FindingList:
+    rows, objects = (
+        ProgressCounter(watch, "verifying rows"),
+        ProgressCounter(watch, "verifying objects"),
+    )
+    examination = await check_rows(archive, archive.manifest.created, _ANY_AGE, rows)
     findings = examination.finish()
-    await look_outside(findings, examination.outside, archive.object, objects)
+    await check_external_blobs(findings, examination.outside, archive.object, objects)
     for digest in archive.objects:
         if bytes.fromhex(digest.removeprefix("sha256:")) not in examination.outside:
             findings.error(f"object {digest}", "nothing in the backup refers to it")
@@ -116,7 +124,9 @@ async def inspect(archive: Archive, *, watch: Watch = quiet) -> Findings:
     return findings
 
 
-async def _pack_tables(packing: Packing, frozen: Frozen, tally: Tally) -> dict[Digest, None]:
+async def _pack_tables(
+    packing: ArchiveWriter, frozen: StoreSnapshot, tally: ProgressCounter
+) -> dict[Digest, None]:
     """The digests of bytes that are kept outside, in the order in which they were met."""
     outside: dict[Digest, None] = {}
 
@@ -134,18 +144,23 @@ async def _pack_tables(packing: Packing, frozen: Frozen, tally: Tally) -> dict[D
 
 
 async def _pack_objects(
-    packing: Packing, outside: dict[Digest, None], objects: Objects | None, tally: Tally
+    packing: ArchiveWriter,
+    outside: dict[Digest, None],
+    objects: LargeBlobStore | None,
+    tally: ProgressCounter,
 ) -> None:
     tally.expect(len(outside))
     for digest in outside:
         content = await objects.get(digest) if objects else None
         if content is None or await asyncio.to_thread(digest_of, content) != digest:
-            raise Corrupt(f"the bytes of {digest} are gone or damaged; see carrel doctor")
+            raise CorruptContent(f"the bytes of {digest} are gone or damaged; see carrel doctor")
         await packing.add_object(digest, content)
         tally.add(1)
 
 
-async def _unpack_objects(archive: Archive, objects: Objects, tally: Tally) -> None:
+async def _unpack_objects(
+    archive: ArchiveReader, objects: LargeBlobStore, tally: ProgressCounter
+) -> None:
     tally.expect(len(archive.objects))
     for digest in archive.objects:
         content = await archive.object(digest)
@@ -155,7 +170,7 @@ async def _unpack_objects(archive: Archive, objects: Objects, tally: Tally) -> N
 
 
 async def _unpacked(
-    archive: Archive, inline: bool, tally: Tally
+    archive: ArchiveReader, inline: bool, tally: ProgressCounter
 ) -> AsyncIterator[tuple[str, Rows]]:
     tally.expect(sum([await archive.count(table) for table in TABLES]))
     for table in TABLES:
@@ -165,7 +180,7 @@ async def _unpacked(
             tally.add(len(rows))
 
 
-async def _filled(archive: Archive, row: Sequence[Any]) -> Sequence[Any]:
+async def _filled(archive: ArchiveReader, row: Sequence[Any]) -> Sequence[Any]:
     """A content row with its bytes in it."""
     return row if row[4] is not None else (*row[:4], await archive.object(_digest(row)))
 
@@ -175,20 +190,20 @@ def _digest(row: Sequence[Any]) -> Digest:
     return Digest("sha256:" + row[1].hex())
 
 
-async def _must_be_empty(upkeep: Upkeep) -> None:
+async def _must_be_empty(upkeep: StoreMaintenance) -> None:
     async with upkeep.frozen() as frozen:
         if await frozen.count("scope") or await frozen.count("record"):
-            raise Taken("the store is not empty; a backup is restored into an empty one")
+            raise Conflict("the store is not empty; a backup is restored into an empty one")
 
 
 @contextmanager
-def _reading(file: File) -> Iterator[Archive]:
+def _reading(file: File) -> Iterator[ArchiveReader]:
     try:
         opened = file.open("rb")
     except FileNotFoundError:
-        raise Missing(f"there is no file {file.name}") from None
+        raise NotFound(f"there is no file {file.name}") from None
     with opened:
-        yield Archive(opened)
+        yield ArchiveReader(opened)
 
 
 @contextmanager
@@ -205,7 +220,7 @@ def _aside(file: File) -> Iterator[tuple[File, IO[bytes]]]:
 
 def _must_be_new(file: File) -> None:
     if file.exists():
-        raise Taken(f"there is a file {file.name} already")
+        raise Conflict(f"there is a file {file.name} already")
 
 
 def _name(aside: File, file: File) -> int:
@@ -214,7 +229,7 @@ def _name(aside: File, file: File) -> int:
     try:
         os.link(aside, file)
     except FileExistsError:
-        raise Taken(f"there is a file {file.name} already") from None
+        raise Conflict(f"there is a file {file.name} already") from None
     except OSError:  # this file system has no links
         os.rename(aside, file)
     descriptor = os.open(file.parent, os.O_RDONLY)

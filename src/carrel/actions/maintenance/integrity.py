@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from carrel.actions.accounts import vault_check as vaults
 from carrel.actions.policy.tenant_rules import secret_context
-from carrel.actions.progress import Tally, Watch, quiet
-from carrel.actions.records import each
-from carrel.core.identifiers import Digest, Moment
-from carrel.core.maintenance.findings import Findings
-from carrel.core.maintenance.store_check import PHASES, TREES, Examination
+from carrel.actions.progress import ProgressCounter, Watch, no_progress
+from carrel.actions.records import iter_records
+from carrel.core.identifiers import Digest, TimestampMs
+from carrel.core.maintenance.findings import FindingList
+from carrel.core.maintenance.store_check import PHASES, TREES, StoreCheck
 from carrel.core.maintenance.tables import KEYS
-from carrel.core.store.record import Noun
-from carrel.ports import Corrupt, Frozen, Objects, Upkeep, World
+from carrel.core.store.record import RecordType
+from carrel.ports import CorruptContent, LargeBlobStore, Ports, StoreMaintenance, StoreSnapshot
 
 Row = Sequence[Any]
 Get = Callable[[Digest], Awaitable[bytes | None]]
@@ -27,29 +27,38 @@ _TOGETHER: Final = 4
 
 
 async def examine(
-    upkeep: Upkeep, objects: Objects | None, *, now: Moment, grace: int, watch: Watch = quiet
-) -> Findings:
+    upkeep: StoreMaintenance,
+    objects: LargeBlobStore | None,
+    *,
+    now: TimestampMs,
+    grace: int,
+    watch: Watch = no_progress,
+) -> FindingList:
     """Say whether everything in the store agrees with everything else, while others go on writing.
 
     What is younger than ``grace`` milliseconds may be on its way, and is nothing to wonder about.
     """
     async with upkeep.frozen() as frozen:
-        examination = await look(frozen, now, grace, Tally(watch, "examining rows"))
+        examination = await check_rows(frozen, now, grace, ProgressCounter(watch, "examining rows"))
     findings = examination.finish()
     get = objects.get if objects else _nowhere
-    await look_outside(findings, examination.outside, get, Tally(watch, "examining objects"))
+    await check_external_blobs(
+        findings, examination.outside, get, ProgressCounter(watch, "examining objects")
+    )
     if objects is not None:
         await _look_for_strays(findings, objects, examination.outside, now - grace)
     return findings
 
 
-async def look(frozen: Frozen, now: Moment, grace: int, tally: Tally) -> Examination:
+async def check_rows(
+    frozen: StoreSnapshot, now: TimestampMs, grace: int, tally: ProgressCounter
+) -> StoreCheck:
     """An examination that has seen every row."""
-    examination = Examination(now, grace)
+    examination = StoreCheck(now, grace)
     tally.expect(sum([await frozen.count(table) for phase in PHASES for table in phase]))
     for tables in PHASES:
         if tables == TREES:
-            async for woven in weave(frozen, TREES):
+            async for woven in merge_by_key(frozen, TREES):
                 await asyncio.to_thread(examination.look_at_trees, woven)
                 tally.add(len(woven))
         else:
@@ -59,8 +68,8 @@ async def look(frozen: Frozen, now: Moment, grace: int, tally: Tally) -> Examina
     return examination
 
 
-async def look_outside(
-    findings: Findings, outside: Mapping[bytes, int], get: Get, tally: Tally
+async def check_external_blobs(
+    findings: FindingList, outside: Mapping[bytes, int], get: Get, tally: ProgressCounter
 ) -> None:
     """Check that all bytes that are kept outside are there, and are what their digest says."""
     wanted = sorted(outside)
@@ -76,23 +85,28 @@ async def look_outside(
         tally.add(len(some))
 
 
-async def look_at_secrets(world: World, findings: Findings) -> None:
+async def check_secrets(world: Ports, findings: FindingList) -> None:
     """Check that the vault's key is the store's, and opens every secret."""
     if await vaults.known(world) not in {None, world.vault.fingerprint()}:
         findings.error("vault", "its key is not the one that this store was sealed with")
         return
-    async for record in each(world, "", Noun.SECRET):
+    async for record in iter_records(world, "", RecordType.SECRET):
         try:
             world.vault.open(
                 str(record.body.get("sealed")), secret_context(record.tenant, record.id)
             )
-        except Corrupt:
+        except CorruptContent:
             text = "the key of the vault does not open it"
             findings.error(f"secret {record.id} of {record.tenant}", text)
 
 
 async def collect(
-    upkeep: Upkeep, objects: Objects | None, *, now: Moment, grace: int, events_kept: int
+    upkeep: StoreMaintenance,
+    objects: LargeBlobStore | None,
+    *,
+    now: TimestampMs,
+    grace: int,
+    events_kept: int,
 ) -> Mapping[str, int]:
     """Remove what nothing refers to and what has run out, and say how much of what.
 
@@ -109,7 +123,9 @@ async def collect(
     return counts
 
 
-async def _collect_objects(upkeep: Upkeep, objects: Objects, before: Moment) -> Mapping[str, int]:
+async def _collect_objects(
+    upkeep: StoreMaintenance, objects: LargeBlobStore, before: TimestampMs
+) -> Mapping[str, int]:
     """What is referred to is asked last: all that was put by then, and committed, is among it."""
     trashed = [found async for found in objects.trash()]
     old = [digest async for digest, _, at in objects.each() if at < before]
@@ -124,7 +140,9 @@ async def _collect_objects(upkeep: Upkeep, objects: Objects, before: Moment) -> 
     return {"discarded": len(discarded), "restored": len(back), "objects": deleted}
 
 
-async def weave(frozen: Frozen, tables: Sequence[str]) -> AsyncIterator[Sequence[tuple[str, Row]]]:
+async def merge_by_key(
+    frozen: StoreSnapshot, tables: Sequence[str]
+) -> AsyncIterator[Sequence[tuple[str, Row]]]:
     """The rows of several tables in one order of keys; a key comes before those it begins."""
     streams = {table: frozen.rows(table) for table in tables}
     waiting: dict[str, Sequence[Row]] = {table: () for table in tables}
@@ -163,7 +181,10 @@ async def _problem(digest: bytes, size: int, get: Get) -> str | None:
 
 
 async def _look_for_strays(
-    findings: Findings, objects: Objects, outside: Mapping[bytes, int], before: Moment
+    findings: FindingList,
+    objects: LargeBlobStore,
+    outside: Mapping[bytes, int],
+    before: TimestampMs,
 ) -> None:
     count = weight = 0
     async for digest, size, at in objects.each():

@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import Final
 
 from carrel.core.memory.memory import of_agent
-from carrel.core.store.record import QUIET, Change, Noun
+from carrel.core.store.record import QUIET, RecordChange, RecordType
 from carrel.core.store.tree import Applied, Commit
-from carrel.ports import World
+from carrel.ports import Ports
 
 _AT_ONCE: Final = 500
 _EVER: Final = 2**62
 
 
-async def forget_everything(world: World, by: str, tenant: str, agent: str) -> None:
+async def delete_agent_memory(world: Ports, by: str, tenant: str, agent: str) -> None:
     """Its memories, promotions, dreams and recalls, some at a time: nobody can reach them now."""
     for noun in sorted(QUIET):
         while found := await world.records.list(tenant, noun, link=of_agent(agent), limit=_AT_ONCE):
-            changes = [Change(one.tenant, one.noun, one.id, None) for one in found]
+            changes = [RecordChange(one.tenant, one.noun, one.id, None) for one in found]
             commit = Commit((), by, "forget", world.clock.now(), changes=tuple(changes))
             [outcome] = await world.trees.commit([commit])
             assert isinstance(outcome, Applied), outcome
-    rest = (Change(tenant, Noun.DREAM, agent, None),)
+    rest = (RecordChange(tenant, RecordType.DREAM, agent, None),)
     await world.trees.commit([Commit((), by, "forget", world.clock.now(), changes=rest)])
     await world.recalls.prune(tenant, agent, _EVER)

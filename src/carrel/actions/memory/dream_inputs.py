@@ -7,38 +7,38 @@ from dataclasses import dataclass
 from typing import Final
 
 from carrel.actions.memory import memory_files as mind_files
-from carrel.actions.memory.memory_files import MindFiles
-from carrel.actions.overlay.agent_layers import lineage_of
-from carrel.actions.policy.tenant_rules import Rules
-from carrel.actions.records import each
-from carrel.core.agents.config import Dreaming, config_of
-from carrel.core.identifiers import Moment, Scope
-from carrel.core.memory.dream_records import as_written, proposed, standing, standing_of
+from carrel.actions.memory.memory_files import MemoryFiles
+from carrel.actions.overlay.agent_layers import load_agent_layers
+from carrel.actions.policy.tenant_rules import TenantRules
+from carrel.actions.records import iter_records
+from carrel.core.agents.config import DreamConfig, config_of
+from carrel.core.identifiers import Scope, TimestampMs
+from carrel.core.memory.dream_records import as_written, promoted_index, proposed, standing_of
 from carrel.core.memory.memory import memory_of
-from carrel.core.memory.promoted_lines import Written, missing, written
+from carrel.core.memory.promoted_lines import MemoryFileUpdate, missing, written
 from carrel.core.memory.promotion_score import (
     MOST_CONSIDERED,
-    Candidate,
-    Rejected,
+    PromotionCandidate,
+    RejectedCandidate,
     best_first,
     counted,
     weighed,
 )
-from carrel.core.memory.recall import Tally
-from carrel.core.store.record import Noun, Record
-from carrel.ports import World
+from carrel.core.memory.recall import RecallStats
+from carrel.core.store.record import Record, RecordType
+from carrel.ports import Ports
 
 _AT_ONCE: Final = 1000
 """Records asked for in one question, so that nobody waits long for a store that answers at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class Night:
+class DreamInputs:
     own: Scope
-    at: Moment
-    settings: Dreaming
-    files: MindFiles
-    tallies: Sequence[Tally]
+    at: TimestampMs
+    settings: DreamConfig
+    files: MemoryFiles
+    tallies: Sequence[RecallStats]
     memories: Mapping[str, Record]
     """Those that have come up and are there."""
     promoted: Sequence[str]
@@ -60,25 +60,25 @@ class Night:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class DreamDecision:
     candidates: int
-    written: Written
-    rejected: Sequence[Rejected]
+    written: MemoryFileUpdate
+    rejected: Sequence[RejectedCandidate]
     reasons: Mapping[str, int]
 
 
-async def night_of(world: World, own: Scope, rules: Rules) -> Night:
+async def load_dream_inputs(world: Ports, own: Scope, rules: TenantRules) -> DreamInputs:
     """Everything as it is now. Raises Missing where there is no such agent any more."""
     tenant, agent = own.tenant, own.name
-    lineage = await lineage_of(world, tenant, agent)
-    [rest] = await world.records.get(tenant, Noun.DREAM, [agent])
+    lineage = await load_agent_layers(world, tenant, agent)
+    [rest] = await world.records.get(tenant, RecordType.DREAM, [agent])
     files = await mind_files.read(world, tenant, agent, rules)
     tallies = await world.recalls.tallies(tenant, agent, limit=MOST_CONSIDERED)
     ids = [one.memory for one in tallies]
-    memories = await _records(world, tenant, Noun.MEMORY, ids)
-    promotions = await _records(world, tenant, Noun.PROMOTION, ids)
-    ledger = each(world, tenant, Noun.PROMOTION, standing(agent))
-    return Night(
+    memories = await _records(world, tenant, RecordType.MEMORY, ids)
+    promotions = await _records(world, tenant, RecordType.PROMOTION, ids)
+    ledger = iter_records(world, tenant, RecordType.PROMOTION, promoted_index(agent))
+    return DreamInputs(
         own,
         world.clock.now(),
         config_of(lineage.agent.body.get("config") or {}).dreaming,
@@ -87,13 +87,13 @@ async def night_of(world: World, own: Scope, rules: Rules) -> Night:
         {id: record for id, record in memories.items() if record.body["agentId"] == agent},
         [id for id in ids if id in promotions],
         [as_written(record, rules.redacted) async for record in ledger],
-        await world.records.list(tenant, Noun.DREAM, link=proposed(agent)),
+        await world.records.list(tenant, RecordType.DREAM, link=proposed(agent)),
         rest,
     )
 
 
 async def _records(
-    world: World, tenant: str, noun: Noun, ids: Sequence[str]
+    world: Ports, tenant: str, noun: RecordType, ids: Sequence[str]
 ) -> Mapping[str, Record]:
     found: dict[str, Record] = {}
     for start in range(0, len(ids), _AT_ONCE):
@@ -102,7 +102,7 @@ async def _records(
     return found
 
 
-def decide(night: Night, rules: Rules) -> Decided:
+def decide(night: DreamInputs, rules: TenantRules) -> DreamDecision:
     """What is promoted and what is not, and why.
 
     What is written is redacted anew: a secret may have become one since it was remembered.
@@ -126,9 +126,9 @@ def decide(night: Night, rules: Rules) -> Decided:
         rules.redacted,
     )
     every = best_first([*rejected, *made.rejected])
-    return Decided(len(candidates), made, every, counted(every))
+    return DreamDecision(len(candidates), made, every, counted(every))
 
 
-def _candidate(tally: Tally, record: Record) -> Candidate:
+def _candidate(tally: RecallStats, record: Record) -> PromotionCandidate:
     memory = memory_of(record)
-    return Candidate(memory.id, memory.content, memory.mode, tally)
+    return PromotionCandidate(memory.id, memory.content, memory.mode, tally)

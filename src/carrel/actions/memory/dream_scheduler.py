@@ -12,11 +12,11 @@ from carrel.actions.memory.dreams import failed, sweep
 from carrel.core.access import Actor
 from carrel.core.agents.agent import DREAMING
 from carrel.core.agents.config import config_of
-from carrel.core.errors import Busy, Missing
-from carrel.core.identifiers import Moment
-from carrel.core.memory.dream_records import rest_of
-from carrel.core.store.record import Noun, Record
-from carrel.ports import World
+from carrel.core.errors import Busy, NotFound
+from carrel.core.identifiers import TimestampMs
+from carrel.core.memory.dream_records import schedule_of
+from carrel.core.store.record import Record, RecordType
+from carrel.ports import Ports
 
 CARREL: Final = "carrel"
 """What history says did it."""
@@ -26,49 +26,49 @@ _AT_ONCE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Slept:
+class DreamRun:
     tenant: str
     agent: str
     promoted: int
     problem: Exception | None = None
 
 
-async def dream_when_due(world: World) -> AsyncIterator[Slept]:
+async def run_due_dreams(world: Ports) -> AsyncIterator[DreamRun]:
     """Let each dream whose time has come, and tell of each.
 
     Agents that do not dream are not read. One that fails stops no other, and waits longer.
     """
     after = ""
     while found := await world.records.list(
-        "", Noun.AGENT, link=DREAMING, after=after, limit=_AT_ONCE
+        "", RecordType.AGENT, link=DREAMING, after=after, limit=_AT_ONCE
     ):
         for agent in await _due(world, found, world.clock.now()):
             yield await _slept(world, agent)
         after = found[-1].id
 
 
-async def _due(world: World, agents: Sequence[Record], now: Moment) -> list[Record]:
+async def _due(world: Ports, agents: Sequence[Record], now: TimestampMs) -> list[Record]:
     by_tenant: dict[str, list[Record]] = {}
     for agent in agents:
         by_tenant.setdefault(agent.tenant, []).append(agent)
     due: list[Record] = []
     for tenant, some in by_tenant.items():
-        rests = await world.records.get(tenant, Noun.DREAM, [agent.id for agent in some])
+        rests = await world.records.get(tenant, RecordType.DREAM, [agent.id for agent in some])
         for agent, rest in zip(some, rests, strict=True):
             settings = config_of(agent.body.get("config") or {}).dreaming
-            if settings.enabled and rest_of(rest).due(settings.interval_secs) <= now:
+            if settings.enabled and schedule_of(rest).due(settings.interval_secs) <= now:
                 due.append(agent)
     return due
 
 
-async def _slept(world: World, agent: Record) -> Slept:
+async def _slept(world: Ports, agent: Record) -> DreamRun:
     actor = Actor(agent.tenant, CARREL)
     try:
         report = await asyncio.wait_for(sweep(world, actor, agent.id), LONGEST)
-    except Missing as problem:  # it was deleted meanwhile
-        return Slept(agent.tenant, agent.id, 0, problem)
+    except NotFound as problem:  # it was deleted meanwhile
+        return DreamRun(agent.tenant, agent.id, 0, problem)
     except Exception as problem:
         with suppress(Busy):  # then somebody else has noted how it went
             await failed(world, agent.tenant, agent.id)
-        return Slept(agent.tenant, agent.id, 0, problem)
-    return Slept(agent.tenant, agent.id, len(report.dream.promoted))
+        return DreamRun(agent.tenant, agent.id, 0, problem)
+    return DreamRun(agent.tenant, agent.id, len(report.dream.promoted))

@@ -9,22 +9,28 @@ from typing import Final
 from msgspec.structs import replace
 
 from carrel.actions.memory import memory_files as mind_files
-from carrel.actions.memory.dream_commit import kept, landing, oldest, over, rested
-from carrel.actions.memory.dream_inputs import Night, decide, night_of
+from carrel.actions.memory.dream_commit import (
+    close_proposal,
+    dream_record,
+    next_schedule,
+    oldest,
+    plan_promotion,
+)
+from carrel.actions.memory.dream_inputs import DreamInputs, decide, load_dream_inputs
 from carrel.actions.memory.memory_files import may_remember
 from carrel.actions.overlay import stacks
-from carrel.actions.policy.tenant_rules import Rules, rules_of
-from carrel.actions.records import Drafts, find, insist
+from carrel.actions.policy.tenant_rules import TenantRules, load_rules
+from carrel.actions.records import FileDrafts, find, retry_while_busy
 from carrel.core.access import Actor
-from carrel.core.errors import Missing, Stale, Taken
+from carrel.core.errors import Conflict, NotFound, WorkspaceConflict
 from carrel.core.files.diff import unified
 from carrel.core.identifiers import Scope
-from carrel.core.memory.dream_records import Dream, Status, dream_of, rest_change, rest_of
+from carrel.core.memory.dream_records import Dream, DreamStatus, dream_of, rest_change, schedule_of
 from carrel.core.memory.memory import by_id, of_agent
 from carrel.core.memory.promoted_lines import MEMORY
-from carrel.core.store.record import Noun, Record
-from carrel.core.store.tree import ReceiptKey
-from carrel.ports import World
+from carrel.core.store.record import Record, RecordType
+from carrel.core.store.tree import IdempotencyKey
+from carrel.ports import Ports
 
 PROMOTED_KEPT: Final = 30 * 86_400_000
 """How long the recalls of a memory are kept once it is promoted: they decide nothing more."""
@@ -33,7 +39,7 @@ RECALLS_KEPT: Final = 365 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class DreamReport:
     dream: Dream
     contents: Mapping[str, str]
     """What the memories say of which it tells, as far as they are there."""
@@ -43,40 +49,40 @@ class Report:
 
 
 async def sweep(
-    world: World,
+    world: Ports,
     actor: Actor,
     agent: str,
     *,
     dry_run: bool = False,
-    receipt: ReceiptKey | None = None,
-) -> Report:
+    receipt: IdempotencyKey | None = None,
+) -> DreamReport:
     """Promote what has come up often enough, in one commit; or only say what that would be.
 
     Where the agent's config asks for a review, what would be promoted is kept as a proposal.
     Raises Missing, Forbidden, TooLarge, Taken for a MEMORY.md that is no text, Busy.
     """
-    [own, *_] = await stacks.agent(world, actor, agent)
+    [own, *_] = await stacks.agent_stack(world, actor, agent)
     may_remember(actor, own)
     id = "" if dry_run else world.clock.fresh("drm")
 
-    async def attempt() -> tuple[Report, Night]:
-        rules = await rules_of(world, own.tenant)
-        night = await night_of(world, own, rules)
+    async def attempt() -> tuple[DreamReport, DreamInputs]:
+        rules = await load_rules(world, own.tenant)
+        night = await load_dream_inputs(world, own, rules)
         dream, after = _dreamed(id, actor.name, night, rules)
         before = night.files.memory
-        report = Report(dream, night.contents, _diff(before, after), dry_run)
+        report = DreamReport(dream, night.contents, _diff(before, after), dry_run)
         if not dry_run:
-            land = _propose if dream.status is Status.PROPOSED else _land
+            land = _propose if dream.status is DreamStatus.PROPOSED else _land
             await land(world, rules, night, dream, receipt)
         return report, night
 
-    report, night = await insist(attempt)
+    report, night = await retry_while_busy(attempt)
     if not dry_run:
         await _prune(world, own, night, report.dream)
     return report
 
 
-def _dreamed(id: str, by: str, night: Night, rules: Rules) -> tuple[Dream, str | None]:
+def _dreamed(id: str, by: str, night: DreamInputs, rules: TenantRules) -> tuple[Dream, str | None]:
     """The dream, with all that it would write, and MEMORY.md as it would become."""
     found = decide(night, rules)
     after = found.written.text if found.written.promoted else night.files.memory
@@ -87,7 +93,9 @@ def _dreamed(id: str, by: str, night: Night, rules: Rules) -> tuple[Dream, str |
         night.own.name,
         by,
         night.at,
-        Status.PROPOSED if night.settings.review and found.written.promoted else Status.DONE,
+        DreamStatus.PROPOSED
+        if night.settings.review and found.written.promoted
+        else DreamStatus.DONE,
         candidates=found.candidates,
         skipped=len(night.promoted),
         promoted=found.written.promoted,
@@ -106,28 +114,40 @@ def _diff(before: str | None, after: str | None) -> str:
 
 
 async def _land(
-    world: World, rules: Rules, night: Night, dream: Dream, receipt: ReceiptKey | None
+    world: Ports,
+    rules: TenantRules,
+    night: DreamInputs,
+    dream: Dream,
+    receipt: IdempotencyKey | None,
 ) -> None:
-    wanted, changes = landing(night.files, rules, night.standing, dream, night.memories)
-    changes += [kept(night.own.tenant, dream), rested(night, dream)]
+    wanted, changes = plan_promotion(night.files, rules, night.standing, dream, night.memories)
+    changes += [dream_record(night.own.tenant, dream), next_schedule(night, dream)]
     changes += await oldest(world, night.own)
-    drafts = await mind_files.drafts(world, rules, night.files, wanted)
+    drafts = await mind_files.changed_files(world, rules, night.files, wanted)
     by, why = dream.by, f"dream: {len(dream.promoted)} promoted"
-    await mind_files.land(world, rules, by, why, drafts, changes, at=night.at, receipt=receipt)
+    await mind_files.commit_memory_files(
+        world, rules, by, why, drafts, changes, at=night.at, receipt=receipt
+    )
 
 
 async def _propose(
-    world: World, rules: Rules, night: Night, dream: Dream, receipt: ReceiptKey | None
+    world: Ports,
+    rules: TenantRules,
+    night: DreamInputs,
+    dream: Dream,
+    receipt: IdempotencyKey | None,
 ) -> None:
     """Keep it for somebody to look at, in place of what was proposed before."""
-    changes = [kept(night.own.tenant, dream), rested(night, dream)]
-    changes += [over(record, Status.SUPERSEDED) for record in night.waiting]
+    changes = [dream_record(night.own.tenant, dream), next_schedule(night, dream)]
+    changes += [close_proposal(record, DreamStatus.SUPERSEDED) for record in night.waiting]
     changes += await oldest(world, night.own)
     by, why = dream.by, "dream: propose what to promote"
-    await mind_files.land(world, rules, by, why, Drafts(), changes, at=night.at, receipt=receipt)
+    await mind_files.commit_memory_files(
+        world, rules, by, why, FileDrafts(), changes, at=night.at, receipt=receipt
+    )
 
 
-async def _prune(world: World, own: Scope, night: Night, dream: Dream) -> None:
+async def _prune(world: Ports, own: Scope, night: DreamInputs, dream: Dream) -> None:
     """Forget recalls that decide nothing more. Done after the commit, and again by the next."""
     ask = (own.tenant, own.name)
     await world.recalls.drop(*ask, night.gone)
@@ -136,104 +156,115 @@ async def _prune(world: World, own: Scope, night: Night, dream: Dream) -> None:
     await world.recalls.prune(*ask, night.at - RECALLS_KEPT)
 
 
-async def listing(world: World, actor: Actor, agent: str) -> tuple[Dream, ...]:
+async def listing(world: Ports, actor: Actor, agent: str) -> tuple[Dream, ...]:
     """The last dreams of an agent, newest first."""
-    [own, *_] = await stacks.agent(world, actor, agent)
-    found = await world.records.list(own.tenant, Noun.DREAM, link=of_agent(own.name), limit=500)
+    [own, *_] = await stacks.agent_stack(world, actor, agent)
+    found = await world.records.list(
+        own.tenant, RecordType.DREAM, link=of_agent(own.name), limit=500
+    )
     return tuple(dream_of(record) for record in reversed(found))
 
 
-async def get(world: World, actor: Actor, agent: str, id: str) -> Report:
+async def get(world: Ports, actor: Actor, agent: str, id: str) -> DreamReport:
     """One dream, with what the memories say that it tells of. Raises Missing."""
-    [own, *_] = await stacks.agent(world, actor, agent)
+    [own, *_] = await stacks.agent_stack(world, actor, agent)
     return await _report(world, own, await _find(world, own, id))
 
 
-async def _report(world: World, own: Scope, record: Record) -> Report:
+async def _report(world: Ports, own: Scope, record: Record) -> DreamReport:
     dream = dream_of(record)
     ids = [one.memory for one in dream.promoted] + [one.memory for one in dream.rejected]
-    memories = by_id(await world.records.get(own.tenant, Noun.MEMORY, ids)) if ids else {}
+    memories = by_id(await world.records.get(own.tenant, RecordType.MEMORY, ids)) if ids else {}
     contents = {id: memory.content for id, memory in memories.items()}
-    if dream.status is not Status.PROPOSED:
-        return Report(dream, contents)
-    files = await mind_files.read(world, own.tenant, own.name, await rules_of(world, own.tenant))
-    return Report(dream, contents, _diff(files.memory, dream.after))
+    if dream.status is not DreamStatus.PROPOSED:
+        return DreamReport(dream, contents)
+    files = await mind_files.read(world, own.tenant, own.name, await load_rules(world, own.tenant))
+    return DreamReport(dream, contents, _diff(files.memory, dream.after))
 
 
-async def _find(world: World, own: Scope, id: str) -> Record:
-    record = await find(world, own.tenant, Noun.DREAM, id)
+async def _find(world: Ports, own: Scope, id: str) -> Record:
+    record = await find(world, own.tenant, RecordType.DREAM, id)
     if record.body.get("agent") != own.name:
-        raise Missing(f"there is no dream {id}")
+        raise NotFound(f"there is no dream {id}")
     return record
 
 
 async def approve(
-    world: World, actor: Actor, agent: str, id: str, receipt: ReceiptKey | None = None
-) -> Report:
+    world: Ports, actor: Actor, agent: str, id: str, receipt: IdempotencyKey | None = None
+) -> DreamReport:
     """Let what was proposed land, to the byte.
 
     Raises Taken for what waits no more, Stale where MEMORY.md or a memory has changed since: then
     the next sweep proposes anew.
     """
-    [own, *_] = await stacks.agent(world, actor, agent)
+    [own, *_] = await stacks.agent_stack(world, actor, agent)
     may_remember(actor, own)
 
     async def attempt() -> None:
-        rules, at = await rules_of(world, own.tenant), world.clock.now()
+        rules, at = await load_rules(world, own.tenant), world.clock.now()
         record = await _find(world, own, id)
         dream = _admitted(_waits(record), rules)
-        night = await night_of(world, own, rules)
+        night = await load_dream_inputs(world, own, rules)
         ids = [one.memory for one in dream.promoted]
         memories = {
-            one.id: one for one in await world.records.get(own.tenant, Noun.MEMORY, ids) if one
+            one.id: one
+            for one in await world.records.get(own.tenant, RecordType.MEMORY, ids)
+            if one
         }
         again = set(ids) & set(night.promoted)
         if night.files.seen != dream.seen or set(ids) - memories.keys() or again:
-            change = over(record, Status.SUPERSEDED)
-            await mind_files.land(
-                world, rules, actor.name, "supersede a dream", Drafts(), [change], at=at
+            change = close_proposal(record, DreamStatus.SUPERSEDED)
+            await mind_files.commit_memory_files(
+                world, rules, actor.name, "supersede a dream", FileDrafts(), [change], at=at
             )
             version = night.files.layers[0].version(MEMORY)
-            raise Stale("MEMORY.md or a memory has changed since: dream again", version)
-        wanted, changes = landing(night.files, rules, night.standing, dream, memories)
-        changes.append(over(record, Status.DONE, actor.name, at))
-        drafts = await mind_files.drafts(world, rules, night.files, wanted)
+            raise WorkspaceConflict("MEMORY.md or a memory has changed since: dream again", version)
+        wanted, changes = plan_promotion(night.files, rules, night.standing, dream, memories)
+        changes.append(close_proposal(record, DreamStatus.DONE, actor.name, at))
+        drafts = await mind_files.changed_files(world, rules, night.files, wanted)
         why = f"dream: {len(ids)} promoted, as reviewed"
-        await mind_files.land(
+        await mind_files.commit_memory_files(
             world, rules, actor.name, why, drafts, changes, at=at, receipt=receipt
         )
 
-    await insist(attempt)
+    await retry_while_busy(attempt)
     return await _report(world, own, await _find(world, own, id))
 
 
 async def reject(
-    world: World,
+    world: Ports,
     actor: Actor,
     agent: str,
     id: str,
     reason: str = "",
-    receipt: ReceiptKey | None = None,
-) -> Report:
+    receipt: IdempotencyKey | None = None,
+) -> DreamReport:
     """Let nothing of it land. What it proposed may be proposed again. Raises Taken."""
-    [own, *_] = await stacks.agent(world, actor, agent)
+    [own, *_] = await stacks.agent_stack(world, actor, agent)
     may_remember(actor, own)
 
     async def attempt() -> None:
-        rules, at = await rules_of(world, own.tenant), world.clock.now()
+        rules, at = await load_rules(world, own.tenant), world.clock.now()
         record = await _find(world, own, id)
         _waits(record)
         said = rules.redacted(reason)
-        change = over(record, Status.REJECTED, actor.name, at, said)
-        await mind_files.land(
-            world, rules, actor.name, "reject a dream", Drafts(), [change], at=at, receipt=receipt
+        change = close_proposal(record, DreamStatus.REJECTED, actor.name, at, said)
+        await mind_files.commit_memory_files(
+            world,
+            rules,
+            actor.name,
+            "reject a dream",
+            FileDrafts(),
+            [change],
+            at=at,
+            receipt=receipt,
         )
 
-    await insist(attempt)
+    await retry_while_busy(attempt)
     return await _report(world, own, await _find(world, own, id))
 
 
-def _admitted(dream: Dream, rules: Rules) -> Dream:
+def _admitted(dream: Dream, rules: TenantRules) -> Dream:
     """What was proposed, without what became a secret meanwhile."""
     lines = tuple(replace(one, line=rules.redacted(one.line)) for one in dream.promoted)
     return replace(dream, promoted=lines)
@@ -241,16 +272,18 @@ def _admitted(dream: Dream, rules: Rules) -> Dream:
 
 def _waits(record: Record) -> Dream:
     dream = dream_of(record)
-    if dream.status is not Status.PROPOSED:
-        raise Taken(f"the dream is {dream.status}", status=dream.status)
+    if dream.status is not DreamStatus.PROPOSED:
+        raise Conflict(f"the dream is {dream.status}", status=dream.status)
     return dream
 
 
-async def failed(world: World, tenant: str, agent: str) -> None:
+async def failed(world: Ports, tenant: str, agent: str) -> None:
     """Note that a dream went wrong, so that the next waits longer."""
-    [was] = await world.records.get(tenant, Noun.DREAM, [agent])
-    rest, at = rest_of(was), world.clock.now()
+    [was] = await world.records.get(tenant, RecordType.DREAM, [agent])
+    rest, at = schedule_of(was), world.clock.now()
     tried = replace(rest, tried=at, failures=rest.failures + 1)
-    rules = await rules_of(world, tenant)
+    rules = await load_rules(world, tenant)
     change = rest_change(tenant, agent, tried, was)
-    await mind_files.land(world, rules, "carrel", "a dream failed", Drafts(), [change], at=at)
+    await mind_files.commit_memory_files(
+        world, rules, "carrel", "a dream failed", FileDrafts(), [change], at=at
+    )

@@ -9,43 +9,52 @@ from msgspec.structs import replace
 
 from carrel.actions.memory import memory_files as mind_files
 from carrel.actions.memory import semantic_recall as meanings
-from carrel.actions.memory.memory_files import MindFiles, may_remember
+from carrel.actions.memory.memory_files import MemoryFiles, may_remember
 from carrel.actions.overlay import stacks
-from carrel.actions.policy.tenant_rules import Rules, rules_of
-from carrel.actions.records import Drafts, Page, became, commit_changes, each, find, insist, page
+from carrel.actions.policy.tenant_rules import TenantRules, load_rules
+from carrel.actions.records import (
+    FileDrafts,
+    Page,
+    commit_changes,
+    find,
+    iter_records,
+    page,
+    record_after,
+    retry_while_busy,
+)
 from carrel.core.access import Actor
-from carrel.core.errors import Forbidden, Missing, Taken, TooLarge
-from carrel.core.identifiers import Moment, Path
+from carrel.core.errors import Conflict, Forbidden, NotFound, WorkspaceTooLarge
+from carrel.core.identifiers import Path, TimestampMs
 from carrel.core.memory.dream_log import DREAMS, diary_line, without_line
 from carrel.core.memory.dream_records import (
-    Status,
+    DreamStatus,
     as_written,
     dream_change,
     dream_of,
+    promoted_index,
     promotion_of_record,
     proposed,
-    standing,
     standing_of,
 )
 from carrel.core.memory.memory import (
     Memory,
-    asked_for,
-    flat,
+    flatten_line,
     kind_of,
     memory_change,
     memory_of,
+    new_memory,
+    normalize_question,
     of_agent,
     text_handle,
     tidy_tags,
-    told,
 )
 from carrel.core.memory.promoted_lines import MEMORY, without
 from carrel.core.memory.recall import Recall
-from carrel.core.runs import Mode
-from carrel.core.search.full_text import asked, ranked, searched_text
-from carrel.core.store.record import Change, Noun, Record
-from carrel.core.store.tree import ReceiptKey
-from carrel.ports import World
+from carrel.core.runs import Audience
+from carrel.core.search.full_text import query_terms, ranked, searched_text
+from carrel.core.store.record import Record, RecordChange, RecordType
+from carrel.core.store.tree import IdempotencyKey
+from carrel.ports import Ports
 
 USUAL: Final = 5
 """Memories that a question brings up, if no other number is asked for."""
@@ -61,77 +70,77 @@ class NewMemory:
     text: str
     tags: tuple[str, ...] = ()
     kind: str | None = None
-    mode: Mode = Mode.MAIN
+    mode: Audience = Audience.MAIN
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class RememberResult:
     memory: Memory
     created: bool
     """False for what was remembered before, which then is as it was."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class MemoryHit:
     memory: Memory
     score: float
     """1 for the first, 1/2 for the second, and so on."""
 
 
 async def remember(
-    world: World, actor: Actor, agent: str, new: NewMemory, receipt: ReceiptKey | None = None
-) -> Remembered:
+    world: Ports, actor: Actor, agent: str, new: NewMemory, receipt: IdempotencyKey | None = None
+) -> RememberResult:
     """Keep one flat line, redacted. The same text in the same scope is kept once.
 
     Raises Missing, Forbidden, Malformed, TooLarge where there are too many, Busy.
     """
-    [own, *_] = await stacks.agent(world, actor, agent)
+    [own, *_] = await stacks.agent_stack(world, actor, agent)
     may_remember(actor, own)
-    line, labels, sort = flat(new.text), tidy_tags(new.tags), kind_of(new.kind)
+    line, labels, sort = flatten_line(new.text), tidy_tags(new.tags), kind_of(new.kind)
     id = world.clock.fresh("mem")
 
-    async def attempt() -> Remembered:
-        rules = await rules_of(world, own.tenant)
+    async def attempt() -> RememberResult:
+        rules = await load_rules(world, own.tenant)
         content = rules.redacted(line)
         name = text_handle(own.tenant, own.name, new.mode, content)
         [known] = await world.records.named([name])
         if known is not None:
-            return Remembered(memory_of(known), created=False)
+            return RememberResult(memory_of(known), created=False)
         await _has_room(world, own.tenant, own.name)
         kept = tuple(rules.redacted(label) for label in labels)
-        memory = told(id, own.name, content, new.mode, 0, tags=kept, kind=sort)
+        memory = new_memory(id, own.name, content, new.mode, 0, tags=kept, kind=sort)
         change = memory_change(own.tenant, memory, 0)
         try:
             at = await commit_changes(
                 world, actor.name, "remember", [change], shelves=rules.shelves, receipt=receipt
             )
-        except Taken:
+        except Conflict:
             [known] = await world.records.named([name])
             if known is None:
                 raise
-            return Remembered(memory_of(known), created=False)
-        return Remembered(memory_of(became(change, at)), created=True)
+            return RememberResult(memory_of(known), created=False)
+        return RememberResult(memory_of(record_after(change, at)), created=True)
 
-    return await insist(attempt)
+    return await retry_while_busy(attempt)
 
 
 async def recall(
-    world: World,
+    world: Ports,
     actor: Actor,
     agent: str,
     query: str,
     *,
     limit: int = USUAL,
-    mode: Mode = Mode.MAIN,
-) -> tuple[Hit, ...]:
+    mode: Audience = Audience.MAIN,
+) -> tuple[MemoryHit, ...]:
     """What an agent knows of a question, best first; that it came up is noted, for its dreams.
 
     Raises Missing, and Forbidden in a shared session.
     """
     hits = await search(world, actor, agent, query, limit=limit, mode=mode)
     if hits:
-        rules = await rules_of(world, actor.tenant)
-        noted, at = rules.redacted(asked_for(query)), world.clock.now()
+        rules = await load_rules(world, actor.tenant)
+        noted, at = rules.redacted(normalize_question(query)), world.clock.now()
         recalls = [
             Recall(world.clock.fresh("rcl"), hit.memory.agent, hit.memory.id, noted, hit.score, at)
             for hit in hits
@@ -141,89 +150,91 @@ async def recall(
 
 
 async def search(
-    world: World,
+    world: Ports,
     actor: Actor,
     agent: str,
     query: str,
     *,
     limit: int = USUAL,
-    mode: Mode = Mode.MAIN,
-) -> tuple[Hit, ...]:
+    mode: Audience = Audience.MAIN,
+) -> tuple[MemoryHit, ...]:
     """The same for somebody who only looks: nothing is noted."""
-    [own, *_] = await stacks.agent(world, actor, agent)
-    if mode is not Mode.MAIN:
+    [own, *_] = await stacks.agent_stack(world, actor, agent)
+    if mode is not Audience.MAIN:
         raise Forbidden("memories are not available in a shared session")
-    words = asked(query)
+    words = query_terms(query)
     found = await world.records.find(
-        own.tenant, Noun.MEMORY, of_agent(own.name), words, limit=_LOOKED_AT
+        own.tenant, RecordType.MEMORY, of_agent(own.name), words, limit=_LOOKED_AT
     )
     texts = [(record, searched_text(record.body), record.created) for record in found]
     best = ranked(query, texts)
     if words and world.meanings is not None:
-        near = await meanings.near(world, world.meanings, own, query, limit=MOST)
-        best = meanings.joined(query, best, near)
+        near = await meanings.nearest_memories(world, world.meanings, own, query, limit=MOST)
+        best = meanings.merge_hits(query, best, near)
     shown = best[: max(0, min(limit, MOST))]
-    return tuple(Hit(memory_of(record), 1 / place) for place, record in enumerate(shown, 1))
+    return tuple(MemoryHit(memory_of(record), 1 / place) for place, record in enumerate(shown, 1))
 
 
 async def listing(
-    world: World, actor: Actor, agent: str, *, cursor: str = "", limit: int = 100
+    world: Ports, actor: Actor, agent: str, *, cursor: str = "", limit: int = 100
 ) -> Page[Memory]:
     """All that an agent remembers, as it was told."""
-    [own, *_] = await stacks.agent(world, actor, agent)
+    [own, *_] = await stacks.agent_stack(world, actor, agent)
     found = await page(
-        world, own.tenant, Noun.MEMORY, link=of_agent(own.name), cursor=cursor, limit=limit
+        world, own.tenant, RecordType.MEMORY, link=of_agent(own.name), cursor=cursor, limit=limit
     )
     return Page(tuple(map(memory_of, found.items)), found.next)
 
 
-async def get(world: World, actor: Actor, agent: str, id: str) -> Memory:
+async def get(world: Ports, actor: Actor, agent: str, id: str) -> Memory:
     """Raises Missing, also for a memory of another agent."""
-    [own, *_] = await stacks.agent(world, actor, agent)
+    [own, *_] = await stacks.agent_stack(world, actor, agent)
     return memory_of(await _find(world, own.tenant, own.name, id))
 
 
 async def forget(
-    world: World, actor: Actor, agent: str, id: str, receipt: ReceiptKey | None = None
+    world: Ports, actor: Actor, agent: str, id: str, receipt: IdempotencyKey | None = None
 ) -> None:
     """Forget one memory, and what a dream made of it in MEMORY.md and DREAMS.md, in one commit.
 
     A line that a person has changed is theirs, and stays. Raises Missing, Forbidden, Busy.
     """
-    [own, *_] = await stacks.agent(world, actor, agent)
+    [own, *_] = await stacks.agent_stack(world, actor, agent)
     may_remember(actor, own)
 
     async def attempt() -> None:
-        rules, at = await rules_of(world, own.tenant), world.clock.now()
+        rules, at = await load_rules(world, own.tenant), world.clock.now()
         was = await _find(world, own.tenant, own.name, id)
-        [promotion] = await world.records.get(own.tenant, Noun.PROMOTION, [id])
+        [promotion] = await world.records.get(own.tenant, RecordType.PROMOTION, [id])
         gone = [one for one in (was, promotion) if one]
-        changes = [Change(one.tenant, one.noun, one.id, None, one.revision) for one in gone]
+        changes = [RecordChange(one.tenant, one.noun, one.id, None, one.revision) for one in gone]
         changes += await _superseded(world, own.tenant, own.name, id)
-        drafts = await _unwritten(world, rules, promotion, at) if promotion else Drafts()
+        drafts = await _unwritten(world, rules, promotion, at) if promotion else FileDrafts()
         why = "forget a memory"
-        await mind_files.land(
+        await mind_files.commit_memory_files(
             world, rules, actor.name, why, drafts, changes, at=at, receipt=receipt
         )
 
-    await insist(attempt)
+    await retry_while_busy(attempt)
     await world.recalls.drop(own.tenant, own.name, [id])
 
 
-async def _unwritten(world: World, rules: Rules, promotion: Record, at: Moment) -> Drafts:
+async def _unwritten(
+    world: Ports, rules: TenantRules, promotion: Record, at: TimestampMs
+) -> FileDrafts:
     """The files without what was made of a memory."""
     agent = promotion.body["agentId"]
     files = await mind_files.read(world, promotion.tenant, agent, rules)
-    ledger = each(world, promotion.tenant, Noun.PROMOTION, standing(agent))
+    ledger = iter_records(world, promotion.tenant, RecordType.PROMOTION, promoted_index(agent))
     stood = [standing_of(as_written(one, rules.redacted)) async for one in ledger]
     wanted = _without_line(files, as_written(promotion, rules.redacted), rules)
     if MEMORY in wanted:
         others = [one for one in stood if one.memory != promotion.id]
         wanted |= mind_files.with_index(files, wanted[MEMORY], others, at)
-    return await mind_files.drafts(world, rules, files, wanted)
+    return await mind_files.changed_files(world, rules, files, wanted)
 
 
-def _without_line(files: MindFiles, promotion: Record, rules: Rules) -> dict[Path, str]:
+def _without_line(files: MemoryFiles, promotion: Record, rules: TenantRules) -> dict[Path, str]:
     memory, diary = files.memory, files.texts[DREAMS]
     wanted: dict[Path, str] = {}
     if memory is not None:
@@ -235,26 +246,28 @@ def _without_line(files: MindFiles, promotion: Record, rules: Rules) -> dict[Pat
     return wanted
 
 
-async def _superseded(world: World, tenant: str, agent: str, memory: str) -> list[Change]:
+async def _superseded(world: Ports, tenant: str, agent: str, memory: str) -> list[RecordChange]:
     """A proposal that quotes the memory can land no more, and quotes nothing."""
-    waiting = await world.records.list(tenant, Noun.DREAM, link=proposed(agent))
+    waiting = await world.records.list(tenant, RecordType.DREAM, link=proposed(agent))
     changes = []
     for record in waiting:
         dream = dream_of(record)
         if any(one.memory == memory for one in dream.promoted):
-            over = replace(dream, status=Status.SUPERSEDED, after=None, promoted=())
+            over = replace(dream, status=DreamStatus.SUPERSEDED, after=None, promoted=())
             changes.append(dream_change(tenant, over, record.revision))
     return changes
 
 
-async def _find(world: World, tenant: str, agent: str, id: str) -> Record:
-    record = await find(world, tenant, Noun.MEMORY, id)
+async def _find(world: Ports, tenant: str, agent: str, id: str) -> Record:
+    record = await find(world, tenant, RecordType.MEMORY, id)
     if record.body["agentId"] != agent:
-        raise Missing(f"there is no memory {id}")
+        raise NotFound(f"there is no memory {id}")
     return record
 
 
-async def _has_room(world: World, tenant: str, agent: str) -> None:
-    [count] = await world.records.count(tenant, Noun.MEMORY, [of_agent(agent)])
+async def _has_room(world: Ports, tenant: str, agent: str) -> None:
+    [count] = await world.records.count(tenant, RecordType.MEMORY, [of_agent(agent)])
     if count >= MOST_MEMORIES:
-        raise TooLarge(f"an agent remembers at most {MOST_MEMORIES} things", max=MOST_MEMORIES)
+        raise WorkspaceTooLarge(
+            f"an agent remembers at most {MOST_MEMORIES} things", max=MOST_MEMORIES
+        )

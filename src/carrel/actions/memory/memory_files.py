@@ -8,32 +8,39 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from carrel.actions.overlay.agent_layers import Lineage, lineage_of
-from carrel.actions.policy.tenant_rules import Rules
-from carrel.actions.records import NO_DRAFTS, Drafts
+from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
+from carrel.actions.policy.tenant_rules import TenantRules
+from carrel.actions.records import NO_DRAFTS, FileDrafts
 from carrel.core.access import Actor, may_write
-from carrel.core.errors import Busy, Taken, TooLarge
-from carrel.core.identifiers import Digest, Moment, Path, Scope, digest
+from carrel.core.errors import Busy, Conflict, WorkspaceTooLarge
+from carrel.core.identifiers import Digest, Path, Scope, TimestampMs, digest
 from carrel.core.memory.dream_log import DREAMS, INDEX, INDEX_TYPE, index_of, same_index
-from carrel.core.memory.promoted_lines import MEMORY, Standing
+from carrel.core.memory.promoted_lines import MEMORY, PromotedLine
 from carrel.core.overlay import agent_files as overlay
-from carrel.core.overlay.agent_files import Eye, Wanted
+from carrel.core.overlay.agent_files import NewContent, RenderContext
 from carrel.core.overlay.compose import Layers
 from carrel.core.overlay.edit import UNCONDITIONAL
-from carrel.core.store.record import Change
-from carrel.core.store.tree import MARKDOWN, Applied, Commit, Full, ReceiptKey, as_seen
-from carrel.ports import World
+from carrel.core.store.record import RecordChange
+from carrel.core.store.tree import (
+    MARKDOWN,
+    Applied,
+    Commit,
+    IdempotencyKey,
+    QuotaExceeded,
+    expect_unchanged,
+)
+from carrel.ports import Ports
 
 _PATHS: Final = (MEMORY, DREAMS, INDEX)
 _TYPES: Final = {INDEX: INDEX_TYPE}
 
 
 @dataclass(frozen=True, slots=True)
-class MindFiles:
+class MemoryFiles:
     """What an agent's three files say now, placeholders as they stand; None for what is not."""
 
     layers: Layers
-    eye: Eye
+    eye: RenderContext
     texts: Mapping[Path, str | None]
 
     @property
@@ -58,9 +65,9 @@ def may_remember(actor: Actor, own: Scope) -> None:
     may_write(actor, own, MEMORY, (MEMORY.text,))
 
 
-async def read(world: World, tenant: str, agent: str, rules: Rules) -> MindFiles:
+async def read(world: Ports, tenant: str, agent: str, rules: TenantRules) -> MemoryFiles:
     """In one reading of trees and one of bytes. Raises Missing, or Taken for what is no text."""
-    lineage: Lineage = await lineage_of(world, tenant, agent)
+    lineage: AgentLayers = await load_agent_layers(world, tenant, agent)
     layers = await world.trees.read(lineage.stack, _PATHS)
     eye = replace(lineage.eye, classes=rules.policy.classes)
     shown = {path: eye.shown(path, layers) for path in _PATHS}
@@ -70,21 +77,21 @@ async def read(world: World, tenant: str, agent: str, rules: Rules) -> MindFiles
         try:
             texts[path] = bytes_of[file.blob.digest].decode() if file else None
         except UnicodeDecodeError:
-            raise Taken(f"{path} is not text") from None
-    return MindFiles(layers, eye, texts)
+            raise Conflict(f"{path} is not text") from None
+    return MemoryFiles(layers, eye, texts)
 
 
 def with_index(
-    files: MindFiles, memory: str, stood: Sequence[Standing], at: Moment
+    files: MemoryFiles, memory: str, stood: Sequence[PromotedLine], at: TimestampMs
 ) -> Mapping[Path, str]:
     """The index of a MEMORY.md, if it says anything new."""
     index = index_of(memory, stood, at)
     return {} if same_index(files.texts[INDEX], index) else {INDEX: index}
 
 
-async def drafts(
-    world: World, rules: Rules, files: MindFiles, wanted: Mapping[Path, str]
-) -> Drafts:
+async def changed_files(
+    world: Ports, rules: TenantRules, files: MemoryFiles, wanted: Mapping[Path, str]
+) -> FileDrafts:
     """Those that differ from what is there, redacted, each an entry of the agent's own.
 
     Raises Forbidden where a file's class says no, and TooLarge.
@@ -95,25 +102,25 @@ async def drafts(
     for content in changed.values():
         rules.policy.limits_of(files.own).admit(len(content))
     blobs = await world.blobs.put(list(changed.values()))
-    seen = tuple(as_seen(tree, path) for tree in files.layers for path in _PATHS)
-    made = NO_DRAFTS + Drafts((), seen)
+    seen = tuple(expect_unchanged(tree, path) for tree in files.layers for path in _PATHS)
+    made = NO_DRAFTS + FileDrafts((), seen)
     for path, blob in zip(changed, blobs, strict=True):
         type = _TYPES.get(path, MARKDOWN)
-        decided = overlay.put(files.layers, path, Wanted(blob, type), files.eye, UNCONDITIONAL)
-        made += Drafts((decided.write,) if decided else ())
+        decided = overlay.put(files.layers, path, NewContent(blob, type), files.eye, UNCONDITIONAL)
+        made += FileDrafts((decided.write,) if decided else ())
     return made
 
 
-async def land(  # noqa: PLR0913 - a commit and all that goes with it, by name
-    world: World,
-    rules: Rules,
+async def commit_memory_files(  # noqa: PLR0913 - a commit and all that goes with it, by name
+    world: Ports,
+    rules: TenantRules,
     by: str,
     why: str,
-    files: Drafts,
-    changes: Sequence[Change],
+    files: FileDrafts,
+    changes: Sequence[RecordChange],
     *,
-    at: Moment,
-    receipt: ReceiptKey | None = None,
+    at: TimestampMs,
+    receipt: IdempotencyKey | None = None,
 ) -> None:
     """All of it or nothing. Raises Busy where anything it was decided from has changed."""
     scopes = {write.scope for write in files.writes}
@@ -130,8 +137,8 @@ async def land(  # noqa: PLR0913 - a commit and all that goes with it, by name
         receipt=receipt,
     )
     [outcome] = await world.trees.commit([commit])
-    if isinstance(outcome, Full):
+    if isinstance(outcome, QuotaExceeded):
         limit = outcome.quota.files
-        raise TooLarge(f"the workspace may have {limit} files", maxFiles=limit)
+        raise WorkspaceTooLarge(f"the workspace may have {limit} files", maxFiles=limit)
     if not isinstance(outcome, Applied):
         raise Busy("others were changing the same memories at the same time")

@@ -6,70 +6,78 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from carrel.actions.policy.tenant_rules import rules_of
-from carrel.core.errors import Malformed, Missing
-from carrel.core.identifiers import Kind, Stack, identifier
-from carrel.core.overlay.agent_files import Eye
-from carrel.core.overlay.file_classes import Classes
+from carrel.actions.policy.tenant_rules import load_rules
+from carrel.core.errors import NotFound, ValidationError
+from carrel.core.identifiers import ScopeKind, Stack, identifier
+from carrel.core.overlay.agent_files import RenderContext
+from carrel.core.overlay.file_classes import FileClassRules
 from carrel.core.overlay.layers import stack_of
-from carrel.core.overlay.placeholders import Variables
-from carrel.core.store.record import Noun, Record
-from carrel.ports import World
+from carrel.core.overlay.placeholders import PlaceholderValues
+from carrel.core.store.record import Record, RecordType
+from carrel.ports import Ports
 
 
-class Lineage(Struct, frozen=True):
+class AgentLayers(Struct, frozen=True):
     agent: Record
     stack: Stack
-    eye: Eye
+    eye: RenderContext
     key: str
     """Changes when anything does that is seen differently through its eye."""
 
 
-async def lineage_of(world: World, tenant: str, id: str) -> Lineage:
+async def load_agent_layers(world: Ports, tenant: str, id: str) -> AgentLayers:
     """Asked once for as long as no record changes. Raises Missing."""
     revision = await world.records.revision()
-    found: Lineage | None = world.memo.find(revision, ("lineage", tenant, id))
+    found: AgentLayers | None = world.memo.find(revision, ("lineage", tenant, id))
     if found is None:
-        agent: Record | None = world.memo.find(revision, (tenant, Noun.AGENT, id))
-        agents = [agent] if agent else await _records(world, tenant, Noun.AGENT, [_possible(id)])
-        found = (await _traced(world, revision, tenant, agents)).get(id)
+        agent: Record | None = world.memo.find(revision, (tenant, RecordType.AGENT, id))
+        agents = (
+            [agent] if agent else await _records(world, tenant, RecordType.AGENT, [_possible(id)])
+        )
+        found = (await _load(world, revision, tenant, agents)).get(id)
     if found is None:
-        raise Missing(f"there is no {Noun.AGENT} {id}")
+        raise NotFound(f"there is no {RecordType.AGENT} {id}")
     return found
 
 
-async def lineages_of(world: World, tenant: str, ids: Sequence[str]) -> Mapping[str, Lineage]:
+async def load_many_agent_layers(
+    world: Ports, tenant: str, ids: Sequence[str]
+) -> Mapping[str, AgentLayers]:
     """Those of many agents, by their ids, in as many questions as for one; who is gone has none."""
     revision = await world.records.revision()
     kept = {id: world.memo.find(revision, ("lineage", tenant, id)) for id in ids}
-    found: dict[str, Lineage] = {id: lineage for id, lineage in kept.items() if lineage}
+    found: dict[str, AgentLayers] = {id: lineage for id, lineage in kept.items() if lineage}
     unknown = [id for id in kept if id not in found]
     if unknown:
-        agents = await _records(world, tenant, Noun.AGENT, unknown)
-        found |= await _traced(world, revision, tenant, agents)
+        agents = await _records(world, tenant, RecordType.AGENT, unknown)
+        found |= await _load(world, revision, tenant, agents)
     return found
 
 
-async def _traced(
-    world: World, revision: int, tenant: str, agents: Sequence[Record]
-) -> Mapping[str, Lineage]:
-    classes = (await rules_of(world, tenant)).policy.classes
-    account = world.memo.find(revision, (tenant, Noun.TENANT, tenant))
+async def _load(
+    world: Ports, revision: int, tenant: str, agents: Sequence[Record]
+) -> Mapping[str, AgentLayers]:
+    classes = (await load_rules(world, tenant)).policy.classes
+    account = world.memo.find(revision, (tenant, RecordType.TENANT, tenant))
     if account is None:
-        account = next(iter(await _records(world, tenant, Noun.TENANT, [tenant])), None)
+        account = next(iter(await _records(world, tenant, RecordType.TENANT, [tenant])), None)
     pairs = sorted({pair for agent in agents if (pair := agent.body.get("humanPairId"))})
-    people = await world.records.get(tenant, Noun.PERSON, pairs) if pairs else ()
+    people = await world.records.get(tenant, RecordType.PERSON, pairs) if pairs else ()
     humans = {person.id: person for person in people if person}
-    found: dict[str, Lineage] = {}
+    found: dict[str, AgentLayers] = {}
     for agent in agents:
-        variables = words(agent, account, humans.get(agent.body.get("humanPairId") or ""))
-        eye = Eye(classes, variables)
-        found[agent.id] = lineage = Lineage(agent, stack_of(agent), eye, eye.key)
+        variables = placeholder_values(
+            agent, account, humans.get(agent.body.get("humanPairId") or "")
+        )
+        eye = RenderContext(classes, variables)
+        found[agent.id] = lineage = AgentLayers(agent, stack_of(agent), eye, eye.key)
         world.memo.keep(revision, ("lineage", tenant, agent.id), lineage)
     return found
 
 
-async def _records(world: World, tenant: str, noun: Noun, ids: Sequence[str]) -> Sequence[Record]:
+async def _records(
+    world: Ports, tenant: str, noun: RecordType, ids: Sequence[str]
+) -> Sequence[Record]:
     """Those that are there, the ones not asked for again that were since any record changed."""
     revision = await world.records.revision()
     kept = {id: world.memo.find(revision, (tenant, noun, id)) for id in ids}
@@ -84,37 +92,41 @@ async def _records(world: World, tenant: str, noun: Noun, ids: Sequence[str]) ->
 def _possible(id: str) -> str:
     try:
         return identifier(id)
-    except Malformed:
-        raise Missing(f"there is no {Noun.AGENT} of that id") from None
+    except ValidationError:
+        raise NotFound(f"there is no {RecordType.AGENT} of that id") from None
 
 
-async def eye_of(world: World, stack: Stack) -> Eye | None:
+async def render_context_of(world: Ports, stack: Stack) -> RenderContext | None:
     """With whose eyes a workspace is seen; None where it is nobody's but its own."""
     own = stack[0]
-    if own.kind is not Kind.AGENT:
+    if own.kind is not ScopeKind.AGENT:
         return None
-    return (await lineage_of(world, own.tenant, own.name)).eye
+    return (await load_agent_layers(world, own.tenant, own.name)).eye
 
 
-async def classes_of(world: World, stack: Stack) -> Classes | None:
+async def classes_of(world: Ports, stack: Stack) -> FileClassRules | None:
     """The rules by which the files of a template or of the defaults are told apart."""
-    if stack[0].kind not in {Kind.TEMPLATE, Kind.DEFAULTS}:
+    if stack[0].kind not in {ScopeKind.TEMPLATE, ScopeKind.DEFAULTS}:
         return None
-    return (await rules_of(world, stack[0].tenant)).policy.classes
+    return (await load_rules(world, stack[0].tenant)).policy.classes
 
 
-async def variables_of(world: World, agent: Record, human: Record | None = None) -> Variables:
+async def load_placeholder_values(
+    world: Ports, agent: Record, human: Record | None = None
+) -> PlaceholderValues:
     """The words for an agent as this record has it; of its human, unless one is given."""
-    [tenant] = await world.records.get(agent.tenant, Noun.TENANT, [agent.tenant])
+    [tenant] = await world.records.get(agent.tenant, RecordType.TENANT, [agent.tenant])
     pair = agent.body.get("humanPairId")
     if human is None and pair:
-        [human] = await world.records.get(agent.tenant, Noun.PERSON, [pair])
-    return words(agent, tenant, human)
+        [human] = await world.records.get(agent.tenant, RecordType.PERSON, [pair])
+    return placeholder_values(agent, tenant, human)
 
 
-def words(agent: Record, tenant: Record | None, human: Record | None) -> Variables:
+def placeholder_values(
+    agent: Record, tenant: Record | None, human: Record | None
+) -> PlaceholderValues:
     body = human.body if human else {}
-    return Variables(
+    return PlaceholderValues(
         agent_name=agent.body["name"],
         tenant_name=tenant.body["name"] if tenant else None,
         human_name=body.get("name"),

@@ -7,28 +7,28 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.actions.policy.tenant_rules import Rules, rules_of
-from carrel.actions.records import Drafts, commit_changes, each, find, insist
+from carrel.actions.policy.tenant_rules import TenantRules, load_rules
+from carrel.actions.records import FileDrafts, commit_changes, find, iter_records, retry_while_busy
 from carrel.core.access import Actor
-from carrel.core.errors import Missing, Refusal
-from carrel.core.identifiers import Digest, Kind, Path, Scope, digest
+from carrel.core.errors import NotFound, Refusal
+from carrel.core.identifiers import Digest, Path, Scope, ScopeKind, digest
 from carrel.core.overlay import default_files as seeding
-from carrel.core.overlay.default_files import Packaged, Plan, Seeded
+from carrel.core.overlay.default_files import DefaultsPlan, PackagedFile, SeedState
 from carrel.core.redaction.redactor import Redactor
-from carrel.core.store.record import Change, Noun, Record
-from carrel.core.store.tree import Entry, Expect, ReceiptKey, Tree, Write
+from carrel.core.store.record import Record, RecordChange, RecordType
+from carrel.core.store.tree import Entry, Expect, IdempotencyKey, Tree, Write
 from carrel.defaults import FILES, VERSION
-from carrel.ports import World
+from carrel.ports import Ports
 
 CARREL: Final = "carrel"
 """Who does what nobody asked for."""
 
 
-class Standing(Struct, frozen=True):
+class DefaultsStatus(Struct, frozen=True):
     """What we package, what a tenant has had of it, and what is to become of each file."""
 
-    seeded: Seeded
-    plan: Plan
+    seeded: SeedState
+    plan: DefaultsPlan
     packaged: int
     """The version that we come with."""
     revision: int
@@ -40,7 +40,7 @@ class Standing(Struct, frozen=True):
         return self.revision > 0 and not self.plan.writes and self.plan.seeded == self.seeded
 
 
-class Brought(Struct, frozen=True):
+class DefaultsUpdate(Struct, frozen=True):
     """What became of one tenant's defaults."""
 
     tenant: str
@@ -53,36 +53,38 @@ class _Package(Struct, frozen=True):
     """The packaged files as they are stored here: secrets never come in, not even in ours."""
 
     contents: Mapping[Path, bytes]
-    packaged: Packaged
+    packaged: PackagedFile
 
     @classmethod
     def under(cls, redactor: Redactor) -> _Package:
         contents = {Path(name): redactor.redact(text).content for name, text in FILES.items()}
         digests = {path: digest(content) for path, content in contents.items()}
-        return cls(contents, Packaged(VERSION, digests))
+        return cls(contents, PackagedFile(VERSION, digests))
 
 
-async def first(world: World, tenant: str, redactor: Redactor) -> tuple[Change, Drafts]:
+async def seed_new_tenant(
+    world: Ports, tenant: str, redactor: Redactor
+) -> tuple[RecordChange, FileDrafts]:
     """What a new tenant begins with, for the commit that makes it."""
     package = _Package.under(redactor)
-    plan = seeding.plan(package.packaged, Seeded(), {})
+    plan = seeding.plan(package.packaged, SeedState(), {})
     empty = Tree(_scope(tenant), 0, {})
     return _change(tenant, plan.seeded, 0), await _drafts(world, package, plan.writes, empty)
 
 
-async def status(world: World, actor: Actor) -> Standing:
-    rules = await rules_of(world, actor.tenant)
+async def status(world: Ports, actor: Actor) -> DefaultsStatus:
+    rules = await load_rules(world, actor.tenant)
     standing, _, _ = await _standing(world, actor.tenant, rules)
     return standing
 
 
 async def update(
-    world: World,
+    world: Ports,
     actor: Actor,
     take: Collection[Path] = (),
     keep: Collection[Path] = (),
-    receipt: ReceiptKey | None = None,
-) -> Standing:
+    receipt: IdempotencyKey | None = None,
+) -> DefaultsStatus:
     """Let every file follow that is still ours; take what is offered only where it is named.
 
     What is to be kept is not offered again until there is something newer. Returns how it stood
@@ -91,38 +93,38 @@ async def update(
     return await _update(world, actor, take, keep, receipt)
 
 
-async def tenants(world: World, slug: str | None = None) -> Mapping[str, str]:
+async def tenants(world: Ports, slug: str | None = None) -> Mapping[str, str]:
     """The ids of all tenants by their slugs, or of one. Raises Missing."""
-    found = {one.body["slug"]: one.id async for one in each(world, "", Noun.TENANT)}
+    found = {one.body["slug"]: one.id async for one in iter_records(world, "", RecordType.TENANT)}
     if slug is None:
         return found
     if slug not in found:
-        raise Missing(f"there is no tenant {slug}")
+        raise NotFound(f"there is no tenant {slug}")
     return {slug: found[slug]}
 
 
-async def follow(world: World) -> AsyncIterator[Brought]:
+async def update_all_tenants(world: Ports) -> AsyncIterator[DefaultsUpdate]:
     """The same for every tenant; what one is refused stops no other."""
-    async for tenant in each(world, "", Noun.TENANT):
+    async for tenant in iter_records(world, "", RecordType.TENANT):
         try:
             was = await _update(world, Actor(tenant.id, CARREL))
             written, offered = tuple(was.plan.writes), tuple(was.plan.offers)
-            yield Brought(tenant.body["slug"], written, offered)
+            yield DefaultsUpdate(tenant.body["slug"], written, offered)
         except Refusal as problem:
-            yield Brought(tenant.body["slug"], problem=problem)
+            yield DefaultsUpdate(tenant.body["slug"], problem=problem)
 
 
 async def _update(
-    world: World,
+    world: Ports,
     actor: Actor,
     take: Collection[Path] = (),
     keep: Collection[Path] = (),
-    receipt: ReceiptKey | None = None,
-) -> Standing:
+    receipt: IdempotencyKey | None = None,
+) -> DefaultsStatus:
     tenant = actor.tenant
 
-    async def attempt() -> Standing:
-        rules = await rules_of(world, tenant)
+    async def attempt() -> DefaultsStatus:
+        rules = await load_rules(world, tenant)
         standing, package, tree = await _standing(world, tenant, rules)
         offers = _asked_for(standing.plan.offers, (*take, *keep))
         after = standing.plan.seeded
@@ -142,53 +144,55 @@ async def _update(
         )
         return standing
 
-    return await insist(attempt)
+    return await retry_while_busy(attempt)
 
 
 def _asked_for(offers: Mapping[Path, Digest], paths: Collection[Path]) -> Mapping[Path, Digest]:
     for path in paths:
         if path not in offers:
-            raise Missing(f"nothing newer is offered for {path}")
+            raise NotFound(f"nothing newer is offered for {path}")
     return offers
 
 
-async def _standing(world: World, tenant: str, rules: Rules) -> tuple[Standing, _Package, Tree]:
-    await find(world, tenant, Noun.TENANT, tenant)
-    [record] = await world.records.get(tenant, Noun.DEFAULTS, [tenant])
+async def _standing(
+    world: Ports, tenant: str, rules: TenantRules
+) -> tuple[DefaultsStatus, _Package, Tree]:
+    await find(world, tenant, RecordType.TENANT, tenant)
+    [record] = await world.records.get(tenant, RecordType.DEFAULTS, [tenant])
     seeded, package = _seeded(record), _Package.under(rules.redactor)
     paths = {*package.packaged.files, *seeded.files}
     [tree] = await world.trees.read([_scope(tenant)], paths)
     held = {path: entry.blob.digest for path in paths if (entry := tree.entry(path))}
     plan = seeding.plan(package.packaged, seeded, held)
-    return Standing(seeded, plan, VERSION, record.revision if record else 0), package, tree
+    return DefaultsStatus(seeded, plan, VERSION, record.revision if record else 0), package, tree
 
 
 async def _drafts(
-    world: World, package: _Package, writes: Mapping[Path, Digest | None], tree: Tree
-) -> Drafts:
+    world: Ports, package: _Package, writes: Mapping[Path, Digest | None], tree: Tree
+) -> FileDrafts:
     """Written only over what was seen."""
     wanted = [path for path, digest in writes.items() if digest is not None]
     blobs = await world.blobs.put([package.contents[path] for path in wanted])
     entries = {path: Entry(blob) for path, blob in zip(wanted, blobs, strict=True)}
-    return Drafts(
+    return FileDrafts(
         tuple(Write(tree.scope, path, entries.get(path)) for path in writes),
         tuple(Expect(tree.scope, path, tree.version(path)) for path in writes),
     )
 
 
 def _scope(tenant: str) -> Scope:
-    return Scope(tenant, Kind.DEFAULTS, "")
+    return Scope(tenant, ScopeKind.DEFAULTS, "")
 
 
-def _change(tenant: str, seeded: Seeded, expected: int) -> Change:
+def _change(tenant: str, seeded: SeedState, expected: int) -> RecordChange:
     files = {path.text: digest for path, digest in seeded.files.items()}
-    return Change(
-        tenant, Noun.DEFAULTS, tenant, {"version": seeded.version, "files": files}, expected
+    return RecordChange(
+        tenant, RecordType.DEFAULTS, tenant, {"version": seeded.version, "files": files}, expected
     )
 
 
-def _seeded(record: Record | None) -> Seeded:
+def _seeded(record: Record | None) -> SeedState:
     if record is None:
-        return Seeded()
+        return SeedState()
     files = {Path(path): digest for path, digest in record.body["files"].items()}
-    return Seeded(record.body["version"], files)
+    return SeedState(record.body["version"], files)

@@ -7,15 +7,15 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.actions.policy.tenant_rules import rules_of
-from carrel.actions.records import each
-from carrel.core.agents.agent import of_template
-from carrel.core.identifiers import Kind, Path, Scope, Stack
+from carrel.actions.policy.tenant_rules import load_rules
+from carrel.actions.records import iter_records
+from carrel.core.agents.agent import by_template_index
+from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay.agent_files import own_entry
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.layers import stack_of
-from carrel.core.store.record import Noun, Record
-from carrel.ports import World
+from carrel.core.store.record import Record, RecordType
+from carrel.ports import Ports
 
 _A_PAGE: Final = 5_000
 """Agents that are read at once."""
@@ -36,10 +36,10 @@ class Impact(Struct, frozen=True):
     """Those for whom a nearer layer decides, so that nothing would change."""
 
 
-async def impact(world: World, stack: Stack, path: Path) -> Impact:
+async def impact(world: Ports, stack: Stack, path: Path) -> Impact:
     """Of an edit of a template's file, or of one of the defaults, which need not be there yet."""
     layer = stack[0]
-    file_class = (await rules_of(world, layer.tenant)).policy.classes.of(path)
+    file_class = (await load_rules(world, layer.tenant)).policy.classes.of(path)
     hiding = await _hiding(world, layer, path)
     followers = changes = asked = 0
     async for agents in _followers(world, layer):
@@ -55,27 +55,27 @@ async def impact(world: World, stack: Stack, path: Path) -> Impact:
     return Impact(path, file_class, followers, changes, asked, followers - changes - asked)
 
 
-async def _followers(world: World, layer: Scope) -> AsyncIterator[Sequence[Record]]:
+async def _followers(world: Ports, layer: Scope) -> AsyncIterator[Sequence[Record]]:
     """Those who have a layer beneath them, some thousands at once."""
-    link, after = of_template(layer.name) if layer.kind is Kind.TEMPLATE else "", ""
+    link, after = by_template_index(layer.name) if layer.kind is ScopeKind.TEMPLATE else "", ""
     while found := await world.records.list(
-        layer.tenant, Noun.AGENT, link=link, after=after, limit=_A_PAGE
+        layer.tenant, RecordType.AGENT, link=link, after=after, limit=_A_PAGE
     ):
         yield found
         after = found[-1].id
 
 
-async def _hiding(world: World, layer: Scope, path: Path) -> Collection[str]:
+async def _hiding(world: Ports, layer: Scope, path: Path) -> Collection[str]:
     """The templates over this layer that have a file there themselves."""
-    if layer.kind is Kind.TEMPLATE:
+    if layer.kind is ScopeKind.TEMPLATE:
         return ()
-    ids = [one.id async for one in each(world, layer.tenant, Noun.TEMPLATE)]
-    scopes = [Scope(layer.tenant, Kind.TEMPLATE, id) for id in ids]
+    ids = [one.id async for one in iter_records(world, layer.tenant, RecordType.TEMPLATE)]
+    scopes = [Scope(layer.tenant, ScopeKind.TEMPLATE, id) for id in ids]
     trees = await world.trees.read(scopes, (path,)) if scopes else ()
     return {tree.scope.name for tree in trees if tree.entry(path)}
 
 
-async def _overriding(world: World, agents: Sequence[Record], path: Path) -> int:
+async def _overriding(world: Ports, agents: Sequence[Record], path: Path) -> int:
     """How many of them have a text of their own instead of a live file."""
     if not agents:
         return 0

@@ -5,31 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-from carrel.actions.policy.tenant_rules import rules_of
-from carrel.core.identifiers import Kind, Path, Scope, Stack
+from carrel.actions.policy.tenant_rules import load_rules
+from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay.compose import Layers
-from carrel.core.overlay.file_classes import Classes, FileClass
+from carrel.core.overlay.file_classes import FileClass, FileClassRules
 from carrel.core.overlay.layers import stack_of
-from carrel.core.overlay.pins import Pin, pin_of
+from carrel.core.overlay.pins import PinStatus, pin_of
 from carrel.core.store.record import Record
 from carrel.core.store.tree import Tree
-from carrel.ports import World
+from carrel.ports import Ports
 
-Awaited: TypeAlias = Pin
+Awaited: TypeAlias = PinStatus
 """A pin for which something newer is offered."""
 _AT_ONCE: Final = 500
 """Agents with files of their own that are read together."""
 
 
-async def awaited(
-    world: World, tenant: str, agents: Sequence[Record]
+async def pending_pin_updates(
+    world: Ports, tenant: str, agents: Sequence[Record]
 ) -> tuple[tuple[Awaited, ...], ...]:
     """The pinned files of each for which something newer is offered, in order of path.
 
     What an agent without files of its own waits for is worked out once for all over its layers.
     """
     stacks = [stack_of(agent) for agent in agents]
-    classes = (await rules_of(world, tenant)).policy.classes
+    classes = (await load_rules(world, tenant)).policy.classes
     beneath = tuple(dict.fromkeys(scope for stack in stacks for scope in stack[1:]))
     if not beneath:
         return ()
@@ -50,15 +50,15 @@ async def awaited(
     return tuple(found)
 
 
-def _pinned(classes: Classes, shared: Mapping[Scope, Tree]) -> Sequence[Path]:
+def _pinned(classes: FileClassRules, shared: Mapping[Scope, Tree]) -> Sequence[Path]:
     """The pinned paths of which anything could be offered."""
-    offering = [tree for scope, tree in shared.items() if scope.kind is not Kind.PINS]
+    offering = [tree for scope, tree in shared.items() if scope.kind is not ScopeKind.PINS]
     paths = sorted({path for tree in offering for path in tree.heads})
     return [path for path in paths if classes.of(path) is FileClass.PINNED]
 
 
 async def _own(
-    world: World, scopes: Sequence[Scope], paths: Sequence[Path]
+    world: Ports, scopes: Sequence[Scope], paths: Sequence[Path]
 ) -> Mapping[Scope, Tree]:
     """What those say of these paths themselves that ever said anything."""
     revisions = await world.trees.revisions(scopes)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from carrel.actions.blob_contents import counts_of
-from carrel.actions.overlay.pins import Status
+from carrel.actions.overlay.pins import PinReview
 from carrel.core.store.tree import Blob, Version
-from carrel.ports import World
+from carrel.ports import Ports
 
 
-class Detail(Struct, frozen=True):
-    status: Status
+class PinDetail(Struct, frozen=True):
+    status: PinReview
     told: Version | None
     """The line of history that says what is offered now."""
     pinned_tokens: int | None
@@ -21,7 +21,7 @@ class Detail(Struct, frozen=True):
     latest_tokens: int | None
 
 
-async def of(world: World, statuses: Sequence[Status]) -> tuple[Detail, ...]:
+async def load_pin_details(world: Ports, statuses: Sequence[PinReview]) -> tuple[PinDetail, ...]:
     """The same of each, however many, in one question each of the history and the contents."""
     pins = [status.pin for status in statuses]
     asks = [
@@ -36,10 +36,11 @@ async def of(world: World, statuses: Sequence[Status]) -> tuple[Detail, ...]:
         count = counts[blob.digest] if blob else None
         return count if isinstance(count, int) else None
 
-    def told(status: Status) -> Version | None:
+    def told(status: PinReview) -> Version | None:
         where, head = status.pin.latest_from, status.pin.latest_head
         return found.get((where, status.pin.path, head.version)) if where and head else None
 
     return tuple(
-        Detail(one, told(one), tokens(one.pin.pinned), tokens(one.pin.latest)) for one in statuses
+        PinDetail(one, told(one), tokens(one.pin.pinned), tokens(one.pin.latest))
+        for one in statuses
     )

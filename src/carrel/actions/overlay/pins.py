@@ -10,51 +10,51 @@ from msgspec import Struct
 from carrel.actions.blob_contents import contents_of
 from carrel.actions.overlay.reviews import (
     ROLL,
-    Review,
-    Reviewed,
-    accepting,
-    earlier,
+    BulkAcceptOutcome,
+    PinnedFileReview,
     from_to,
+    plan_accept,
+    previous_reviewed_version,
     reviewer,
 )
-from carrel.actions.policy.tenant_rules import rules_of
-from carrel.actions.records import find_named
+from carrel.actions.policy.tenant_rules import load_rules
+from carrel.actions.records import find_by_id_or_slug
 from carrel.core.access import Actor
-from carrel.core.agents.agent import of_template
-from carrel.core.errors import Busy, Missing
-from carrel.core.identifiers import Digest, Kind, Path, Scope, Stack
+from carrel.core.agents.agent import by_template_index
+from carrel.core.errors import Busy, NotFound
+from carrel.core.identifiers import Digest, Path, Scope, ScopeKind, Stack
 from carrel.core.overlay import pins as pinned
-from carrel.core.overlay.compose import Layers, offered
+from carrel.core.overlay.compose import Layers, upstream_blob
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.layers import stack_of
-from carrel.core.overlay.pins import Pin
-from carrel.core.store.record import Noun, Record
-from carrel.core.store.tree import Head, ReceiptKey, Tree
-from carrel.ports import Corrupt, World
+from carrel.core.overlay.pins import PinStatus
+from carrel.core.store.record import Record, RecordType
+from carrel.core.store.tree import Head, IdempotencyKey, Tree
+from carrel.ports import CorruptContent, Ports
 
 _ATTEMPTS: Final = 10
 _A_PAGE: Final = 5_000
 """Agents that are read at once for a bulk accept."""
 
 
-class Status(Struct, frozen=True):
+class PinReview(Struct, frozen=True):
     """Where an agent stands with a pinned file, both texts included."""
 
-    pin: Pin
-    pinned: bytes | Corrupt | None
-    latest: bytes | Corrupt | None
+    pin: PinStatus
+    pinned: bytes | CorruptContent | None
+    latest: bytes | CorruptContent | None
 
 
-async def status(world: World, actor: Actor, name: str) -> tuple[Status, ...]:
+async def status(world: Ports, actor: Actor, name: str) -> tuple[PinReview, ...]:
     """Every pinned file that the agent has or could have, in order of path. Raises Missing.
 
     A text that cannot be had fails alone.
     """
-    [found] = await standings(world, actor, [await _agent(world, actor, name)])
+    [found] = await pin_statuses(world, actor, [await _agent(world, actor, name)])
     blobs = {blob for pin in found for blob in (pin.pinned, pin.latest) if blob}
     texts = await contents_of(world, blobs)
     return tuple(
-        Status(
+        PinReview(
             pin,
             texts[pin.pinned.digest] if pin.pinned else None,
             texts[pin.latest.digest] if pin.latest else None,
@@ -63,17 +63,17 @@ async def status(world: World, actor: Actor, name: str) -> tuple[Status, ...]:
     )
 
 
-async def standings(
-    world: World, actor: Actor, agents: Sequence[Record]
-) -> tuple[tuple[Pin, ...], ...]:
+async def pin_statuses(
+    world: Ports, actor: Actor, agents: Sequence[Record]
+) -> tuple[tuple[PinStatus, ...], ...]:
     """Where each of these agents stands with every pinned file, without the texts, in one reading.
 
     Raises Missing where one is not within the caller's reach.
     """
-    if not all(within_reach(actor, agent) for agent in agents):
-        raise Missing("there is no such agent")
+    if not all(can_see_agent(actor, agent) for agent in agents):
+        raise NotFound("there is no such agent")
     stacks = [stack_of(agent) for agent in agents]
-    classes = (await rules_of(world, actor.tenant)).policy.classes
+    classes = (await load_rules(world, actor.tenant)).policy.classes
     scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
     trees = dict(zip(scopes, await world.trees.read(scopes), strict=True))
     found = []
@@ -86,13 +86,13 @@ async def standings(
 
 
 async def accept(
-    world: World,
+    world: Ports,
     actor: Actor,
     name: str,
     path: Path,
     reviewed: Digest,
-    receipt: ReceiptKey | None = None,
-) -> Pin:
+    receipt: IdempotencyKey | None = None,
+) -> PinStatus:
     """Move an agent's pin to what was reviewed. Raises Stale where that has changed since."""
     for _ in range(_ATTEMPTS):
         review = await reviewer(world, actor, path, receipt)
@@ -102,31 +102,35 @@ async def accept(
         if decided is None:
             return pinned.pin_of(path, layers)
         await review.readable(decided)
-        head = await review.commit(decided, accepting(layers, decided))
+        head = await review.commit(decided, plan_accept(layers, decided))
         if head is not None:
             return _after(stack, layers, path, head)
     raise Busy(f"{path} is being changed by many others")
 
 
 async def accept_for_all(
-    world: World, actor: Actor, template: str, path: Path, reviewed: Digest
-) -> tuple[Reviewed, ...]:
+    world: Ports, actor: Actor, template: str, path: Path, reviewed: Digest
+) -> tuple[BulkAcceptOutcome, ...]:
     """The same for every agent that follows a template: one outcome each, in order of id.
 
     What one is refused stops no other. Takes one reading for thousands and one transaction for a
     thousand. Raises Missing where there is nothing to accept.
     """
     review = await reviewer(world, actor, path)
-    followed = await find_named(world, actor.tenant, Noun.TEMPLATE, template)
-    scopes = (Kind.TEMPLATE, followed.id), (Kind.DEFAULTS, "")
+    followed = await find_by_id_or_slug(world, actor.tenant, RecordType.TEMPLATE, template)
+    scopes = (ScopeKind.TEMPLATE, followed.id), (ScopeKind.DEFAULTS, "")
     beneath = await world.trees.read([Scope(actor.tenant, *scope) for scope in scopes], (path,))
-    if offered(path, beneath) is None:
-        raise Missing(f"there is no {path} to accept")
-    results: list[Reviewed] = []
+    if upstream_blob(path, beneath) is None:
+        raise NotFound(f"there is no {path} to accept")
+    results: list[BulkAcceptOutcome] = []
     while True:
         after = results[-1].agent if results else ""
         agents = await world.records.list(
-            actor.tenant, Noun.AGENT, link=of_template(followed.id), after=after, limit=_A_PAGE
+            actor.tenant,
+            RecordType.AGENT,
+            link=by_template_index(followed.id),
+            after=after,
+            limit=_A_PAGE,
         )
         results += await _accepted(review, followed.id, agents, reviewed)
         if len(agents) < _A_PAGE:
@@ -135,10 +139,10 @@ async def accept_for_all(
 
 
 async def _accepted(
-    review: Review, template: str, agents: Sequence[Record], reviewed: Digest
-) -> Sequence[Reviewed]:
+    review: PinnedFileReview, template: str, agents: Sequence[Record], reviewed: Digest
+) -> Sequence[BulkAcceptOutcome]:
     """What became of each; those who lost to somebody else's change are decided again."""
-    results: dict[str, Reviewed] = {}
+    results: dict[str, BulkAcceptOutcome] = {}
     again = agents
     for _ in range(_ATTEMPTS):
         results |= await review.accept_each(again, reviewed)
@@ -146,27 +150,29 @@ async def _accepted(
         if not lost:
             break
         review = await reviewer(review.world, review.actor, review.path)
-        found = await review.world.records.get(review.actor.tenant, Noun.AGENT, lost)
+        found = await review.world.records.get(review.actor.tenant, RecordType.AGENT, lost)
         again = [agent for agent in found if agent and agent.body.get("templateId") == template]
         for id in set(lost) - {agent.id for agent in again}:
-            results[id] = Reviewed(id, problem=Missing("it follows the template no longer"))
+            results[id] = BulkAcceptOutcome(
+                id, problem=NotFound("it follows the template no longer")
+            )
     return [results[agent.id] for agent in agents]
 
 
 async def roll_back(
-    world: World,
+    world: Ports,
     actor: Actor,
     name: str,
     path: Path,
     version: int | None = None,
-    receipt: ReceiptKey | None = None,
-) -> Pin:
+    receipt: IdempotencyKey | None = None,
+) -> PinStatus:
     """Go back to what was reviewed before, or at a version of the agent's own history."""
     for _ in range(_ATTEMPTS):
         review = await reviewer(world, actor, path, receipt)
         stack = stack_of(await _agent(world, actor, name))
         layers = await world.trees.read(stack, (path,))
-        was = await earlier(world, layers, path, version)
+        was = await previous_reviewed_version(world, layers, path, version)
         decided = pinned.roll_back(layers, path, was)
         await review.readable(decided)
         own = not any(was is tree.heads.get(path) for tree in layers[1:])
@@ -179,18 +185,18 @@ async def roll_back(
     raise Busy(f"{path} is being changed by many others")
 
 
-async def _agent(world: World, actor: Actor, name: str) -> Record:
-    found = await find_named(world, actor.tenant, Noun.AGENT, name)
-    if not within_reach(actor, found):
-        raise Missing(f"there is no agent {name}")
+async def _agent(world: Ports, actor: Actor, name: str) -> Record:
+    found = await find_by_id_or_slug(world, actor.tenant, RecordType.AGENT, name)
+    if not can_see_agent(actor, found):
+        raise NotFound(f"there is no agent {name}")
     return found
 
 
-def within_reach(actor: Actor, agent: Record) -> bool:
+def can_see_agent(actor: Actor, agent: Record) -> bool:
     """Whether a caller may know of an agent's files: one confined to another workspace may not."""
     return not actor.bound or actor.agent == agent.id
 
 
-def _after(stack: Stack, layers: Layers, path: Path, head: Head) -> Pin:
+def _after(stack: Stack, layers: Layers, path: Path, head: Head) -> PinStatus:
     own = Tree(stack[0], head.revision, {path: head})
     return pinned.pin_of(path, (own, *layers[1:]))

@@ -10,21 +10,21 @@ from msgspec import Struct
 
 from carrel.actions.policy.policies import (
     POLICY_ID,
-    PolicyForm,
+    PolicyModel,
     check,
     classes_of_form,
     loosens,
     policy_of,
 )
-from carrel.actions.records import each
+from carrel.actions.records import iter_records
 from carrel.core.access import Actor
-from carrel.core.identifiers import Kind, Path, Scope
+from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay import agent_files as overlay
-from carrel.core.overlay.file_classes import Classes, FileClass
+from carrel.core.overlay.file_classes import FileClass, FileClassRules
 from carrel.core.overlay.layers import stack_of
-from carrel.core.store.record import Noun, Record
+from carrel.core.store.record import Record, RecordType
 from carrel.core.store.tree import Tree
-from carrel.ports import World
+from carrel.ports import Ports
 
 MOST: Final = 500
 """Paths that are told, those of most agents first."""
@@ -32,7 +32,7 @@ _AT_ONCE: Final = 500
 """Agents that are read together."""
 
 
-class Becomes(Struct, frozen=True):
+class ClassChange(Struct, frozen=True):
     """A path whose class would be another, and how many agents have it."""
 
     path: Path
@@ -41,24 +41,24 @@ class Becomes(Struct, frozen=True):
     agents: int
 
 
-class Preview(Struct, frozen=True):
-    changes: tuple[Becomes, ...]
+class PolicyPreview(Struct, frozen=True):
+    changes: tuple[ClassChange, ...]
     count: int
     """Of all paths that would change, also of those that are not told."""
     loosens: bool
     """Whether it would need a reason."""
 
 
-async def preview(world: World, actor: Actor, form: PolicyForm) -> Preview:
+async def preview(world: Ports, actor: Actor, form: PolicyModel) -> PolicyPreview:
     """Which paths of defaults, templates and agents would be of another class. Raises Malformed."""
     check(form)
-    [record] = await world.records.get(actor.tenant, Noun.POLICY, [POLICY_ID])
+    [record] = await world.records.get(actor.tenant, RecordType.POLICY, [POLICY_ID])
     before, after = policy_of(record).classes, classes_of_form(form)
     if before == after:
-        return Preview((), 0, loosens=False)
-    templates = [one.id async for one in each(world, actor.tenant, Noun.TEMPLATE)]
-    scopes = [Scope(actor.tenant, Kind.TEMPLATE, id) for id in templates]
-    trees = await world.trees.read((*scopes, Scope(actor.tenant, Kind.DEFAULTS, "")))
+        return PolicyPreview((), 0, loosens=False)
+    templates = [one.id async for one in iter_records(world, actor.tenant, RecordType.TEMPLATE)]
+    scopes = [Scope(actor.tenant, ScopeKind.TEMPLATE, id) for id in templates]
+    trees = await world.trees.read((*scopes, Scope(actor.tenant, ScopeKind.DEFAULTS, "")))
     seen = Counter({path: 0 for tree in trees for path in _moved(before, after, tree)})
     looser = await loosens(world, actor.tenant, before, after)
     async for layers in _workspaces(world, actor.tenant):
@@ -66,29 +66,31 @@ async def preview(world: World, actor: Actor, form: PolicyForm) -> Preview:
         seen.update(paths)
         looser = looser or any(_frees(before, after, path, layers) for path in paths)
     told = sorted(seen, key=lambda path: (-seen[path], path))[:MOST]
-    changes = (Becomes(path, before.of(path), after.of(path), seen[path]) for path in told)
-    return Preview(tuple(changes), len(seen), loosens=looser)
+    changes = (ClassChange(path, before.of(path), after.of(path), seen[path]) for path in told)
+    return PolicyPreview(tuple(changes), len(seen), loosens=looser)
 
 
-def _moved(before: Classes, after: Classes, tree: Tree) -> Collection[Path]:
+def _moved(before: FileClassRules, after: FileClassRules, tree: Tree) -> Collection[Path]:
     return [path for path in tree.heads if before.of(path) is not after.of(path)]
 
 
-def _frees(before: Classes, after: Classes, path: Path, layers: Sequence[Tree]) -> bool:
+def _frees(
+    before: FileClassRules, after: FileClassRules, path: Path, layers: Sequence[Tree]
+) -> bool:
     """Whether an agent holds a file that would be pinned no longer."""
-    return bool(after.tightened(before, (path,))) and overlay.held(path, layers)[1] is not None
+    return bool(after.tightened(before, (path,))) and overlay.held_head(path, layers)[1] is not None
 
 
-async def _workspaces(world: World, tenant: str) -> AsyncIterator[Sequence[Tree]]:
+async def _workspaces(world: Ports, tenant: str) -> AsyncIterator[Sequence[Tree]]:
     """The layers of every agent, some hundred agents read together."""
     after = ""
-    while found := await world.records.list(tenant, Noun.AGENT, after=after, limit=_AT_ONCE):
+    while found := await world.records.list(tenant, RecordType.AGENT, after=after, limit=_AT_ONCE):
         async for layers in _layers(world, found):
             yield layers
         after = found[-1].id
 
 
-async def _layers(world: World, agents: Sequence[Record]) -> AsyncIterator[Sequence[Tree]]:
+async def _layers(world: Ports, agents: Sequence[Record]) -> AsyncIterator[Sequence[Tree]]:
     stacks = [stack_of(agent) for agent in agents]
     scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
     trees = dict(zip(scopes, await world.trees.read(scopes), strict=True))

@@ -9,30 +9,30 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.actions.policy.tenant_rules import Rules, rules_of
-from carrel.actions.records import shelf
-from carrel.core.access import Actor, KeyKind, Role
-from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Refusal, Taken
-from carrel.core.identifiers import Digest, Kind, Path
+from carrel.actions.policy.tenant_rules import TenantRules, load_rules
+from carrel.actions.records import collection_revision
+from carrel.core.access import Actor, CredentialKind, Role
+from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, Refusal, ValidationError
+from carrel.core.identifiers import Digest, Path, ScopeKind
 from carrel.core.overlay import agent_files as overlay
 from carrel.core.overlay import pins as pinned
 from carrel.core.overlay.compose import Layers
-from carrel.core.overlay.edit import Edit, no_room
+from carrel.core.overlay.edit import PlannedWrite, path_occupied_error
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.layers import stack_of
-from carrel.core.store.record import Noun, Record, Shelf
+from carrel.core.store.record import CollectionRevision, Record, RecordType
 from carrel.core.store.tree import (
     Applied,
-    Blocked,
     Commit,
     Entry,
     Head,
+    IdempotencyKey,
     Outcome,
-    ReceiptKey,
+    PathOccupied,
     Tree,
     Version,
 )
-from carrel.ports import Corrupt, World
+from carrel.ports import CorruptContent, Ports
 
 ROLL: Final = "roll "
 """How the reason of a roll-back begins."""
@@ -40,7 +40,7 @@ _AT_ONCE: Final = 1_000
 """Agents in one transaction of a bulk accept."""
 
 
-class Reviewed(Struct, frozen=True):
+class BulkAcceptOutcome(Struct, frozen=True):
     """What became of one agent in a bulk accept."""
 
     agent: str
@@ -49,71 +49,71 @@ class Reviewed(Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Review:
+class PinnedFileReview:
     """A person at work on one pinned path, and what their decisions rest on."""
 
-    world: World
+    world: Ports
     actor: Actor
     path: Path
-    rules: Rules
-    rests: Shelf
-    receipt: ReceiptKey | None = None
+    rules: TenantRules
+    rests: CollectionRevision
+    receipt: IdempotencyKey | None = None
     read: set[Digest] = field(default_factory=set)
     """What was found to be whole."""
 
-    async def commit(self, decided: Edit, why: str) -> Head | None:
+    async def commit(self, decided: PlannedWrite, why: str) -> Head | None:
         """What the agent's entry became, None when it must be decided again."""
         [outcome] = await self.world.trees.commit([self._commit(decided, why)])
-        if isinstance(outcome, Blocked):
-            raise no_room(outcome)
+        if isinstance(outcome, PathOccupied):
+            raise path_occupied_error(outcome)
         return outcome.heads[0] if isinstance(outcome, Applied) else None
 
-    async def readable(self, decided: Edit) -> None:
+    async def readable(self, decided: PlannedWrite) -> None:
         """Nobody is moved to bytes that cannot be had. Raises Taken."""
         if problem := await self._unreadable(decided):
             raise problem
 
-    async def _unreadable(self, decided: Edit) -> Refusal | None:
+    async def _unreadable(self, decided: PlannedWrite) -> Refusal | None:
         assert decided.write.entry
         blob = decided.write.entry.blob
         if blob.digest not in self.read:
             try:
                 await self.world.blobs.get([blob])
-            except Corrupt as problem:
-                return Taken(f"{self.path}: {problem}")
+            except CorruptContent as problem:
+                return Conflict(f"{self.path}: {problem}")
             self.read.add(blob.digest)
         return None
 
     async def accept_each(
         self, agents: Sequence[Record], reviewed: Digest
-    ) -> Mapping[str, Reviewed]:
+    ) -> Mapping[str, BulkAcceptOutcome]:
         stacks = {agent.id: stack_of(agent) for agent in agents}
         scopes = tuple(dict.fromkeys(scope for stack in stacks.values() for scope in stack))
         read = await self.world.trees.read(scopes, (self.path,))
         trees = dict(zip(scopes, read, strict=True))
-        results: dict[str, Reviewed] = {}
+        results: dict[str, BulkAcceptOutcome] = {}
         commits: dict[str, Commit] = {}
         for id, stack in stacks.items():
             layers = [trees[scope] for scope in stack]
             try:
                 decided = pinned.accept(layers, self.path, reviewed)
             except Refusal as refusal:
-                results[id] = Reviewed(id, problem=refusal)
+                results[id] = BulkAcceptOutcome(id, problem=refusal)
                 continue
-            results[id] = Reviewed(id)
+            results[id] = BulkAcceptOutcome(id)
             if decided is not None and (problem := await self._unreadable(decided)):
-                results[id] = Reviewed(id, problem=problem)
+                results[id] = BulkAcceptOutcome(id, problem=problem)
             elif decided is not None:
-                commits[id] = self._commit(decided, f"{accepting(layers, decided)}, for all")
+                commits[id] = self._commit(decided, f"{plan_accept(layers, decided)}, for all")
         for start in range(0, len(commits), _AT_ONCE):
             some = dict(islice(commits.items(), start, start + _AT_ONCE))
             outcomes = await self.world.trees.commit(list(some.values()))
             for id, outcome in zip(some, outcomes, strict=True):
                 problem = _problem(outcome)
-                results[id] = Reviewed(id, changed=problem is None, problem=problem)
+                results[id] = BulkAcceptOutcome(id, changed=problem is None, problem=problem)
         return results
 
-    def _commit(self, decided: Edit, why: str) -> Commit:
+    def _commit(self, decided: PlannedWrite, why: str) -> Commit:
         return Commit(
             (decided.write,),
             self.actor.name,
@@ -123,22 +123,22 @@ class Review:
             shelves=(*self.rules.shelves, self.rests),
             rooms=decided.rooms,
             keep=self.rules.policy.limits_of(decided.write.scope).max_versions,
-            about=(f"{Noun.AGENT}/{decided.write.scope.name}",),
+            about=(f"{RecordType.AGENT}/{decided.write.scope.name}",),
             receipt=self.receipt,
         )
 
 
 async def reviewer(
-    world: World, actor: Actor, path: Path, receipt: ReceiptKey | None = None
-) -> Review:
+    world: Ports, actor: Actor, path: Path, receipt: IdempotencyKey | None = None
+) -> PinnedFileReview:
     """Raises Forbidden, or Malformed for a path that needs no review."""
-    if actor.kind is not KeyKind.PERSON or actor.role not in {Role.OWNER, Role.ADMIN}:
+    if actor.kind is not CredentialKind.PERSON or actor.role not in {Role.OWNER, Role.ADMIN}:
         raise Forbidden("only a person who is owner or admin may review a pinned file")
-    rests = await shelf(world, actor.tenant, Noun.AGENT)
-    rules = await rules_of(world, actor.tenant)
+    rests = await collection_revision(world, actor.tenant, RecordType.AGENT)
+    rules = await load_rules(world, actor.tenant)
     if rules.policy.classes.of(path) is not FileClass.PINNED:
-        raise Malformed(f"{path} is not pinned: it needs no review")
-    return Review(world, actor, path, rules, rests, receipt)
+        raise ValidationError(f"{path} is not pinned: it needs no review")
+    return PinnedFileReview(world, actor, path, rules, rests, receipt)
 
 
 def _problem(outcome: Outcome) -> Refusal | None:
@@ -146,14 +146,14 @@ def _problem(outcome: Outcome) -> Refusal | None:
     if isinstance(outcome, Applied):
         return None
     lost = Busy("it was being changed at the same time")
-    return no_room(outcome) if isinstance(outcome, Blocked) else lost
+    return path_occupied_error(outcome) if isinstance(outcome, PathOccupied) else lost
 
 
-def accepting(layers: Layers, decided: Edit) -> str:
+def plan_accept(layers: Layers, decided: PlannedWrite) -> str:
     return f"accept {decided.write.path.text}{from_to(layers, decided)}"
 
 
-def from_to(layers: Layers, decided: Edit) -> str:
+def from_to(layers: Layers, decided: PlannedWrite) -> str:
     """What was reviewed before and what is now, for the history and the audit."""
     write, was = decided.write, overlay.held_entry(decided.write.path, layers)
     assert write.entry and write.entry.base
@@ -161,7 +161,9 @@ def from_to(layers: Layers, decided: Edit) -> str:
     return f", from {before} to {write.entry.base.digest}"
 
 
-async def earlier(world: World, layers: Layers, path: Path, version: int | None) -> Head:
+async def previous_reviewed_version(
+    world: Ports, layers: Layers, path: Path, version: int | None
+) -> Head:
     """The version that is asked for, or the newest that was reviewed to be something else.
 
     Where history has been pruned nobody knows what came before, and nothing is guessed.
@@ -169,7 +171,7 @@ async def earlier(world: World, layers: Layers, path: Path, version: int | None)
     if version is not None:
         [found] = await world.trees.versions([(layers[0].scope, path, version)])
         if found is None:
-            raise Missing(f"there is no version {version} of {path}")
+            raise NotFound(f"there is no version {version} of {path}")
         return found.head
     entry = overlay.held_entry(path, layers)
     lines = await world.trees.history(layers[0].scope, path)
@@ -182,7 +184,7 @@ async def earlier(world: World, layers: Layers, path: Path, version: int | None)
         said = head.entry
         if said and said.base and (entry is None or said.base != entry.base):
             return head
-    raise Missing(f"{path} was never reviewed to be anything else")
+    raise NotFound(f"{path} was never reviewed to be anything else")
 
 
 def _newest(lines: Sequence[Version]) -> int:
@@ -197,4 +199,4 @@ def _before_it_was_first(heads: Sequence[Head], entry: Entry | None) -> list[Hea
 
 def _first_pin(tree: Tree, path: Path) -> Head | None:
     """What the agent was made with."""
-    return tree.heads.get(path) if tree.scope.kind is Kind.PINS else None
+    return tree.heads.get(path) if tree.scope.kind is ScopeKind.PINS else None

@@ -4,68 +4,68 @@ from __future__ import annotations
 
 from typing import Final
 
-from carrel.actions.records import find_named, shelf
+from carrel.actions.records import collection_revision, find_by_id_or_slug
 from carrel.core.access import Actor
-from carrel.core.errors import Missing
-from carrel.core.identifiers import Kind, Scope, Stack, identifier
+from carrel.core.errors import NotFound
+from carrel.core.identifiers import Scope, ScopeKind, Stack, identifier
 from carrel.core.overlay.layers import stack_of
-from carrel.core.store.record import Noun, Record, Shelf
-from carrel.ports import World
+from carrel.core.store.record import CollectionRevision, Record, RecordType
+from carrel.ports import Ports
 
 _DESCRIBED: Final = "ws_"
 
 
-async def own(world: World, actor: Actor) -> Stack:
+async def default_stack(world: Ports, actor: Actor) -> Stack:
     """The workspace that a credential stands for when it names none."""
     if actor.agent is not None:
-        return await agent(world, actor, actor.agent)
+        return await agent_stack(world, actor, actor.agent)
     if actor.workspace is not None:
-        return await workspace(world, actor, actor.workspace)
+        return await workspace_stack(world, actor, actor.workspace)
     return (actor.scope,)
 
 
-async def workspace(world: World, actor: Actor, name: str) -> Stack:
+async def workspace_stack(world: Ports, actor: Actor, name: str) -> Stack:
     """A workspace of its own. One that an account describes is there as long as its record is."""
-    scope = Scope(actor.tenant, Kind.WORKSPACE, identifier(name))
+    scope = Scope(actor.tenant, ScopeKind.WORKSPACE, identifier(name))
     if actor.bound and actor.scope != scope:
-        raise Missing(f"there is no workspace {name}")
+        raise NotFound(f"there is no workspace {name}")
     if name.startswith(_DESCRIBED):
-        await _named(world, actor.tenant, Noun.WORKSPACE, name)
+        await _named(world, actor.tenant, RecordType.WORKSPACE, name)
     return (scope,)
 
 
-async def agent(world: World, actor: Actor, name: str) -> Stack:
+async def agent_stack(world: Ports, actor: Actor, name: str) -> Stack:
     """An agent's own files over its template's over the defaults, by id or slug."""
     revision = await world.records.revision()
     found: Stack | None = world.memo.find(revision, ("stack", actor.tenant, name))
     if found is None:
-        found = stack_of(await _named(world, actor.tenant, Noun.AGENT, name))
+        found = stack_of(await _named(world, actor.tenant, RecordType.AGENT, name))
         world.memo.keep(revision, ("stack", actor.tenant, name), found)
     if actor.bound and actor.agent != found[0].name:
-        raise Missing(f"there is no agent {name}")
+        raise NotFound(f"there is no agent {name}")
     return found
 
 
-async def template(world: World, actor: Actor, name: str) -> Stack:
+async def template_stack(world: Ports, actor: Actor, name: str) -> Stack:
     """A template's own files: what it says, not what it inherits."""
     if actor.bound:
-        raise Missing(f"there is no template {name}")
-    record = await _named(world, actor.tenant, Noun.TEMPLATE, name)
-    return (Scope(actor.tenant, Kind.TEMPLATE, record.id),)
+        raise NotFound(f"there is no template {name}")
+    record = await _named(world, actor.tenant, RecordType.TEMPLATE, name)
+    return (Scope(actor.tenant, ScopeKind.TEMPLATE, record.id),)
 
 
-async def defaults(world: World, actor: Actor) -> Stack:
+async def defaults_stack(world: Ports, actor: Actor) -> Stack:
     if actor.bound:
-        raise Missing("this credential is confined to one workspace")
-    return (Scope(actor.tenant, Kind.DEFAULTS, ""),)
+        raise NotFound("this credential is confined to one workspace")
+    return (Scope(actor.tenant, ScopeKind.DEFAULTS, ""),)
 
 
-async def _named(world: World, tenant: str, noun: Noun, name: str) -> Record:
+async def _named(world: Ports, tenant: str, noun: RecordType, name: str) -> Record:
     """A record by its id, else by its slug; asked once for as long as no record changes."""
     revision = await world.records.revision()
     found: Record | None = world.memo.find(revision, (tenant, noun, name))
     if found is None:
-        found = await find_named(world, tenant, noun, name)
+        found = await find_by_id_or_slug(world, tenant, noun, name)
         world.memo.keep(revision, (tenant, noun, name), found)
         world.memo.keep(revision, (tenant, noun, found.id), found)
     return found
@@ -73,18 +73,18 @@ async def _named(world: World, tenant: str, noun: Noun, name: str) -> Record:
 
 def is_described(scope: Scope) -> bool:
     """Whether an account has a record of it, without which it is not there."""
-    return scope.kind is Kind.WORKSPACE and scope.name.startswith(_DESCRIBED)
+    return scope.kind is ScopeKind.WORKSPACE and scope.name.startswith(_DESCRIBED)
 
 
-async def standing(world: World, scope: Scope) -> tuple[Shelf, ...]:
+async def standing(world: Ports, scope: Scope) -> tuple[CollectionRevision, ...]:
     """What a commit to the files of a workspace has to expect, so that none outlive its record.
 
     Raises Missing where it is gone. Nothing is expected of a workspace that no account describes.
     """
     if not is_described(scope):
         return ()
-    seen = await shelf(world, scope.tenant, Noun.WORKSPACE)
-    [found] = await world.records.get(scope.tenant, Noun.WORKSPACE, [scope.name])
+    seen = await collection_revision(world, scope.tenant, RecordType.WORKSPACE)
+    [found] = await world.records.get(scope.tenant, RecordType.WORKSPACE, [scope.name])
     if found is None:
-        raise Missing(f"there is no {Noun.WORKSPACE} {scope.name}")
+        raise NotFound(f"there is no {RecordType.WORKSPACE} {scope.name}")
     return (seen,)

@@ -5,37 +5,37 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from carrel.actions.policy.policies import POLICY_ID, policy_of
-from carrel.actions.records import each
+from carrel.actions.records import iter_records
 from carrel.core.policy import Policy
 from carrel.core.redaction.redactor import Redactor
-from carrel.core.store.record import Noun, Shelf
-from carrel.ports import World
+from carrel.core.store.record import CollectionRevision, RecordType
+from carrel.ports import Ports
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class TenantRules:
     policy: Policy
     redactor: Redactor
-    shelves: tuple[Shelf, ...]
+    shelves: tuple[CollectionRevision, ...]
     """What these were worked out from: a commit made under them expects it unchanged."""
 
     def redacted(self, text: str) -> str:
         return self.redactor.redact(text.encode()).content.decode()
 
 
-async def rules_of(world: World, tenant: str) -> Rules:
+async def load_rules(world: Ports, tenant: str) -> TenantRules:
     revision = await world.records.revision()
-    found: Rules | None = world.memo.find(revision, ("rules", tenant))
+    found: TenantRules | None = world.memo.find(revision, ("rules", tenant))
     if found is None:
         found = await _read(world, tenant)
         world.memo.keep(revision, ("rules", tenant), found)
     return found
 
 
-def rules_lately(world: World, tenant: str) -> Rules | None:
+def cached_rules(world: Ports, tenant: str) -> TenantRules | None:
     """The rules as they were when somebody last asked, if anybody has: for a commit that expects
     them unchanged."""
-    found: Rules | None = world.memo.latest(("rules", tenant))
+    found: TenantRules | None = world.memo.latest(("rules", tenant))
     return found
 
 
@@ -44,15 +44,17 @@ def secret_context(tenant: str, id: str) -> str:
     return f"secret/{tenant}/{id}"
 
 
-async def _read(world: World, tenant: str) -> Rules:
-    nouns = (Noun.POLICY, Noun.SECRET)
+async def _read(world: Ports, tenant: str) -> TenantRules:
+    nouns = (RecordType.POLICY, RecordType.SECRET)
     seen = await world.records.shelves([(tenant, noun) for noun in nouns])
-    [record] = await world.records.get(tenant, Noun.POLICY, [POLICY_ID])
+    [record] = await world.records.get(tenant, RecordType.POLICY, [POLICY_ID])
     policy = policy_of(record)
     secrets = {
         secret.id: world.vault.open(secret.body["sealed"], secret_context(tenant, secret.id))
-        async for secret in each(world, tenant, Noun.SECRET)
+        async for secret in iter_records(world, tenant, RecordType.SECRET)
     }
     redactor = Redactor({id: value.decode() for id, value in secrets.items()}, policy.redaction)
-    shelves = tuple(Shelf(tenant, noun, at) for noun, at in zip(nouns, seen, strict=True))
-    return Rules(policy, redactor, shelves)
+    shelves = tuple(
+        CollectionRevision(tenant, noun, at) for noun, at in zip(nouns, seen, strict=True)
+    )
+    return TenantRules(policy, redactor, shelves)

@@ -12,8 +12,8 @@ from msgspec import Struct
 from carrel.actions.blob_contents import contents_of
 from carrel.actions.files import files
 from carrel.actions.overlay import stacks
-from carrel.actions.overlay.agent_layers import Lineage, lineage_of
-from carrel.actions.prompt_inputs import attached, wish_now, wish_of
+from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
+from carrel.actions.prompt_inputs import attached, current_prompt_inputs, run_prompt_inputs
 from carrel.actions.runs import runs
 from carrel.core.access import Actor
 from carrel.core.files.file_kinds import LINK, form_of
@@ -21,17 +21,17 @@ from carrel.core.identifiers import Path, Stack
 from carrel.core.overlay.compose import File, revisions_etag
 from carrel.core.prompt.assembly import (
     MEMORY,
-    Block,
-    Document,
-    Kept,
+    BlockFate,
     Prompt,
+    PromptBlock,
+    PromptDocument,
     assembled,
     remembering,
     wanted,
 )
-from carrel.core.prompt.inputs import Wish
-from carrel.core.runs import Mode, Run
-from carrel.ports import Corrupt, World
+from carrel.core.prompt.inputs import PromptInputs
+from carrel.core.runs import Audience, Run
+from carrel.ports import CorruptContent, Ports
 
 Key = TypeVar("Key", bound=Hashable)
 ETAG: Final = 32
@@ -39,7 +39,7 @@ ETAG: Final = 32
 _FOLLOWED_NOWHERE: Final = "it is a link, and links are not followed"
 
 
-class Counted(Struct, frozen=True, rename="camel"):
+class BlockTokens(Struct, frozen=True, rename="camel"):
     """What became of one file that could have stood in the prompt."""
 
     name: str
@@ -50,15 +50,15 @@ class Counted(Struct, frozen=True, rename="camel"):
     chars: int
     """Of what stands in the prompt for it, with its heading."""
     tokens: int
-    kept: Kept
+    kept: BlockFate
     reason: str
 
 
-class Shown(Struct, frozen=True, rename="camel"):
+class AssembledPrompt(Struct, frozen=True, rename="camel"):
     """A prompt, and what it is made of."""
 
     text: str
-    blocks: tuple[Counted, ...]
+    blocks: tuple[BlockTokens, ...]
     chars: int
     tokens: int
     tokenizer: str
@@ -69,33 +69,35 @@ class Shown(Struct, frozen=True, rename="camel"):
     lasts: bool = True
 
 
-class Asked(Struct, frozen=True):
+class PromptRequest(Struct, frozen=True):
     """An agent's prompt before it is made."""
 
     key: str
     """Changes with anything that could change the prompt."""
-    lineage: Lineage
-    wish: Wish
+    lineage: AgentLayers
+    wish: PromptInputs
 
 
-async def asked(world: World, actor: Actor, name: str, mode: Mode) -> Asked:
+async def load_prompt_request(
+    world: Ports, actor: Actor, name: str, mode: Audience
+) -> PromptRequest:
     """By id or slug. Raises Missing."""
-    stack = await stacks.agent(world, actor, name)
-    lineage = await lineage_of(world, actor.tenant, stack[0].name)
-    wish = await wish_now(world, lineage, mode)
-    today = wish.day.isoformat() if mode is Mode.MAIN else ""
+    stack = await stacks.agent_stack(world, actor, name)
+    lineage = await load_agent_layers(world, actor.tenant, stack[0].name)
+    wish = await current_prompt_inputs(world, lineage, mode)
+    today = wish.day.isoformat() if mode is Audience.MAIN else ""
     seen = (lineage.key, str(lineage.agent.revision), world.tokens.name, wish.harness.key)
     read = (*stack, *_remembering(lineage, wish))
     key = revisions_etag(read, await world.trees.revisions(read), "prompt", mode, today, *seen)
-    return Asked(key, lineage, wish)
+    return PromptRequest(key, lineage, wish)
 
 
-def _remembering(lineage: Lineage, wish: Wish) -> Stack:
+def _remembering(lineage: AgentLayers, wish: PromptInputs) -> Stack:
     """The attached workspaces of which the prompt shows a file."""
     return attached(lineage.agent.tenant, wish) if remembering(wish) else ()
 
 
-async def made(world: World, asked: Asked) -> Shown:
+async def assemble_prompt(world: Ports, asked: PromptRequest) -> AssembledPrompt:
     """Raises Taken where a policy file does not fit or cannot be had."""
     eye, paths = asked.lineage.eye, wanted(asked.wish)
     stack, beside = asked.lineage.stack, _remembering(asked.lineage, asked.wish)
@@ -105,61 +107,63 @@ async def made(world: World, asked: Asked) -> Shown:
     return await _counted(world, await _assembled(world, found, memories, asked.wish))
 
 
-async def memories_of(world: World, asked: Asked) -> Mapping[str, Document]:
+async def memories_of(world: Ports, asked: PromptRequest) -> Mapping[str, PromptDocument]:
     """What those who share the attached workspaces remember, by their ids."""
     beside = _remembering(asked.lineage, asked.wish)
     found = runs.memories_in(await world.trees.read(beside, [MEMORY])) if beside else {}
     return await _documents(world, found)
 
 
-async def of_agent(world: World, actor: Actor, name: str, mode: Mode = Mode.MAIN) -> Shown:
+async def of_agent(
+    world: Ports, actor: Actor, name: str, mode: Audience = Audience.MAIN
+) -> AssembledPrompt:
     """The prompt that an agent would be given now."""
-    return await made(world, await asked(world, actor, name, mode))
+    return await assemble_prompt(world, await load_prompt_request(world, actor, name, mode))
 
 
-async def of_run(world: World, run: Run) -> Shown:
+async def of_run(world: Ports, run: Run) -> AssembledPrompt:
     """The prompt of a run, whatever has changed since. Raises Missing where that was let go."""
-    wish = wish_of(run)
-    found = await runs.look(world, run, wanted(wish))
+    wish = run_prompt_inputs(run)
+    found = await runs.find_files(world, run, wanted(wish))
     prompt = await _assembled(world, found, await runs.memories(world, run), wish)
-    await runs.still_held(world, run)
+    await runs.verify_snapshot_kept(world, run)
     return await _counted(world, prompt)
 
 
 async def _assembled(
-    world: World, found: Mapping[Path, File], memories: Mapping[str, File], wish: Wish
+    world: Ports, found: Mapping[Path, File], memories: Mapping[str, File], wish: PromptInputs
 ) -> Prompt:
     own = await _documents(world, found)
     return assembled(own, wish, await _documents(world, memories) if memories else {})
 
 
-async def _documents(world: World, found: Mapping[Key, File]) -> Mapping[Key, Document]:
+async def _documents(world: Ports, found: Mapping[Key, File]) -> Mapping[Key, PromptDocument]:
     """In one batch."""
     blobs = await contents_of(world, [file.blob for file in found.values()])
-    documents: dict[Key, Document] = {}
+    documents: dict[Key, PromptDocument] = {}
     for key, file in found.items():
         stored = blobs[file.blob.digest]
-        if isinstance(stored, Corrupt):
-            documents[key] = document(file, None, str(stored))
+        if isinstance(stored, CorruptContent):
+            documents[key] = prompt_document(file, None, str(stored))
         else:
-            documents[key] = document(file, stored)
+            documents[key] = prompt_document(file, stored)
     return documents
 
 
-def document(file: File, stored: bytes | None, problem: str = "") -> Document:
+def prompt_document(file: File, stored: bytes | None, problem: str = "") -> PromptDocument:
     """A file as a prompt takes it: as it is served, or why it cannot be."""
-    content = None if stored is None else files.served(file, stored)
+    content = None if stored is None else files.render_content(file, stored)
     if form_of(file.entry.type) == LINK:  # where it points to is not what it says
         content, problem = None, _FOLLOWED_NOWHERE
-    return Document(content, file.origin or file.source.kind, file.head.version, problem)
+    return PromptDocument(content, file.origin or file.source.kind, file.head.version, problem)
 
 
-async def _counted(world: World, prompt: Prompt) -> Shown:
+async def _counted(world: Ports, prompt: Prompt) -> AssembledPrompt:
     texts = [block.text for block in prompt.blocks]
     *each, all_of_it = await world.tokens.count([*texts, prompt.text])
     blocks = tuple(_row(*pair) for pair in zip(prompt.blocks, each, strict=True))
     facts = (prompt.text, blocks, all_of_it, world.tokens.name)
-    return Shown(
+    return AssembledPrompt(
         text=prompt.text,
         blocks=blocks,
         chars=len(prompt.text),
@@ -170,8 +174,8 @@ async def _counted(world: World, prompt: Prompt) -> Shown:
     )
 
 
-def _row(block: Block, tokens: int) -> Counted:
-    return Counted(
+def _row(block: PromptBlock, tokens: int) -> BlockTokens:
+    return BlockTokens(
         *(block.name, block.path, block.source, block.version),
         *(len(block.text), tokens, block.kept, block.reason),
     )

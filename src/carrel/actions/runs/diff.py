@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from carrel.actions.files import files
 from carrel.actions.files import history as histories
-from carrel.actions.overlay.agent_layers import eye_of
+from carrel.actions.overlay.agent_layers import render_context_of
 from carrel.actions.runs import runs
-from carrel.core.errors import Missing
+from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path, Stack
-from carrel.core.overlay.agent_files import Eye
+from carrel.core.overlay.agent_files import RenderContext
 from carrel.core.overlay.compose import File, resolve
 from carrel.core.prompt.assembly import SHARED
-from carrel.core.runs import Mode, Run
-from carrel.ports import World
+from carrel.core.runs import Audience, Run
+from carrel.ports import Ports
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +33,21 @@ class Difference:
         return "removed" if self.after is None else "changed"
 
 
-async def diff(world: World, run: Run) -> tuple[Difference, ...]:
+async def diff(world: Ports, run: Run) -> tuple[Difference, ...]:
     """What has changed since, in order of path; a file written anew with the same content has not.
 
     Raises Missing where the run's snapshot was let go.
     """
     frozen = (await runs.manifest(world, run)).files
     stack, eye = await _now(world, run)
-    live = runs.visible(run, await files.listing(world, stack, eye=eye)).files
+    live = runs.visible(run, await files.list_files(world, stack, eye=eye)).files
     paths = sorted({*frozen, *live})
     pairs = [Difference(path, frozen.get(path), live.get(path)) for path in paths]
     same = await _reading_the_same(world, pairs)
     return tuple(pair for pair in pairs if pair.path not in same)
 
 
-async def _reading_the_same(world: World, pairs: Sequence[Difference]) -> Set[Path]:
+async def _reading_the_same(world: Ports, pairs: Sequence[Difference]) -> Set[Path]:
     """The paths at which both show the same; those of one text and other words are read to tell."""
     alike = [pair for pair in pairs if _stored(pair.before) == _stored(pair.after)]
     same = {pair.path for pair in alike if _words_of(pair.before) == _words_of(pair.after)}
@@ -56,38 +56,40 @@ async def _reading_the_same(world: World, pairs: Sequence[Difference]) -> Set[Pa
     for pair in doubtful:
         if pair.before and pair.after:
             stored = blobs[pair.before.blob.digest]
-            if files.served(pair.before, stored) == files.served(pair.after, stored):
+            if files.render_content(pair.before, stored) == files.render_content(
+                pair.after, stored
+            ):
                 same.add(pair.path)
     return same
 
 
-async def difference(world: World, run: Run, path: Path) -> tuple[Difference | None, str]:
+async def difference(world: Ports, run: Run, path: Path) -> tuple[Difference | None, str]:
     """What has changed at one path, with a unified diff. Raises Missing where it never was."""
-    before = (await runs.look(world, run, [path])).get(path)
+    before = (await runs.find_files(world, run, [path])).get(path)
     stack, eye = await _now(world, run)
     layers = await world.trees.read(stack, (path,))
     after = resolve(path, layers) if eye is None else eye.shown(path, layers)
-    after = after if run.mode is Mode.MAIN or path in SHARED else None
-    await runs.still_held(world, run)
+    after = after if run.mode is Audience.MAIN or path in SHARED else None
+    await runs.verify_snapshot_kept(world, run)
     if before is None and after is None:
-        raise Missing(f"neither run {run.id} nor its workspace has {path}")
+        raise NotFound(f"neither run {run.id} nor its workspace has {path}")
     if await _reading_the_same(world, [Difference(path, before, after)]):
         return None, ""
     blobs = await world.blobs.get([found.blob for found in (before, after) if found])
     old, new = (
-        files.served(found, blobs[found.blob.digest]) if found else None
+        files.render_content(found, blobs[found.blob.digest]) if found else None
         for found in (before, after)
     )
     return Difference(path, before, after), await histories.compared(old, new, path)
 
 
-async def _now(world: World, run: Run) -> tuple[Stack, Eye | None]:
+async def _now(world: Ports, run: Run) -> tuple[Stack, RenderContext | None]:
     """The run's workspace as it is now; of an agent that is gone, the layers that it had."""
     try:
-        stack = await runs.live(world, run)
-        return stack, await eye_of(world, stack)
-    except Missing:
-        return tuple(layer.scope for layer in run.own), runs.eye_of_run(run)
+        stack = await runs.current_stack(world, run)
+        return stack, await render_context_of(world, stack)
+    except NotFound:
+        return tuple(layer.scope for layer in run.own), runs.render_context_of_run(run)
 
 
 def _stored(file: File | None) -> object:

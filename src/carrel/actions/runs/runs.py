@@ -12,21 +12,21 @@ from msgspec.structs import replace
 
 from carrel.actions.files import files
 from carrel.actions.overlay import stacks
-from carrel.actions.overlay.agent_layers import Lineage, lineage_of
-from carrel.actions.prompt_inputs import attached, wish_now, wish_of
-from carrel.actions.records import Page, issued
+from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
+from carrel.actions.prompt_inputs import attached, current_prompt_inputs, run_prompt_inputs
+from carrel.actions.records import Page, validate_cursor
 from carrel.actions.timezones import day
 from carrel.core.access import Actor
-from carrel.core.errors import Busy, Malformed, Missing, Taken
-from carrel.core.identifiers import Kind, Path, Scope, Stack, identifier
-from carrel.core.overlay.agent_files import Eye
+from carrel.core.errors import Busy, Conflict, NotFound, ValidationError
+from carrel.core.identifiers import Path, Scope, ScopeKind, Stack, identifier
+from carrel.core.overlay.agent_files import RenderContext
 from carrel.core.overlay.compose import File, Workspace, compose, resolve
 from carrel.core.prompt.assembly import MEMORY, SHARED
-from carrel.core.prompt.inputs import Wish
-from carrel.core.prompt.workspace_notes import Harness
-from carrel.core.runs import NOOP, Layer, Mode, Run, Status, settled
+from carrel.core.prompt.inputs import PromptInputs
+from carrel.core.prompt.workspace_notes import WorkspaceNotes
+from carrel.core.runs import NOOP, Audience, Run, RunStatus, SnapshotLayer, settled
 from carrel.core.store.tree import Tree
-from carrel.ports import World
+from carrel.ports import Ports
 
 _ATTEMPTS: Final = 10
 _WORKFLOW: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._:/@+-]{0,254}[A-Za-z0-9._/@+-])?")
@@ -34,7 +34,7 @@ LET_GO: Final = "its snapshot was let go"
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class RunRequest:
     """What a caller asks for; what it leaves open follows from the parent or the original."""
 
     workflow: str = ""
@@ -44,27 +44,27 @@ class Start:
     share_parent: bool = False
     """See exactly what the parent sees, rather than the workspace as it is now."""
     replay_of: str | None = None
-    mode: Mode | None = None
+    mode: Audience | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     """What the caller wants to remember with it; none of these fills in a placeholder."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
-    layers: Sequence[Scope | Layer]
+class _RunPlan:
+    layers: Sequence[Scope | SnapshotLayer]
     scope: Scope
     workflow: str
-    mode: Mode
+    mode: Audience
     variables: Mapping[str, str]
     held_by: Run | None = None
     """The run whose snapshot is taken over: until ours is recorded, only it holds the files."""
-    lineage: Lineage | None = None
+    lineage: AgentLayers | None = None
     """Of the agent whose words these are, where they were asked for now."""
-    harness: Harness = Harness()
+    harness: WorkspaceNotes = WorkspaceNotes()
     """What its workspaces were, at that moment."""
 
 
-async def start(world: World, actor: Actor, asked: Start) -> Run:
+async def start(world: Ports, actor: Actor, asked: RunRequest) -> Run:
     """Freeze a workspace, at a cost that does not depend on its files, and begin.
 
     Raises Malformed, Missing, Busy, or Taken where a snapshot that is asked for was let go.
@@ -75,19 +75,19 @@ async def start(world: World, actor: Actor, asked: Start) -> Run:
         started = await _recorded(world, actor, asked, plan)
         if await _is_of_one_moment(world, plan):
             is_over = started.workflow == NOOP
-            return await _changed(world, started, Status.COMPLETED) if is_over else started
-        await _changed(world, started, Status.CANCELLED, kept=False)
+            return await _changed(world, started, RunStatus.COMPLETED) if is_over else started
+        await _changed(world, started, RunStatus.CANCELLED, kept=False)
     raise Busy("the agent is being changed by many others")
 
 
-async def _recorded(world: World, actor: Actor, asked: Start, plan: _Plan) -> Run:
+async def _recorded(world: Ports, actor: Actor, asked: RunRequest, plan: _RunPlan) -> Run:
     run = Run(
         id=world.clock.fresh("run"),
         tenant=actor.tenant,
         scope=plan.scope,
         workflow=plan.workflow,
         mode=plan.mode,
-        status=Status.RUNNING,
+        status=RunStatus.RUNNING,
         by=actor.name,
         started=world.clock.now(),
         parent=asked.parent,
@@ -100,35 +100,37 @@ async def _recorded(world: World, actor: Actor, asked: Start, plan: _Plan) -> Ru
     return started
 
 
-async def _is_of_one_moment(world: World, plan: _Plan) -> bool:
+async def _is_of_one_moment(world: Ports, plan: _RunPlan) -> bool:
     """Whether the names are still those that were frozen with the files after them."""
     if plan.lineage is None:
         return True
     agent = plan.lineage.agent
     try:
-        now = await lineage_of(world, agent.tenant, agent.id)
-    except Missing:
+        now = await load_agent_layers(world, agent.tenant, agent.id)
+    except NotFound:
         return True
     if (now.key, now.agent.revision) != (plan.lineage.key, agent.revision):
         return False
     try:
-        return (await wish_now(world, now, plan.mode)).harness == plan.harness
-    except Missing:  # A workspace of it is gone: whoever asks again is told which.
+        return (await current_prompt_inputs(world, now, plan.mode)).harness == plan.harness
+    except NotFound:  # A workspace of it is gone: whoever asks again is told which.
         return False
 
 
-def _check(asked: Start) -> None:
+def _check(asked: RunRequest) -> None:
     if not (asked.workflow or asked.agent or asked.parent or asked.replay_of):
-        raise Malformed("a run needs a workflowId or an agentId")
+        raise ValidationError("a run needs a workflowId or an agentId")
     if asked.workflow and not _WORKFLOW.fullmatch(asked.workflow):
-        raise Malformed("workflowId is 1 to 256 letters, digits, spaces and . _ : / @ + -")
+        raise ValidationError("workflowId is 1 to 256 letters, digits, spaces and . _ : / @ + -")
     if asked.share_parent and asked.parent is None:
-        raise Malformed("shareSnapshot needs a parentRunId")
+        raise ValidationError("shareSnapshot needs a parentRunId")
     if asked.share_parent and asked.replay_of is not None:
-        raise Malformed("a run takes the snapshot of its parent or of what it replays, not both")
+        raise ValidationError(
+            "a run takes the snapshot of its parent or of what it replays, not both"
+        )
 
 
-async def _plan(world: World, actor: Actor, asked: Start) -> _Plan:
+async def _plan(world: Ports, actor: Actor, asked: RunRequest) -> _RunPlan:
     parent = await get(world, actor, asked.parent) if asked.parent is not None else None
     if asked.replay_of is not None:
         plan = _replay(await get(world, actor, asked.replay_of), asked)
@@ -137,34 +139,34 @@ async def _plan(world: World, actor: Actor, asked: Start) -> _Plan:
     else:
         plan = await _fresh(world, actor, asked)
     if parent is not None and parent.scope != plan.scope:
-        raise Malformed("a child run works in its parent's workspace")
-    if parent is not None and parent.mode is Mode.SHARED and plan.mode is Mode.MAIN:
-        raise Malformed("a child of a shared run is shared, and what it would replay is not")
+        raise ValidationError("a child run works in its parent's workspace")
+    if parent is not None and parent.mode is Audience.SHARED and plan.mode is Audience.MAIN:
+        raise ValidationError("a child of a shared run is shared, and what it would replay is not")
     if asked.agent is not None and (await _stack(world, actor, asked))[0] != plan.scope:
-        raise Malformed("agentId names another workspace than the run that this one follows")
+        raise ValidationError("agentId names another workspace than the run that this one follows")
     return plan
 
 
-async def _stack(world: World, actor: Actor, asked: Start) -> Stack:
+async def _stack(world: Ports, actor: Actor, asked: RunRequest) -> Stack:
     if asked.agent is not None:
-        return await stacks.agent(world, actor, asked.agent)
-    return await stacks.own(world, actor)
+        return await stacks.agent_stack(world, actor, asked.agent)
+    return await stacks.default_stack(world, actor)
 
 
-async def _fresh(world: World, actor: Actor, asked: Start) -> _Plan:
+async def _fresh(world: Ports, actor: Actor, asked: RunRequest) -> _RunPlan:
     stack = await _stack(world, actor, asked)
-    mode = asked.mode or Mode.MAIN
-    return await _spoken(world, _Plan(stack, stack[0], asked.workflow, mode, {}), stack, asked)
+    mode = asked.mode or Audience.MAIN
+    return await _spoken(world, _RunPlan(stack, stack[0], asked.workflow, mode, {}), stack, asked)
 
 
-async def _spoken(world: World, plan: _Plan, stack: Stack, asked: Start) -> _Plan:
+async def _spoken(world: Ports, plan: _RunPlan, stack: Stack, asked: RunRequest) -> _RunPlan:
     """The plan with the words of this moment."""
     own = stack[0]
-    if own.kind is not Kind.AGENT:
-        wish = Wish(Mode.MAIN, day(world.clock.now(), None))
+    if own.kind is not ScopeKind.AGENT:
+        wish = PromptInputs(Audience.MAIN, day(world.clock.now(), None))
         return dataclasses.replace(plan, variables=_words(None, asked, wish))
-    lineage = await lineage_of(world, own.tenant, own.name)
-    wish = await wish_now(world, lineage, Mode.MAIN)
+    lineage = await load_agent_layers(world, own.tenant, own.name)
+    wish = await current_prompt_inputs(world, lineage, Audience.MAIN)
     return dataclasses.replace(
         plan,
         layers=(*stack, *attached(own.tenant, wish)),
@@ -174,94 +176,98 @@ async def _spoken(world: World, plan: _Plan, stack: Stack, asked: Start) -> _Pla
     )
 
 
-def _words(lineage: Lineage | None, asked: Start, wish: Wish) -> Mapping[str, str]:
+def _words(lineage: AgentLayers | None, asked: RunRequest, wish: PromptInputs) -> Mapping[str, str]:
     """What an agent's files are rendered with, and what of them its prompt is: frozen with them."""
     of_agent = lineage is not None
-    claimed = (name for name in asked.variables if Wish.claims(name) or of_agent * Eye.claims(name))
+    claimed = (
+        name
+        for name in asked.variables
+        if PromptInputs.claims(name) or of_agent * RenderContext.claims(name)
+    )
     if taken := sorted(claimed):
-        raise Malformed(f"{taken[0]} is not for a caller to say")
+        raise ValidationError(f"{taken[0]} is not for a caller to say")
     seen = {} if lineage is None else lineage.eye.words()
     return {**asked.variables, **seen, **wish.words()}
 
 
 def _kept_words(run: Run) -> Mapping[str, str]:
     """What another run needs to see and say the same, though it begins on another day."""
-    return {**wish_of(run).words(), **run.variables}
+    return {**run_prompt_inputs(run).words(), **run.variables}
 
 
-def _replay(original: Run, asked: Start) -> _Plan:
+def _replay(original: Run, asked: RunRequest) -> _RunPlan:
     """The very vector and variables of the original, so that it reads the same to the byte."""
     if asked.mode not in {None, original.mode}:
-        raise Malformed(f"the run that is replayed has the scope {original.mode}")
-    held(original, Taken)
+        raise ValidationError(f"the run that is replayed has the scope {original.mode}")
+    snapshot_layers(original, Conflict)
     workflow = asked.workflow or original.workflow
     vector, variables = original.snapshot, _kept_words(original)
-    return _Plan(vector, original.scope, workflow, original.mode, variables, original)
+    return _RunPlan(vector, original.scope, workflow, original.mode, variables, original)
 
 
-async def _child(world: World, parent: Run, asked: Start) -> _Plan:
+async def _child(world: Ports, parent: Run, asked: RunRequest) -> _RunPlan:
     """In its parent's workspace; what the parent must not tell others, the child must not either.
 
     Its stack is the one that the workspace has now, unless it shares the parent's snapshot.
     """
-    mode = Mode.SHARED if parent.mode is Mode.SHARED else asked.mode or parent.mode
+    mode = Audience.SHARED if parent.mode is Audience.SHARED else asked.mode or parent.mode
     workflow = asked.workflow or parent.workflow
     if asked.share_parent:
-        held(parent, Taken)
+        snapshot_layers(parent, Conflict)
         words = _kept_words(parent)
-        return _Plan(parent.snapshot, parent.scope, workflow, mode, words, parent)
-    stack = await live(world, parent)
-    return await _spoken(world, _Plan(stack, parent.scope, workflow, mode, {}), stack, asked)
+        return _RunPlan(parent.snapshot, parent.scope, workflow, mode, words, parent)
+    stack = await current_stack(world, parent)
+    return await _spoken(world, _RunPlan(stack, parent.scope, workflow, mode, {}), stack, asked)
 
 
-async def live(world: World, run: Run) -> Stack:
+async def current_stack(world: Ports, run: Run) -> Stack:
     """The stack that the run's workspace has now, for those who may know of the run."""
-    if run.scope.kind is Kind.AGENT:
-        return await stacks.agent(world, Actor(run.tenant, run.by), run.scope.name)
+    if run.scope.kind is ScopeKind.AGENT:
+        return await stacks.agent_stack(world, Actor(run.tenant, run.by), run.scope.name)
     return (run.scope,)
 
 
-async def _taken_over(world: World, held_by: Run, started: Run) -> None:
+async def _taken_over(world: Ports, held_by: Run, started: Run) -> None:
     """Let go of a run again whose files may have been pruned before it came to hold them.
 
     A run that is let go stays so: one that is kept now has been kept all the while.
     """
     [found] = await world.runs.get(held_by.tenant, [held_by.id])
     if found is None or not found.kept:
-        await _changed(world, started, Status.CANCELLED, kept=False)
-        raise Taken(f"run {held_by.id} has no files any more: {LET_GO}")
+        await _changed(world, started, RunStatus.CANCELLED, kept=False)
+        raise Conflict(f"run {held_by.id} has no files any more: {LET_GO}")
 
 
-async def get(world: World, actor: Actor, id: str) -> Run:
+async def get(world: Ports, actor: Actor, id: str) -> Run:
     """A run that this caller may know of: one of its tenant, and of its scope where it has one."""
     try:
         [run] = await world.runs.get(actor.tenant, [identifier(id)])
-    except Malformed:
-        raise Missing("there is no run of that id") from None
+    except ValidationError:
+        raise NotFound("there is no run of that id") from None
     if run is None or (actor.bound and run.scope != actor.scope):
-        raise Missing(f"there is no run {id}")
+        raise NotFound(f"there is no run {id}")
     return run
 
 
 async def page(
-    world: World, actor: Actor, *, agent: str | None = None, cursor: str = "", limit: int = 100
+    world: Ports, actor: Actor, *, agent: str | None = None, cursor: str = "", limit: int = 100
 ) -> Page[Run]:
     """Runs newest first, of one agent where one is named."""
-    before = issued(cursor, "run")
+    before = validate_cursor(cursor, "run")
     scope = actor.scope if actor.bound else None
     if agent is not None:
-        scope = (await stacks.agent(world, actor, agent))[0]
+        scope = (await stacks.agent_stack(world, actor, agent))[0]
     found = await world.runs.list(actor.tenant, scope=scope, before=before, limit=limit + 1)
     more = len(found) > limit
     return Page(found[:limit], found[limit - 1].id if more else None)
 
 
 async def change(
-    world: World,
+    world: Ports,
     actor: Actor,
     id: str,
     *,
-    status: Status | None = None,
+    status: RunStatus | None = None,
     kept: bool | None = None,
 ) -> Run:
     """End a run, or let go of what it holds. Raises Taken for what cannot be undone."""
@@ -269,7 +275,7 @@ async def change(
 
 
 async def _changed(
-    world: World, run: Run, status: Status | None, *, kept: bool | None = None
+    world: Ports, run: Run, status: RunStatus | None, *, kept: bool | None = None
 ) -> Run:
     for _ in range(_ATTEMPTS):
         wanted = _wanted(world, run, status, kept)
@@ -277,85 +283,85 @@ async def _changed(
             return wanted
         [found] = await world.runs.get(run.tenant, [run.id])
         if found is None:
-            raise Missing(f"there is no run {run.id}")
+            raise NotFound(f"there is no run {run.id}")
         run = found
     raise Busy(f"run {run.id} is being changed by many others")
 
 
-def _wanted(world: World, run: Run, status: Status | None, kept: bool | None) -> Run:
+def _wanted(world: Ports, run: Run, status: RunStatus | None, kept: bool | None) -> Run:
     becomes = settled(run, run.status if status is None else status)
     if kept and not run.kept:
-        raise Taken(f"run {run.id} cannot be kept again: {LET_GO}")
+        raise Conflict(f"run {run.id} cannot be kept again: {LET_GO}")
     stays = run.kept if kept is None else kept
-    if not stays and becomes is Status.RUNNING:
-        raise Taken("a run that has not ended needs its snapshot", status=run.status)
+    if not stays and becomes is RunStatus.RUNNING:
+        raise Conflict("a run that has not ended needs its snapshot", status=run.status)
     ended = run.ended if becomes is run.status else world.clock.now()
     snapshot = run.snapshot if stays else ()
     return replace(run, status=becomes, ended=ended, kept=stays, snapshot=snapshot)
 
 
-def held(run: Run, refusal: type[Missing] | type[Taken] = Missing) -> None:
+def snapshot_layers(run: Run, refusal: type[NotFound] | type[Conflict] = NotFound) -> None:
     if not run.kept:
         raise refusal(f"run {run.id} has no files any more: {LET_GO}")
 
 
-async def still_held(world: World, run: Run) -> None:
+async def verify_snapshot_kept(world: Ports, run: Run) -> None:
     """What was read of a snapshot is true only if the run held it until after the reading."""
     [found] = await world.runs.get(run.tenant, [run.id])
     if found is None:
-        raise Missing(f"there is no run {run.id}")
-    held(found)
+        raise NotFound(f"there is no run {run.id}")
+    snapshot_layers(found)
 
 
-async def manifest(world: World, run: Run) -> Workspace:
+async def manifest(world: Ports, run: Run) -> Workspace:
     """What the run sees, in order of path. Raises Missing where its snapshot was let go."""
-    held(run)
-    layers, eye = await world.trees.read(run.own), eye_of_run(run)
+    snapshot_layers(run)
+    layers, eye = await world.trees.read(run.own), render_context_of_run(run)
     workspace = compose(layers) if eye is None else eye.compose(layers)
-    await still_held(world, run)
+    await verify_snapshot_kept(world, run)
     return visible(run, workspace)
 
 
 def visible(run: Run, workspace: Workspace) -> Workspace:
     """What the run may tell of: where others are listening, nothing private."""
-    if run.mode is Mode.MAIN:
+    if run.mode is Audience.MAIN:
         return workspace
     return Workspace({path: file for path, file in workspace.files.items() if path in SHARED})
 
 
-async def file(world: World, run: Run, path: Path) -> tuple[File, bytes]:
+async def file(world: Ports, run: Run, path: Path) -> tuple[File, bytes]:
     """A file as the run sees it, however it has changed since. Raises Missing."""
-    found = (await look(world, run, [path])).get(path)
+    found = (await find_files(world, run, [path])).get(path)
     if found is None:
-        raise Missing(f"run {run.id} sees no {path}")
-    content = await files.content(world, found)
-    await still_held(world, run)
+        raise NotFound(f"run {run.id} sees no {path}")
+    content = await files.read_content(world, found)
+    await verify_snapshot_kept(world, run)
     return found, content
 
 
-async def contents(world: World, run: Run, seen: Workspace) -> files.Contents:
+async def contents(world: Ports, run: Run, seen: Workspace) -> files.FileContents:
     """The bytes of files that the run sees, in one batch; what cannot be had fails by name."""
-    found = await files.contents(world, seen)
-    await still_held(world, run)
+    found = await files.read_contents(world, seen)
+    await verify_snapshot_kept(world, run)
     return found
 
 
-async def look(world: World, run: Run, paths: Collection[Path]) -> Mapping[Path, File]:
+async def find_files(world: Ports, run: Run, paths: Collection[Path]) -> Mapping[Path, File]:
     """What the run sees at these paths, where it sees anything, without content."""
-    held(run)
-    asked = [path for path in paths if run.mode is Mode.MAIN or path in SHARED]
-    layers, eye = await world.trees.read(run.own, asked), eye_of_run(run)
+    snapshot_layers(run)
+    asked = [path for path in paths if run.mode is Audience.MAIN or path in SHARED]
+    layers, eye = await world.trees.read(run.own, asked), render_context_of_run(run)
     shown = (
         (path, resolve(path, layers) if eye is None else eye.shown(path, layers)) for path in asked
     )
     return {path: file for path, file in shown if file}
 
 
-async def memories(world: World, run: Run) -> Mapping[str, File]:
+async def memories(world: Ports, run: Run) -> Mapping[str, File]:
     """MEMORY.md of each workspace that was attached, by its id, as it was; where it was one."""
-    if run.mode is not Mode.MAIN or not run.attached:
+    if run.mode is not Audience.MAIN or not run.attached:
         return {}
-    held(run)
+    snapshot_layers(run)
     return memories_in(await world.trees.read(run.attached, [MEMORY]))
 
 
@@ -365,6 +371,6 @@ def memories_in(trees: Sequence[Tree]) -> Mapping[str, File]:
     return {workspace: file for workspace, file in found if file}
 
 
-def eye_of_run(run: Run) -> Eye | None:
+def render_context_of_run(run: Run) -> RenderContext | None:
     """The eyes with which the run sees an agent's workspace, as they were when it started."""
-    return Eye.of(run.variables) if run.scope.kind is Kind.AGENT else None
+    return RenderContext.of(run.variables) if run.scope.kind is ScopeKind.AGENT else None

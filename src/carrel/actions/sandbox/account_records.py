@@ -9,50 +9,54 @@ from typing import Any
 
 import msgspec
 
-from carrel.actions.records import became, commit_changes, each, insist
+from carrel.actions.records import commit_changes, iter_records, record_after, retry_while_busy
 from carrel.core import field_validation as demands
 from carrel.core.access import Actor
-from carrel.core.errors import Malformed, Missing
+from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import identifier
-from carrel.core.store.record import Change, Noun, Record, handle
-from carrel.core.store.tree import ReceiptKey
-from carrel.ports import World
+from carrel.core.store.record import Record, RecordChange, RecordType, unique_key
+from carrel.core.store.tree import IdempotencyKey
+from carrel.ports import Ports
 
 Config = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
+class AccountRecordType:
     """One kind of such records."""
 
-    noun: Noun
+    noun: RecordType
     prefix: str
-    settle: Callable[[World, str, str, Config, Config], Awaitable[Config]]
+    settle: Callable[[Ports, str, str, Config, Config], Awaitable[Config]]
     """World, tenant, id, a merge-patch and what is stored → what is to be stored, or Malformed."""
 
     @property
-    def missing(self) -> Missing:
-        return Missing(f"{self.noun.capitalize()} not found")
+    def missing(self) -> NotFound:
+        return NotFound(f"{self.noun.capitalize()} not found")
 
 
-async def get(world: World, actor: Actor, book: Book, id: str) -> Record:
+async def get(world: Ports, actor: Actor, book: AccountRecordType, id: str) -> Record:
     """Raises Missing, in the same words whoever's it is."""
     try:
         [found] = await world.records.get(actor.tenant, book.noun, [identifier(id)])
-    except Malformed:
+    except ValidationError:
         raise book.missing from None
     if found is None:
         raise book.missing
     return found
 
 
-async def listing(world: World, actor: Actor, book: Book) -> list[Record]:
+async def listing(world: Ports, actor: Actor, book: AccountRecordType) -> list[Record]:
     """All of them, oldest first."""
-    return [record async for record in each(world, actor.tenant, book.noun)]
+    return [record async for record in iter_records(world, actor.tenant, book.noun)]
 
 
 async def create(
-    world: World, actor: Actor, book: Book, given: Config, receipt: ReceiptKey | None = None
+    world: Ports,
+    actor: Actor,
+    book: AccountRecordType,
+    given: Config,
+    receipt: IdempotencyKey | None = None,
 ) -> Record:
     """Raises Malformed."""
     id = world.clock.fresh(book.prefix)
@@ -63,10 +67,12 @@ async def create(
     change = _change(actor.tenant, book, id, body, 0)
     why = f"create a {book.noun}"
     at = await commit_changes(world, actor.name, why, [change], receipt=receipt)
-    return became(change, at)
+    return record_after(change, at)
 
 
-async def created(world: World, actor: Actor, book: Book, receipt: ReceiptKey) -> Record:
+async def created(
+    world: Ports, actor: Actor, book: AccountRecordType, receipt: IdempotencyKey
+) -> Record:
     """The record that a request made before. Raises Missing where it is gone since."""
     [found] = await world.records.named([_handle(actor.tenant, book, _request(receipt))])
     if found is None:
@@ -75,12 +81,12 @@ async def created(world: World, actor: Actor, book: Book, receipt: ReceiptKey) -
 
 
 async def patch(
-    world: World,
+    world: Ports,
     actor: Actor,
-    book: Book,
+    book: AccountRecordType,
     id: str,
     given: Config,
-    receipt: ReceiptKey | None = None,
+    receipt: IdempotencyKey | None = None,
 ) -> Record:
     """Change what is given. Raises Missing and Malformed."""
 
@@ -100,9 +106,9 @@ async def patch(
         change = _change(was.tenant, book, id, body, was.revision)
         why = f"change a {book.noun}"
         at = await commit_changes(world, actor.name, why, [change], receipt=receipt)
-        return became(change, at, was)
+        return record_after(change, at, was)
 
-    return await insist(attempt)
+    return await retry_while_busy(attempt)
 
 
 def _config(given: Config) -> Config:
@@ -118,16 +124,18 @@ def _described(given: Config) -> dict[str, str]:
     return {} if said is None else {"description": said}
 
 
-def _change(tenant: str, book: Book, id: str, body: Config, expected: int) -> Change:
+def _change(
+    tenant: str, book: AccountRecordType, id: str, body: Config, expected: int
+) -> RecordChange:
     made_by = body.get("request")
     handles = (_handle(tenant, book, made_by),) if made_by else ()
-    return Change(tenant, book.noun, id, body, expected, handles)
+    return RecordChange(tenant, book.noun, id, body, expected, handles)
 
 
-def _handle(tenant: str, book: Book, request: str) -> str:
-    return handle(tenant, book.noun, "request", request)
+def _handle(tenant: str, book: AccountRecordType, request: str) -> str:
+    return unique_key(tenant, book.noun, "request", request)
 
 
-def _request(receipt: ReceiptKey) -> str:
+def _request(receipt: IdempotencyKey) -> str:
     named = msgspec.json.encode((receipt.endpoint, receipt.key))
     return hashlib.sha256(named).hexdigest()

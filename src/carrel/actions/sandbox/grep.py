@@ -10,15 +10,15 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from carrel.actions.sandbox.workspace_files import Bench, content_of, heads_of
-from carrel.core.errors import Missing
+from carrel.actions.sandbox.workspace_files import WorkspaceFiles, list_heads, read_file
+from carrel.core.errors import NotFound
 from carrel.core.files.file_kinds import is_binary
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.file_tools import beneath
-from carrel.core.sandbox.grep import Wanted, compiled, found_lines, told
-from carrel.core.search.grep_pattern import spelled_anew
+from carrel.core.sandbox.grep import GrepQuery, compiled, format_matches, found_lines
+from carrel.core.search.grep_pattern import translate_pattern
 from carrel.core.store.tree import Head
-from carrel.ports import World
+from carrel.ports import Ports
 
 BATCH: Final = 16 * 1024 * 1024
 """Bytes of files that are held at once."""
@@ -28,12 +28,12 @@ LARGE: Final = 8 * 1024 * 1024
 """Bytes from which on another program is asked."""
 
 
-async def search(bench: Bench, wanted: Wanted, enough: int) -> bytes:
+async def search(bench: WorkspaceFiles, wanted: GrepQuery, enough: int) -> bytes:
     """What is told of the lines that fit, in order of path; more than is enough is not looked for.
 
     Raises Missing where there is no such place, and Malformed for what is no pattern.
     """
-    heads = sorted(await heads_of(bench), key=lambda head: head.path)
+    heads = sorted(await list_heads(bench), key=lambda head: head.path)
     alone = [head for head in heads if head.path.text == wanted.root]
     chosen = alone or await _within(bench, heads, wanted)
     said: list[bytes] = []
@@ -49,11 +49,11 @@ async def search(bench: Bench, wanted: Wanted, enough: int) -> bytes:
     return b"".join(said)
 
 
-async def _within(bench: Bench, heads: Sequence[Head], wanted: Wanted) -> list[Head]:
+async def _within(bench: WorkspaceFiles, heads: Sequence[Head], wanted: GrepQuery) -> list[Head]:
     chosen = [head for head in heads if beneath(wanted.root, head.path) is not None]
     if not chosen and wanted.root:
-        await content_of(bench, Path(wanted.root))
-        raise Missing(f"file not found: {wanted.root}")
+        await read_file(bench, Path(wanted.root))
+        raise NotFound(f"file not found: {wanted.root}")
     return [head for head in chosen if wanted.searches(head.path)]
 
 
@@ -71,7 +71,7 @@ def _batches(heads: Iterable[Head]) -> Iterator[list[Head]]:
         yield batch
 
 
-async def _texts(world: World, heads: Sequence[Head]) -> Mapping[Path, bytes]:
+async def _texts(world: Ports, heads: Sequence[Head]) -> Mapping[Path, bytes]:
     """Those of them that are text."""
     blobs = {head.path: head.entry.blob for head in heads if head.entry}
     contents = await world.blobs.get(set(blobs.values()))
@@ -80,28 +80,32 @@ async def _texts(world: World, heads: Sequence[Head]) -> Mapping[Path, bytes]:
 
 
 async def _said(
-    world: World, wanted: Wanted, texts: Mapping[str, bytes], enough: int
+    world: Ports, wanted: GrepQuery, texts: Mapping[str, bytes], enough: int
 ) -> Sequence[bytes]:
     """What is told of each text in which something was found, until it is more than enough."""
     size = sum(map(len, texts.values()))
     if size > LARGE and world.search is not None:
-        pattern = spelled_anew(wanted.pattern, ignoring_case=wanted.ignoring_case)
+        pattern = translate_pattern(wanted.pattern, ignoring_case=wanted.ignoring_case)
         found = await world.search.lines(pattern, list(texts.values()), wanted.most(enough))
         if found is not None:
             told_of = zip(texts.items(), found, strict=True)
-            return [told(wanted, name, text, lines) for (name, text), lines in told_of if lines]
+            return [
+                format_matches(wanted, name, text, lines)
+                for (name, text), lines in told_of
+                if lines
+            ]
     if size > SMALL:
         return await asyncio.to_thread(_searched, wanted, texts, enough)
     return _searched(wanted, texts, enough)
 
 
-def _searched(wanted: Wanted, texts: Mapping[str, bytes], enough: int) -> Sequence[bytes]:
+def _searched(wanted: GrepQuery, texts: Mapping[str, bytes], enough: int) -> Sequence[bytes]:
     finder = compiled(wanted.pattern, ignoring_case=wanted.ignoring_case)
     said: list[bytes] = []
     size = 0
     for name, text in texts.items():
         if numbers := found_lines(finder, text, wanted.most(enough)):
-            said.append(told(wanted, name, text, numbers))
+            said.append(format_matches(wanted, name, text, numbers))
             size += len(said[-1])
         if size > enough:
             break

@@ -15,26 +15,35 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.actions.records import commit_changes, drop, each
+from carrel.actions.records import commit_changes, delete_unchanged, iter_records
 from carrel.actions.sandbox import write_back as returns
-from carrel.actions.sandbox.workspace_files import Bench
+from carrel.actions.sandbox.workspace_files import WorkspaceFiles
 from carrel.core.access import Actor
-from carrel.core.errors import Malformed, Missing, Refusal
-from carrel.core.identifiers import Moment
+from carrel.core.errors import NotFound, Refusal, ValidationError
+from carrel.core.identifiers import TimestampMs
 from carrel.core.sandbox.command_report import was_cut_short
-from carrel.core.sandbox.tool_access import Hands
-from carrel.core.store.record import Change, Noun, Record
-from carrel.ports import World
+from carrel.core.sandbox.tool_access import ToolAccess
+from carrel.core.store.record import Record, RecordChange, RecordType
+from carrel.ports import Ports
 from carrel.ports.logging import log_of
-from carrel.ports.sandbox import LOST, STOPPED, Home, Job, Keeper, Look, Order, Refused
+from carrel.ports.sandbox import (
+    EXIT_LOST,
+    EXIT_STOPPED,
+    BackgroundJob,
+    CommandSpec,
+    Home,
+    Look,
+    PersistentSandbox,
+    SandboxUnavailable,
+)
 
 _JOB: Final = re.compile(r"call_[0-9a-f]{24}")
 _log = log_of("carrel.jobs")
 GONE: Final = b"[lost: what it ran in is gone]"
-NEEDS_A_KEEPER: Final = "background jobs require a persistent workspace sandbox"
+NEEDS_PERSISTENT_SANDBOX: Final = "background jobs require a persistent workspace sandbox"
 
 
-class Tracked(Struct, frozen=True):
+class JobRecord(Struct, frozen=True):
     """What is known of a job beside how it is doing."""
 
     agent: str
@@ -45,28 +54,30 @@ class Tracked(Struct, frozen=True):
     reservation: str
 
 
-async def begin(world: World, actor: Actor, tracked: Tracked, order: Order) -> None:
+async def begin(world: Ports, actor: Actor, tracked: JobRecord, order: CommandSpec) -> None:
     """Raises Malformed where its provider keeps nothing, and Refused."""
     keeper = _keeper(world, tracked)
-    body = {name: getattr(tracked, name) for name in Tracked.__struct_fields__}
-    change = Change(actor.tenant, Noun.JOB, order.id, body, 0, links=(f"agent:{tracked.agent}",))
+    body = {name: getattr(tracked, name) for name in JobRecord.__struct_fields__}
+    change = RecordChange(
+        actor.tenant, RecordType.JOB, order.id, body, 0, links=(f"agent:{tracked.agent}",)
+    )
     await commit_changes(world, actor.name, "start a job", [change])
     try:
         await keeper.start(order, world.blobs.get)
-    except Refused:
-        gone = Change(actor.tenant, Noun.JOB, order.id, None)
+    except SandboxUnavailable:
+        gone = RecordChange(actor.tenant, RecordType.JOB, order.id, None)
         await commit_changes(world, actor.name, "forget a job that was refused", [gone])
         raise
 
 
-async def found(
-    world: World, actor: Actor, agent: str, session: str | None, hands: Hands, id: str
-) -> Tracked:
+async def find_job(
+    world: Ports, actor: Actor, agent: str, session: str | None, hands: ToolAccess, id: str
+) -> JobRecord:
     """Raises Missing, for one that is another's just as for one that never was."""
-    known = _JOB.fullmatch(id) and (await world.records.get(actor.tenant, Noun.JOB, [id]))[0]
+    known = _JOB.fullmatch(id) and (await world.records.get(actor.tenant, RecordType.JOB, [id]))[0]
     if not known:
         raise _no_such(id)
-    tracked = Tracked(**known.body)
+    tracked = JobRecord(**known.body)
     reached = {(one.workspace, one.sandbox.id) for one in hands.workspaces if one.sandbox}
     theirs = (tracked.agent, tracked.session) != (agent, session)
     if theirs or (tracked.workspace, tracked.sandbox) not in reached:
@@ -74,30 +85,32 @@ async def found(
     return tracked
 
 
-async def look(world: World, tracked: Tracked, id: str, *, stop: bool = False) -> Job:
+async def job_status(
+    world: Ports, tracked: JobRecord, id: str, *, stop: bool = False
+) -> BackgroundJob:
     """How it is doing, once it is stopped where that is wanted.
 
     What its provider knows nothing of any more was lost with its instance.
     """
     keeper = _keeper(world, tracked)
     verb = keeper.stop if stop else keeper.job
-    return await verb(tracked.reservation, id) or Job(id, LOST, GONE)
+    return await verb(tracked.reservation, id) or BackgroundJob(id, EXIT_LOST, GONE)
 
 
-async def retire(world: World, before: Moment) -> int:
+async def retire(world: Ports, before: TimestampMs) -> int:
     """Forget jobs that began before then and have ended; how many."""
     old: list[Record] = []
-    async for record in each(world, "", Noun.JOB):
+    async for record in iter_records(world, "", RecordType.JOB):
         if record.created < before and await _let_go(world, record):
             old.append(record)
-    return await drop(world, "carrel", "forget jobs that have ended", old)
+    return await delete_unchanged(world, "carrel", "forget jobs that have ended", old)
 
 
-async def _let_go(world: World, record: Record) -> bool:
+async def _let_go(world: Ports, record: Record) -> bool:
     """Whether nothing is left of it to know."""
-    tracked = Tracked(**record.body)
+    tracked = JobRecord(**record.body)
     provider = world.sandboxes.get(tracked.provider)
-    if isinstance(provider, Keeper):
+    if isinstance(provider, PersistentSandbox):
         job = await provider.job(tracked.reservation, record.id)
         if job is not None and job.exit_code is None:
             return False
@@ -105,19 +118,19 @@ async def _let_go(world: World, record: Record) -> bool:
     return True
 
 
-def homeward(bench: Bench, id: str, command: str) -> Home:
+def write_back_callback(bench: WorkspaceFiles, id: str, command: str) -> Home:
     """How what a command leaves in its instance is brought back when nobody waits for it.
 
     It is brought back once without a receipt, since the instance knows what it has handed out.
     """
     bench = replace(bench, call=None, name=None)
 
-    async def home(look: Look, job: Job | None) -> Sequence[str]:
+    async def home(look: Look, job: BackgroundJob | None) -> Sequence[str]:
         why = f"bash (background{_partial(job)}) {id}: {command}"
         try:
-            start = await returns.start(bench)
+            start = await returns.load_inputs(bench)
             async with look(start.files) as ran:
-                known = await returns.bring_back(bench, start, ran, id, why)
+                known = await returns.commit_changes(bench, start, ran, id, why)
                 return (*ran.notes, *known)
         except Refusal as problem:
             _log.warning("changes not kept", workspace=bench.workspace, call=id)
@@ -130,18 +143,22 @@ def homeward(bench: Bench, id: str, command: str) -> Home:
     return home
 
 
-def _partial(job: Job | None) -> str:
-    if job is None or job.exit_code == STOPPED or was_cut_short(job.exit_code, timed_out=False):
+def _partial(job: BackgroundJob | None) -> str:
+    if (
+        job is None
+        or job.exit_code == EXIT_STOPPED
+        or was_cut_short(job.exit_code, timed_out=False)
+    ):
         return ", partial"
     return ""
 
 
-def _keeper(world: World, tracked: Tracked) -> Keeper:
+def _keeper(world: Ports, tracked: JobRecord) -> PersistentSandbox:
     provider = world.sandboxes.get(tracked.provider)
-    if not isinstance(provider, Keeper):
-        raise Malformed(NEEDS_A_KEEPER)
+    if not isinstance(provider, PersistentSandbox):
+        raise ValidationError(NEEDS_PERSISTENT_SANDBOX)
     return provider
 
 
-def _no_such(id: str) -> Missing:
-    return Missing(f"no async result found for {id[:80]}")
+def _no_such(id: str) -> NotFound:
+    return NotFound(f"no async result found for {id[:80]}")

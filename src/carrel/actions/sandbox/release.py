@@ -10,36 +10,36 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Final
 
-from carrel.actions.records import each
+from carrel.actions.records import iter_records
 from carrel.core.sandbox.tool_access import namespace, reservation
-from carrel.core.store.record import Noun, Record
-from carrel.ports import World
+from carrel.core.store.record import Record, RecordType
+from carrel.ports import Ports
 from carrel.ports.logging import log_of
-from carrel.ports.sandbox import Keeper
+from carrel.ports.sandbox import PersistentSandbox
 
 _LONGEST: Final = 20.0
 """Seconds for all of them together."""
 _log = log_of("carrel.jobs")
 
 
-async def of_sandbox(world: World, sandbox: Record) -> None:
+async def release_sandbox_instances(world: Ports, sandbox: Record) -> None:
     """Those that it keeps for any workspace of its account."""
-    spaces = each(world, sandbox.tenant, Noun.WORKSPACE)
+    spaces = iter_records(world, sandbox.tenant, RecordType.WORKSPACE)
     await _release(world, ((sandbox, one.id) async for one in spaces))
 
 
-async def of_workspace(world: World, tenant: str, workspace: str) -> None:
+async def release_workspace_instances(world: Ports, tenant: str, workspace: str) -> None:
     """Those that any sandbox of its account keeps for it."""
-    boxes = each(world, tenant, Noun.SANDBOX)
+    boxes = iter_records(world, tenant, RecordType.SANDBOX)
     await _release(world, ((one, workspace) async for one in boxes))
 
 
-async def _release(world: World, pairs: AsyncIterator[tuple[Record, str]]) -> None:
+async def _release(world: Ports, pairs: AsyncIterator[tuple[Record, str]]) -> None:
     try:
         async with asyncio.timeout(_LONGEST):
             async for sandbox, workspace in pairs:
                 provider = world.sandboxes.get(sandbox.body["config"]["provider"])
-                if isinstance(provider, Keeper):
+                if isinstance(provider, PersistentSandbox):
                     called = namespace(sandbox.tenant, workspace)
                     await provider.release(reservation(called, sandbox.id))
     except Exception as problem:

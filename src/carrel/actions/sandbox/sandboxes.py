@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import msgspec
 
-from carrel.actions.records import commit_changes, insist
+from carrel.actions.records import commit_changes, retry_while_busy
 from carrel.actions.sandbox import account_records as accounts
 from carrel.actions.sandbox import release as releases
-from carrel.actions.sandbox.account_records import Book
+from carrel.actions.sandbox.account_records import AccountRecordType
 from carrel.core.access import Actor
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.field_validation import merged
 from carrel.core.sandbox import tool_access as hands
 from carrel.core.sandbox.sandbox_config import (
@@ -24,35 +24,35 @@ from carrel.core.sandbox.sandbox_config import (
     unmasked,
     wants_network,
 )
-from carrel.core.store.record import Change, Noun, Record
-from carrel.core.store.tree import ReceiptKey
-from carrel.ports import World
-from carrel.ports.sandbox import Bounds
+from carrel.core.store.record import Record, RecordChange, RecordType
+from carrel.core.store.tree import IdempotencyKey
+from carrel.ports import Ports
+from carrel.ports.sandbox import ResourceLimits
 
 _MADE_BY: Final = ("provider", "persistent", "memoryLimit", "envVars", "options")
 
 
-async def get(world: World, actor: Actor, id: str) -> Record:
+async def get(world: Ports, actor: Actor, id: str) -> Record:
     return await accounts.get(world, actor, BOOK, id)
 
 
-async def listing(world: World, actor: Actor) -> list[Record]:
+async def listing(world: Ports, actor: Actor) -> list[Record]:
     return await accounts.listing(world, actor, BOOK)
 
 
 async def create(
-    world: World, actor: Actor, given: Mapping[str, Any], receipt: ReceiptKey | None = None
+    world: Ports, actor: Actor, given: Mapping[str, Any], receipt: IdempotencyKey | None = None
 ) -> Record:
     """Raises Malformed."""
     return await accounts.create(world, actor, BOOK, given, receipt)
 
 
 async def patch(
-    world: World,
+    world: Ports,
     actor: Actor,
     id: str,
     given: Mapping[str, Any],
-    receipt: ReceiptKey | None = None,
+    receipt: IdempotencyKey | None = None,
 ) -> Record:
     """Merge what is given into what is there. Raises Missing and Malformed.
 
@@ -61,11 +61,11 @@ async def patch(
     was = await get(world, actor, id)
     became = await accounts.patch(world, actor, BOOK, id, given, receipt)
     if "config" in given and _terms(world, was) != _terms(world, became):
-        await releases.of_sandbox(world, was)
+        await releases.release_sandbox_instances(world, was)
     return became
 
 
-def _terms(world: World, record: Record) -> Mapping[str, Any]:
+def _terms(world: Ports, record: Record) -> Mapping[str, Any]:
     """What an instance is made by."""
     config = _opened(world, record.tenant, record.id, record.body["config"])
     terms = {name: config.get(name) for name in _MADE_BY}
@@ -73,7 +73,9 @@ def _terms(world: World, record: Record) -> Mapping[str, Any]:
     return {**terms, "lifetime": old, "network": wants_network(config)}
 
 
-async def delete(world: World, actor: Actor, id: str, receipt: ReceiptKey | None = None) -> None:
+async def delete(
+    world: Ports, actor: Actor, id: str, receipt: IdempotencyKey | None = None
+) -> None:
     """Remove a sandbox, and let go of instances that it keeps. Raises Missing.
 
     Agents that refer to it fail when they use it, and say so.
@@ -81,26 +83,26 @@ async def delete(world: World, actor: Actor, id: str, receipt: ReceiptKey | None
 
     async def attempt() -> Record:
         was = await get(world, actor, id)
-        change = Change(was.tenant, was.noun, was.id, None, was.revision)
+        change = RecordChange(was.tenant, was.noun, was.id, None, was.revision)
         await commit_changes(world, actor.name, "delete a sandbox", [change], receipt=receipt)
         return was
 
-    await releases.of_sandbox(world, await insist(attempt))
+    await releases.release_sandbox_instances(world, await retry_while_busy(attempt))
 
 
-def opened(world: World, sandbox: hands.Sandbox) -> Mapping[str, Any]:
+def opened(world: Ports, sandbox: hands.SandboxSpec) -> Mapping[str, Any]:
     """Its config with the secrets in it as they are: for whoever runs something, and no other."""
     return _opened(world, sandbox.tenant, sandbox.id, sandbox.config)
 
 
-def bounds_of(config: Mapping[str, Any]) -> Bounds:
+def bounds_of(config: Mapping[str, Any]) -> ResourceLimits:
     """What a command may use there.
 
     Raises Malformed where what is stored is more than is allowed now: nothing is silently less.
     """
     known = checked(config)
-    usual = Bounds()
-    return Bounds(
+    usual = ResourceLimits()
+    return ResourceLimits(
         seconds=known.get("timeout", DEFAULT_TIMEOUT),
         output_bytes=known.get("outputLimitBytes", DEFAULT_OUTPUT),
         memory_mb=known.get("memoryLimit", usual.memory_mb),
@@ -110,7 +112,7 @@ def bounds_of(config: Mapping[str, Any]) -> Bounds:
 
 
 async def _settle(
-    world: World,
+    world: Ports,
     tenant: str,
     id: str,
     patch: Mapping[str, Any],
@@ -123,24 +125,24 @@ async def _settle(
     return stored if config == before else _sealed(world, tenant, id, config)
 
 
-def _enforceable(world: World, config: Mapping[str, Any]) -> None:
+def _enforceable(world: Ports, config: Mapping[str, Any]) -> None:
     """That its provider keeps to what is asked, where it is here and runs anything at all."""
     provider = world.sandboxes.get(config["provider"])
     if provider is None:
         return
-    if all(provider.refuses(Bounds(network=open)) for open in (False, True)):
+    if all(provider.refuses(ResourceLimits(network=open)) for open in (False, True)):
         return
     persistent = config.get("persistent") is True
     if why := provider.refuses(bounds_of(config), persistent=persistent):
-        raise Malformed(f"config cannot be enforced by provider {config['provider']}: {why}")
+        raise ValidationError(f"config cannot be enforced by provider {config['provider']}: {why}")
 
 
-async def _reachable(world: World, config: Mapping[str, Any]) -> None:
+async def _reachable(world: Ports, config: Mapping[str, Any]) -> None:
     """That no address in it leads to where only we should get."""
     for place, url in _addresses(config.get("options", {}), ("options",)):
         plain = "" if url.lower().startswith("https://") else "it is not https"
         if why := plain or await world.post.refuses(url):
-            raise Malformed(f"config.{'.'.join(map(str, place))} is refused: {why}")
+            raise ValidationError(f"config.{'.'.join(map(str, place))} is refused: {why}")
 
 
 def _addresses(value: object, place: Place) -> Iterator[tuple[Place, str]]:
@@ -154,14 +156,14 @@ def _addresses(value: object, place: Place) -> Iterator[tuple[Place, str]]:
             yield from _addresses(inner, (*place, at))
 
 
-def _sealed(world: World, tenant: str, id: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+def _sealed(world: Ports, tenant: str, id: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
     def seal(place: Place, value: str) -> str:
         return world.vault.seal(value.encode(), _context(tenant, id, place))
 
     return rewritten(config, seal)
 
 
-def _opened(world: World, tenant: str, id: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+def _opened(world: Ports, tenant: str, id: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
     def unseal(place: Place, value: str) -> str:
         return world.vault.open(value, _context(tenant, id, place)).decode()
 
@@ -173,4 +175,4 @@ def _context(tenant: str, id: str, place: Place) -> str:
     return f"sandbox/{tenant}/{id}/{msgspec.json.encode(place).decode()}"
 
 
-BOOK: Final = Book(Noun.SANDBOX, "sb", _settle)
+BOOK: Final = AccountRecordType(RecordType.SANDBOX, "sb", _settle)

@@ -10,25 +10,25 @@ from typing import Final
 from msgspec import Struct
 
 from carrel.actions.files import files
-from carrel.actions.files.files import Intent, Written
-from carrel.actions.local_locks import turn
-from carrel.actions.policy.tenant_rules import rules_lately, rules_of
+from carrel.actions.files.files import WriteOptions, WriteResult
+from carrel.actions.local_locks import local_lock
+from carrel.actions.policy.tenant_rules import cached_rules, load_rules
 from carrel.core.access import Actor
-from carrel.core.errors import Busy, Malformed, Missing, Stale
+from carrel.core.errors import Busy, NotFound, ValidationError, WorkspaceConflict
 from carrel.core.files import file_kinds as forms
-from carrel.core.identifiers import Kind, Path, Scope
-from carrel.core.overlay.edit import Condition
+from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.overlay.edit import WriteCondition
 from carrel.core.sandbox.file_tools import beneath, matcher, replaced
 from carrel.core.store.tree import Entry, Head
-from carrel.ports import World
+from carrel.ports import Ports
 
 _ATTEMPTS: Final = 10
 
 
-class Bench(Struct, frozen=True):
+class WorkspaceFiles(Struct, frozen=True):
     """One shared workspace, and who works there for what."""
 
-    world: World
+    world: Ports
     actor: Actor
     workspace: str
     run: str | None = None
@@ -39,20 +39,20 @@ class Bench(Struct, frozen=True):
 
     @property
     def scope(self) -> Scope:
-        return Scope(self.actor.tenant, Kind.WORKSPACE, self.workspace)
+        return Scope(self.actor.tenant, ScopeKind.WORKSPACE, self.workspace)
 
-    def intent(self, verb: str, path: Path, type: str, condition: Condition) -> Intent:
+    def intent(self, verb: str, path: Path, type: str, condition: WriteCondition) -> WriteOptions:
         called = f" (call {self.call})" if self.call else ""
-        return Intent(condition, type, f"{verb} {path}{called}", self.run)
+        return WriteOptions(condition, type, f"{verb} {path}{called}", self.run)
 
 
-async def head_of(bench: Bench, path: Path) -> Head | None:
+async def find_head(bench: WorkspaceFiles, path: Path) -> Head | None:
     [tree] = await bench.world.trees.read((bench.scope,), (path,))
     head = tree.heads.get(path)
     return head if head and head.entry else None
 
 
-async def heads_of(bench: Bench) -> list[Head]:
+async def list_heads(bench: WorkspaceFiles) -> list[Head]:
     """Every file that there is, links left out."""
     [tree] = await bench.world.trees.read((bench.scope,))
     return [
@@ -62,65 +62,65 @@ async def heads_of(bench: Bench) -> list[Head]:
     ]
 
 
-async def content_of(bench: Bench, path: Path) -> tuple[Head, Entry, bytes]:
+async def read_file(bench: WorkspaceFiles, path: Path) -> tuple[Head, Entry, bytes]:
     """Raises Missing, and Malformed where it is a link."""
-    head = await head_of(bench, path)
+    head = await find_head(bench, path)
     if head is None or head.entry is None:
-        raise Missing(f"file not found: {path}")
+        raise NotFound(f"file not found: {path}")
     blob = head.entry.blob
     content = (await bench.world.blobs.get([blob]))[blob.digest]
     if forms.form_of(head.entry.type) == forms.LINK:
         target = content.decode(errors="replace")
-        raise Malformed(f"{path} is a link to {target}; links are not followed")
+        raise ValidationError(f"{path} is a link to {target}; links are not followed")
     return head, head.entry, content
 
 
-async def write(bench: Bench, path: Path, content: bytes) -> Written:
+async def write(bench: WorkspaceFiles, path: Path, content: bytes) -> WriteResult:
     """The whole of a file, whatever was there: of two writers the later is head."""
-    head = await head_of(bench, path)
+    head = await find_head(bench, path)
     was = head.entry.type if head and head.entry else None
     form = forms.FILE if was is None else forms.form_of(was)
     form = forms.FILE if form == forms.LINK else form
-    intent = bench.intent("write", path, forms.type_for(form, path, content, was), Condition())
+    intent = bench.intent("write", path, forms.type_for(form, path, content, was), WriteCondition())
     return await files.put(bench.world, (bench.scope,), path, content, bench.actor, intent)
 
 
 async def edit(
-    bench: Bench, path: Path, old: bytes, new: bytes, *, every: bool
-) -> tuple[Written, int]:
+    bench: WorkspaceFiles, path: Path, old: bytes, new: bytes, *, every: bool
+) -> tuple[WriteResult, int]:
     """Put one text in another's place, on the very version that was looked at.
 
     Where somebody else was quicker it is looked at again, so that two edits of different places
     both land. Those of this process take turns: of many who try again together most would never
     come to it.
     """
-    async with turn(id(bench.world.trees), bench.scope, path):
+    async with local_lock(id(bench.world.trees), bench.scope, path):
         return await _edit(bench, path, old, new, every=every)
 
 
 async def _edit(
-    bench: Bench, path: Path, old: bytes, new: bytes, *, every: bool
-) -> tuple[Written, int]:
+    bench: WorkspaceFiles, path: Path, old: bytes, new: bytes, *, every: bool
+) -> tuple[WriteResult, int]:
     world, tenant = bench.world, bench.actor.tenant
-    policy = (rules_lately(world, tenant) or await rules_of(world, tenant)).policy
+    policy = (cached_rules(world, tenant) or await load_rules(world, tenant)).policy
     admit = policy.limits_of(bench.scope).admit
     for _ in range(_ATTEMPTS):
-        head, entry, content = await content_of(bench, path)
+        head, entry, content = await read_file(bench, path)
         after, count = replaced(content, old, new, every=every, name=path.text, admit=admit)
         type = forms.type_for(forms.form_of(entry.type), path, after, entry.type)
-        seen = Condition(frozenset([f'"v{head.version}"']))
+        seen = WriteCondition(frozenset([f'"v{head.version}"']))
         intent = bench.intent("edit", path, type, seen)
         stack = (bench.scope,)
         try:
             return await files.put(bench.world, stack, path, after, bench.actor, intent), count
-        except Stale:
+        except WorkspaceConflict:
             continue
     raise Busy(f"{path} is being written by many others")
 
 
-async def find(bench: Bench, pattern: str, root: str) -> list[str]:
+async def glob_files(bench: WorkspaceFiles, pattern: str, root: str) -> list[str]:
     """The files beneath a directory that fit a glob, as called from there, newest first."""
     fits = matcher(pattern)
-    called = [(head, beneath(root, head.path)) for head in await heads_of(bench)]
+    called = [(head, beneath(root, head.path)) for head in await list_heads(bench)]
     found = [(-head.at, name) for head, name in called if name and fits.fullmatch(name.encode())]
     return [name for _, name in sorted(found)]

@@ -10,39 +10,46 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.actions.files.file_writer import too_full
+from carrel.actions.files.file_writer import quota_error
 from carrel.actions.overlay.stacks import standing
-from carrel.actions.policy.tenant_rules import Rules, rules_of
-from carrel.actions.sandbox.workspace_files import Bench
-from carrel.core.errors import Busy, InFlight, TooLarge
+from carrel.actions.policy.tenant_rules import TenantRules, load_rules
+from carrel.actions.sandbox.workspace_files import WorkspaceFiles
+from carrel.core.errors import Busy, IdempotencyInFlight, WorkspaceTooLarge
 from carrel.core.files import file_kinds as forms
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.write_back import (
     MOST_CHANGED,
     MOST_NAMED,
-    Brought,
-    Decision,
-    Meeting,
+    CommandChanges,
+    MergePlan,
+    PathConflict,
     decide,
-    mark_of,
+    exceeds_quota,
     named,
-    overfull,
+    short_id,
     warnings,
 )
-from carrel.core.store.idempotency import Marked, Mismatch, Receipt, Settled, Taken, Waiting
-from carrel.core.store.record import Shelf
+from carrel.core.store.idempotency import (
+    Claimed,
+    Committed,
+    Completed,
+    InProgress,
+    KeyMismatch,
+    StoredResponse,
+)
+from carrel.core.store.record import CollectionRevision
 from carrel.core.store.tree import (
     Applied,
     Commit,
     Entry,
-    Full,
     Head,
+    IdempotencyKey,
     Outcome,
     Quota,
-    ReceiptKey,
+    QuotaExceeded,
     Tree,
 )
-from carrel.ports.sandbox import Form, Placed, Ran
+from carrel.ports.sandbox import CommandResult, FileKind, InputFile
 
 _ATTEMPTS: Final = 25
 _LEASE: Final = 60_000
@@ -54,26 +61,28 @@ _HEAVY: Final = 1024 * 1024
 """Bytes from which on a content is looked through in a thread."""
 
 
-class Start(Struct, frozen=True):
+class CommandInputs(Struct, frozen=True):
     """A workspace as a command found it."""
 
     tree: Tree
 
     @property
-    def files(self) -> Mapping[Path, Placed]:
+    def files(self) -> Mapping[Path, InputFile]:
         return {
-            path: Placed(Form(forms.form_of(head.entry.type)), head.entry.blob)
+            path: InputFile(FileKind(forms.form_of(head.entry.type)), head.entry.blob)
             for path, head in self.tree.heads.items()
             if head.entry
         }
 
 
-async def start(bench: Bench) -> Start:
+async def load_inputs(bench: WorkspaceFiles) -> CommandInputs:
     [tree] = await bench.world.trees.read((bench.scope,))
-    return Start(tree)
+    return CommandInputs(tree)
 
 
-async def bring_back(bench: Bench, start: Start, ran: Ran, id: str, why: str) -> Sequence[str]:
+async def commit_changes(
+    bench: WorkspaceFiles, start: CommandInputs, ran: CommandResult, id: str, why: str
+) -> Sequence[str]:
     """Keep what it changed, whole or not at all; what the caller is to know of it.
 
     ``id`` tells this command from others. Where the caller has a name for its call, doing it again
@@ -81,26 +90,26 @@ async def bring_back(bench: Bench, start: Start, ran: Ran, id: str, why: str) ->
     InFlight.
     """
     if ran.unkept is not None:
-        raise TooLarge(ran.unkept)
+        raise WorkspaceTooLarge(ran.unkept)
     if not ran.changed and not ran.deleted:
         return ()
     if bench.name is None:
-        return await _Return(bench, start, ran, id, why).kept()
-    key = ReceiptKey(bench.actor.tenant, f"hands/{bench.workspace}", bench.name)
+        return await _WriteBack(bench, start, ran, id, why).kept()
+    key = IdempotencyKey(bench.actor.tenant, f"hands/{bench.workspace}", bench.name)
     world, now = bench.world, bench.world.clock.now()
     match await world.receipts.claim(key, "returned", now, now - _LEASE):
-        case Settled(receipt):
+        case Completed(receipt):
             told = world.vault.open(receipt.sealed, _CONTEXT)
             return msgspec.json.decode(told, type=tuple[str, ...])
-        case Marked():
+        case Committed():
             return ()
-        case Waiting() | Mismatch():
-            raise InFlight("the changes of this call are being kept already")
-        case Taken():
-            return await _first(_Return(bench, start, ran, id, why, key), key)
+        case InProgress() | KeyMismatch():
+            raise IdempotencyInFlight("the changes of this call are being kept already")
+        case Claimed():
+            return await _first(_WriteBack(bench, start, ran, id, why, key), key)
 
 
-async def _first(back: _Return, key: ReceiptKey) -> Sequence[str]:
+async def _first(back: _WriteBack, key: IdempotencyKey) -> Sequence[str]:
     world = back.bench.world
     try:
         told = await back.kept()
@@ -108,26 +117,26 @@ async def _first(back: _Return, key: ReceiptKey) -> Sequence[str]:
         await world.receipts.drop(key)
         raise
     sealed = world.vault.seal(msgspec.json.encode(told), _CONTEXT)
-    await world.receipts.settle(key, Receipt(_DONE, sealed))
+    await world.receipts.settle(key, StoredResponse(_DONE, sealed))
     return told
 
 
-class _Return(Struct):
+class _WriteBack(Struct):
     """One command's changes on their way."""
 
-    bench: Bench
-    start: Start
-    ran: Ran
+    bench: WorkspaceFiles
+    start: CommandInputs
+    ran: CommandResult
     id: str
     why: str
-    key: ReceiptKey | None = None
-    rules: Rules | None = None
+    key: IdempotencyKey | None = None
+    rules: TenantRules | None = None
     """Those that the contents were taken in under."""
-    brought: Brought | None = None
+    brought: CommandChanges | None = None
     left: frozenset[Path] | None = None
     """What is still to be written, where the rest has been: that may be another's by now."""
     notes: list[str] = []
-    met: dict[Path, Meeting] = {}
+    met: dict[Path, PathConflict] = {}
 
     async def kept(self) -> Sequence[str]:
         world = self.bench.world
@@ -135,38 +144,40 @@ class _Return(Struct):
             rules, brought = await self._taken_in()
             brought = self._rest(brought)
             [fresh] = await world.trees.read((self.bench.scope,))
-            decision = decide(brought, fresh, mark_of(self.id))
+            decision = decide(brought, fresh, short_id(self.id))
             self._refuse(self._overfull(rules, decision, fresh))
             shelves = (*rules.shelves, *await standing(world, self.bench.scope))
             outcomes = await world.trees.commit(self._commits(rules, decision, shelves))
             self._learn(decision, outcomes)
             if all(isinstance(outcome, Applied) for outcome in outcomes):
                 return (*self.notes, *await self._warnings())
-            self._refuse(next((one for one in outcomes if isinstance(one, Full)), None))
+            self._refuse(next((one for one in outcomes if isinstance(one, QuotaExceeded)), None))
         raise Busy("many others are writing in this workspace")
 
-    def _overfull(self, rules: Rules, decision: Decision, fresh: Tree) -> Full | None:
+    def _overfull(
+        self, rules: TenantRules, decision: MergePlan, fresh: Tree
+    ) -> QuotaExceeded | None:
         """Two commits are looked at together, since the store looks at each by itself."""
         limits = rules.policy.limits_of(self.bench.scope)
         quota = limits.quota(self.bench.scope)
-        return overfull(decision, fresh, quota) if decision.later else None
+        return exceeds_quota(decision, fresh, quota) if decision.later else None
 
-    def _refuse(self, full: Full | None) -> None:
+    def _refuse(self, full: QuotaExceeded | None) -> None:
         """Raises TooLarge where there is something to refuse."""
         if full is not None:
-            problem = too_full(full)
+            problem = quota_error(full)
             paths = named(sorted(self.ran.changed))
-            raise TooLarge(f"{problem}; changed were {paths}", **problem.details)
+            raise WorkspaceTooLarge(f"{problem}; changed were {paths}", **problem.details)
 
-    def _rest(self, brought: Brought) -> Brought:
+    def _rest(self, brought: CommandChanges) -> CommandChanges:
         if self.left is None:
             return brought
         rest = {path: entry for path, entry in brought.changed.items() if path in self.left}
-        return Brought(brought.base, rest, frozenset())
+        return CommandChanges(brought.base, rest, frozenset())
 
-    async def _taken_in(self) -> tuple[Rules, Brought]:
+    async def _taken_in(self) -> tuple[TenantRules, CommandChanges]:
         """The contents under the rules of the moment, one after the other. Raises TooLarge."""
-        rules = await rules_of(self.bench.world, self.bench.actor.tenant)
+        rules = await load_rules(self.bench.world, self.bench.actor.tenant)
         if self.brought is not None and self.rules and self.rules.shelves == rules.shelves:
             return rules, self.brought
         self._admit(rules)
@@ -182,35 +193,37 @@ class _Return(Struct):
                 self.notes.append(f"[warning: {path} was changed while it was read: not kept yet]")
         heads = self.start.tree.heads
         base = {path: head.version for path, head in heads.items()}
-        self.rules, self.brought = rules, Brought(base, entries, self.ran.deleted)
+        self.rules, self.brought = rules, CommandChanges(base, entries, self.ran.deleted)
         return rules, self.brought
 
-    def _admit(self, rules: Rules) -> None:
+    def _admit(self, rules: TenantRules) -> None:
         changed = self.ran.changed
         many = len(changed) + len(self.ran.deleted)
         if many > MOST_CHANGED:
             paths = named(sorted({*changed, *self.ran.deleted}))
-            raise TooLarge(f"{many} paths changed, and {MOST_CHANGED} may: {paths}")
+            raise WorkspaceTooLarge(f"{many} paths changed, and {MOST_CHANGED} may: {paths}")
         largest = rules.policy.limits_of(self.bench.scope).max_file_bytes
         large = sorted(path for path in changed if changed[path].size > largest)
         if large:
-            raise TooLarge(f"a file may have {largest} bytes, and more have {named(large)}")
+            raise WorkspaceTooLarge(
+                f"a file may have {largest} bytes, and more have {named(large)}"
+            )
         self._refuse(self._overweight(rules))
 
-    def _overweight(self, rules: Rules) -> Full | None:
+    def _overweight(self, rules: TenantRules) -> QuotaExceeded | None:
         """Whether all of it is too much whatever else is there: then none of it is even read."""
         quota = rules.policy.limits_of(self.bench.scope).quota(self.bench.scope)
         coming = sum(changed.size for changed in self.ran.changed.values())
         heads = self.start.tree.heads.values()
         there = sum(head.entry.blob.size for head in heads if head.entry)
         heavy = quota.size is not None and coming > max(quota.size, there)
-        return Full(quota, len(self.ran.changed), coming) if heavy else None
+        return QuotaExceeded(quota, len(self.ran.changed), coming) if heavy else None
 
-    async def _entry(self, rules: Rules, path: Path) -> Entry:
+    async def _entry(self, rules: TenantRules, path: Path) -> Entry:
         content = await self.ran.content(path)
         largest = rules.policy.limits_of(self.bench.scope).max_file_bytes
         if len(content) > largest:  # which it was not, when it was looked at
-            raise TooLarge(f"a file may have {largest} bytes, and more have {path}")
+            raise WorkspaceTooLarge(f"a file may have {largest} bytes, and more have {path}")
         if len(content) > _HEAVY:
             redacted = await asyncio.to_thread(rules.redactor.redact, content)
         else:
@@ -224,7 +237,7 @@ class _Return(Struct):
         return Entry(blob, None, type)
 
     def _commits(
-        self, rules: Rules, decision: Decision, shelves: tuple[Shelf, ...]
+        self, rules: TenantRules, decision: MergePlan, shelves: tuple[CollectionRevision, ...]
     ) -> list[Commit]:
         """One; and where a file takes a directory's place, or the reverse, a second at once.
 
@@ -253,7 +266,7 @@ class _Return(Struct):
         more = {"expects": (), "rooms": decision.later_rooms, "quotas": (quota,)}
         return [first, replace(first, writes=decision.later, receipt=self.key, **more)]
 
-    def _learn(self, decision: Decision, outcomes: Sequence[Outcome]) -> None:
+    def _learn(self, decision: MergePlan, outcomes: Sequence[Outcome]) -> None:
         """Remember whom it met, where that has come true."""
         if outcomes and not isinstance(outcomes[0], Applied):
             return

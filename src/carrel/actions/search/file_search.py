@@ -13,12 +13,12 @@ from carrel.actions.blob_contents import contents_of
 from carrel.actions.overlay import stacks
 from carrel.core.access import Actor
 from carrel.core.files.file_kinds import is_binary
-from carrel.core.identifiers import Digest, Kind, Moment, Path, Scope
-from carrel.core.overlay.placeholders import Variables, render_bytes
+from carrel.core.identifiers import Digest, Path, Scope, ScopeKind, TimestampMs
+from carrel.core.overlay.placeholders import PlaceholderValues, render_bytes
 from carrel.core.search.snippets import fits
-from carrel.core.store.record import Noun, Record
+from carrel.core.store.record import Record, RecordType
 from carrel.core.store.tree import Blob
-from carrel.ports import World
+from carrel.ports import Ports
 
 MOST_FILES: Final = 4_000
 """Different contents that are looked into."""
@@ -29,78 +29,85 @@ _SCOPES: Final = 500
 _BATCH: Final = 2**20
 
 
-class Candidate(Struct, frozen=True):
+class FileCandidate(Struct, frozen=True):
     scope: Scope
     """Through which the caller reads it."""
     path: Path
     blob: Blob
-    at: Moment
-    variables: Variables | None = None
+    at: TimestampMs
+    variables: PlaceholderValues | None = None
     """What its placeholders are filled with, where it is read as an agent sees it."""
 
 
-class Text(Struct, frozen=True):
+class MatchedFile(Struct, frozen=True):
     """A file that has all that was looked for, in its name or in its content."""
 
-    file: Candidate
+    file: FileCandidate
     content: str
 
 
-async def candidates(world: World, actor: Actor, agents: Sequence[Record]) -> list[Candidate]:
+async def candidates(world: Ports, actor: Actor, agents: Sequence[Record]) -> list[FileCandidate]:
     """What the caller may read: of one agent all that it sees, else what each scope itself says."""
     if actor.agent is not None:
         return await _seen(world, actor)
-    found: list[Candidate] = []
+    found: list[FileCandidate] = []
     scopes = await _scopes(world, actor, agents)
     for at in range(0, len(scopes), _SCOPES):
         for tree in await world.trees.read(scopes[at : at + _SCOPES]):
             found += [
-                Candidate(tree.scope, path, head.entry.blob, head.at)
+                FileCandidate(tree.scope, path, head.entry.blob, head.at)
                 for path, head in tree.heads.items()
                 if head.entry
             ]
     return _without_copies(found)
 
 
-async def _seen(world: World, actor: Actor) -> list[Candidate]:
-    stack = await stacks.own(world, actor)
+async def _seen(world: Ports, actor: Actor) -> list[FileCandidate]:
+    stack = await stacks.default_stack(world, actor)
     [workspace] = await surveys.workspaces(world, [stack])
     files = workspace.files.values() if workspace else ()
-    return [Candidate(stack[0], one.path, one.blob, one.head.at, one.variables) for one in files]
+    return [
+        FileCandidate(stack[0], one.path, one.blob, one.head.at, one.variables) for one in files
+    ]
 
 
-async def _scopes(world: World, actor: Actor, agents: Sequence[Record]) -> Sequence[Scope]:
+async def _scopes(world: Ports, actor: Actor, agents: Sequence[Record]) -> Sequence[Scope]:
     if actor.bound:
-        return await stacks.own(world, actor)
+        return await stacks.default_stack(world, actor)
     tenant = actor.tenant
-    found = [Scope(tenant, Kind.DEFAULTS, ""), actor.scope]
-    for noun, kind in ((Noun.TEMPLATE, Kind.TEMPLATE), (Noun.WORKSPACE, Kind.WORKSPACE)):
+    found = [Scope(tenant, ScopeKind.DEFAULTS, ""), actor.scope]
+    for noun, kind in (
+        (RecordType.TEMPLATE, ScopeKind.TEMPLATE),
+        (RecordType.WORKSPACE, ScopeKind.WORKSPACE),
+    ):
         some = await world.records.list(tenant, noun, limit=_SCOPES)
         found += [Scope(tenant, kind, one.id) for one in some]
-    return [*found, *(Scope(tenant, Kind.AGENT, agent.id) for agent in agents)]
+    return [*found, *(Scope(tenant, ScopeKind.AGENT, agent.id) for agent in agents)]
 
 
-def _without_copies(found: Sequence[Candidate]) -> list[Candidate]:
+def _without_copies(found: Sequence[FileCandidate]) -> list[FileCandidate]:
     """An agent's copy of what its template or the defaults say is found there."""
     shared = {
         (one.path, one.blob.digest)
         for one in found
-        if one.scope.kind in {Kind.DEFAULTS, Kind.TEMPLATE}
+        if one.scope.kind in {ScopeKind.DEFAULTS, ScopeKind.TEMPLATE}
     }
     return [
         one
         for one in found
-        if one.scope.kind is not Kind.AGENT or (one.path, one.blob.digest) not in shared
+        if one.scope.kind is not ScopeKind.AGENT or (one.path, one.blob.digest) not in shared
     ]
 
 
-def chosen(wanted: Sequence[str], found: Sequence[Candidate]) -> tuple[list[Candidate], bool]:
+def chosen(
+    wanted: Sequence[str], found: Sequence[FileCandidate]
+) -> tuple[list[FileCandidate], bool]:
     """Those that are looked into, called so first and newest first, and whether that is all."""
     order = sorted(
         found, key=lambda one: (fits(wanted, one.path.text), one.at, one.path.text), reverse=True
     )
     counted: set[Digest] = set()
-    taken: list[Candidate] = []
+    taken: list[FileCandidate] = []
     size = 0
     for one in order:
         if one.blob.size > LARGEST:
@@ -115,8 +122,8 @@ def chosen(wanted: Sequence[str], found: Sequence[Candidate]) -> tuple[list[Cand
 
 
 async def search(
-    world: World, wanted: Sequence[str], taken: Sequence[Candidate]
-) -> AsyncIterator[list[Text]]:
+    world: Ports, wanted: Sequence[str], taken: Sequence[FileCandidate]
+) -> AsyncIterator[list[MatchedFile]]:
     """Those of them that have every word, some at a time. What cannot be had is not found."""
     for batch in _batches(taken):
         contents = await contents_of(world, {one.blob for one in batch})
@@ -125,18 +132,20 @@ async def search(
         yield await asyncio.to_thread(_fitting, wanted, texts)
 
 
-def _fitting(wanted: Sequence[str], files: Sequence[tuple[Candidate, bytes]]) -> list[Text]:
-    found: list[Text] = []
+def _fitting(
+    wanted: Sequence[str], files: Sequence[tuple[FileCandidate, bytes]]
+) -> list[MatchedFile]:
+    found: list[MatchedFile] = []
     for one, content in files:
         served = content if one.variables is None else render_bytes(content, one.variables)
         text = "" if is_binary(served) else served.decode(errors="replace")
         if fits(wanted, f"{one.path.text}\n{text}"):
-            found.append(Text(one, text))
+            found.append(MatchedFile(one, text))
     return found
 
 
-def _batches(taken: Sequence[Candidate]) -> Iterator[list[Candidate]]:
-    batch: list[Candidate] = []
+def _batches(taken: Sequence[FileCandidate]) -> Iterator[list[FileCandidate]]:
+    batch: list[FileCandidate] = []
     size = 0
     for one in taken:
         if batch and size + one.blob.size > _BATCH:

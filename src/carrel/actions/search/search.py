@@ -14,18 +14,18 @@ from typing import Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.actions.policy.tenant_rules import rules_of
+from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import find
 from carrel.actions.search import file_search as lookup_files
-from carrel.actions.search.file_search import Text
+from carrel.actions.search.file_search import MatchedFile
 from carrel.core.access import Actor, Permission
-from carrel.core.identifiers import Kind, Moment
+from carrel.core.identifiers import ScopeKind, TimestampMs
 from carrel.core.memory.memory import of_agent
-from carrel.core.runs import Mode
-from carrel.core.search.full_text import asked, ranked, searched_text
+from carrel.core.runs import Audience
+from carrel.core.search.full_text import query_terms, ranked, searched_text
 from carrel.core.search.snippets import fits, passage, snippet
-from carrel.core.store.record import Noun, Record
-from carrel.ports import World
+from carrel.core.store.record import Record, RecordType
+from carrel.ports import Ports
 
 MOST: Final = 100
 """Things that one question finds."""
@@ -44,21 +44,21 @@ _PAGE: Final = 500
 Item = TypeVar("Item")
 
 
-class Sort(StrEnum):
+class SearchScope(StrEnum):
     FILES = "files"
     MEMORIES = "memories"
     SESSIONS = "sessions"
 
 
-class Find(Struct, frozen=True, kw_only=True):
+class SearchHit(Struct, frozen=True, kw_only=True):
     """One thing that was found, and where."""
 
-    sort: Sort
+    sort: SearchScope
     title: str
     text: str
     """All of it until it is chosen, and then a snippet."""
-    scope: Kind
-    at: Moment
+    scope: ScopeKind
+    at: TimestampMs
     path: str | None = None
     agent: str | None = None
     template: str | None = None
@@ -68,21 +68,21 @@ class Find(Struct, frozen=True, kw_only=True):
     entry: int | None = None
 
 
-class Findings(Struct, frozen=True):
-    items: tuple[Find, ...]
+class SearchResult(Struct, frozen=True):
+    items: tuple[SearchHit, ...]
     complete: bool
     """Whether everything was looked at."""
 
 
-class _Haul:
+class _HitCollector:
     """What has been found, while there is room for it."""
 
     def __init__(self) -> None:
-        self.items: list[Find] = []
+        self.items: list[SearchHit] = []
         self.complete = True
         self._held = 0
 
-    def add(self, found: Sequence[Find]) -> None:
+    def add(self, found: Sequence[SearchHit]) -> None:
         for one in found:
             if self._held + len(one.text) > HELD:
                 self.complete = False
@@ -96,61 +96,61 @@ class _Haul:
 
 
 async def search(
-    world: World, actor: Actor, query: str, sorts: Collection[Sort], *, limit: int = 20
-) -> Findings:
+    world: Ports, actor: Actor, query: str, sorts: Collection[SearchScope], *, limit: int = 20
+) -> SearchResult:
     """What has every word of the query, or words that begin so, best first.
 
     What the caller may not read is not found. Raises Forbidden.
     """
     actor.must(Permission.WORKSPACE_READ)
-    wanted, haul = asked(query), _Haul()
+    wanted, haul = query_terms(query), _HitCollector()
     if not wanted:
-        return Findings((), complete=True)
+        return SearchResult((), complete=True)
     agents = await _agents(world, actor, wanted, haul)
-    if Sort.FILES in sorts:
+    if SearchScope.FILES in sorts:
         await _files(world, actor, wanted, haul.first(agents, OPENED), haul)
-    if Sort.MEMORIES in sorts:
+    if SearchScope.MEMORIES in sorts:
         await _memories(world, actor.tenant, wanted, agents, haul)
-    if Sort.SESSIONS in sorts:
+    if SearchScope.SESSIONS in sorts:
         await _sessions(world, actor.tenant, wanted, agents, haul)
     texts = [(place, f"{one.path or ''}\n{one.text}", one.at) for place, one in _numbered(haul)]
     order = await asyncio.to_thread(ranked, query, texts)
     best = [haul.items[place] for place in order[: max(0, min(limit, MOST))]]
-    rules = await rules_of(world, actor.tenant)
-    return Findings(tuple(_cut(one, wanted, rules.redacted) for one in best), haul.complete)
+    rules = await load_rules(world, actor.tenant)
+    return SearchResult(tuple(_cut(one, wanted, rules.redacted) for one in best), haul.complete)
 
 
-def _numbered(haul: _Haul) -> Sequence[tuple[int, Find]]:
+def _numbered(haul: _HitCollector) -> Sequence[tuple[int, SearchHit]]:
     return list(enumerate(haul.items))
 
 
-def _cut(found: Find, wanted: Sequence[str], redacted: Callable[[str], str]) -> Find:
+def _cut(found: SearchHit, wanted: Sequence[str], redacted: Callable[[str], str]) -> SearchHit:
     """Once more without secrets: some may have become known since it was written."""
     return replace(found, text=snippet(wanted, redacted(passage(wanted, found.text))))
 
 
 async def _agents(
-    world: World, actor: Actor, wanted: Sequence[str], haul: _Haul
+    world: Ports, actor: Actor, wanted: Sequence[str], haul: _HitCollector
 ) -> Sequence[Record]:
     """Of whom the caller may know: those of such a name first, then by their last change."""
     if actor.agent is not None:
-        return [await find(world, actor.tenant, Noun.AGENT, actor.agent)]
+        return [await find(world, actor.tenant, RecordType.AGENT, actor.agent)]
     known: list[Record] = []
     while not actor.bound and len(known) <= KNOWN:
         after = known[-1].id if known else ""
-        some = await world.records.list(actor.tenant, Noun.AGENT, after=after, limit=_PAGE)
+        some = await world.records.list(actor.tenant, RecordType.AGENT, after=after, limit=_PAGE)
         known += some
         if len(some) < _PAGE:
             break
 
-    def place(agent: Record) -> tuple[bool, Moment]:
+    def place(agent: Record) -> tuple[bool, TimestampMs]:
         return fits(wanted, f"{agent.body['name']} {agent.body['slug']}"), agent.changed
 
     return sorted(haul.first(known, KNOWN), key=place, reverse=True)
 
 
 async def _files(
-    world: World, actor: Actor, wanted: Sequence[str], agents: Sequence[Record], haul: _Haul
+    world: Ports, actor: Actor, wanted: Sequence[str], agents: Sequence[Record], haul: _HitCollector
 ) -> None:
     known = await lookup_files.candidates(world, actor, agents)
     taken, all_of_them = lookup_files.chosen(wanted, known)
@@ -159,41 +159,43 @@ async def _files(
         haul.add(list(map(_file, some)))
 
 
-def _file(found: Text) -> Find:
+def _file(found: MatchedFile) -> SearchHit:
     scope, path = found.file.scope, found.file.path
-    return Find(
-        sort=Sort.FILES,
+    return SearchHit(
+        sort=SearchScope.FILES,
         title=path.name,
         text=found.content,
         scope=scope.kind,
         at=found.file.at,
         path=path.text,
-        agent=scope.name if scope.kind is Kind.AGENT else None,
-        template=scope.name if scope.kind is Kind.TEMPLATE else None,
-        workspace=scope.name if scope.kind is Kind.WORKSPACE else None,
+        agent=scope.name if scope.kind is ScopeKind.AGENT else None,
+        template=scope.name if scope.kind is ScopeKind.TEMPLATE else None,
+        workspace=scope.name if scope.kind is ScopeKind.WORKSPACE else None,
     )
 
 
 async def _memories(
-    world: World, tenant: str, wanted: Sequence[str], agents: Sequence[Record], haul: _Haul
+    world: Ports, tenant: str, wanted: Sequence[str], agents: Sequence[Record], haul: _HitCollector
 ) -> None:
-    counts = await world.records.count(tenant, Noun.MEMORY, [of_agent(one.id) for one in agents])
+    counts = await world.records.count(
+        tenant, RecordType.MEMORY, [of_agent(one.id) for one in agents]
+    )
 
-    async def of(agent: Record) -> list[Find]:
+    async def of(agent: Record) -> list[SearchHit]:
         found = await world.records.find(
-            tenant, Noun.MEMORY, of_agent(agent.id), wanted, limit=_OF_EACH
+            tenant, RecordType.MEMORY, of_agent(agent.id), wanted, limit=_OF_EACH
         )
         return [_memory(agent, one) for one in found if fits(wanted, searched_text(one.body))]
 
     await _from_each(_with_some(agents, counts), of, haul)
 
 
-def _memory(agent: Record, memory: Record) -> Find:
-    return Find(
-        sort=Sort.MEMORIES,
+def _memory(agent: Record, memory: Record) -> SearchHit:
+    return SearchHit(
+        sort=SearchScope.MEMORIES,
         title=agent.body["name"],
         text=searched_text(memory.body),
-        scope=Kind.AGENT,
+        scope=ScopeKind.AGENT,
         at=memory.created,
         agent=agent.id,
         memory=memory.id,
@@ -201,19 +203,21 @@ def _memory(agent: Record, memory: Record) -> Find:
 
 
 async def _sessions(
-    world: World, tenant: str, wanted: Sequence[str], agents: Sequence[Record], haul: _Haul
+    world: Ports, tenant: str, wanted: Sequence[str], agents: Sequence[Record], haul: _HitCollector
 ) -> None:
     """What was said where others listened is not found: it is for who asks for that session."""
     counts = await world.sessions.count(tenant, [one.id for one in agents])
 
-    async def of(agent: Record) -> list[Find]:
-        hits = await world.sessions.search(tenant, agent.id, wanted, mode=Mode.MAIN, limit=_OF_EACH)
+    async def of(agent: Record) -> list[SearchHit]:
+        hits = await world.sessions.search(
+            tenant, agent.id, wanted, mode=Audience.MAIN, limit=_OF_EACH
+        )
         return [
-            Find(
-                sort=Sort.SESSIONS,
+            SearchHit(
+                sort=SearchScope.SESSIONS,
                 title=agent.body["name"],
                 text=hit.utterance.content,
-                scope=Kind.AGENT,
+                scope=ScopeKind.AGENT,
                 at=hit.utterance.at,
                 agent=agent.id,
                 session=hit.session,
@@ -230,7 +234,9 @@ def _with_some(agents: Sequence[Record], counts: Sequence[int]) -> list[Record]:
 
 
 async def _from_each(
-    agents: Sequence[Record], of: Callable[[Record], Awaitable[list[Find]]], haul: _Haul
+    agents: Sequence[Record],
+    of: Callable[[Record], Awaitable[list[SearchHit]]],
+    haul: _HitCollector,
 ) -> None:
     asked_of = haul.first(agents, ASKED)
     for at in range(0, len(asked_of), _SOME):

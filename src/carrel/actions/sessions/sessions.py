@@ -10,29 +10,29 @@ from typing import Final
 
 from carrel.actions.approvals import approvals
 from carrel.actions.overlay import stacks
-from carrel.actions.policy.tenant_rules import rules_of
-from carrel.actions.progress import Tally, Watch, quiet
+from carrel.actions.policy.tenant_rules import load_rules
+from carrel.actions.progress import ProgressCounter, Watch, no_progress
 from carrel.actions.records import Page
 from carrel.core import sessions as transcript
 from carrel.core.access import Actor
-from carrel.core.errors import BodyTooLarge, Malformed, Missing, Taken
-from carrel.core.identifiers import Moment
+from carrel.core.errors import Conflict, NotFound, PayloadTooLarge, ValidationError
+from carrel.core.identifiers import TimestampMs
 from carrel.core.redaction.redactor import Redactor
-from carrel.core.runs import Mode, mode_of
-from carrel.core.search.full_text import asked, ranked
+from carrel.core.runs import Audience, mode_of
+from carrel.core.search.full_text import query_terms, ranked
 from carrel.core.sessions import (
     LONGEST_CONTENT,
     LONGEST_NAME,
-    Addition,
-    Hit,
-    Role,
     Session,
-    Utterance,
+    SessionAppend,
+    SpeakerRole,
+    TranscriptEntry,
+    TranscriptHit,
     session_id,
 )
-from carrel.core.store.record import Noun
-from carrel.core.store.tree import ReceiptKey
-from carrel.ports import World
+from carrel.core.store.record import RecordType
+from carrel.core.store.tree import IdempotencyKey
+from carrel.ports import Ports
 
 MOST_AT_ONCE: Final = 100
 """Entries that one call may add."""
@@ -46,7 +46,7 @@ _CURSOR: Final = re.compile(r"([0-9]{1,18})\.([0-9a-f-]{36})")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class NewEntry:
     """What is to be kept of one thing that was said."""
 
     role: str
@@ -57,7 +57,7 @@ class Said:
 
 
 async def start(
-    world: World,
+    world: Ports,
     actor: Actor,
     agent: str,
     *,
@@ -71,7 +71,7 @@ async def start(
 
 
 async def begin(
-    world: World, actor: Actor, agent: str, *, id: str | None, plugin: str, scope: str | None
+    world: Ports, actor: Actor, agent: str, *, id: str | None, plugin: str, scope: str | None
 ) -> tuple[Session, bool]:
     """Begin a session; one that is there already is returned as it is.
 
@@ -81,7 +81,7 @@ async def begin(
     """
     owner = await _agent(world, actor, agent)
     given = session_id(id) if id is not None else transcript.drawn_id(world.clock.token("ses"))
-    redactor = (await rules_of(world, actor.tenant)).redactor
+    redactor = (await load_rules(world, actor.tenant)).redactor
     now = world.clock.now()
     new = Session(
         tenant=actor.tenant,
@@ -94,20 +94,22 @@ async def begin(
     )
     [found] = await world.sessions.start([new])
     if found.agent != owner:
-        raise Taken("there already is a session of that id")
-    if new.mode is Mode.SHARED and found.mode is not Mode.SHARED:
-        raise Taken("the session began as a main one, and its scope never changes", scope=Mode.MAIN)
+        raise Conflict("there already is a session of that id")
+    if new.mode is Audience.SHARED and found.mode is not Audience.SHARED:
+        raise Conflict(
+            "the session began as a main one, and its scope never changes", scope=Audience.MAIN
+        )
     return found, found == new
 
 
 async def append(
-    world: World,
+    world: Ports,
     actor: Actor,
     agent: str,
     id: str,
-    said: Sequence[Said],
-    receipt: ReceiptKey | None = None,
-) -> tuple[Utterance, ...]:
+    said: Sequence[NewEntry],
+    receipt: IdempotencyKey | None = None,
+) -> tuple[TranscriptEntry, ...]:
     """Keep what was said, all of it or nothing, and return it as it is kept.
 
     It stands whatever becomes of the turn it belongs to. Where a user says something, calls that
@@ -116,52 +118,52 @@ async def append(
     """
     session = await get(world, actor, agent, id)
     if not 1 <= len(said) <= MOST_AT_ONCE:
-        raise Malformed(f"1 to {MOST_AT_ONCE} entries can be added at a time")
-    redactor = (await rules_of(world, actor.tenant)).redactor
+        raise ValidationError(f"1 to {MOST_AT_ONCE} entries can be added at a time")
+    redactor = (await load_rules(world, actor.tenant)).redactor
     now = world.clock.now()
     kept = tuple(_kept(redactor, one, now) for one in said)
-    addition = Addition(session.tenant, session.id, session.agent, kept, receipt)
+    addition = SessionAppend(session.tenant, session.id, session.agent, kept, receipt)
     [became] = await world.sessions.append([addition])
     if became is None:
         await get(world, actor, agent, id)
-        raise Taken("the session is closed")
-    if any(one.role is Role.USER for one in kept):
+        raise Conflict("the session is closed")
+    if any(one.role is SpeakerRole.USER for one in kept):
         await approvals.supersede(world, session.tenant, session.id)
     first = became.entries - len(kept) + 1
     return tuple(
-        Utterance(first + n, now, one.role, one.content, one.message, one.plugin, one.sender)
+        TranscriptEntry(first + n, now, one.role, one.content, one.message, one.plugin, one.sender)
         for n, one in enumerate(kept)
     )
 
 
-async def close(world: World, actor: Actor, agent: str, id: str) -> Session:
+async def close(world: Ports, actor: Actor, agent: str, id: str) -> Session:
     """End a session: nothing more is said in it. What has ended stays as it ended."""
     session = await get(world, actor, agent, id)
     now = world.clock.now()
     [closed] = await world.sessions.close(session.tenant, session.agent, [session.id], now)
     if closed is None:
-        raise Missing("there is no such session")
+        raise NotFound("there is no such session")
     return closed
 
 
-async def get(world: World, actor: Actor, agent: str, id: str) -> Session:
+async def get(world: Ports, actor: Actor, agent: str, id: str) -> Session:
     """A session of this agent. Raises Missing, also for what could be no id."""
     owner = await _agent(world, actor, agent)
     try:
         [found] = await world.sessions.get(actor.tenant, [session_id(id)])
-    except Malformed:
+    except ValidationError:
         found = None
     if found is None or found.agent != owner:
-        raise Missing("there is no such session")
+        raise NotFound("there is no such session")
     return found
 
 
 async def listing(
-    world: World,
+    world: Ports,
     actor: Actor,
     agent: str,
     *,
-    mode: Mode | None = None,
+    mode: Audience | None = None,
     cursor: str = "",
     limit: int = 100,
 ) -> Page[Session]:
@@ -177,8 +179,8 @@ async def listing(
 
 
 async def entries(
-    world: World, actor: Actor, agent: str, id: str, *, after: int = 0, limit: int = 100
-) -> tuple[Session, tuple[Utterance, ...]]:
+    world: Ports, actor: Actor, agent: str, id: str, *, after: int = 0, limit: int = 100
+) -> tuple[Session, tuple[TranscriptEntry, ...]]:
     """A session, and what was said in it past a number, in order.
 
     Where much was said at a time fewer may come than asked for; there are more until the last has
@@ -190,11 +192,11 @@ async def entries(
 
 
 async def recent(
-    world: World, actor: Actor, agent: str, id: str, *, limit: int = 10
-) -> tuple[Session, tuple[Utterance, ...]]:
+    world: Ports, actor: Actor, agent: str, id: str, *, limit: int = 10
+) -> tuple[Session, tuple[TranscriptEntry, ...]]:
     """A session, and what was said last in it, in order."""
     session = await get(world, actor, agent, id)
-    said: list[Utterance] = []
+    said: list[TranscriptEntry] = []
     at = max(0, session.entries - limit)
     while some := await world.sessions.read(session.tenant, session.id, after=at, limit=limit):
         said += some
@@ -203,21 +205,21 @@ async def recent(
 
 
 async def search(
-    world: World,
+    world: Ports,
     actor: Actor,
     agent: str,
     query: str,
     *,
-    mode: Mode | None = None,
+    mode: Audience | None = None,
     limit: int = 50,
-) -> tuple[Hit, ...]:
+) -> tuple[TranscriptHit, ...]:
     """What was said that answers a query best: by its words and by how they begin.
 
     With a mode only what was said in sessions of that mode.
     """
     owner = await _agent(world, actor, agent)
-    wanted = asked(query)
-    found: dict[tuple[str, int], Hit] = {}
+    wanted = query_terms(query)
+    found: dict[tuple[str, int], TranscriptHit] = {}
     for every in (True, False):
         if len(found) < limit:
             hits = await world.sessions.search(
@@ -230,9 +232,9 @@ async def search(
     return tuple(found[key] for key in order[:limit])
 
 
-async def jsonl(world: World, session: Session) -> AsyncIterator[bytes]:
+async def jsonl(world: Ports, session: Session) -> AsyncIterator[bytes]:
     """The lines of a session's transcript, as far as it went when it was asked for."""
-    [agent] = await world.records.get(session.tenant, Noun.AGENT, [session.agent])
+    [agent] = await world.records.get(session.tenant, RecordType.AGENT, [session.agent])
     yield transcript.heading(session, agent.body["slug"] if agent else session.agent)
     at = 0
     while at < session.entries:
@@ -244,12 +246,12 @@ async def jsonl(world: World, session: Session) -> AsyncIterator[bytes]:
         at = said[-1].number
 
 
-async def reindex(world: World, watch: Watch = quiet) -> int:
+async def reindex(world: Ports, watch: Watch = no_progress) -> int:
     """Make the full text of everything that was said again, and say how much there was.
 
     Until this has reached something, it is not found.
     """
-    tally = Tally(watch, "indexing entries")
+    tally = ProgressCounter(watch, "indexing entries")
     total = await world.sessions.unindex()
     tally.expect(total)
     place, done = None, 0
@@ -262,24 +264,24 @@ async def reindex(world: World, watch: Watch = quiet) -> int:
         done += count
 
 
-async def _agent(world: World, actor: Actor, name: str) -> str:
+async def _agent(world: Ports, actor: Actor, name: str) -> str:
     """The id of an agent that this caller may know of. Raises Missing."""
-    return (await stacks.agent(world, actor, name))[0].name
+    return (await stacks.agent_stack(world, actor, name))[0].name
 
 
-def _kept(redactor: Redactor, said: Said, at: Moment) -> Utterance:
+def _kept(redactor: Redactor, said: NewEntry, at: TimestampMs) -> TranscriptEntry:
     """As it may be kept: without secrets, wherever they stand."""
     try:
-        role = Role(said.role)
+        role = SpeakerRole(said.role)
     except ValueError:
-        raise Malformed(f"a role is one of {', '.join(Role)}") from None
+        raise ValidationError(f"a role is one of {', '.join(SpeakerRole)}") from None
     try:
         content = said.content.encode()
     except UnicodeEncodeError:
-        raise Malformed("content is text that UTF-8 can write") from None
+        raise ValidationError("content is text that UTF-8 can write") from None
     if len(content) > LONGEST_CONTENT:
-        raise BodyTooLarge(f"what is said at a time has at most {LONGEST_CONTENT} bytes")
-    return Utterance(
+        raise PayloadTooLarge(f"what is said at a time has at most {LONGEST_CONTENT} bytes")
+    return TranscriptEntry(
         number=0,
         at=at,
         role=role,
@@ -292,14 +294,14 @@ def _kept(redactor: Redactor, said: Said, at: Moment) -> Utterance:
 
 def _name(redactor: Redactor, text: str, what: str) -> str:
     if not _NAME.fullmatch(text):
-        raise Malformed(f"{what} has at most {LONGEST_NAME} characters, none of control")
+        raise ValidationError(f"{what} has at most {LONGEST_NAME} characters, none of control")
     return redactor.redact(text.encode()).content.decode() if redactor.finds_in(text) else text
 
 
-def _place(cursor: str) -> tuple[Moment, str] | None:
+def _place(cursor: str) -> tuple[TimestampMs, str] | None:
     if not cursor:
         return None
     found = _CURSOR.fullmatch(cursor)
     if found is None:
-        raise Malformed("cursor is not one that a page has given")
+        raise ValidationError("cursor is not one that a page has given")
     return int(found[1]), found[2]

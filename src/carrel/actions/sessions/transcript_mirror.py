@@ -12,13 +12,13 @@ from contextlib import suppress
 from typing import Final
 
 from carrel.actions.catalog.follower import first_of, told_of
-from carrel.actions.records import each
+from carrel.actions.records import iter_records
 from carrel.core.agents.config import config_of
-from carrel.core.errors import Malformed, Refusal
-from carrel.core.identifiers import Moment
+from carrel.core.errors import Refusal, ValidationError
+from carrel.core.identifiers import TimestampMs
 from carrel.core.sessions import Session, lines
-from carrel.core.store.record import Noun, Record
-from carrel.ports import Mirror, Turn, World
+from carrel.core.store.record import Record, RecordType
+from carrel.ports import LeaderLock, Ports, TranscriptMirror
 from carrel.ports.logging import log_of
 
 AGAIN: Final = 30_000
@@ -39,14 +39,16 @@ def folder_of(agent: Record) -> str | None:
     return config_of(agent.body.get("config") or {}).transcripts_dir or None
 
 
-async def run_mirror(world: World, mirror: Mirror, turn: Turn, stop: asyncio.Event) -> None:
+async def run_mirror(
+    world: Ports, mirror: TranscriptMirror, turn: LeaderLock, stop: asyncio.Event
+) -> None:
     """Keep the files up to date until told to stop, while it is this one's turn."""
-    follower = Follower(world, mirror)
+    follower = MirrorFollower(world, mirror)
     try:
         while not stop.is_set():
             try:
                 if not await turn.take():
-                    follower = Follower(world, mirror)
+                    follower = MirrorFollower(world, mirror)
                     await first_of(_BESIDE, stop.wait())
                     continue
                 await first_of(None, follower.catch_up(), stop.wait())
@@ -60,18 +62,18 @@ async def run_mirror(world: World, mirror: Mirror, turn: Turn, stop: asyncio.Eve
         await turn.leave()
 
 
-class Follower:
+class MirrorFollower:
     """Knows which agents' transcripts are mirrored, and which of them were looked at."""
 
-    def __init__(self, world: World, mirror: Mirror) -> None:
+    def __init__(self, world: Ports, mirror: TranscriptMirror) -> None:
         self._world, self._mirror = world, mirror
         self._revision = -1
         self._wanted: Mapping[Owner, str] = {}
         self._slugs: Mapping[Owner, str] = {}
         self._done: dict[Owner, str] = {}
         """Agents all of whose sessions are mirrored, as far as they went then, and where."""
-        self._put_off: dict[Owner, Moment] = {}
-        self._since: Moment = 0
+        self._put_off: dict[Owner, TimestampMs] = {}
+        self._since: TimestampMs = 0
         self._seen: dict[tuple[str, str], Session] = {}
         """Sessions that were mirrored lately, as they were."""
 
@@ -99,7 +101,7 @@ class Follower:
             return
         wanted: dict[Owner, str] = {}
         slugs: dict[Owner, str] = {}
-        async for agent in each(self._world, "", Noun.AGENT):
+        async for agent in iter_records(self._world, "", RecordType.AGENT):
             if folder := folder_of(agent):
                 wanted[agent.tenant, agent.id] = folder
                 slugs[agent.tenant, agent.id] = agent.body["slug"]
@@ -126,7 +128,7 @@ class Follower:
             self._seen = {
                 key: one for key, one in self._seen.items() if (one.tenant, one.agent) != owner
             }
-            before: tuple[Moment, str] | None = None
+            before: tuple[TimestampMs, str] | None = None
             while found := await self._world.sessions.list(*owner, before=before, limit=_PAGE):
                 for session in found:
                     looked += await self._mirrored(session)
@@ -158,7 +160,7 @@ class Follower:
 
 
 async def mirror_session(
-    world: World, mirror: Mirror, session: Session, folder: str, slug: str
+    world: Ports, mirror: TranscriptMirror, session: Session, folder: str, slug: str
 ) -> None:
     """Write to a session's file, among those of its agent, what it lacks."""
     at = await mirror.held(folder, session, slug)
@@ -171,7 +173,7 @@ async def mirror_session(
         at = said[-1].number
 
 
-async def expire(world: World, mirror: Mirror, before: Moment) -> int:
+async def expire(world: Ports, mirror: TranscriptMirror, before: TimestampMs) -> int:
     """Forget sessions in which nothing was said since, and their files; how many went.
 
     The files go first: what is still in the store afterwards is tried again.
@@ -187,12 +189,14 @@ async def expire(world: World, mirror: Mirror, before: Moment) -> int:
     return gone
 
 
-async def _remove_files(world: World, mirror: Mirror, sessions: Sequence[Session]) -> None:
+async def _remove_files(
+    world: Ports, mirror: TranscriptMirror, sessions: Sequence[Session]
+) -> None:
     by_agent: dict[Owner, list[Session]] = {}
     for session in sessions:
         by_agent.setdefault((session.tenant, session.agent), []).append(session)
     for (tenant, id), theirs in by_agent.items():
-        [agent] = await world.records.get(tenant, Noun.AGENT, [id])
+        [agent] = await world.records.get(tenant, RecordType.AGENT, [id])
         if folder := agent and folder_of(agent):
-            with suppress(Malformed):
+            with suppress(ValidationError):
                 await mirror.remove(folder, f"{tenant}/{id}", theirs)

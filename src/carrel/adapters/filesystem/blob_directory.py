@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path as File
 from typing import Final
 
-from carrel.core.identifiers import Digest, Moment
+from carrel.core.identifiers import Digest, TimestampMs
 
 _BATCH: Final = 1000
 _UNFINISHED: Final = "unfinished-"
@@ -20,7 +20,7 @@ _ABANDONED: Final = 24 * 3600
 """Seconds after which an unfinished file can only be what a crash left behind."""
 
 
-class DirectoryObjects:
+class DirectoryBlobStore:
     """A file is written aside, synced, and only then given its name, so that it is never partial.
 
     Every put, also of what is there, ends with the directories synced: whoever is told that the
@@ -47,11 +47,11 @@ class DirectoryObjects:
         files = [_file(self._trash, digest) for digest in digests]
         await asyncio.to_thread(_remove, files)
 
-    async def trash(self) -> AsyncIterator[tuple[Digest, Moment]]:
+    async def trash(self) -> AsyncIterator[tuple[Digest, TimestampMs]]:
         async for digest, _, at in _each(self._trash):
             yield digest, at
 
-    async def each(self) -> AsyncIterator[tuple[Digest, int, Moment]]:
+    async def each(self) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:
         async for found in _each(self._root):
             yield found
 
@@ -90,14 +90,14 @@ def _file(root: File, digest: Digest) -> File:
     return root / name[:2] / name[2:4] / name
 
 
-async def _each(root: File) -> AsyncIterator[tuple[Digest, int, Moment]]:
+async def _each(root: File) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:
     found = _scan(root)
     while batch := await asyncio.to_thread(list, islice(found, _BATCH)):
         for one in batch:
             yield one
 
 
-def _scan(root: File) -> Iterator[tuple[Digest, int, Moment]]:
+def _scan(root: File) -> Iterator[tuple[Digest, int, TimestampMs]]:
     for file in root.glob("??/??/*"):
         try:
             facts = file.stat()

@@ -19,7 +19,7 @@ from pathlib import Path as File
 from typing import Final
 
 from carrel.core.catalog.object_keys import segments
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Digest, digest
 
 _ASIDE: Final = ".carrel-unfinished"
@@ -40,7 +40,7 @@ class _Unfit(Exception):
     """There can be no file for this key; the message says why."""
 
 
-class FolderDepot:
+class DirectoryObjectStore:
     nests = True
 
     def __init__(self, root: File) -> None:
@@ -185,7 +185,7 @@ class FolderDepot:
 def _parts(key: str) -> Sequence[str]:
     try:
         parts = segments(key)
-    except Malformed as problem:
+    except ValidationError as problem:
         raise _Unfit(str(problem)) from None
     if parts[0] == _ASIDE:
         raise _Unfit("that is where unfinished files are")

@@ -15,7 +15,7 @@ from pathlib import Path as File
 from pathlib import PurePath
 from typing import Final
 
-from carrel.core.errors import Malformed, Taken
+from carrel.core.errors import Conflict, ValidationError
 from carrel.core.sessions import Session, heading, read, whole
 
 CLAIM: Final = ".carrel-agent"
@@ -24,7 +24,7 @@ _MOST_KNOWN: Final = 100_000
 _OPEN: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class FolderMirror:
+class DirectoryTranscriptMirror:
     def __init__(self, root: File) -> None:
         self._root = root
         self._known: dict[File, tuple[int, int]] = {}
@@ -47,11 +47,13 @@ class FolderMirror:
     def _place(self, folder: str) -> File:
         """The directory itself, by whichever links one comes to it. Raises Malformed."""
         if not folder.strip() or "\0" in folder or ".." in PurePath(folder).parts:
-            raise Malformed("transcriptsDir must be a directory beneath the root of transcripts")
+            raise ValidationError(
+                "transcriptsDir must be a directory beneath the root of transcripts"
+            )
         root = self._root.resolve()
         place = (root / folder).resolve()
         if not place.is_relative_to(root):
-            raise Malformed("transcriptsDir is outside of the root of transcripts")
+            raise ValidationError("transcriptsDir is outside of the root of transcripts")
         return place
 
     def _claim(self, folder: str, owner: str, others: Mapping[str, str]) -> None:
@@ -59,9 +61,9 @@ class FolderMirror:
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
         whose = _owner(place)
         if whose is not None and whose != owner and whose in others:
-            with suppress(Malformed):
+            with suppress(ValidationError):
                 if self._place(others[whose]) == place:
-                    raise Taken("another agent keeps its transcripts in that directory")
+                    raise Conflict("another agent keeps its transcripts in that directory")
         if whose != owner:
             aside = place / f"{CLAIM}.new"
             aside.write_text(f"{owner}\n", "utf-8")
@@ -130,7 +132,7 @@ def _mended(handle: int, size: int, session: Session, agent: str) -> tuple[int, 
     sound = content[: whole(content)]
     found = read(sound)
     if sound and (found.heading is None or found.heading.id != session.id):
-        raise Taken(f"{_name(session)} holds something else")
+        raise Conflict(f"{_name(session)} holds something else")
     if found.skipped or len(found.utterances) > session.entries:
         sound, found = b"", read(b"")
     if len(sound) < size:

@@ -49,14 +49,14 @@ class GitDirectory:
                 os.close(lock)
 
     async def advertised(self, scope: Scope) -> bytes:
-        from carrel.adapters.git.upload_pack import advertised  # noqa: PLC0415 - see above
+        from carrel.adapters.git.upload_pack import advertise_refs  # noqa: PLC0415 - see above
 
-        return await self._do(advertised, self.place(scope))
+        return await self._do(advertise_refs, self.place(scope))
 
     async def packed(self, scope: Scope, request: bytes) -> AsyncIterator[bytes]:
-        from carrel.adapters.git.upload_pack import packed  # noqa: PLC0415 - see above
+        from carrel.adapters.git.upload_pack import upload_pack  # noqa: PLC0415 - see above
 
-        return _poured(await self._do(packed, self.place(scope), request))
+        return _poured(await self._do(upload_pack, self.place(scope), request))
 
     def place(self, scope: Scope) -> File:
         return self._root / identifier(scope.tenant) / f"{identifier(scope.name)}.git"

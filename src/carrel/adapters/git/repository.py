@@ -21,8 +21,8 @@ from dulwich.objects import ObjectID, ShaFile, object_class
 from dulwich.refs import Ref
 from dulwich.repo import Repo
 
-from carrel.core.errors import Missing
-from carrel.core.git.objects import Object
+from carrel.core.errors import NotFound
+from carrel.core.git.objects import GitObject
 
 _KEY: Final = "carrel-key"
 _PACKED: Final = 64
@@ -53,14 +53,14 @@ class GitRepository:
         found: Mapping[str, str] = await self._do(self._read_refs)
         return found
 
-    async def read(self, ids: Sequence[str]) -> tuple[Object | None, ...]:
-        found: tuple[Object | None, ...] = await self._do(self._read, tuple(ids))
+    async def read(self, ids: Sequence[str]) -> tuple[GitObject | None, ...]:
+        found: tuple[GitObject | None, ...] = await self._do(self._read, tuple(ids))
         return found
 
     async def begin(self, key: str) -> None:
         await self._do(self._begin, key)
 
-    async def write(self, objects: Sequence[Object]) -> None:
+    async def write(self, objects: Sequence[GitObject]) -> None:
         await self._do(self._write, objects)
 
     async def point(self, refs: Mapping[str, str]) -> None:
@@ -83,14 +83,14 @@ class GitRepository:
         try:
             self._open()
             return (self._place / _KEY).read_text("utf-8")
-        except (Missing, FileNotFoundError, UnicodeDecodeError):
+        except (NotFound, FileNotFoundError, UnicodeDecodeError):
             return None
 
     def _read_refs(self) -> Mapping[str, str]:
         refs = self._open().refs.as_dict()
         return {name.decode(): id.decode() for name, id in refs.items() if name != b"HEAD"}
 
-    def _read(self, ids: Sequence[str]) -> tuple[Object | None, ...]:
+    def _read(self, ids: Sequence[str]) -> tuple[GitObject | None, ...]:
         return tuple(_object(self._open(), id) for id in ids)
 
     def _begin(self, key: str) -> None:
@@ -101,7 +101,7 @@ class GitRepository:
         (self._new / _KEY).write_text(key, "utf-8")
         self._repo = opened(self._new)
 
-    def _write(self, objects: Sequence[Object]) -> None:
+    def _write(self, objects: Sequence[GitObject]) -> None:
         store = self._open().object_store
         new = [_sha_file(one) for one in {each.id: each for each in objects}.values()]
         if len(new) >= _PACKED:
@@ -134,7 +134,7 @@ def opened(place: File) -> Repo:
     try:
         repo = Repo(str(place))
     except NotGitRepository:
-        raise Missing("there is no repository") from None
+        raise NotFound("there is no repository") from None
     repo.object_store.fsync_object_files = True
     return repo
 
@@ -148,17 +148,17 @@ def _despite_the_dead(work: Callable[[], None]) -> None:
         work()
 
 
-def _sha_file(one: Object) -> ShaFile:
+def _sha_file(one: GitObject) -> ShaFile:
     kind = object_class(one.kind.encode())
     assert kind is not None
     return ShaFile.from_raw_string(kind.type_num, one.body)
 
 
-def _object(repo: Repo, id: str) -> Object | None:
+def _object(repo: Repo, id: str) -> GitObject | None:
     try:
         number, body = repo.object_store.get_raw(ObjectID(id.encode()))
     except _UNREADABLE:
         return None
     kind = object_class(number)
     assert kind is not None
-    return Object(kind.type_name.decode(), id, body)
+    return GitObject(kind.type_name.decode(), id, body)

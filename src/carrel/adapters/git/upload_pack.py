@@ -22,7 +22,7 @@ from dulwich.repo import Repo
 from dulwich.server import Backend, BackendRepo, UploadPackHandler
 
 from carrel.adapters.git.repository import opened
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 
 _IN_MEMORY: Final = 8 * 2**20
 _WANT: Final = re.compile(rb"[0-9a-f]{4}want ([0-9a-f]{40})")
@@ -30,7 +30,7 @@ _MOST_WANTS: Final = 1000
 _SIGNED: Final = {Commit.type_num, Tag.type_num}
 
 
-class _Desk(Backend):
+class _SingleRepoBackend(Backend):
     """The one repository that is asked about."""
 
     def __init__(self, repo: Repo) -> None:
@@ -51,7 +51,7 @@ class _UploadPack(UploadPackHandler):
         super().set_client_capabilities([one for one in caps if one != CAPABILITY_FILTER])
 
 
-def advertised(place: File) -> bytes:
+def advertise_refs(place: File) -> bytes:
     """The names there are. Raises Missing."""
     answer = BytesIO()
     with closing(opened(place)) as repo:
@@ -62,7 +62,7 @@ def advertised(place: File) -> bytes:
     return answer.getvalue()
 
 
-def packed(place: File, request: bytes) -> IO[bytes]:
+def upload_pack(place: File, request: bytes) -> IO[bytes]:
     """The answer in a file, so that nobody here waits for a slow reader. Raises Missing, Malformed.
 
     What a request can make the parser stumble over is not ours to know, so it is all Malformed.
@@ -78,13 +78,15 @@ def packed(place: File, request: bytes) -> IO[bytes]:
             raise
         except Exception:
             answer.close()
-            raise Malformed("git's upload-pack does not understand this request") from None
+            raise ValidationError("git's upload-pack does not understand this request") from None
     answer.seek(0)
     return answer
 
 
 def _upload_pack(repo: Repo, protocol: ReceivableProtocol, *, advertise: bool) -> _UploadPack:
-    return _UploadPack(_Desk(repo), ["/"], protocol, stateless_rpc=True, advertise_refs=advertise)
+    return _UploadPack(
+        _SingleRepoBackend(repo), ["/"], protocol, stateless_rpc=True, advertise_refs=advertise
+    )
 
 
 def _offer(repo: Repo, request: bytes) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from carrel.adapters.memory.blobs import MemoryBlobs, MemoryObjects
 from carrel.adapters.memory.deliveries import MemoryDeliveries
 from carrel.adapters.memory.events import MemoryEvents
-from carrel.adapters.memory.idempotency import MemoryReceipts
-from carrel.adapters.memory.leader_lock import MemoryTurn
-from carrel.adapters.memory.object_store import MemoryDepot
+from carrel.adapters.memory.idempotency import MemoryIdempotencyStore
+from carrel.adapters.memory.leader_lock import MemoryLeaderLock
+from carrel.adapters.memory.object_store import MemoryObjectStore
 from carrel.adapters.memory.recalls import MemoryRecalls
 from carrel.adapters.memory.records import MemoryRecords
 from carrel.adapters.memory.runs import MemoryRuns
@@ -18,18 +18,18 @@ from carrel.adapters.memory.trees import MemoryTrees
 __all__ = [
     "MemoryBlobs",
     "MemoryDeliveries",
-    "MemoryDepot",
     "MemoryEvents",
+    "MemoryIdempotencyStore",
+    "MemoryLeaderLock",
+    "MemoryObjectStore",
     "MemoryObjects",
     "MemoryRecalls",
-    "MemoryReceipts",
     "MemoryRecords",
     "MemoryRuns",
     "MemorySessions",
     "MemoryState",
     "MemoryStore",
     "MemoryTrees",
-    "MemoryTurn",
 ]
 
 
@@ -43,7 +43,7 @@ class MemoryStore:
         self.records = MemoryRecords(self.state)
         self.runs = MemoryRuns(self.state)
         self.events = MemoryEvents(self.state)
-        self.receipts = MemoryReceipts(self.state)
+        self.receipts = MemoryIdempotencyStore(self.state)
         self.deliveries = MemoryDeliveries(self.state)
         self.sessions = MemorySessions(self.state)
         self.recalls = MemoryRecalls(self.state)

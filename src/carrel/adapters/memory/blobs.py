@@ -6,9 +6,9 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 
 from carrel.adapters.memory.state import MemoryState
-from carrel.core.identifiers import Digest, Moment, digest
+from carrel.core.identifiers import Digest, TimestampMs, digest
 from carrel.core.store.tree import Blob
-from carrel.ports import Corrupt
+from carrel.ports import CorruptContent
 
 
 class MemoryBlobs:
@@ -31,21 +31,21 @@ class MemoryBlobs:
     def _checked(self, name: Digest) -> bytes:
         content = self._state.contents.get(name)
         if content is None:
-            raise Corrupt(f"the bytes of {name} are gone")
+            raise CorruptContent(f"the bytes of {name} are gone")
         if digest(content) != name:
-            raise Corrupt(f"the bytes stored as {name} are others")
+            raise CorruptContent(f"the bytes stored as {name} are others")
         return content
 
 
-def _now() -> Moment:
+def _now() -> TimestampMs:
     return time.time_ns() // 1_000_000
 
 
 class MemoryObjects:
-    def __init__(self, now: Callable[[], Moment] = _now) -> None:
+    def __init__(self, now: Callable[[], TimestampMs] = _now) -> None:
         self._now = now
-        self._kept: dict[Digest, tuple[bytes, Moment]] = {}
-        self._trash: dict[Digest, tuple[bytes, Moment]] = {}
+        self._kept: dict[Digest, tuple[bytes, TimestampMs]] = {}
+        self._trash: dict[Digest, tuple[bytes, TimestampMs]] = {}
 
     async def put(self, digest: Digest, content: bytes) -> None:
         self._kept[digest] = (content, self._now())
@@ -64,19 +64,19 @@ class MemoryObjects:
         for name in digests:
             self._trash.pop(name, None)
 
-    async def trash(self) -> AsyncIterator[tuple[Digest, Moment]]:
+    async def trash(self) -> AsyncIterator[tuple[Digest, TimestampMs]]:
         for name, (_, at) in list(self._trash.items()):
             yield name, at
 
-    async def each(self) -> AsyncIterator[tuple[Digest, int, Moment]]:
+    async def each(self) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:
         for name, (content, at) in list(self._kept.items()):
             yield name, len(content), at
 
     def _move(
         self,
         digests: Collection[Digest],
-        source: dict[Digest, tuple[bytes, Moment]],
-        target: dict[Digest, tuple[bytes, Moment]],
+        source: dict[Digest, tuple[bytes, TimestampMs]],
+        target: dict[Digest, tuple[bytes, TimestampMs]],
     ) -> None:
         for name in digests:
             if name in source:

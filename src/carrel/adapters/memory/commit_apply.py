@@ -5,14 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from carrel.adapters.memory.state import MemoryState, RecordKey, Told
-from carrel.core.identifiers import Moment
+from carrel.adapters.memory.state import MemoryState, RecordKey, ScopeHistory
+from carrel.core.identifiers import TimestampMs
 from carrel.core.store.event import UPDATED
-from carrel.core.store.record import QUIET, Change, Deed, Record
-from carrel.core.store.tree import Applied, Commit, Head, Version, Write, subjects_of, tellings_of
+from carrel.core.store.record import QUIET, AuditEntry, Record, RecordChange
+from carrel.core.store.tree import (
+    Applied,
+    Commit,
+    Head,
+    Version,
+    Write,
+    audit_subjects,
+    event_drafts,
+)
 
 
-def storable(commit: Commit) -> None:
+def check_storable(commit: Commit) -> None:
     """Raise for what is not JSON, before any commit of the same call has been applied."""
     for change in commit.changes:
         json.dumps(change.body)
@@ -25,18 +33,18 @@ def apply(state: MemoryState, commit: Commit) -> Applied:
     heads = tuple(_written(state, commit, write, before[write.scope]) for write in commit.writes)
     if commit.changes:
         _change(state, commit.changes, commit.at)
-    for telling in tellings_of(commit):
+    for telling in event_drafts(commit):
         state.tell(telling, commit.at, commit.run)
-    for tenant, subjects in subjects_of(commit).items():
+    for tenant, subjects in audit_subjects(commit).items():
         number = len(state.deeds) + 1
-        state.deeds.append(Deed(number, tenant, commit.at, commit.by, commit.why, subjects))
+        state.deeds.append(AuditEntry(number, tenant, commit.at, commit.by, commit.why, subjects))
     if commit.receipt in state.receipts:
         state.receipts[commit.receipt].versions = tuple(head.version for head in heads)
     return Applied(heads)
 
 
 def _written(state: MemoryState, commit: Commit, write: Write, revision: int) -> Head:
-    told = state.scopes.setdefault(write.scope, Told())
+    told = state.scopes.setdefault(write.scope, ScopeHistory())
     was = told.head(write.path)
     if write.entry is None and (was is None or was.entry is None):
         return was or Head(write.path, 0, revision, commit.at, None)
@@ -51,14 +59,14 @@ def _written(state: MemoryState, commit: Commit, write: Write, revision: int) ->
     return head
 
 
-def _change(state: MemoryState, changes: Sequence[Change], at: Moment) -> None:
+def _change(state: MemoryState, changes: Sequence[RecordChange], at: TimestampMs) -> None:
     changed = [change for change in changes if _changed(state, change, at)]
     for shelf in dict.fromkeys((change.tenant, change.noun) for change in changed):
         state.shelves[shelf] = state.shelves.get(shelf, 0) + 1
     state.records_revision += any(change.noun not in QUIET for change in changed)
 
 
-def _changed(state: MemoryState, change: Change, at: Moment) -> bool:
+def _changed(state: MemoryState, change: RecordChange, at: TimestampMs) -> bool:
     key = (change.tenant, change.noun, change.id)
     was = state.records.pop(key, None)
     _forget_names(state, key)

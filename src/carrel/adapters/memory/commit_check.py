@@ -6,22 +6,34 @@ from collections.abc import Iterable, Iterator
 
 from carrel.adapters.memory.state import MemoryState, RecordKey
 from carrel.core.identifiers import Path
-from carrel.core.store.record import Change
-from carrel.core.store.tree import Blocked, Commit, Conflict, Entry, Full, Quota, Room
+from carrel.core.store.record import RecordChange
+from carrel.core.store.tree import (
+    Commit,
+    Entry,
+    ExpectationFailed,
+    PathFree,
+    PathOccupied,
+    Quota,
+    QuotaExceeded,
+)
 
 
-def refusal(state: MemoryState, commit: Commit) -> Conflict | Blocked | Full | None:
+def check_commit(
+    state: MemoryState, commit: Commit
+) -> ExpectationFailed | PathOccupied | QuotaExceeded | None:
     return next(_refusals(state, commit), None)
 
 
-def _refusals(state: MemoryState, commit: Commit) -> Iterator[Conflict | Blocked | Full]:
+def _refusals(
+    state: MemoryState, commit: Commit
+) -> Iterator[ExpectationFailed | PathOccupied | QuotaExceeded]:
     for expect in commit.expects:
         found = state.told(expect.scope).head(expect.path)
         if not expect.holds(found):
-            yield Conflict(expect, found)
+            yield ExpectationFailed(expect, found)
     for shelf in commit.shelves:
         if state.shelves.get((shelf.tenant, shelf.noun), 0) != shelf.revision:
-            yield Conflict(shelf)
+            yield ExpectationFailed(shelf)
     yield from _moved(state, commit.changes)
     yield from _blocked(state, commit.rooms)
     for quota in commit.quotas:
@@ -29,7 +41,7 @@ def _refusals(state: MemoryState, commit: Commit) -> Iterator[Conflict | Blocked
             yield full
 
 
-def _moved(state: MemoryState, changes: Iterable[Change]) -> Iterator[Conflict]:
+def _moved(state: MemoryState, changes: Iterable[RecordChange]) -> Iterator[ExpectationFailed]:
     """Changes are tried in order, so that one may take the name that one before it gave up."""
     revisions: dict[RecordKey, int] = {}
     owners: dict[str, RecordKey | None] = {**state.handles}
@@ -38,22 +50,22 @@ def _moved(state: MemoryState, changes: Iterable[Change]) -> Iterator[Conflict]:
         record = state.records.get(key)
         revision = revisions.get(key, record.revision if record else 0)
         if change.expected not in {None, revision}:
-            yield Conflict(change)
+            yield ExpectationFailed(change)
         wanted = change.handles if change.body is not None else ()
         for handle in wanted:
             if owners.get(handle) not in {None, key}:
-                yield Conflict(change, handle=handle)
+                yield ExpectationFailed(change, handle=handle)
         owners = {name: owner for name, owner in owners.items() if owner != key}
         owners |= dict.fromkeys(wanted, key)
         revisions[key] = 0 if change.body is None else revision + 1
 
 
-def _blocked(state: MemoryState, rooms: Iterable[Room]) -> Iterator[Blocked]:
+def _blocked(state: MemoryState, rooms: Iterable[PathFree]) -> Iterator[PathOccupied]:
     for room in rooms:
-        yield from (Blocked(room, by) for by in _in_the_way(state, room))
+        yield from (PathOccupied(room, by) for by in _in_the_way(state, room))
 
 
-def _in_the_way(state: MemoryState, room: Room) -> Iterator[Path]:
+def _in_the_way(state: MemoryState, room: PathFree) -> Iterator[Path]:
     if state.entry(room.scopes[0], room.path):
         return
     for scope in room.scopes:
@@ -62,7 +74,7 @@ def _in_the_way(state: MemoryState, room: Room) -> Iterator[Path]:
         yield from (path for path in beneath if state.entry(scope, path))
 
 
-def _full(state: MemoryState, commit: Commit, quota: Quota) -> Full | None:
+def _full(state: MemoryState, commit: Commit, quota: Quota) -> QuotaExceeded | None:
     told = state.told(quota.scope)
     last = {write.path: write.entry for write in commit.writes if write.scope == quota.scope}
     files, size = told.files, told.size
@@ -72,7 +84,7 @@ def _full(state: MemoryState, commit: Commit, quota: Quota) -> Full | None:
         size += _size(entry) - _size(was)
     crowded = files > max(quota.files, told.files)
     heavy = quota.size is not None and size > max(quota.size, told.size)
-    return Full(quota, files, size) if crowded or heavy else None
+    return QuotaExceeded(quota, files, size) if crowded or heavy else None
 
 
 def _size(entry: Entry | None) -> int:

@@ -8,8 +8,8 @@ from itertools import islice
 from msgspec.structs import replace
 
 from carrel.adapters.memory.state import MemoryState
-from carrel.core.identifiers import Moment
-from carrel.core.webhooks import Attempt, Delivery, State
+from carrel.core.identifiers import TimestampMs
+from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState
 
 
 class MemoryDeliveries:
@@ -26,14 +26,14 @@ class MemoryDeliveries:
         self._state.deliveries.update({delivery.id: delivery for delivery in deliveries})
         return True
 
-    async def due(self, now: Moment, lease: Moment, limit: int) -> tuple[Delivery, ...]:
-        waiting = [d for d in self._state.deliveries.values() if d.state is State.PENDING]
+    async def due(self, now: TimestampMs, lease: TimestampMs, limit: int) -> tuple[Delivery, ...]:
+        waiting = [d for d in self._state.deliveries.values() if d.state is DeliveryState.PENDING]
         ripe = sorted((d.due, d.id) for d in waiting if d.due <= now)[:limit]
         taken = {id: replace(self._state.deliveries[id], due=lease) for _, id in ripe}
         self._state.deliveries.update(taken)
         return tuple(taken.values())
 
-    async def settle(self, results: Sequence[tuple[Delivery, Attempt]]) -> None:
+    async def settle(self, results: Sequence[tuple[Delivery, DeliveryAttempt]]) -> None:
         for delivery, attempt in results:
             self._state.deliveries[delivery.id] = delivery
             self._state.attempts.setdefault(delivery.id, []).append(attempt)
@@ -44,7 +44,7 @@ class MemoryDeliveries:
 
     async def list(
         self, tenant: str, webhook: str, *, before: str = "", limit: int = 100
-    ) -> tuple[tuple[Delivery, tuple[Attempt, ...]], ...]:
+    ) -> tuple[tuple[Delivery, tuple[DeliveryAttempt, ...]], ...]:
         newest = (self._state.deliveries[id] for id in sorted(self._state.deliveries, reverse=True))
         mine = (d for d in newest if (d.tenant, d.webhook) == (tenant, webhook))
         page = islice((d for d in mine if not before or d.id < before), limit)
@@ -52,5 +52,5 @@ class MemoryDeliveries:
 
     async def replay(self, delivery: Delivery) -> None:
         if delivery.id in self._state.deliveries:
-            again = replace(delivery, state=State.PENDING, tries=0)
+            again = replace(delivery, state=DeliveryState.PENDING, tries=0)
             self._state.deliveries[delivery.id] = again

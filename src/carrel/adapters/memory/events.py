@@ -10,8 +10,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from carrel.adapters.memory.state import MemoryState
-from carrel.core.errors import Malformed
-from carrel.core.store.event import Event, Filter
+from carrel.core.errors import ValidationError
+from carrel.core.store.event import Event, EventFilter
 
 _CURSOR: Final = re.compile(r"[0-9]{1,18}")
 
@@ -21,7 +21,7 @@ class MemoryEvents:
         self._state = state
 
     async def after(
-        self, cursor: str | None, filter: Filter | None = None, *, limit: int = 500
+        self, cursor: str | None, filter: EventFilter | None = None, *, limit: int = 500
     ) -> tuple[Event, ...]:
         later = islice(self._state.events, _place(cursor), None)
         wanted = (event for event in later if filter is None or filter.admits(event))
@@ -44,5 +44,5 @@ def _place(cursor: str | None) -> int:
     if cursor is None:
         return 0
     if not _CURSOR.fullmatch(cursor):
-        raise Malformed("that is not a cursor of this log")
+        raise ValidationError("that is not a cursor of this log")
     return int(cursor)

@@ -2,40 +2,50 @@
 
 from __future__ import annotations
 
-from carrel.adapters.memory.state import Claimed, MemoryState
-from carrel.core.identifiers import Moment
-from carrel.core.store.idempotency import Claim, Marked, Mismatch, Receipt, Settled, Taken, Waiting
-from carrel.core.store.tree import ReceiptKey
+from carrel.adapters.memory.state import IdempotencyClaim, MemoryState
+from carrel.core.identifiers import TimestampMs
+from carrel.core.store.idempotency import (
+    Claim,
+    Committed,
+    Completed,
+    InProgress,
+    KeyMismatch,
+    StoredResponse,
+)
+from carrel.core.store.idempotency import Claimed as Taken
+from carrel.core.store.tree import IdempotencyKey
 
 
-class MemoryReceipts:
+class MemoryIdempotencyStore:
     def __init__(self, state: MemoryState) -> None:
         self._receipts = state.receipts
 
-    async def claim(self, key: ReceiptKey, fingerprint: str, now: Moment, stale: Moment) -> Claim:
+    async def claim(
+        self, key: IdempotencyKey, fingerprint: str, now: TimestampMs, stale: TimestampMs
+    ) -> Claim:
         known = self._receipts.get(key)
         if known and (claim := _known(known, fingerprint, stale)):
             return claim
-        self._receipts[key] = Claimed(fingerprint, now)
+        self._receipts[key] = IdempotencyClaim(fingerprint, now)
         return Taken()
 
-    async def settle(self, key: ReceiptKey, receipt: Receipt) -> None:
+    async def settle(self, key: IdempotencyKey, receipt: StoredResponse) -> None:
         known = self._receipts.get(key)
         if known and known.receipt is None:
             known.receipt = receipt
 
-    async def drop(self, key: ReceiptKey) -> None:
+    async def drop(self, key: IdempotencyKey) -> None:
         known = self._receipts.get(key)
         if known and known.versions is None and known.receipt is None:
             del self._receipts[key]
 
 
-def _known(known: Claimed, fingerprint: str, stale: Moment) -> Claim | None:
+def _known(known: IdempotencyClaim, fingerprint: str, stale: TimestampMs) -> Claim | None:
     """What is known of a key's holder; None if it may be taken over."""
     if known.fingerprint != fingerprint:
-        return Mismatch()
+        return KeyMismatch()
     if known.receipt is not None:
-        return Settled(known.receipt)
+        return Completed(known.receipt)
     if known.versions is not None:
-        return Marked(known.versions)
-    return None if known.at < stale else Waiting()
+        return Committed(known.versions)
+    return None if known.at < stale else InProgress()

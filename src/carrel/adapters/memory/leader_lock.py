@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 
-class MemoryTurn:
-    def __init__(self, name: str, taken: dict[str, MemoryTurn]) -> None:
+class MemoryLeaderLock:
+    def __init__(self, name: str, taken: dict[str, MemoryLeaderLock]) -> None:
         self._name, self._taken = name, taken
 
     async def take(self) -> bool:

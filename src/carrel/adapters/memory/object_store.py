@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Mapping
 
 from carrel.core.catalog.object_keys import segments
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Digest, digest
 
 
-class MemoryDepot:
+class MemoryObjectStore:
     nests = False
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class MemoryDepot:
         for key, content in contents.items():
             try:
                 segments(key)
-            except Malformed as problem:
+            except ValidationError as problem:
                 refused[key] = str(problem)
                 continue
             self.objects[key] = content

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from carrel.adapters.memory.state import MemoryState
-from carrel.core.identifiers import Moment
-from carrel.core.memory.recall import Recall, Tally
+from carrel.core.identifiers import TimestampMs
+from carrel.core.memory.recall import Recall, RecallStats
 
 _DAY: Final = 86_400_000
 
@@ -21,18 +21,25 @@ class MemoryRecalls:
         for one in recalls:
             self._recalls.setdefault((tenant, one.agent, one.memory, one.id), one)
 
-    async def tallies(self, tenant: str, agent: str, *, limit: int = 10_000) -> tuple[Tally, ...]:
+    async def tallies(
+        self, tenant: str, agent: str, *, limit: int = 10_000
+    ) -> tuple[RecallStats, ...]:
         grouped: dict[str, list[Recall]] = {}
         for one in self._of(tenant, agent):
             grouped.setdefault(one.memory, []).append(one)
         tallies = [_tally(memory, recalls) for memory, recalls in grouped.items()]
         return tuple(sorted(tallies, key=lambda one: (-one.hits, one.memory))[:limit])
 
-    async def since(self, tenant: str, agent: str, moment: Moment) -> Mapping[str, int]:
+    async def since(self, tenant: str, agent: str, moment: TimestampMs) -> Mapping[str, int]:
         return Counter(one.memory for one in self._of(tenant, agent) if one.at >= moment)
 
     async def drop(
-        self, tenant: str, agent: str, memories: Collection[str], *, before: Moment | None = None
+        self,
+        tenant: str,
+        agent: str,
+        memories: Collection[str],
+        *,
+        before: TimestampMs | None = None,
     ) -> int:
         return self._remove(
             [
@@ -42,7 +49,7 @@ class MemoryRecalls:
             ]
         )
 
-    async def prune(self, tenant: str, agent: str, before: Moment) -> int:
+    async def prune(self, tenant: str, agent: str, before: TimestampMs) -> int:
         old = [one for one in self._of(tenant, agent) if one.at < before]
         return self._remove([(tenant, agent, one.memory, one.id) for one in old])
 
@@ -55,8 +62,8 @@ class MemoryRecalls:
         return len(keys)
 
 
-def _tally(memory: str, recalls: Sequence[Recall]) -> Tally:
-    return Tally(
+def _tally(memory: str, recalls: Sequence[Recall]) -> RecallStats:
+    return RecallStats(
         memory,
         hits=len(recalls),
         relevance=sum(one.score for one in recalls) / len(recalls),

@@ -8,9 +8,9 @@ from itertools import islice
 from msgspec.structs import replace
 
 from carrel.adapters.memory.state import MemoryState
-from carrel.core.errors import Taken
+from carrel.core.errors import Conflict
 from carrel.core.identifiers import Scope
-from carrel.core.runs import Layer, Run
+from carrel.core.runs import Run, SnapshotLayer
 from carrel.core.store.event import RUN_ENDED, RUN_STARTED
 
 
@@ -18,10 +18,12 @@ class MemoryRuns:
     def __init__(self, state: MemoryState) -> None:
         self._state = state
 
-    async def start(self, runs: Sequence[tuple[Run, Sequence[Scope | Layer]]]) -> tuple[Run, ...]:
+    async def start(
+        self, runs: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]]
+    ) -> tuple[Run, ...]:
         for run, _ in runs:
             if run.id in self._state.runs:
-                raise Taken(f"there already is a run {run.id}")
+                raise Conflict(f"there already is a run {run.id}")
         return tuple(self._started(run, layers) for run, layers in runs)
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Run | None, ...]:
@@ -59,7 +61,7 @@ class MemoryRuns:
             self._state.log(RUN_ENDED[run.status], found.scope, at, _told(run), run.id)
         return True
 
-    def _started(self, run: Run, layers: Sequence[Scope | Layer]) -> Run:
+    def _started(self, run: Run, layers: Sequence[Scope | SnapshotLayer]) -> Run:
         started = replace(
             run,
             snapshot=tuple(self._frozen(layer) for layer in layers),
@@ -69,10 +71,10 @@ class MemoryRuns:
         self._state.log(RUN_STARTED, run.scope, run.started, _told(run), run.id)
         return started
 
-    def _frozen(self, layer: Scope | Layer) -> Layer:
-        if isinstance(layer, Layer):
+    def _frozen(self, layer: Scope | SnapshotLayer) -> SnapshotLayer:
+        if isinstance(layer, SnapshotLayer):
             return layer
-        return Layer(layer, self._state.told(layer).revision)
+        return SnapshotLayer(layer, self._state.told(layer).revision)
 
 
 def _told(run: Run) -> Mapping[str, str]:

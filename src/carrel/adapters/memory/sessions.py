@@ -8,10 +8,10 @@ from itertools import islice
 from msgspec.structs import replace
 
 from carrel.adapters.memory.state import MemoryState
-from carrel.core.identifiers import Moment
-from carrel.core.runs import Mode
+from carrel.core.identifiers import TimestampMs
+from carrel.core.runs import Audience
 from carrel.core.search.full_text import distinct
-from carrel.core.sessions import Addition, Hit, Session, Utterance, light
+from carrel.core.sessions import Session, SessionAppend, TranscriptEntry, TranscriptHit, light
 
 Place = tuple[str, str, int]
 
@@ -24,11 +24,11 @@ class MemorySessions:
         known = self._state.sessions
         return tuple(known.setdefault((one.tenant, one.id), one) for one in sessions)
 
-    async def append(self, additions: Sequence[Addition]) -> tuple[Session | None, ...]:
+    async def append(self, additions: Sequence[SessionAppend]) -> tuple[Session | None, ...]:
         return tuple(map(self._append, additions))
 
     async def close(
-        self, tenant: str, agent: str, ids: Sequence[str], at: Moment
+        self, tenant: str, agent: str, ids: Sequence[str], at: TimestampMs
     ) -> tuple[Session | None, ...]:
         for one in await self.get(tenant, ids):
             if one and one.agent == agent and one.ended is None:
@@ -50,8 +50,8 @@ class MemorySessions:
         tenant: str,
         agent: str,
         *,
-        mode: Mode | None = None,
-        before: tuple[Moment, str] | None = None,
+        mode: Audience | None = None,
+        before: tuple[TimestampMs, str] | None = None,
         limit: int = 100,
     ) -> tuple[Session, ...]:
         own = (
@@ -63,7 +63,7 @@ class MemorySessions:
 
     async def read(
         self, tenant: str, id: str, *, after: int = 0, limit: int = 100
-    ) -> tuple[Utterance, ...]:
+    ) -> tuple[TranscriptEntry, ...]:
         found = self._state.said.get((tenant, id), [])[after : after + limit]
         return tuple(light(found, lambda one: len(one.content.encode())))
 
@@ -74,12 +74,12 @@ class MemorySessions:
         words: Sequence[str],
         *,
         every: bool = True,
-        mode: Mode | None = None,
+        mode: Audience | None = None,
         limit: int = 100,
-    ) -> tuple[Hit, ...]:
+    ) -> tuple[TranscriptHit, ...]:
         own = await self.list(tenant, agent, mode=mode, limit=len(self._state.sessions))
         found = [
-            Hit(one.id, said)
+            TranscriptHit(one.id, said)
             for one in own
             for said in self._state.said.get((tenant, one.id), ())
             if _has(self._state.words.get((tenant, one.id, said.number), ()), words, every=every)
@@ -90,7 +90,7 @@ class MemorySessions:
         return tuple(light(found[:limit], lambda hit: len(hit.utterance.content.encode())))
 
     async def touched(
-        self, since: Moment, *, after: Session | None = None, limit: int = 500
+        self, since: TimestampMs, *, after: Session | None = None, limit: int = 500
     ) -> tuple[Session, ...]:
         order = sorted(self._state.sessions.values(), key=_age)
         past = (
@@ -124,7 +124,7 @@ class MemorySessions:
             self._state.words[place] = distinct(text)
         return (some[-1][0] if some else None), len(some)
 
-    def _append(self, addition: Addition) -> Session | None:
+    def _append(self, addition: SessionAppend) -> Session | None:
         key = (addition.tenant, addition.session)
         was = self._state.sessions.get(key)
         if was is None or was.agent != addition.agent or was.ended is not None:
@@ -145,11 +145,11 @@ class MemorySessions:
         return found is not None and found.entries == session.entries
 
 
-def _newness(session: Session) -> tuple[Moment, str]:
+def _newness(session: Session) -> tuple[TimestampMs, str]:
     return session.last, session.id
 
 
-def _age(session: Session) -> tuple[Moment, str, str]:
+def _age(session: Session) -> tuple[TimestampMs, str, str]:
     return session.last, session.tenant, session.id
 
 

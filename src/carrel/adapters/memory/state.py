@@ -7,22 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from carrel.core.identifiers import Digest, Kind, Moment, Path, Scope
+from carrel.core.identifiers import Digest, Path, Scope, ScopeKind, TimestampMs
 from carrel.core.memory.recall import Recall
 from carrel.core.retention import keeps_all, prunable
 from carrel.core.runs import Run
-from carrel.core.sessions import Session, Utterance
-from carrel.core.store.event import Event, Telling
-from carrel.core.store.idempotency import Receipt
-from carrel.core.store.record import Deed, Noun, Record
-from carrel.core.store.tree import Entry, Head, ReceiptKey, Version
-from carrel.core.webhooks import Attempt, Delivery
+from carrel.core.sessions import Session, TranscriptEntry
+from carrel.core.store.event import Event, EventDraft
+from carrel.core.store.idempotency import StoredResponse
+from carrel.core.store.record import AuditEntry, Record, RecordType
+from carrel.core.store.tree import Entry, Head, IdempotencyKey, Version
+from carrel.core.webhooks import Delivery, DeliveryAttempt
 
-RecordKey = tuple[str, Noun, str]
+RecordKey = tuple[str, RecordType, str]
 
 
 @dataclass(slots=True)
-class Told:
+class ScopeHistory:
     """All that one scope has said and not yet lost to pruning."""
 
     revision: int = 0
@@ -55,53 +55,53 @@ class Told:
 
 
 @dataclass(slots=True)
-class Claimed:
+class IdempotencyClaim:
     """A receipt on its way: claimed, perhaps marked by a commit, perhaps settled."""
 
     fingerprint: str
-    at: Moment
+    at: TimestampMs
     versions: tuple[int, ...] | None = None
-    receipt: Receipt | None = None
+    receipt: StoredResponse | None = None
 
 
 @dataclass(slots=True)
 class MemoryState:
-    scopes: dict[Scope, Told] = field(default_factory=dict)
+    scopes: dict[Scope, ScopeHistory] = field(default_factory=dict)
     contents: dict[Digest, bytes] = field(default_factory=dict)
 
     records: dict[RecordKey, Record] = field(default_factory=dict)
     handles: dict[str, RecordKey] = field(default_factory=dict)
     links: dict[RecordKey, tuple[str, ...]] = field(default_factory=dict)
-    shelves: dict[tuple[str, Noun], int] = field(default_factory=dict)
+    shelves: dict[tuple[str, RecordType], int] = field(default_factory=dict)
     records_revision: int = 0
-    deeds: list[Deed] = field(default_factory=list)
-    used: dict[str, Moment] = field(default_factory=dict)
+    deeds: list[AuditEntry] = field(default_factory=list)
+    used: dict[str, TimestampMs] = field(default_factory=dict)
 
     runs: dict[str, Run] = field(default_factory=dict)
     run_events: dict[str, int] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     sleepers: set[asyncio.Future[None]] = field(default_factory=set)
 
-    receipts: dict[ReceiptKey, Claimed] = field(default_factory=dict)
+    receipts: dict[IdempotencyKey, IdempotencyClaim] = field(default_factory=dict)
     deliveries: dict[str, Delivery] = field(default_factory=dict)
-    attempts: dict[str, list[Attempt]] = field(default_factory=dict)
+    attempts: dict[str, list[DeliveryAttempt]] = field(default_factory=dict)
     mark: str | None = None
     sessions: dict[tuple[str, str], Session] = field(default_factory=dict)
-    said: dict[tuple[str, str], list[Utterance]] = field(default_factory=dict)
+    said: dict[tuple[str, str], list[TranscriptEntry]] = field(default_factory=dict)
     words: dict[tuple[str, str, int], tuple[str, ...]] = field(default_factory=dict)
     recalls: dict[tuple[str, str, str, str], Recall] = field(default_factory=dict)
     """By tenant, agent, memory and id."""
 
-    def told(self, scope: Scope) -> Told:
-        return self.scopes.get(scope) or Told()
+    def told(self, scope: Scope) -> ScopeHistory:
+        return self.scopes.get(scope) or ScopeHistory()
 
     def entry(self, scope: Scope, path: Path) -> Entry | None:
         head = self.told(scope).head(path)
         return head.entry if head else None
 
     def keeps_all(self, scope: Scope) -> bool:
-        agent = self.records.get((scope.tenant, Noun.AGENT, scope.name))
-        return scope.kind is Kind.AGENT and keeps_all(agent.body if agent else None)
+        agent = self.records.get((scope.tenant, RecordType.AGENT, scope.name))
+        return scope.kind is ScopeKind.AGENT and keeps_all(agent.body if agent else None)
 
     def held(self, scope: Scope) -> frozenset[int]:
         """The revisions of a scope at which kept runs stand."""
@@ -112,17 +112,17 @@ class MemoryState:
         self,
         type: str,
         scope: Scope,
-        at: Moment,
+        at: TimestampMs,
         payload: Mapping[str, Any],
         run: str | None = None,
     ) -> None:
-        self._log(Telling(scope.tenant, type, payload), scope, at, run)
+        self._log(EventDraft(scope.tenant, type, payload), scope, at, run)
 
-    def tell(self, telling: Telling, at: Moment, run: str | None) -> None:
+    def tell(self, telling: EventDraft, at: TimestampMs, run: str | None) -> None:
         """Log what a commit wants told."""
         self._log(telling, None, at, run)
 
-    def _log(self, told: Telling, scope: Scope | None, at: Moment, run: str | None) -> None:
+    def _log(self, told: EventDraft, scope: Scope | None, at: TimestampMs, run: str | None) -> None:
         number = str(len(self.events) + 1)
         place = self._place(told.tenant, run)
         payload = {**told.payload}

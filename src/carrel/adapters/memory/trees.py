@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 from types import MappingProxyType
 
-from carrel.adapters.memory.commit_apply import apply, storable
-from carrel.adapters.memory.commit_check import refusal
-from carrel.adapters.memory.state import MemoryState, Told
+from carrel.adapters.memory.commit_apply import apply, check_storable
+from carrel.adapters.memory.commit_check import check_commit
+from carrel.adapters.memory.state import MemoryState, ScopeHistory
 from carrel.core.identifiers import Path, Scope
 from carrel.core.retention import whole_since
-from carrel.core.runs import Layer
+from carrel.core.runs import SnapshotLayer
 from carrel.core.store.tree import Commit, Head, Outcome, Tree, Version
 
 
@@ -21,7 +21,7 @@ class MemoryTrees:
 
     async def read(
         self,
-        layers: Sequence[Scope | Layer],
+        layers: Sequence[Scope | SnapshotLayer],
         paths: Collection[Path] | None = None,
         *,
         prefix: str = "",
@@ -56,18 +56,20 @@ class MemoryTrees:
 
     async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
         for commit in commits:
-            storable(commit)
+            check_storable(commit)
         return tuple(
-            refusal(self._state, commit) or apply(self._state, commit) for commit in commits
+            check_commit(self._state, commit) or apply(self._state, commit) for commit in commits
         )
 
     def _versions(self, scope: Scope, path: Path) -> Sequence[Version]:
         return self._state.told(scope).paths.get(path, ())
 
-    def _tree(self, layer: Scope | Layer, paths: Collection[Path] | None, prefix: str) -> Tree:
-        scope = layer.scope if isinstance(layer, Layer) else layer
+    def _tree(
+        self, layer: Scope | SnapshotLayer, paths: Collection[Path] | None, prefix: str
+    ) -> Tree:
+        scope = layer.scope if isinstance(layer, SnapshotLayer) else layer
         told = self._state.told(scope)
-        revision = layer.revision if isinstance(layer, Layer) else told.revision
+        revision = layer.revision if isinstance(layer, SnapshotLayer) else told.revision
         if paths is None:
             starting = (path for path in sorted(told.paths) if path.text.startswith(prefix))
             found = [head for head in _heads(told, starting, revision) if head.entry]
@@ -80,5 +82,5 @@ def _place(version: Version) -> tuple[int, str, int]:
     return version.head.revision, version.head.path.text, version.head.version
 
 
-def _heads(told: Told, paths: Iterable[Path], revision: int) -> Iterable[Head]:
+def _heads(told: ScopeHistory, paths: Iterable[Path], revision: int) -> Iterable[Head]:
     return filter(None, (told.head_at(path, revision) for path in paths))

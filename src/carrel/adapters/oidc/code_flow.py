@@ -17,14 +17,14 @@ from carrel.adapters.oidc.issuer import (
     LONGEST_FETCH,
     PAUSE,
     REFUSED,
+    IssuerMisconfigured,
+    IssuerTrust,
+    IssuerUnreachable,
     OidcIssuer,
     Timer,
-    Trust,
-    Unfit,
-    Unreachable,
     client_of,
-    got,
-    usual_tls,
+    default_tls_context,
+    fetch_json,
 )
 from carrel.core.errors import Unauthenticated
 
@@ -34,7 +34,7 @@ _KNOWN_FOR: Final = 3600.0
 _BASIC: Final = "client_secret_basic"
 
 
-class Client(Struct, frozen=True, kw_only=True):
+class OidcClient(Struct, frozen=True, kw_only=True):
     """What the issuer knows this server as."""
 
     id: str
@@ -51,11 +51,11 @@ class _Endpoints(Struct, frozen=True):
     token_endpoint_auth_methods_supported: list[str] | None = None
 
 
-class _Granted(Struct, frozen=True):
+class _TokenResponse(Struct, frozen=True):
     id_token: str
 
 
-class _Meant(Struct, frozen=True):
+class _IdTokenClaims(Struct, frozen=True):
     """What an ID token says of the sign-in that it is for."""
 
     aud: str | list[str]
@@ -69,8 +69,8 @@ class OidcCodeFlow:
 
     def __init__(
         self,
-        trust: Trust,
-        client: Client,
+        trust: IssuerTrust,
+        client: OidcClient,
         *,
         wall: Timer = time.time,
         steady: Timer = time.monotonic,
@@ -79,9 +79,9 @@ class OidcCodeFlow:
         self._trust = msgspec.structs.replace(trust, audiences=frozenset({client.id}))
         self._client = client
         self._steady = steady
-        self._tls = tls or usual_tls()
+        self._tls = tls or default_tls_context()
         self.issuer = OidcIssuer(self._trust, wall=wall, steady=steady, tls=self._tls)
-        self._found: tuple[_Endpoints | Unfit, float] | None = None
+        self._found: tuple[_Endpoints | IssuerMisconfigured, float] | None = None
         self._asking = asyncio.Lock()
 
     @property
@@ -133,13 +133,15 @@ class OidcCodeFlow:
         try:
             async with asyncio.timeout(LONGEST_FETCH), client_of(self._tls) as client:
                 url = endpoints.token_endpoint
-                said = await got(client, url, _Granted, "POST", data=form, headers=headers)
+                said = await fetch_json(
+                    client, url, _TokenResponse, "POST", data=form, headers=headers
+                )
         except TimeoutError:
-            raise Unreachable("it does not answer in time") from None
-        except Unfit as problem:
+            raise IssuerUnreachable("it does not answer in time") from None
+        except IssuerMisconfigured as problem:
             if problem.refused:
                 raise Unauthenticated(REFUSED) from None
-            raise Unreachable(str(problem)) from None
+            raise IssuerUnreachable(str(problem)) from None
         return said.id_token
 
     async def _endpoints(self) -> _Endpoints:
@@ -149,30 +151,30 @@ class OidcCodeFlow:
             if self._found is None or now - self._found[1] >= _life(self._found[0]):
                 self._found = await self._discovered(), now
         found = self._found[0]
-        if isinstance(found, Unfit):
-            raise Unreachable(str(found))
+        if isinstance(found, IssuerMisconfigured):
+            raise IssuerUnreachable(str(found))
         return found
 
-    async def _discovered(self) -> _Endpoints | Unfit:
+    async def _discovered(self) -> _Endpoints | IssuerMisconfigured:
         issuer = self._trust.issuer
         url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
         try:
             async with asyncio.timeout(LONGEST_FETCH), client_of(self._tls) as client:
-                found = await got(client, url, _Endpoints)
+                found = await fetch_json(client, url, _Endpoints)
         except TimeoutError:
-            return Unfit("it does not answer in time")
-        except Unfit as problem:
+            return IssuerMisconfigured("it does not answer in time")
+        except IssuerMisconfigured as problem:
             return problem
         if found.issuer != issuer:
-            return Unfit("its configuration is that of another issuer")
+            return IssuerMisconfigured("its configuration is that of another issuer")
         addresses = (found.authorization_endpoint, found.token_endpoint)
         if not all(_is_sound(address, issuer) for address in addresses):
-            return Unfit("one of its endpoints is at an address that is not secure")
+            return IssuerMisconfigured("one of its endpoints is at an address that is not secure")
         return found
 
 
-def _life(found: _Endpoints | Unfit) -> float:
-    return PAUSE if isinstance(found, Unfit) else _KNOWN_FOR
+def _life(found: _Endpoints | IssuerMisconfigured) -> float:
+    return PAUSE if isinstance(found, IssuerMisconfigured) else _KNOWN_FOR
 
 
 def _is_sound(address: str, issuer: str) -> bool:
@@ -187,7 +189,7 @@ def _is_meant_for(token: str, client: str, nonce: str) -> bool:
     body = token.split(".")[1]
     try:
         raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
-        meant = msgspec.json.decode(raw, type=_Meant)
+        meant = msgspec.json.decode(raw, type=_IdTokenClaims)
     except ValueError:
         return False
     alone = meant.aud in (client, [client])
@@ -199,6 +201,6 @@ def _challenge(verifier: str) -> str:
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")
 
 
-def _basic(client: Client) -> str:
+def _basic(client: OidcClient) -> str:
     both = f"{quote_plus(client.id)}:{quote_plus(client.secret)}"
     return f"Basic {base64.b64encode(both.encode()).decode('ascii')}"

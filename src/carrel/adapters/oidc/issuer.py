@@ -52,14 +52,14 @@ _BROKEN: Final = (JoseError, ValueError)
 Document = TypeVar("Document", bound=Struct)
 
 
-class Unreachable(ConnectionError):
+class IssuerUnreachable(ConnectionError):
     """The issuer does not do its part, so nobody can say whether a token is good."""
 
     def __init__(self, why: str) -> None:
         super().__init__(errno.EHOSTUNREACH, f"what the issuer says cannot be had: {why}")
 
 
-class Unfit(Exception):
+class IssuerMisconfigured(Exception):
     """What the issuer publishes cannot be had or used; the message says why."""
 
     def __init__(self, why: str, *, refused: bool = False) -> None:
@@ -68,7 +68,7 @@ class Unfit(Exception):
         """Whether the issuer itself has said no."""
 
 
-class Trust(Struct, frozen=True, kw_only=True):
+class IssuerTrust(Struct, frozen=True, kw_only=True):
     """Whose tokens are taken, and which of them."""
 
     issuer: str
@@ -86,7 +86,7 @@ class Trust(Struct, frozen=True, kw_only=True):
             raise ValueError(f"algorithms must be some of {', '.join(KEY_TYPES)}")
 
 
-class Claims(Struct, frozen=True):
+class TokenClaims(Struct, frozen=True):
     """What a good token says of its bearer; nothing else in it is believed."""
 
     sub: str
@@ -142,7 +142,7 @@ class OidcIssuer:
 
     def __init__(
         self,
-        trust: Trust,
+        trust: IssuerTrust,
         *,
         wall: Timer = time.time,
         steady: Timer = time.monotonic,
@@ -151,7 +151,7 @@ class OidcIssuer:
         self._trust = trust
         self._wall = wall
         self._steady = steady
-        self._tls = tls or usual_tls()
+        self._tls = tls or default_tls_context()
         self._registry = jws.JWSRegistry(
             algorithms=sorted(trust.algorithms), strict_check_header=False
         )
@@ -164,7 +164,7 @@ class OidcIssuer:
     def name(self) -> str:
         return self._trust.issuer
 
-    async def claims(self, token: str) -> Claims:
+    async def claims(self, token: str) -> TokenClaims:
         """What the token says, if it is good now.
 
         Raises Unauthenticated, saying nothing of why, or Unreachable.
@@ -174,7 +174,7 @@ class OidcIssuer:
             await self._refresh()
         key = self._keys.get(kid)
         if key is None and self._failure is not None:
-            raise Unreachable(self._failure)
+            raise IssuerUnreachable(self._failure)
         if key is None:
             _refuse()
         try:
@@ -184,7 +184,7 @@ class OidcIssuer:
             _refuse()
         if not acceptable(payload, self._trust, self._wall()):
             _refuse()
-        return Claims(payload.sub, payload.email, payload.email_verified in (True, "true"))
+        return TokenClaims(payload.sub, payload.email, payload.email_verified in (True, "true"))
 
     async def _refresh(self) -> None:
         """Have the keys fetched if that is not too soon, and wait for a fetch that is under way."""
@@ -202,10 +202,10 @@ class OidcIssuer:
         try:
             async with asyncio.timeout(LONGEST_FETCH), client_of(self._tls) as client:
                 url = self._trust.jwks_url or await self._discover(client)
-                published = await got(client, url, _KeySet)
+                published = await fetch_json(client, url, _KeySet)
             self._keys = _usable(published.keys, self._trust.algorithms)
             self._failure = None
-        except Unfit as problem:
+        except IssuerMisconfigured as problem:
             self._failure = str(problem)
         except TimeoutError:
             self._failure = "it does not answer in time"
@@ -215,15 +215,15 @@ class OidcIssuer:
     async def _discover(self, client: httpx.AsyncClient) -> str:
         issuer = self._trust.issuer
         url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
-        found = await got(client, url, _Discovered)
+        found = await fetch_json(client, url, _Discovered)
         if found.issuer != issuer:
-            raise Unfit("its configuration is that of another issuer")
+            raise IssuerMisconfigured("its configuration is that of another issuer")
         if issuer.startswith("https://") and not found.jwks_uri.startswith("https://"):
-            raise Unfit("its keys are at an address that is not secure")
+            raise IssuerMisconfigured("its keys are at an address that is not secure")
         return found.jwks_uri
 
 
-def acceptable(payload: _Payload, trust: Trust, now: float) -> bool:
+def acceptable(payload: _Payload, trust: IssuerTrust, now: float) -> bool:
     """Whether a token that the issuer has signed is for us, and for now."""
     return (
         payload.iss == trust.issuer
@@ -273,7 +273,7 @@ def _usable(published: list[Any], algorithms: frozenset[str]) -> dict[str, Key]:
 
 
 @cache
-def usual_tls() -> ssl.SSLContext:
+def default_tls_context() -> ssl.SSLContext:
     """Made once: to read all certificates takes longer than to ask a provider for its keys."""
     return httpx.create_ssl_context(trust_env=False)
 
@@ -288,7 +288,7 @@ def client_of(tls: ssl.SSLContext) -> httpx.AsyncClient:
     )
 
 
-async def got(
+async def fetch_json(
     client: httpx.AsyncClient, url: str, kind: type[Document], method: str = "GET", **more: Any
 ) -> Document:
     """A document of the issuer. Raises Unfit."""
@@ -296,18 +296,20 @@ async def got(
         async with client.stream(method, url, **more) as response:
             if response.status_code != 200:
                 status = response.status_code
-                raise Unfit(f"it answers with status {status}", refused=400 <= status < 500)
+                raise IssuerMisconfigured(
+                    f"it answers with status {status}", refused=400 <= status < 500
+                )
             body = bytearray()
             async for chunk in response.aiter_raw(8192):
                 body += chunk
                 if len(body) > MOST_READ:
-                    raise Unfit("it says more than anybody could want to know")
+                    raise IssuerMisconfigured("it says more than anybody could want to know")
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as wrong:
-        raise Unfit(f"no answer ({type(wrong).__name__})") from wrong
+        raise IssuerMisconfigured(f"no answer ({type(wrong).__name__})") from wrong
     try:
         return msgspec.json.decode(body, type=kind)
     except ValueError:
-        raise Unfit("what it says makes no sense") from None
+        raise IssuerMisconfigured("what it says makes no sense") from None
 
 
 def _refuse() -> NoReturn:

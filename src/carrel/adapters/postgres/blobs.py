@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from carrel.adapters.postgres.database import Database
-from carrel.adapters.postgres.read_batching import Batcher
+from carrel.adapters.postgres.read_batching import ReadBatcher
 from carrel.core.identifiers import Digest, digest
 from carrel.core.store.tree import Blob
-from carrel.ports import Corrupt, Objects
+from carrel.ports import CorruptContent, LargeBlobStore
 
 _MOST: Final = 64
 _ENDLESS: Final = 2**62
@@ -23,9 +23,9 @@ _Bodies = Mapping[int, bytes | None]
 class PostgresBlobs:
     """``Blob.ref`` is a row's id; before a commit, the bytes to put in one, or None if outside."""
 
-    def __init__(self, database: Database, objects: Objects | None, inline: int) -> None:
+    def __init__(self, database: Database, objects: LargeBlobStore | None, inline: int) -> None:
         self._database, self._objects, self._inline = database, objects, inline
-        self._gets = Batcher(self._bodies, lambda ids: max(len(ids), 1) / _MOST)
+        self._gets = ReadBatcher(self._bodies, lambda ids: max(len(ids), 1) / _MOST)
 
     async def close(self) -> None:
         await self._gets.close()
@@ -49,13 +49,13 @@ class PostgresBlobs:
         ids = {blob.ref: blob.digest for blob in blobs if isinstance(blob.ref, int)}
         bodies = await self._gets.ask(tuple(ids)) if ids else {}
         if missing := sorted(ids[id] for id in ids.keys() - bodies.keys()):
-            raise Corrupt(f"the bytes of {missing[0]} are gone")
+            raise CorruptContent(f"the bytes of {missing[0]} are gone")
         found |= {ids[id]: body for id, body in bodies.items() if body is not None}
         for name in {blob.digest for blob in blobs} - found.keys():
             found[name] = await self._from_outside(name)
         for name, content in found.items():
             if await _digest(content) != name:
-                raise Corrupt(f"the bytes of {name} are not what was stored")
+                raise CorruptContent(f"the bytes of {name} are not what was stored")
         return found
 
     async def _bodies(self, asks: Sequence[tuple[int, ...]]) -> Sequence[_Bodies]:
@@ -66,7 +66,7 @@ class PostgresBlobs:
     async def _from_outside(self, name: Digest) -> bytes:
         content = await self._objects.get(name) if self._objects else None
         if content is None:
-            raise Corrupt(f"the bytes of {name} are gone")
+            raise CorruptContent(f"the bytes of {name} are gone")
         return content
 
 

@@ -23,28 +23,28 @@ from carrel.adapters.postgres.rows import (
     to_json,
 )
 from carrel.core.identifiers import Digest, Path, Scope
-from carrel.core.search.full_text import found_by
-from carrel.core.store.record import QUIET, Noun
+from carrel.core.search.full_text import index_terms
+from carrel.core.store.record import QUIET, RecordType
 from carrel.core.store.tree import (
     Applied,
     Blob,
-    Blocked,
     Commit,
-    Conflict,
     Entry,
-    Full,
+    ExpectationFailed,
     Head,
     Outcome,
-    Room,
+    PathFree,
+    PathOccupied,
+    QuotaExceeded,
     Write,
-    tellings_of,
+    event_drafts,
 )
 
 _UNHEARD: Final = {"note": True, "quiet": True}
 """What is neither a change of a record nor named by the audit."""
 
 
-class Parcel:
+class CommitColumns:
     """Commits on their way to the server. A row refers to another by its place, from 1."""
 
     def __init__(self, commits: Sequence[Commit]) -> None:
@@ -53,7 +53,7 @@ class Parcel:
         self._ours: set[str] = set()
         self._scopes: dict[Scope, int] = {}
         self._paths: dict[tuple[Scope, Path], int] = {}
-        self._shelves: dict[tuple[str, Noun], int] = {}
+        self._shelves: dict[tuple[str, RecordType], int] = {}
         self._blobs: dict[tuple[Digest, int | None], int] = {}
         self._path_rows: list[Row] = []
         self._path_numbers: list[Row] = []
@@ -65,7 +65,7 @@ class Parcel:
         self._shelf_numbers: list[Row] = []
         self._quota_numbers: list[Row] = []
         self._room_numbers: list[Row] = []
-        self._rooms: list[Room] = []
+        self._rooms: list[PathFree] = []
         self._write_rows: list[Row] = []
         self._write_numbers: list[Row] = []
         self._starts: list[Row] = [(0, 0, 0, 0, 0)]
@@ -104,17 +104,17 @@ class Parcel:
             elif what[n] == "e":
                 expect = commit.expects[rows[n] - starts[0] - 1]
                 found = heads[writes[n] - 1] if writes[n] else _told(expect.path, facts[n])
-                outcomes.append(Conflict(expect, found))
+                outcomes.append(ExpectationFailed(expect, found))
             elif what[n] == "s":
-                outcomes.append(Conflict(commit.shelves[rows[n] - starts[1] - 1]))
+                outcomes.append(ExpectationFailed(commit.shelves[rows[n] - starts[1] - 1]))
             elif what[n] == "c":
                 place, handle = from_json(facts[n])
-                outcomes.append(Conflict(commit.changes[place - 1], handle=handle))
+                outcomes.append(ExpectationFailed(commit.changes[place - 1], handle=handle))
             elif what[n] == "r":
-                outcomes.append(Blocked(self._rooms[rows[n] - 1], Path(from_json(facts[n]))))
+                outcomes.append(PathOccupied(self._rooms[rows[n] - 1], Path(from_json(facts[n]))))
             else:
                 quota = commit.quotas[rows[n] - starts[2] - 1]
-                outcomes.append(Full(quota, *from_json(facts[n])))
+                outcomes.append(QuotaExceeded(quota, *from_json(facts[n])))
         return outcomes
 
     def _heads(self, versions: Row, revisions: Row, moments: Row, ids: Row) -> list[Head]:
@@ -156,7 +156,7 @@ class Parcel:
         self._commit_rows.append(said)
         self._commit_numbers.append((commit.at, max(commit.keep, 1)))
 
-    def _add_room(self, room: Room) -> None:
+    def _add_room(self, room: PathFree) -> None:
         """A row for each place to look at: a path that must not live, or a scope in which nothing
         may be beneath the path."""
         own = self._path(room.scopes[0], room.path)
@@ -192,7 +192,7 @@ class Parcel:
             place = self._paths[scope, path] = len(self._path_rows)
         return place
 
-    def _shelf(self, tenant: str, noun: Noun) -> int:
+    def _shelf(self, tenant: str, noun: RecordType) -> int:
         place = self._shelves.get((tenant, noun))
         if place is None:
             place = self._shelves[tenant, noun] = len(self._shelves) + 1
@@ -237,7 +237,7 @@ class Parcel:
                     "expected": change.expected,
                     "handles": () if change.body is None else change.handles,
                     "links": change.links,
-                    "words": () if change.body is None else found_by(change.noun, change.body),
+                    "words": () if change.body is None else index_terms(change.noun, change.body),
                     "quiet": change.noun in QUIET,
                 }
                 for change in changes
@@ -248,7 +248,7 @@ class Parcel:
             ]
             + [
                 {"tenant": one.tenant, "tell": one.type, "payload": to_json(one.payload)} | _UNHEARD
-                for one in tellings_of(commit)
+                for one in event_drafts(commit)
             ]
         )
 

@@ -13,7 +13,7 @@ import asyncpg
 
 from carrel.adapters.postgres.rows import Row
 from carrel.core import sql_statements as queries
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 
 HERE: Final = files("carrel.adapters.postgres")
 SQL: Final = queries.parse((HERE / "statements.sql").read_text("utf-8"))
@@ -52,16 +52,16 @@ class Database:
         self.url, self._pool = url, pool
 
     async def rows(self, name: str, *values: Any) -> Sequence[Row]:
-        with speakable():
+        with encode_text():
             return cast(Sequence[Row], await self._pool.fetch(SQL[name], *values))
 
     async def row(self, name: str, *values: Any) -> Row:
         """The only row that a question has for an answer."""
-        with speakable():
+        with encode_text():
             return cast(Row, await self._pool.fetchrow(SQL[name], *values))
 
     async def value(self, name: str, *values: Any) -> Any:
-        with speakable():
+        with encode_text():
             return await self._pool.fetchval(SQL[name], *values)
 
     async def script(self, text: str) -> None:
@@ -70,7 +70,7 @@ class Database:
 
 
 @contextmanager
-def speakable() -> Iterator[None]:
+def encode_text() -> Iterator[None]:
     """PostgreSQL cannot hold a NUL in a text: whoever sends one is told so."""
     try:
         yield
@@ -78,10 +78,10 @@ def speakable() -> Iterator[None]:
         # What the driver says when a connection ends in the middle of a word.
         raise ConnectionError("the connection to the database has ended") from error
     except (asyncpg.CharacterNotInRepertoireError, asyncpg.UntranslatableCharacterError) as error:
-        raise Malformed("a text holds a character that cannot be stored") from error
+        raise ValidationError("a text holds a character that cannot be stored") from error
 
 
-def findable(text: str) -> str | None:
+def searchable_text(text: str) -> str | None:
     """The text to look for; None, which finds nothing, if it cannot be stored anyway."""
     return None if "\0" in text else text
 
@@ -106,7 +106,7 @@ async def _leave_as_it_is(connection: Any) -> None:
 
 
 @asynccontextmanager
-async def alone(url: str) -> AsyncIterator[asyncpg.Connection]:
+async def exclusive_connection(url: str) -> AsyncIterator[asyncpg.Connection]:
     """A connection of one's own for what takes long, planned for the occasion."""
     connection = await asyncpg.connect(url, server_settings=_ALWAYS, timeout=10)
     try:
@@ -117,7 +117,7 @@ async def alone(url: str) -> AsyncIterator[asyncpg.Connection]:
 
 async def prepare(url: str) -> None:
     """Bring the database up to date; whoever comes first does it, the others wait."""
-    async with alone(url) as connection:
+    async with exclusive_connection(url) as connection:
         if connection.get_server_version().major < OLDEST:
             raise Incompatible(f"Carrel needs PostgreSQL {OLDEST} or newer")
         if await connection.fetchval(SQL["encoding"]) != "UTF8":

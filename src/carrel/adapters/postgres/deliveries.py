@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from carrel.adapters.postgres.database import Database, findable
+from carrel.adapters.postgres.database import Database, searchable_text
 from carrel.adapters.postgres.rows import Row, columns, from_json
-from carrel.core.identifiers import Moment
-from carrel.core.webhooks import Attempt, Delivery, Posted, State
+from carrel.core.identifiers import TimestampMs
+from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, PostResult
 
 
 class PostgresDeliveries:
@@ -26,11 +26,11 @@ class PostgresDeliveries:
         moved: bool = await self._database.value("enqueue_deliveries", was, mark, *columns(rows, 9))
         return moved
 
-    async def due(self, now: Moment, lease: Moment, limit: int) -> tuple[Delivery, ...]:
+    async def due(self, now: TimestampMs, lease: TimestampMs, limit: int) -> tuple[Delivery, ...]:
         rows = await self._database.rows("lease_deliveries", now, lease, limit)
         return tuple(map(_delivery, rows))
 
-    async def settle(self, results: Sequence[tuple[Delivery, Attempt]]) -> None:
+    async def settle(self, results: Sequence[tuple[Delivery, DeliveryAttempt]]) -> None:
         rows = [
             (d.id, d.state, d.due, d.tries, a.at, a.posted.status, a.posted.problem, a.posted.took)
             for d, a in results
@@ -38,15 +38,15 @@ class PostgresDeliveries:
         await self._database.rows("settle_deliveries", *columns(rows, 8))
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Delivery | None, ...]:
-        wanted = [findable(id) for id in ids]
-        rows = await self._database.rows("deliveries", findable(tenant), wanted)
+        wanted = [searchable_text(id) for id in ids]
+        rows = await self._database.rows("deliveries", searchable_text(tenant), wanted)
         found = {row[0]: _delivery(row) for row in rows}
         return tuple(found.get(id) for id in ids)
 
     async def list(
         self, tenant: str, webhook: str, *, before: str = "", limit: int = 100
-    ) -> tuple[tuple[Delivery, tuple[Attempt, ...]], ...]:
-        ask = (findable(tenant), findable(webhook), before or None, limit)
+    ) -> tuple[tuple[Delivery, tuple[DeliveryAttempt, ...]], ...]:
+        ask = (searchable_text(tenant), searchable_text(webhook), before or None, limit)
         rows = await self._database.rows("deliveries_listed", *ask)
         return tuple((_delivery(row), _attempts(row[9])) for row in rows)
 
@@ -57,8 +57,10 @@ class PostgresDeliveries:
 
 def _delivery(row: Row) -> Delivery:
     id, tenant, webhook, type, body, state, created, due, tries = row[:9]
-    return Delivery(id, tenant, webhook, type, body, State(state), created, due, tries)
+    return Delivery(id, tenant, webhook, type, body, DeliveryState(state), created, due, tries)
 
 
-def _attempts(told: str | None) -> tuple[Attempt, ...]:
-    return tuple(Attempt(at, Posted(*posted)) for at, *posted in from_json(told or "[]"))
+def _attempts(told: str | None) -> tuple[DeliveryAttempt, ...]:
+    return tuple(
+        DeliveryAttempt(at, PostResult(*posted)) for at, *posted in from_json(told or "[]")
+    )

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import asyncpg
 
-from carrel.adapters.postgres.database import Database, alone
+from carrel.adapters.postgres.database import Database, exclusive_connection
 
 _CHANNEL: Final = "carrel"
 _PAUSE: Final = 0.02
@@ -26,7 +26,7 @@ _heeded: ContextVar[tuple[str, int]] = ContextVar("heeded", default=("", 0))
 """Which bell this task last heeded, and how often it had rung by then."""
 
 
-class Bell:
+class EventNotifier:
     """Nothing rests on a ring being heard: whoever listens also looks from time to time."""
 
     def __init__(self, database: Database) -> None:
@@ -94,7 +94,7 @@ class Bell:
         pause = 0.1
         while True:
             with suppress(*_LOST):
-                async with alone(self._database.url) as connection:
+                async with exclusive_connection(self._database.url) as connection:
                     await connection.add_listener(_CHANNEL, self._told)
                     self._wake()  # for what was missed while nobody listened
                     pause = 0.1

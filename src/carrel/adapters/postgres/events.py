@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from carrel.adapters.postgres.database import Database, findable
-from carrel.adapters.postgres.event_notifier import Bell
+from carrel.adapters.postgres.database import Database, searchable_text
+from carrel.adapters.postgres.event_notifier import EventNotifier
 from carrel.adapters.postgres.rows import Row, from_json, scope_of
-from carrel.core.errors import Malformed
-from carrel.core.store.event import Event, Filter
+from carrel.core.errors import ValidationError
+from carrel.core.store.event import Event, EventFilter
 
 _CURSOR: Final = re.compile(r"(?:([0-9]{1,19})\.)?([0-9]{1,18})")
 
@@ -17,19 +17,19 @@ _CURSOR: Final = re.compile(r"(?:([0-9]{1,19})\.)?([0-9]{1,18})")
 class PostgresEvents:
     """A cursor is ``<transaction>.<id>``; a bare id, as other stores have, came with a restore."""
 
-    def __init__(self, database: Database, bell: Bell) -> None:
+    def __init__(self, database: Database, bell: EventNotifier) -> None:
         self._database, self._bell = database, bell
 
     async def after(
-        self, cursor: str | None, filter: Filter | None = None, *, limit: int = 500
+        self, cursor: str | None, filter: EventFilter | None = None, *, limit: int = 500
     ) -> tuple[Event, ...]:
         self._bell.heed()
         wanted: Row = (None, None, None, None, None)
         if filter is not None:
             scopes = sorted(scope for scope in filter.scopes if scope.tenant == filter.tenant)
             wanted = (
-                findable(filter.tenant) or "",
-                filter.run if filter.run is None else findable(filter.run) or "",
+                searchable_text(filter.tenant) or "",
+                filter.run if filter.run is None else searchable_text(filter.run) or "",
                 sorted(filter.types) or None,
                 [scope.kind for scope in scopes] if filter.scopes else None,
                 [scope.name for scope in scopes] if filter.scopes else None,
@@ -54,7 +54,7 @@ def _position(cursor: str | None) -> tuple[str, int]:
         return "0", 0
     match = _CURSOR.fullmatch(cursor)
     if match is None:
-        raise Malformed("that is not an event cursor")
+        raise ValidationError("that is not an event cursor")
     return match[1] or "0", int(match[2])
 
 

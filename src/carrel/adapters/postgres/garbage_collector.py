@@ -10,7 +10,7 @@ import asyncpg
 from carrel.adapters.postgres.advisory_locks import content_name, lock_of, scope_name
 from carrel.adapters.postgres.database import SQL
 from carrel.adapters.postgres.rows import columns, from_json, scope_of
-from carrel.core.identifiers import Moment
+from carrel.core.identifiers import TimestampMs
 from carrel.core.policy import Limits
 
 _DAY: Final = 24 * 3600 * 1000
@@ -22,7 +22,7 @@ class Collector:
     def __init__(self, connection: asyncpg.Connection) -> None:
         self._connection = connection
 
-    async def collect(self, now: Moment, grace: int, events_kept: int) -> Mapping[str, int]:
+    async def collect(self, now: TimestampMs, grace: int, events_kept: int) -> Mapping[str, int]:
         """Versions first, since they hold contents."""
         return {
             "versions": await self._versions(),
@@ -33,7 +33,7 @@ class Collector:
             "events": await self._drop("drop_events", now - events_kept),
         }
 
-    async def _drop(self, name: str, before: Moment) -> int:
+    async def _drop(self, name: str, before: TimestampMs) -> int:
         return int(await self._connection.fetchval(SQL[name], before))
 
     async def _versions(self) -> int:
@@ -48,7 +48,7 @@ class Collector:
             gone += await self._connection.fetchval(SQL["prune_scope"], lock, id, keep)
         return gone
 
-    async def _contents(self, before: Moment) -> int:
+    async def _contents(self, before: TimestampMs) -> int:
         gone, past = 0, 0
         while found := await self._connection.fetch(SQL["unused_contents"], past, before, _MANY):
             ids = [row[0] for row in found]

@@ -8,7 +8,7 @@ from typing import Final
 import asyncpg
 
 from carrel.adapters.postgres.advisory_locks import lock_of
-from carrel.adapters.postgres.database import SQL, alone
+from carrel.adapters.postgres.database import SQL, exclusive_connection
 
 _PATIENCE: Final = 10
 _TORN: Final = asyncpg.InternalClientError
@@ -16,7 +16,7 @@ _TORN: Final = asyncpg.InternalClientError
 _LOST: Final = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, _TORN)
 
 
-class PostgresTurn:
+class PostgresLeaderLock:
     def __init__(self, url: str, name: str) -> None:
         self._url, self._lock = url, lock_of(f"turn/{name}")
         self._stack = AsyncExitStack()
@@ -40,7 +40,9 @@ class PostgresTurn:
 
     async def _taken(self) -> bool:
         if self._connection is None:
-            self._connection = await self._stack.enter_async_context(alone(self._url))
+            self._connection = await self._stack.enter_async_context(
+                exclusive_connection(self._url)
+            )
         if self._mine:
             await self._connection.fetchval(SQL["still_there"], timeout=_PATIENCE)
         else:

@@ -8,14 +8,14 @@ from typing import Any, Final, cast
 
 import asyncpg
 
-from carrel.adapters.postgres.database import SQL, Database, alone, speakable
+from carrel.adapters.postgres.database import SQL, Database, encode_text, exclusive_connection
 from carrel.adapters.postgres.garbage_collector import Collector
 from carrel.adapters.postgres.rows import columns, from_json
 from carrel.adapters.postgres.sessions import index_some
-from carrel.core.errors import Taken
-from carrel.core.identifiers import Digest, Moment
+from carrel.core.errors import Conflict
+from carrel.core.identifiers import Digest, TimestampMs
 from carrel.core.maintenance.tables import TABLES, key_of
-from carrel.core.search.full_text import SEARCHED, found_by
+from carrel.core.search.full_text import SEARCHED, index_terms
 
 Rows = Sequence[Sequence[Any]]
 
@@ -27,7 +27,7 @@ _FEWER: Final = {"content": 64, "delivery": 64, "utterance": 64}
 _INDEXED: Final = 500
 
 
-class PostgresFrozen:
+class PostgresSnapshot:
     def __init__(self, connection: asyncpg.Connection) -> None:
         self._connection = connection
 
@@ -40,7 +40,7 @@ class PostgresFrozen:
             yield [tuple(row) for row in found]
 
 
-class PostgresUpkeep:
+class PostgresMaintenance:
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -48,21 +48,21 @@ class PostgresUpkeep:
         await self._database.value("ping")
 
     @asynccontextmanager
-    async def frozen(self) -> AsyncIterator[PostgresFrozen]:
+    async def frozen(self) -> AsyncIterator[PostgresSnapshot]:
         async with (
-            alone(self._database.url) as connection,
+            exclusive_connection(self._database.url) as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),
         ):
             await connection.fetchval(SQL["ping"])  # the view is that of the first statement
-            yield PostgresFrozen(connection)
+            yield PostgresSnapshot(connection)
 
     async def load(self, rows: AsyncIterator[tuple[str, Rows]]) -> None:
-        async with alone(self._database.url) as connection, connection.transaction():
+        async with exclusive_connection(self._database.url) as connection, connection.transaction():
             await connection.execute(SQL["take_everything"])
             if not await connection.fetchval(SQL["is_empty"]):
-                raise Taken("the store is not empty; restore goes into an empty one")
+                raise Conflict("the store is not empty; restore goes into an empty one")
             await connection.execute(SQL["loading"])
-            with speakable():
+            with encode_text():
                 async for table, some in rows:
                     await _load(connection, table, some)
             for name in ("loaded", "continue_numbers", "load_marks", "note_loaded"):
@@ -71,12 +71,12 @@ class PostgresUpkeep:
             await _index(connection)
             await connection.execute("ANALYZE")
 
-    async def collect(self, now: Moment, grace: int, events_kept: int) -> Mapping[str, int]:
-        async with alone(self._database.url) as connection:
+    async def collect(self, now: TimestampMs, grace: int, events_kept: int) -> Mapping[str, int]:
+        async with exclusive_connection(self._database.url) as connection:
             return await Collector(connection).collect(now, grace, events_kept)
 
     async def reindex(self) -> int:
-        async with alone(self._database.url) as connection, connection.transaction():
+        async with exclusive_connection(self._database.url) as connection, connection.transaction():
             await connection.execute(SQL["take_everything"])
             return await _index(connection)
 
@@ -116,7 +116,7 @@ async def _index(connection: asyncpg.Connection) -> int:
             rows = [
                 (tenant, noun, link, word, id)
                 for tenant, _, link, id, body in found
-                for word in found_by(noun, from_json(body))
+                for word in index_terms(noun, from_json(body))
             ]
             await connection.copy_records_to_table("word", records=rows, columns=_WORD)
             count += len(rows)

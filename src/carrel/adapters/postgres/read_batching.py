@@ -21,7 +21,7 @@ Ask = TypeVar("Ask")
 Answer = TypeVar("Answer")
 
 
-class Batcher(Generic[Ask, Answer]):
+class ReadBatcher(Generic[Ask, Answer]):
     """Answers each ask from a batch that was sent after the ask was made, so never with the past.
 
     ``send`` gives one answer per ask, all or none. If it raises and the connection is still there,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from carrel.adapters.postgres.database import Database, findable
+from carrel.adapters.postgres.database import Database, searchable_text
 from carrel.adapters.postgres.rows import columns
-from carrel.core.identifiers import Moment
-from carrel.core.memory.recall import Recall, Tally
+from carrel.core.identifiers import TimestampMs
+from carrel.core.memory.recall import Recall, RecallStats
 
 _NEVER: Final = 2**62
 
@@ -24,21 +24,30 @@ class PostgresRecalls:
         if rows:
             await self._database.rows("add_recalls", tenant, *columns(rows, 6))
 
-    async def tallies(self, tenant: str, agent: str, *, limit: int = 10_000) -> tuple[Tally, ...]:
-        rows = await self._database.rows("tallies", findable(tenant), findable(agent), limit)
-        return tuple(Tally(*row) for row in rows)
+    async def tallies(
+        self, tenant: str, agent: str, *, limit: int = 10_000
+    ) -> tuple[RecallStats, ...]:
+        rows = await self._database.rows(
+            "tallies", searchable_text(tenant), searchable_text(agent), limit
+        )
+        return tuple(RecallStats(*row) for row in rows)
 
-    async def since(self, tenant: str, agent: str, moment: Moment) -> Mapping[str, int]:
-        ask = (findable(tenant), findable(agent), moment)
+    async def since(self, tenant: str, agent: str, moment: TimestampMs) -> Mapping[str, int]:
+        ask = (searchable_text(tenant), searchable_text(agent), moment)
         return {memory: count for memory, count in await self._database.rows("recalls_since", *ask)}
 
     async def drop(
-        self, tenant: str, agent: str, memories: Collection[str], *, before: Moment | None = None
+        self,
+        tenant: str,
+        agent: str,
+        memories: Collection[str],
+        *,
+        before: TimestampMs | None = None,
     ) -> int:
-        wanted = [memory for one in memories if (memory := findable(one))]
+        wanted = [memory for one in memories if (memory := searchable_text(one))]
         upto = _NEVER if before is None else before
         gone = await self._database.value("drop_recalls", tenant, agent, wanted, upto)
         return int(gone)
 
-    async def prune(self, tenant: str, agent: str, before: Moment) -> int:
+    async def prune(self, tenant: str, agent: str, before: TimestampMs) -> int:
         return int(await self._database.value("prune_recalls", tenant, agent, before))

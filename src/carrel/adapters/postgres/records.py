@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from carrel.adapters.postgres.database import Database, findable
-from carrel.adapters.postgres.read_batching import Batcher
+from carrel.adapters.postgres.database import Database, searchable_text
+from carrel.adapters.postgres.read_batching import ReadBatcher
 from carrel.adapters.postgres.rows import Row, columns, from_json, record_of
-from carrel.core.identifiers import Moment
-from carrel.core.store.record import Deed, Noun, Record
+from carrel.core.identifiers import TimestampMs
+from carrel.core.store.record import AuditEntry, Record, RecordType
 
 _LAST: Final = "\U0010ffff"
 """Sorts after whatever a word may go on with."""
@@ -18,24 +18,28 @@ _LAST: Final = "\U0010ffff"
 class PostgresRecords:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._revisions: Batcher[None, int] = Batcher(self._revision, lambda _: 0)
+        self._revisions: ReadBatcher[None, int] = ReadBatcher(self._revision, lambda _: 0)
 
     async def close(self) -> None:
         await self._revisions.close()
 
-    async def get(self, tenant: str, noun: Noun, ids: Sequence[str]) -> tuple[Record | None, ...]:
-        wanted = [findable(id) for id in ids]
-        rows = await self._database.rows("records", wanted, findable(tenant), noun)
+    async def get(
+        self, tenant: str, noun: RecordType, ids: Sequence[str]
+    ) -> tuple[Record | None, ...]:
+        wanted = [searchable_text(id) for id in ids]
+        rows = await self._database.rows("records", wanted, searchable_text(tenant), noun)
         return _placed(rows, len(ids))
 
     async def named(self, handles: Sequence[str]) -> tuple[Record | None, ...]:
-        rows = await self._database.rows("records_named", [findable(name) for name in handles])
+        rows = await self._database.rows(
+            "records_named", [searchable_text(name) for name in handles]
+        )
         return _placed(rows, len(handles))
 
     async def list(
-        self, tenant: str, noun: Noun, *, link: str = "", after: str = "", limit: int = 100
+        self, tenant: str, noun: RecordType, *, link: str = "", after: str = "", limit: int = 100
     ) -> tuple[Record, ...]:
-        owner, name = findable(tenant), findable(link)
+        owner, name = searchable_text(tenant), searchable_text(link)
         if tenant and link:
             rows = await self._database.rows("records_linked", owner, noun, name, after, limit)
         elif tenant:
@@ -46,41 +50,43 @@ class PostgresRecords:
             rows = await self._database.rows("records_everywhere", noun, after, limit)
         return tuple(map(record_of, rows))
 
-    async def count(self, tenant: str, noun: Noun, links: Sequence[str]) -> tuple[int, ...]:
-        names = [findable(name) for name in links]
-        rows = await self._database.rows("records_counted", names, findable(tenant), noun)
+    async def count(self, tenant: str, noun: RecordType, links: Sequence[str]) -> tuple[int, ...]:
+        names = [searchable_text(name) for name in links]
+        rows = await self._database.rows("records_counted", names, searchable_text(tenant), noun)
         found = {place: count for place, count in rows}
         return tuple(found.get(n + 1, 0) for n in range(len(links)))
 
     async def find(
-        self, tenant: str, noun: Noun, link: str, words: Sequence[str], *, limit: int = 100
+        self, tenant: str, noun: RecordType, link: str, words: Sequence[str], *, limit: int = 100
     ) -> tuple[Record, ...]:
-        wanted = [word for one in words if (word := findable(one))]
+        wanted = [word for one in words if (word := searchable_text(one))]
         upto = [word + _LAST for word in wanted]
-        ask = (wanted, upto, findable(tenant), noun, findable(link), limit)
+        ask = (wanted, upto, searchable_text(tenant), noun, searchable_text(link), limit)
         rows = await self._database.rows("ids_by_words", *ask) if wanted else ()
         return tuple(filter(None, await self.get(tenant, noun, [row[0] for row in rows])))
 
-    async def shelves(self, asks: Sequence[tuple[str, Noun]]) -> tuple[int, ...]:
+    async def shelves(self, asks: Sequence[tuple[str, RecordType]]) -> tuple[int, ...]:
         revisions = await self._database.value("shelves", *columns(asks, 2)) if asks else ()
         return tuple(revisions)
 
     async def revision(self) -> int:
         return await self._revisions.ask(None)
 
-    async def used(self, marks: Mapping[str, Moment]) -> None:
+    async def used(self, marks: Mapping[str, TimestampMs]) -> None:
         if marks:
             await self._database.rows("use", *columns(sorted(marks.items()), 2))
 
-    async def last_used(self, ids: Sequence[str]) -> tuple[Moment | None, ...]:
-        rows = await self._database.rows("used", [findable(id) for id in ids])
+    async def last_used(self, ids: Sequence[str]) -> tuple[TimestampMs | None, ...]:
+        rows = await self._database.rows("used", [searchable_text(id) for id in ids])
         found = {place: at for place, at in rows}
         return tuple(found.get(n + 1) for n in range(len(ids)))
 
-    async def audit(self, tenant: str, *, before: int = 0, limit: int = 100) -> tuple[Deed, ...]:
-        rows = await self._database.rows("audit", findable(tenant), before or 2**62, limit)
+    async def audit(
+        self, tenant: str, *, before: int = 0, limit: int = 100
+    ) -> tuple[AuditEntry, ...]:
+        rows = await self._database.rows("audit", searchable_text(tenant), before or 2**62, limit)
         return tuple(
-            Deed(id, owner, at, by, why, tuple(from_json(subjects)))
+            AuditEntry(id, owner, at, by, why, tuple(from_json(subjects)))
             for id, owner, at, by, why, subjects in rows
         )
 

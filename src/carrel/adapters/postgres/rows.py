@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import msgspec
 
-from carrel.core.identifiers import Digest, Kind, Path, Scope
-from carrel.core.store.record import Noun, Record
+from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
+from carrel.core.store.record import Record, RecordType
 from carrel.core.store.tree import MARKDOWN, Blob, Entry, Head, Version
 
 Row = Sequence[Any]
 
-KIND: Final = {kind.value: kind for kind in Kind}
+KIND: Final = {kind.value: kind for kind in ScopeKind}
 _DECODE: Final = msgspec.json.Decoder().decode
 _ENCODE: Final = msgspec.json.Encoder().encode
 
@@ -54,7 +54,7 @@ def version_of(path: Path, row: Row, at: int) -> Version:
 
 def record_of(row: Row, at: int = 0) -> Record:
     tenant, noun, id, revision, body, created, changed = row[at : at + 7]
-    return Record(tenant, Noun(noun), id, revision, from_json(body), created, changed)
+    return Record(tenant, RecordType(noun), id, revision, from_json(body), created, changed)
 
 
 def scope_of(tenant: str, kind: str, name: str) -> Scope:

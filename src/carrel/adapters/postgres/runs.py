@@ -8,20 +8,22 @@ import asyncpg
 from msgspec.structs import replace
 
 from carrel.adapters.postgres.advisory_locks import in_order, lock_of, run_name, scope_name
-from carrel.adapters.postgres.database import Database, findable
-from carrel.adapters.postgres.event_notifier import Bell
+from carrel.adapters.postgres.database import Database, searchable_text
+from carrel.adapters.postgres.event_notifier import EventNotifier
 from carrel.adapters.postgres.rows import Row, columns, from_json, scope_of, to_json
-from carrel.core.errors import Taken
+from carrel.core.errors import Conflict
 from carrel.core.identifiers import Scope
-from carrel.core.runs import Layer, Mode, Run, Snapshot, Status
+from carrel.core.runs import Audience, Run, RunStatus, Snapshot, SnapshotLayer
 from carrel.core.store.event import RUN_ENDED
 
 
 class PostgresRuns:
-    def __init__(self, database: Database, bell: Bell) -> None:
+    def __init__(self, database: Database, bell: EventNotifier) -> None:
         self._database, self._bell = database, bell
 
-    async def start(self, runs: Sequence[tuple[Run, Sequence[Scope | Layer]]]) -> tuple[Run, ...]:
+    async def start(
+        self, runs: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]]
+    ) -> tuple[Run, ...]:
         if not runs:
             return ()
         places = _places(runs)
@@ -33,7 +35,7 @@ class PostgresRuns:
         try:
             revisions = await self._database.value("start_runs", locks, *ask)
         except asyncpg.UniqueViolationError as error:
-            raise Taken("there already is a run of that id") from error
+            raise Conflict("there already is a run of that id") from error
         self._bell.ring()
         now = {scope: revisions[place - 1] for scope, place in places.items()}
         return tuple(
@@ -42,7 +44,7 @@ class PostgresRuns:
         )
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Run | None, ...]:
-        wanted = [findable(id) for id in ids]
+        wanted = [searchable_text(id) for id in ids]
         found = {row[0]: _run(row) for row in await self._database.rows("runs", tenant, wanted)}
         return tuple(found.get(id) for id in ids)
 
@@ -77,15 +79,15 @@ class PostgresRuns:
         return changed
 
 
-def _places(runs: Sequence[tuple[Run, Sequence[Scope | Layer]]]) -> Mapping[Scope, int]:
+def _places(runs: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]]) -> Mapping[Scope, int]:
     """Every scope that is spoken of, and its place among them, from 1."""
     own = {run.scope for run, _ in runs}
     beneath = {_scope(layer) for _, layers in runs for layer in layers}
     return {scope: n + 1 for n, scope in enumerate(sorted(own | beneath))}
 
 
-def _scope(layer: Scope | Layer) -> Scope:
-    return layer.scope if isinstance(layer, Layer) else layer
+def _scope(layer: Scope | SnapshotLayer) -> Scope:
+    return layer.scope if isinstance(layer, SnapshotLayer) else layer
 
 
 def _row(run: Run, places: Mapping[Scope, int]) -> Row:
@@ -96,14 +98,15 @@ def _row(run: Run, places: Mapping[Scope, int]) -> Row:
     )
 
 
-def _layer(run: Run, place: int, layer: Scope | Layer, places: Mapping[Scope, int]) -> Row:
-    revision = layer.revision if isinstance(layer, Layer) else None
+def _layer(run: Run, place: int, layer: Scope | SnapshotLayer, places: Mapping[Scope, int]) -> Row:
+    revision = layer.revision if isinstance(layer, SnapshotLayer) else None
     return run.id, place, places[_scope(layer)], revision
 
 
-def _frozen(layers: Sequence[Scope | Layer], now: Mapping[Scope, int]) -> Snapshot:
+def _frozen(layers: Sequence[Scope | SnapshotLayer], now: Mapping[Scope, int]) -> Snapshot:
     return tuple(
-        layer if isinstance(layer, Layer) else Layer(layer, now[layer]) for layer in layers
+        layer if isinstance(layer, SnapshotLayer) else SnapshotLayer(layer, now[layer])
+        for layer in layers
     )
 
 
@@ -118,14 +121,14 @@ def _run(row: Row) -> Run:
         tenant=row[1],
         scope=scope_of(*row[2:5]),
         workflow=row[5],
-        mode=Mode(row[6]),
-        status=Status(row[7]),
+        mode=Audience(row[6]),
+        status=RunStatus(row[7]),
         by=row[8],
         started=row[9],
         ended=row[10],
         parent=row[11],
         replay_of=row[12],
         kept=bool(row[13]),
-        snapshot=tuple(Layer(scope_of(*name), revision) for *name, revision in layers),
+        snapshot=tuple(SnapshotLayer(scope_of(*name), revision) for *name, revision in layers),
         variables=from_json(row[14]),
     )

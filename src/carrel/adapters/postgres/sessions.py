@@ -6,12 +6,19 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from carrel.adapters.postgres.database import Database, findable
+from carrel.adapters.postgres.database import Database, searchable_text
 from carrel.adapters.postgres.rows import Row, columns
-from carrel.core.identifiers import Moment
-from carrel.core.runs import Mode
+from carrel.core.identifiers import TimestampMs
+from carrel.core.runs import Audience
 from carrel.core.search.full_text import distinct
-from carrel.core.sessions import HEAVIEST, Addition, Hit, Role, Session, Utterance
+from carrel.core.sessions import (
+    HEAVIEST,
+    Session,
+    SessionAppend,
+    SpeakerRole,
+    TranscriptEntry,
+    TranscriptHit,
+)
 
 _LONG: Final = 64 * 1024
 """Characters from which on words are looked for in a thread."""
@@ -35,7 +42,7 @@ class PostgresSessions:
         found = await self._found([(new.tenant, new.id) for new in sessions])
         return tuple(found[new.tenant, new.id] for new in sessions)
 
-    async def append(self, additions: Sequence[Addition]) -> tuple[Session | None, ...]:
+    async def append(self, additions: Sequence[SessionAppend]) -> tuple[Session | None, ...]:
         long = sum(len(said.content) for one in additions for said in one.utterances) > _LONG
         rows = await asyncio.to_thread(_rows, additions) if long else _rows(additions)
         asks = [
@@ -53,7 +60,7 @@ class PostgresSessions:
         return tuple(became.get(place) for place in range(1, len(additions) + 1))
 
     async def close(
-        self, tenant: str, agent: str, ids: Sequence[str], at: Moment
+        self, tenant: str, agent: str, ids: Sequence[str], at: TimestampMs
     ) -> tuple[Session | None, ...]:
         await self._database.rows("close_sessions", tenant, agent, list(ids), at)
         found = await self.get(tenant, ids)
@@ -72,8 +79,8 @@ class PostgresSessions:
         tenant: str,
         agent: str,
         *,
-        mode: Mode | None = None,
-        before: tuple[Moment, str] | None = None,
+        mode: Audience | None = None,
+        before: tuple[TimestampMs, str] | None = None,
         limit: int = 100,
     ) -> tuple[Session, ...]:
         ask = (tenant, agent, *(before or _AFTER_ALL), mode, limit)
@@ -81,8 +88,8 @@ class PostgresSessions:
 
     async def read(
         self, tenant: str, id: str, *, after: int = 0, limit: int = 100
-    ) -> tuple[Utterance, ...]:
-        ask = (tenant, findable(id), after, limit, HEAVIEST)
+    ) -> tuple[TranscriptEntry, ...]:
+        ask = (tenant, searchable_text(id), after, limit, HEAVIEST)
         return tuple(map(_utterance, await self._database.rows("utterances", *ask)))
 
     async def search(
@@ -92,18 +99,18 @@ class PostgresSessions:
         words: Sequence[str],
         *,
         every: bool = True,
-        mode: Mode | None = None,
+        mode: Audience | None = None,
         limit: int = 100,
-    ) -> tuple[Hit, ...]:
+    ) -> tuple[TranscriptHit, ...]:
         if not words:
             return ()
         query = _query(_owner(tenant, agent), words, every=every)
         ask = (query, tenant, agent, mode, limit, HEAVIEST)
         rows = await self._database.rows("utterances_found", *ask)
-        return tuple(Hit(row[0], _utterance(row[1:])) for row in rows)
+        return tuple(TranscriptHit(row[0], _utterance(row[1:])) for row in rows)
 
     async def touched(
-        self, since: Moment, *, after: Session | None = None, limit: int = 500
+        self, since: TimestampMs, *, after: Session | None = None, limit: int = 500
     ) -> tuple[Session, ...]:
         place = (after.last, after.tenant, after.id) if after else (-1, "", "")
         rows = await self._database.rows("sessions_touched", since, *place, limit)
@@ -123,7 +130,7 @@ class PostgresSessions:
         return await index_some(self._database.rows, after, limit)
 
     async def _found(self, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Session]:
-        wanted = [(tenant, findable(id)) for tenant, id in keys]
+        wanted = [(tenant, searchable_text(id)) for tenant, id in keys]
         rows = await self._database.rows("sessions", *columns(wanted, 2))
         return {(row[0], row[1]): _session(row) for row in rows}
 
@@ -143,7 +150,7 @@ def _vectors(rows: Sequence[Row]) -> list[str]:
     return [_vector(_owner(row[0], row[3]), distinct(row[4].decode())) for row in rows]
 
 
-def _rows(additions: Sequence[Addition]) -> list[Row]:
+def _rows(additions: Sequence[SessionAppend]) -> list[Row]:
     return [
         (
             *(said.at, said.role, said.content.encode(), said.message, said.plugin, said.sender),
@@ -175,9 +182,9 @@ def _quoted(word: str) -> str:
 
 def _session(row: Row) -> Session:
     tenant, id, agent, mode, *rest = row
-    return Session(tenant, id, agent, Mode(mode), *rest)
+    return Session(tenant, id, agent, Audience(mode), *rest)
 
 
-def _utterance(row: Row) -> Utterance:
+def _utterance(row: Row) -> TranscriptEntry:
     number, at, role, content, message, plugin, sender = row
-    return Utterance(number, at, Role(role), content.decode(), message, plugin, sender)
+    return TranscriptEntry(number, at, SpeakerRole(role), content.decode(), message, plugin, sender)

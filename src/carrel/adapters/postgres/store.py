@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from carrel.adapters.postgres.blobs import PostgresBlobs
 from carrel.adapters.postgres.database import connected, prepare
 from carrel.adapters.postgres.deliveries import PostgresDeliveries
-from carrel.adapters.postgres.event_notifier import Bell
+from carrel.adapters.postgres.event_notifier import EventNotifier
 from carrel.adapters.postgres.events import PostgresEvents
-from carrel.adapters.postgres.idempotency import PostgresReceipts
-from carrel.adapters.postgres.maintenance import PostgresUpkeep
+from carrel.adapters.postgres.idempotency import PostgresIdempotencyStore
+from carrel.adapters.postgres.maintenance import PostgresMaintenance
 from carrel.adapters.postgres.recalls import PostgresRecalls
 from carrel.adapters.postgres.records import PostgresRecords
 from carrel.adapters.postgres.runs import PostgresRuns
 from carrel.adapters.postgres.sessions import PostgresSessions
-from carrel.adapters.postgres.trees import Counts, PostgresTrees
-from carrel.ports import Objects
+from carrel.adapters.postgres.trees import CommitCounters, PostgresTrees
+from carrel.ports import LargeBlobStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,14 @@ class PostgresStore:
     records: PostgresRecords
     runs: PostgresRuns
     events: PostgresEvents
-    receipts: PostgresReceipts
+    receipts: PostgresIdempotencyStore
     deliveries: PostgresDeliveries
     sessions: PostgresSessions
     recalls: PostgresRecalls
-    upkeep: PostgresUpkeep
+    upkeep: PostgresMaintenance
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> CommitCounters:
         return self.trees.counts
 
     @property
@@ -45,7 +45,7 @@ class PostgresStore:
 
 @asynccontextmanager
 async def open_store(
-    url: str, *, objects: Objects | None = None, inline: int = 65536, pool: int = 10
+    url: str, *, objects: LargeBlobStore | None = None, inline: int = 65536, pool: int = 10
 ) -> AsyncIterator[PostgresStore]:
     """Open the database, bringing it up to date; finish what was asked at the end.
 
@@ -54,18 +54,18 @@ async def open_store(
     """
     await prepare(url)
     async with connected(url, pool) as database:
-        bell = Bell(database)
+        bell = EventNotifier(database)
         store = PostgresStore(
             trees=PostgresTrees(database, bell),
             blobs=PostgresBlobs(database, objects, inline),
             records=PostgresRecords(database),
             runs=PostgresRuns(database, bell),
             events=PostgresEvents(database, bell),
-            receipts=PostgresReceipts(database),
+            receipts=PostgresIdempotencyStore(database),
             deliveries=PostgresDeliveries(database),
             sessions=PostgresSessions(database),
             recalls=PostgresRecalls(database),
-            upkeep=PostgresUpkeep(database),
+            upkeep=PostgresMaintenance(database),
         )
         try:
             yield store

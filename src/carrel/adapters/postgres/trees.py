@@ -9,15 +9,15 @@ from typing import Final
 
 import asyncpg
 
-from carrel.adapters.postgres.commit_columns import Parcel
+from carrel.adapters.postgres.commit_columns import CommitColumns
 from carrel.adapters.postgres.database import Database
-from carrel.adapters.postgres.event_notifier import Bell
-from carrel.adapters.postgres.read_batching import Batcher
+from carrel.adapters.postgres.event_notifier import EventNotifier
+from carrel.adapters.postgres.read_batching import ReadBatcher
 from carrel.adapters.postgres.rows import Row, columns, head_of, version_of
 from carrel.core.identifiers import Path, Scope
-from carrel.core.runs import Layer
+from carrel.core.runs import SnapshotLayer
 from carrel.core.store.tree import Applied, Commit, Head, Outcome, Tree, Version
-from carrel.ports import Corrupt
+from carrel.ports import CorruptContent
 
 _MOST_COMMITS: Final = 64
 _MOST_BYTES: Final = 8 * 2**20
@@ -26,11 +26,11 @@ _TRIES: Final = 5
 _BREATH: Final = 1000
 """Rows of a long answer after which others get a turn."""
 
-_Asked = tuple[Sequence[Scope | Layer], Sequence[Path]]
+_Asked = tuple[Sequence[Scope | SnapshotLayer], Sequence[Path]]
 
 
 @dataclass(slots=True)
-class Counts:
+class CommitCounters:
     """What has been committed since the start; read by whoever shows it."""
 
     transactions: int = 0
@@ -39,11 +39,11 @@ class Counts:
 
 
 class PostgresTrees:
-    def __init__(self, database: Database, bell: Bell) -> None:
+    def __init__(self, database: Database, bell: EventNotifier) -> None:
         self._database, self._bell = database, bell
-        self._reads = Batcher(self._read_together, _heads_weight)
-        self._commits = Batcher(self._commit_together, _commits_weight)
-        self.counts = Counts()
+        self._reads = ReadBatcher(self._read_together, _heads_weight)
+        self._commits = ReadBatcher(self._commit_together, _commits_weight)
+        self.counts = CommitCounters()
 
     @property
     def waiting(self) -> int:
@@ -56,7 +56,7 @@ class PostgresTrees:
 
     async def read(
         self,
-        layers: Sequence[Scope | Layer],
+        layers: Sequence[Scope | SnapshotLayer],
         paths: Collection[Path] | None = None,
         *,
         prefix: str = "",
@@ -100,7 +100,9 @@ class PostgresTrees:
             return ()
         return await self._commits.ask(tuple(commits))
 
-    async def _read_all(self, layers: Sequence[Scope | Layer], prefix: str) -> tuple[Tree, ...]:
+    async def _read_all(
+        self, layers: Sequence[Scope | SnapshotLayer], prefix: str
+    ) -> tuple[Tree, ...]:
         rows = await self._database.rows(
             "trees", *_names(layers), [_revision(layer) for layer in layers], prefix, _past(prefix)
         )
@@ -137,7 +139,7 @@ class PostgresTrees:
     async def _commit_together(
         self, calls: Sequence[tuple[Commit, ...]]
     ) -> Sequence[tuple[Outcome, ...]]:
-        parcel = Parcel([commit for call in calls for commit in call])
+        parcel = CommitColumns([commit for call in calls for commit in call])
         outcomes = iter(parcel.outcomes(await self._sent(parcel)))
         answers = [tuple(next(outcomes) for _ in call) for call in calls]
         applied = sum(isinstance(outcome, Applied) for answer in answers for outcome in answer)
@@ -148,7 +150,7 @@ class PostgresTrees:
             self._bell.ring()
         return answers
 
-    async def _sent(self, parcel: Parcel) -> Row:
+    async def _sent(self, parcel: CommitColumns) -> Row:
         for tries in range(_TRIES):
             try:
                 answer = await self._database.row("apply_commits", *parcel.arguments())
@@ -157,7 +159,7 @@ class PostgresTrees:
                     raise
             except asyncpg.PostgresError as error:
                 if error.sqlstate == "CA003":
-                    raise Corrupt(str(error)) from error
+                    raise CorruptContent(str(error)) from error
                 raise
             else:
                 return answer
@@ -174,7 +176,7 @@ def _commits_weight(call: tuple[Commit, ...]) -> float:
     return max(len(call) / _MOST_COMMITS, size / _MOST_BYTES)
 
 
-def _tree(layer: Scope | Layer, paths: Sequence[Path], rows: Iterator[Row]) -> Tree:
+def _tree(layer: Scope | SnapshotLayer, paths: Sequence[Path], rows: Iterator[Row]) -> Tree:
     """The tree of a layer from its rows, which come next."""
     heads: dict[Path, Head] = {}
     revision = 0
@@ -186,20 +188,20 @@ def _tree(layer: Scope | Layer, paths: Sequence[Path], rows: Iterator[Row]) -> T
     return Tree(_scope(layer), revision, heads)
 
 
-def _scope(layer: Scope | Layer) -> Scope:
-    return layer.scope if isinstance(layer, Layer) else layer
+def _scope(layer: Scope | SnapshotLayer) -> Scope:
+    return layer.scope if isinstance(layer, SnapshotLayer) else layer
 
 
-def _revision(layer: Scope | Layer) -> int | None:
-    return layer.revision if isinstance(layer, Layer) else None
+def _revision(layer: Scope | SnapshotLayer) -> int | None:
+    return layer.revision if isinstance(layer, SnapshotLayer) else None
 
 
-def _name(layer: Scope | Layer) -> tuple[str, str, str]:
+def _name(layer: Scope | SnapshotLayer) -> tuple[str, str, str]:
     scope = _scope(layer)
     return scope.tenant, scope.kind, scope.name
 
 
-def _names(layers: Sequence[Scope | Layer]) -> list[Row]:
+def _names(layers: Sequence[Scope | SnapshotLayer]) -> list[Row]:
     return columns([_name(layer) for layer in layers], 3)
 
 

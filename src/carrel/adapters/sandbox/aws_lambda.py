@@ -23,21 +23,37 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Meta, Struct
 
-from carrel.adapters.sandbox.remote.bounded_output import Kept
-from carrel.adapters.sandbox.remote.manifest import Differences, Unreadable, differences, listed
-from carrel.adapters.sandbox.remote.options import keeps_none, no_options, too_much_memory
+from carrel.adapters.sandbox.remote.bounded_output import BoundedOutput
+from carrel.adapters.sandbox.remote.manifest import (
+    ManifestUnreadable,
+    RemoteChanges,
+    differences,
+    listed,
+)
+from carrel.adapters.sandbox.remote.options import no_options, refuse_persistent, too_much_memory
 from carrel.adapters.sandbox.remote.remote_run import (
     LOST,
-    End,
-    Told,
+    CommandEnd,
+    RemoteReport,
     check_order,
     expected_of,
     nothing,
-    ran,
+    result_of,
 )
-from carrel.adapters.sandbox.remote.tar_transfer import Damaged, found, most_bytes, packed
+from carrel.adapters.sandbox.remote.tar_transfer import (
+    TransferDamaged,
+    most_bytes,
+    pack_tar,
+    unpack_tar,
+)
 from carrel.core.identifiers import Path
-from carrel.ports.sandbox import Bounds, Fetch, Order, Ran, Refused
+from carrel.ports.sandbox import (
+    CommandResult,
+    CommandSpec,
+    Fetch,
+    ResourceLimits,
+    SandboxUnavailable,
+)
 
 _MOST_SENT: Final = 6 * 2**20
 """What an invocation that is waited for may carry, each way."""
@@ -61,7 +77,7 @@ class LambdaFunctions(Struct, frozen=True):
     """What the SDK finds itself, where there are no keys here."""
 
 
-class Answer(Struct, rename="camel"):
+class LambdaResponse(Struct, rename="camel"):
     """What the function tells."""
 
     refused: str | None = None
@@ -85,35 +101,35 @@ class LambdaSandbox:
         self._functions = functions
         self._limiter: CapacityLimiter | None = None
 
-    def refuses(self, bounds: Bounds, *, persistent: bool = False) -> str | None:
+    def refuses(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
         if not self._function(bounds):
             with_or_without = "with" if bounds.network else "without"
             return f"lambda has no function {with_or_without} a network here"
         if bounds.seconds > _LONGEST:
             return f"lambda runs no command for longer than {_LONGEST} seconds"
-        return too_much_memory("lambda", self._functions.memory_mb, bounds) or keeps_none(
+        return too_much_memory("lambda", self._functions.memory_mb, bounds) or refuse_persistent(
             "lambda", persistent
         )
 
-    def _function(self, bounds: Bounds) -> str:
+    def _function(self, bounds: ResourceLimits) -> str:
         here = self._functions
         return here.with_network if bounds.network else here.without_network
 
-    def run(self, order: Order, fetch: Fetch) -> AbstractAsyncContextManager[Ran]:
+    def run(self, order: CommandSpec, fetch: Fetch) -> AbstractAsyncContextManager[CommandResult]:
         return self._run(order, fetch)
 
     @asynccontextmanager
-    async def _run(self, order: Order, fetch: Fetch) -> AsyncIterator[Ran]:
+    async def _run(self, order: CommandSpec, fetch: Fetch) -> AsyncIterator[CommandResult]:
         check_order(order)
         no_options(order.options)
         if why := self.refuses(order.bounds):
-            raise Refused(why)
+            raise SandboxUnavailable(why)
         files = order.files or {}
         contents = await fetch({placed.blob for placed in files.values()})
-        payload = _payload(order, await asyncio.to_thread(packed, files, contents, {}))
+        payload = _payload(order, await asyncio.to_thread(pack_tar, files, contents, {}))
         answer = await self._invoked(order, payload)
         with tempfile.SpooledTemporaryFile(max_size=_MOST_SENT) as spool:
-            yield ran(await asyncio.to_thread(_told, answer, order, spool), spool)
+            yield result_of(await asyncio.to_thread(_told, answer, order, spool), spool)
 
     @cached_property
     def _client(self) -> Any:
@@ -134,7 +150,7 @@ class LambdaSandbox:
             ),
         )
 
-    async def _invoked(self, order: Order, payload: bytes) -> Answer | None:
+    async def _invoked(self, order: CommandSpec, payload: bytes) -> LambdaResponse | None:
         """What the function told, or None where it was ended by AWS. Raises Refused."""
         if self._limiter is None:
             self._limiter = CapacityLimiter(_AT_ONCE)
@@ -147,7 +163,9 @@ class LambdaSandbox:
                 limiter=self._limiter,
             )
         except (BotoCoreError, ClientError) as problem:
-            raise Refused(f"lambda did not run it: {type(problem).__name__}") from problem
+            raise SandboxUnavailable(
+                f"lambda did not run it: {type(problem).__name__}"
+            ) from problem
         return None if failed else _answer(body)
 
     def _invoke(self, function: str, payload: bytes) -> tuple[bool, bytes]:
@@ -155,7 +173,7 @@ class LambdaSandbox:
         return "FunctionError" in said, said["Payload"].read()
 
 
-def _payload(order: Order, parcel: bytes) -> bytes:
+def _payload(order: CommandSpec, parcel: bytes) -> bytes:
     bounds = order.bounds
     files = base64.b64encode(gzip.compress(parcel, 6)).decode()
     payload = msgspec.json.encode(
@@ -172,33 +190,35 @@ def _payload(order: Order, parcel: bytes) -> bytes:
         }
     )
     if len(payload) > _MOST_SENT:
-        raise Refused(
+        raise SandboxUnavailable(
             f"the command and its files take {len(payload)} bytes, and lambda takes {_MOST_SENT}"
         )
     return payload
 
 
-def _answer(body: bytes) -> Answer | None:
+def _answer(body: bytes) -> LambdaResponse | None:
     try:
-        answer = msgspec.json.decode(body, type=Answer)
+        answer = msgspec.json.decode(body, type=LambdaResponse)
     except msgspec.DecodeError:
         return None
     if answer.refused is not None:
-        raise Refused(answer.refused[:200])
+        raise SandboxUnavailable(answer.refused[:200])
     return answer
 
 
-def _told(answer: Answer | None, order: Order, spool: IO[bytes]) -> Told:
+def _told(answer: LambdaResponse | None, order: CommandSpec, spool: IO[bytes]) -> RemoteReport:
     if answer is None:
         left = nothing("the function was ended, for its memory or its time")
-        return Told(End(LOST, timed_out=False, milliseconds=0), b"", b"", left, {})
+        return RemoteReport(CommandEnd(LOST, timed_out=False, milliseconds=0), b"", b"", left, {})
     left, offsets = _left(answer, order, spool)
-    end = End(answer.exit_code, answer.timed_out, answer.milliseconds)
-    return Told(end, _said(answer.stdout, order), _said(answer.stderr, order), left, offsets)
+    end = CommandEnd(answer.exit_code, answer.timed_out, answer.milliseconds)
+    return RemoteReport(
+        end, _said(answer.stdout, order), _said(answer.stderr, order), left, offsets
+    )
 
 
-def _said(text: str, order: Order) -> bytes:
-    kept = Kept(order.bounds.output_bytes)
+def _said(text: str, order: CommandSpec) -> bytes:
+    kept = BoundedOutput(order.bounds.output_bytes)
     kept(_bytes(text))
     return kept.marked
 
@@ -210,9 +230,11 @@ def _bytes(text: str) -> bytes:
         return b""
 
 
-def _left(answer: Answer, order: Order, spool: IO[bytes]) -> tuple[Differences, Mapping[Path, int]]:
+def _left(
+    answer: LambdaResponse, order: CommandSpec, spool: IO[bytes]
+) -> tuple[RemoteChanges, Mapping[Path, int]]:
     if order.files is None:
-        return Differences(), {}
+        return RemoteChanges(), {}
     if answer.too_large is not None or answer.listing is None:
         why = f"its {answer.too_large} bytes are more than lambda gives back"
         return nothing(f"{why} ({answer.most_answered})"), {}
@@ -220,11 +242,11 @@ def _left(answer: Answer, order: Order, spool: IO[bytes]) -> tuple[Differences, 
         now = listed(_bytes(answer.listing))
         left = differences(now, order.files, order.bounds)
         return left, _unpacked(answer, left, spool)
-    except (Unreadable, Damaged) as problem:
+    except (ManifestUnreadable, TransferDamaged) as problem:
         return nothing(str(problem)), {}
 
 
-def _unpacked(answer: Answer, left: Differences, spool: IO[bytes]) -> Mapping[Path, int]:
+def _unpacked(answer: LambdaResponse, left: RemoteChanges, spool: IO[bytes]) -> Mapping[Path, int]:
     expected = expected_of(left.changed)
     if not expected:
         return {}
@@ -233,5 +255,5 @@ def _unpacked(answer: Answer, left: Differences, spool: IO[bytes]) -> Mapping[Pa
         # No more than was announced, however much it would become.
         spool.write(zlib.decompressobj(_GZIP).decompress(_bytes(answer.changes), most))
     except zlib.error:
-        raise Damaged("what came back is no archive") from None
-    return found(spool, expected)
+        raise TransferDamaged("what came back is no archive") from None
+    return unpack_tar(spool, expected)

@@ -13,13 +13,24 @@ import httpx
 import msgspec
 from msgspec import Struct
 
-from carrel.adapters.sandbox.remote import Machine, Place, Unreachable, course
-from carrel.adapters.sandbox.remote.cleanup import put_away, to_its_end
-from carrel.adapters.sandbox.remote.options import chosen, keeps_none, too_much_memory
-from carrel.adapters.sandbox.remote.shell_machine import Boxed
-from carrel.ports.sandbox import Bounds, Fetch, Order, Ran, Refused
+from carrel.adapters.sandbox.remote import (
+    ProviderUnreachable,
+    RemoteMachine,
+    RemotePaths,
+    run_remotely,
+)
+from carrel.adapters.sandbox.remote.cleanup import dispose, shield_cleanup
+from carrel.adapters.sandbox.remote.options import choose_option, refuse_persistent, too_much_memory
+from carrel.adapters.sandbox.remote.shell_machine import ShellMachine
+from carrel.ports.sandbox import (
+    CommandResult,
+    CommandSpec,
+    Fetch,
+    ResourceLimits,
+    SandboxUnavailable,
+)
 
-_PLACE: Final = Place(root="/tmp/carrel")
+_PLACE: Final = RemotePaths(root="/tmp/carrel")
 _SPARE_SECONDS: Final = 300
 """How long a sandbox outlives its command where the server is gone."""
 _ANSWER_SECONDS: Final = 60
@@ -42,7 +53,7 @@ class DaytonaAccount(Struct, frozen=True):
     start_seconds: int = 120
 
 
-class Made(Struct, frozen=True, rename="camel"):
+class DaytonaSandboxDetails(Struct, frozen=True, rename="camel"):
     """A sandbox as Daytona tells of it."""
 
     id: str
@@ -65,37 +76,37 @@ class DaytonaSandbox:
     def __init__(self, account: DaytonaAccount) -> None:
         self._account = account
 
-    def refuses(self, bounds: Bounds, *, persistent: bool = False) -> str | None:
-        return too_much_memory("daytona", self._account.memory_mb, bounds) or keeps_none(
+    def refuses(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
+        return too_much_memory("daytona", self._account.memory_mb, bounds) or refuse_persistent(
             "daytona", persistent
         )
 
-    def run(self, order: Order, fetch: Fetch) -> AbstractAsyncContextManager[Ran]:
-        return course(order, fetch, self._opened)
+    def run(self, order: CommandSpec, fetch: Fetch) -> AbstractAsyncContextManager[CommandResult]:
+        return run_remotely(order, fetch, self._opened)
 
     @asynccontextmanager
-    async def _opened(self, order: Order) -> AsyncIterator[Machine]:
-        snapshot = chosen(order, "snapshot", self._account.snapshots)
+    async def _opened(self, order: CommandSpec) -> AsyncIterator[RemoteMachine]:
+        snapshot = choose_option(order, "snapshot", self._account.snapshots)
         if why := self.refuses(order.bounds):
-            raise Refused(why)
+            raise SandboxUnavailable(why)
         headers = {"Authorization": f"Bearer {self._account.api_key}"}
         client = httpx.AsyncClient(headers=headers, timeout=_ANSWER_SECONDS, verify=_tls())
         async with client:
-            control = Control(client, self._account.api_url.rstrip("/"))
-            made: list[Made] = []
+            control = DaytonaApi(client, self._account.api_url.rstrip("/"))
+            made: list[DaytonaSandboxDetails] = []
             try:
                 asked = _asked(self._account, order, snapshot)
-                await to_its_end(control.make(asked, made))
+                await shield_cleanup(control.make(asked, made))
                 one = await control.until_started(made[0], self._account.start_seconds)
                 _check(one, order.bounds)
                 toolbox = f"{one.toolbox_proxy_url.rstrip('/')}/{one.id}"
-                yield Boxed(Toolbox(client, toolbox, order.bounds.seconds), _PLACE)
+                yield ShellMachine(DaytonaMachine(client, toolbox, order.bounds.seconds), _PLACE)
             finally:
                 if made:
-                    await put_away(lambda: control.remove(made[0].id))
+                    await dispose(lambda: control.remove(made[0].id))
 
 
-def _asked(account: DaytonaAccount, order: Order, snapshot: str) -> dict[str, Any]:
+def _asked(account: DaytonaAccount, order: CommandSpec, snapshot: str) -> dict[str, Any]:
     asked: dict[str, Any] = {
         "labels": {"carrel-order": order.id},
         "public": False,
@@ -107,12 +118,12 @@ def _asked(account: DaytonaAccount, order: Order, snapshot: str) -> dict[str, An
     return asked | {name: value for name, value in chosen_ones.items() if value}
 
 
-def _check(made: Made, bounds: Bounds) -> None:
+def _check(made: DaytonaSandboxDetails, bounds: ResourceLimits) -> None:
     """What was asked for is not always what there is. Raises Refused."""
     if not bounds.network and not made.network_block_all:
-        raise Refused("daytona did not block the network")
+        raise SandboxUnavailable("daytona did not block the network")
     if why := too_much_memory("daytona", int(made.memory * 1024), bounds):
-        raise Refused(why)
+        raise SandboxUnavailable(why)
 
 
 @cache
@@ -126,9 +137,11 @@ def _told_apart() -> Iterator[None]:
     try:
         yield
     except httpx.HTTPStatusError as problem:
-        raise Unreachable(f"Daytona did not do it: {problem.response.status_code}") from None
+        raise ProviderUnreachable(
+            f"Daytona did not do it: {problem.response.status_code}"
+        ) from None
     except (httpx.HTTPError, httpx.InvalidURL) as problem:
-        raise Unreachable(f"Daytona did not do it: {type(problem).__name__}") from problem
+        raise ProviderUnreachable(f"Daytona did not do it: {type(problem).__name__}") from problem
 
 
 def _read(answer: httpx.Response, shape: type[Shape]) -> Shape:
@@ -136,30 +149,39 @@ def _read(answer: httpx.Response, shape: type[Shape]) -> Shape:
     try:
         return msgspec.json.decode(answer.content, type=shape)
     except msgspec.DecodeError:
-        raise Unreachable("Daytona told nothing that makes sense") from None
+        raise ProviderUnreachable("Daytona told nothing that makes sense") from None
 
 
-class Control:
+class DaytonaApi:
     """What makes sandboxes and deletes them."""
 
     def __init__(self, client: httpx.AsyncClient, url: str) -> None:
         self._client, self._url = client, url
 
-    async def make(self, asked: dict[str, Any], made: list[Made]) -> None:
+    async def make(self, asked: dict[str, Any], made: list[DaytonaSandboxDetails]) -> None:
         """Into a list, so that it is known even where nobody waits for it any more."""
         with _told_apart():
-            made.append(_read(await self._client.post(f"{self._url}/sandbox", json=asked), Made))
+            made.append(
+                _read(
+                    await self._client.post(f"{self._url}/sandbox", json=asked),
+                    DaytonaSandboxDetails,
+                )
+            )
 
-    async def until_started(self, made: Made, seconds: int) -> Made:
+    async def until_started(
+        self, made: DaytonaSandboxDetails, seconds: int
+    ) -> DaytonaSandboxDetails:
         loop = asyncio.get_running_loop()
         end, pause = loop.time() + seconds, 0.05
         while made.state != "started" or not made.toolbox_proxy_url:
             if made.state in _DEAD or loop.time() > end:
-                raise Unreachable(f"the sandbox did not start: {made.state[:40]!a}")
+                raise ProviderUnreachable(f"the sandbox did not start: {made.state[:40]!a}")
             await asyncio.sleep(pause)
             pause = min(1.0, pause * 1.5)
             with _told_apart():
-                made = _read(await self._client.get(f"{self._url}/sandbox/{made.id}"), Made)
+                made = _read(
+                    await self._client.get(f"{self._url}/sandbox/{made.id}"), DaytonaSandboxDetails
+                )
         return made
 
     async def remove(self, id: str) -> None:
@@ -169,7 +191,7 @@ class Control:
                 answer.raise_for_status()
 
 
-class Toolbox:
+class DaytonaMachine:
     """One sandbox, by what it takes, runs and gives."""
 
     def __init__(self, client: httpx.AsyncClient, url: str, seconds: int) -> None:

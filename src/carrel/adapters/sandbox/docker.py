@@ -21,10 +21,17 @@ from msgspec import Struct
 from requests.exceptions import RequestException
 from urllib3.exceptions import HTTPError
 
-from carrel.adapters.sandbox.remote import Machine, Owner, Place, Take, Unreachable, course
-from carrel.adapters.sandbox.remote.cleanup import put_away, to_its_end
-from carrel.adapters.sandbox.remote.options import chosen, keeps_none, named
-from carrel.ports.sandbox import Bounds, Fetch, Order, Ran
+from carrel.adapters.sandbox.remote import (
+    Owner,
+    ProviderUnreachable,
+    RemoteMachine,
+    RemotePaths,
+    Take,
+    run_remotely,
+)
+from carrel.adapters.sandbox.remote.cleanup import dispose, shield_cleanup
+from carrel.adapters.sandbox.remote.options import choose_option, named, refuse_persistent
+from carrel.ports.sandbox import CommandResult, CommandSpec, Fetch, ResourceLimits
 
 _ROOT: Final = "/carrel"
 """Where a container has its volume."""
@@ -61,44 +68,44 @@ class DockerSandbox:
         self._host = host
         self._limiter: CapacityLimiter | None = None
 
-    def refuses(self, bounds: Bounds, *, persistent: bool = False) -> str | None:
+    def refuses(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
         if bounds.memory_mb < _LEAST_MEMORY:
             return f"docker needs at least {_LEAST_MEMORY} MB of memory for a command"
-        return keeps_none("docker", persistent)
+        return refuse_persistent("docker", persistent)
 
-    def run(self, order: Order, fetch: Fetch) -> AbstractAsyncContextManager[Ran]:
-        return course(order, fetch, self._opened)
+    def run(self, order: CommandSpec, fetch: Fetch) -> AbstractAsyncContextManager[CommandResult]:
+        return run_remotely(order, fetch, self._opened)
 
     @asynccontextmanager
-    async def _opened(self, order: Order) -> AsyncIterator[Machine]:
-        image = chosen(order, "image", self._host.images)
+    async def _opened(self, order: CommandSpec) -> AsyncIterator[RemoteMachine]:
+        image = choose_option(order, "image", self._host.images)
         if self._limiter is None:
             self._limiter = CapacityLimiter(_AT_ONCE)
-        engine = Engine(self._limiter)
+        engine = DockerEngine(self._limiter)
         asked = _asked(self._host, order, image)
         try:
-            await to_its_end(engine.do(lambda: engine.connect(self._host)))
-            id = await to_its_end(engine.do(lambda: engine.start(asked)))
+            await shield_cleanup(engine.do(lambda: engine.connect(self._host)))
+            id = await shield_cleanup(engine.do(lambda: engine.start(asked)))
             yield Container(engine, id, _place(order))
         finally:
-            await put_away(lambda: engine.do(lambda: engine.remove(named(order))))
+            await dispose(lambda: engine.do(lambda: engine.remove(named(order))))
 
 
 _LEAST_MEMORY: Final = 6
 """The least that an engine takes."""
 
 
-def _place(order: Order) -> Place:
-    return Place(
+def _place(order: CommandSpec) -> RemotePaths:
+    return RemotePaths(
         root=_ROOT, temporary="/tmp", keeper=" ".join(_keeper(order)), counted=True, confined=True
     )
 
 
-def _keeper(order: Order) -> list[str]:
+def _keeper(order: CommandSpec) -> list[str]:
     return ["sleep", str(order.bounds.seconds + _SPARE_SECONDS)]
 
 
-def _asked(host: DockerHost, order: Order, image: str) -> dict[str, Any]:
+def _asked(host: DockerHost, order: CommandSpec, image: str) -> dict[str, Any]:
     """What the engine is asked for."""
     bounds = order.bounds
     in_memory = f"size={bounds.disk_mb}m,uid={_NOBODY},gid={_NOBODY},mode=0755,nosuid,nodev"
@@ -134,7 +141,7 @@ _OURS: Final = 12
 """Processes of the scripts around a command."""
 
 
-class Engine:
+class DockerEngine:
     """The engine's client, which blocks: all of it is done in threads."""
 
     def __init__(self, limiter: CapacityLimiter) -> None:
@@ -186,7 +193,7 @@ class Engine:
             if not found["Running"] and found["ExitCode"] is not None:
                 return int(found["ExitCode"])
             time.sleep(0.05)
-        raise Unreachable("the container was lost")
+        raise ProviderUnreachable("the container was lost")
 
 
 def _tls(directory: str) -> TLSConfig:
@@ -211,9 +218,13 @@ def _told_apart() -> Iterator[None]:
     try:
         yield
     except ImageNotFound:
-        raise Unreachable("the Docker host does not have the image: pull it there") from None
+        raise ProviderUnreachable(
+            "the Docker host does not have the image: pull it there"
+        ) from None
     except (DockerException, RequestException, HTTPError, OSError) as problem:
-        raise Unreachable(f"the Docker engine did not do it: {type(problem).__name__}") from problem
+        raise ProviderUnreachable(
+            f"the Docker engine did not do it: {type(problem).__name__}"
+        ) from problem
 
 
 class Container:
@@ -221,7 +232,7 @@ class Container:
 
     owner = Owner(_NOBODY, _NOBODY)
 
-    def __init__(self, engine: Engine, id: str, place: Place) -> None:
+    def __init__(self, engine: DockerEngine, id: str, place: RemotePaths) -> None:
         self._engine, self._id, self.place = engine, id, place
 
     async def put(self, parcel: bytes) -> None:

@@ -16,13 +16,24 @@ from e2b.exceptions import (
 )
 from msgspec import Struct
 
-from carrel.adapters.sandbox.remote import Machine, Place, Unreachable, course
-from carrel.adapters.sandbox.remote.cleanup import called_off, put_away, to_its_end
-from carrel.adapters.sandbox.remote.options import chosen, keeps_none, too_much_memory
-from carrel.adapters.sandbox.remote.shell_machine import Boxed
-from carrel.ports.sandbox import Bounds, Fetch, Order, Ran, Refused
+from carrel.adapters.sandbox.remote import (
+    ProviderUnreachable,
+    RemoteMachine,
+    RemotePaths,
+    run_remotely,
+)
+from carrel.adapters.sandbox.remote.cleanup import cancelled, dispose, shield_cleanup
+from carrel.adapters.sandbox.remote.options import choose_option, refuse_persistent, too_much_memory
+from carrel.adapters.sandbox.remote.shell_machine import ShellMachine
+from carrel.ports.sandbox import (
+    CommandResult,
+    CommandSpec,
+    Fetch,
+    ResourceLimits,
+    SandboxUnavailable,
+)
 
-_PLACE: Final = Place(root="/tmp/carrel")
+_PLACE: Final = RemotePaths(root="/tmp/carrel")
 _SPARE_SECONDS: Final = 300
 """How long a machine outlives its command where the server is gone."""
 _GRACE: Final = 60
@@ -50,32 +61,32 @@ class E2BSandbox:
     def __init__(self, account: E2BAccount) -> None:
         self._account = account
 
-    def refuses(self, bounds: Bounds, *, persistent: bool = False) -> str | None:
-        return too_much_memory("e2b", self._account.memory_mb, bounds) or keeps_none(
+    def refuses(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
+        return too_much_memory("e2b", self._account.memory_mb, bounds) or refuse_persistent(
             "e2b", persistent
         )
 
-    def run(self, order: Order, fetch: Fetch) -> AbstractAsyncContextManager[Ran]:
-        return course(order, fetch, self._opened)
+    def run(self, order: CommandSpec, fetch: Fetch) -> AbstractAsyncContextManager[CommandResult]:
+        return run_remotely(order, fetch, self._opened)
 
     @asynccontextmanager
-    async def _opened(self, order: Order) -> AsyncIterator[Machine]:
-        template = chosen(order, "template", self._account.templates)
+    async def _opened(self, order: CommandSpec) -> AsyncIterator[RemoteMachine]:
+        template = choose_option(order, "template", self._account.templates)
         if why := self.refuses(order.bounds):
-            raise Refused(why)
+            raise SandboxUnavailable(why)
         made: list[AsyncSandbox] = []
         try:
-            await to_its_end(self._make(order, template, made))
+            await shield_cleanup(self._make(order, template, made))
             with _told_apart():
-                has = (await called_off(made[0].get_info())).memory_mb
+                has = (await cancelled(made[0].get_info())).memory_mb
             if why := too_much_memory("e2b", has, order.bounds):
-                raise Refused(why)
-            yield Boxed(VirtualMachine(made[0], order.bounds.seconds), _PLACE)
+                raise SandboxUnavailable(why)
+            yield ShellMachine(VirtualMachine(made[0], order.bounds.seconds), _PLACE)
         finally:
             for sandbox in made:
-                await put_away(lambda one=sandbox: _kill(one))  # type: ignore[misc]  # no cell
+                await dispose(lambda one=sandbox: _kill(one))  # type: ignore[misc]  # no cell
 
-    async def _make(self, order: Order, template: str, made: list[AsyncSandbox]) -> None:
+    async def _make(self, order: CommandSpec, template: str, made: list[AsyncSandbox]) -> None:
         """Into a list, so that it is known even where nobody waits for it any more."""
         with _told_apart():
             made.append(
@@ -110,7 +121,7 @@ def _told_apart() -> Iterator[None]:
         httpx.HTTPError,
         OSError,
     ) as problem:
-        raise Unreachable(f"E2B did not do it: {type(problem).__name__}") from problem
+        raise ProviderUnreachable(f"E2B did not do it: {type(problem).__name__}") from problem
 
 
 async def _kill(sandbox: AsyncSandbox) -> None:
@@ -130,13 +141,13 @@ class VirtualMachine:
 
     async def write(self, path: str, content: bytes) -> None:
         with _told_apart():
-            await called_off(self._sandbox.files.write(path, content))
+            await cancelled(self._sandbox.files.write(path, content))
 
     async def read(self, path: str) -> AsyncIterator[bytes]:
         with _told_apart():
             try:
-                parts = await called_off(self._sandbox.files.read(path, format="stream"))
-                while (part := await called_off(_next_of(parts))) is not None:
+                parts = await cancelled(self._sandbox.files.read(path, format="stream"))
+                while (part := await cancelled(_next_of(parts))) is not None:
                     yield part
             except NotFoundException:
                 return
@@ -144,4 +155,4 @@ class VirtualMachine:
     async def call(self, line: str) -> str:
         with _told_apart():
             run = self._sandbox.commands.run(line, timeout=self._seconds + _GRACE)
-            return (await called_off(run)).stdout
+            return (await cancelled(run)).stdout

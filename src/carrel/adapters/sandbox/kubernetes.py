@@ -27,10 +27,23 @@ from kubernetes.aio.config.config_exception import ConfigException
 from kubernetes.aio.stream import WsApiClient
 from msgspec import Struct
 
-from carrel.adapters.sandbox.remote import Machine, Owner, Place, Take, Unreachable, course
-from carrel.adapters.sandbox.remote.cleanup import put_away, to_its_end
-from carrel.adapters.sandbox.remote.options import keeps_none, named, no_options
-from carrel.ports.sandbox import Bounds, Fetch, Order, Ran, Refused
+from carrel.adapters.sandbox.remote import (
+    Owner,
+    ProviderUnreachable,
+    RemoteMachine,
+    RemotePaths,
+    Take,
+    run_remotely,
+)
+from carrel.adapters.sandbox.remote.cleanup import dispose, shield_cleanup
+from carrel.adapters.sandbox.remote.options import named, no_options, refuse_persistent
+from carrel.ports.sandbox import (
+    CommandResult,
+    CommandSpec,
+    Fetch,
+    ResourceLimits,
+    SandboxUnavailable,
+)
 
 IN_CLUSTER: Final = "cluster"
 """Instead of a file: the account of the pod that the server itself runs in."""
@@ -66,24 +79,24 @@ class KubernetesSandbox:
     def __init__(self, cluster: KubernetesCluster) -> None:
         self._cluster = cluster
 
-    def refuses(self, bounds: Bounds, *, persistent: bool = False) -> str | None:
+    def refuses(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
         if not self._namespace(bounds):
             with_or_without = "with" if bounds.network else "without"
             return f"kubernetes has no namespace {with_or_without} a network here"
-        return keeps_none("kubernetes", persistent)
+        return refuse_persistent("kubernetes", persistent)
 
-    def _namespace(self, bounds: Bounds) -> str:
+    def _namespace(self, bounds: ResourceLimits) -> str:
         here = self._cluster
         return here.with_network if bounds.network else here.without_network
 
-    def run(self, order: Order, fetch: Fetch) -> AbstractAsyncContextManager[Ran]:
-        return course(order, fetch, self._opened)
+    def run(self, order: CommandSpec, fetch: Fetch) -> AbstractAsyncContextManager[CommandResult]:
+        return run_remotely(order, fetch, self._opened)
 
     @asynccontextmanager
-    async def _opened(self, order: Order) -> AsyncIterator[Machine]:
+    async def _opened(self, order: CommandSpec) -> AsyncIterator[RemoteMachine]:
         no_options(order.options)
         if why := self.refuses(order.bounds):
-            raise Refused(why)
+            raise SandboxUnavailable(why)
         namespace, name = self._namespace(order.bounds), named(order)
         async with AsyncExitStack() as stack:
             with _told_apart():
@@ -92,11 +105,11 @@ class KubernetesSandbox:
             pod = Pod(client, f"/api/v1/namespaces/{namespace}/pods", name)
             pod.place, pod.owner = _place(order), _owner(order)
             try:
-                await to_its_end(pod.make(_asked(self._cluster, order)))
+                await shield_cleanup(pod.make(_asked(self._cluster, order)))
                 await pod.until_running(self._cluster.start_seconds)
                 yield pod
             finally:
-                await put_away(pod.remove)
+                await dispose(pod.remove)
 
 
 async def _configured(where: str) -> Any:
@@ -109,21 +122,21 @@ async def _configured(where: str) -> Any:
     return configuration
 
 
-def _place(order: Order) -> Place:
-    return Place(root=_ROOT, temporary="/tmp", keeper=" ".join(_keeper(order)), confined=True)
+def _place(order: CommandSpec) -> RemotePaths:
+    return RemotePaths(root=_ROOT, temporary="/tmp", keeper=" ".join(_keeper(order)), confined=True)
 
 
-def _keeper(order: Order) -> list[str]:
+def _keeper(order: CommandSpec) -> list[str]:
     return ["sleep", str(order.bounds.seconds + _SPARE_SECONDS)]
 
 
-def _owner(order: Order) -> Owner:
+def _owner(order: CommandSpec) -> Owner:
     """A user of its own: a node counts processes by user, whichever pod they are in."""
     user = 100_000 + zlib.crc32(order.id.encode()) % 1_900_000_000
     return Owner(user, user)
 
 
-def _asked(cluster: KubernetesCluster, order: Order) -> dict[str, Any]:
+def _asked(cluster: KubernetesCluster, order: CommandSpec) -> dict[str, Any]:
     bounds, user = order.bounds, _owner(order).user
     disk, memory = f"{bounds.disk_mb}Mi", f"{bounds.memory_mb}Mi"
     container = {
@@ -179,15 +192,19 @@ def _told_apart() -> Iterator[None]:
     try:
         yield
     except ApiException as problem:
-        raise Unreachable(f"the cluster did not do it: {problem.status} {problem.reason}") from None
+        raise ProviderUnreachable(
+            f"the cluster did not do it: {problem.status} {problem.reason}"
+        ) from None
     except (ClientError, ConfigException, OSError, TimeoutError) as problem:
-        raise Unreachable(f"the cluster did not do it: {type(problem).__name__}") from problem
+        raise ProviderUnreachable(
+            f"the cluster did not do it: {type(problem).__name__}"
+        ) from problem
 
 
 class Pod:
     """One pod, in which a command runs as a user that nobody else is."""
 
-    place: Place
+    place: RemotePaths
     owner: Owner
 
     def __init__(self, client: Any, pods: str, name: str) -> None:
@@ -206,7 +223,7 @@ class Pod:
             answer = await _PLAINLY(self._client, *request, _request_timeout=_ANSWER_SECONDS)
             content: bytes = await answer.read()
         if answer.status >= 400:
-            raise Unreachable(f"the cluster did not do it: {answer.status} {answer.reason}")
+            raise ProviderUnreachable(f"the cluster did not do it: {answer.status} {answer.reason}")
         return content
 
     async def until_running(self, seconds: int) -> None:
@@ -215,7 +232,7 @@ class Pod:
         end, pause = loop.time() + seconds, 0.05
         while (why := await self._hindrance()) is not None:
             if loop.time() > end or why in _HOPELESS:
-                raise Unreachable(f"the pod did not start: {why}")
+                raise ProviderUnreachable(f"the pod did not start: {why}")
             await asyncio.sleep(pause)
             pause = min(1.0, pause * 1.5)
 
@@ -224,7 +241,7 @@ class Pod:
         try:
             status = msgspec.json.decode(content, type=_Pod).status
         except msgspec.DecodeError:
-            raise Unreachable("the cluster told nothing of the pod") from None
+            raise ProviderUnreachable("the cluster told nothing of the pod") from None
         if status.phase == "Running":
             return None
         reasons = [each.state.waiting.reason for each in status.container_statuses]
@@ -233,7 +250,7 @@ class Pod:
     async def remove(self) -> None:
         try:
             await self._ask("DELETE", f"{self._pods}/{self._name}", {"gracePeriodSeconds": 0})
-        except Unreachable as problem:
+        except ProviderUnreachable as problem:
             if " 404 " not in f"{problem} ":
                 raise
 
@@ -241,7 +258,7 @@ class Pod:
         # Its length is told, since not every cluster passes on that an input has ended.
         script = f"head -c {len(parcel)} | tar -xpf - --no-same-owner -C {_ROOT}"
         if await self._stream(["bash", "-c", script], parcel, _ignored, _ignored) != 0:
-            raise Unreachable("the files could not be unpacked in the pod")
+            raise ProviderUnreachable("the files could not be unpacked in the pod")
 
     async def execute(self, words: Sequence[str], out: Take, err: Take) -> int:
         return await self._stream(words, None, out, err)
@@ -302,7 +319,7 @@ async def _heard(socket: Any, out: Take, err: Take) -> int:
             return _code(part)
         if channel in {_STDOUT, _STDERR} and part:
             (err if channel == _STDERR else out)(part)
-    raise Unreachable("the pod was lost")
+    raise ProviderUnreachable("the pod was lost")
 
 
 class _Cause(Struct, frozen=True):
@@ -323,10 +340,10 @@ def _code(part: bytes) -> int:
     try:
         status = msgspec.json.decode(part, type=_Status)
     except msgspec.DecodeError:
-        raise Unreachable("the cluster told no exit code") from None
+        raise ProviderUnreachable("the cluster told no exit code") from None
     if status.status == "Success":
         return 0
     for cause in status.details.causes:
         if cause.reason == "ExitCode" and cause.message.isdigit():
             return int(cause.message)
-    raise Unreachable("the cluster told no exit code")
+    raise ProviderUnreachable("the cluster told no exit code")

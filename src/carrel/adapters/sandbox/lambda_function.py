@@ -81,8 +81,8 @@ def _ran(event: dict[str, Any], root: str) -> dict[str, Any]:
     )
     assert process.stdout is not None
     assert process.stderr is not None
-    out = Heard(process.stdout, event["outputBytes"] + 1)
-    err = Heard(process.stderr, event["outputBytes"] + 1)
+    out = OutputReader(process.stdout, event["outputBytes"] + 1)
+    err = OutputReader(process.stderr, event["outputBytes"] + 1)
     try:
         code, is_late = process.wait(event["seconds"]), False
     except subprocess.TimeoutExpired:
@@ -114,7 +114,7 @@ def _bind(event: dict[str, Any]) -> None:
         resource.setrlimit(bound, (least, least))
 
 
-class Heard(threading.Thread):
+class OutputReader(threading.Thread):
     """Reads to the end and keeps the beginning."""
 
     def __init__(self, pipe: IO[bytes], most: int) -> None:

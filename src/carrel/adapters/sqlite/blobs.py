@@ -10,7 +10,7 @@ from carrel.adapters.sqlite.database import SQL
 from carrel.adapters.sqlite.reader import Reader
 from carrel.core.identifiers import Digest, digest
 from carrel.core.store.tree import Blob
-from carrel.ports import Corrupt, Objects
+from carrel.ports import CorruptContent, LargeBlobStore
 
 _ENDLESS: Final = 2**62
 
@@ -18,7 +18,7 @@ _ENDLESS: Final = 2**62
 class SqliteBlobs:
     """``Blob.ref`` is a row's id; before a commit, the bytes to put in one, or None if outside."""
 
-    def __init__(self, reader: Reader, objects: Objects | None, inline: int) -> None:
+    def __init__(self, reader: Reader, objects: LargeBlobStore | None, inline: int) -> None:
         self._reader, self._objects, self._inline = reader, objects, inline
 
     @property
@@ -47,7 +47,9 @@ class SqliteBlobs:
             else:
                 found[blob.digest] = body
         if rows:
-            raise Corrupt(f"the bytes of {min(blob.digest for blob in rows.values())} are gone")
+            raise CorruptContent(
+                f"the bytes of {min(blob.digest for blob in rows.values())} are gone"
+            )
         for name in outside - found.keys():
             found[name] = await self._from_outside(name)
         return {name: _checked(name, content) for name, content in found.items()}
@@ -61,11 +63,11 @@ class SqliteBlobs:
     async def _from_outside(self, name: Digest) -> bytes:
         content = await self._objects.get(name) if self._objects else None
         if content is None:
-            raise Corrupt(f"the bytes of {name} are gone")
+            raise CorruptContent(f"the bytes of {name} are gone")
         return content
 
 
 def _checked(name: Digest, content: bytes) -> bytes:
     if digest(content) != name:
-        raise Corrupt(f"the bytes of {name} are not what was stored")
+        raise CorruptContent(f"the bytes of {name} are not what was stored")
     return content

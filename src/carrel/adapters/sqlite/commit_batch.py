@@ -11,34 +11,34 @@ from typing import Final
 from carrel.adapters.sqlite.database import SQL
 from carrel.adapters.sqlite.record_changes import RecordChanges
 from carrel.adapters.sqlite.rows import Key, Row, digest_bytes, head_of, names
-from carrel.adapters.sqlite.writer_cache import Known, Place
-from carrel.core.identifiers import Moment, Path, Scope
+from carrel.adapters.sqlite.writer_cache import ScopeState, WriterCache
+from carrel.core.identifiers import Path, Scope, TimestampMs
 from carrel.core.store.event import UPDATED
 from carrel.core.store.tree import (
     Applied,
     Blob,
-    Blocked,
     Commit,
-    Conflict,
     Entry,
-    Full,
+    ExpectationFailed,
     Head,
     Outcome,
+    PathFree,
+    PathOccupied,
     Quota,
-    Room,
+    QuotaExceeded,
     Write,
-    tellings_of,
+    event_drafts,
 )
 
 _NOTHING: Final[Row] = (None, None, None, None, None)
 """content, digest, size, base and type of a tombstone."""
 
 
-class Batch:
+class CommitBatch:
     """One transaction being built. Nothing it has accepted is visible before ``flush``."""
 
     def __init__(
-        self, db: sqlite3.Connection, known: Known, heads: Mapping[Key, Head | None]
+        self, db: sqlite3.Connection, known: WriterCache, heads: Mapping[Key, Head | None]
     ) -> None:
         """``heads`` is what the reader remembers and what cannot have changed meanwhile."""
         self._db = db
@@ -49,7 +49,7 @@ class Batch:
         self.written: dict[Key, Head] = {}
         self._within: dict[Key, list[Path]] = {}
         """What came or went beneath each directory."""
-        self.moved: dict[Scope, Place] = {}
+        self.moved: dict[Scope, ScopeState] = {}
         self._scopes: list[Row] = []
         self._contents: list[Row] = []
         self._versions: list[Row] = []
@@ -101,19 +101,19 @@ class Batch:
 
     def _places(self, scopes: Iterable[Scope]) -> None:
         asked = tuple(scopes)
-        self._known.places.update((scope, Place(0, 0, 0, 0)) for scope in asked)
+        self._known.places.update((scope, ScopeState(0, 0, 0, 0)) for scope in asked)
         for place, *found in self._db.execute(SQL["scopes"], (names(asked),)).fetchall():
-            self._known.places[asked[place]] = Place(*found)
+            self._known.places[asked[place]] = ScopeState(*found)
 
-    def place(self, scope: Scope) -> Place:
+    def place(self, scope: Scope) -> ScopeState:
         place = self._known.places.get(scope)
         if place is None:
             ask = (scope.tenant, scope.kind, scope.name)
             found = self._db.execute(SQL["scope"], ask).fetchone()
-            place = self._known.places[scope] = Place(*(found or (0, 0, 0, 0)))
+            place = self._known.places[scope] = ScopeState(*(found or (0, 0, 0, 0)))
         return place
 
-    def settled(self, scope: Scope) -> Place:
+    def settled(self, scope: Scope) -> ScopeState:
         """The scope with a row of its own."""
         place = self.place(scope)
         if not place.id:
@@ -128,7 +128,7 @@ class Batch:
         scope: int | None,
         run: str | None,
         sequence: int | None,
-        told: tuple[str, str, Moment],
+        told: tuple[str, str, TimestampMs],
     ) -> None:
         """Log an event, told as its type, its payload in JSON and its moment."""
         self._known.event += 1
@@ -137,7 +137,7 @@ class Batch:
     def _tell_of(self, commit: Commit) -> None:
         """Log what a commit wants told."""
         run = commit.run
-        for telling in tellings_of(commit):
+        for telling in event_drafts(commit):
             sequence = self.next_in_run(run, telling.tenant) if run else None
             told = (telling.type, json.dumps(telling.payload, ensure_ascii=False), commit.at)
             self.tell(telling.tenant, None, run, sequence, told)
@@ -161,11 +161,11 @@ class Batch:
                 self._db.executemany(SQL[statement], rows)
         self.records.flush()
 
-    def _conflict(self, commit: Commit) -> Conflict | None:
+    def _conflict(self, commit: Commit) -> ExpectationFailed | None:
         for expect in commit.expects:
             found = self._head(expect.scope, expect.path)
             if not expect.holds(found):
-                return Conflict(expect, found)
+                return ExpectationFailed(expect, found)
         return self.records.conflict(commit)
 
     def _head(self, scope: Scope, path: Path) -> Head | None:
@@ -189,13 +189,13 @@ class Batch:
                 return False
         return True
 
-    def _blocked(self, rooms: Sequence[Room]) -> Blocked | None:
+    def _blocked(self, rooms: Sequence[PathFree]) -> PathOccupied | None:
         for room in rooms:
             if by := self._in_the_way(room):
-                return Blocked(room, by)
+                return PathOccupied(room, by)
         return None
 
-    def _in_the_way(self, room: Room) -> Path | None:
+    def _in_the_way(self, room: PathFree) -> Path | None:
         path, scopes = room.path, room.scopes
         if self._lives(scopes[0], path):
             return None
@@ -222,7 +222,7 @@ class Batch:
         for parent in path.parents:
             self._within.setdefault((scope, parent), []).append(path)
 
-    def _full(self, quotas: Iterable[Quota], writes: Sequence[Write]) -> Full | None:
+    def _full(self, quotas: Iterable[Quota], writes: Sequence[Write]) -> QuotaExceeded | None:
         for quota in quotas:
             if quota.size is None and self._all_live(writes):
                 continue  # nothing is added, so nothing can be too many
@@ -234,15 +234,15 @@ class Batch:
             crowded = files > 0 and place.files + files > quota.files
             heavy = quota.size is not None and size > 0 and place.size + size > quota.size
             if crowded or heavy:
-                return Full(quota, place.files + files, place.size + size)
+                return QuotaExceeded(quota, place.files + files, place.size + size)
         return None
 
-    def _advance(self, scope: Scope) -> Place:
+    def _advance(self, scope: Scope) -> ScopeState:
         place = self.moved[scope] = self.settled(scope)
         place.revision += 1
         return place
 
-    def _write(self, write: Write, place: Place, commit: Commit) -> Head:
+    def _write(self, write: Write, place: ScopeState, commit: Commit) -> Head:
         scope, path, at, run = write.scope, write.path, commit.at, commit.run
         id, revision, text = place.id, place.revision, path.text
         was = self._head(scope, path)
@@ -265,7 +265,7 @@ class Batch:
         self.tell(scope.tenant, id, run, sequence, (UPDATED, payload, at))
         return head
 
-    def _stored(self, entry: Entry, at: Moment) -> tuple[Entry, Row]:
+    def _stored(self, entry: Entry, at: TimestampMs) -> tuple[Entry, Row]:
         """The entry with rows for its bytes; and what it is in columns, as _NOTHING names them."""
         given, base = entry.blob, entry.base
         blob, digest = self._kept(given, at)
@@ -274,7 +274,7 @@ class Batch:
         stored = Entry(blob, base, entry.type)
         return stored, (blob.ref, digest, blob.size, base.ref if base else None, entry.type)
 
-    def _kept(self, blob: Blob, at: Moment) -> tuple[Blob, bytes]:
+    def _kept(self, blob: Blob, at: TimestampMs) -> tuple[Blob, bytes]:
         """The blob with a row, its own or else a new one; and its digest in bytes."""
         digest = digest_bytes(blob.digest)
         if isinstance(blob.ref, int):

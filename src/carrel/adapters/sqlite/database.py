@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path as File
 from types import NoneType
 
-from carrel.adapters.sqlite.write_lock import Lock
+from carrel.adapters.sqlite.write_lock import WriteLock
 from carrel.core import sql_statements as queries
 
 HERE = files("carrel.adapters.sqlite")
@@ -56,7 +56,7 @@ def transaction(db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[sql
 
 def prepare(file: File) -> None:
     """Create the file or bring it up to date; whoever comes first does it, the others wait."""
-    with closing(Lock(file)) as lock, lock.held(), closing(connect(file)) as db:
+    with closing(WriteLock(file)) as lock, lock.held(), closing(connect(file)) as db:
         db.execute("PRAGMA journal_mode = WAL")
         with transaction(db, "EXCLUSIVE"):
             _migrate(db)

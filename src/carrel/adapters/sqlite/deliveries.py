@@ -10,8 +10,8 @@ from carrel.adapters.sqlite.database import SQL, transaction
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Row
 from carrel.adapters.sqlite.writer import Writer
-from carrel.core.identifiers import Moment
-from carrel.core.webhooks import Attempt, Delivery, Posted, State
+from carrel.core.identifiers import TimestampMs
+from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, PostResult
 
 
 class SqliteDeliveries:
@@ -25,13 +25,13 @@ class SqliteDeliveries:
     async def enqueue(self, was: str | None, mark: str, deliveries: Sequence[Delivery]) -> bool:
         return await self._writer.do(lambda db, _: _enqueue(db, was, mark, deliveries))
 
-    async def due(self, now: Moment, lease: Moment, limit: int) -> tuple[Delivery, ...]:
+    async def due(self, now: TimestampMs, lease: TimestampMs, limit: int) -> tuple[Delivery, ...]:
         ask = (now, lease, limit)
         return await self._writer.do(
             lambda db, _: tuple(map(_delivery, db.execute(SQL["lease"], ask).fetchall()))
         )
 
-    async def settle(self, results: Sequence[tuple[Delivery, Attempt]]) -> None:
+    async def settle(self, results: Sequence[tuple[Delivery, DeliveryAttempt]]) -> None:
         await self._writer.do(lambda db, _: _settle(db, results))
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Delivery | None, ...]:
@@ -42,14 +42,14 @@ class SqliteDeliveries:
 
     async def list(
         self, tenant: str, webhook: str, *, before: str = "", limit: int = 100
-    ) -> tuple[tuple[Delivery, tuple[Attempt, ...]], ...]:
+    ) -> tuple[tuple[Delivery, tuple[DeliveryAttempt, ...]], ...]:
         ask = (tenant, webhook, before or "~", limit)
-        attempts: dict[str, list[Attempt]] = {}
+        attempts: dict[str, list[DeliveryAttempt]] = {}
         with transaction(self._reader.db, "DEFERRED") as db:
             found = db.execute(SQL["deliveries_listed"], ask).fetchall()
             ids = json.dumps([row[0] for row in found])
             for id, at, *posted in db.execute(SQL["attempts"], (ids,)).fetchall():
-                attempts.setdefault(id, []).append(Attempt(at, Posted(*posted)))
+                attempts.setdefault(id, []).append(DeliveryAttempt(at, PostResult(*posted)))
         return tuple((_delivery(row), tuple(attempts.get(row[0], ()))) for row in found)
 
     async def replay(self, delivery: Delivery) -> None:
@@ -59,7 +59,7 @@ class SqliteDeliveries:
 
 def _delivery(row: Row) -> Delivery:
     id, tenant, webhook, type, body, state, created, due, tries = row
-    return Delivery(id, tenant, webhook, type, body, State(state), created, due, tries)
+    return Delivery(id, tenant, webhook, type, body, DeliveryState(state), created, due, tries)
 
 
 def _enqueue(db: Connection, was: str | None, mark: str, deliveries: Sequence[Delivery]) -> bool:
@@ -75,7 +75,7 @@ def _enqueue(db: Connection, was: str | None, mark: str, deliveries: Sequence[De
     return True
 
 
-def _settle(db: Connection, results: Sequence[tuple[Delivery, Attempt]]) -> None:
+def _settle(db: Connection, results: Sequence[tuple[Delivery, DeliveryAttempt]]) -> None:
     for delivery, attempt in results:
         db.execute(
             SQL["settle_delivery"], (delivery.state, delivery.due, delivery.tries, delivery.id)

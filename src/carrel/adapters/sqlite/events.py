@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from carrel.adapters.sqlite.database import SQL
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Row, names, scope_of
-from carrel.core.errors import Malformed
-from carrel.core.store.event import Event, Filter
+from carrel.core.errors import ValidationError
+from carrel.core.store.event import Event, EventFilter
 
 _LOOK = 0.05
 """Seconds between looks for what other processes wrote; a look costs a microsecond or two."""
@@ -26,7 +26,7 @@ class SqliteEvents:
         self._seen = b""
 
     async def after(
-        self, cursor: str | None, filter: Filter | None = None, *, limit: int = 500
+        self, cursor: str | None, filter: EventFilter | None = None, *, limit: int = 500
     ) -> tuple[Event, ...]:
         past = _position(cursor)
         rows: Sequence[Row]
@@ -89,7 +89,7 @@ class SqliteEvents:
             bell.set()
 
 
-def _asked(filter: Filter, past: int, limit: int) -> Row:
+def _asked(filter: EventFilter, past: int, limit: int) -> Row:
     types = json.dumps(sorted(filter.types)) if filter.types else None
     scopes = names(sorted(filter.scopes)) if filter.scopes else None
     return (filter.tenant, past, limit, types, scopes)
@@ -99,7 +99,7 @@ def _position(cursor: str | None) -> int:
     if cursor is None:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 18):
-        raise Malformed("that is not an event cursor")
+        raise ValidationError("that is not an event cursor")
     return int(cursor)
 
 

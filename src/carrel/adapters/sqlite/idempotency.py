@@ -7,42 +7,54 @@ from sqlite3 import Connection
 
 from carrel.adapters.sqlite.database import SQL
 from carrel.adapters.sqlite.writer import Writer
-from carrel.core.identifiers import Moment
-from carrel.core.store.idempotency import Claim, Marked, Mismatch, Receipt, Settled, Taken, Waiting
-from carrel.core.store.tree import ReceiptKey
+from carrel.core.identifiers import TimestampMs
+from carrel.core.store.idempotency import (
+    Claim,
+    Claimed,
+    Committed,
+    Completed,
+    InProgress,
+    KeyMismatch,
+    StoredResponse,
+)
+from carrel.core.store.tree import IdempotencyKey
 
 
-class SqliteReceipts:
+class SqliteIdempotencyStore:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
 
-    async def claim(self, key: ReceiptKey, fingerprint: str, now: Moment, stale: Moment) -> Claim:
+    async def claim(
+        self, key: IdempotencyKey, fingerprint: str, now: TimestampMs, stale: TimestampMs
+    ) -> Claim:
         return await self._writer.do(lambda db, _: _claim(db, key, fingerprint, now, stale))
 
-    async def settle(self, key: ReceiptKey, receipt: Receipt) -> None:
+    async def settle(self, key: IdempotencyKey, receipt: StoredResponse) -> None:
         ask = (receipt.status, receipt.sealed, *_columns(key))
         await self._writer.do(lambda db, _: db.execute(SQL["settle_receipt"], ask) and None)
 
-    async def drop(self, key: ReceiptKey) -> None:
+    async def drop(self, key: IdempotencyKey) -> None:
         ask = _columns(key)
         await self._writer.do(lambda db, _: db.execute(SQL["drop_receipt"], ask) and None)
 
 
-def _columns(key: ReceiptKey) -> tuple[str, str, str]:
+def _columns(key: IdempotencyKey) -> tuple[str, str, str]:
     return (key.tenant, key.endpoint, key.key)
 
 
-def _claim(db: Connection, key: ReceiptKey, fingerprint: str, now: Moment, stale: Moment) -> Claim:
+def _claim(
+    db: Connection, key: IdempotencyKey, fingerprint: str, now: TimestampMs, stale: TimestampMs
+) -> Claim:
     found = db.execute(SQL["receipt"], _columns(key)).fetchone()
     if found:
         used, claimed, versions, status, sealed = found
         if used != fingerprint:
-            return Mismatch()
+            return KeyMismatch()
         if status is not None:
-            return Settled(Receipt(status, sealed))
+            return Completed(StoredResponse(status, sealed))
         if versions is not None:
-            return Marked(tuple(json.loads(versions)))
+            return Committed(tuple(json.loads(versions)))
         if claimed >= stale:
-            return Waiting()
+            return InProgress()
     db.execute(SQL["set_receipt"], (*_columns(key), fingerprint, now))
-    return Taken()
+    return Claimed()

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path as File
 
-from carrel.adapters.sqlite.write_lock import Lock
+from carrel.adapters.sqlite.write_lock import WriteLock
 
 
-class FileTurn:
+class FileLeaderLock:
     def __init__(self, database: File, name: str) -> None:
         self._file = database.with_name(f"{database.name}.{name}")
-        self._lock: Lock | None = None
+        self._lock: WriteLock | None = None
 
     async def take(self) -> bool:
         if self._lock is not None:
             return True
-        lock = Lock(self._file)
+        lock = WriteLock(self._file)
         if lock.take_if_free():
             self._lock = lock
             return True

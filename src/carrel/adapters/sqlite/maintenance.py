@@ -12,15 +12,15 @@ from typing import Any, Final
 
 from msgspec.json import decode
 
-from carrel.adapters.sqlite.commit_batch import Batch
+from carrel.adapters.sqlite.commit_batch import CommitBatch
 from carrel.adapters.sqlite.database import SQL, connect, transaction
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.sessions import index_some
 from carrel.adapters.sqlite.writer import Writer
-from carrel.core.errors import Taken
-from carrel.core.identifiers import Digest, Moment
+from carrel.core.errors import Conflict
+from carrel.core.identifiers import Digest, TimestampMs
 from carrel.core.maintenance.tables import TABLES, key_of
-from carrel.core.search.full_text import SEARCHED, found_by
+from carrel.core.search.full_text import SEARCHED, index_terms
 
 _DAY: Final = 24 * 3600 * 1000
 _SLICE: Final = 500
@@ -32,7 +32,7 @@ _LONG: Final = frozenset({"content", "delivery", "utterance"})
 Rows = Sequence[Sequence[Any]]
 
 
-class SqliteFrozen:
+class SqliteSnapshot:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
 
@@ -50,7 +50,7 @@ class SqliteFrozen:
             yield rows
 
 
-class SqliteUpkeep:
+class SqliteMaintenance:
     def __init__(self, file: File, reader: Reader, writer: Writer) -> None:
         self._file, self._reader, self._writer = file, reader, writer
 
@@ -58,15 +58,15 @@ class SqliteUpkeep:
         self._reader.db.execute("SELECT 1").fetchone()
 
     @asynccontextmanager
-    async def frozen(self) -> AsyncIterator[SqliteFrozen]:
+    async def frozen(self) -> AsyncIterator[SqliteSnapshot]:
         with closing(connect(self._file)) as db, transaction(db, "DEFERRED"):
             db.execute("SELECT count(*) FROM counter").fetchone()
-            yield SqliteFrozen(db)
+            yield SqliteSnapshot(db)
 
     async def load(self, rows: AsyncIterator[tuple[str, Rows]]) -> None:
         with closing(connect(self._file)) as db, transaction(db, "IMMEDIATE"):
             if db.execute("SELECT 1 FROM scope UNION ALL SELECT 1 FROM record LIMIT 1").fetchone():
-                raise Taken("the store is not empty; restore goes into an empty one")
+                raise Conflict("the store is not empty; restore goes into an empty one")
             async for table, some in rows:
                 columns = TABLES[_known(table)]
                 marks = ", ".join("?" for _ in columns)
@@ -77,7 +77,7 @@ class SqliteUpkeep:
             await asyncio.to_thread(_index_utterances, db)
             await asyncio.to_thread(_index, db)
 
-    async def collect(self, now: Moment, grace: int, events_kept: int) -> Mapping[str, int]:
+    async def collect(self, now: TimestampMs, grace: int, events_kept: int) -> Mapping[str, int]:
         """What is to go is looked for beside the writer, and then goes slice by slice.
 
         Nothing that was unreferenced when it was looked for can be referred to again: whoever
@@ -110,7 +110,7 @@ class SqliteUpkeep:
             total += gone
         return total
 
-    async def _collect(self, find: str, before: Moment, drop: str) -> int:
+    async def _collect(self, find: str, before: TimestampMs, drop: str) -> int:
         return await self._drop(drop, await self._find(find, before))
 
     async def _find(self, statement: str, *ask: Any) -> Rows:
@@ -125,13 +125,13 @@ class SqliteUpkeep:
             ]
         )
 
-    async def _remove(self, statement: str, before: Moment) -> int:
+    async def _remove(self, statement: str, before: TimestampMs) -> int:
         return await self._writer.do(
             lambda db, _: db.execute(SQL[statement], (before,)).rowcount, long=True
         )
 
 
-def _dropped(statement: str, keys: Rows, db: sqlite3.Connection, _: Batch) -> int:
+def _dropped(statement: str, keys: Rows, db: sqlite3.Connection, _: CommitBatch) -> int:
     if statement in _COUNTED:  # the newest may be among them, and its id is never given out again
         db.execute(SQL[_COUNTED[statement]])
     return db.executemany(SQL[statement], keys).rowcount
@@ -155,7 +155,7 @@ def _index(db: sqlite3.Connection) -> int:
     count = 0
     for noun in sorted(SEARCHED):
         for tenant, _, link, id, body in db.execute(SQL["links_and_bodies"], (noun,)):
-            rows = [(tenant, noun, link, word, id) for word in found_by(noun, decode(body))]
+            rows = [(tenant, noun, link, word, id) for word in index_terms(noun, decode(body))]
             count += db.executemany(SQL["add_word"], rows).rowcount if rows else 0
     return count
 

@@ -8,8 +8,8 @@ from typing import Final
 from carrel.adapters.sqlite.database import SQL
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.writer import Writer
-from carrel.core.identifiers import Moment
-from carrel.core.memory.recall import Recall, Tally
+from carrel.core.identifiers import TimestampMs
+from carrel.core.memory.recall import Recall, RecallStats
 
 _NEVER: Final = 2**62
 
@@ -25,18 +25,25 @@ class SqliteRecalls:
         if rows:
             await self._writer.do(lambda db, _: db.executemany(SQL["add_recall"], rows) and None)
 
-    async def tallies(self, tenant: str, agent: str, *, limit: int = 10_000) -> tuple[Tally, ...]:
+    async def tallies(
+        self, tenant: str, agent: str, *, limit: int = 10_000
+    ) -> tuple[RecallStats, ...]:
         ask = (tenant, agent, limit)
         rows = await self._reader.scan(lambda db: db.execute(SQL["tallies"], ask).fetchall())
-        return tuple(Tally(*row) for row in rows)
+        return tuple(RecallStats(*row) for row in rows)
 
-    async def since(self, tenant: str, agent: str, moment: Moment) -> Mapping[str, int]:
+    async def since(self, tenant: str, agent: str, moment: TimestampMs) -> Mapping[str, int]:
         ask = (tenant, agent, moment)
         rows = await self._reader.scan(lambda db: db.execute(SQL["recalls_since"], ask).fetchall())
         return dict(rows)
 
     async def drop(
-        self, tenant: str, agent: str, memories: Collection[str], *, before: Moment | None = None
+        self,
+        tenant: str,
+        agent: str,
+        memories: Collection[str],
+        *,
+        before: TimestampMs | None = None,
     ) -> int:
         upto = _NEVER if before is None else before
         rows = [(tenant, agent, memory, upto) for memory in memories]
@@ -44,7 +51,7 @@ class SqliteRecalls:
             lambda db, _: db.executemany(SQL["drop_recalls"], rows).rowcount if rows else 0
         )
 
-    async def prune(self, tenant: str, agent: str, before: Moment) -> int:
+    async def prune(self, tenant: str, agent: str, before: TimestampMs) -> int:
         ask = (tenant, agent, before)
         return await self._writer.do(
             lambda db, _: db.execute(SQL["prune_recalls"], ask).rowcount, long=True

@@ -7,38 +7,38 @@ import sqlite3
 
 from carrel.adapters.sqlite.database import SQL
 from carrel.adapters.sqlite.rows import Row, record_of
-from carrel.core.identifiers import Moment
-from carrel.core.search.full_text import SEARCHED, found_by
-from carrel.core.store.record import QUIET, Change, Noun, Record, Shelf
-from carrel.core.store.tree import Commit, Conflict, subjects_of
+from carrel.core.identifiers import TimestampMs
+from carrel.core.search.full_text import SEARCHED, index_terms
+from carrel.core.store.record import QUIET, CollectionRevision, Record, RecordChange, RecordType
+from carrel.core.store.tree import Commit, ExpectationFailed, audit_subjects
 
-_Key = tuple[str, Noun, str]
+_Key = tuple[str, RecordType, str]
 
 
 class RecordChanges:
     """The records' part of one transaction. Changes are rare, so they are written at once."""
 
-    def __init__(self, db: sqlite3.Connection, shelves: dict[tuple[str, Noun], int]) -> None:
+    def __init__(self, db: sqlite3.Connection, shelves: dict[tuple[str, RecordType], int]) -> None:
         self._db = db
         self._shelves = shelves
         self.changed = False
         self._deeds: list[Row] = []
 
-    def conflict(self, commit: Commit) -> Conflict | None:
+    def conflict(self, commit: Commit) -> ExpectationFailed | None:
         for shelf in commit.shelves:
             if self._shelf(shelf) != shelf.revision:
-                return Conflict(shelf)
+                return ExpectationFailed(shelf)
         if not commit.changes:
             return None
         taken: dict[str, _Key] = {}
         for change in commit.changes:
             found = self._find(change)
             if change.expected is not None and change.expected != (found.revision if found else 0):
-                return Conflict(change)
+                return ExpectationFailed(change)
             for name in change.handles if change.body is not None else ():
                 owner = taken.setdefault(name, _key(change))
                 if owner != _key(change) or self._owner(name, commit) not in {None, owner}:
-                    return Conflict(change, handle=name)
+                    return ExpectationFailed(change, handle=name)
         return None
 
     def apply(self, commit: Commit) -> None:
@@ -48,7 +48,7 @@ class RecordChanges:
             self._db.execute(SQL["raise_shelf"], (tenant, noun))
             self._shelves.pop((tenant, noun), None)
             self.changed = self.changed or noun not in QUIET
-        for tenant, subjects in sorted(subjects_of(commit).items()):
+        for tenant, subjects in sorted(audit_subjects(commit).items()):
             self._deeds.append((tenant, commit.at, commit.by, commit.why, json.dumps(subjects)))
 
     def flush(self) -> None:
@@ -58,7 +58,7 @@ class RecordChanges:
             found = self._db.execute(SQL["records_revision"]).fetchone()
             self._db.execute(SQL["set_counter"], ("records", (found[0] if found else 0) + 1))
 
-    def _shelf(self, shelf: Shelf) -> int:
+    def _shelf(self, shelf: CollectionRevision) -> int:
         key = (shelf.tenant, shelf.noun)
         known = self._shelves.get(key)
         if known is None:
@@ -66,7 +66,7 @@ class RecordChanges:
             known = self._shelves[key] = found[0] if found else 0
         return known
 
-    def _find(self, change: Change) -> Record | None:
+    def _find(self, change: RecordChange) -> Record | None:
         row = self._db.execute(SQL["record"], (change.tenant, change.noun, change.id)).fetchone()
         return record_of(row) if row else None
 
@@ -75,11 +75,11 @@ class RecordChanges:
         row = self._db.execute(SQL["handle"], (name,)).fetchone()
         if row is None:
             return None
-        owner = (row[0], Noun(row[1]), row[2])
+        owner = (row[0], RecordType(row[1]), row[2])
         freed = any(_key(c) == owner and name not in c.handles for c in commit.changes)
         return None if freed else owner
 
-    def _change(self, change: Change, at: Moment) -> bool:
+    def _change(self, change: RecordChange, at: TimestampMs) -> bool:
         """Make it so; False where there was nothing to delete."""
         found, key = self._find(change), _key(change)
         self._db.execute(SQL["drop_handles"], key)
@@ -102,9 +102,9 @@ class RecordChanges:
         return True
 
 
-def _words(change: Change) -> list[Row]:
+def _words(change: RecordChange) -> list[Row]:
     assert change.body is not None
-    words = found_by(change.noun, change.body)
+    words = index_terms(change.noun, change.body)
     return [
         (change.tenant, change.noun, link, word, change.id)
         for link in change.links
@@ -112,5 +112,5 @@ def _words(change: Change) -> list[Row]:
     ]
 
 
-def _key(change: Change) -> _Key:
+def _key(change: RecordChange) -> _Key:
     return (change.tenant, change.noun, change.id)

@@ -10,15 +10,17 @@ from carrel.adapters.sqlite.database import SQL
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import RECORDS, Row, record_of
 from carrel.adapters.sqlite.writer import Writer
-from carrel.core.identifiers import Moment
-from carrel.core.store.record import Deed, Noun, Record
+from carrel.core.identifiers import TimestampMs
+from carrel.core.store.record import AuditEntry, Record, RecordType
 
 
 class SqliteRecords:
     def __init__(self, reader: Reader, writer: Writer) -> None:
         self._reader, self._writer = reader, writer
 
-    async def get(self, tenant: str, noun: Noun, ids: Sequence[str]) -> tuple[Record | None, ...]:
+    async def get(
+        self, tenant: str, noun: RecordType, ids: Sequence[str]
+    ) -> tuple[Record | None, ...]:
         ask = (json.dumps(list(ids)), tenant, noun)
         return _placed(self._reader.db.execute(SQL["records"], ask).fetchall(), len(ids))
 
@@ -30,7 +32,7 @@ class SqliteRecords:
         return _placed(self._reader.db.execute(SQL["records_named"], ask).fetchall(), len(handles))
 
     async def list(
-        self, tenant: str, noun: Noun, *, link: str = "", after: str = "", limit: int = 100
+        self, tenant: str, noun: RecordType, *, link: str = "", after: str = "", limit: int = 100
     ) -> tuple[Record, ...]:
         db = self._reader.db
         if link and tenant:
@@ -43,19 +45,19 @@ class SqliteRecords:
             rows = db.execute(SQL["records_everywhere"], (noun, after, limit))
         return tuple(map(record_of, rows.fetchall()))
 
-    async def count(self, tenant: str, noun: Noun, links: Sequence[str]) -> tuple[int, ...]:
+    async def count(self, tenant: str, noun: RecordType, links: Sequence[str]) -> tuple[int, ...]:
         ask = (json.dumps(list(links)), tenant, noun)
         found = dict(self._reader.db.execute(SQL["records_counted"], ask).fetchall())
         return tuple(found.get(place, 0) for place in range(len(links)))
 
     async def find(
-        self, tenant: str, noun: Noun, link: str, words: Sequence[str], *, limit: int = 100
+        self, tenant: str, noun: RecordType, link: str, words: Sequence[str], *, limit: int = 100
     ) -> tuple[Record, ...]:
         ask = (json.dumps(list(words)), tenant, noun, link, limit)
         rows = self._reader.db.execute(SQL["ids_by_words"], ask).fetchall() if words else ()
         return tuple(filter(None, await self.get(tenant, noun, [row[0] for row in rows])))
 
-    async def shelves(self, asks: Sequence[tuple[str, Noun]]) -> tuple[int, ...]:
+    async def shelves(self, asks: Sequence[tuple[str, RecordType]]) -> tuple[int, ...]:
         wanted = json.dumps([list(ask) for ask in asks])
         rows = self._reader.db.execute(SQL["shelves"], (wanted,)).fetchall()
         found = dict(rows)
@@ -64,19 +66,21 @@ class SqliteRecords:
     async def revision(self) -> int:
         return self._reader.remember(RECORDS, _revision)
 
-    async def used(self, marks: Mapping[str, Moment]) -> None:
+    async def used(self, marks: Mapping[str, TimestampMs]) -> None:
         rows = list(marks.items())
         await self._writer.do(lambda db, _: db.executemany(SQL["set_used"], rows) and None)
 
-    async def last_used(self, ids: Sequence[str]) -> tuple[Moment | None, ...]:
+    async def last_used(self, ids: Sequence[str]) -> tuple[TimestampMs | None, ...]:
         ask = (json.dumps(list(ids)),)
         found = dict(self._reader.db.execute(SQL["used"], ask).fetchall())
         return tuple(found.get(place) for place in range(len(ids)))
 
-    async def audit(self, tenant: str, *, before: int = 0, limit: int = 100) -> tuple[Deed, ...]:
+    async def audit(
+        self, tenant: str, *, before: int = 0, limit: int = 100
+    ) -> tuple[AuditEntry, ...]:
         rows = self._reader.db.execute(SQL["audit"], (tenant, before or 2**62, limit)).fetchall()
         return tuple(
-            Deed(id, owner, at, by, why, tuple(json.loads(subjects)))
+            AuditEntry(id, owner, at, by, why, tuple(json.loads(subjects)))
             for id, owner, at, by, why, subjects in rows
         )
 

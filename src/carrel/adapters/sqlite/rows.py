@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from msgspec.json import decode
 
-from carrel.core.identifiers import Digest, Kind, Path, Scope
-from carrel.core.store.record import Noun, Record
+from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
+from carrel.core.store.record import Record, RecordType
 from carrel.core.store.tree import MARKDOWN, Blob, Entry, Head, Version
 
 Row = Sequence[Any]
-_NOUNS: Final = {noun.value: noun for noun in Noun}
+_NOUNS: Final = {noun.value: noun for noun in RecordType}
 AFTER_ANY = "\U0010ffff" * 257
 """Sorts after the rest of any path: no path has room for as many of these."""
 
@@ -54,7 +54,7 @@ def record_of(row: Row) -> Record:
 
 
 def scope_of(tenant: str, kind: str, name: str) -> Scope:
-    return Scope(tenant, Kind(kind), name)
+    return Scope(tenant, ScopeKind(kind), name)
 
 
 def names(scopes: Iterable[Scope]) -> str:

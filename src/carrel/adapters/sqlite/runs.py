@@ -9,13 +9,13 @@ from sqlite3 import Connection
 
 from msgspec.structs import replace
 
-from carrel.adapters.sqlite.commit_batch import Batch
+from carrel.adapters.sqlite.commit_batch import CommitBatch
 from carrel.adapters.sqlite.database import SQL, transaction
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Row, names, scope_of
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import Scope
-from carrel.core.runs import Layer, Mode, Run, Status
+from carrel.core.runs import Audience, Run, RunStatus, SnapshotLayer
 from carrel.core.store.event import RUN_ENDED, RUN_STARTED
 
 
@@ -23,7 +23,9 @@ class SqliteRuns:
     def __init__(self, reader: Reader, writer: Writer) -> None:
         self._reader, self._writer = reader, writer
 
-    async def start(self, runs: Sequence[tuple[Run, Sequence[Scope | Layer]]]) -> tuple[Run, ...]:
+    async def start(
+        self, runs: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]]
+    ) -> tuple[Run, ...]:
         return await self._writer.do(lambda db, batch: tuple(_start(db, batch, *r) for r in runs))
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Run | None, ...]:
@@ -48,16 +50,18 @@ class SqliteRuns:
 
     def _runs(self, statement: str, ask: Row) -> tuple[Run, ...]:
         """Runs with their layers, both as of one moment."""
-        layers: dict[str, list[Layer]] = {}
+        layers: dict[str, list[SnapshotLayer]] = {}
         with transaction(self._reader.db, "DEFERRED") as db:
             rows = db.execute(SQL[statement], ask).fetchall()
             ids = json.dumps([row[0] for row in rows])
             for id, tenant, kind, name, revision in db.execute(SQL["layers"], (ids,)).fetchall():
-                layers.setdefault(id, []).append(Layer(scope_of(tenant, kind, name), revision))
+                layers.setdefault(id, []).append(
+                    SnapshotLayer(scope_of(tenant, kind, name), revision)
+                )
         return tuple(_run(row, tuple(layers.get(row[0], ()))) for row in rows)
 
 
-def _run(row: Row, layers: tuple[Layer, ...]) -> Run:
+def _run(row: Row, layers: tuple[SnapshotLayer, ...]) -> Run:
     id, tenant, kind, name, workflow, mode, status, by, started, ended = row[:10]
     parent, replay_of, kept, variables = row[10:]
     return Run(
@@ -65,8 +69,8 @@ def _run(row: Row, layers: tuple[Layer, ...]) -> Run:
         tenant=tenant,
         scope=scope_of(tenant, kind, name),
         workflow=workflow,
-        mode=Mode(mode),
-        status=Status(status),
+        mode=Audience(mode),
+        status=RunStatus(status),
         by=by,
         started=started,
         ended=ended,
@@ -78,9 +82,13 @@ def _run(row: Row, layers: tuple[Layer, ...]) -> Run:
     )
 
 
-def _start(db: Connection, batch: Batch, run: Run, layers: Sequence[Scope | Layer]) -> Run:
+def _start(
+    db: Connection, batch: CommitBatch, run: Run, layers: Sequence[Scope | SnapshotLayer]
+) -> Run:
     frozen = tuple(
-        layer if isinstance(layer, Layer) else Layer(layer, batch.place(layer).revision)
+        layer
+        if isinstance(layer, SnapshotLayer)
+        else SnapshotLayer(layer, batch.place(layer).revision)
         for layer in layers
     )
     own = batch.settled(run.scope).id
@@ -98,7 +106,7 @@ def _start(db: Connection, batch: Batch, run: Run, layers: Sequence[Scope | Laye
     return replace(run, snapshot=frozen)
 
 
-def _change(db: Connection, batch: Batch, run: Run, was: Run) -> bool:
+def _change(db: Connection, batch: CommitBatch, run: Run, was: Run) -> bool:
     ask = (run.status, run.ended, run.kept, run.id, run.tenant, was.status, was.kept)
     if not db.execute(SQL["change_run"], ask).rowcount:
         return False

@@ -14,15 +14,22 @@ from functools import partial
 from sqlite3 import Connection, Cursor
 from typing import Final
 
-from carrel.adapters.sqlite.commit_batch import Batch
+from carrel.adapters.sqlite.commit_batch import CommitBatch
 from carrel.adapters.sqlite.database import SQL
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Row
 from carrel.adapters.sqlite.writer import Writer
-from carrel.core.identifiers import Moment
-from carrel.core.runs import Mode
+from carrel.core.identifiers import TimestampMs
+from carrel.core.runs import Audience
 from carrel.core.search.full_text import distinct
-from carrel.core.sessions import Addition, Hit, Role, Session, Utterance, light
+from carrel.core.sessions import (
+    Session,
+    SessionAppend,
+    SpeakerRole,
+    TranscriptEntry,
+    TranscriptHit,
+    light,
+)
 
 _LONG: Final = 64 * 1024
 """Characters from which on words are looked for, and written, in a thread."""
@@ -37,7 +44,7 @@ class SqliteSessions:
     async def start(self, sessions: Sequence[Session]) -> tuple[Session, ...]:
         return await self._writer.do(lambda db, _: tuple(_start(db, one) for one in sessions))
 
-    async def append(self, additions: Sequence[Addition]) -> tuple[Session | None, ...]:
+    async def append(self, additions: Sequence[SessionAppend]) -> tuple[Session | None, ...]:
         long = sum(len(said.content) for one in additions for said in one.utterances) > _LONG
         told = [[said.content for said in one.utterances] for one in additions]
         words = await asyncio.to_thread(_words, told) if long else _words(told)
@@ -47,7 +54,7 @@ class SqliteSessions:
         )
 
     async def close(
-        self, tenant: str, agent: str, ids: Sequence[str], at: Moment
+        self, tenant: str, agent: str, ids: Sequence[str], at: TimestampMs
     ) -> tuple[Session | None, ...]:
         asks = [(at, tenant, id, agent) for id in ids]
         await self._writer.do(lambda db, _: db.executemany(SQL["close_session"], asks) and None)
@@ -68,8 +75,8 @@ class SqliteSessions:
         tenant: str,
         agent: str,
         *,
-        mode: Mode | None = None,
-        before: tuple[Moment, str] | None = None,
+        mode: Audience | None = None,
+        before: tuple[TimestampMs, str] | None = None,
         limit: int = 100,
     ) -> tuple[Session, ...]:
         ask = (tenant, agent, *(before or _AFTER_ALL), mode, limit)
@@ -78,7 +85,7 @@ class SqliteSessions:
 
     async def read(
         self, tenant: str, id: str, *, after: int = 0, limit: int = 100
-    ) -> tuple[Utterance, ...]:
+    ) -> tuple[TranscriptEntry, ...]:
         ask = (tenant, id, after, limit)
         rows = await self._reader.scan(lambda db: _light(db.execute(SQL["utterances"], ask), 3))
         return tuple(map(_utterance, rows))
@@ -90,17 +97,17 @@ class SqliteSessions:
         words: Sequence[str],
         *,
         every: bool = True,
-        mode: Mode | None = None,
+        mode: Audience | None = None,
         limit: int = 100,
-    ) -> tuple[Hit, ...]:
+    ) -> tuple[TranscriptHit, ...]:
         if not words:
             return ()
         ask = (_match(_owner(tenant, agent), words, every=every), tenant, agent, mode, limit)
         rows = await self._reader.scan(lambda db: _found(db, ask))
-        return tuple(Hit(row[0], _utterance(row[1:])) for row in rows)
+        return tuple(TranscriptHit(row[0], _utterance(row[1:])) for row in rows)
 
     async def touched(
-        self, since: Moment, *, after: Session | None = None, limit: int = 500
+        self, since: TimestampMs, *, after: Session | None = None, limit: int = 500
     ) -> tuple[Session, ...]:
         place = (after.last, after.tenant, after.id) if after else (-1, "", "")
         rows = await self._reader.scan(
@@ -136,7 +143,9 @@ def _start(db: Connection, new: Session) -> Session:
     return _sessions(db, [(new.tenant, new.id)])[new.tenant, new.id]
 
 
-def _append(db: Connection, addition: Addition, words: Sequence[Sequence[str]]) -> Session | None:
+def _append(
+    db: Connection, addition: SessionAppend, words: Sequence[Sequence[str]]
+) -> Session | None:
     said = addition.utterances
     last = max([0, *[one.at for one in said]])
     ask = (len(said), last, addition.tenant, addition.session, addition.agent)
@@ -158,7 +167,7 @@ def _append(db: Connection, addition: Addition, words: Sequence[Sequence[str]]) 
     return became
 
 
-def _drop(session: Session, db: Connection, _: Batch) -> int:
+def _drop(session: Session, db: Connection, _: CommitBatch) -> int:
     key = (session.tenant, session.id)
     if not db.execute(SQL["drop_session"], (*key, session.entries)).rowcount:
         return 0
@@ -169,7 +178,7 @@ def _drop(session: Session, db: Connection, _: Batch) -> int:
     return 1
 
 
-def _unindex(db: Connection, _: Batch) -> int:
+def _unindex(db: Connection, _: CommitBatch) -> int:
     db.execute(SQL["drop_all_words"])
     return int(db.execute(SQL["utterances_counted"]).fetchone()[0])
 
@@ -200,12 +209,12 @@ def _sessions(db: Connection, keys: Sequence[tuple[str, str]]) -> dict[tuple[str
 
 def _session(row: Row) -> Session:
     tenant, id, agent, mode, *rest = row
-    return Session(tenant, id, agent, Mode(mode), *rest)
+    return Session(tenant, id, agent, Audience(mode), *rest)
 
 
-def _utterance(row: Row) -> Utterance:
+def _utterance(row: Row) -> TranscriptEntry:
     number, at, role, content, message, plugin, sender = row
-    return Utterance(number, at, Role(role), content.decode(), message, plugin, sender)
+    return TranscriptEntry(number, at, SpeakerRole(role), content.decode(), message, plugin, sender)
 
 
 def _found(db: Connection, ask: Row) -> list[Row]:

@@ -12,16 +12,16 @@ from carrel.adapters.sqlite.blobs import SqliteBlobs
 from carrel.adapters.sqlite.database import prepare
 from carrel.adapters.sqlite.deliveries import SqliteDeliveries
 from carrel.adapters.sqlite.events import SqliteEvents
-from carrel.adapters.sqlite.idempotency import SqliteReceipts
-from carrel.adapters.sqlite.maintenance import SqliteUpkeep
+from carrel.adapters.sqlite.idempotency import SqliteIdempotencyStore
+from carrel.adapters.sqlite.maintenance import SqliteMaintenance
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.recalls import SqliteRecalls
 from carrel.adapters.sqlite.records import SqliteRecords
 from carrel.adapters.sqlite.runs import SqliteRuns
 from carrel.adapters.sqlite.sessions import SqliteSessions
 from carrel.adapters.sqlite.trees import SqliteTrees
-from carrel.adapters.sqlite.writer import Counts, Writer
-from carrel.ports import Objects
+from carrel.adapters.sqlite.writer import Writer, WriterCounters
+from carrel.ports import LargeBlobStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +31,16 @@ class SqliteStore:
     records: SqliteRecords
     runs: SqliteRuns
     events: SqliteEvents
-    receipts: SqliteReceipts
+    receipts: SqliteIdempotencyStore
     deliveries: SqliteDeliveries
     sessions: SqliteSessions
     recalls: SqliteRecalls
-    upkeep: SqliteUpkeep
+    upkeep: SqliteMaintenance
     reader: Reader
     writer: Writer
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> WriterCounters:
         return self.writer.counts
 
     @property
@@ -50,7 +50,7 @@ class SqliteStore:
 
 @asynccontextmanager
 async def open_store(
-    file: File, *, objects: Objects | None = None, inline: int = 65536
+    file: File, *, objects: LargeBlobStore | None = None, inline: int = 65536
 ) -> AsyncIterator[SqliteStore]:
     """Open the file, creating it or bringing it up to date; drain the writer at the end."""
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -65,11 +65,11 @@ async def open_store(
             records=SqliteRecords(reader, writer),
             runs=SqliteRuns(reader, writer),
             events=events,
-            receipts=SqliteReceipts(writer),
+            receipts=SqliteIdempotencyStore(writer),
             deliveries=SqliteDeliveries(reader, writer),
             sessions=SqliteSessions(reader, writer),
             recalls=SqliteRecalls(reader, writer),
-            upkeep=SqliteUpkeep(file, reader, writer),
+            upkeep=SqliteMaintenance(file, reader, writer),
             reader=reader,
             writer=writer,
         )

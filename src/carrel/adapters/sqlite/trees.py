@@ -8,13 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from carrel.adapters.sqlite.commit_batch import Batch
+from carrel.adapters.sqlite.commit_batch import CommitBatch
 from carrel.adapters.sqlite.database import SQL, transaction
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import AFTER_ANY, head_of, names, version_of
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import Path, Scope
-from carrel.core.runs import Layer
+from carrel.core.runs import SnapshotLayer
 from carrel.core.store.tree import Applied, Commit, Head, Outcome, Tree, Version
 
 _MANY: Final = 32
@@ -34,7 +34,7 @@ class SqliteTrees:
 
     async def read(
         self,
-        layers: Sequence[Scope | Layer],
+        layers: Sequence[Scope | SnapshotLayer],
         paths: Collection[Path] | None = None,
         *,
         prefix: str = "",
@@ -91,7 +91,7 @@ class SqliteTrees:
         return await self._writer.do(work, long=writes > _MANY, commits=commits)
 
     def _apply(
-        self, commits: Sequence[Commit], _: sqlite3.Connection, batch: Batch
+        self, commits: Sequence[Commit], _: sqlite3.Connection, batch: CommitBatch
     ) -> tuple[Outcome, ...]:
         if len(commits) > 1:
             batch.look_ahead(commits)
@@ -127,7 +127,7 @@ class SqliteTrees:
             known.update((scope, found.get(n)) for n, scope in enumerate(unknown))
         return {n: place for n, scope in enumerate(scopes) if (place := known[scope])}
 
-    def _known(self, layers: tuple[Scope | Layer, ...]) -> tuple[Tree, ...] | None:
+    def _known(self, layers: tuple[Scope | SnapshotLayer, ...]) -> tuple[Tree, ...] | None:
         """Trees that were read before and have not changed since, if all of these are."""
         scopes = tuple(layer for layer in layers if isinstance(layer, Scope))
         if len(scopes) < len(layers):
@@ -145,7 +145,7 @@ class SqliteTrees:
     def _whole(
         self,
         db: sqlite3.Connection,
-        layers: tuple[Scope | Layer, ...],
+        layers: tuple[Scope | SnapshotLayer, ...],
         paths: tuple[Path, ...] | None,
         prefix: str,
     ) -> tuple[Tree, ...]:
@@ -162,19 +162,19 @@ class SqliteTrees:
             self._kept = 0
         self._trees.update((tree.scope, tree) for tree in trees)
 
-    def _is_long(self, layers: tuple[Scope | Layer, ...]) -> bool:
+    def _is_long(self, layers: tuple[Scope | SnapshotLayer, ...]) -> bool:
         scopes = tuple(_scope(layer) for layer in layers)
         places = self._places(scopes)
         return sum(files for _, _, files in places.values()) > _LONG
 
 
-def _scope(layer: Scope | Layer) -> Scope:
-    return layer.scope if isinstance(layer, Layer) else layer
+def _scope(layer: Scope | SnapshotLayer) -> Scope:
+    return layer.scope if isinstance(layer, SnapshotLayer) else layer
 
 
 def _at_once(
     db: sqlite3.Connection,
-    layers: Sequence[Scope | Layer],
+    layers: Sequence[Scope | SnapshotLayer],
     paths: Sequence[Path] | None,
     prefix: str,
 ) -> tuple[Tree, ...]:
@@ -190,7 +190,7 @@ def _places(db: sqlite3.Connection, scopes: Sequence[Scope]) -> Mapping[int, tup
 
 def _read(
     db: sqlite3.Connection,
-    layers: Sequence[Scope | Layer],
+    layers: Sequence[Scope | SnapshotLayer],
     paths: Sequence[Path] | None,
     prefix: str,
 ) -> tuple[Tree, ...]:
@@ -201,7 +201,7 @@ def _read(
     trees = []
     for n, layer in enumerate(layers):
         id, revision, _ = places.get(n, (0, 0, 0))
-        if isinstance(layer, Layer):
+        if isinstance(layer, SnapshotLayer):
             then = _then(db, id, layer.revision, paths, prefix) if id else {}
             trees.append(Tree(layer.scope, layer.revision, then))
         else:

@@ -11,9 +11,9 @@ from pathlib import Path as File
 from typing import Final, Protocol
 
 from carrel.adapters.sqlite.database import connect
-from carrel.adapters.sqlite.wal_file import LogFile
+from carrel.adapters.sqlite.wal_file import WalFile
 from carrel.adapters.sqlite.wal_index import WalIndex
-from carrel.adapters.sqlite.write_lock import Lock
+from carrel.adapters.sqlite.write_lock import WriteLock
 
 _PAGES: Final = 2_000
 """8 MB of them, after which the log is moved: a little at a time holds nobody up for long."""
@@ -26,12 +26,12 @@ class Counted(Protocol):
     checkpoints: int
 
 
-class Checkpoints:
+class WalCheckpointer:
     def __init__(self, file: File, counts: Counted) -> None:
         self._file, self._counts = file, counts
         self._db = connect(file)
         self._index = WalIndex(file, self._db)
-        self._log = LogFile(file, 2 * _PAGES)
+        self._log = WalFile(file, 2 * _PAGES)
         self._noted = 0
         self._short = False
         """Whether the log's file is to be made longer."""
@@ -72,7 +72,7 @@ class Checkpoints:
             with suppress(OSError):
                 ours = os.getpriority(os.PRIO_PROCESS, 0)
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), ours + _YIELDING)
-        lock = Lock(self._file)
+        lock = WriteLock(self._file)
         with closing(lock):
             while self._due.wait() and not self._stopping:
                 self._due.clear()
@@ -85,7 +85,7 @@ class Checkpoints:
                     self._move(lock)
                 self.running = self._full
 
-    def _move(self, lock: Lock) -> None:
+    def _move(self, lock: WriteLock) -> None:
         """Two passes run beside the writer. The third makes it wait for the little that came
         meanwhile, since the log starts over only when all of it has been moved."""
         with suppress(sqlite3.OperationalError):

@@ -21,7 +21,7 @@ _AHEAD: Final = 1_000
 """Frames by which the file is made longer than the log is."""
 
 
-class LogFile:
+class WalFile:
     def __init__(self, database: File, most: int) -> None:
         """``most`` are the frames beyond which it is left as it is."""
         self._file = f"{database}-wal"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path as File
 
 
-class Lock:
+class WriteLock:
     """One handle on the lock file; two threads with one handle would not exclude each other."""
 
     def __init__(self, file: File) -> None:

@@ -20,17 +20,17 @@ from pathlib import Path as File
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
-from carrel.adapters.sqlite.commit_batch import Batch
+from carrel.adapters.sqlite.commit_batch import CommitBatch
 from carrel.adapters.sqlite.database import connect
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Key
-from carrel.adapters.sqlite.wal_checkpoint import Checkpoints
-from carrel.adapters.sqlite.write_lock import Lock
-from carrel.adapters.sqlite.writer_cache import Known
+from carrel.adapters.sqlite.wal_checkpoint import WalCheckpointer
+from carrel.adapters.sqlite.write_lock import WriteLock
+from carrel.adapters.sqlite.writer_cache import WriterCache
 from carrel.core.store.tree import Commit, Head
 
 Answer = TypeVar("Answer")
-Work = Callable[[sqlite3.Connection, Batch], Any]
+Work = Callable[[sqlite3.Connection, CommitBatch], Any]
 
 _MOST: Final = 64
 """Jobs a group, so that the loop is never held for long."""
@@ -42,7 +42,7 @@ quick: this many commits in a row within so many seconds. The first slow one is 
 
 
 @dataclass(slots=True)
-class Job:
+class WriteJob:
     work: Work
     future: asyncio.Future[Any]
     long: bool
@@ -52,7 +52,7 @@ class Job:
 
 
 @dataclass(slots=True)
-class Counts:
+class WriterCounters:
     """What the writer has done since it started; read by whoever shows it."""
 
     transactions: int = 0
@@ -69,17 +69,17 @@ class Writer:
     file: File
     reader: Reader
     on_commit: Callable[[], None] = lambda: None
-    counts: Counts = field(default_factory=Counts)
+    counts: WriterCounters = field(default_factory=WriterCounters)
 
     def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._db = connect(self.file)
-        self._lock = Lock(self.file)
-        self._waiting: deque[Job] = deque()
+        self._lock = WriteLock(self.file)
+        self._waiting: deque[WriteJob] = deque()
         self._idle = asyncio.Event()
         self._idle.set()
         self._closed = False
-        self._known: Known | None = None
+        self._known: WriterCache | None = None
         self._before = b""
         """The index as the transaction under way found it."""
         self._left = b""
@@ -94,7 +94,7 @@ class Writer:
         self._errands: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="carrel-writer", daemon=True)
         self._thread.start()
-        self._checkpoints = Checkpoints(self.file, self.counts)
+        self._checkpoints = WalCheckpointer(self.file, self.counts)
 
     @property
     def waiting(self) -> int:
@@ -102,7 +102,7 @@ class Writer:
 
     async def do(
         self,
-        work: Callable[[sqlite3.Connection, Batch], Answer],
+        work: Callable[[sqlite3.Connection, CommitBatch], Answer],
         *,
         long: bool = False,
         commits: Sequence[Commit] = (),
@@ -116,7 +116,7 @@ class Writer:
         if self._closed:
             raise RuntimeError("the store is closed")
         future: asyncio.Future[Answer] = self._loop.create_future()
-        self._waiting.append(Job(work, future, long, commits))
+        self._waiting.append(WriteJob(work, future, long, commits))
         if self._idle.is_set():
             self._idle.clear()
             self._loop.call_soon(self._begin)
@@ -170,10 +170,10 @@ class Writer:
         self._lock.take()
         self._loop.call_soon_threadsafe(lambda: self._work(self._group()))
 
-    def _group(self) -> Sequence[Job]:
+    def _group(self) -> Sequence[WriteJob]:
         """Those who wait, up to the first with long work."""
         most = 1 if self._alone else _MOST
-        jobs: list[Job] = []
+        jobs: list[WriteJob] = []
         while self._waiting and len(jobs) < most and not self._waiting[0].long:
             jobs.append(self._waiting.popleft())
         self._alone = max(0, self._alone - len(jobs))
@@ -181,10 +181,10 @@ class Writer:
         self._sociable = len(jobs) > 1
         return jobs
 
-    def _work(self, jobs: Sequence[Job]) -> None:
+    def _work(self, jobs: Sequence[WriteJob]) -> None:
         """On the loop: everything but the wait for the disk."""
         done = self._transact(jobs, self.reader.known_heads())
-        if isinstance(done, Batch):
+        if isinstance(done, CommitBatch):
             if self._streak >= _STREAK and not self._checkpoints.running:
                 self._settle(jobs, *self._committed(done))
             else:
@@ -193,24 +193,24 @@ class Writer:
             self._lock.leave()
             self._settle(jobs, done)
 
-    def _work_aside(self, jobs: Sequence[Job]) -> None:
+    def _work_aside(self, jobs: Sequence[WriteJob]) -> None:
         """In the thread: all of it, where there is much to do."""
         self._lock.take()
         done = self._transact(jobs, {})
-        if isinstance(done, Batch):
+        if isinstance(done, CommitBatch):
             self._commit(jobs, done)
         else:
             self._lock.leave()
             self._loop.call_soon_threadsafe(self._settle, jobs, done)
 
     def _transact(
-        self, jobs: Sequence[Job], heads: Mapping[Key, Head | None]
-    ) -> Batch | BaseException:
+        self, jobs: Sequence[WriteJob], heads: Mapping[Key, Head | None]
+    ) -> CommitBatch | BaseException:
         """Run the jobs up to their commit; or what went wrong, with nothing done."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
             self._before = self.reader.index.version()
-            batch = Batch(self._db, self._sure(), heads)
+            batch = CommitBatch(self._db, self._sure(), heads)
             if len(jobs) > 1 and not heads:
                 batch.look_ahead([commit for job in jobs for commit in job.commits])
             for job in jobs:
@@ -221,10 +221,10 @@ class Writer:
             return problem
         return batch
 
-    def _sure(self) -> Known:
+    def _sure(self) -> WriterCache:
         """What we know, if nobody has committed since we did; asked while nobody can."""
         if self._known is None or self._before != self._left or self._known.crowded:
-            self._known = Known(self._db)
+            self._known = WriterCache(self._db)
         return self._known
 
     def _undo(self) -> None:
@@ -232,11 +232,11 @@ class Writer:
         with suppress(sqlite3.Error):
             self._db.execute("ROLLBACK")
 
-    def _commit(self, jobs: Sequence[Job], batch: Batch) -> None:
+    def _commit(self, jobs: Sequence[WriteJob], batch: CommitBatch) -> None:
         """In the thread."""
         self._loop.call_soon_threadsafe(self._settle, jobs, *self._committed(batch))
 
-    def _committed(self, batch: Batch) -> tuple[BaseException | None, Batch, bytes]:
+    def _committed(self, batch: CommitBatch) -> tuple[BaseException | None, CommitBatch, bytes]:
         """Make it durable."""
         problem, began = None, perf_counter()
         try:
@@ -251,9 +251,9 @@ class Writer:
 
     def _settle(
         self,
-        jobs: Sequence[Job],
+        jobs: Sequence[WriteJob],
         problem: BaseException | None,
-        batch: Batch | None = None,
+        batch: CommitBatch | None = None,
         after: bytes = b"",
     ) -> None:
         """On the loop: answer everybody, or, where one of many is to blame, try one by one."""

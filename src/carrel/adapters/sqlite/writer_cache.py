@@ -7,12 +7,12 @@ from typing import Final
 
 from carrel.adapters.sqlite.database import SQL
 from carrel.core.identifiers import Scope
-from carrel.core.store.record import Noun
+from carrel.core.store.record import RecordType
 
 _MOST: Final = 10_000
 
 
-class Place:
+class ScopeState:
     """A scope as the transaction under way has it so far; ``id`` 0 means that it has no row yet."""
 
     __slots__ = ("files", "id", "revision", "size")
@@ -21,7 +21,7 @@ class Place:
         self.id, self.revision, self.files, self.size = id, revision, files, size
 
 
-class Known:
+class WriterCache:
     """Counters, scopes and shelves. A batch moves them on; if it fails, all of it is forgotten."""
 
     __slots__ = ("content", "event", "places", "scope", "shelves")
@@ -31,8 +31,8 @@ class Known:
         self.content: int = counters.get("content", 0)
         self.event: int = counters.get("event", 0)
         self.scope: int = counters.get("scope", 0)
-        self.places: dict[Scope, Place] = {}
-        self.shelves: dict[tuple[str, Noun], int] = {}
+        self.places: dict[Scope, ScopeState] = {}
+        self.shelves: dict[tuple[str, RecordType], int] = {}
 
     @property
     def crowded(self) -> bool:

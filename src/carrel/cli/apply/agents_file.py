@@ -11,17 +11,17 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from carrel.cli.apply.yaml_reader import Said, Wrong, parsed
-from carrel.core.agents.config import Config, checked
-from carrel.core.errors import Malformed
+from carrel.cli.apply.yaml_reader import FileError, LocatedValue, parsed
+from carrel.core.agents.config import AgentConfig, checked
+from carrel.core.errors import ValidationError
 from carrel.core.text_validation import free_slug
-from carrel.core.text_validation import line as one_line
+from carrel.core.text_validation import single_line as one_line
 
 _OF_THE_AGENT: Final = ("id", "name", "template", "workspace")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DesiredAgent:
     """An agent as it should be. What is not said stays as it is."""
 
     id: str
@@ -34,82 +34,82 @@ class Wanted:
     """The real path of its directory."""
 
 
-def agents_of(text: str, directory: str | os.PathLike[str]) -> list[Wanted]:
+def agents_of(text: str, directory: str | os.PathLike[str]) -> list[DesiredAgent]:
     """Relative directories are meant from this one. Raises Wrong."""
     whole = parsed(text).mapping("the file")
     if "agents" not in whole:
-        raise Wrong(1, "there is no list of agents")
+        raise FileError(1, "there is no list of agents")
     _only(whole, ("agents",), "")
     said = whole["agents"]
     if not isinstance(said.value, list):
-        raise Wrong(said.line, "agents must be a list")
+        raise FileError(said.line, "agents must be a list")
     wanted = [_agent(each, directory) for each in said.value]
     _each_once(wanted)
     _each_apart(wanted)
     return wanted
 
 
-def _agent(said: Said, directory: str | os.PathLike[str]) -> Wanted:
+def _agent(said: LocatedValue, directory: str | os.PathLike[str]) -> DesiredAgent:
     given = said.mapping("an agent")
-    known = {each.name: each for each in msgspec.structs.fields(Config)}
+    known = {each.name: each for each in msgspec.structs.fields(AgentConfig)}
     _only(given, (*_OF_THE_AGENT, *known), "")
     if "id" not in given:
-        raise Wrong(said.line, "an agent must have an id")
+        raise FileError(said.line, "an agent must have an id")
     config: dict[str, Any] = {}
     for name, value in given.items():
         if name in known:
             config[known[name].encode_name] = _setting(known[name], value)
-    return Wanted(
+    return DesiredAgent(
         _slug(given["id"]), said.line, _facts(given), config, _workspace(given, directory)
     )
 
 
-def _slug(said: Said) -> str:
+def _slug(said: LocatedValue) -> str:
     try:
         return free_slug(said.text("id"))
-    except Malformed as problem:
-        raise Wrong(said.line, f"id: {problem}") from None
+    except ValidationError as problem:
+        raise FileError(said.line, f"id: {problem}") from None
 
 
-def _facts(given: Mapping[str, Said]) -> dict[str, Any]:
+def _facts(given: Mapping[str, LocatedValue]) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     if "name" in given:
         try:
             facts["name"] = one_line(given["name"].text("name"), "name")
-        except Malformed as problem:
-            raise Wrong(given["name"].line, str(problem)) from None
+        except ValidationError as problem:
+            raise FileError(given["name"].line, str(problem)) from None
     if "template" in given:
         said = given["template"]
         facts["template"] = None if said.value is None else said.text("template")
     return facts
 
 
-def _workspace(given: Mapping[str, Said], directory: str | os.PathLike[str]) -> str | None:
+def _workspace(given: Mapping[str, LocatedValue], directory: str | os.PathLike[str]) -> str | None:
     said = given.get("workspace")
     if said is None or said.value in (None, ""):
         return None
     try:
         path = os.path.realpath(File(directory) / said.text("workspace"))
     except (ValueError, OSError):
-        raise Wrong(said.line, "workspace: that is no name of a directory") from None
+        raise FileError(said.line, "workspace: that is no name of a directory") from None
     if os.path.lexists(path) and not os.path.isdir(path):
-        raise Wrong(said.line, f"workspace: {path} is not a directory")
+        raise FileError(said.line, f"workspace: {path} is not a directory")
     return path
 
 
-def _setting(known: msgspec.structs.FieldInfo, said: Said) -> Any:
+def _setting(known: msgspec.structs.FieldInfo, said: LocatedValue) -> Any:
     """One part of the config, as the API names it."""
     if said.value is None:
         return None
     value = _renamed(known.type, said, known.name)
     try:
         checked({known.encode_name: value})
-    except Malformed as problem:
-        raise Wrong(said.line, str(problem)) from None
+    except ValidationError as problem:
+        raise FileError(said.line, str(problem)) from None
     return value
 
 
-def _renamed(kind: Any, said: Said, where: str) -> Any:
+def _renamed(kind: Any, said: LocatedValue, where: str) -> Any:
     if not (isinstance(kind, type) and issubclass(kind, Struct)):
         return said.bare()
     given = said.mapping(where)
@@ -121,32 +121,34 @@ def _renamed(kind: Any, said: Said, where: str) -> Any:
     }
 
 
-def _only(given: Mapping[str, Said], known: Sequence[str] | Mapping[str, Any], where: str) -> None:
+def _only(
+    given: Mapping[str, LocatedValue], known: Sequence[str] | Mapping[str, Any], where: str
+) -> None:
     for name, said in given.items():
         if name not in known:
             told = ", ".join(sorted(known))
-            raise Wrong(said.line, f"{where}{name} is not known; known are {told}")
+            raise FileError(said.line, f"{where}{name} is not known; known are {told}")
 
 
-def _each_once(wanted: Sequence[Wanted]) -> None:
+def _each_once(wanted: Sequence[DesiredAgent]) -> None:
     lines: dict[str, int] = {}
     for each in wanted:
         if each.id in lines:
-            raise Wrong(each.line, f"{each.id} is there twice, first in line {lines[each.id]}")
+            raise FileError(each.line, f"{each.id} is there twice, first in line {lines[each.id]}")
         lines[each.id] = each.line
 
 
-def _each_apart(wanted: Sequence[Wanted]) -> None:
+def _each_apart(wanted: Sequence[DesiredAgent]) -> None:
     """No agent may have what is another's: neither its directory nor one within it."""
     seen: dict[str, str] = {}
     placed = [each for each in wanted if each.workspace is not None]
     for each in placed:
         other = seen.setdefault(each.workspace or "", each.id)
         if other != each.id:
-            raise Wrong(each.line, f"{each.id} and {other} have the same workspace")
+            raise FileError(each.line, f"{each.id} and {other} have the same workspace")
     for each in placed:
         for above in File(each.workspace or "").parents:
             if str(above) in seen:
-                raise Wrong(
+                raise FileError(
                     each.line, f"the workspace of {each.id} is within that of {seen[str(above)]}"
                 )

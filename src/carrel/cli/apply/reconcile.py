@@ -7,20 +7,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from carrel.cli.apply.agents_file import Wanted
-from carrel.cli.sync.directory import Folder
-from carrel.cli.sync.scan import Eyes
-from carrel.cli.sync.sync_pass import Outcome, Sides, planned
-from carrel.cli.sync.sync_state import Note, noted_at
+from carrel.cli.apply.agents_file import DesiredAgent
+from carrel.cli.sync.directory import SyncedDirectory
+from carrel.cli.sync.scan import DirectoryScanner
+from carrel.cli.sync.sync_pass import PassResult, SyncPair, planned
+from carrel.cli.sync.sync_state import SyncState, noted_at
 from carrel.cli.sync.watch_loop import opened, passes
-from carrel.client import AsyncClient, CarrelError, Failed, Missing, Unauthenticated, Unreachable
+from carrel.client import (
+    AsyncClient,
+    CarrelError,
+    Missing,
+    ServerError,
+    ServerUnreachable,
+    Unauthenticated,
+)
 
 SETTLE: Final = 0.3
-_ENDS_ALL: Final = (Unreachable, Failed, Unauthenticated)
+_ENDS_ALL: Final = (ServerUnreachable, ServerError, Unauthenticated)
 
 
 @dataclass(slots=True)
-class Applied:
+class ApplyResult:
     """What became of one agent."""
 
     id: str
@@ -28,7 +35,7 @@ class Applied:
     """created, changed, unchanged or failed."""
     changes: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     """What is another now, by its name: from what, to what."""
-    files: Outcome | None = None
+    files: PassResult | None = None
     """What was taken from its directory, if that was looked at."""
     problem: str = ""
 
@@ -37,9 +44,11 @@ class Applied:
         return not self.problem and (self.files is None or self.files.ok)
 
 
-async def applied(desk: AsyncClient, server: str, wanted: Wanted, *, dry: bool) -> Applied:
+async def apply_agent(
+    desk: AsyncClient, server: str, wanted: DesiredAgent, *, dry: bool
+) -> ApplyResult:
     """Make it so, or say what would be done. Raises CarrelError where no other could be either."""
-    done = Applied(wanted.id)
+    done = ApplyResult(wanted.id)
     try:
         await _agent(desk, wanted, done, dry)
         await _files(desk, server, wanted, done, dry)
@@ -52,7 +61,7 @@ async def applied(desk: AsyncClient, server: str, wanted: Wanted, *, dry: bool) 
     return done
 
 
-async def _agent(desk: AsyncClient, wanted: Wanted, done: Applied, dry: bool) -> None:
+async def _agent(desk: AsyncClient, wanted: DesiredAgent, done: ApplyResult, dry: bool) -> None:
     facts: dict[str, Any] = {}
     if "name" in wanted.facts:
         facts["name"] = wanted.facts["name"]
@@ -99,7 +108,9 @@ def _settings(was: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, tu
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
-async def _files(desk: AsyncClient, server: str, wanted: Wanted, done: Applied, dry: bool) -> None:
+async def _files(
+    desk: AsyncClient, server: str, wanted: DesiredAgent, done: ApplyResult, dry: bool
+) -> None:
     """Take over what its directory holds, once: from then on carrel sync keeps both the same."""
     where = _untaken(wanted)
     if where is None:
@@ -111,7 +122,7 @@ async def _files(desk: AsyncClient, server: str, wanted: Wanted, done: Applied, 
         done.files = await passes(sides, SETTLE, taking=True)
 
 
-def _untaken(wanted: Wanted) -> str | None:
+def _untaken(wanted: DesiredAgent) -> str | None:
     """Its directory, if there is one whose files have not all been dealt with."""
     where = wanted.workspace
     if where is None or not os.path.isdir(where):
@@ -121,10 +132,15 @@ def _untaken(wanted: Wanted) -> str | None:
     return None if taken else where
 
 
-async def _plan(desk: AsyncClient, wanted: Wanted, where: str, *, is_new: bool) -> Outcome:
-    folder = Folder(where)
+async def _plan(desk: AsyncClient, wanted: DesiredAgent, where: str, *, is_new: bool) -> PassResult:
+    folder = SyncedDirectory(where)
     try:
-        sides = Sides(folder, Eyes(folder, 0), desk.agent(wanted.id), Note(server="", agent=""))
+        sides = SyncPair(
+            folder,
+            DirectoryScanner(folder, 0),
+            desk.agent(wanted.id),
+            SyncState(server="", agent=""),
+        )
         return await planned(sides, is_new=is_new)
     finally:
         folder.close()

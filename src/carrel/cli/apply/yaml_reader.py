@@ -20,7 +20,7 @@ _BEGINS: Final = (yaml.SequenceStartEvent, yaml.MappingStartEvent)
 _ENDS: Final = (yaml.SequenceEndEvent, yaml.MappingEndEvent)
 
 
-class Wrong(Exception):
+class FileError(Exception):
     """The file cannot be used as it is; the message says where and why."""
 
     def __init__(self, line: int, why: str, file: str = "") -> None:
@@ -29,7 +29,7 @@ class Wrong(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class LocatedValue:
     """A value, and where it stands."""
 
     line: int
@@ -44,30 +44,30 @@ class Said:
             return [said.bare() for said in self.value]
         return self.value
 
-    def mapping(self, what: str) -> Mapping[str, Said]:
+    def mapping(self, what: str) -> Mapping[str, LocatedValue]:
         if not isinstance(self.value, dict):
-            raise Wrong(self.line, f"{what} must be a mapping")
+            raise FileError(self.line, f"{what} must be a mapping")
         return self.value
 
     def text(self, what: str) -> str:
         if not isinstance(self.value, str):
-            raise Wrong(self.line, f"{what} must be text; quote it if it is meant so")
+            raise FileError(self.line, f"{what} must be text; quote it if it is meant so")
         return self.value
 
 
-def parsed(text: str) -> Said:
+def parsed(text: str) -> LocatedValue:
     """Raises Wrong: for what is no YAML, for tags, names said twice, and too much of anything."""
     if len(text.encode("utf-8", "replace")) > LONGEST:
-        raise Wrong(1, f"the file may have {LONGEST} bytes")
+        raise FileError(1, f"the file may have {LONGEST} bytes")
     try:
         _look_through(yaml.parse(text, yaml.SafeLoader))
         node = yaml.compose(text, yaml.SafeLoader)
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
-        raise Wrong(mark.line + 1 if mark else 1, problem.problem or "it is not YAML") from None
+        raise FileError(mark.line + 1 if mark else 1, problem.problem or "it is not YAML") from None
     except yaml.YAMLError as problem:
-        raise Wrong(1, f"it is not YAML: {problem}") from None
-    return Said(1, None) if node is None else _Reading().said(node)
+        raise FileError(1, f"it is not YAML: {problem}") from None
+    return LocatedValue(1, None) if node is None else _YamlReader().said(node)
 
 
 def _look_through(events: Iterator[yaml.Event]) -> None:
@@ -77,26 +77,26 @@ def _look_through(events: Iterator[yaml.Event]) -> None:
         deep += isinstance(event, _BEGINS)
         deep -= isinstance(event, _ENDS)
         if deep > _DEEPEST or number > _MOST:
-            raise Wrong(line, "it is too deep or too long")
+            raise FileError(line, "it is too deep or too long")
         if (tag := getattr(event, "tag", None)) is not None:
-            raise Wrong(line, f"tags such as {tag} are not taken")
+            raise FileError(line, f"tags such as {tag} are not taken")
 
 
 @dataclass(slots=True)
-class _Reading:
+class _YamlReader:
     left: int = _MOST
     """Values that may still come: what stands once may be referred to many times."""
     above: list[int] = field(default_factory=list)
 
-    def said(self, node: yaml.Node) -> Said:
+    def said(self, node: yaml.Node) -> LocatedValue:
         line = node.start_mark.line + 1
         self.left -= 1
         if self.left < 0 or id(node) in self.above or len(self.above) > _DEEPEST:
-            raise Wrong(line, "it refers to too much, or to itself")
+            raise FileError(line, "it refers to too much, or to itself")
         self.above.append(id(node))
         value = self._value(node, line)
         self.above.pop()
-        return Said(line, value)
+        return LocatedValue(line, value)
 
     def _value(self, node: yaml.Node, line: int) -> Any:
         if isinstance(node, yaml.MappingNode):
@@ -104,23 +104,25 @@ class _Reading:
         if isinstance(node, yaml.SequenceNode):
             return [self.said(each) for each in node.value]
         if node.tag not in _SIMPLE:
-            raise Wrong(line, f"{str(node.value)[:80]!r} is neither text nor a number; quote it")
+            raise FileError(
+                line, f"{str(node.value)[:80]!r} is neither text nor a number; quote it"
+            )
         try:
             value = yaml.constructor.SafeConstructor().construct_object(node)
         except (ValueError, OverflowError, yaml.YAMLError):
-            raise Wrong(line, f"{str(node.value)[:80]!r} is no number; quote it") from None
+            raise FileError(line, f"{str(node.value)[:80]!r} is no number; quote it") from None
         if isinstance(value, float) and not math.isfinite(value):
-            raise Wrong(line, "a number must be finite")
+            raise FileError(line, "a number must be finite")
         return value
 
-    def _mapping(self, node: yaml.MappingNode) -> dict[str, Said]:
-        found: dict[str, Said] = {}
+    def _mapping(self, node: yaml.MappingNode) -> dict[str, LocatedValue]:
+        found: dict[str, LocatedValue] = {}
         for name, value in node.value:
             line = name.start_mark.line + 1
             key = self.said(name).value
             if not isinstance(key, str):
-                raise Wrong(line, f"{str(key)[:80]!r} is no name; quote it if it is meant so")
+                raise FileError(line, f"{str(key)[:80]!r} is no name; quote it if it is meant so")
             if key in found:
-                raise Wrong(line, f"{key!r} is said twice, first in line {found[key].line}")
-            found[key] = Said(line, self.said(value).value)
+                raise FileError(line, f"{key!r} is said twice, first in line {found[key].line}")
+            found[key] = LocatedValue(line, self.said(value).value)
         return found

@@ -10,11 +10,11 @@ import click
 
 from carrel.cli import formatting as showing
 from carrel.cli.commands.pins import looked_at, pin_told, show_offer
-from carrel.cli.connection import ask
-from carrel.cli.console import FAILED, answer, fail, server_options
+from carrel.cli.connection import run_on_server
+from carrel.cli.console import FAILED, fail, print_json, server_options
 
 if TYPE_CHECKING:
-    from carrel.cli.commands.bulk_review import Followers
+    from carrel.cli.commands.bulk_review import TemplateFollowers
     from carrel.client import Pin
 
 _UNASKED = "nobody can be asked here: --sha256 says what was reviewed, --yes takes the latest"
@@ -43,21 +43,21 @@ def accept(
     digest = None if sha256 is None else _digest(sha256)
     if not (digest or yes) and (as_json or not showing.can_ask()):
         raise click.UsageError(_UNASKED)
-    review = _Review(names[-1], digest, yes, as_json, given)
+    review = _PathReview(names[-1], digest, yes, as_json, given)
     review.of_all(template) if template else review.of_one(names[0])
 
 
 def _digest(text: str) -> str:
-    from carrel.core.errors import Malformed  # noqa: PLC0415 - so that --help stays quick
+    from carrel.core.errors import ValidationError  # noqa: PLC0415 - so that --help stays quick
     from carrel.core.identifiers import digest_named  # noqa: PLC0415 - as above
 
     try:
         return digest_named(text).removeprefix("sha256:")
-    except Malformed as problem:
+    except ValidationError as problem:
         raise click.UsageError(str(problem)) from None
 
 
-class _Review:
+class _PathReview:
     """One path under review: shown, asked about, accepted."""
 
     def __init__(
@@ -69,7 +69,7 @@ class _Review:
     def of_one(self, agent: str) -> None:
         digest = self._digest
         if digest is None:
-            [pin] = ask(
+            [pin] = run_on_server(
                 lambda desk: looked_at(desk, agent, self._path), self._given, as_json=self._as_json
             )
             if not pin.update_available or pin.latest_sha256 is None:
@@ -80,7 +80,7 @@ class _Review:
                 show_offer(pin)
                 self._confirm(f"Accept this for {agent}?")
             digest = pin.latest_sha256
-        done = ask(
+        done = run_on_server(
             lambda desk: desk.agent(agent).accept(self._path, digest),
             self._given,
             as_json=self._as_json,
@@ -88,11 +88,11 @@ class _Review:
         self._say_one(agent, done, "accepted")
 
     def of_all(self, template: str) -> None:
-        from carrel.cli.commands.bulk_review import accepted_for_all, followers_of  # noqa: PLC0415 - so that --help stays quick
+        from carrel.cli.commands.bulk_review import accept_for_all, followers_of  # noqa: PLC0415 - so that --help stays quick
 
         digest = self._digest
         if digest is None:
-            found = ask(
+            found = run_on_server(
                 lambda desk: followers_of(desk, template, self._path),
                 self._given,
                 as_json=self._as_json,
@@ -106,14 +106,14 @@ class _Review:
                 found.show()
                 self._confirm(f"Accept this for {found.waiting} agents?")
         path, reviewed = self._path, digest
-        rows = ask(
-            lambda desk: accepted_for_all(desk, template, path, reviewed),
+        rows = run_on_server(
+            lambda desk: accept_for_all(desk, template, path, reviewed),
             self._given,
             as_json=self._as_json,
         )
         self._say_all(rows)
 
-    def _latest(self, found: Followers) -> str | None:
+    def _latest(self, found: TemplateFollowers) -> str | None:
         """The one digest that is offered to all. Where there are several, that is the end."""
         if len(found.offered) > 1:
             fail("it was changed while it was looked at: look again", as_json=self._as_json)
@@ -132,7 +132,7 @@ class _Review:
 
     def _say_one(self, agent: str, pin: Pin, result: str) -> None:
         if self._as_json:
-            answer({"ok": True, "result": result, **pin_told(pin)})
+            print_json({"ok": True, "result": result, **pin_told(pin)})
         else:
             click.echo(f"{agent}: {self._path}: {result}")
 
@@ -140,7 +140,7 @@ class _Review:
         failed = [row for row in rows if not row["success"]]
         if self._as_json:
             counts = {"accepted": len(rows) - len(failed), "failed": len(failed)}
-            answer({"ok": not failed, **counts, "results": list(rows)})
+            print_json({"ok": not failed, **counts, "results": list(rows)})
         elif not rows:
             click.echo(f"{self._path}: nothing newer is offered to any agent")
         else:

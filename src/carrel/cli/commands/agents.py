@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carrel.cli import formatting as showing
-from carrel.cli.connection import ask
-from carrel.cli.console import answer, server_options
+from carrel.cli.connection import run_on_server
+from carrel.cli.console import print_json, server_options
 
 if TYPE_CHECKING:
     from carrel.client import AsyncClient
@@ -25,9 +25,9 @@ def agents(as_json: bool, template: str | None, **given: Any) -> None:
 
     With the templates that they follow and whom they work for.
     """
-    rows = ask(lambda desk: _look(desk, template), given, as_json=as_json)
+    rows = run_on_server(lambda desk: _look(desk, template), given, as_json=as_json)
     if as_json:
-        answer({"agents": [{k: v for k, v in row.items() if k not in _SHOWN} for row in rows]})
+        print_json({"agents": [{k: v for k, v in row.items() if k not in _SHOWN} for row in rows]})
     else:
         showing.facts_table(rows, ("slug", "name", *_SHOWN, "id"))
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.cli.console import FAILED, answer, run, server_options, watching
+from carrel.cli.console import FAILED, print_json, progress_bars, run, server_options
 
 if TYPE_CHECKING:
-    from carrel.cli.apply.agents_file import Wanted
-    from carrel.cli.apply.reconcile import Applied
+    from carrel.cli.apply.agents_file import DesiredAgent
+    from carrel.cli.apply.reconcile import ApplyResult
 
 
 @click.command()
@@ -28,14 +28,14 @@ def apply(file: File, as_json: bool, dry_run: bool, **given: Any) -> None:
     the same from then on. Exit code 0: all is as the file says; 1: something could not be done; all
     else was.
     """
-    from carrel.cli.apply.yaml_reader import Wrong  # noqa: PLC0415 - as above
+    from carrel.cli.apply.yaml_reader import FileError  # noqa: PLC0415 - as above
     from carrel.client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
-    foreseen = (CarrelError, Wrong)
+    foreseen = (CarrelError, FileError)
     done = run(lambda: _apply(file, dry_run, given), as_json=as_json, expects=foreseen)
     ok = all(each.ok for each in done)
     if as_json:
-        answer({"ok": ok, "dryRun": dry_run, "agents": [_told(each) for each in done]})
+        print_json({"ok": ok, "dryRun": dry_run, "agents": [_told(each) for each in done]})
     else:
         for each in done:
             _say(each, dry_run)
@@ -43,43 +43,43 @@ def apply(file: File, as_json: bool, dry_run: bool, **given: Any) -> None:
         sys.exit(FAILED)
 
 
-async def _apply(file: File, dry: bool, given: dict[str, Any]) -> list[Applied]:
-    from carrel.cli.apply.reconcile import applied  # noqa: PLC0415 - so that --help is quick
-    from carrel.cli.connection import reached  # noqa: PLC0415 - as above
+async def _apply(file: File, dry: bool, given: dict[str, Any]) -> list[ApplyResult]:
+    from carrel.cli.apply.reconcile import apply_agent  # noqa: PLC0415 - so that --help is quick
+    from carrel.cli.connection import connect  # noqa: PLC0415 - as above
 
     wanted = _wanted(file)
-    done: list[Applied] = []
-    async with reached(given) as (desk, server):
-        with watching() as watch:
+    done: list[ApplyResult] = []
+    async with connect(given) as (desk, server):
+        with progress_bars() as watch:
             for each in wanted:
-                done.append(await applied(desk, server, each, dry=dry))
+                done.append(await apply_agent(desk, server, each, dry=dry))
                 watch("applying", len(done), len(wanted))
     return done
 
 
-def _wanted(file: File) -> list[Wanted]:
+def _wanted(file: File) -> list[DesiredAgent]:
     """What the file says. Raises Wrong with its name."""
     from carrel.cli.apply.agents_file import agents_of  # noqa: PLC0415 - as above
-    from carrel.cli.apply.yaml_reader import Wrong  # noqa: PLC0415 - as above
+    from carrel.cli.apply.yaml_reader import FileError  # noqa: PLC0415 - as above
 
     try:
         return agents_of(_text(file), file.resolve().parent)
-    except Wrong as problem:
-        raise Wrong(problem.line, problem.why, file.name) from None
+    except FileError as problem:
+        raise FileError(problem.line, problem.why, file.name) from None
 
 
 def _text(file: File) -> str:
-    from carrel.cli.apply.yaml_reader import LONGEST, Wrong  # noqa: PLC0415 - as above
+    from carrel.cli.apply.yaml_reader import LONGEST, FileError  # noqa: PLC0415 - as above
 
     with file.open("rb") as opened:
         content = opened.read(LONGEST + 1)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise Wrong(1, "it is not UTF-8") from None
+        raise FileError(1, "it is not UTF-8") from None
 
 
-def _say(done: Applied, dry: bool) -> None:
+def _say(done: ApplyResult, dry: bool) -> None:
     would = "would be " if dry and done.result in {"created", "changed"} else ""
     told = f"{done.id}: {would}{done.result}"
     if done.result == "changed":
@@ -93,7 +93,7 @@ def _say(done: Applied, dry: bool) -> None:
         click.echo(f"left out: {done.id}: {path}: {why}", err=True)
 
 
-def _told(done: Applied) -> dict[str, Any]:
+def _told(done: ApplyResult) -> dict[str, Any]:
     told: dict[str, Any] = {"id": done.id, "ok": done.ok, "result": done.result}
     told["changes"] = {
         name: {"from": before, "to": after} for name, (before, after) in done.changes.items()

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from carrel.cli.connection import reached
-from carrel.cli.console import FAILED, answer, run, server_options
+from carrel.cli.connection import connect
+from carrel.cli.console import FAILED, print_json, run, server_options
 
 _WIDEST = 100
 _PATIENCE = 10
@@ -99,7 +99,7 @@ def answer_one(id: str, approved: bool, given: dict[str, Any]) -> None:
         lambda: _answer(id, approved, reason, wait, given), as_json=as_json, expects=(CarrelError,)
     )
     if as_json:
-        answer({"ok": not _failed(found, approved), "approval": found})
+        print_json({"ok": not _failed(found, approved), "approval": found})
     else:
         _say_outcome(found)
     if _failed(found, approved):
@@ -113,7 +113,7 @@ def _failed(found: Shown, approved: bool) -> bool:
 async def _answer(
     id: str, approved: bool, reason: str, wait: int, given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    async with reached(given) as (desk, _):
+    async with connect(given) as (desk, _):
         said = await desk.approvals.answer(id, approved, reason)
         return await desk.approvals.get(id, wait=wait) if approved and wait else said
 
@@ -142,7 +142,7 @@ async def _new(
     status: str, agent: str | None, server: Mapping[str, Any], seen: set[str], watch: bool
 ) -> Sequence[Shown]:
     """Those that were not seen; where one watches, as soon as there is one."""
-    async with reached(server) as (desk, _):
+    async with connect(server) as (desk, _):
         if not watch:
             return await desk.approvals.list(status=status, agent=agent)
         async for _ in desk.events(types=["approval.requested"]):
@@ -163,9 +163,9 @@ def _shown(some: Sequence[Shown], asks: bool, given: dict[str, Any], watch: bool
             click.echo("nothing waits", err=True)
     elif watch:
         for one in some:
-            answer(one)
+            print_json(one)
     else:
-        answer(list(some))
+        print_json(list(some))
     return False
 
 

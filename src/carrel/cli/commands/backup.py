@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.cli.console import Name, answer, run, size, store_options, watching
+from carrel.cli.console import PathArgument, print_json, progress_bars, run, size, store_options
 
 if TYPE_CHECKING:
-    from carrel.actions.maintenance.backup import Backup
+    from carrel.actions.maintenance.backup import BackupResult
 
 
 @click.command()
-@click.argument("file", type=Name(dir_okay=False, path_type=File))
+@click.argument("file", type=PathArgument(dir_okay=False, path_type=File))
 @store_options
 def backup(file: File, as_json: bool, **given: Any) -> None:
     """Write the whole store to one file.
@@ -30,7 +30,7 @@ def backup(file: File, as_json: bool, **given: Any) -> None:
         tables = {name: table.rows for name, table in taken.manifest.tables.items()}
         facts = {"file": str(taken.file), "bytes": taken.size, "rows": rows, "tables": tables}
         key = {"vaultKey": taken.manifest.vault_key, "vaultKeyIncluded": False}
-        answer({"ok": True, **facts, "objects": taken.manifest.objects, **key})
+        print_json({"ok": True, **facts, "objects": taken.manifest.objects, **key})
         return
     click.echo(f"{taken.file}: {rows} rows, {taken.manifest.objects} objects, {size(taken.size)}")
     click.echo(
@@ -39,14 +39,14 @@ def backup(file: File, as_json: bool, **given: Any) -> None:
     )
 
 
-async def _take(file: File, given: dict[str, Any]) -> Backup:
+async def _take(file: File, given: dict[str, Any]) -> BackupResult:
     from carrel.actions.accounts import vault_check as vaults  # noqa: PLC0415 - so that --help stays quick
     from carrel.actions.maintenance.backup import take  # noqa: PLC0415 - as above
-    from carrel.wiring.open_store import opened  # noqa: PLC0415 - as above
+    from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
-    async with opened(given) as store:
+    async with open_store(given) as store:
         key = await vaults.known(store.world) or store.world.vault.fingerprint()
-        with watching() as watch:
+        with progress_bars() as watch:
             return await take(
                 store.upkeep,
                 store.objects,

@@ -12,7 +12,7 @@ import click
 
 from carrel.cli import formatting as showing
 from carrel.cli.commands.pins import offer
-from carrel.cli.console import watching
+from carrel.cli.console import progress_bars
 
 if TYPE_CHECKING:
     from carrel.client import AsyncClient, Pin
@@ -23,7 +23,7 @@ _NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Followers:
+class TemplateFollowers:
     """What is offered to whom."""
 
     pins: Mapping[str, Pin]
@@ -61,12 +61,12 @@ async def _following(desk: AsyncClient, template: str) -> dict[str, str]:
     return {row["id"]: row["slug"] for row in await desk.agents.list() if row["templateId"] == id}
 
 
-async def followers_of(desk: AsyncClient, template: str, path: str) -> Followers:
+async def followers_of(desk: AsyncClient, template: str, path: str) -> TemplateFollowers:
     """Look at every agent that follows, a few at a time."""
     slugs = await _following(desk, template)
     found: dict[str, Pin] = {}
     gate, done = asyncio.Semaphore(_AT_ONCE), 0
-    with watching() as watch:
+    with progress_bars() as watch:
 
         async def look(id: str, slug: str) -> None:
             nonlocal done
@@ -79,10 +79,10 @@ async def followers_of(desk: AsyncClient, template: str, path: str) -> Followers
             watch("looking at agents", done, len(slugs))
 
         await asyncio.gather(*(look(id, slug) for id, slug in slugs.items()))
-    return Followers(dict(sorted(found.items())))
+    return TemplateFollowers(dict(sorted(found.items())))
 
 
-async def accepted_for_all(
+async def accept_for_all(
     desk: AsyncClient, template: str, path: str, digest: str
 ) -> list[dict[str, Any]]:
     """What became of each, by its slug; the server does it for all in one request."""

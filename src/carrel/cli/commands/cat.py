@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from carrel.cli import formatting as showing
-from carrel.cli.connection import ask, files_at
-from carrel.cli.console import answer, server_options
+from carrel.cli.connection import files_at, run_on_server
+from carrel.cli.console import print_json, server_options
 from carrel.cli.targets import FILE, Target
 
 
@@ -23,12 +23,12 @@ def cat(file: Target, as_json: bool, raw: bool, version: int | None, **given: An
     WHERE is an agent, templates/NAME, defaults or workspaces/ID. In a pipe the file comes to the
     byte. An earlier version is always shown as it was stored.
     """
-    found = ask(
+    found = run_on_server(
         lambda desk: files_at(desk, file.place).get(file.path, raw=raw, version=version),
         given,
         as_json=as_json,
     )
     if as_json:
-        answer(showing.told(found))
+        print_json(showing.told(found))
     else:
         showing.content(found.content)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.cli.console import FAILED, answer, run, store_options
+from carrel.cli.console import FAILED, print_json, run, store_options
 
 if TYPE_CHECKING:
-    from carrel.actions.overlay.default_files import Standing
+    from carrel.actions.overlay.default_files import DefaultsStatus
 
 _SAYS = {
     "current": "as packaged",
@@ -66,12 +66,12 @@ def update(
         sys.exit(FAILED)
 
 
-async def _look(given: dict[str, Any], tenant: str | None) -> dict[str, Standing | str]:
+async def _look(given: dict[str, Any], tenant: str | None) -> dict[str, DefaultsStatus | str]:
     from carrel.actions.overlay import default_files as seeds  # noqa: PLC0415 - so that --help stays quick
     from carrel.core.access import Actor  # noqa: PLC0415 - as above
-    from carrel.wiring.open_store import opened  # noqa: PLC0415 - as above
+    from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
-    async with opened(given) as store:
+    async with open_store(given) as store:
         chosen = await seeds.tenants(store.world, tenant)
         actors = {slug: Actor(id, seeds.CARREL) for slug, id in chosen.items()}
         return {slug: await seeds.status(store.world, who) for slug, who in actors.items()}
@@ -79,15 +79,15 @@ async def _look(given: dict[str, Any], tenant: str | None) -> dict[str, Standing
 
 async def _update(
     given: dict[str, Any], tenant: str | None, take: Sequence[str], keep: Sequence[str]
-) -> dict[str, Standing | str]:
+) -> dict[str, DefaultsStatus | str]:
     from carrel.actions.overlay import default_files as seeds  # noqa: PLC0415 - so that --help stays quick
     from carrel.core.access import Actor  # noqa: PLC0415 - as above
     from carrel.core.errors import Refusal  # noqa: PLC0415 - as above
     from carrel.core.identifiers import Path  # noqa: PLC0415 - as above
-    from carrel.wiring.open_store import opened  # noqa: PLC0415 - as above
+    from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
-    after: dict[str, Standing | str] = {}
-    async with opened(given) as store:
+    after: dict[str, DefaultsStatus | str] = {}
+    async with open_store(given) as store:
         for slug, id in (await seeds.tenants(store.world, tenant)).items():
             actor = Actor(id, seeds.CARREL)
             try:
@@ -99,9 +99,9 @@ async def _update(
     return after
 
 
-def _tell(found: dict[str, Standing | str], *, as_json: bool) -> None:
+def _tell(found: dict[str, DefaultsStatus | str], *, as_json: bool) -> None:
     if as_json:
-        answer({slug: _told(standing) for slug, standing in found.items()})
+        print_json({slug: _told(standing) for slug, standing in found.items()})
         return
     for slug, standing in found.items():
         if isinstance(standing, str):
@@ -113,7 +113,7 @@ def _tell(found: dict[str, Standing | str], *, as_json: bool) -> None:
             click.echo(f"  {path.text:<24}{_SAYS[state]}{newer}")
 
 
-def _told(standing: Standing | str) -> dict[str, Any]:
+def _told(standing: DefaultsStatus | str) -> dict[str, Any]:
     if isinstance(standing, str):
         return {"problem": standing}
     offers = standing.plan.offers

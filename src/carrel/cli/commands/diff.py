@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from carrel.cli import formatting as showing
-from carrel.cli.connection import ask, files_at
-from carrel.cli.console import answer, server_options
+from carrel.cli.connection import files_at, run_on_server
+from carrel.cli.console import print_json, server_options
 from carrel.cli.targets import FILE, Target
 
 
@@ -24,10 +24,10 @@ def diff(file: Target, as_json: bool, old: int | None, new: int | None, **given:
     workspaces/ID. Of an agent it is its own versions that are compared. Exit code 0, whether they
     differ or not.
     """
-    text = ask(
+    text = run_on_server(
         lambda desk: files_at(desk, file.place).diff(file.path, old, new), given, as_json=as_json
     )
     if as_json:
-        answer({"path": file.path, "from": old, "to": new, "diff": text})
+        print_json({"path": file.path, "from": old, "to": new, "diff": text})
     else:
         showing.diff(text)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.cli.console import FAILED, Name, answer, run, store_options, watching
+from carrel.cli.console import FAILED, PathArgument, print_json, progress_bars, run, store_options
 
 if TYPE_CHECKING:
-    from carrel.core.maintenance.findings import Findings
+    from carrel.core.maintenance.findings import FindingList
 
 Walls = dict[str, Any]
 
@@ -20,7 +20,7 @@ Walls = dict[str, Any]
 @store_options
 @click.option(
     "--backup",
-    type=Name(exists=True, dir_okay=False, path_type=File),
+    type=PathArgument(exists=True, dir_okay=False, path_type=File),
     help="Examine a backup instead of the store.",
 )
 @click.option("--strict", is_flag=True, help="Fail for warnings too.")
@@ -34,7 +34,7 @@ def doctor(as_json: bool, backup: File | None, strict: bool, **given: Any) -> No
     work = _examine(given) if backup is None else _examine_backup(backup)
     findings, walls = run(lambda: work, as_json=as_json)
     if as_json:
-        answer(_told(findings) | ({"sandbox": walls} if walls else {}))
+        print_json(_told(findings) | ({"sandbox": walls} if walls else {}))
     else:
         _say_walls(walls)
         _say(findings)
@@ -42,23 +42,23 @@ def doctor(as_json: bool, backup: File | None, strict: bool, **given: Any) -> No
         sys.exit(FAILED)
 
 
-async def _examine(given: dict[str, Any]) -> tuple[Findings, Walls]:
-    from carrel.actions.maintenance.integrity import examine, look_at_secrets  # noqa: PLC0415 - keeps --help quick
-    from carrel.wiring.lazy_local_sandbox import walls_of  # noqa: PLC0415 - as above
-    from carrel.wiring.open_store import opened  # noqa: PLC0415 - as above
+async def _examine(given: dict[str, Any]) -> tuple[FindingList, Walls]:
+    from carrel.actions.maintenance.integrity import check_secrets, examine  # noqa: PLC0415 - keeps --help quick
+    from carrel.wiring.lazy_local_sandbox import isolation_report  # noqa: PLC0415 - as above
+    from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
-    async with opened(given) as store:
+    async with open_store(given) as store:
         now, grace = store.world.clock.now(), store.settings.gc_grace_minutes * 60_000
-        with watching() as watch:
+        with progress_bars() as watch:
             findings = await examine(store.upkeep, store.objects, now=now, grace=grace, watch=watch)
-        await look_at_secrets(store.world, findings)
-        return findings, await walls_of(store.world)
+        await check_secrets(store.world, findings)
+        return findings, await isolation_report(store.world)
 
 
-async def _examine_backup(file: File) -> tuple[Findings, Walls]:
+async def _examine_backup(file: File) -> tuple[FindingList, Walls]:
     from carrel.actions.maintenance.backup import examine_backup  # noqa: PLC0415 - keeps --help quick
 
-    with watching() as watch:
+    with progress_bars() as watch:
         return await examine_backup(file, watch=watch), {}
 
 
@@ -70,7 +70,7 @@ def _say_walls(walls: Walls) -> None:
             click.echo(f"  {each}")
 
 
-def _told(findings: Findings) -> dict[str, Any]:
+def _told(findings: FindingList) -> dict[str, Any]:
     return {
         "ok": findings.clean,
         "errors": findings.errors,
@@ -82,7 +82,7 @@ def _told(findings: Findings) -> dict[str, Any]:
     }
 
 
-def _say(findings: Findings) -> None:
+def _say(findings: FindingList) -> None:
     for each in findings.items:
         level = click.style(each.level, fg="red" if each.level == "error" else "yellow")
         click.echo(f"{level}: {each.subject}: {each.text}")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from carrel.cli.console import answer, run, server_options
+from carrel.cli.console import print_json, run, server_options
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 _SHOWN = 20
@@ -28,7 +28,7 @@ def dream(agent: str, as_json: bool, dry_run: bool, **given: Any) -> None:
 
     found = run(lambda: _dream(agent, dry_run, given), as_json=as_json, expects=(CarrelError,))
     if as_json:
-        answer({"ok": True, **found})
+        print_json({"ok": True, **found})
         return
     for line in found["diff"].splitlines():
         click.secho(line, fg=_COLOURS.get(line[:1]))
@@ -42,11 +42,11 @@ def dream(agent: str, as_json: bool, dry_run: bool, **given: Any) -> None:
 
 async def _dream(agent: str, dry_run: bool, given: dict[str, Any]) -> dict[str, Any]:
     from carrel.client import AsyncClient  # noqa: PLC0415 - so that --help stays quick
-    from carrel.wiring.cli_settings import Unopenable, settings_by  # noqa: PLC0415 - as above
+    from carrel.wiring.cli_settings import StoreUnavailable, load_settings  # noqa: PLC0415 - as above
 
-    settings = settings_by(given)
+    settings = load_settings(given)
     if not settings.token:
-        raise Unopenable("a token is needed: CARREL_TOKEN, or --token")
+        raise StoreUnavailable("a token is needed: CARREL_TOKEN, or --token")
     async with AsyncClient(settings.url, settings.token) as desk:
         return await desk.agent(agent).dreams.sweep(dry_run=dry_run)
 

@@ -14,8 +14,8 @@ import click
 
 from carrel.cli import formatting as showing
 from carrel.cli.commands.put import OVERRIDE, say_written
-from carrel.cli.connection import LONGEST_PREFIX, ask, files_at
-from carrel.cli.console import FAILED, answer, fail, server_options
+from carrel.cli.connection import LONGEST_PREFIX, files_at, run_on_server
+from carrel.cli.console import FAILED, fail, print_json, server_options
 from carrel.cli.targets import FILE, Target
 
 if TYPE_CHECKING:
@@ -36,25 +36,27 @@ def edit(file: Target, as_json: bool, accept: bool, reason: str | None, **given:
     that is named. If nothing was changed, nothing is written. Exit code 0: it was written, or you
     changed nothing; 1: it was not written.
     """
-    seen = ask(lambda desk: _read(desk, file), given, as_json=as_json)
+    seen = run_on_server(lambda desk: _read(desk, file), given, as_json=as_json)
     if seen and seen.file_class == "pinned" and file.place.kind == "agents" and not accept:
         fail(f"{file.path} is pinned: {OVERRIDE}", as_json=as_json)
     draft = _draft(file.path, seen.content if seen else "")
     text = _edited(draft, as_json=as_json)
     if text == (seen.content.encode() if seen else b""):
         _drop(draft)
-        answer({"ok": True, "changed": False}) if as_json else click.echo("Nothing was changed.")
+        print_json({"ok": True, "changed": False}) if as_json else click.echo(
+            "Nothing was changed."
+        )
         return
     how = {"accept_template_update": accept, "why": reason}
-    done = ask(lambda desk: _write(desk, file, seen, text, how), given, as_json=as_json)
-    if isinstance(done, _Kept):
+    done = run_on_server(lambda desk: _write(desk, file, seen, text, how), given, as_json=as_json)
+    if isinstance(done, _UnsavedEdit):
         _say_kept(done, draft, as_json=as_json)
         sys.exit(FAILED)
     _drop(draft)
     say_written(file, done, text, as_json=as_json)
 
 
-class _Kept:
+class _UnsavedEdit:
     """It was not written: why, what was seen, what is there now, and what was to be written."""
 
     def __init__(self, problem: CarrelError, seen: str, now: str | None, text: bytes) -> None:
@@ -74,7 +76,7 @@ async def _read(desk: AsyncClient, file: Target) -> File | None:
 
 async def _write(
     desk: AsyncClient, file: Target, seen: File | None, text: bytes, how: Mapping[str, Any]
-) -> File | _Kept:
+) -> File | _UnsavedEdit:
     from carrel.client import CarrelError, Stale  # noqa: PLC0415 - so that --help stays quick
 
     files = files_at(desk, file.place)
@@ -88,7 +90,7 @@ async def _write(
                 now = (await files.get(file.path, raw=True)).content
             except CarrelError:  # It may be gone by now; what is kept is worth telling anyway.
                 now = ""
-        return _Kept(problem, seen.content if seen else "", now, text)
+        return _UnsavedEdit(problem, seen.content if seen else "", now, text)
 
 
 def _draft(path: str, content: str) -> Local:
@@ -118,10 +120,10 @@ def _drop(draft: Local) -> None:
     shutil.rmtree(draft.parent, ignore_errors=True)
 
 
-def _say_kept(kept: _Kept, draft: Local, *, as_json: bool) -> None:
+def _say_kept(kept: _UnsavedEdit, draft: Local, *, as_json: bool) -> None:
     if as_json:
         facts = {"ok": False, "problem": str(kept.problem), "kept": str(draft)}
-        answer(facts | ({} if kept.now is None else {"current": kept.now}))
+        print_json(facts | ({} if kept.now is None else {"current": kept.now}))
         return
     if kept.now is not None:
         click.echo("What has changed there since you read it:", err=True)

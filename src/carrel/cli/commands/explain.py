@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carrel.cli import formatting as showing
-from carrel.cli.connection import ask, files_at
-from carrel.cli.console import answer, server_options
+from carrel.cli.connection import files_at, run_on_server
+from carrel.cli.console import print_json, server_options
 from carrel.cli.targets import FILE, Target
 
 if TYPE_CHECKING:
-    from carrel.client import Explanation, Said
+    from carrel.client import Explanation, LayerEntry
 
 
 @click.command()
@@ -24,16 +24,18 @@ def explain(file: Target, as_json: bool, **given: Any) -> None:
 
     WHERE is an agent, templates/NAME, defaults or workspaces/ID.
     """
-    found = ask(lambda desk: files_at(desk, file.place).explain(file.path), given, as_json=as_json)
+    found = run_on_server(
+        lambda desk: files_at(desk, file.place).explain(file.path), given, as_json=as_json
+    )
     if as_json:
-        answer(_told(found))
+        print_json(_told(found))
         return
     heads = ("layer", "name", "version", "content", "over")
     showing.table(heads, [_row(said) for said in found.layers], right=("version",))
     click.echo(showing.plain(f"{found.source or 'nothing'}: {found.why}"))
 
 
-def _row(said: Said) -> list[showing.Cell]:
+def _row(said: LayerEntry) -> list[showing.Cell]:
     version = "" if said.version is None else str(said.version)
     silent = "—" if said.version is None else "deleted"
     content: showing.Cell = showing.short(said.sha256) or (silent, "dim")

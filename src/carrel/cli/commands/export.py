@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.cli.console import FAILED, answer, run, store_options, watching
+from carrel.cli.console import FAILED, print_json, progress_bars, run, store_options
 
 if TYPE_CHECKING:
-    from carrel.actions.catalog.writer import Exported
+    from carrel.actions.catalog.writer import ExportResult
 
 
 @click.command()
@@ -30,24 +30,24 @@ def export(place: str, layout: str, as_json: bool, **given: Any) -> None:
     """
     done = run(lambda: _export(place, given), as_json=as_json)
     if as_json:
-        answer({"ok": not done.failures, "layout": layout, **_told(done)})
+        print_json({"ok": not done.failures, "layout": layout, **_told(done)})
     else:
         _say(place, done)
     if done.failures:
         sys.exit(FAILED)
 
 
-async def _export(place: str, given: dict[str, Any]) -> Exported:
+async def _export(place: str, given: dict[str, Any]) -> ExportResult:
     from carrel.wiring.catalog import export_catalog  # noqa: PLC0415 - so that --help stays quick
-    from carrel.wiring.open_store import opened  # noqa: PLC0415 - as above
+    from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
     only, adopt = given.pop("tenant"), given.pop("adopt")
-    async with opened(given) as store:
-        with watching() as watch:
+    async with open_store(given) as store:
+        with progress_bars() as watch:
             return await export_catalog(store, place, only=only, adopt=adopt, watch=watch)
 
 
-def _told(done: Exported) -> dict[str, Any]:
+def _told(done: ExportResult) -> dict[str, Any]:
     return {
         "tenants": done.tenants,
         "written": done.written,
@@ -58,7 +58,7 @@ def _told(done: Exported) -> dict[str, Any]:
     }
 
 
-def _say(place: str, done: Exported) -> None:
+def _say(place: str, done: ExportResult) -> None:
     counts = f"{done.written} written, {done.unchanged} unchanged, {done.deleted} deleted"
     click.echo(f"{place}: {counts}")
     for name in done.left_out:

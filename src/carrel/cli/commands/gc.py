@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from carrel.cli.console import answer, run, store_options
+from carrel.cli.console import print_json, run, store_options
 
 _NAMES = {
     "versions": "versions of files past their limit",
@@ -49,7 +49,7 @@ def gc(
     given |= {"transcripts_days": transcripts, "hands_days": hands}
     counts = run(lambda: _collect(given), as_json=as_json)
     if as_json:
-        answer({"ok": True, **counts})
+        print_json({"ok": True, **counts})
         return
     for what, count in counts.items():
         if count:
@@ -60,11 +60,11 @@ def gc(
 
 async def _collect(given: dict[str, Any]) -> Mapping[str, int]:
     from carrel.actions.maintenance.integrity import collect  # noqa: PLC0415 - so that --help stays quick
-    from carrel.wiring.open_store import opened  # noqa: PLC0415 - as above
-    from carrel.wiring.retention import retire_hands  # noqa: PLC0415 - as above
+    from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
+    from carrel.wiring.retention import expire_approvals_and_jobs  # noqa: PLC0415 - as above
     from carrel.wiring.transcripts import retire_sessions  # noqa: PLC0415 - as above
 
-    async with opened(given) as store:
+    async with open_store(given) as store:
         counts = await collect(
             store.upkeep,
             store.objects,
@@ -73,4 +73,4 @@ async def _collect(given: dict[str, Any]) -> Mapping[str, int]:
             events_kept=store.settings.events_days * 86_400_000,
         )
         sessions = await retire_sessions(store)
-        return {**counts, "sessions": sessions, **await retire_hands(store)}
+        return {**counts, "sessions": sessions, **await expire_approvals_and_jobs(store)}

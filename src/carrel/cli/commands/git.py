@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.cli.console import answer, run, store_options, watching
+from carrel.cli.console import print_json, progress_bars, run, store_options
 
 if TYPE_CHECKING:
-    from carrel.actions.git.history import History
-    from carrel.actions.git.projection import Projected
+    from carrel.actions.git.history import GitHistory
+    from carrel.actions.git.projection import ProjectionResult
 
 
 @click.group()
@@ -40,7 +40,7 @@ def rebuild(agent: str, as_json: bool, tenant: str | None, **given: Any) -> None
     """
     done = run(lambda: _rebuild(given, tenant, agent), as_json=as_json)
     if as_json:
-        answer({"ok": True, "commits": done.made, "revision": done.revision, "oid": done.tip})
+        print_json({"ok": True, "commits": done.made, "revision": done.revision, "oid": done.tip})
     else:
         click.echo(f"{agent}: {done.made} commits, {done.tip or 'nothing written yet'}")
 
@@ -57,28 +57,28 @@ def log(
     """Show an agent's newest commits: who, when and why."""
     found = run(lambda: _log(given, tenant, agent, limit, include_diff), as_json=as_json)
     if as_json:
-        answer(_told(found))
+        print_json(_told(found))
     else:
         _say(found)
 
 
-async def _rebuild(given: dict[str, Any], tenant: str | None, agent: str) -> Projected:
+async def _rebuild(given: dict[str, Any], tenant: str | None, agent: str) -> ProjectionResult:
     from carrel.actions.git import history as gits  # noqa: PLC0415 - so that --help stays quick
-    from carrel.wiring.open_store import opened  # noqa: PLC0415 - as above
+    from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
-    async with opened(given) as store:
+    async with open_store(given) as store:
         actor = await _operator(store.world, tenant)
-        with watching() as watch:
+        with progress_bars() as watch:
             return await gits.refresh(store.world, actor, agent, anew=True, watch=watch)
 
 
 async def _log(
     given: dict[str, Any], tenant: str | None, agent: str, limit: int, include_diff: bool
-) -> History:
+) -> GitHistory:
     from carrel.actions.git import history as gits  # noqa: PLC0415 - so that --help stays quick
-    from carrel.wiring.open_store import opened  # noqa: PLC0415 - as above
+    from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
-    async with opened(given) as store:
+    async with open_store(given) as store:
         actor = await _operator(store.world, tenant)
         return await gits.history(store.world, actor, agent, limit=limit, include_diff=include_diff)
 
@@ -92,7 +92,7 @@ async def _operator(world: Any, tenant: str | None) -> Any:
     return Actor((await seeds.tenants(world, slug))[slug], seeds.CARREL)
 
 
-def _told(found: History) -> dict[str, Any]:
+def _told(found: GitHistory) -> dict[str, Any]:
     commits = [
         {
             "oid": line.commit.id,
@@ -107,7 +107,7 @@ def _told(found: History) -> dict[str, Any]:
     return {"commits": commits, "diff": found.diff}
 
 
-def _say(found: History) -> None:
+def _say(found: GitHistory) -> None:
     from datetime import UTC, datetime  # noqa: PLC0415 - so that --help stays quick
 
     for line in found.commits:

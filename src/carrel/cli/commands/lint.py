@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from carrel.cli.connection import reached
-from carrel.cli.console import FAILED, answer, run, server_options
+from carrel.cli.connection import connect
+from carrel.cli.console import FAILED, print_json, run, server_options
 
 if TYPE_CHECKING:
     from carrel.client import PromptFlaw
@@ -36,14 +36,14 @@ def lint(agents: tuple[str, ...], every: bool, as_json: bool, **given: Any) -> N
         raise click.UsageError("name some agents, or say --all")
 
     async def look() -> dict[str, tuple[PromptFlaw, ...]]:
-        async with reached(given) as (desk, _):
+        async with connect(given) as (desk, _):
             names = await desk.agents.slugs() if every else agents
             return {name: await desk.agent(name).lint() for name in names}
 
     found = run(look, as_json=as_json, expects=(CarrelError,), failed=UNKNOWN)
     wrong = sum(map(len, found.values()))
     if as_json:
-        answer({"ok": not wrong, "agents": _told(found)})
+        print_json({"ok": not wrong, "agents": _told(found)})
     else:
         _say(found, wrong)
     if wrong:

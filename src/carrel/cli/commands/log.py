@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carrel.cli import formatting as showing
-from carrel.cli.connection import ask, files_at
-from carrel.cli.console import answer, server_options, size
+from carrel.cli.connection import files_at, run_on_server
+from carrel.cli.console import print_json, server_options, size
 from carrel.cli.targets import FILE, Target
 
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ def log(file: Target, as_json: bool, limit: int, **given: Any) -> None:
                 break
         return found
 
-    found = ask(read, given, as_json=as_json)
+    found = run_on_server(read, given, as_json=as_json)
     if as_json:
-        answer({"path": file.path, "versions": [_told(one) for one in found]})
+        print_json({"path": file.path, "versions": [_told(one) for one in found]})
         return
     heads = ("version", "when", "author", "size", "reason")
     showing.table(heads, [_row(one) for one in found], right=("version", "size"))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from carrel.cli import formatting as showing
-from carrel.cli.connection import LONGEST_PREFIX, ask, files_at
-from carrel.cli.console import answer, server_options
+from carrel.cli.connection import LONGEST_PREFIX, files_at, run_on_server
+from carrel.cli.console import print_json, server_options
 from carrel.cli.targets import TARGET, Target
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ def ls(where: Target, as_json: bool, long: bool, **given: Any) -> None:
             raise Missing(f"there is nothing at {where}")
         return found
 
-    found = ask(look, given, as_json=as_json)
+    found = run_on_server(look, given, as_json=as_json)
     if as_json:
-        answer({"files": [showing.told(row) for row in found]})
+        print_json({"files": [showing.told(row) for row in found]})
     elif long:
         _show(found)
     else:

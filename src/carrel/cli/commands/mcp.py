@@ -42,17 +42,17 @@ async def _bridge(agent: str, asks: Mapping[str, str], given: Mapping[str, Any])
     from urllib.parse import quote, urlencode  # noqa: PLC0415 - so that --help stays quick
 
     from carrel.cli.mcp_bridge import Bridge  # noqa: PLC0415 - as above
-    from carrel.client.httpx_import import believed, httpx  # noqa: PLC0415 - as above
-    from carrel.wiring.cli_settings import Unopenable, settings_by  # noqa: PLC0415 - as above
+    from carrel.client.httpx_import import httpx, tls_verify  # noqa: PLC0415 - as above
+    from carrel.wiring.cli_settings import StoreUnavailable, load_settings  # noqa: PLC0415 - as above
 
-    settings = settings_by(given)
+    settings = load_settings(given)
     if not settings.token:
-        raise Unopenable("a token is needed: CARREL_TOKEN, or --token")
+        raise StoreUnavailable("a token is needed: CARREL_TOKEN, or --token")
     at = f"{settings.url.rstrip('/')}/mcp/agents/{quote(agent, safe='')}"
     query = f"?{urlencode(asks)}" if asks else ""
     head = {"Authorization": f"Bearer {settings.token}"}
     limit = httpx.Timeout(30, read=None)
-    trust = believed(settings.url)
+    trust = tls_verify(settings.url)
     async with httpx.AsyncClient(headers=head, timeout=limit, verify=trust) as http:
         await Bridge(http, at + query).cross()
 
@@ -61,7 +61,7 @@ async def _serve(
     agent: str, tenant: str | None, asks: Mapping[str, str], given: Mapping[str, Any]
 ) -> None:
     from carrel.wiring.mcp_stdio import serve  # noqa: PLC0415 - as above
-    from carrel.wiring.open_store import opened, settings_by  # noqa: PLC0415 - keeps --help quick
+    from carrel.wiring.open_store import load_settings, open_store  # noqa: PLC0415 - keeps --help quick
 
-    async with opened(given) as store:
-        await serve(store, agent, settings_by(given).token, tenant, asks)
+    async with open_store(given) as store:
+        await serve(store, agent, load_settings(given).token, tenant, asks)

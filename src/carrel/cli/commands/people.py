@@ -7,16 +7,16 @@ from typing import Any
 import click
 
 from carrel.cli import formatting as showing
-from carrel.cli.connection import ask
-from carrel.cli.console import answer, server_options
+from carrel.cli.connection import run_on_server
+from carrel.cli.console import print_json, server_options
 
 
 @click.command()
 @server_options
 def people(as_json: bool, **given: Any) -> None:
     """List the people of the tenant."""
-    rows = ask(lambda desk: desk.people.list(), given, as_json=as_json)
+    rows = run_on_server(lambda desk: desk.people.list(), given, as_json=as_json)
     if as_json:
-        answer({"people": rows})
+        print_json({"people": rows})
     else:
         showing.facts_table(rows, ("name", "email", "role", "title", "timezone", "id"))

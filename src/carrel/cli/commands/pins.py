@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carrel.cli import formatting as showing
-from carrel.cli.connection import ask
-from carrel.cli.console import answer, server_options
+from carrel.cli.connection import run_on_server
+from carrel.cli.console import print_json, server_options
 
 if TYPE_CHECKING:
     from carrel.client import AsyncClient, Pin
@@ -25,9 +25,9 @@ def pins(agent: str, path: str | None, as_json: bool, **given: Any) -> None:
     AGENT is an id or a slug. With a PATH, the difference between what was reviewed last and what
     its template or the defaults say now; carrel accept takes it over.
     """
-    found = ask(lambda desk: looked_at(desk, agent, path), given, as_json=as_json)
+    found = run_on_server(lambda desk: looked_at(desk, agent, path), given, as_json=as_json)
     if as_json:
-        answer({"agent": agent, "pins": [pin_told(pin) for pin in found]})
+        print_json({"agent": agent, "pins": [pin_told(pin) for pin in found]})
     elif path is None:
         heads = ("path", "state", "reviewed", "latest")
         showing.table(heads, [_row(pin) for pin in found])

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from carrel.cli.connection import reached
-from carrel.cli.console import answer, run, server_options
+from carrel.cli.connection import connect
+from carrel.cli.console import print_json, run, server_options
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -41,12 +41,12 @@ def prompt(agent: str, scope: str, text: bool, as_json: bool, **given: Any) -> N
     from carrel.client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
     async def ask() -> Prompt:
-        async with reached(given) as (desk, _):
+        async with connect(given) as (desk, _):
             return await desk.agent(agent).prompt(scope)
 
     found = run(ask, as_json=as_json, expects=(CarrelError,))
     if as_json:
-        answer(dataclasses.asdict(found))
+        print_json(dataclasses.asdict(found))
     elif text:
         click.echo(found.text)
     else:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.cli.console import Name, answer, run, server_options, watching
+from carrel.cli.console import PathArgument, print_json, progress_bars, run, server_options
 
 if TYPE_CHECKING:
-    from carrel.client import Materialised
+    from carrel.client import MaterializeResult
 
 
 @click.command()
 @click.argument("agent")
-@click.argument("dir", type=Name(file_okay=False, resolve_path=True, path_type=File))
+@click.argument("dir", type=PathArgument(file_okay=False, resolve_path=True, path_type=File))
 @server_options
 @click.option("--stale-ok", is_flag=True, help="If it fails, be content with what is there.")
 def pull(agent: str, dir: File, as_json: bool, stale_ok: bool, **given: Any) -> None:
@@ -30,31 +30,31 @@ def pull(agent: str, dir: File, as_json: bool, stale_ok: bool, **given: Any) -> 
 
     found = run(lambda: _pull(agent, dir, stale_ok, given), as_json=as_json, expects=(CarrelError,))
     if as_json:
-        answer(_told(found))
+        print_json(_told(found))
         return
     if found.stale:
         click.echo(f"The server could not be asked: {found.problem}", err=True)
     click.echo(f"{found.directory}: {len(found.files)} files, {_state(found)}")
 
 
-async def _pull(agent: str, dir: File, stale_ok: bool, given: dict[str, Any]) -> Materialised:
-    from carrel.cli.connection import reached  # noqa: PLC0415 - as above
-    from carrel.client import Unfit  # noqa: PLC0415 - so that --help stays quick
+async def _pull(agent: str, dir: File, stale_ok: bool, given: dict[str, Any]) -> MaterializeResult:
+    from carrel.cli.connection import connect  # noqa: PLC0415 - as above
+    from carrel.client import UnusableWorkspace  # noqa: PLC0415 - so that --help stays quick
 
     if File.cwd().is_relative_to(dir):  # A shell would stay in what was there before.
-        raise Unfit("you are in that directory; pull into it from outside")
-    async with reached(given) as (desk, _):
-        with watching() as watch:
+        raise UnusableWorkspace("you are in that directory; pull into it from outside")
+    async with connect(given) as (desk, _):
+        with progress_bars() as watch:
             return await desk.materialise(agent, dir, stale_ok=stale_ok, watch=watch)
 
 
-def _state(found: Materialised) -> str:
+def _state(found: MaterializeResult) -> str:
     if found.stale:
         return "as they were"
     return "written" if found.changed else "unchanged"
 
 
-def _told(found: Materialised) -> dict[str, Any]:
+def _told(found: MaterializeResult) -> dict[str, Any]:
     facts = {
         "ok": True,
         "directory": found.directory,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from carrel.cli import formatting as showing
-from carrel.cli.connection import ask, files_at
-from carrel.cli.console import Name, answer, fail, server_options
+from carrel.cli.connection import files_at, run_on_server
+from carrel.cli.console import PathArgument, fail, print_json, server_options
 from carrel.cli.targets import FILE, Target
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def etag(_: click.Context, __: click.Parameter, value: str | None) -> str | None
 @click.command()
 @click.argument("file", type=FILE, metavar="WHERE/PATH")
 @click.argument(
-    "source", type=Name(allow_dash=True, path_type=str), metavar="[FILE|-]", default="-"
+    "source", type=PathArgument(allow_dash=True, path_type=str), metavar="[FILE|-]", default="-"
 )
 @server_options
 @click.option(
@@ -65,7 +65,7 @@ def put(file: Target, source: str, as_json: bool, from_version: int | None, **gi
         match = how["if_match"]
         return await files.put(file.path, text, if_match=match, if_none_match=absent, **said)
 
-    written = ask(lambda desk: _advised(write(desk), file), given, as_json=as_json)
+    written = run_on_server(lambda desk: _advised(write(desk), file), given, as_json=as_json)
     say_written(file, written, text, as_json=as_json)
 
 
@@ -94,7 +94,7 @@ def say_written(file: Target, written: File, text: bytes | None, *, as_json: boo
     """What became of a write; if something else was stored than was sent, that too."""
     redacted = text is not None and written.content.encode() != text
     if as_json:
-        answer({"ok": True, "redacted": redacted, **showing.told(written)})
+        print_json({"ok": True, "redacted": redacted, **showing.told(written)})
         return
     click.echo(f"{file}: version {written.version}, {written.source}, {written.etag}")
     if redacted:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from carrel.cli.console import answer, run, store_options, watching
+from carrel.cli.console import print_json, progress_bars, run, store_options
 
 
 @click.command()
@@ -20,7 +20,7 @@ def reindex(as_json: bool, **given: Any) -> None:
     """
     counts = run(lambda: _reindex(given), as_json=as_json)
     if as_json:
-        answer({"ok": True, **counts})
+        print_json({"ok": True, **counts})
         return
     click.echo(f"{counts['entries']} entries and {counts['words']} words can be found")
 
@@ -28,9 +28,9 @@ def reindex(as_json: bool, **given: Any) -> None:
 async def _reindex(given: dict[str, Any]) -> dict[str, int]:
     """How much there is of each thing that has words."""
     from carrel.actions.sessions import sessions  # noqa: PLC0415 - so that --help stays quick
-    from carrel.wiring.open_store import opened  # noqa: PLC0415 - as above
+    from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
-    async with opened(given) as store:
-        with watching() as watch:
+    async with open_store(given) as store:
+        with progress_bars() as watch:
             entries = await sessions.reindex(store.world, watch)
             return {"entries": entries, "words": await store.upkeep.reindex()}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.cli.connection import ask
-from carrel.cli.console import FAILED, answer, server_options
+from carrel.cli.connection import run_on_server
+from carrel.cli.console import FAILED, print_json, server_options
 
 if TYPE_CHECKING:
     from carrel.client import AsyncClient, FileRow
@@ -24,9 +24,9 @@ def replay(run: str, as_json: bool, **given: Any) -> None:
     Both lists of files are compared before anything is said. The id of the new run stands on
     standard output. Exit code 1: there is no such run, its files were let go, or they differ.
     """
-    twin, same, count = ask(lambda desk: _replay(desk, run), given, as_json=as_json)
+    twin, same, count = run_on_server(lambda desk: _replay(desk, run), given, as_json=as_json)
     if as_json:
-        answer({"ok": same, "files": count, "run": twin})
+        print_json({"ok": same, "files": count, "run": twin})
     else:
         click.echo(twin["runId"])
         told = f"sees the same {count} files" if same else "does not see the same files"

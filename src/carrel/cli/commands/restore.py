@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.cli.console import FAILED, Name, answer, run, store_options, watching
+from carrel.cli.console import FAILED, PathArgument, print_json, progress_bars, run, store_options
 
 if TYPE_CHECKING:
     from carrel.actions.maintenance.archive import Manifest
-    from carrel.core.maintenance.findings import Findings
+    from carrel.core.maintenance.findings import FindingList
 
 
 @click.command()
-@click.argument("file", type=Name(exists=True, dir_okay=False, path_type=File))
+@click.argument("file", type=PathArgument(exists=True, dir_okay=False, path_type=File))
 @store_options
 def restore(file: File, as_json: bool, **given: Any) -> None:
     """Fill an empty store from a backup.
@@ -32,7 +32,7 @@ def restore(file: File, as_json: bool, **given: Any) -> None:
         told = [f"{each.subject}: {each.text}" for each in findings.items]
         keys = {"vaultKey": key, "vaultKeyOfBackup": manifest.vault_key}
         counts = {"rows": rows, "objects": manifest.objects}
-        answer({"ok": findings.clean, **counts, "findings": told, **keys})
+        print_json({"ok": findings.clean, **counts, "findings": told, **keys})
     else:
         click.echo(f"restored {rows} rows and {manifest.objects} objects")
         for each in findings.items:
@@ -47,12 +47,12 @@ def restore(file: File, as_json: bool, **given: Any) -> None:
         sys.exit(FAILED)
 
 
-async def _restore(file: File, given: dict[str, Any]) -> tuple[Manifest, Findings, str]:
+async def _restore(file: File, given: dict[str, Any]) -> tuple[Manifest, FindingList, str]:
     from carrel.actions.maintenance import backup as backups  # noqa: PLC0415 - so that --help stays quick
-    from carrel.wiring.open_store import opened  # noqa: PLC0415 - as above
+    from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
-    async with opened(given, new=True) as store:
-        with watching() as watch:
+    async with open_store(given, new=True) as store:
+        with progress_bars() as watch:
             manifest, findings = await backups.restore(
                 file, store.upkeep, store.objects, now=store.world.clock.now(), watch=watch
             )

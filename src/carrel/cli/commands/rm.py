@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carrel.cli.commands.put import etag
-from carrel.cli.connection import ask, files_at
-from carrel.cli.console import answer, server_options
+from carrel.cli.connection import files_at, run_on_server
+from carrel.cli.console import print_json, server_options
 from carrel.cli.targets import FILE, Target
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def rm(file: Target, as_json: bool, if_match: str | None, reason: str | None, **
         except CarrelError:  # It is removed, whatever may be said of what is left.
             return None
 
-    source = ask(remove, given, as_json=as_json)
+    source = run_on_server(remove, given, as_json=as_json)
     if as_json:
-        answer({"ok": True, "path": file.path, "source": source})
+        print_json({"ok": True, "path": file.path, "source": source})
     else:
         click.echo(f"{file}: removed" + (f"; {source} shows again" if source else ""))

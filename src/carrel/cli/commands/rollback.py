@@ -8,8 +8,8 @@ import click
 
 from carrel.cli import formatting as showing
 from carrel.cli.commands.pins import pin_told
-from carrel.cli.connection import ask
-from carrel.cli.console import answer, server_options
+from carrel.cli.connection import run_on_server
+from carrel.cli.console import print_json, server_options
 
 
 @click.command()
@@ -23,8 +23,10 @@ def rollback(agent: str, path: str, as_json: bool, version: int | None, **given:
     The agent's pin goes back to what was reviewed before. AGENT is an id or a slug. An earlier
     version of any other file comes back with carrel put --from-version.
     """
-    pin = ask(lambda desk: desk.agent(agent).roll_back(path, version), given, as_json=as_json)
+    pin = run_on_server(
+        lambda desk: desk.agent(agent).roll_back(path, version), given, as_json=as_json
+    )
     if as_json:
-        answer({"ok": True, **pin_told(pin)})
+        print_json({"ok": True, **pin_told(pin)})
     else:
         click.echo(f"{agent}: {path} is back at {showing.short(pin.pinned_sha256)}")

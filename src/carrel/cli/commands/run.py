@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from carrel.cli import formatting as showing
-from carrel.cli.connection import ask
-from carrel.cli.console import answer, server_options
+from carrel.cli.connection import run_on_server
+from carrel.cli.console import print_json, server_options
 
 if TYPE_CHECKING:
     from carrel.client import AsyncClient, Difference, File, FileRow, Prompt
@@ -51,8 +51,8 @@ def start(agent: str | None, as_json: bool, scope: str | None, **given: Any) -> 
     async def begin(desk: AsyncClient) -> Facts:
         return (await desk.start_run(agent=agent, mode=scope, **asked)).facts
 
-    found = ask(begin, given, as_json=as_json)
-    answer(found) if as_json else click.echo(found["runId"])
+    found = run_on_server(begin, given, as_json=as_json)
+    print_json(found) if as_json else click.echo(found["runId"])
 
 
 @run.command()
@@ -73,9 +73,9 @@ def ls(as_json: bool, agent: str | None, limit: int, **given: Any) -> None:
                 break
         return found
 
-    found = ask(look, given, as_json=as_json)
+    found = run_on_server(look, given, as_json=as_json)
     if as_json:
-        answer({"runs": found})
+        print_json({"runs": found})
         return
     heads = ("run", "status", "started", "scope", "workflow", "agent")
     showing.table(heads, [_row(one) for one in found])
@@ -102,9 +102,9 @@ def show(id: str, as_json: bool, **given: Any) -> None:
     async def look(desk: AsyncClient) -> Facts:
         return (await desk.run(id)).facts
 
-    found = ask(look, given, as_json=as_json)
+    found = run_on_server(look, given, as_json=as_json)
     if as_json:
-        answer(found)
+        print_json(found)
         return
     told = {
         "run": found["runId"],
@@ -132,9 +132,9 @@ def files(id: str, as_json: bool, **given: Any) -> None:
     async def look(desk: AsyncClient) -> tuple[FileRow, ...]:
         return await (await desk.run(id)).workspace.list()
 
-    found = ask(look, given, as_json=as_json)
+    found = run_on_server(look, given, as_json=as_json)
     if as_json:
-        answer({"runId": id, "files": [showing.told(row) for row in found]})
+        print_json({"runId": id, "files": [showing.told(row) for row in found]})
         return
     rows = [(row.path, str(row.version), row.source, showing.short(row.sha256)) for row in found]
     showing.table(("path", "version", "source", "sha256"), rows, right=("version",))
@@ -150,8 +150,8 @@ def cat(id: str, path: str, as_json: bool, **given: Any) -> None:
     async def look(desk: AsyncClient) -> File:
         return await (await desk.run(id)).workspace.get(path)
 
-    found = ask(look, given, as_json=as_json)
-    answer(showing.told(found)) if as_json else showing.content(found.content)
+    found = run_on_server(look, given, as_json=as_json)
+    print_json(showing.told(found)) if as_json else showing.content(found.content)
 
 
 @run.command()
@@ -163,8 +163,8 @@ def prompt(id: str, as_json: bool, **given: Any) -> None:
     async def look(desk: AsyncClient) -> Prompt:
         return await (await desk.run(id)).prompt()
 
-    found = ask(look, given, as_json=as_json)
-    answer(dataclasses.asdict(found)) if as_json else showing.content(found.text)
+    found = run_on_server(look, given, as_json=as_json)
+    print_json(dataclasses.asdict(found)) if as_json else showing.content(found.text)
 
 
 @run.command()
@@ -178,10 +178,10 @@ def diff(id: str, path: str | None, as_json: bool, **given: Any) -> None:
         found = await desk.run(id)
         return ((), await found.diff_of(path)) if path else (await found.diff(), "")
 
-    changes, text = ask(look, given, as_json=as_json)
+    changes, text = run_on_server(look, given, as_json=as_json)
     if as_json:
         more = {"path": path, "diff": text} if path else {"changes": [_told(c) for c in changes]}
-        answer({"runId": id, **more})
+        print_json({"runId": id, **more})
     elif path:
         showing.diff(text)
     else:
@@ -216,5 +216,5 @@ def end(id: str, as_json: bool, status: str, release: bool, **given: Any) -> Non
         found = await (await desk.run(id)).finish(status)
         return (await found.release()).facts if release else found.facts
 
-    found = ask(finish, given, as_json=as_json)
-    answer(found) if as_json else click.echo(f"{id}: {found['status']}")
+    found = run_on_server(finish, given, as_json=as_json)
+    print_json(found) if as_json else click.echo(f"{id}: {found['status']}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from carrel.cli.account_commands import Row, commands
+from carrel.cli.account_commands import Row, add_record_commands
 
 
 @click.group()
@@ -16,4 +16,4 @@ def _told(row: Row) -> tuple[str, str]:
     return row["config"]["provider"], row["config"]["permissionMode"]
 
 
-commands(sandboxes, "sandbox", _told)
+add_record_commands(sandboxes, "sandbox", _told)

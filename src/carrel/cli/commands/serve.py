@@ -16,10 +16,10 @@ import click
 @click.option("--demo", is_flag=True, help="Fill an empty store with a small company to look at.")
 def serve(demo: bool, **given: Any) -> None:
     """Serve this store over HTTP until told to stop."""
-    from carrel.wiring.cli_settings import Unopenable, settings_by  # noqa: PLC0415 - keeps --help quick
-    from carrel.wiring.server import Welcome, run  # noqa: PLC0415 - so that --help stays quick
+    from carrel.wiring.cli_settings import StoreUnavailable, load_settings  # noqa: PLC0415 - keeps --help quick
+    from carrel.wiring.server import StartupBanner, run  # noqa: PLC0415 - so that --help stays quick
 
-    def tell(welcome: Welcome) -> None:
+    def tell(welcome: StartupBanner) -> None:
         click.echo(f"Carrel is at   {welcome.url}")
         click.echo(f"Sign in with   {welcome.link}   (good once, for an hour)")
         if welcome.token:
@@ -27,6 +27,6 @@ def serve(demo: bool, **given: Any) -> None:
         sys.stdout.flush()
 
     try:
-        run(settings_by(given), tell, demo=demo)
-    except (Unopenable, OSError) as problem:
+        run(load_settings(given), tell, demo=demo)
+    except (StoreUnavailable, OSError) as problem:
         raise click.ClickException(str(problem)) from None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.cli.console import answer, run, server_options
+from carrel.cli.console import print_json, run, server_options
 
 if TYPE_CHECKING:
     from carrel.client import AsyncClient
@@ -49,16 +49,16 @@ def sessions(agent: str, id: str | None, as_json: bool, jsonl: bool, **given: An
     else:
         limit = asked["limit"]
         shown = run(lambda: _show(agent, id, limit, given), as_json=as_json, expects=(CarrelError,))
-        answer(shown) if as_json else _say_session(shown)
+        print_json(shown) if as_json else _say_session(shown)
 
 
 def _desk(given: dict[str, Any]) -> AsyncClient:
     from carrel.client import AsyncClient  # noqa: PLC0415 - so that --help stays quick
-    from carrel.wiring.cli_settings import Unopenable, settings_by  # noqa: PLC0415 - as above
+    from carrel.wiring.cli_settings import StoreUnavailable, load_settings  # noqa: PLC0415 - as above
 
-    settings = settings_by(given)
+    settings = load_settings(given)
     if not settings.token:
-        raise Unopenable("a token is needed: CARREL_TOKEN, or --token")
+        raise StoreUnavailable("a token is needed: CARREL_TOKEN, or --token")
     return AsyncClient(settings.url, settings.token)
 
 
@@ -100,7 +100,7 @@ async def _show(agent: str, id: str, limit: int, given: dict[str, Any]) -> dict[
 
 def _say_list(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
     if as_json:
-        answer(rows)
+        print_json(rows)
         return
     for row in rows:
         open_ = "" if row["endedAt"] else ", open"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.cli.console import FAILED, answer, run, server_options, watching
+from carrel.cli.console import FAILED, print_json, progress_bars, run, server_options
 
 if TYPE_CHECKING:
-    from carrel.cli.sync.sync_pass import Outcome
+    from carrel.cli.sync.sync_pass import PassResult
 
 _SAYS = {
     "up": "sent",
@@ -45,7 +45,7 @@ def sync(agent: str, dir: File, as_json: bool, once: bool, settle: float, **give
     """
     from carrel.client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
-    teller = Teller(dir, as_json=as_json, once=once)
+    teller = SyncReporter(dir, as_json=as_json, once=once)
     work = _once if once else _watch
     run(
         lambda: work(agent, dir, settle, given, teller),
@@ -56,7 +56,7 @@ def sync(agent: str, dir: File, as_json: bool, once: bool, settle: float, **give
         sys.exit(FAILED)
 
 
-class Teller:
+class SyncReporter:
     """Says what was done, and what is wrong once and not with every pass."""
 
     def __init__(self, dir: File, *, as_json: bool, once: bool) -> None:
@@ -69,7 +69,7 @@ class Teller:
         for name in names:
             click.echo(f"kept {name}: it was left over when a sync was interrupted", err=True)
 
-    def tell(self, outcome: Outcome | str) -> None:
+    def tell(self, outcome: PassResult | str) -> None:
         if isinstance(outcome, str):
             click.echo(outcome, err=True)
             return
@@ -84,7 +84,7 @@ class Teller:
             click.echo(f"{self._dir}: watching both sides; Ctrl-C ends it", err=True)
         self.ok, self._first, self._said = outcome.ok, False, set(lines)
 
-    def _say(self, outcome: Outcome, news: list[str], done: bool) -> None:
+    def _say(self, outcome: PassResult, news: list[str], done: bool) -> None:
         for name, word in _SAYS.items():
             for path in getattr(outcome, name):
                 click.echo(f"{word} {path}")
@@ -93,49 +93,53 @@ class Teller:
         if self._once:
             click.echo(f"{self._dir}: {_state(outcome, done)}")
 
-    def _answer(self, outcome: Outcome) -> None:
+    def _answer(self, outcome: PassResult) -> None:
         """One object, and where it goes on, one a line."""
         if self._once:
-            answer(_told(self._dir, outcome))
+            print_json(_told(self._dir, outcome))
             return
         import json  # noqa: PLC0415 - so that --help stays quick
 
         click.echo(json.dumps(_told(self._dir, outcome), ensure_ascii=False))
 
 
-async def _once(agent: str, dir: File, settle: float, given: dict[str, Any], to: Teller) -> None:
-    from carrel.cli.connection import reached  # noqa: PLC0415 - so that --help stays quick
+async def _once(
+    agent: str, dir: File, settle: float, given: dict[str, Any], to: SyncReporter
+) -> None:
+    from carrel.cli.connection import connect  # noqa: PLC0415 - so that --help stays quick
     from carrel.cli.sync.watch_loop import opened, passes  # noqa: PLC0415 - as above
 
     async with (
-        reached(given) as (desk, server),
+        connect(given) as (desk, server),
         opened(desk, server, agent, dir, settle) as (sides, kept),
     ):
         to.left_over(kept)
-        with watching() as watch:
+        with progress_bars() as watch:
             outcome = await passes(sides, settle, watch=watch)
         to.tell(outcome)
 
 
-async def _watch(agent: str, dir: File, settle: float, given: dict[str, Any], to: Teller) -> None:
-    from carrel.cli.connection import reached  # noqa: PLC0415 - so that --help stays quick
-    from carrel.cli.sync.watch_loop import follow, opened, until_told  # noqa: PLC0415 - as above
+async def _watch(
+    agent: str, dir: File, settle: float, given: dict[str, Any], to: SyncReporter
+) -> None:
+    from carrel.cli.connection import connect  # noqa: PLC0415 - so that --help stays quick
+    from carrel.cli.sync.watch_loop import follow, opened, run_until_stopped  # noqa: PLC0415 - as above
 
     async with (
-        reached(given) as (desk, server),
+        connect(given) as (desk, server),
         opened(desk, server, agent, dir, settle) as (sides, kept),
     ):
         to.left_over(kept)
-        await until_told(follow(sides, desk, settle, to.tell))
+        await run_until_stopped(follow(sides, desk, settle, to.tell))
 
 
-def _state(outcome: Outcome, done: bool) -> str:
+def _state(outcome: PassResult, done: bool) -> str:
     if not outcome.ok:
         return "not the same yet"
     return "the same now" if done else "the same already"
 
 
-def _wrong(outcome: Outcome) -> list[str]:
+def _wrong(outcome: PassResult) -> list[str]:
     """What somebody should look at, a line each."""
     lines = [
         f"conflict {path}: both have changed; the server's text is in {copy}"
@@ -150,7 +154,7 @@ def _wrong(outcome: Outcome) -> list[str]:
     return lines
 
 
-def _told(dir: File, outcome: Outcome) -> dict[str, Any]:
+def _told(dir: File, outcome: PassResult) -> dict[str, Any]:
     return {
         "ok": outcome.ok,
         "directory": str(dir),

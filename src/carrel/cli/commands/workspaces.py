@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from carrel.cli.account_commands import Row, commands
+from carrel.cli.account_commands import Row, add_record_commands
 
 
 @click.group()
@@ -16,4 +16,4 @@ def _told(row: Row) -> tuple[str, ...]:
     return tuple(filter(None, (row.get("description"),)))
 
 
-commands(workspaces, "workspace", _told)
+add_record_commands(workspaces, "workspace", _told)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final
 
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.files.directory_sync import is_passed_over
 from carrel.core.identifiers import Path
 
@@ -21,7 +21,7 @@ _TWICE: Final = "another name here is the same but for how its letters are compo
 
 
 @dataclass(slots=True)
-class Local:
+class LocalFiles:
     """What a directory holds."""
 
     root: str
@@ -46,9 +46,9 @@ def digest_of(content: bytes) -> str:
     return sha256(content).hexdigest()
 
 
-def looked_at(root: str) -> Local:
+def scan_directory(root: str) -> LocalFiles:
     """Raises OSError where the directory itself cannot be read."""
-    found = Local(root)
+    found = LocalFiles(root)
     for name, room in _names(found):
         path = unicodedata.normalize("NFC", name)
         if why := _problem(path) or (_TWICE if path in found.files else ""):
@@ -68,7 +68,7 @@ def looked_at(root: str) -> Local:
     return found
 
 
-def _names(found: Local) -> Iterator[tuple[str, int]]:
+def _names(found: LocalFiles) -> Iterator[tuple[str, int]]:
     """Every file, and the directory that it is in by its descriptor."""
     for at, below, files, room in os.fwalk(found.root, onerror=_raised):
         above = os.path.relpath(at, found.root)
@@ -104,7 +104,7 @@ def _content(name: str, room: int | None) -> bytes:
 def _problem(path: str) -> str:
     try:
         Path(path)
-    except Malformed as problem:
+    except ValidationError as problem:
         return str(problem)
     return ""
 

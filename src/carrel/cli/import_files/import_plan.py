@@ -7,23 +7,31 @@ from dataclasses import dataclass
 from typing import Final
 
 from carrel.cli.console import Watch
-from carrel.cli.import_files.directory_scan import Local
-from carrel.client import CarrelError, Failed, FileRow, Files, Stale, Unauthenticated, Unreachable
-from carrel.client.drivers import Awaiting
+from carrel.cli.import_files.directory_scan import LocalFiles
+from carrel.client import (
+    CarrelError,
+    FileRow,
+    Files,
+    ServerError,
+    ServerUnreachable,
+    Stale,
+    Unauthenticated,
+)
+from carrel.client.drivers import AsyncDriver
 
-_ENDS_ALL: Final = (Unreachable, Failed, Unauthenticated)
+_ENDS_ALL: Final = (ServerUnreachable, ServerError, Unauthenticated)
 _LEFT: Final = "not tried"
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class ImportAction:
     reason: str | None
     accept: bool
     """Override pinned files of an agent."""
 
 
 @dataclass(slots=True)
-class Step:
+class ImportStep:
     """One file: what is to become of it, and what did."""
 
     path: str
@@ -37,23 +45,27 @@ class Step:
     problem: str = ""
 
 
-def planned(local: Local, there: Mapping[str, FileRow]) -> list[Step]:
+def planned(local: LocalFiles, there: Mapping[str, FileRow]) -> list[ImportStep]:
     """In order of path."""
     return list(_steps(local, there))
 
 
-def _steps(local: Local, there: Mapping[str, FileRow]) -> Iterator[Step]:
+def _steps(local: LocalFiles, there: Mapping[str, FileRow]) -> Iterator[ImportStep]:
     for path, digest in sorted(local.files.items()):
         row = there.get(path)
         if row is None:
-            yield Step(path, "new")
+            yield ImportStep(path, "new")
         else:
             change = "equal" if row.sha256 == digest else "changed"
-            yield Step(path, change, row.source, row.etag, row.version)
+            yield ImportStep(path, change, row.source, row.etag, row.version)
 
 
-async def carry_out(
-    files: Files[Awaiting], local: Local, steps: list[Step], how: How, watch: Watch
+async def execute_plan(
+    files: Files[AsyncDriver],
+    local: LocalFiles,
+    steps: list[ImportStep],
+    how: ImportAction,
+    watch: Watch,
 ) -> None:
     """Write what is not equal, one file after another. What fails stops no other, unless it would
     fail for all."""
@@ -75,7 +87,9 @@ async def carry_out(
         watch("importing", count, len(due))
 
 
-async def _write(files: Files[Awaiting], local: Local, step: Step, how: How) -> None:
+async def _write(
+    files: Files[AsyncDriver], local: LocalFiles, step: ImportStep, how: ImportAction
+) -> None:
     content = local.read(step.path)
     absent = "*" if step.etag is None else None
     stored = await files.put(

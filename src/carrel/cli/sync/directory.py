@@ -17,8 +17,8 @@ from collections.abc import Collection, Iterator
 from hashlib import sha256
 from typing import Final
 
-from carrel.client.atomic_rename import exchanged
-from carrel.client.errors import Occupied, Unfit
+from carrel.client.atomic_rename import swap_names
+from carrel.client.errors import DirectoryLocked, UnusableWorkspace
 from carrel.core.files.directory_sync import copy_names
 
 STATE: Final = ".carrel-sync.json"
@@ -39,7 +39,7 @@ def digest_of(content: bytes) -> str:
     return sha256(content).hexdigest()
 
 
-class Folder:
+class SyncedDirectory:
     """Raises Occupied where another holds it, and Unfit for what is no directory."""
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
@@ -48,12 +48,12 @@ class Folder:
             os.makedirs(self.path, exist_ok=True)
             self.fd = os.open(self.path, _DIRECTORY)
         except (FileExistsError, NotADirectoryError):
-            raise Unfit(f"{self.path} is not a directory") from None
+            raise UnusableWorkspace(f"{self.path} is not a directory") from None
         try:
             fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self.fd)
-            raise Occupied(f"{self.path} is being synced by another") from None
+            raise DirectoryLocked(f"{self.path} is being synced by another") from None
 
     def close(self) -> None:
         os.close(self.fd)
@@ -241,10 +241,10 @@ def _exchanged(room: int, swap: str, last: str, was: str) -> bool:
     """Let both change places; back again, where what was there is not what it should have been."""
     if not _is(room, last, was):
         return False
-    if not exchanged(swap, last, room):  # As good as can be had here: a moment is left.
+    if not swap_names(swap, last, room):  # As good as can be had here: a moment is left.
         os.rename(swap, last, src_dir_fd=room, dst_dir_fd=room)
     elif not _is(room, swap, was):
-        exchanged(swap, last, room)
+        swap_names(swap, last, room)
         return False
     os.fsync(room)
     return True

@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from carrel.cli.sync.directory import LARGEST, Folder, digest_of
-from carrel.core.errors import Malformed
+from carrel.cli.sync.directory import LARGEST, SyncedDirectory, digest_of
+from carrel.core.errors import ValidationError
 from carrel.core.files.directory_sync import is_passed_over
 from carrel.core.identifiers import Path
 
@@ -30,15 +30,15 @@ _LONG_AGO: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ScannedFile:
     name: str
     """As it is spelled on this disk, which may compose letters otherwise than the server."""
     digest: str
 
 
 @dataclass(slots=True)
-class Look:
-    files: dict[str, Found] = field(default_factory=dict)
+class ScanResult:
+    files: dict[str, ScannedFile] = field(default_factory=dict)
     """By the path that each has on the server."""
     problems: dict[str, str] = field(default_factory=dict)
     """What cannot be synced, by path, and why."""
@@ -63,16 +63,16 @@ class _Read:
     """Whether its mark is old enough to tell the next change by."""
 
 
-class Unstable(Exception):
+class FileChangedWhileRead(Exception):
     """It was written to while it was read."""
 
 
-class Eyes:
+class DirectoryScanner:
     """Looks at a directory again and again, and remembers what need not be read twice."""
 
     def __init__(
         self,
-        folder: Folder,
+        folder: SyncedDirectory,
         settle: float,
         *,
         elapsed: Callable[[], float] = time.monotonic,
@@ -85,10 +85,10 @@ class Eyes:
         """What was last seen at a path that had just changed, and since when it is so."""
         self._waiting: set[str] = set()
 
-    def look(self, known: Collection[str], copies: Mapping[str, str] = _NONE) -> Look:
+    def look(self, known: Collection[str], copies: Mapping[str, str] = _NONE) -> ScanResult:
         """``known`` are the paths whose absence would mean something, ``copies`` those that lie
         beside some of them."""
-        found, seen = Look(), set()
+        found, seen = ScanResult(), set()
         for name, room, last, problem in self._names():
             path = unicodedata.normalize("NFC", name)
             twice = path in seen
@@ -123,10 +123,10 @@ class Eyes:
                 if not is_passed_over(name):
                     yield above + name, room, name, ""
 
-    def _look_at(self, found: Look, path: str, name: str, room: int, last: str) -> None:
+    def _look_at(self, found: ScanResult, path: str, name: str, room: int, last: str) -> None:
         try:
             read = self._contents(path, room, last)
-        except (Unstable, FileNotFoundError):
+        except (FileChangedWhileRead, FileNotFoundError):
             found.unsettled.add(path)
             self._since.setdefault(path, (None, self._elapsed()))
             self._waiting.add(path)
@@ -141,7 +141,7 @@ class Eyes:
         elif read.digest is None:
             found.problems[path] = read.problem
         else:
-            found.files[path] = Found(name, read.digest)
+            found.files[path] = ScannedFile(name, read.digest)
 
     def _contents(self, path: str, room: int, last: str) -> _Read:
         """Raises OSError, or Unstable."""
@@ -217,7 +217,7 @@ def _read(fd: int, now: float) -> _Read:
     with os.fdopen(fd, "rb", closefd=False) as file:
         content = file.read(LARGEST + 1)
     if _marked(os.fstat(fd))[0] != mark:
-        raise Unstable
+        raise FileChangedWhileRead
     problem = _text_problem(content)
     sure = _age(mark, now) > _LONG_AGO
     return _Read(mark, None if problem else digest_of(content), problem, sure)
@@ -236,6 +236,6 @@ def _text_problem(content: bytes) -> str:
 def _path_problem(path: str) -> str:
     try:
         Path(path)
-    except Malformed as problem:
+    except ValidationError as problem:
         return str(problem)
     return ""

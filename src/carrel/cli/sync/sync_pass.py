@@ -7,34 +7,41 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from carrel.cli.sync.directory import STATE, Folder, digest_of
-from carrel.cli.sync.scan import Eyes, Found, Look
-from carrel.cli.sync.sync_state import Note
+from carrel.cli.sync.directory import STATE, SyncedDirectory, digest_of
+from carrel.cli.sync.scan import DirectoryScanner, ScannedFile, ScanResult
+from carrel.cli.sync.sync_state import SyncState
 from carrel.client.agent_workspace import Workspace
-from carrel.client.drivers import Awaiting
+from carrel.client.drivers import AsyncDriver
 from carrel.client.errors import (
     CarrelError,
-    Failed,
-    Garbled,
+    InvalidResponse,
     Missing,
+    ServerError,
+    ServerUnreachable,
     Stale,
     Unauthenticated,
-    Unfit,
-    Unreachable,
+    UnusableWorkspace,
 )
 from carrel.client.file_models import File, FileRow
-from carrel.core.files.directory_sync import Known, Step, There, clashing, decide, is_passed_over
+from carrel.core.files.directory_sync import (
+    LastSynced,
+    RemoteFile,
+    SyncAction,
+    clashing,
+    decide,
+    is_passed_over,
+)
 
 Watch: TypeAlias = Callable[[str, int, int], None]
 
-_ENDS_ALL: Final = (Unreachable, Failed, Unauthenticated, Unfit)
+_ENDS_ALL: Final = (ServerUnreachable, ServerError, Unauthenticated, UnusableWorkspace)
 _SAVE_EVERY: Final = 50
-_QUIET: Final = frozenset({Step.NOTHING, Step.DISPUTED})
-_TAKEN: Final = _QUIET | {Step.UP, Step.AGREE, Step.FORGET}
+_QUIET: Final = frozenset({SyncAction.NOTHING, SyncAction.DISPUTED})
+_TAKEN: Final = _QUIET | {SyncAction.UP, SyncAction.AGREE, SyncAction.FORGET}
 
 
 @dataclass(slots=True)
-class Outcome:
+class PassResult:
     """What was done, by path, and what could not be."""
 
     up: list[str] = field(default_factory=list)
@@ -56,7 +63,7 @@ class Outcome:
     def ok(self) -> bool:
         return not (self.conflicts or self.problems or self.kept or self.moved)
 
-    def then(self, later: Outcome) -> None:
+    def then(self, later: PassResult) -> None:
         """Go on with what a later pass did."""
         for name in ("up", "down", "removed_here", "removed_there", "redacted"):
             getattr(self, name).extend(getattr(later, name))
@@ -66,13 +73,13 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Sides:
+class SyncPair:
     """A directory, an agent, and what is known of both."""
 
-    folder: Folder
-    eyes: Eyes
-    agent: Workspace[Awaiting]
-    note: Note
+    folder: SyncedDirectory
+    eyes: DirectoryScanner
+    agent: Workspace[AsyncDriver]
+    note: SyncState
 
     def save(self) -> None:
         self.folder.note(self.note.encoded())
@@ -80,10 +87,14 @@ class Sides:
     def must_be_there(self) -> None:
         """Where a disk was taken away, all files being gone means nothing. Raises Unfit."""
         if not self.folder.is_in_place() or self.folder.read(STATE) is None:
-            raise Unfit(f"{self.folder.path} is not the directory any more that was being synced")
+            raise UnusableWorkspace(
+                f"{self.folder.path} is not the directory any more that was being synced"
+            )
 
 
-async def one_pass(sides: Sides, *, taking: bool = False, watch: Watch | None = None) -> Outcome:
+async def sync_once(
+    sides: SyncPair, *, taking: bool = False, watch: Watch | None = None
+) -> PassResult:
     """Make both sides the same, as far as nobody has to choose.
 
     ``taking`` only takes up what is new here. Raises CarrelError where the server cannot be asked,
@@ -95,7 +106,9 @@ async def one_pass(sides: Sides, *, taking: bool = False, watch: Watch | None = 
     copies = {path: known.copy for path, known in files.items() if known.copy}
     look = sides.eyes.look(files, copies)
     sides.must_be_there()
-    work = _Pass(sides, rows, look, Outcome(problems=look.problems, unsettled=look.unsettled))
+    work = _SyncPass(
+        sides, rows, look, PassResult(problems=look.problems, unsettled=look.unsettled)
+    )
     work.recognise_own()
     steps = work.decided()
     todo = [(path, step) for path, step in steps.items() if step not in _QUIET]
@@ -116,40 +129,40 @@ async def one_pass(sides: Sides, *, taking: bool = False, watch: Watch | None = 
     return work.outcome
 
 
-async def planned(sides: Sides, *, is_new: bool) -> Outcome:
+async def planned(sides: SyncPair, *, is_new: bool) -> PassResult:
     """What taking up would do, without doing it; of an agent that is not there yet, everything."""
     rows = {} if is_new else {row.path: row for row in await sides.agent.list(raw=True)}
     look = sides.eyes.look(())
-    work = _Pass(sides, rows, look, Outcome(problems=look.problems))
+    work = _SyncPass(sides, rows, look, PassResult(problems=look.problems))
     for path, step in work.decided().items():
-        if step is Step.UP:
+        if step is SyncAction.UP:
             work.outcome.up.append(path)
         work.left_alone(path, step)
     return work.outcome
 
 
 @dataclass(slots=True)
-class _Pass:
-    sides: Sides
+class _SyncPass:
+    sides: SyncPair
     rows: dict[str, FileRow]
-    look: Look
-    outcome: Outcome
+    look: ScanResult
+    outcome: PassResult
 
     def recognise_own(self) -> None:
         """What went up last time may be there although no answer came."""
         for path, sent in self.sides.note.sending.items():
             there = self._there(path)
             if there is not None and there.digest == sent:
-                self.sides.note.files[path] = Known(sent, sent, there.own)
+                self.sides.note.files[path] = LastSynced(sent, sent, there.own)
 
-    def announce(self, steps: dict[str, Step]) -> None:
+    def announce(self, steps: dict[str, SyncAction]) -> None:
         note, files = self.sides.note, self.look.files
-        before, ups = note.sending, (path for path, step in steps.items() if step is Step.UP)
+        before, ups = note.sending, (path for path, step in steps.items() if step is SyncAction.UP)
         note.sending = {path: files[path].digest for path in ups}
         if note.sending or before:
             self.sides.save()
 
-    def decided(self) -> dict[str, Step]:
+    def decided(self) -> dict[str, SyncAction]:
         known, files = self.sides.note.files, self.look.files
         own = {path for path, row in self.rows.items() if _there(row).own}
         for path in filter(is_passed_over, own):
@@ -161,21 +174,23 @@ class _Pass:
         chosen = [path for path in paths - clashes.keys() if self.look.tells_of(path)]
         return {path: self._decided(path) for path in sorted(chosen)}
 
-    def _decided(self, path: str) -> Step:
+    def _decided(self, path: str) -> SyncAction:
         known, found = self.sides.note.files.get(path), self.look.files.get(path)
         copy = known.copy if known else None
         here = found.digest if found else None
         step = decide(known, here, self._there(path), copy_there=copy in self.look.copies)
-        if step is Step.DISPUTED and copy:
+        if step is SyncAction.DISPUTED and copy:
             self.outcome.conflicts[path] = copy
         return step
 
-    def _there(self, path: str) -> There | None:
+    def _there(self, path: str) -> RemoteFile | None:
         row = self.rows.get(path)
         return None if row is None else _there(row)
 
-    async def do(self, path: str, step: Step, taking: bool) -> None:
-        if taking and (step not in _TAKEN or (step is Step.UP and path in self.sides.note.files)):
+    async def do(self, path: str, step: SyncAction, taking: bool) -> None:
+        if taking and (
+            step not in _TAKEN or (step is SyncAction.UP and path in self.sides.note.files)
+        ):
             self.left_alone(path, step)
             return
         async with self._told(path):
@@ -188,11 +203,11 @@ class _Pass:
             self._clear_copy(before, after)
             self.outcome.moved = True
 
-    def left_alone(self, path: str, step: Step) -> None:
+    def left_alone(self, path: str, step: SyncAction) -> None:
         row = self.rows.get(path)
-        if step is Step.ASIDE and row is not None:
+        if step is SyncAction.ASIDE and row is not None:
             self.outcome.problems[path] = f"it is {row.file_class}: it was not taken"
-        elif step is Step.DISPUTE:
+        elif step is SyncAction.DISPUTE:
             told = "the server has another text, which stays; carrel sync lets you choose"
             self.outcome.problems[path] = told
 
@@ -203,37 +218,39 @@ class _Pass:
             yield
         except _ENDS_ALL:
             raise
-        except (Stale, _Changed):
+        except (Stale, _ChangedSinceScan):
             self.outcome.moved = True
         except CarrelError as problem:
             self.outcome.problems[path] = str(problem)
         except OSError as problem:
             self.outcome.problems[path] = problem.strerror or str(problem)
 
-    async def _done(self, path: str, step: Step, found: Found | None) -> Known | None:
+    async def _done(
+        self, path: str, step: SyncAction, found: ScannedFile | None
+    ) -> LastSynced | None:
         """What is known of the path afterwards."""
         there = self._there(path)
         match step:
-            case Step.UP if found:
+            case SyncAction.UP if found:
                 return await self._up(path, found)
-            case Step.DOWN if there:
+            case SyncAction.DOWN if there:
                 return await self._down(path, found)
-            case Step.REMOVE_HERE if found:
+            case SyncAction.REMOVE_HERE if found:
                 self._remove(path, found)
-            case Step.REMOVE_THERE:
+            case SyncAction.REMOVE_THERE:
                 await self._remove_there(path)
-            case Step.ASIDE if found:
+            case SyncAction.ASIDE if found:
                 return await self._aside(path, found, there)
-            case Step.DISPUTE if found:
+            case SyncAction.DISPUTE if found:
                 return await self._dispute(path, found)
-            case Step.AGREE if found and there:
-                return Known(found.digest, there.digest, there.own)
+            case SyncAction.AGREE if found and there:
+                return LastSynced(found.digest, there.digest, there.own)
         return None
 
-    async def _up(self, path: str, found: Found) -> Known:
+    async def _up(self, path: str, found: ScannedFile) -> LastSynced:
         content = self.sides.folder.read(found.name)
         if content is None or digest_of(content) != found.digest:
-            raise _Changed
+            raise _ChangedSinceScan
         row = self.rows.get(path)
         seen: dict[str, Any] = {"if_none_match": "*"}
         if row is not None:
@@ -242,44 +259,46 @@ class _Pass:
         self.outcome.up.append(path)
         if file.sha256 != found.digest:
             self.outcome.redacted.append(path)
-        return Known(found.digest, file.sha256, _there(file).own)
+        return LastSynced(found.digest, file.sha256, _there(file).own)
 
-    async def _down(self, path: str, found: Found | None) -> Known:
+    async def _down(self, path: str, found: ScannedFile | None) -> LastSynced:
         file = await self._fetched(path)
         name, was = (found.name, found.digest) if found else (path, None)
         if not self.sides.folder.put(name, file.content.encode(), was):
-            raise _Changed
+            raise _ChangedSinceScan
         self.outcome.down.append(path)
-        return Known(file.sha256, file.sha256, _there(file).own)
+        return LastSynced(file.sha256, file.sha256, _there(file).own)
 
     async def _fetched(self, path: str) -> File:
         """The file that was decided about, to the byte."""
         try:
             file = await self.sides.agent.get(path, raw=True)
         except Missing:
-            raise _Changed from None
+            raise _ChangedSinceScan from None
         if file.sha256 != self.rows[path].sha256:
-            raise _Changed
+            raise _ChangedSinceScan
         if digest_of(file.content.encode()) != file.sha256:
-            raise Garbled("its content is not what its digest says")
+            raise InvalidResponse("its content is not what its digest says")
         return file
 
-    def _remove(self, path: str, found: Found) -> None:
+    def _remove(self, path: str, found: ScannedFile) -> None:
         if not self.sides.folder.remove(found.name, found.digest):
-            raise _Changed
+            raise _ChangedSinceScan
         self.outcome.removed_here.append(path)
 
     async def _remove_there(self, path: str) -> None:
         try:
             await self.sides.agent.delete(path, if_match=self.rows[path].etag)
         except Missing:
-            raise _Changed from None
+            raise _ChangedSinceScan from None
         self.outcome.removed_there.append(path)
 
-    async def _aside(self, path: str, found: Found, there: There | None) -> Known | None:
+    async def _aside(
+        self, path: str, found: ScannedFile, there: RemoteFile | None
+    ) -> LastSynced | None:
         content = self.sides.folder.read(found.name)
         if content is None or digest_of(content) != found.digest:
-            raise _Changed
+            raise _ChangedSinceScan
         copy = self.sides.folder.copy(found.name, content)
         self.outcome.kept[path] = copy
         if there is not None and there.own:
@@ -287,23 +306,23 @@ class _Pass:
         self._remove(path, found)
         return None
 
-    async def _dispute(self, path: str, found: Found) -> Known:
+    async def _dispute(self, path: str, found: ScannedFile) -> LastSynced:
         file = await self._fetched(path)
         copy = self.sides.folder.copy(found.name, file.content.encode())
         self.outcome.conflicts[path] = copy
-        return Known(None, file.sha256, copy=copy)
+        return LastSynced(None, file.sha256, copy=copy)
 
-    def _clear_copy(self, before: Known | None, after: Known | None) -> None:
+    def _clear_copy(self, before: LastSynced | None, after: LastSynced | None) -> None:
         """A copy that nobody waits for goes, if nobody has worked in it."""
         copy = before.copy if before else None
         if before and copy and copy != (after.copy if after else None) and is_passed_over(copy):
             self.sides.folder.remove(copy, before.there)
 
 
-class _Changed(Exception):
+class _ChangedSinceScan(Exception):
     """Something is not as it was when it was looked at: the next pass decides again."""
 
 
-def _there(row: FileRow) -> There:
+def _there(row: FileRow) -> RemoteFile:
     held = row.file_class != "live"
-    return There(row.sha256, own=held or row.source.startswith("agent-override"), held=held)
+    return RemoteFile(row.sha256, own=held or row.source.startswith("agent-override"), held=held)

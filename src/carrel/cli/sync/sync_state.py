@@ -9,22 +9,22 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.cli.sync.directory import STATE, Folder
-from carrel.client.errors import Unfit
+from carrel.cli.sync.directory import STATE, SyncedDirectory
+from carrel.client.errors import UnusableWorkspace
 from carrel.client.local_files import read_regular
-from carrel.core.files.directory_sync import Known
+from carrel.core.files.directory_sync import LastSynced
 
 _FORMAT: Final = 1
 _ANEW: Final = f"remove {STATE} to begin anew: what differs will then be a conflict"
 
 
-class Note(Struct, kw_only=True):
+class SyncState(Struct, kw_only=True):
     server: str
     agent: str
     """As it was named."""
     id: str = ""
     """The agent's, where the token may know it: another may come to have its slug."""
-    files: dict[str, Known] = {}
+    files: dict[str, LastSynced] = {}
     sending: dict[str, str] = {}
     """What is on its way up, by path: if its answer is lost, it is known again by its digest."""
     whole: bool = False
@@ -35,29 +35,31 @@ class Note(Struct, kw_only=True):
         return msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n"
 
 
-def noted(folder: Folder) -> Note | None:
+def load_state(folder: SyncedDirectory) -> SyncState | None:
     """Raises Unfit for what is none of ours."""
     return _parsed(folder.read(STATE), folder.path)
 
 
-def noted_at(directory: str) -> Note | None:
+def noted_at(directory: str) -> SyncState | None:
     """The same of a directory that somebody else may be holding."""
     return _parsed(read_regular(os.path.join(directory, STATE)), directory)
 
 
-def _parsed(text: bytes | None, directory: str) -> Note | None:
+def _parsed(text: bytes | None, directory: str) -> SyncState | None:
     if text is None:
         return None
     try:
-        note = msgspec.json.decode(text, type=Note)
+        note = msgspec.json.decode(text, type=SyncState)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise Unfit(f"{directory}/{STATE} cannot be understood ({problem}); {_ANEW}") from None
+        raise UnusableWorkspace(
+            f"{directory}/{STATE} cannot be understood ({problem}); {_ANEW}"
+        ) from None
     if note.format != _FORMAT:
-        raise Unfit(f"{directory}/{STATE} is of another version of Carrel; {_ANEW}")
+        raise UnusableWorkspace(f"{directory}/{STATE} is of another version of Carrel; {_ANEW}")
     return note
 
 
-def same(folder: Folder, note: Note | None, fresh: Note) -> Note:
+def same(folder: SyncedDirectory, note: SyncState | None, fresh: SyncState) -> SyncState:
     """What is to go on from. Raises Unfit where the directory is kept with another agent."""
     if note is None:
         return fresh
@@ -65,5 +67,7 @@ def same(folder: Folder, note: Note | None, fresh: Note) -> Note:
     if note.id and fresh.id:
         known = note.id == fresh.id
     if not known:
-        raise Unfit(f"{folder.path} is kept with {note.agent} at {note.server}; {_ANEW}")
+        raise UnusableWorkspace(
+            f"{folder.path} is kept with {note.agent} at {note.server}; {_ANEW}"
+        )
     return replace(note, server=fresh.server, agent=fresh.agent, id=fresh.id or note.id)

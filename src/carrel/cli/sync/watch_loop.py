@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
-from carrel.cli.sync.directory import Folder
-from carrel.cli.sync.scan import Eyes
-from carrel.cli.sync.sync_pass import Outcome, Sides, Watch, one_pass
-from carrel.cli.sync.sync_state import Note, noted, same
-from carrel.client import CONNECTED, AsyncClient, Failed, Forbidden, Unreachable
+from carrel.cli.sync.directory import SyncedDirectory
+from carrel.cli.sync.scan import DirectoryScanner
+from carrel.cli.sync.sync_pass import PassResult, SyncPair, Watch, sync_once
+from carrel.cli.sync.sync_state import SyncState, load_state, same
+from carrel.client import CONNECTED, AsyncClient, Forbidden, ServerError, ServerUnreachable
 
 PATIENCE: Final = 15.0
 """Seconds to wait for files that are being written."""
@@ -29,18 +29,18 @@ _WRITING: Final = "somebody is writing it: it is left for the next time"
 @asynccontextmanager
 async def opened(
     desk: AsyncClient, server: str, agent: str, directory: str | os.PathLike[str], settle: float
-) -> AsyncIterator[tuple[Sides, list[str]]]:
+) -> AsyncIterator[tuple[SyncPair, list[str]]]:
     """Both sides, and the names of texts that were found to be left over from a crash.
 
     Raises Unfit, Occupied, Missing.
     """
     id = await _id_of(desk, agent)
-    folder = Folder(directory)
+    folder = SyncedDirectory(directory)
     try:
-        note = same(folder, noted(folder), Note(server=server, agent=agent, id=id))
+        note = same(folder, load_state(folder), SyncState(server=server, agent=agent, id=id))
         known = {digest for each in note.files.values() for digest in (each.here, each.there)}
         kept = folder.recover({digest for digest in known if digest})
-        sides = Sides(folder, Eyes(folder, settle), desk.agent(agent), note)
+        sides = SyncPair(folder, DirectoryScanner(folder, settle), desk.agent(agent), note)
         sides.save()
         yield sides, kept
     finally:
@@ -56,17 +56,17 @@ async def _id_of(desk: AsyncClient, agent: str) -> str:
 
 
 async def passes(
-    sides: Sides,
+    sides: SyncPair,
     settle: float,
     *,
     patience: float = PATIENCE,
     taking: bool = False,
     watch: Watch | None = None,
-) -> Outcome:
+) -> PassResult:
     """Pass after pass, until one finds nothing more to do; what is being written is waited for."""
-    all_done, count, ends = Outcome(), 0, time.monotonic() + patience
+    all_done, count, ends = PassResult(), 0, time.monotonic() + patience
     while count < _MOST_PASSES:
-        one = await one_pass(sides, taking=taking, watch=watch)
+        one = await sync_once(sides, taking=taking, watch=watch)
         all_done.then(one)
         if one.unsettled and time.monotonic() < ends:
             await asyncio.sleep(max(settle, 0.01))
@@ -80,7 +80,7 @@ async def passes(
 
 
 async def follow(
-    sides: Sides, desk: AsyncClient, settle: float, tell: Callable[[Outcome | str], None]
+    sides: SyncPair, desk: AsyncClient, settle: float, tell: Callable[[PassResult | str], None]
 ) -> None:
     """Keep both sides the same until cancelled. Raises CarrelError, OSError."""
     bell, stop = asyncio.Event(), asyncio.Event()
@@ -96,7 +96,7 @@ async def follow(
             bell.clear()
             try:
                 outcome = await passes(sides, settle, patience=0)
-            except (Unreachable, Failed) as problem:
+            except (ServerUnreachable, ServerError) as problem:
                 failures += 1
                 wait = min(2.0**failures, _LONGEST_WAIT)
                 tell(f"{problem}; trying again")
@@ -156,7 +156,7 @@ async def _listen(desk: AsyncClient, id: str, bell: asyncio.Event, *, own: bool)
             bell.set()
 
 
-async def until_told(work: Coroutine[Any, Any, None]) -> None:
+async def run_until_stopped(work: Coroutine[Any, Any, None]) -> None:
     """Do it until somebody asks to stop, by Ctrl-C or otherwise."""
     task = asyncio.create_task(work)
     loop = asyncio.get_running_loop()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from carrel.core.agents.config import config_of
-from carrel.core.store.record import Change, Noun, Record, handle
+from carrel.core.store.record import Record, RecordChange, RecordType, unique_key
 
 USER_FILES: Final = "user-file"
 """The link under which the agents are listed that have a USER.md of their own."""
@@ -26,36 +26,38 @@ BLANK: Final[Mapping[str, Any]] = {
 """The facts of an agent of which nothing is said."""
 
 
-def of_template(id: str) -> str:
+def by_template_index(id: str) -> str:
     """The link under which the agents that follow a template are listed."""
     return f"template:{id}"
 
 
-def of_human(id: str) -> str:
+def by_human_index(id: str) -> str:
     """The link under which the agents are listed that work for a person."""
     return f"human:{id}"
 
 
-def of_owner(id: str) -> str:
+def by_owner_index(id: str) -> str:
     """The link under which the agents are listed whose private items are a person's."""
     return f"owner:{id}"
 
 
-def facts(agent: Record) -> dict[str, Any]:
+def agent_fields(agent: Record) -> dict[str, Any]:
     """All that is known of an agent: what its record does not say is as it is for most."""
     return {**BLANK, **agent.body}
 
 
-def agent_change(tenant: str, id: str, body: Mapping[str, Any], expected: int) -> Change:
+def agent_change(tenant: str, id: str, body: Mapping[str, Any], expected: int) -> RecordChange:
     """An agent as it should become, with the names that follow from that.
 
     What says nothing is not stored: most of a million agents have most facts as they are made.
     """
-    links = [of_template(body["templateId"])] if body["templateId"] else []
-    links += [of_human(body["humanPairId"])] if body["humanPairId"] else []
-    links += [of_owner(body["ownerId"])] if body["ownerId"] else []
+    links = [by_template_index(body["templateId"])] if body["templateId"] else []
+    links += [by_human_index(body["humanPairId"])] if body["humanPairId"] else []
+    links += [by_owner_index(body["ownerId"])] if body["ownerId"] else []
     links += [USER_FILES] if body["userFile"] else []
     links += [DREAMING] if config_of(body["config"] or {}).dreaming.enabled else []
-    slug = handle(tenant, Noun.AGENT, "slug", body["slug"])
+    slug = unique_key(tenant, RecordType.AGENT, "slug", body["slug"])
     told = {fact: said for fact, said in body.items() if fact not in BLANK or said != BLANK[fact]}
-    return Change(tenant, Noun.AGENT, id, told, expected, handles=(slug,), links=tuple(links))
+    return RecordChange(
+        tenant, RecordType.AGENT, id, told, expected, handles=(slug,), links=tuple(links)
+    )

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from carrel.core import field_validation as demands
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 
 Text = Annotated[str, Meta(max_length=500)]
 Pattern = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -22,13 +22,13 @@ Reference = Annotated[str, Meta(min_length=1, max_length=100)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 
-class Git(Struct, frozen=True, rename="camel"):
+class GitConfig(Struct, frozen=True, rename="camel"):
     enabled: bool = False
     author_name: Text | None = None
     author_email: Text | None = None
 
 
-class Weights(Struct, frozen=True, rename="camel"):
+class DreamWeights(Struct, frozen=True, rename="camel"):
     """How much each signal counts for a memory."""
 
     frequency: Share = 0.24
@@ -38,7 +38,7 @@ class Weights(Struct, frozen=True, rename="camel"):
     consolidation: Share = 0.10
 
 
-class Dreaming(Struct, frozen=True, rename="camel"):
+class DreamConfig(Struct, frozen=True, rename="camel"):
     enabled: bool = False
     interval_secs: Annotated[int, Meta(ge=60, le=366 * 86_400)] = 86_400
     min_score: Share = 0.35
@@ -51,10 +51,10 @@ class Dreaming(Struct, frozen=True, rename="camel"):
     """What MEMORY.md may grow to by dreaming."""
     review: bool = False
     """Whether a person looks at it before it lands."""
-    weights: Weights = Weights()
+    weights: DreamWeights = DreamWeights()
 
 
-class Attachment(Struct, frozen=True, rename="camel"):
+class WorkspaceAttachment(Struct, frozen=True, rename="camel"):
     """A shared workspace under the name by which the agent knows it."""
 
     name: Annotated[str, Meta(min_length=1, max_length=100, pattern=rf"\A{_ATTACHED}\Z")]
@@ -63,7 +63,7 @@ class Attachment(Struct, frozen=True, rename="camel"):
     """Its own; None for none at all; where nothing is said, the agent's."""
 
 
-class Config(Struct, frozen=True, rename="camel"):
+class AgentConfig(Struct, frozen=True, rename="camel"):
     """What is not here is kept as it was given, and means nothing to us."""
 
     model: Text | None = None
@@ -77,24 +77,24 @@ class Config(Struct, frozen=True, rename="camel"):
     prompt_chars: Annotated[int, Meta(ge=1000)] = 60_000
     file_chars: Annotated[int, Meta(ge=100)] = 12_000
     transcripts_dir: Text | None = None
-    workspace_git: Git = Git()
-    dreaming: Dreaming = Dreaming()
+    workspace_git: GitConfig = GitConfig()
+    dreaming: DreamConfig = DreamConfig()
     sandbox: Reference | None = None
-    workspaces: Annotated[tuple[Attachment, ...], Meta(max_length=32)] = ()
+    workspaces: Annotated[tuple[WorkspaceAttachment, ...], Meta(max_length=32)] = ()
 
 
-BLANK: Final = Config()
+BLANK: Final = AgentConfig()
 
 
-def checked(given: Mapping[str, Any]) -> Config:
+def checked(given: Mapping[str, Any]) -> AgentConfig:
     """What it means, if all that we know of it is as it should be. Raises Malformed."""
     _check_references(given)
     try:
-        config = msgspec.convert(given, Config)
+        config = msgspec.convert(given, AgentConfig)
     except msgspec.ValidationError as wrong:
-        raise Malformed(f"config: {wrong}") from None
+        raise ValidationError(f"config: {wrong}") from None
     if _LEADS_OUT.search(config.transcripts_dir or ""):
-        raise Malformed("config: transcriptsDir has no .. in it, and no control character")
+        raise ValidationError("config: transcriptsDir has no .. in it, and no control character")
     return config
 
 
@@ -104,40 +104,40 @@ def _check_references(given: Mapping[str, Any]) -> None:
         demands.text("config.sandbox", given["sandbox"])
     attached = given.get("workspaces", [])
     if not isinstance(attached, list | tuple):
-        raise Malformed("config.workspaces must be an array")
+        raise ValidationError("config.workspaces must be an array")
     seen: set[str] = set()
     for at, one in enumerate(attached):
         what = f"config.workspaces[{at}]"
         said = demands.mapping(what, one)
         name = demands.text(f"{what}.name", said.get("name"))
         if not _NAME.fullmatch(str(said["name"])):
-            raise Malformed(f"{what}.name must have only letters, digits, . _ and -")
+            raise ValidationError(f"{what}.name must have only letters, digits, . _ and -")
         if name in seen:
-            raise Malformed(f"{what}.name must be unique within the agent")
+            raise ValidationError(f"{what}.name must be unique within the agent")
         seen.add(name)
         demands.text(f"{what}.workspaceId", said.get("workspaceId"))
         sandbox = said.get("sandbox")
         if sandbox is not None and not (isinstance(sandbox, str) and sandbox.strip()):
-            raise Malformed(f"{what}.sandbox must be a non-empty string or null")
+            raise ValidationError(f"{what}.sandbox must be a non-empty string or null")
 
 
-def config_of(given: Mapping[str, Any]) -> Config:
+def config_of(given: Mapping[str, Any]) -> AgentConfig:
     """What it means; what was stored before it was checked says nothing where it does not fit."""
     try:
-        return msgspec.convert(given, Config)
+        return msgspec.convert(given, AgentConfig)
     except msgspec.ValidationError:
         return _parts(given)
 
 
-def _parts(given: Mapping[str, Any]) -> Config:
+def _parts(given: Mapping[str, Any]) -> AgentConfig:
     fitting: dict[str, Any] = {}
     for name, value in given.items():
         try:
-            msgspec.convert({name: value}, Config)
+            msgspec.convert({name: value}, AgentConfig)
         except msgspec.ValidationError:
             continue
         fitting[name] = value
-    return msgspec.convert(fitting, Config)
+    return msgspec.convert(fitting, AgentConfig)
 
 
 def allows(patterns: Sequence[str], name: str) -> bool:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from carrel.core.identifiers import Path
 from carrel.core.markdown.fences import BULLET, MARK, line_end, outside_fences
-from carrel.core.markdown.labelled_lines import Span
+from carrel.core.markdown.labelled_lines import ValueSpan
 from carrel.core.overlay.placeholders import TOKENS, sanitised
 
 AGENTS: Final = Path("AGENTS.md")
@@ -43,21 +43,21 @@ _PRIVATE: Final = ("notes/", "memory/")
 _PRIVATE_FILES: Final = frozenset({"user.md", "memory.md", "dreams.md", "memory-index.json"})
 
 
-class Place(Struct, frozen=True):
+class MapEntry(Struct, frozen=True):
     """One file, and what it is about."""
 
     path: Path
     about: str = ""
 
 
-class Peer(Struct, frozen=True):
+class PeerAgent(Struct, frozen=True):
     """Another agent of the tenant."""
 
     slug: str
     name: str
 
 
-def about(text: bytes) -> str:
+def summarize(text: bytes) -> str:
     """The first heading of a file, or its first sentence, whichever comes first; else nothing."""
     try:
         file = _without_comments(text.decode()[:_LOOKED_AT])
@@ -127,7 +127,7 @@ def _fits(pattern: str, slug: str) -> bool:
     return at <= end
 
 
-def chart(places: Sequence[Place], peers: Sequence[Peer]) -> str:
+def render_map(places: Sequence[MapEntry], peers: Sequence[PeerAgent]) -> str:
     """The block itself, from marker to marker, with no line end after it."""
     lines = [OPENING, "", "## Files", "", *_tree(places[:MOST_FILES])]
     lines += _more(len(places) - MOST_FILES, "files")
@@ -141,7 +141,7 @@ def _more(count: int, what: str) -> list[str]:
     return [f"- … and {count} more {what}"] if count > 0 else []
 
 
-def _tree(places: Iterable[Place]) -> Iterator[str]:
+def _tree(places: Iterable[MapEntry]) -> Iterator[str]:
     """A line for every folder as it is entered, and one for every file."""
     inside: list[str] = []
     for place in places:
@@ -161,7 +161,7 @@ def _alike(some: Sequence[str], others: Sequence[str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def charted(file: str, block: str) -> str:
+def replace_map(file: str, block: str) -> str:
     """The file with this block in place of the one it has, else after all that it says.
 
     In a fence that is never closed the block would be code, so that it then comes first.
@@ -185,7 +185,7 @@ def outside(file: str) -> str:
     return file if found is None else file[: found.start] + file[found.end :]
 
 
-def _block(file: str) -> Span | None:
+def _block(file: str) -> ValueSpan | None:
     """From the first closing marker back to the opening that is nearest to it."""
     if OPENING not in file or CLOSING not in file:
         return None
@@ -195,5 +195,5 @@ def _block(file: str) -> Span | None:
         if marker == OPENING:
             opened = line.start
         elif marker == CLOSING and opened is not None:
-            return Span(opened, line.end)
+            return ValueSpan(opened, line.end)
     return None

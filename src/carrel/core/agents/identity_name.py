@@ -12,7 +12,7 @@ from typing import Final
 from carrel.core.agents import persona
 from carrel.core.identifiers import Path
 from carrel.core.markdown import labelled_lines as labels
-from carrel.core.markdown.fences import BULLET, END, MARK, Line, line_end, outside_fences
+from carrel.core.markdown.fences import BULLET, END, MARK, MarkdownLine, line_end, outside_fences
 from carrel.core.overlay.placeholders import sanitised
 
 IDENTITY: Final = Path("IDENTITY.md")
@@ -81,7 +81,7 @@ def _with_a_name_line(file: str, shown: str) -> str:
 
 
 def _after_the_heading(file: str) -> int:
-    former: Line | None = None
+    former: MarkdownLine | None = None
     for line in outside_fences(file):
         underlined = former and former.text.strip() and former.next == line.start
         if not line.depth and (

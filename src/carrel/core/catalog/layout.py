@@ -15,9 +15,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.core.errors import Malformed
-from carrel.core.identifiers import Digest, Moment, Path, digest
-from carrel.core.overlay.file_classes import Classes, FileClass
+from carrel.core.errors import ValidationError
+from carrel.core.identifiers import Digest, Path, TimestampMs, digest
+from carrel.core.overlay.file_classes import FileClass, FileClassRules
 from carrel.core.store.tree import Blob, Entry, Head, Tree
 
 DEFAULTS: Final = "defaults"
@@ -45,7 +45,7 @@ Plan = Mapping[str, Blob | bytes]
 """What stands under each key: content of the store, or bytes that are made for the catalog."""
 
 
-class AgentFile(Struct, frozen=True):
+class AgentFileKey(Struct, frozen=True):
     """A file of an agent's own, and the manifest of these."""
 
     tenant: str
@@ -57,7 +57,7 @@ class AgentFile(Struct, frozen=True):
         return f"{agent_prefix(self.tenant, self.agent)}{self.path}"
 
 
-class TemplateFile(Struct, frozen=True):
+class TemplateFileKey(Struct, frozen=True):
     """A file of a template or of the defaults, and the defaults' version."""
 
     tenant: str
@@ -69,7 +69,7 @@ class TemplateFile(Struct, frozen=True):
         return f"{template_prefix(self.tenant, self.template)}{self.path}"
 
 
-class ReviewedFile(Struct, frozen=True):
+class ReviewedFileKey(Struct, frozen=True):
     """What a pinned file was reviewed to be, by its digest."""
 
     tenant: str
@@ -83,7 +83,7 @@ class ReviewedFile(Struct, frozen=True):
         return f"{versions}{self.path}@{self.digest}"
 
 
-Key = AgentFile | TemplateFile | ReviewedFile
+Key = AgentFileKey | TemplateFileKey | ReviewedFileKey
 
 
 def prefix_of(tenant: str) -> str:
@@ -103,7 +103,7 @@ def template_prefix(tenant: str, template: str) -> str:
 
 def reviewed(plan: Plan) -> Digest:
     """What tells which reviewed files a plan holds: others may want the same of them."""
-    keys = sorted(key for key in plan if isinstance(parse(key), ReviewedFile))
+    keys = sorted(key for key in plan if isinstance(parse(key), ReviewedFileKey))
     return digest("\n".join(keys).encode())
 
 
@@ -115,46 +115,46 @@ def parse(text: str) -> Key | None:
         return None
     try:
         path = Path(found["path"])
-    except Malformed:
+    except ValidationError:
         return None
     key: Key
     if agent:
-        key = AgentFile(agent["tenant"], agent["agent"], path)
+        key = AgentFileKey(agent["tenant"], agent["agent"], path)
     elif template:
-        key = TemplateFile(template["tenant"], template["template"], path)
+        key = TemplateFileKey(template["tenant"], template["template"], path)
     else:
         assert version
         name = Digest(version["digest"])
-        key = ReviewedFile(version["tenant"], version["template"], path, name)
+        key = ReviewedFileKey(version["tenant"], version["template"], path, name)
     return key if key.text == text else None
 
 
-class Layer(Struct, frozen=True):
+class CatalogLayer(Struct, frozen=True):
     """A template with its tree; or the defaults, under their own slug."""
 
     slug: str
     tree: Tree
 
 
-class Shown(Struct, frozen=True):
+class ServedFile(Struct, frozen=True):
     """What an agent is shown in place of what it has stored."""
 
     content: bytes
-    at: Moment
+    at: TimestampMs
 
 
-class Own(Struct, frozen=True):
+class CatalogAgent(Struct, frozen=True):
     """An agent with its tree, the pins that it was made with, and its template's slug."""
 
     slug: str
     tree: Tree
-    created: Moment
+    created: TimestampMs
     template: str = DEFAULTS
     pins: Tree | None = None
-    shown: Mapping[Path, Shown] = {}
+    shown: Mapping[Path, ServedFile] = {}
 
 
-def of_layer(tenant: str, classes: Classes, layer: Layer, seeded: int = 0) -> Plan:
+def of_layer(tenant: str, classes: FileClassRules, layer: CatalogLayer, seeded: int = 0) -> Plan:
     """A template's or the defaults' own files, those that are pinned also by their digest.
 
     ``seeded`` is the version of the packaged files that the defaults have had, 0 for none.
@@ -162,41 +162,41 @@ def of_layer(tenant: str, classes: Classes, layer: Layer, seeded: int = 0) -> Pl
     plan: dict[str, Blob | bytes] = {}
     for path, entry in _entries(layer.tree):
         if classes.of(path) is FileClass.PINNED:
-            plan[ReviewedFile(tenant, layer.slug, path, entry.blob.digest).text] = entry.blob
+            plan[ReviewedFileKey(tenant, layer.slug, path, entry.blob.digest).text] = entry.blob
         if path not in ITS_OWN:
-            plan[TemplateFile(tenant, layer.slug, path).text] = entry.blob
+            plan[TemplateFileKey(tenant, layer.slug, path).text] = entry.blob
     if seeded:
-        plan[TemplateFile(tenant, layer.slug, MARKER).text] = str(seeded).encode()
+        plan[TemplateFileKey(tenant, layer.slug, MARKER).text] = str(seeded).encode()
     return plan
 
 
-def of_agent(tenant: str, classes: Classes, own: Own) -> Plan:
+def of_agent(tenant: str, classes: FileClassRules, own: CatalogAgent) -> Plan:
     """What an agent was reviewed to have, what it has instead or besides, and a manifest of that.
 
     A pin that is not overridden is only among what was reviewed.
     """
     plan: dict[str, Blob | bytes] = {}
     for path, pin in _held(classes, own):
-        plan[ReviewedFile(tenant, own.template, path, pin.digest).text] = pin
+        plan[ReviewedFileKey(tenant, own.template, path, pin.digest).text] = pin
     stands: list[Head] = []
     for path, entry in _entries(own.tree):
         managed = classes.of(path) is FileClass.MANAGED
         if path not in ITS_OWN and (managed or entry.blob != entry.base):
             newer = own.shown.get(path)
-            plan[AgentFile(tenant, own.slug, path).text] = newer.content if newer else entry.blob
+            plan[AgentFileKey(tenant, own.slug, path).text] = newer.content if newer else entry.blob
             stands.append(_newer(own.tree.heads[path], newer))
-    plan[AgentFile(tenant, own.slug, MANIFEST).text] = manifest(stands, own.created)
+    plan[AgentFileKey(tenant, own.slug, MANIFEST).text] = manifest(stands, own.created)
     return plan
 
 
-def _newer(head: Head, shown: Shown | None) -> Head:
+def _newer(head: Head, shown: ServedFile | None) -> Head:
     if shown is None:
         return head
     blob = Blob(digest(shown.content), len(shown.content))
     return replace(head, at=shown.at, entry=Entry(blob))
 
 
-def _held(classes: Classes, own: Own) -> Iterator[tuple[Path, Blob]]:
+def _held(classes: FileClassRules, own: CatalogAgent) -> Iterator[tuple[Path, Blob]]:
     """What each pinned file was reviewed to be: what an agent says itself goes before its pins."""
     first = dict(_entries(own.pins)) if own.pins is not None else {}
     for path, entry in sorted({**first, **dict(_entries(own.tree))}.items()):
@@ -209,7 +209,7 @@ def left_out(tree: Tree) -> tuple[Path, ...]:
     return tuple(path for path, _ in _entries(tree) if path in ITS_OWN)
 
 
-def manifest(heads: list[Head], created: Moment) -> bytes:
+def manifest(heads: list[Head], created: TimestampMs) -> bytes:
     """What stands in an agent's workspace, as of its newest change."""
     files: list[dict[str, Any]] = [
         {
@@ -225,7 +225,7 @@ def manifest(heads: list[Head], created: Moment) -> bytes:
     return msgspec.json.encode({"version": 1, "generated_at": when(newest), "files": files})
 
 
-def when(at: Moment) -> str:
+def when(at: TimestampMs) -> str:
     """A moment as RFC 3339 writes it."""
     shown = _EPOCH + timedelta(milliseconds=at)
     return shown.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

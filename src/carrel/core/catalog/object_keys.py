@@ -5,14 +5,14 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 
 
 def segments(key: str) -> tuple[str, ...]:
     """What stands between a key's slashes. Raises Malformed for one that could lead elsewhere."""
     parts = tuple(key.split("/"))
     if any(part in {"", ".", ".."} or not _plain(part) for part in parts):
-        raise Malformed(f"{key!a} is no key of an object")
+        raise ValidationError(f"{key!a} is no key of an object")
     return parts
 
 

@@ -18,7 +18,7 @@ from typing import Final
 from msgspec import Struct
 
 
-class There(Struct, frozen=True):
+class RemoteFile(Struct, frozen=True):
     """What the server shows at a path."""
 
     digest: str
@@ -28,7 +28,7 @@ class There(Struct, frozen=True):
     """Pinned or managed: it comes down, and nothing goes up."""
 
 
-class Known(Struct, frozen=True, omit_defaults=True):
+class LastSynced(Struct, frozen=True, omit_defaults=True):
     """What was on both sides when they were last dealt with."""
 
     here: str | None
@@ -40,7 +40,7 @@ class Known(Struct, frozen=True, omit_defaults=True):
     """The file in which the server's text waits for a person who chooses."""
 
 
-class Step(Enum):
+class SyncAction(Enum):
     """What is to be done at a path."""
 
     NOTHING = "nothing"
@@ -56,14 +56,18 @@ class Step(Enum):
 
 
 def decide(
-    known: Known | None, here: str | None, there: There | None, *, copy_there: bool = False
-) -> Step:
+    known: LastSynced | None,
+    here: str | None,
+    there: RemoteFile | None,
+    *,
+    copy_there: bool = False,
+) -> SyncAction:
     """What has to be done. ``copy_there``: the copy that is known of has not been taken away."""
     if here is None and (there is None or not there.own):
-        return Step.FORGET if known else Step.NOTHING
+        return SyncAction.FORGET if known else SyncAction.NOTHING
     if there is not None and here == there.digest:
-        same = Known(here, there.digest, there.own)
-        return Step.NOTHING if known == same else Step.AGREE
+        same = LastSynced(here, there.digest, there.own)
+        return SyncAction.NOTHING if known == same else SyncAction.AGREE
     if there is not None and there.held:
         return _held(known, here)
     if known is not None and known.copy is not None and copy_there:
@@ -73,39 +77,39 @@ def decide(
     return _both(known, here, there)
 
 
-def _held(known: Known | None, here: str | None) -> Step:
+def _held(known: LastSynced | None, here: str | None) -> SyncAction:
     seen = known is not None and here == known.here == known.there
-    return Step.DOWN if here is None or seen else Step.ASIDE
+    return SyncAction.DOWN if here is None or seen else SyncAction.ASIDE
 
 
-def _disputed(known: Known, here: str | None, there: There | None) -> Step:
+def _disputed(known: LastSynced, here: str | None, there: RemoteFile | None) -> SyncAction:
     if there is None or not there.own:
-        return Step.UP
+        return SyncAction.UP
     if here is None:
-        return Step.DOWN
-    return Step.DISPUTED if there.digest == known.there else Step.DISPUTE
+        return SyncAction.DOWN
+    return SyncAction.DISPUTED if there.digest == known.there else SyncAction.DISPUTE
 
 
-def _gone_here(known: Known | None, there: There | None) -> Step:
+def _gone_here(known: LastSynced | None, there: RemoteFile | None) -> SyncAction:
     """Taken away here; but a change beats a removal."""
-    unchanged = known is not None and known.own and there == There(known.there)
-    return Step.REMOVE_THERE if unchanged else Step.DOWN
+    unchanged = known is not None and known.own and there == RemoteFile(known.there)
+    return SyncAction.REMOVE_THERE if unchanged else SyncAction.DOWN
 
 
-def _both(known: Known | None, here: str, there: There | None) -> Step:
+def _both(known: LastSynced | None, here: str, there: RemoteFile | None) -> SyncAction:
     if known is None:
-        return Step.DISPUTE if there and there.own else Step.UP
+        return SyncAction.DISPUTE if there and there.own else SyncAction.UP
     if there is None or (known.own and not there.own):
         return _gone_there(known, here)
     if there.digest == known.there:
-        return Step.NOTHING if here == known.here else Step.UP
-    return Step.DOWN if here == known.here == known.there else Step.DISPUTE
+        return SyncAction.NOTHING if here == known.here else SyncAction.UP
+    return SyncAction.DOWN if here == known.here == known.there else SyncAction.DISPUTE
 
 
-def _gone_there(known: Known, here: str) -> Step:
+def _gone_there(known: LastSynced, here: str) -> SyncAction:
     if here != known.here:
-        return Step.UP
-    return Step.REMOVE_HERE if here == known.there else Step.ASIDE
+        return SyncAction.UP
+    return SyncAction.REMOVE_HERE if here == known.there else SyncAction.ASIDE
 
 
 _COPY: Final = re.compile(r"\.conflict-[0-9a-f]{8,64}(\.[^./]*)?$")

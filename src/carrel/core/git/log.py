@@ -14,8 +14,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.core.git.objects import Object, Signature, commit, tag
-from carrel.core.identifiers import Moment, Path
+from carrel.core.git.objects import GitObject, Signature, commit, tag
+from carrel.core.identifiers import Path, TimestampMs
 from carrel.core.store.tree import Version
 
 REVISION: Final = "Carrel-Revision"
@@ -29,7 +29,7 @@ _SHORT: Final = re.compile(r"g[a-z0-9]*~[0-9]+")
 _TAG: Final = "checkpoint/"
 
 
-class Said(Struct, frozen=True):
+class StoreCommit(Struct, frozen=True):
     """All that one commit of the store said in a scope."""
 
     versions: tuple[Version, ...]
@@ -43,7 +43,7 @@ class Checkpoint(Struct, frozen=True):
     """A revision that somebody wanted to find again, and why."""
 
     revision: int
-    at: Moment
+    at: TimestampMs
     by: str
     note: str
 
@@ -57,15 +57,15 @@ class Checkpoint(Struct, frozen=True):
         return f"checkpoint: {self.note}"
 
 
-def revisions(versions: Iterable[Version]) -> Iterator[Said]:
+def revisions(versions: Iterable[Version]) -> Iterator[StoreCommit]:
     """Versions in order of revision, by the commits that they came with."""
     for _, some in groupby(versions, key=lambda version: version.head.revision):
-        yield Said(tuple(some))
+        yield StoreCommit(tuple(some))
 
 
 def commit_of(
-    said: Said, tree: str, parent: str | None, redact: Callable[[str], str], *, pruned: bool
-) -> Object:
+    said: StoreCommit, tree: str, parent: str | None, redact: Callable[[str], str], *, pruned: bool
+) -> GitObject:
     """The git commit of one revision; it tells if what was before is not known any more."""
     first = said.versions[0]
     at = first.head.at
@@ -75,7 +75,7 @@ def commit_of(
     return commit(tree, parents, author, Signature(_COMMITTER, at), message)
 
 
-def tag_of(checkpoint: Checkpoint, commit: str, redact: Callable[[str], str]) -> Object:
+def tag_of(checkpoint: Checkpoint, commit: str, redact: Callable[[str], str]) -> GitObject:
     signed = Signature(who(checkpoint.by), checkpoint.at)
     text = _plain(redact(checkpoint.subject)).strip() + "\n"
     return tag(commit, checkpoint.name, signed, text.encode("utf-8", "replace"))
@@ -108,7 +108,7 @@ def _acted_on(segment: str) -> bool:
     return seen in _ACTED_ON or _SHORT.fullmatch(seen) is not None
 
 
-def _message(said: Said, why: str, *, pruned: bool) -> bytes:
+def _message(said: StoreCommit, why: str, *, pruned: bool) -> bytes:
     subject, _, rest = _plain(why).strip().partition("\n")
     parts = [subject.rstrip() or "change files", rest.strip(), PRUNED if pruned else ""]
     run = said.versions[0].run

@@ -8,14 +8,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.core.identifiers import Moment
+from carrel.core.identifiers import TimestampMs
 
 FILE: Final = "100644"
 FOLDER: Final = "40000"
 LONGEST_ID: Final = 40
 
 
-class Object(Struct, frozen=True, gc=False):
+class GitObject(Struct, frozen=True, gc=False):
     kind: str
     """One of blob, tree, commit and tag."""
     id: str
@@ -27,14 +27,14 @@ class Signature(Struct, frozen=True, gc=False):
 
     who: str
     """A name and an address: ``name <address>``."""
-    at: Moment
+    at: TimestampMs
 
     @property
     def line(self) -> str:
         return f"{self.who} {self.at // 1000} +0000"
 
 
-class Commit(Struct, frozen=True, gc=False):
+class GitCommit(Struct, frozen=True, gc=False):
     """A commit that was read."""
 
     id: str
@@ -53,16 +53,16 @@ class Commit(Struct, frozen=True, gc=False):
         return self.message.partition("\n")[2].strip("\n")
 
 
-def made(kind: str, body: bytes) -> Object:
+def made(kind: str, body: bytes) -> GitObject:
     head = f"{kind} {len(body)}\0".encode()
-    return Object(kind, hashlib.sha1(head + body, usedforsecurity=False).hexdigest(), body)
+    return GitObject(kind, hashlib.sha1(head + body, usedforsecurity=False).hexdigest(), body)
 
 
-def blob(content: bytes) -> Object:
+def blob(content: bytes) -> GitObject:
     return made("blob", content)
 
 
-def tree(files: Mapping[str, str], folders: Mapping[str, str]) -> Object:
+def tree(files: Mapping[str, str], folders: Mapping[str, str]) -> GitObject:
     """Of ids by name. Git compares the names of folders as if they ended with a slash."""
     rows = [(name.encode(), name.encode(), FILE, id) for name, id in files.items()]
     rows += [(name.encode() + b"/", name.encode(), FOLDER, id) for name, id in folders.items()]
@@ -74,13 +74,13 @@ def tree(files: Mapping[str, str], folders: Mapping[str, str]) -> Object:
 
 def commit(
     tree: str, parents: Sequence[str], author: Signature, committer: Signature, message: bytes
-) -> Object:
+) -> GitObject:
     lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents)]
     lines += [f"author {author.line}", f"committer {committer.line}", "", ""]
     return made("commit", "\n".join(lines).encode() + message)
 
 
-def tag(commit: str, name: str, tagger: Signature, message: bytes) -> Object:
+def tag(commit: str, name: str, tagger: Signature, message: bytes) -> GitObject:
     lines = [f"object {commit}", "type commit", f"tag {name}", f"tagger {tagger.line}", "", ""]
     return made("tag", "\n".join(lines).encode() + message)
 
@@ -99,12 +99,12 @@ def read_tree(body: bytes) -> Iterable[tuple[bool, str, str]]:
         at = after
 
 
-def read_commit(found: Object) -> Commit:
+def read_commit(found: GitObject) -> GitCommit:
     head, _, message = found.body.decode("utf-8", "replace").partition("\n\n")
     facts = [line.partition(" ")[::2] for line in head.split("\n")]
     author = next(value for name, value in facts if name == "author")
     who, seconds, _ = author.rsplit(" ", 2)
-    return Commit(
+    return GitCommit(
         found.id,
         tree=next(value for name, value in facts if name == "tree"),
         parents=tuple(value for name, value in facts if name == "parent"),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from carrel.core.git.objects import Object, tree
+from carrel.core.git.objects import GitObject, tree
 
 
-class Grove:
+class GitTreeBuilder:
     """Where a path is that of a file and of a folder too, git can hold one: the folder is shown."""
 
     def __init__(self) -> None:
@@ -29,9 +29,9 @@ class Grove:
             files[name] = id
         self._changed.update(_upwards(folder))
 
-    def grown(self) -> list[Object]:
+    def grown(self) -> list[GitObject]:
         """The trees that differ from those of the last time, the outermost last."""
-        new: list[Object] = []
+        new: list[GitObject] = []
         for folder in sorted(self._changed, key=_depth, reverse=True):
             found = self._tree(folder)
             if found is not None:
@@ -39,7 +39,7 @@ class Grove:
         self._changed.clear()
         return new
 
-    def _tree(self, folder: str) -> Object | None:
+    def _tree(self, folder: str) -> GitObject | None:
         files, folders = self._files.get(folder, {}), self._folders.get(folder, {})
         above, _, name = folder.rpartition("/")
         if folder and not files and not folders:

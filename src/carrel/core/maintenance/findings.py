@@ -10,7 +10,7 @@ MOST: Final = 1000
 """Findings that are told one by one; beyond, they are only counted."""
 
 
-class Level(StrEnum):
+class Severity(StrEnum):
     ERROR = "error"
     """Something is lost, or is not what it should be."""
     WARNING = "warning"
@@ -19,13 +19,13 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    level: Level
+    level: Severity
     subject: str
     text: str
 
 
 @dataclass(slots=True)
-class Findings:
+class FindingList:
     """A list of findings that stays short however much is broken."""
 
     items: list[Finding] = field(default_factory=list)
@@ -43,11 +43,11 @@ class Findings:
 
     def error(self, subject: str, text: str) -> None:
         self.errors += 1
-        self._add(Finding(Level.ERROR, subject, text))
+        self._add(Finding(Severity.ERROR, subject, text))
 
     def warn(self, subject: str, text: str) -> None:
         self.warnings += 1
-        self._add(Finding(Level.WARNING, subject, text))
+        self._add(Finding(Severity.WARNING, subject, text))
 
     def _add(self, finding: Finding) -> None:
         if len(self.items) < MOST:

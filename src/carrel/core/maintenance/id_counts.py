@@ -9,7 +9,7 @@ _BITS: Final = 8
 _SIZE: Final = 1 << _BITS
 
 
-class Ledger:
+class IdCounts:
     """Numbers of 64 bits by id, 0 where none was noted; ids that lie together share a page."""
 
     def __init__(self) -> None:

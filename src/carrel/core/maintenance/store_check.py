@@ -13,16 +13,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, get_args
 
-from carrel.core.identifiers import Kind, Moment
-from carrel.core.maintenance.findings import Findings
-from carrel.core.maintenance.id_counts import Ledger
+from carrel.core.identifiers import ScopeKind, TimestampMs
+from carrel.core.maintenance.findings import FindingList
+from carrel.core.maintenance.id_counts import IdCounts
 from carrel.core.maintenance.tables import COLUMNS, KEYS
-from carrel.core.maintenance.transcript_check import TranscriptExamination
-from carrel.core.maintenance.tree_check import Contents, Keeping, Row, TreeExamination
+from carrel.core.maintenance.transcript_check import TranscriptCheck
+from carrel.core.maintenance.tree_check import ContentUsage, RetentionPolicy, Row, TreeCheck
 from carrel.core.policy import Limits, Policy
-from carrel.core.runs import Mode, Status
-from carrel.core.store.record import Noun
-from carrel.core.webhooks import State
+from carrel.core.runs import Audience, RunStatus
+from carrel.core.store.record import RecordType
+from carrel.core.webhooks import DeliveryState
 
 TREES: Final = ("scope", "entry", "version")
 PHASES: Final[tuple[tuple[str, ...], ...]] = (
@@ -36,16 +36,16 @@ _ALLOWED: Final[Mapping[str, tuple[frozenset[type], ...]]] = {
     table: tuple(frozenset(get_args(kind) or (kind,)) for kind in columns.values())
     for table, columns in COLUMNS.items()
 }
-_KINDS: Final = frozenset(Kind)
-_NOUNS: Final = frozenset(Noun)
+_KINDS: Final = frozenset(ScopeKind)
+_NOUNS: Final = frozenset(RecordType)
 
 
-class Examination:
+class StoreCheck:
     """Takes every row once (scopes twice), and says what is wrong. ``now`` and ``grace`` tell what
     is young enough to be on its way."""
 
-    def __init__(self, now: Moment, grace: int) -> None:
-        self.findings = Findings()
+    def __init__(self, now: TimestampMs, grace: int) -> None:
+        self.findings = FindingList()
         self.outside: dict[bytes, int] = {}
         """Bytes that are kept outside: digest → size."""
         self._young = now - grace
@@ -55,14 +55,14 @@ class Examination:
         self._greatest = {"content": 0, "event": 0}
         self._shelves: set[int] = set()
         self._records: set[int] = set()
-        self._keepings: dict[str, Keeping] = {}
-        self._scopes = Ledger()
+        self._keepings: dict[str, RetentionPolicy] = {}
+        self._scopes = IdCounts()
         self._runs: dict[int, int] = {}
         self._held: dict[int, set[int]] = {}
         self._deliveries: set[int] = set()
-        self._contents = Contents()
-        self._trees = TreeExamination(self.findings, self._contents, self._keepings, self._held)
-        self._transcripts = TranscriptExamination(self.findings)
+        self._contents = ContentUsage()
+        self._trees = TreeCheck(self.findings, self._contents, self._keepings, self._held)
+        self._transcripts = TranscriptCheck(self.findings)
         self._looks: Mapping[str, Callable[[Row], None]] = {
             "counter": self._counter,
             "shelf": self._shelf,
@@ -95,7 +95,7 @@ class Examination:
             elif self._sound(table, row) and self._in_order(table, row):
                 (self._trees.entry if table == "entry" else self._trees.version)(row)
 
-    def finish(self) -> Findings:
+    def finish(self) -> FindingList:
         self._trees.finish()
         self._transcripts.finish()
         for name, greatest in self._greatest.items():
@@ -154,8 +154,8 @@ class Examination:
         said = _parsed(body)
         if said is None:
             self.findings.error(subject, "its body is not a JSON object")
-        elif noun == Noun.POLICY:
-            self._keepings[tenant] = Keeping(_policy(said), changed)
+        elif noun == RecordType.POLICY:
+            self._keepings[tenant] = RetentionPolicy(_policy(said), changed)
 
     def _handle(self, row: Row) -> None:
         name, *of = row
@@ -183,7 +183,7 @@ class Examination:
         self._runs[hash(id)] = events << 1 | bool(kept)
         if not self._scopes[scope]:
             self.findings.error(f"run {id}", f"is of scope {scope}, which is not known")
-        if status not in set(Status) or mode not in set(Mode) or kept not in {0, 1}:
+        if status not in set(RunStatus) or mode not in set(Audience) or kept not in {0, 1}:
             self.findings.error(f"run {id}", "its status, mode or kept is none that is known")
         if _parsed(variables) is None:
             self.findings.error(f"run {id}", "its variables are not a JSON object")
@@ -227,7 +227,7 @@ class Examination:
     def _delivery(self, row: Row) -> None:
         id, state = row[0], row[5]
         self._deliveries.add(hash(id))
-        if state not in set(State):
+        if state not in set(DeliveryState):
             self.findings.error(f"delivery {id}", "is in no state that is known")
 
     def _attempt(self, row: Row) -> None:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from carrel.core.errors import Malformed
-from carrel.core.maintenance.findings import Findings
-from carrel.core.runs import Mode
-from carrel.core.sessions import Role, session_id
+from carrel.core.errors import ValidationError
+from carrel.core.maintenance.findings import FindingList
+from carrel.core.runs import Audience
+from carrel.core.sessions import SpeakerRole, session_id
 
 Row = Sequence[Any]
-_MODES: Final = frozenset(Mode)
-_ROLES: Final = frozenset(Role)
+_MODES: Final = frozenset(Audience)
+_ROLES: Final = frozenset(SpeakerRole)
 
 
-class TranscriptExamination:
+class TranscriptCheck:
     """Takes every session, then everything that was said, both in the order of their keys."""
 
-    def __init__(self, findings: Findings) -> None:
+    def __init__(self, findings: FindingList) -> None:
         self._findings = findings
         self._missing: dict[int, int] = {}
         """How much of each session has not been seen yet, by a fingerprint of its key."""
@@ -67,7 +67,7 @@ class TranscriptExamination:
 def _spelt(id: str) -> bool:
     try:
         return session_id(id) == id
-    except Malformed:
+    except ValidationError:
         return False
 
 

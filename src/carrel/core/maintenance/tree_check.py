@@ -7,32 +7,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from carrel.core.errors import Malformed
-from carrel.core.identifiers import Kind, Moment, Path, Scope
-from carrel.core.maintenance.findings import Findings
-from carrel.core.maintenance.id_counts import Ledger
+from carrel.core.errors import ValidationError
+from carrel.core.identifiers import Path, Scope, ScopeKind, TimestampMs
+from carrel.core.maintenance.findings import FindingList
+from carrel.core.maintenance.id_counts import IdCounts
 from carrel.core.policy import Policy
 
 Row = Sequence[Any]
 
-SLACK: Final[Moment] = 300_000
+SLACK: Final[TimestampMs] = 300_000
 """How far the clocks of two server processes may disagree."""
 _USED: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class RetentionPolicy:
     """A tenant's policy, and when it last changed: before, others may have held."""
 
     policy: Policy = field(default_factory=Policy)
-    since: Moment | None = None
+    since: TimestampMs | None = None
 
 
-class Contents:
+class ContentUsage:
     """Which bytes there are, by the id of their row, and which of them something refers to."""
 
     def __init__(self) -> None:
-        self._rows = Ledger()
+        self._rows = IdCounts()
 
     def add(self, id: int, digest: bytes, size: int, *, used: bool) -> None:
         self._rows[id] = _print(digest, size) | used
@@ -56,21 +56,21 @@ def _print(digest: bytes | None, size: int | None) -> int:
     return (hash((digest, size)) & (1 << 61) - 1) << 2 | 2
 
 
-class TreeExamination:
+class TreeCheck:
     """Fed in one order of keys: a scope, then its entries, each followed by its versions."""
 
     def __init__(
         self,
-        findings: Findings,
-        contents: Contents,
-        keepings: Mapping[str, Keeping],
+        findings: FindingList,
+        contents: ContentUsage,
+        keepings: Mapping[str, RetentionPolicy],
         held: Mapping[int, Iterable[int]],
     ) -> None:
         self._findings, self._contents = findings, contents
         self._keepings, self._held = keepings, held
         self._scope: Row | None = None
         self._last = self._keep = 0
-        self._since: Moment | None = None
+        self._since: TimestampMs | None = None
         self._runs: Sequence[int] = ()
         self._files = self._size = 0
         self._path: str | None = None
@@ -94,7 +94,7 @@ class TreeExamination:
             self._size += size or 0
         try:
             parsed = Path(row[1]).text
-        except Malformed:
+        except ValidationError:
             parsed = None
         if parsed != row[1]:
             self._error("is not a path as Carrel would store it")
@@ -127,8 +127,8 @@ class TreeExamination:
         self._scope, self._path, self._entry = row, None, None
         self._files = self._size = self._version = self._revision = 0
         id, tenant, kind, name, self._last = row[:5]
-        keeping = self._keepings.get(tenant, Keeping())
-        self._keep = keeping.policy.limits_of(Scope(tenant, Kind(kind), name)).max_versions
+        keeping = self._keepings.get(tenant, RetentionPolicy())
+        self._keep = keeping.policy.limits_of(Scope(tenant, ScopeKind(kind), name)).max_versions
         self._since = keeping.since
         self._runs = sorted(self._held.get(id, ()))
 

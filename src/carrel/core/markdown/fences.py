@@ -18,7 +18,7 @@ _FENCE: Final = re.compile(
 )
 
 
-class Line(NamedTuple):
+class MarkdownLine(NamedTuple):
     start: int
     text: str
     """Without its end, and without the marks of the quote that it stands in."""
@@ -35,13 +35,13 @@ def line_end(text: str) -> str:
     return found[0] if found else "\n"
 
 
-def lines(file: str) -> Iterator[Line]:
+def lines(file: str) -> Iterator[MarkdownLine]:
     for found in _LINE.finditer(file, len(MARK) if file.startswith(MARK) else 0):
         start, end = found.span()
         if start == end:
             return
         marks, text = found.groups()
-        yield Line(start, text, found.end(2), end, marks.count(">") if marks else 0)
+        yield MarkdownLine(start, text, found.end(2), end, marks.count(">") if marks else 0)
 
 
 class _Fence(NamedTuple):
@@ -50,13 +50,13 @@ class _Fence(NamedTuple):
     indent: int
     """How far its lines are indented for the list item that holds it."""
 
-    def holds(self, line: Line) -> bool:
+    def holds(self, line: MarkdownLine) -> bool:
         """Whether a line is still in the quote and the list item in which this was opened."""
         blanks = len(line.text) - len(line.text.lstrip(" "))
         return line.depth >= self.depth and (blanks >= self.indent or not line.text.strip())
 
 
-def _opened(line: Line) -> _Fence | None:
+def _opened(line: MarkdownLine) -> _Fence | None:
     found = _FENCE.match(line.text) if line.text else None
     if found is None:
         return None
@@ -65,7 +65,7 @@ def _opened(line: Line) -> _Fence | None:
     return _Fence(closing, line.depth, len(found["item"] or ""))
 
 
-def outside_fences(file: str) -> Iterator[Line]:
+def outside_fences(file: str) -> Iterator[MarkdownLine]:
     """The lines that say something themselves."""
     fence: _Fence | None = None
     for line in lines(file):

@@ -10,19 +10,19 @@ from typing import NamedTuple
 from carrel.core.markdown.fences import BULLET, outside_fences
 
 
-class Span(NamedTuple):
+class ValueSpan(NamedTuple):
     """Where a value stands: between what introduces it and what comes after it in its line."""
 
     start: int
     end: int
 
 
-def find(file: str, label: str) -> Span | None:
+def find(file: str, label: str) -> ValueSpan | None:
     """The value of the first line outside code fences that has this label."""
     return next(every(file, label), None)
 
 
-def every(file: str, label: str) -> Iterator[Span]:
+def every(file: str, label: str) -> Iterator[ValueSpan]:
     """The values of all such lines."""
     introduces = _introduces(label)
     for line in outside_fences(file):
@@ -31,7 +31,7 @@ def every(file: str, label: str) -> Iterator[Span]:
             yield value_between(file, start, line.end)
 
 
-def replaced(file: str, found: Span, shown: str) -> str:
+def replaced(file: str, found: ValueSpan, shown: str) -> str:
     """The text with this in place of the value, and all else as it was."""
     before, after = file[: found.start], file[found.end :]
     before += "" if before.endswith((" ", "\t")) else " "
@@ -48,7 +48,7 @@ def _introduces(label: str) -> re.Pattern[str]:
     )
 
 
-def value_between(file: str, start: int, end: int) -> Span:
+def value_between(file: str, start: int, end: int) -> ValueSpan:
     """The value in the rest of its line: without blanks around it and comments at its end.
 
     Some editors show U+2028 and U+2029 as line ends, so that what comes after them is not of it.
@@ -58,7 +58,7 @@ def value_between(file: str, start: int, end: int) -> Span:
     blanks = (
         len(rest) - len(rest.lstrip(" \t")) if value else min(len(rest), 1) * rest[:1].isspace()
     )
-    return Span(start + blanks, start + max(len(value), blanks))
+    return ValueSpan(start + blanks, start + max(len(value), blanks))
 
 
 def _without_comments(rest: str) -> str:

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final
 
-from carrel.core.identifiers import Moment, Path
+from carrel.core.identifiers import Path, TimestampMs
 from carrel.core.markdown.fences import END, outside_fences
-from carrel.core.memory.promoted_lines import MEMORY, Promotion, Standing, stamp
+from carrel.core.memory.promoted_lines import MEMORY, PromotedLine, Promotion, stamp
 
 DREAMS: Final = Path("DREAMS.md")
 INDEX: Final = Path("MEMORY-INDEX.json")
@@ -30,8 +30,8 @@ _HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*
 _BULLET: Final = re.compile(r" {0,3}[-*+][ \t]+(.*\S)")
 
 
-def noted(
-    text: str | None, at: Moment, counts: tuple[int, int], promoted: Sequence[Promotion]
+def append_dream(
+    text: str | None, at: TimestampMs, counts: tuple[int, int], promoted: Sequence[Promotion]
 ) -> str:
     """The diary with one more night; ``counts`` are candidates and those promoted before."""
     candidates, skipped = counts
@@ -67,7 +67,7 @@ def without_line(text: str, line: str) -> str:
     return re.sub(rf"(?m)^{re.escape(line)}\n", "", text, count=1)
 
 
-def index_of(text: str, standing: Sequence[Standing], at: Moment) -> str:
+def index_of(text: str, standing: Sequence[PromotedLine], at: TimestampMs) -> str:
     """The index of a MEMORY.md: its sections, and of each point its digest and where it is from."""
     dreamed = {(one.heading, one.line): one.memory for one in standing}
     sections: list[dict[str, Any]] = []
@@ -90,7 +90,7 @@ def index_of(text: str, standing: Sequence[Standing], at: Moment) -> str:
     return _document(text, sections, at)
 
 
-def _document(text: str, sections: Sequence[Mapping[str, Any]], at: Moment) -> str:
+def _document(text: str, sections: Sequence[Mapping[str, Any]], at: TimestampMs) -> str:
     told = {
         "version": 1,
         "file": MEMORY.text,

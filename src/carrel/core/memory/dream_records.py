@@ -10,11 +10,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.core.identifiers import Digest, Moment
+from carrel.core.identifiers import Digest, TimestampMs
 from carrel.core.memory.memory import of_agent
-from carrel.core.memory.promoted_lines import Promotion, Standing
-from carrel.core.memory.promotion_score import Rejected
-from carrel.core.store.record import Change, Noun, Record
+from carrel.core.memory.promoted_lines import PromotedLine, Promotion
+from carrel.core.memory.promotion_score import RejectedCandidate
+from carrel.core.store.record import Record, RecordChange, RecordType
 
 MOST_KEPT: Final = 50
 """Dreams of an agent that are kept; the oldest go."""
@@ -26,7 +26,7 @@ _LONGEST_WAIT: Final = 7 * 86_400
 """Seconds between attempts that fail, where dreams are not further apart anyway."""
 
 
-class Status(StrEnum):
+class DreamStatus(StrEnum):
     DONE = "done"
     PROPOSED = "proposed"
     """Waits for somebody to look at it."""
@@ -41,14 +41,14 @@ class Dream(Struct, frozen=True, rename="camel", omit_defaults=True):
     id: str
     agent: str
     by: str
-    started: Moment
-    status: Status = Status.DONE
+    started: TimestampMs
+    status: DreamStatus = DreamStatus.DONE
     candidates: int = 0
     skipped: int = 0
     """Memories that came up and were promoted before."""
     promoted: tuple[Promotion, ...] = ()
     """Their lines only where it is proposed."""
-    rejected: tuple[Rejected, ...] = ()
+    rejected: tuple[RejectedCandidate, ...] = ()
     reasons: Mapping[str, int] = {}
     evicted: tuple[str, ...] = ()
     """The memories whose lines made room."""
@@ -56,22 +56,22 @@ class Dream(Struct, frozen=True, rename="camel", omit_defaults=True):
     """What MEMORY.md was when it was proposed; None where there was none."""
     after: str | None = None
     """What MEMORY.md would become."""
-    answered: Moment | None = None
+    answered: TimestampMs | None = None
     answered_by: str | None = None
     reason: str = ""
 
 
-class Rest(Struct, frozen=True, rename="camel", omit_defaults=True):
+class DreamSchedule(Struct, frozen=True, rename="camel", omit_defaults=True):
     """How an agent's dreams have gone of late."""
 
-    last: Moment | None = None
+    last: TimestampMs | None = None
     """When it dreamed last."""
     dream: str = ""
-    tried: Moment | None = None
+    tried: TimestampMs | None = None
     failures: int = 0
     """In a row, since the last that went well."""
 
-    def due(self, interval_secs: int) -> Moment:
+    def due(self, interval_secs: int) -> TimestampMs:
         """When the next is due: after a failure later than after a success, and ever later."""
         latest = max(self.last or 0, self.tried or 0)
         if not latest:
@@ -81,7 +81,7 @@ class Rest(Struct, frozen=True, rename="camel", omit_defaults=True):
         return latest + 1000 * min(longest, wait)
 
 
-def standing(agent: str) -> str:
+def promoted_index(agent: str) -> str:
     """The link of promotions whose lines stand in MEMORY.md."""
     return f"standing:{agent}"
 
@@ -95,37 +95,41 @@ def dream_of(record: Record) -> Dream:
     return msgspec.convert({"id": record.id, **record.body}, Dream)
 
 
-def dream_change(tenant: str, dream: Dream, expected: int) -> Change:
+def dream_change(tenant: str, dream: Dream, expected: int) -> RecordChange:
     body = msgspec.to_builtins(dream)
     del body["id"]
     links: tuple[str, ...] = (of_agent(dream.agent),)
-    if dream.status is Status.PROPOSED:
+    if dream.status is DreamStatus.PROPOSED:
         links += (proposed(dream.agent), PROPOSALS)
-    return Change(tenant, Noun.DREAM, dream.id, body, expected, links=links)
+    return RecordChange(tenant, RecordType.DREAM, dream.id, body, expected, links=links)
 
 
-def rest_of(record: Record | None) -> Rest:
-    return Rest() if record is None else msgspec.convert(record.body, Rest)
+def schedule_of(record: Record | None) -> DreamSchedule:
+    return DreamSchedule() if record is None else msgspec.convert(record.body, DreamSchedule)
 
 
-def rest_change(tenant: str, agent: str, rest: Rest, was: Record | None) -> Change:
+def rest_change(tenant: str, agent: str, rest: DreamSchedule, was: Record | None) -> RecordChange:
     """Under the agent's own id, which is no dream's."""
     body = msgspec.to_builtins(rest)
-    return Change(tenant, Noun.DREAM, agent, body, was.revision if was else 0)
+    return RecordChange(tenant, RecordType.DREAM, agent, body, was.revision if was else 0)
 
 
-def promotion_change(tenant: str, agent: str, promotion: Promotion, stood: Standing) -> Change:
+def promotion_change(
+    tenant: str, agent: str, promotion: Promotion, stood: PromotedLine
+) -> RecordChange:
     """That a memory was promoted. Only one can say so: whoever comes second is refused."""
     body: dict[str, Any] = {**msgspec.to_builtins(promotion), "agentId": agent}
     body |= {"heading": stood.heading, "at": stood.at}
-    links = (of_agent(agent), standing(agent))
-    return Change(tenant, Noun.PROMOTION, promotion.memory, body, 0, links=links)
+    links = (of_agent(agent), promoted_index(agent))
+    return RecordChange(tenant, RecordType.PROMOTION, promotion.memory, body, 0, links=links)
 
 
-def fallen_change(record: Record) -> Change:
+def demotion_change(record: Record) -> RecordChange:
     """That its line stands in MEMORY.md no more; promoted it was all the same."""
     links = (of_agent(record.body["agentId"]),)
-    return Change(record.tenant, record.noun, record.id, record.body, record.revision, links=links)
+    return RecordChange(
+        record.tenant, record.noun, record.id, record.body, record.revision, links=links
+    )
 
 
 def promotion_of_record(record: Record) -> Promotion:
@@ -137,6 +141,6 @@ def as_written(record: Record, admitted: Callable[[str], str]) -> Record:
     return replace(record, body={**record.body, "line": admitted(record.body["line"])})
 
 
-def standing_of(record: Record) -> Standing:
+def standing_of(record: Record) -> PromotedLine:
     body = record.body
-    return Standing(record.id, body["heading"], body["line"], body["at"])
+    return PromotedLine(record.id, body["heading"], body["line"], body["at"])

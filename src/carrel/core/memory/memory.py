@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from carrel.core.errors import Malformed
-from carrel.core.identifiers import Moment
+from carrel.core.errors import ValidationError
+from carrel.core.identifiers import TimestampMs
 from carrel.core.memory.keywords import concepts
 from carrel.core.overlay.placeholders import cleaned
-from carrel.core.runs import Mode
-from carrel.core.store.record import Change, Noun, Record, handle
+from carrel.core.runs import Audience
+from carrel.core.store.record import Record, RecordChange, RecordType, unique_key
 
 LONGEST: Final = 2000
 """Characters of a memory."""
@@ -28,13 +28,13 @@ class Memory(Struct, frozen=True):
     id: str
     agent: str
     content: str
-    mode: Mode
+    mode: Audience
     """Who was listening when it was told."""
-    created: Moment
+    created: TimestampMs
     tags: tuple[str, ...] = ()
     concepts: tuple[str, ...] = ()
     kind: str | None = None
-    promoted: Moment | None = None
+    promoted: TimestampMs | None = None
     """Since when it stands in MEMORY.md, if it ever did."""
 
 
@@ -43,13 +43,13 @@ def of_agent(id: str) -> str:
     return f"agent:{id}"
 
 
-def flat(text: str) -> str:
+def flatten_line(text: str) -> str:
     """A text as it is remembered: one line of what can be seen. Raises Malformed."""
     if len(text) > LONGEST:
-        raise Malformed(f"a memory has at most {LONGEST} characters", maxCharacters=LONGEST)
+        raise ValidationError(f"a memory has at most {LONGEST} characters", maxCharacters=LONGEST)
     line = " ".join(cleaned(text).split())
     if not line:
-        raise Malformed("there is nothing to remember")
+        raise ValidationError("there is nothing to remember")
     return line
 
 
@@ -57,11 +57,11 @@ def tidy_tags(tags: Sequence[str]) -> tuple[str, ...]:
     """Tags as they are kept: each once, on one line. Raises Malformed."""
     kept = tuple(dict.fromkeys(" ".join(cleaned(tag).split()) for tag in tags))
     if len(kept) > MOST_TAGS or any(not 1 <= len(tag) <= LONGEST_TAG for tag in kept):
-        raise Malformed(f"at most {MOST_TAGS} tags of 1 to {LONGEST_TAG} characters")
+        raise ValidationError(f"at most {MOST_TAGS} tags of 1 to {LONGEST_TAG} characters")
     return kept
 
 
-def asked_for(query: str) -> str:
+def normalize_question(query: str) -> str:
     """A question as it is noted with what it brought up."""
     return " ".join(cleaned(query[:LONGEST_QUERY]).split())
 
@@ -72,7 +72,7 @@ def memory_of(record: Record) -> Memory:
         record.id,
         body["agentId"],
         body["content"],
-        Mode(body["mode"]),
+        Audience(body["mode"]),
         record.created,
         tuple(body.get("tags", ())),
         tuple(body.get("conceptTags", ())),
@@ -94,11 +94,11 @@ def body_of(memory: Memory) -> dict[str, Any]:
     return {name: value for name, value in said.items() if value not in (None, [])}
 
 
-def memory_change(tenant: str, memory: Memory, expected: int) -> Change:
+def memory_change(tenant: str, memory: Memory, expected: int) -> RecordChange:
     """A memory as it should become. An agent has no text twice in the same scope."""
-    return Change(
+    return RecordChange(
         tenant,
-        Noun.MEMORY,
+        RecordType.MEMORY,
         memory.id,
         body_of(memory),
         expected,
@@ -107,19 +107,21 @@ def memory_change(tenant: str, memory: Memory, expected: int) -> Change:
     )
 
 
-def text_handle(tenant: str, agent: str, mode: Mode, content: str) -> str:
+def text_handle(tenant: str, agent: str, mode: Audience, content: str) -> str:
     said = sha256(content.encode()).hexdigest()
-    return handle(tenant, Noun.MEMORY, "text", f"{agent}/{mode}/{said}")
+    return unique_key(tenant, RecordType.MEMORY, "text", f"{agent}/{mode}/{said}")
 
 
-def told(id: str, agent: str, content: str, mode: Mode, at: Moment, **more: Any) -> Memory:
+def new_memory(
+    id: str, agent: str, content: str, mode: Audience, at: TimestampMs, **more: Any
+) -> Memory:
     """A new memory, with what it is about."""
     return Memory(id, agent, content, mode, at, concepts=concepts(content), **more)
 
 
 def kind_of(text: str | None) -> str | None:
     if text is not None and text not in KINDS:
-        raise Malformed(f"a memory's kind is one of {', '.join(KINDS)}")
+        raise ValidationError(f"a memory's kind is one of {', '.join(KINDS)}")
     return text
 
 

@@ -16,10 +16,10 @@ from unicodedata import category
 
 from msgspec import Struct
 
-from carrel.core.identifiers import Moment, Path
-from carrel.core.memory.promotion_score import Reason, Rejected, Weighed
+from carrel.core.identifiers import Path, TimestampMs
+from carrel.core.memory.promotion_score import Ranking, RejectedCandidate, RejectionReason
 from carrel.core.overlay.placeholders import sanitised
-from carrel.core.search.full_text import words
+from carrel.core.search.full_text import tokenize
 
 MEMORY: Final = Path("MEMORY.md")
 TITLE: Final = "# MEMORY.md\n"
@@ -36,13 +36,13 @@ _NEGATIVE: Final = re.compile(r"(?<![^\W_])-(?=[0-9])")
 _NUMBERS: Final = re.compile(r"\s*_\(score=[0-9.]+, hits=[0-9]+, days=[0-9]+\)_\s*\Z")
 
 
-class Standing(Struct, frozen=True):
+class PromotedLine(Struct, frozen=True):
     """One line that a dream wrote and that nobody has taken away, as the ledger has it."""
 
     memory: str
     heading: str
     line: str
-    at: Moment
+    at: TimestampMs
 
 
 class Promotion(Struct, frozen=True):
@@ -55,24 +55,24 @@ class Promotion(Struct, frozen=True):
     line: str
 
 
-class Written(Struct, frozen=True):
+class MemoryFileUpdate(Struct, frozen=True):
     """MEMORY.md as it is to become, and why of it some will not be there."""
 
     text: str
     promoted: tuple[Promotion, ...]
-    rejected: tuple[Rejected, ...]
-    evicted: tuple[Standing, ...]
+    rejected: tuple[RejectedCandidate, ...]
+    evicted: tuple[PromotedLine, ...]
 
 
-def stamp(at: Moment) -> str:
+def stamp(at: TimestampMs) -> str:
     return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def heading_of(at: Moment) -> str:
+def heading_of(at: TimestampMs) -> str:
     return f"## Dreamed {stamp(at)}"
 
 
-def promotion_of(one: Weighed, admitted: Callable[[str], str] = str) -> Promotion:
+def promotion_of(one: Ranking, admitted: Callable[[str], str] = str) -> Promotion:
     """One flat line, in which nothing of the memory acts as markdown."""
     tally = one.candidate.tally
     numbers = f"_(score={one.score:.2f}, hits={tally.hits}, days={tally.days})_"
@@ -82,12 +82,12 @@ def promotion_of(one: Weighed, admitted: Callable[[str], str] = str) -> Promotio
 
 def written(
     text: str | None,
-    standing: Sequence[Standing],
-    good: Sequence[Weighed],
-    at: Moment,
+    standing: Sequence[PromotedLine],
+    good: Sequence[Ranking],
+    at: TimestampMs,
     limits: tuple[int, int],
     admitted: Callable[[str], str] = str,
-) -> Written:
+) -> MemoryFileUpdate:
     """Append what is new of the good ones, best first; the oldest blocks make room for it.
 
     ``limits`` are how many may be promoted at once, and how many characters the text may have;
@@ -99,33 +99,38 @@ def written(
     room = max_chars - len(bare) - len(_block(heading_of(at), ()))
     said = _said(before)
     promoted: list[Promotion] = []
-    rejected: list[Rejected] = []
+    rejected: list[RejectedCandidate] = []
     for one in good:
         if len(promoted) >= most:
-            rejected.append(Rejected(one.candidate.memory, one.score, Reason.LIMIT, _ENOUGH))
+            rejected.append(
+                RejectedCandidate(one.candidate.memory, one.score, RejectionReason.LIMIT, _ENOUGH)
+            )
             continue
         promotion = promotion_of(one, admitted)
         meant = _meaning(promotion.line)
         if failed := _unfit(promotion, meant in said, room, max_chars):
-            rejected.append(Rejected(promotion.memory, promotion.score, *failed))
+            rejected.append(RejectedCandidate(promotion.memory, promotion.score, *failed))
             continue
         said.add(meant)
         room -= len(promotion.line) + 1
         promoted.append(promotion)
     if not promoted:
-        return Written(text or "", (), tuple(rejected), ())
+        return MemoryFileUpdate(text or "", (), tuple(rejected), ())
     block = _block(heading_of(at), [one.line for one in promoted])
     kept, evicted = _evict(before, standing, max_chars - len(block))
-    return Written(kept + block, tuple(promoted), tuple(rejected), tuple(evicted))
+    return MemoryFileUpdate(kept + block, tuple(promoted), tuple(rejected), tuple(evicted))
 
 
 def _unfit(
     promotion: Promotion, said: bool, room: int, max_chars: int
-) -> tuple[Reason, str] | None:
+) -> tuple[RejectionReason, str] | None:
     if said:
-        return Reason.SAID, "MEMORY.md says it already"
+        return RejectionReason.SAID, "MEMORY.md says it already"
     if len(promotion.line) + 1 > room:
-        return Reason.ROOM, f"MEMORY.md may grow to {max_chars} characters, and has no room for it"
+        return (
+            RejectionReason.ROOM,
+            f"MEMORY.md may grow to {max_chars} characters, and has no room for it",
+        )
     return None
 
 
@@ -141,16 +146,18 @@ def _meaning(line: str) -> tuple[str, ...]:
     """What a line says, whatever it looks like: what two lines have in common that say the same."""
     said = unescape(_ESCAPE.sub("", _NUMBERS.sub("", _BULLET.sub("", line))))
     signs = [one for one in _MARK.findall(said) if category(one) in _SIGNS or one in "#%"]
-    return (*words(said), *signs, *_NEGATIVE.findall(said)) or (said.strip(),)
+    return (*tokenize(said), *signs, *_NEGATIVE.findall(said)) or (said.strip(),)
 
 
 def _said(text: str) -> set[tuple[str, ...]]:
     return {_meaning(line) for line in text.splitlines()}
 
 
-def _evict(text: str, standing: Sequence[Standing], most: int) -> tuple[str, list[Standing]]:
+def _evict(
+    text: str, standing: Sequence[PromotedLine], most: int
+) -> tuple[str, list[PromotedLine]]:
     """Take the oldest blocks away until so many characters are left, or no block is."""
-    evicted: list[Standing] = []
+    evicted: list[PromotedLine] = []
     for heading in _oldest_first(standing):
         if len(text) <= most:
             break
@@ -160,12 +167,12 @@ def _evict(text: str, standing: Sequence[Standing], most: int) -> tuple[str, lis
     return text, evicted
 
 
-def _oldest_first(standing: Sequence[Standing]) -> list[str]:
+def _oldest_first(standing: Sequence[PromotedLine]) -> list[str]:
     ordered = sorted(standing, key=lambda one: (one.at, one.heading))
     return list(dict.fromkeys(one.heading for one in ordered))
 
 
-def without(text: str, gone: Sequence[Standing]) -> str:
+def without(text: str, gone: Sequence[PromotedLine]) -> str:
     """The text without these lines, each taken away once and only where it was dreamed.
 
     A block with nothing left goes whole, with its heading and the blank lines that it came with.
@@ -177,7 +184,7 @@ def without(text: str, gone: Sequence[Standing]) -> str:
     return "".join(kept)
 
 
-def missing(text: str, standing: Sequence[Standing]) -> list[Standing]:
+def missing(text: str, standing: Sequence[PromotedLine]) -> list[PromotedLine]:
     """Those that the ledger has and the text has no more: a person has taken or changed them."""
     lines = {_bare(line) for line in _lines(text)}
     return [one for one in standing if one.line not in lines or one.heading not in lines]
@@ -220,6 +227,6 @@ def _section_without(section: list[str], wanted: list[str], before: list[str]) -
     return left[1:]
 
 
-def dreamed_by_line(standing: Sequence[Standing]) -> Mapping[tuple[str, str], str]:
+def dreamed_by_line(standing: Sequence[PromotedLine]) -> Mapping[tuple[str, str], str]:
     """Which memory stands under a heading in a line."""
     return {(one.heading, one.line): one.memory for one in standing}

@@ -14,10 +14,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.core.agents.config import Dreaming, Weights
-from carrel.core.identifiers import Moment
-from carrel.core.memory.recall import Tally
-from carrel.core.runs import Mode
+from carrel.core.agents.config import DreamConfig, DreamWeights
+from carrel.core.identifiers import TimestampMs
+from carrel.core.memory.recall import RecallStats
+from carrel.core.runs import Audience
 
 DAY: Final = 86_400_000
 MOST_CONSIDERED: Final = 10_000
@@ -28,7 +28,7 @@ _DIGITS: Final = 9
 """Of a score: stores may sum up in another order, and the last digits of a float with it."""
 
 
-class Reason(StrEnum):
+class RejectionReason(StrEnum):
     """Why a memory is not promoted."""
 
     SHARED = "shared"
@@ -41,13 +41,13 @@ class Reason(StrEnum):
     ROOM = "room"
 
 
-class Candidate(Struct, frozen=True):
+class PromotionCandidate(Struct, frozen=True):
     """A memory that came up, and how often."""
 
     memory: str
     content: str
-    mode: Mode
-    tally: Tally
+    mode: Audience
+    tally: RecallStats
 
 
 class Signals(Struct, frozen=True):
@@ -59,7 +59,7 @@ class Signals(Struct, frozen=True):
     diversity: float
     consolidation: float
 
-    def score(self, weights: Weights) -> float:
+    def score(self, weights: DreamWeights) -> float:
         """At most the sum of the weights, which by default is 0.94."""
         sum = (
             weights.frequency * self.frequency
@@ -71,20 +71,20 @@ class Signals(Struct, frozen=True):
         return round(sum, _DIGITS)
 
 
-class Weighed(Struct, frozen=True):
-    candidate: Candidate
+class Ranking(Struct, frozen=True):
+    candidate: PromotionCandidate
     score: float
 
 
-class Rejected(Struct, frozen=True):
+class RejectedCandidate(Struct, frozen=True):
     memory: str
     score: float
-    reason: Reason
+    reason: RejectionReason
     why: str
     """The same in words, with the numbers."""
 
 
-def signals(tally: Tally, now: Moment, half_life_days: float) -> Signals:
+def signals(tally: RecallStats, now: TimestampMs, half_life_days: float) -> Signals:
     age = max(0.0, (now - tally.latest) / DAY)
     return Signals(
         frequency=min(1.0, math.log(1 + tally.hits) / math.log(7)),
@@ -96,38 +96,49 @@ def signals(tally: Tally, now: Moment, half_life_days: float) -> Signals:
 
 
 def weighed(
-    candidates: Sequence[Candidate], settings: Dreaming, now: Moment
-) -> tuple[list[Weighed], list[Rejected]]:
+    candidates: Sequence[PromotionCandidate], settings: DreamConfig, now: TimestampMs
+) -> tuple[list[Ranking], list[RejectedCandidate]]:
     """Those that pass every gate, best first, and all others with the first that they failed."""
-    good: list[Weighed] = []
-    rejected: list[Rejected] = []
+    good: list[Ranking] = []
+    rejected: list[RejectedCandidate] = []
     for one in candidates:
         score = signals(one.tally, now, settings.half_life_days).score(settings.weights)
         if failed := _failed(one, score, settings):
-            rejected.append(Rejected(one.memory, score, *failed))
+            rejected.append(RejectedCandidate(one.memory, score, *failed))
         else:
-            good.append(Weighed(one, score))
+            good.append(Ranking(one, score))
     good.sort(key=_order)
     return good, rejected
 
 
-def _order(one: Weighed) -> tuple[float, int, str]:
+def _order(one: Ranking) -> tuple[float, int, str]:
     return (-one.score, -one.candidate.tally.hits, one.candidate.memory)
 
 
-def _failed(one: Candidate, score: float, settings: Dreaming) -> tuple[Reason, str] | None:
+def _failed(
+    one: PromotionCandidate, score: float, settings: DreamConfig
+) -> tuple[RejectionReason, str] | None:
     tally = one.tally
-    if one.mode is not Mode.MAIN:
-        return Reason.SHARED, "it was remembered in a shared session"
+    if one.mode is not Audience.MAIN:
+        return RejectionReason.SHARED, "it was remembered in a shared session"
     if tally.hits < settings.min_recall_count:
-        return Reason.HITS, _short("recalled", tally.hits, settings.min_recall_count, "times")
+        return RejectionReason.HITS, _short(
+            "recalled", tally.hits, settings.min_recall_count, "times"
+        )
     if tally.queries < settings.min_unique_queries:
         needed = settings.min_unique_queries
-        return Reason.QUERIES, _short("asked for by", tally.queries, needed, "different questions")
+        return RejectionReason.QUERIES, _short(
+            "asked for by", tally.queries, needed, "different questions"
+        )
     if tally.days < settings.min_unique_days:
-        return Reason.DAYS, _short("recalled on", tally.days, settings.min_unique_days, "days")
+        return RejectionReason.DAYS, _short(
+            "recalled on", tally.days, settings.min_unique_days, "days"
+        )
     if score < settings.min_score:
-        return Reason.SCORE, f"its score is {score:.4f}, and {settings.min_score:.4f} is needed"
+        return (
+            RejectionReason.SCORE,
+            f"its score is {score:.4f}, and {settings.min_score:.4f} is needed",
+        )
     return None
 
 
@@ -135,11 +146,11 @@ def _short(what: str, found: int, needed: int, of: str) -> str:
     return f"{what} {found} {of}, and {needed} are needed"
 
 
-def counted(rejected: Sequence[Rejected]) -> Mapping[str, int]:
+def counted(rejected: Sequence[RejectedCandidate]) -> Mapping[str, int]:
     """How many for each reason."""
     found = Counter(one.reason.value for one in rejected)
     return {reason: found[reason] for reason in sorted(found)}
 
 
-def best_first(rejected: Sequence[Rejected]) -> list[Rejected]:
+def best_first(rejected: Sequence[RejectedCandidate]) -> list[RejectedCandidate]:
     return sorted(rejected, key=lambda one: (-one.score, one.memory))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from carrel.core.identifiers import Moment
+from carrel.core.identifiers import TimestampMs
 
 
 class Recall(Struct, frozen=True):
@@ -15,10 +15,10 @@ class Recall(Struct, frozen=True):
     """What was asked, as far as it may be kept."""
     score: float
     """1 for what came first, 1/2 for what came second, and so on."""
-    at: Moment
+    at: TimestampMs
 
 
-class Tally(Struct, frozen=True):
+class RecallStats(Struct, frozen=True):
     """All recalls of one memory."""
 
     memory: str
@@ -29,4 +29,4 @@ class Tally(Struct, frozen=True):
     """How many different questions."""
     days: int
     """On how many different days, in UTC."""
-    latest: Moment
+    latest: TimestampMs

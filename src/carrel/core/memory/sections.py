@@ -27,7 +27,7 @@ class Section(Struct, frozen=True):
     """How many more there are."""
 
 
-class Known(Struct, frozen=True):
+class KnowledgeSummary(Struct, frozen=True):
     sections: tuple[Section, ...]
     truncated: bool
     """Whether there is more that was asked for."""
@@ -47,7 +47,7 @@ def sections(text: str) -> tuple[Section, ...]:
     return tuple(Section(heading, tuple(bullets)) for heading, bullets in found)
 
 
-def known(all: Iterable[Section], wanted: str = "", limit: int = 20) -> Known:
+def known(all: Iterable[Section], wanted: str = "", limit: int = 20) -> KnowledgeSummary:
     """The sections whose heading has this in it, whole where they fit, else what fits of them."""
     asked = [section for section in all if wanted.strip().casefold() in section.heading.casefold()]
     told: list[Section] = []
@@ -58,7 +58,7 @@ def known(all: Iterable[Section], wanted: str = "", limit: int = 20) -> Known:
             break
         told.append(shown)
         room -= _size(shown)
-    return Known(tuple(told), truncated=len(told) < len(asked) or _any_left(told, asked))
+    return KnowledgeSummary(tuple(told), truncated=len(told) < len(asked) or _any_left(told, asked))
 
 
 def _any_left(told: Sequence[Section], asked: Sequence[Section]) -> bool:

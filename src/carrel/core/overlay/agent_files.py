@@ -14,18 +14,27 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from carrel.core.errors import Forbidden, Missing
-from carrel.core.identifiers import Kind, Path
-from carrel.core.overlay.compose import File, Layers, Workspace, file_etag, offered, resolve
-from carrel.core.overlay.edit import Condition, Edit
-from carrel.core.overlay.file_classes import Classes, ClassRule, FileClass
-from carrel.core.overlay.placeholders import Variables
-from carrel.core.store.tree import MARKDOWN, Blob, Entry, Head, Room, Tree, Write, as_seen
+from carrel.core.errors import Forbidden, NotFound
+from carrel.core.identifiers import Path, ScopeKind
+from carrel.core.overlay.compose import File, Layers, Workspace, file_etag, resolve, upstream_blob
+from carrel.core.overlay.edit import PlannedWrite, WriteCondition
+from carrel.core.overlay.file_classes import ClassRule, FileClass, FileClassRules
+from carrel.core.overlay.placeholders import PlaceholderValues
+from carrel.core.store.tree import (
+    MARKDOWN,
+    Blob,
+    Entry,
+    Head,
+    PathFree,
+    Tree,
+    Write,
+    expect_unchanged,
+)
 
 _RULE: Final = "class:"
 
 
-class Source(StrEnum):
+class FileSource(StrEnum):
     """Where what is shown comes from."""
 
     OVERRIDE = "agent-override"
@@ -35,11 +44,11 @@ class Source(StrEnum):
     DEFAULTS = "defaults"
 
 
-class Eye(Struct, frozen=True):
+class RenderContext(Struct, frozen=True):
     """With whose eyes an agent's workspace is seen: its tenant's classes, its own variables."""
 
-    classes: Classes = Classes()
-    variables: Variables = Variables()
+    classes: FileClassRules = FileClassRules()
+    variables: PlaceholderValues = PlaceholderValues()
 
     @property
     def key(self) -> str:
@@ -56,16 +65,16 @@ class Eye(Struct, frozen=True):
     @staticmethod
     def claims(name: str) -> bool:
         """Whether a word of this name is the eye's own, and so for nobody else to say."""
-        return name in Variables.__struct_fields__ or name.startswith(_RULE)
+        return name in PlaceholderValues.__struct_fields__ or name.startswith(_RULE)
 
     @classmethod
-    def of(cls, words: Mapping[str, str]) -> Eye:
+    def of(cls, words: Mapping[str, str]) -> RenderContext:
         """The same again, from what a run has kept."""
-        known = Variables.__struct_fields__
+        known = PlaceholderValues.__struct_fields__
         rules = [words[name].partition(" ") for name in sorted(words) if name.startswith(_RULE)]
         classes = tuple(ClassRule(pattern, FileClass(kind)) for kind, _, pattern in rules)
         said = {name: words[name] for name in known if name in words}
-        return cls(Classes(classes), Variables(**said))
+        return cls(FileClassRules(classes), PlaceholderValues(**said))
 
     def shown(self, path: Path, layers: Layers) -> File | None:
         """What an agent has at a path. A pinned file that was never reviewed is not there."""
@@ -86,43 +95,43 @@ class Eye(Struct, frozen=True):
     def _rendered(self, file: File, key: str) -> File:
         if is_verbatim(file):
             return file
-        etag = etag_seen(file, key)
+        etag = rendered_etag(file, key)
         return File(
             *(file.head, file.entry, file.source, file.depth, etag, file.upstream),
             *(file.file_class, file.origin, self.variables),
         )
 
 
-_VERBATIM: Final = frozenset({Source.PIN, Source.PINNED_OVERRIDE})
+_VERBATIM: Final = frozenset({FileSource.PIN, FileSource.PINNED_OVERRIDE})
 
 
 def is_verbatim(file: File) -> bool:
     """Whether nothing is filled in: pinned files and managed ones of an agent's own stay as is."""
-    managed = file.origin is Source.OVERRIDE and file.file_class is FileClass.MANAGED
+    managed = file.origin is FileSource.OVERRIDE and file.file_class is FileClass.MANAGED
     return managed or file.origin in _VERBATIM
 
 
-def etag_seen(file: File, key: str) -> str:
+def rendered_etag(file: File, key: str) -> str:
     """The tag of a file in which placeholders are filled in by the variables of this key."""
     return f'{file.etag[:-1]}.{key}"'
 
 
-def _unrendered(classes: Classes, path: Path, layers: Layers) -> File | None:
+def _unrendered(classes: FileClassRules, path: Path, layers: Layers) -> File | None:
     """What an agent has at a path, whoever it is."""
     file_class = classes.of(path)
     if file_class is FileClass.PINNED:
         return _pinned(path, layers)
-    file = resolve(path, unpinned(layers))
-    if file and file.depth == 0 and _is_passed_over(file, file_class):
+    file = resolve(path, layers_without_pins(layers))
+    if file and file.depth == 0 and _is_ignored_override(file, file_class):
         file = resolve(path, (replace(layers[0], heads={}), *upstream(layers)))
     if file is None:
         return None
-    own = file.source.kind is Kind.AGENT
-    origin = Source.OVERRIDE if own else Source(file.source.kind)
+    own = file.source.kind is ScopeKind.AGENT
+    origin = FileSource.OVERRIDE if own else FileSource(file.source.kind)
     return replace(file, file_class=file_class, origin=origin)
 
 
-def _is_passed_over(own: File, file_class: FileClass) -> bool:
+def _is_ignored_override(own: File, file_class: FileClass) -> bool:
     """Whether what an agent has of its own says nothing here.
 
     So it is with a pin of what is live, and with a managed file whose source has been replaced
@@ -133,7 +142,7 @@ def _is_passed_over(own: File, file_class: FileClass) -> bool:
     return is_pin(own.entry)
 
 
-def _all_unrendered(classes: Classes, layers: Layers) -> Mapping[Path, File]:
+def _all_unrendered(classes: FileClassRules, layers: Layers) -> Mapping[Path, File]:
     paths = sorted({path for tree in layers for path in tree.heads})
     return {path: file for path in paths if (file := _unrendered(classes, path, layers))}
 
@@ -144,7 +153,7 @@ _FEW: Final = 500
 """Files up to which it is worth its memory."""
 
 
-def _inherited(classes: Classes, layers: Layers) -> Mapping[Path, File] | None:
+def _inherited(classes: FileClassRules, layers: Layers) -> Mapping[Path, File] | None:
     """Known by the trees themselves, which are held for as long as their names in here are."""
     beneath = tuple(layers[1:])
     if sum([len(tree.heads) for tree in beneath]) > _FEW:
@@ -160,10 +169,10 @@ def _inherited(classes: Classes, layers: Layers) -> Mapping[Path, File] | None:
 
 def upstream(layers: Layers) -> Layers:
     """The layers that an agent inherits from: not its own, and not its pins."""
-    return layers[2:] if len(layers) > 1 and layers[1].scope.kind is Kind.PINS else layers[1:]
+    return layers[2:] if len(layers) > 1 and layers[1].scope.kind is ScopeKind.PINS else layers[1:]
 
 
-def unpinned(layers: Layers) -> Layers:
+def layers_without_pins(layers: Layers) -> Layers:
     """The layers that decide of a file that is not pinned."""
     return (*layers[:1], *upstream(layers))
 
@@ -174,7 +183,7 @@ def own_entry(path: Path, layers: Layers) -> Entry | None:
     return None if entry is None or is_pin(entry) else entry
 
 
-def overridden(classes: Classes, layers: Layers) -> Sequence[Path]:
+def overridden(classes: FileClassRules, layers: Layers) -> Sequence[Path]:
     """Where an agent has a text of its own in place of another.
 
     A file of which nothing lies beneath overrides none, and a managed one is not of its own making.
@@ -187,49 +196,49 @@ def _overrides(file_class: FileClass, path: Path, layers: Layers) -> bool:
     if entry is None or file_class is FileClass.MANAGED:
         return False
     reviewed = file_class is FileClass.PINNED and entry.base is not None
-    return reviewed or offered(path, upstream(layers)) is not None
+    return reviewed or upstream_blob(path, upstream(layers)) is not None
 
 
 def is_pin(entry: Entry) -> bool:
     return entry.blob == entry.base
 
 
-def held(path: Path, layers: Layers) -> tuple[Tree, Head | None]:
+def held_head(path: Path, layers: Layers) -> tuple[Tree, Head | None]:
     """What an agent holds of a pinned file, and in which layer: its own goes before its pins."""
     own = layers[0]
-    if own.entry(path) is None and len(layers) > 1 and layers[1].scope.kind is Kind.PINS:
+    if own.entry(path) is None and len(layers) > 1 and layers[1].scope.kind is ScopeKind.PINS:
         return layers[1], layers[1].heads.get(path)
     return own, own.heads.get(path)
 
 
 def held_entry(path: Path, layers: Layers) -> Entry | None:
-    _, head = held(path, layers)
+    _, head = held_head(path, layers)
     return head.entry if head else None
 
 
 def _pinned(path: Path, layers: Layers) -> File | None:
-    tree, head = held(path, layers)
+    tree, head = held_head(path, layers)
     if head is None or head.entry is None:
         return None
     entry = head.entry
-    latest = offered(path, upstream(layers))
+    latest = upstream_blob(path, upstream(layers))
     newer = latest if latest is not None and latest != entry.base else None
     tag = file_etag(head.version, tree.scope, alone=len(layers) == 1, newer=newer)
-    origin = Source.PIN if is_pin(entry) else Source.PINNED_OVERRIDE
+    origin = FileSource.PIN if is_pin(entry) else FileSource.PINNED_OVERRIDE
     return File(head, entry, tree.scope, 0, tag, newer, FileClass.PINNED, origin)
 
 
-def reason(path: Path, layers: Layers, shown: File | None) -> str:
+def explain_resolution(path: Path, layers: Layers, shown: File | None) -> str:
     """Why an agent is shown what it is of a file that does not simply follow."""
     if shown is None:
-        waits = offered(path, upstream(layers)) is not None
+        waits = upstream_blob(path, upstream(layers)) is not None
         return "it is pinned, and waits for its first review" if waits else "no layer has it"
     match shown.origin:
-        case Source.PIN:
+        case FileSource.PIN:
             told = "it is pinned: this is what was reviewed"
-        case Source.PINNED_OVERRIDE:
+        case FileSource.PINNED_OVERRIDE:
             told = "it is pinned, and overridden for this agent alone"
-        case Source.OVERRIDE:
+        case FileSource.OVERRIDE:
             return "it is managed: written from the profile of the paired human"
         case _:
             if layers[0].entry(path):
@@ -238,7 +247,7 @@ def reason(path: Path, layers: Layers, shown: File | None) -> str:
     return told if shown.upstream is None else f"{told}; something newer waits for a review"
 
 
-class Wanted(Struct, frozen=True):
+class NewContent(Struct, frozen=True):
     """What somebody wants to write."""
 
     blob: Blob
@@ -247,7 +256,9 @@ class Wanted(Struct, frozen=True):
     """They know that the file is pinned."""
 
 
-def put(layers: Layers, path: Path, wanted: Wanted, eye: Eye, condition: Condition) -> Edit | None:
+def put(
+    layers: Layers, path: Path, wanted: NewContent, eye: RenderContext, condition: WriteCondition
+) -> PlannedWrite | None:
     """Write an agent's own file; None where that is what it has already, inherited.
 
     Raises Stale, or Forbidden for a managed file and, unless accepted, for a pinned one.
@@ -261,15 +272,17 @@ def put(layers: Layers, path: Path, wanted: Wanted, eye: Eye, condition: Conditi
             raise Forbidden(f"{path} is pinned: changing it here needs acceptTemplateUpdate: true")
         known = held_entry(path, layers)
         base = known.base if known else None
-        return edited(layers, path, Entry(wanted.blob, base, wanted.type))
-    beneath = offered(path, upstream(layers))
+        return plan_write(layers, path, Entry(wanted.blob, base, wanted.type))
+    beneath = upstream_blob(path, upstream(layers))
     if wanted.blob == beneath:
         own = layers[0].entry(path)
-        return None if own is None else edited(layers, path, None)
-    return edited(layers, path, Entry(wanted.blob, beneath, wanted.type))
+        return None if own is None else plan_write(layers, path, None)
+    return plan_write(layers, path, Entry(wanted.blob, beneath, wanted.type))
 
 
-def delete(layers: Layers, path: Path, eye: Eye, condition: Condition) -> Edit:
+def delete(
+    layers: Layers, path: Path, eye: RenderContext, condition: WriteCondition
+) -> PlannedWrite:
     """Go back to what is inherited; for a pinned file, to what was reviewed last.
 
     Raises Stale, Missing where there is nothing of the agent's own, Forbidden for a managed file.
@@ -281,20 +294,20 @@ def delete(layers: Layers, path: Path, eye: Eye, condition: Condition) -> Edit:
     pinned = file_class is FileClass.PINNED
     entry = held_entry(path, layers) if pinned else own_entry(path, layers)
     if entry is None:
-        raise Missing(f"there is no {path} here to delete")
+        raise NotFound(f"there is no {path} here to delete")
     if not pinned or entry.base is None:
-        return edited(layers, path, None)
+        return plan_write(layers, path, None)
     if entry.blob == entry.base:
-        raise Missing(f"{path} is as it was reviewed: there is nothing to take back")
-    return edited(layers, path, Entry(entry.base, entry.base, entry.type))
+        raise NotFound(f"{path} is as it was reviewed: there is nothing to take back")
+    return plan_write(layers, path, Entry(entry.base, entry.base, entry.type))
 
 
-def edited(layers: Layers, path: Path, entry: Entry | None) -> Edit:
+def plan_write(layers: Layers, path: Path, entry: Entry | None) -> PlannedWrite:
     """Everything that was read becomes an expectation.
 
     What the agent has already of its own, or as a pin, has its place.
     """
-    seen = tuple(as_seen(tree, path) for tree in layers)
+    seen = tuple(expect_unchanged(tree, path) for tree in layers)
     is_new = entry is not None and held_entry(path, layers) is None
-    room = (Room(path, tuple(tree.scope for tree in layers)),) if is_new else ()
-    return Edit(seen, Write(layers[0].scope, path, entry), room)
+    room = (PathFree(path, tuple(tree.scope for tree in layers)),) if is_new else ()
+    return PlannedWrite(seen, Write(layers[0].scope, path, entry), room)

@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.core.identifiers import Path, Scope, Stack
-from carrel.core.overlay.file_classes import Classes, FileClass
-from carrel.core.overlay.placeholders import Variables
+from carrel.core.overlay.file_classes import FileClass, FileClassRules
+from carrel.core.overlay.placeholders import PlaceholderValues
 from carrel.core.store.tree import Blob, Entry, Head, Tree
 
 Layers = Sequence[Tree]
@@ -36,7 +36,7 @@ class File(Struct, frozen=True, gc=False):
     file_class: FileClass = FileClass.LIVE
     origin: str = ""
     """What its source is called, where that says more than the kind of scope."""
-    variables: Variables | None = None
+    variables: PlaceholderValues | None = None
     """What its placeholders are filled with; None where it is served as it is stored."""
 
     @property
@@ -53,7 +53,7 @@ class Workspace(Struct, frozen=True, gc=False):
     """In order of path."""
 
 
-def compose(layers: Layers, classes: Classes | None = None) -> Workspace:
+def compose(layers: Layers, classes: FileClassRules | None = None) -> Workspace:
     """Lay the trees over one another; the nearest to speak of a path decides it.
 
     By these rules, where there are any, the files are told apart.
@@ -69,19 +69,19 @@ def compose(layers: Layers, classes: Classes | None = None) -> Workspace:
 
 def resolve(path: Path, layers: Layers) -> File | None:
     if len(layers) == 1:
-        return _alone(path, layers[0])
+        return _resolve_single(path, layers[0])
     for depth, tree in enumerate(layers):
         head = tree.heads.get(path)
         if head is None or head.entry is None:
             continue
-        beneath = None if depth else offered(path, layers[1:])
+        beneath = None if depth else upstream_blob(path, layers[1:])
         upstream = None if depth or beneath == head.entry.base else beneath
         tag = file_etag(head.version, tree.scope, alone=False, newer=upstream)
         return File(head, head.entry, tree.scope, depth, tag, upstream)
     return None
 
 
-def _alone(path: Path, tree: Tree) -> File | None:
+def _resolve_single(path: Path, tree: Tree) -> File | None:
     """What there is where nothing lies beneath."""
     head = tree.heads.get(path)
     if head is None or (entry := head.entry) is None:
@@ -89,7 +89,7 @@ def _alone(path: Path, tree: Tree) -> File | None:
     return File(head, entry, tree.scope, 0, file_etag(head.version, tree.scope, alone=True))
 
 
-def offered(path: Path, layers: Layers) -> Blob | None:
+def upstream_blob(path: Path, layers: Layers) -> Blob | None:
     """The content that these layers offer for a path, if any."""
     for tree in layers:
         if entry := tree.entry(path):
@@ -107,7 +107,7 @@ def file_etag(version: int, scope: Scope, *, alone: bool, newer: Blob | None = N
     return f'"v{version}.{scope.tag}{_OFFERED if newer else ""}"'
 
 
-def same_file(tag: str) -> str:
+def etag_without_offer(tag: str) -> str:
     """What a tag says of the file itself, which is the same whatever is offered instead."""
     return tag.replace(_OFFERED, "")
 

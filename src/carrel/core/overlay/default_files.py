@@ -14,13 +14,13 @@ from msgspec import Struct
 from carrel.core.identifiers import Digest, Path
 
 
-class Packaged(Struct, frozen=True):
+class PackagedFile(Struct, frozen=True):
     version: int
     """From 1, rising whenever a file changes, so that an older program undoes nothing."""
     files: Mapping[Path, Digest]
 
 
-class Seeded(Struct, frozen=True):
+class SeedState(Struct, frozen=True):
     """What a tenant's defaults have had from us; as it is made, nothing yet."""
 
     version: int = 0
@@ -29,42 +29,42 @@ class Seeded(Struct, frozen=True):
     operator's own was there before ours."""
 
 
-class Follow(Struct, frozen=True):
+class UpdateFile(Struct, frozen=True):
     """To be written: it is new, or still exactly what we wrote before."""
 
     path: Path
     digest: Digest
 
 
-class Kept(Struct, frozen=True):
+class KeptByOperator(Struct, frozen=True):
     """The operator's own text stays; ``offered`` is ours, if it has moved on since."""
 
     path: Path
     offered: Digest | None
 
 
-class Current(Struct, frozen=True):
+class CurrentFile(Struct, frozen=True):
     path: Path
 
 
-class Gone(Struct, frozen=True):
+class DeletedByOperator(Struct, frozen=True):
     """Deleted by the operator, and stays so; ``offered`` can be had, None if packaged no more."""
 
     path: Path
     offered: Digest | None
 
 
-class Retired(Struct, frozen=True):
+class RetiredFile(Struct, frozen=True):
     """Packaged no more: removed if it is still what we wrote, else the operator's own from now."""
 
     path: Path
     removed: bool
 
 
-Outcome = Follow | Kept | Current | Gone | Retired
+Outcome = UpdateFile | KeptByOperator | CurrentFile | DeletedByOperator | RetiredFile
 
 
-class State(StrEnum):
+class DefaultFileState(StrEnum):
     """How a file stands to the one that is packaged."""
 
     CURRENT = "current"
@@ -75,15 +75,15 @@ class State(StrEnum):
     RETIRED = "retired"
 
 
-class Plan(Struct, frozen=True):
+class DefaultsPlan(Struct, frozen=True):
     outcomes: tuple[Outcome, ...]
     """One for each path that is packaged or was, sorted by path."""
-    seeded: Seeded
+    seeded: SeedState
     """What is to be remembered, in the same commit."""
     absent: frozenset[Path] = frozenset()
 
     @property
-    def states(self) -> Mapping[Path, State]:
+    def states(self) -> Mapping[Path, DefaultFileState]:
         return {outcome.path: _state(outcome, self.absent) for outcome in self.outcomes}
 
     @property
@@ -97,77 +97,87 @@ class Plan(Struct, frozen=True):
         return dict(_offers(self.outcomes))
 
 
-def plan(packaged: Packaged, seeded: Seeded, held: Mapping[Path, Digest | None]) -> Plan:
+def plan(
+    packaged: PackagedFile, seeded: SeedState, held: Mapping[Path, Digest | None]
+) -> DefaultsPlan:
     """What becomes of each path; one that ``held`` says nothing of, or None, is not there."""
     if packaged.version < seeded.version:
-        return Plan((), seeded)
+        return DefaultsPlan((), seeded)
     known = sorted({*packaged.files, *seeded.files})
     outcomes = tuple(_outcome(path, packaged, seeded, held.get(path)) for path in known)
     after = {path: digest for one in outcomes for path, digest in _memory(one, packaged, seeded)}
     absent = frozenset(path for path in known if held.get(path) is None)
-    return Plan(outcomes, Seeded(packaged.version, after), absent)
+    return DefaultsPlan(outcomes, SeedState(packaged.version, after), absent)
 
 
-def reviewed(seeded: Seeded, path: Path, digest: Digest) -> Seeded:
+def reviewed(seeded: SeedState, path: Path, digest: Digest) -> SeedState:
     """The operator has seen what was offered and keeps her own: quiet until there is a newer."""
-    return Seeded(seeded.version, {**seeded.files, path: digest})
+    return SeedState(seeded.version, {**seeded.files, path: digest})
 
 
-def _outcome(path: Path, packaged: Packaged, seeded: Seeded, held: Digest | None) -> Outcome:
+def _outcome(path: Path, packaged: PackagedFile, seeded: SeedState, held: Digest | None) -> Outcome:
     ours = packaged.files.get(path)
     before = seeded.files.get(path)
     if held is None:
-        return Gone(path, ours) if path in seeded.files or ours is None else Follow(path, ours)
+        return (
+            DeletedByOperator(path, ours)
+            if path in seeded.files or ours is None
+            else UpdateFile(path, ours)
+        )
     if ours is None:
-        return Retired(path, removed=held == before)
+        return RetiredFile(path, removed=held == before)
     if held == ours:
-        return Current(path)
-    return Follow(path, ours) if held == before else Kept(path, ours if ours != before else None)
+        return CurrentFile(path)
+    return (
+        UpdateFile(path, ours)
+        if held == before
+        else KeptByOperator(path, ours if ours != before else None)
+    )
 
 
-def _state(outcome: Outcome, absent: frozenset[Path]) -> State:
+def _state(outcome: Outcome, absent: frozenset[Path]) -> DefaultFileState:
     match outcome:
-        case Follow(path):
-            return State.NEW if path in absent else State.BEHIND
-        case Kept():
-            return State.EDITED
-        case Current():
-            return State.CURRENT
-        case Gone():
-            return State.DELETED
-        case Retired():
-            return State.RETIRED
+        case UpdateFile(path):
+            return DefaultFileState.NEW if path in absent else DefaultFileState.BEHIND
+        case KeptByOperator():
+            return DefaultFileState.EDITED
+        case CurrentFile():
+            return DefaultFileState.CURRENT
+        case DeletedByOperator():
+            return DefaultFileState.DELETED
+        case RetiredFile():
+            return DefaultFileState.RETIRED
 
 
 def _memory(
-    outcome: Outcome, packaged: Packaged, seeded: Seeded
+    outcome: Outcome, packaged: PackagedFile, seeded: SeedState
 ) -> Iterator[tuple[Path, Digest | None]]:
     """What is remembered of a path: our own bytes once they stand there, else what it was."""
     match outcome:
-        case Follow(path) | Current(path):
+        case UpdateFile(path) | CurrentFile(path):
             yield path, packaged.files[path]
-        case Kept(path) | Gone(path):
+        case KeptByOperator(path) | DeletedByOperator(path):
             yield path, seeded.files.get(path)
-        case Retired():
+        case RetiredFile():
             return
 
 
 def _changes(outcomes: tuple[Outcome, ...]) -> Iterator[tuple[Path, Digest | None]]:
     for outcome in outcomes:
         match outcome:
-            case Follow(path, digest):
+            case UpdateFile(path, digest):
                 yield path, digest
-            case Retired(path, removed=True):
+            case RetiredFile(path, removed=True):
                 yield path, None
-            case Kept() | Current() | Gone() | Retired():
+            case KeptByOperator() | CurrentFile() | DeletedByOperator() | RetiredFile():
                 pass
 
 
 def _offers(outcomes: tuple[Outcome, ...]) -> Iterator[tuple[Path, Digest]]:
     for outcome in outcomes:
         match outcome:
-            case Kept(path, offered) | Gone(path, offered):
+            case KeptByOperator(path, offered) | DeletedByOperator(path, offered):
                 if offered is not None:
                     yield path, offered
-            case Follow() | Current() | Retired():
+            case UpdateFile() | CurrentFile() | RetiredFile():
                 pass

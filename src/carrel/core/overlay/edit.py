@@ -7,16 +7,16 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.core.errors import Malformed, Missing, Stale, Taken
-from carrel.core.identifiers import Kind, Path, Scope, Stack
-from carrel.core.overlay.compose import File, Layers, offered, resolve, same_file
-from carrel.core.store.tree import MARKDOWN, Blob, Blocked, Entry, Expect, Room, Write
+from carrel.core.errors import Conflict, NotFound, ValidationError, WorkspaceConflict
+from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
+from carrel.core.overlay.compose import File, Layers, etag_without_offer, resolve, upstream_blob
+from carrel.core.store.tree import MARKDOWN, Blob, Entry, Expect, PathFree, PathOccupied, Write
 
 _ALONE: Final = re.compile(r'"v([1-9][0-9]{0,17})"')
 """The tag of a file in a stack of one: see compose.file_etag."""
 
 
-class Condition(Struct, frozen=True, gc=False):
+class WriteCondition(Struct, frozen=True, gc=False):
     """What must be true of the file as the caller last saw it, composed, for the write to go on."""
 
     etags: frozenset[str] | None = None
@@ -29,13 +29,13 @@ class Condition(Struct, frozen=True, gc=False):
     def check(self, path: Path, current: File | None) -> None:
         version = current.head.version if current else 0
         if self.absent and current:
-            raise Stale(f"{path} already exists", version)
+            raise WorkspaceConflict(f"{path} already exists", version)
         if self.etags is None:
             return
         if current is None:
-            raise Stale(f"{path} does not exist", version)
-        if not {"*", same_file(current.etag)} & set(map(same_file, self.etags)):
-            raise Stale(f"{path} is not as it was read", version)
+            raise WorkspaceConflict(f"{path} does not exist", version)
+        if not {"*", etag_without_offer(current.etag)} & set(map(etag_without_offer, self.etags)):
+            raise WorkspaceConflict(f"{path} is not as it was read", version)
 
     def alone(self, scope: Scope, path: Path) -> tuple[Expect, ...] | None:
         """What it comes to where a file has no other layers; None if only reading can tell."""
@@ -48,15 +48,15 @@ class Condition(Struct, frozen=True, gc=False):
         return (Expect(scope, path, int(version[1]), live=True),) if version else None
 
 
-UNCONDITIONAL = Condition()
+UNCONDITIONAL = WriteCondition()
 
 
-def parse_condition(if_match: str | None, if_none_match: str | None) -> Condition:
+def parse_condition(if_match: str | None, if_none_match: str | None) -> WriteCondition:
     """A Condition from HTTP's two headers, as they stand on a write."""
     if if_none_match is not None and if_none_match.strip() != "*":
-        raise Malformed("on a write, If-None-Match may only be *")
+        raise ValidationError("on a write, If-None-Match may only be *")
     etags = None if if_match is None else entity_tags(if_match)
-    return Condition(etags, absent=if_none_match is not None)
+    return WriteCondition(etags, absent=if_none_match is not None)
 
 
 def entity_tags(header: str) -> frozenset[str]:
@@ -64,42 +64,42 @@ def entity_tags(header: str) -> frozenset[str]:
     return frozenset([tag.strip() for tag in header.split(",") if tag.strip()])
 
 
-class Edit(Struct, frozen=True, gc=False):
+class PlannedWrite(Struct, frozen=True, gc=False):
     """A decision: everything it read becomes an expectation, so a retry is the only race left."""
 
     expects: tuple[Expect, ...]
     write: Write
-    rooms: tuple[Room, ...] = ()
+    rooms: tuple[PathFree, ...] = ()
     """Where the path may be new: that it is neither a directory nor within a file."""
 
 
-def no_room(blocked: Blocked) -> Taken:
+def path_occupied_error(blocked: PathOccupied) -> Conflict:
     """What whoever wanted to write there is told."""
     path, by = blocked.room.path, blocked.by
     if by in path.parents:
-        return Taken(f"{path} cannot be a file: {by} is a file, and no directory", path=by.text)
-    return Taken(f"{path} cannot be a file: it is the directory of {by}", path=by.text)
+        return Conflict(f"{path} cannot be a file: {by} is a file, and no directory", path=by.text)
+    return Conflict(f"{path} cannot be a file: it is the directory of {by}", path=by.text)
 
 
 def put(
     layers: Layers,
     path: Path,
     blob: Blob,
-    condition: Condition = UNCONDITIONAL,
+    condition: WriteCondition = UNCONDITIONAL,
     type: str | None = None,
-) -> Edit:
+) -> PlannedWrite:
     """Write content at the nearest layer, leaving those beneath untouched."""
     current = resolve(path, layers)
     condition.check(path, current)
     kept = current.entry.type if current else MARKDOWN
-    entry = Entry(blob, offered(path, layers[1:]), type or kept)
-    rooms = _rooms(path, tuple(tree.scope for tree in layers))
-    return Edit(_seen(layers, path, condition), Write(layers[0].scope, path, entry), rooms)
+    entry = Entry(blob, upstream_blob(path, layers[1:]), type or kept)
+    rooms = _path_checks(path, tuple(tree.scope for tree in layers))
+    return PlannedWrite(_seen(layers, path, condition), Write(layers[0].scope, path, entry), rooms)
 
 
-def put_unseen(
-    scope: Scope, path: Path, blob: Blob, condition: Condition, type: str = MARKDOWN
-) -> Edit | None:
+def put_without_read(
+    scope: Scope, path: Path, blob: Blob, condition: WriteCondition, type: str = MARKDOWN
+) -> PlannedWrite | None:
     """The same where there is one layer, without looking at it first: the commit does.
 
     None where the condition cannot be told by a version alone.
@@ -108,32 +108,32 @@ def put_unseen(
     if expect is None:
         return None
     write = Write(scope, path, Entry(blob, None, type))
-    return Edit(expect, write, _rooms(path, (scope,)))
+    return PlannedWrite(expect, write, _path_checks(path, (scope,)))
 
 
-def _rooms(path: Path, scopes: Stack) -> tuple[Room, ...]:
+def _path_checks(path: Path, scopes: Stack) -> tuple[PathFree, ...]:
     """A workspace is RFC 0059's, in which a path is a name with slashes and nothing is nested.
 
     One that agents share is put on a disk for commands, and so has directories.
     """
     own = scopes[0]
-    flat = own.kind is Kind.WORKSPACE and not own.name.startswith("ws_")
-    return () if flat else (Room(path, scopes),)
+    flat = own.kind is ScopeKind.WORKSPACE and not own.name.startswith("ws_")
+    return () if flat else (PathFree(path, scopes),)
 
 
-def delete(layers: Layers, path: Path, condition: Condition = UNCONDITIONAL) -> Edit:
+def delete(layers: Layers, path: Path, condition: WriteCondition = UNCONDITIONAL) -> PlannedWrite:
     """Forget what the nearest layer says, so that the file is gone, or inherited again."""
     current = resolve(path, layers)
     if current is None and condition == UNCONDITIONAL:
-        raise Missing(f"there is no {path}")
+        raise NotFound(f"there is no {path}")
     condition.check(path, current)
     if current is None or current.depth > 0:
-        raise Missing(f"there is no {path} here to delete")
+        raise NotFound(f"there is no {path} here to delete")
     seen = _seen(layers, path, condition) or (Expect(layers[0].scope, path, live=True),)
-    return Edit(seen, Write(layers[0].scope, path, None))
+    return PlannedWrite(seen, Write(layers[0].scope, path, None))
 
 
-def _seen(layers: Layers, path: Path, condition: Condition) -> tuple[Expect, ...]:
+def _seen(layers: Layers, path: Path, condition: WriteCondition) -> tuple[Expect, ...]:
     """What must still hold: on one layer only what was asked for, on several all that was read."""
     if len(layers) > 1:
         return tuple(Expect(tree.scope, path, tree.version(path)) for tree in layers)

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path
 
 LONGEST_PATTERN: Final = 256
@@ -51,7 +51,7 @@ def checked_pattern(text: str) -> str:
     """A pattern that some path could fit. Raises Malformed."""
     plain = _PIECE.sub("x", text)
     if len(text) > LONGEST_PATTERN or text.count("*") > 8:
-        raise Malformed(f"a pattern has at most {LONGEST_PATTERN} characters and 8 stars")
+        raise ValidationError(f"a pattern has at most {LONGEST_PATTERN} characters and 8 stars")
     Path(plain if not plain.endswith("/") else plain + "x")
     return text
 
@@ -76,7 +76,7 @@ def _is_ignored(character: str) -> bool:
     return unicodedata.category(character) == "Cf" or character in _SELECTORS
 
 
-def fits(path: Path, patterns: Iterable[str]) -> bool:
+def matches_any(path: Path, patterns: Iterable[str]) -> bool:
     return any(_compiled(pattern).fullmatch(path.text) for pattern in patterns)
 
 
@@ -86,7 +86,7 @@ def _class_of(rules: tuple[ClassRule, ...], text: str) -> FileClass:
     return next((rule.file_class for rule in fitting), FileClass.LIVE)
 
 
-class Classes(Struct, frozen=True):
+class FileClassRules(Struct, frozen=True):
     """A tenant's rules over the floor: the first that fits decides, and none makes it live."""
 
     rules: tuple[ClassRule, ...] = ()
@@ -112,14 +112,14 @@ class Classes(Struct, frozen=True):
                 continue
             if _compiled(rule.pattern.casefold()).fullmatch(folded) and not self._apart(path, rule):
                 problem = "would be the same file on some disks as one that is"
-                raise Malformed(f"{path} {problem} {rule.file_class}")
+                raise ValidationError(f"{path} {problem} {rule.file_class}")
         return own
 
     def _apart(self, path: Path, rule: ClassRule) -> bool:
         """Whether it fits as it is written, so that an earlier rule has made it what it is."""
         return _compiled(rule.pattern).fullmatch(path.text) is not None
 
-    def tightened(self, then: Classes, paths: Iterable[Path]) -> Sequence[Path]:
+    def tightened(self, then: FileClassRules, paths: Iterable[Path]) -> Sequence[Path]:
         """The paths that these rules leave free and those would pin."""
         pinned = FileClass.PINNED
         return [p for p in paths if then.of(p) is pinned and self.of(p) is not pinned]

@@ -10,14 +10,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
-from carrel.core.identifiers import Kind, Path, Scope
-from carrel.core.store.tree import Entry, Expect, Tree, Write, as_seen
+from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.store.tree import Entry, Expect, Tree, Write, expect_unchanged
 
 
 def pinset_of(tenant: str, pins: Mapping[Path, Entry]) -> Scope:
     """Where these pins stand: the same for all who have the same."""
     lines = [f"{path}\0{pins[path].blob.digest}\0{pins[path].type}" for path in sorted(pins)]
-    return Scope(tenant, Kind.PINS, hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32])
+    return Scope(tenant, ScopeKind.PINS, hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32])
 
 
 def missing(
@@ -26,4 +26,4 @@ def missing(
     """What is still to be written of a set, and the expectation that nobody else has."""
     absent = [path for path in sorted(pins) if known.entry(path) is None]
     writes = tuple(Write(known.scope, path, pins[path]) for path in absent)
-    return writes, tuple(as_seen(known, path) for path in absent)
+    return writes, tuple(expect_unchanged(known, path) for path in absent)

@@ -39,7 +39,7 @@ _RULES: Final = b"1"
 _TOKEN: Final = re.compile(r"\{\{(" + "|".join(TOKENS) + r")\}\}(?=([.)](?:\s|\Z))?)")
 
 
-class Variables(Struct, frozen=True, gc=False, cache_hash=True):
+class PlaceholderValues(Struct, frozen=True, gc=False, cache_hash=True):
     """What the placeholders stand for, as people wrote it."""
 
     agent_name: str | None = None
@@ -62,30 +62,30 @@ class Variables(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 @lru_cache(maxsize=4096)
-def _prepared(variables: Variables) -> tuple[Mapping[str, str], str]:
+def _prepared(variables: PlaceholderValues) -> tuple[Mapping[str, str], str]:
     """Sanitised once for all the files of a workspace, and named by what came of it."""
     shown = {token: sanitised(getattr(variables, token.lower())) for token in TOKENS}
     written = b"\n".join((_RULES, *(value.encode() for value in shown.values())))
     return shown, sha256(written).hexdigest()[:32]
 
 
-def render(text: str, variables: Variables) -> str:
+def render(text: str, variables: PlaceholderValues) -> str:
     """The text with its placeholders filled in, in one pass: values are never looked at again."""
     return joined(_split(text), variables)
 
 
-def render_bytes(content: bytes, variables: Variables) -> bytes:
+def render_bytes(content: bytes, variables: PlaceholderValues) -> bytes:
     """The same for content as it is stored; what is not UTF-8 is no text and stays as it is."""
     pieces = split(content)
     return content if len(pieces) < 2 else joined(pieces, variables).encode()
 
 
-def split(content: bytes) -> tuple[Piece, ...]:
+def split(content: bytes) -> tuple[TemplatePart, ...]:
     """Content at its placeholders: two pieces or more, where there is anything to fill in."""
     return _split_once(content) if len(content) <= _OFTEN else _split_bytes(content)
 
 
-class Piece(Struct, frozen=True, gc=False):
+class TemplatePart(Struct, frozen=True, gc=False):
     """Some text, and the token after it; the last piece has none."""
 
     text: str
@@ -94,7 +94,7 @@ class Piece(Struct, frozen=True, gc=False):
     """Whether a number there, by the full stop that the text has after it, would begin a list."""
 
 
-def joined(pieces: Iterable[Piece], variables: Variables) -> str:
+def joined(pieces: Iterable[TemplatePart], variables: PlaceholderValues) -> str:
     shown, parts = variables.shown, []
     for piece in pieces:
         parts.append(piece.text)
@@ -106,16 +106,16 @@ def joined(pieces: Iterable[Piece], variables: Variables) -> str:
     return "".join(parts)
 
 
-def _split(text: str) -> tuple[Piece, ...]:
+def _split(text: str) -> tuple[TemplatePart, ...]:
     pieces, at = [], 0
     for token in _TOKEN.finditer(text):
         counts = bool(token[2]) and _begins_a_line(token)
-        pieces.append(Piece(text[at : token.start()], token[1], counts))
+        pieces.append(TemplatePart(text[at : token.start()], token[1], counts))
         at = token.end()
-    return (*pieces, Piece(text[at:], "", False))
+    return (*pieces, TemplatePart(text[at:], "", False))
 
 
-def _split_bytes(content: bytes) -> tuple[Piece, ...]:
+def _split_bytes(content: bytes) -> tuple[TemplatePart, ...]:
     """Nothing of what is no text, or has nothing to fill in."""
     if b"{{" not in content:
         return ()

@@ -15,11 +15,11 @@ from typing import Final
 from msgspec import Struct
 
 from carrel.core.agents.persona import persona_of
-from carrel.core.errors import Malformed, Taken
+from carrel.core.errors import Conflict, ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.markdown.fences import MARK
-from carrel.core.prompt.inputs import Wish
-from carrel.core.runs import Mode
+from carrel.core.prompt.inputs import PromptInputs
+from carrel.core.runs import Audience
 
 POLICY: Final = tuple(map(Path, ("PLATFORM.md", "GUARDRAILS.md", "CAPABILITIES.md")))
 """Never cut, and never left out where they are there."""
@@ -45,7 +45,7 @@ ABOVE: Final = "it stands above already"
 TWICE: Final = "it is named twice"
 
 
-class Document(Struct, frozen=True):
+class PromptDocument(Struct, frozen=True):
     """A file that is there."""
 
     content: bytes | None
@@ -55,21 +55,21 @@ class Document(Struct, frozen=True):
     problem: str = ""
 
 
-NO_MEMORIES: Final[Mapping[str, Document]] = {}
+NO_MEMORIES: Final[Mapping[str, PromptDocument]] = {}
 
 
-class Kept(StrEnum):
+class BlockFate(StrEnum):
     KEPT = "kept"
     CUT = "cut"
     LEFT_OUT = "left out"
 
 
-class Block(Struct, frozen=True):
+class PromptBlock(Struct, frozen=True):
     """What became of one file that could have stood in the prompt."""
 
     name: str
     path: str
-    kept: Kept
+    kept: BlockFate
     text: str = ""
     """What stands in the prompt for it, with its heading."""
     source: str | None = None
@@ -82,14 +82,14 @@ class Block(Struct, frozen=True):
 
 class Prompt(Struct, frozen=True):
     text: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[PromptBlock, ...]
 
     @property
     def lasts(self) -> bool:
         return all(block.lasts for block in self.blocks)
 
 
-class _Slot(Struct, frozen=True):
+class _PromptSlot(Struct, frozen=True):
     """A place in the order, and the file that goes there."""
 
     name: str
@@ -105,18 +105,18 @@ class _Slot(Struct, frozen=True):
     """What goes there, where it is no file."""
 
 
-def wanted(wish: Wish) -> tuple[Path, ...]:
+def wanted(wish: PromptInputs) -> tuple[Path, ...]:
     """The files that a prompt is made of: no others need be read."""
     slots = _slots(wish)
     return tuple(slot.path for slot in slots if slot.path and not (slot.reason or slot.workspace))
 
 
-def remembering(wish: Wish) -> tuple[str, ...]:
+def remembering(wish: PromptInputs) -> tuple[str, ...]:
     """The ids of the attached workspaces of which MEMORY.md is part of the prompt."""
-    return wish.harness.workspaces if wish.mode is Mode.MAIN else ()
+    return wish.harness.workspaces if wish.mode is Audience.MAIN else ()
 
 
-def days(wish: Wish) -> tuple[date, ...]:
+def days(wish: PromptInputs) -> tuple[date, ...]:
     """Of which the notes are recent, newest first."""
     return (wish.day, wish.day - timedelta(days=1)) if wish.day > date.min else (wish.day,)
 
@@ -126,64 +126,66 @@ def note_of(day: date) -> Path:
 
 
 def assembled(
-    files: Mapping[Path, Document], wish: Wish, memories: Mapping[str, Document] = NO_MEMORIES
+    files: Mapping[Path, PromptDocument],
+    wish: PromptInputs,
+    memories: Mapping[str, PromptDocument] = NO_MEMORIES,
 ) -> Prompt:
     """Of an agent's files, and of MEMORY.md of attached workspaces, by their ids.
 
     Raises Taken where a policy file does not fit or could not be had.
     """
-    desk = _Desk(wish, memories)
+    desk = _PromptBuilder(wish, memories)
     blocks = tuple([desk.block(slot, files) for slot in _slots(wish)])
     return Prompt(_GAP.join(block.text for block in blocks if block.text), blocks)
 
 
-def _slots(wish: Wish) -> Sequence[_Slot]:
+def _slots(wish: PromptInputs) -> Sequence[_PromptSlot]:
     fixed = [_slot(path) for path in (*POLICY, _IDENTITY, _SOUL, _USER, _AGENTS)]
     slots = [*fixed, *_notes(wish), _slot(MEMORY), *_attached(wish)]
-    if wish.mode is Mode.MAIN:
+    if wish.mode is Audience.MAIN:
         return [*slots, *_extras(wish, {slot.path for slot in slots})]
     slots = [slot if slot.path in SHARED or slot.text else _private(slot) for slot in slots]
     extras = (doc.strip() for doc in wish.extra_docs)
-    return [*slots, *(_private(_Slot(_rules(doc), None, "", doc)) for doc in extras if doc)]
+    return [*slots, *(_private(_PromptSlot(_rules(doc), None, "", doc)) for doc in extras if doc)]
 
 
-def _slot(path: Path) -> _Slot:
+def _slot(path: Path) -> _PromptSlot:
     name = path.text.removesuffix(".md")
-    return _Slot(name, path, f"# {name}\n", path.text)
+    return _PromptSlot(name, path, f"# {name}\n", path.text)
 
 
-def _private(slot: _Slot) -> _Slot:
+def _private(slot: _PromptSlot) -> _PromptSlot:
     """Neither read nor told of, so that nothing of it can be told."""
-    return _Slot(slot.name, None, "", slot.shown, PRIVATE)
+    return _PromptSlot(slot.name, None, "", slot.shown, PRIVATE)
 
 
-def _notes(wish: Wish) -> Iterator[_Slot]:
+def _notes(wish: PromptInputs) -> Iterator[_PromptSlot]:
     """Where others are listening, not even which day it is makes a difference."""
-    if wish.mode is not Mode.MAIN:
-        yield _Slot(_RECENT, None, "", NOTES)
+    if wish.mode is not Audience.MAIN:
+        yield _PromptSlot(_RECENT, None, "", NOTES)
         return
     for day in days(wish):
-        yield _Slot(_RECENT, note_of(day), f"## {day.isoformat()}\n", note_of(day).text)
+        yield _PromptSlot(_RECENT, note_of(day), f"## {day.isoformat()}\n", note_of(day).text)
 
 
-def _attached(wish: Wish) -> Iterator[_Slot]:
+def _attached(wish: PromptInputs) -> Iterator[_PromptSlot]:
     """What those who share a workspace remember, and how it is to be used."""
     seen: set[str] = set()
     for one in wish.harness.attached:
         if one.workspace not in seen:
             name = f"{MEMORY.text.removesuffix('.md')} — {one.name}"
             shown = f"{one.workspace}/{MEMORY}"
-            yield _Slot(name, MEMORY, f"# {name}\n", shown, workspace=one.workspace)
+            yield _PromptSlot(name, MEMORY, f"# {name}\n", shown, workspace=one.workspace)
         seen.add(one.workspace)
     if text := wish.harness.block(wish.mode):
-        yield _Slot(WORKSPACES, None, "", _TAG, text=text)
+        yield _PromptSlot(WORKSPACES, None, "", _TAG, text=text)
 
 
 def _rules(doc: str) -> str:
     return f"RULES — {doc}"
 
 
-def _extras(wish: Wish, loaded: set[Path | None]) -> Iterator[_Slot]:
+def _extras(wish: PromptInputs, loaded: set[Path | None]) -> Iterator[_PromptSlot]:
     named: set[Path | None] = set()
     for doc in wish.extra_docs:
         if not (text := doc.strip()):
@@ -191,71 +193,71 @@ def _extras(wish: Wish, loaded: set[Path | None]) -> Iterator[_Slot]:
         name = _rules(text)
         try:
             path = Path(text)
-        except Malformed as problem:
-            yield _Slot(name, None, "", text, str(problem))
+        except ValidationError as problem:
+            yield _PromptSlot(name, None, "", text, str(problem))
             continue
         reason = ABOVE if path in loaded else ""
         reason = TWICE if path in named else reason
         named.add(path)
-        yield _Slot(name, path, f"# {_rules(path.text)}\n", path.text, reason)
+        yield _PromptSlot(name, path, f"# {_rules(path.text)}\n", path.text, reason)
 
 
-class _Desk:
+class _PromptBuilder:
     """Lays blocks one after another until there is no more room."""
 
-    def __init__(self, wish: Wish, memories: Mapping[str, Document]) -> None:
+    def __init__(self, wish: PromptInputs, memories: Mapping[str, PromptDocument]) -> None:
         self._wish = wish
         self._memories = memories
         self._room = wish.prompt_chars
         self._begun: set[str] = set()
         """The headings over several blocks that are there."""
 
-    def block(self, slot: _Slot, files: Mapping[Path, Document]) -> Block:
+    def block(self, slot: _PromptSlot, files: Mapping[Path, PromptDocument]) -> PromptBlock:
         if slot.text:
             return self._told(slot)
         if slot.reason or slot.path is None:
-            return Block(slot.name, slot.shown, Kept.LEFT_OUT, reason=slot.reason)
+            return PromptBlock(slot.name, slot.shown, BlockFate.LEFT_OUT, reason=slot.reason)
         found = self._memories.get(slot.workspace) if slot.workspace else files.get(slot.path)
         if found is None:
             reason = ABSENT
-            return Block(slot.name, slot.shown, Kept.LEFT_OUT, reason=reason)
+            return PromptBlock(slot.name, slot.shown, BlockFate.LEFT_OUT, reason=reason)
         body, reason = _body(slot.path, found)
-        kept, text = Kept.LEFT_OUT, ""
+        kept, text = BlockFate.LEFT_OUT, ""
         if not reason:
             kept, text, reason = self._laid(slot, body)
-        return Block(
+        return PromptBlock(
             *(slot.name, slot.shown, kept, text, found.source, found.version, reason),
             lasts=found.content is not None,
         )
 
-    def _told(self, slot: _Slot) -> Block:
+    def _told(self, slot: _PromptSlot) -> PromptBlock:
         """What is no file is there as a whole, or not at all."""
         room = self._left(slot.text)
         if room < 0:
             reason = self._why(len(slot.text), room + len(slot.text))
-            return Block(slot.name, slot.shown, Kept.LEFT_OUT, reason=reason)
+            return PromptBlock(slot.name, slot.shown, BlockFate.LEFT_OUT, reason=reason)
         self._room = room
-        return Block(slot.name, slot.shown, Kept.KEPT, slot.text)
+        return PromptBlock(slot.name, slot.shown, BlockFate.KEPT, slot.text)
 
     def _left(self, text: str) -> int:
         """The room after this."""
         begun = self._room < self._wish.prompt_chars
         return self._room - len(text) - begun * len(_GAP)
 
-    def _laid(self, slot: _Slot, body: str) -> tuple[Kept, str, str]:
+    def _laid(self, slot: _PromptSlot, body: str) -> tuple[BlockFate, str, str]:
         heading = slot.heading
         if slot.name == _RECENT and _RECENT not in self._begun:
             heading = f"# {_RECENT}\n{heading}"
         room = self._left(heading)
         most = min(self._wish.file_chars, room)
-        kept, reason = Kept.KEPT, ""
+        kept, reason = BlockFate.KEPT, ""
         if len(body) > most:
             if slot.path in POLICY:
                 raise _too_large(slot, body, most)
-            kept, reason = Kept.CUT, self._why(len(body), room)
+            kept, reason = BlockFate.CUT, self._why(len(body), room)
             body = _cut(body, most)
             if not body:
-                return Kept.LEFT_OUT, "", reason
+                return BlockFate.LEFT_OUT, "", reason
         self._begun.add(slot.name)
         self._room = room - len(body)
         return kept, heading + body, reason
@@ -269,7 +271,7 @@ class _Desk:
         return f"{chars} characters, and a file may have {self._wish.file_chars}"
 
 
-def _body(path: Path, found: Document) -> tuple[str, str]:
+def _body(path: Path, found: PromptDocument) -> tuple[str, str]:
     """A file's text as it would stand in the prompt, or why it has none there."""
     text, reason = "", found.problem or "it could not be had"
     if found.content is not None:
@@ -278,7 +280,7 @@ def _body(path: Path, found: Document) -> tuple[str, str]:
         except UnicodeDecodeError:
             reason = NOT_TEXT
     if not text and path in POLICY and reason != EMPTY:
-        raise Taken(
+        raise Conflict(
             f"{path} cannot be had, and there is no prompt without it: {reason}", path=path.text
         )
     if text and path == _IDENTITY:
@@ -292,8 +294,8 @@ def _cut(body: str, most: int) -> str:
     return begins + TRUNCATED if begins else ""
 
 
-def _too_large(slot: _Slot, body: str, most: int) -> Taken:
-    return Taken(
+def _too_large(slot: _PromptSlot, body: str, most: int) -> Conflict:
+    return Conflict(
         f"{slot.shown} has {len(body)} characters and there is room for {max(most, 0)}; policy is"
         " never cut, so there is no prompt until it is shorter or the limit higher",
         path=slot.shown,

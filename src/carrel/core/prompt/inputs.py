@@ -8,24 +8,24 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.core.prompt.workspace_notes import Harness
-from carrel.core.runs import Mode
+from carrel.core.prompt.workspace_notes import WorkspaceNotes
+from carrel.core.runs import Audience
 
 _OURS: Final = "prompt:"
 _DAY, _LIMITS, _DOC = f"{_OURS}day", f"{_OURS}limits", f"{_OURS}doc:"
 """Under which names a run keeps what its prompt depends on."""
 
 
-class Wish(Struct, frozen=True):
+class PromptInputs(Struct, frozen=True):
     """What a prompt depends on beside the files."""
 
-    mode: Mode
+    mode: Audience
     day: date
     """Today, where the agent lives."""
     extra_docs: tuple[str, ...] = ()
     prompt_chars: int = 60_000
     file_chars: int = 12_000
-    harness: Harness = Harness()
+    harness: WorkspaceNotes = WorkspaceNotes()
 
     def words(self) -> Mapping[str, str]:
         """All of it but the mode, as a run keeps it."""
@@ -39,7 +39,7 @@ class Wish(Struct, frozen=True):
         return name.startswith(_OURS)
 
     @classmethod
-    def of(cls, words: Mapping[str, str], mode: Mode, day: date) -> Wish:
+    def of(cls, words: Mapping[str, str], mode: Audience, day: date) -> PromptInputs:
         """The same again; of a run that has kept none, as on that day and by the usual limits."""
         if _DAY not in words:
             return cls(mode, day)
@@ -48,4 +48,4 @@ class Wish(Struct, frozen=True):
         docs = tuple(words[name] for name in names)
         most, a_file = map(int, words[_LIMITS].split())
         day = date.fromisoformat(words[_DAY])
-        return cls(mode, day, docs, most, a_file, Harness.of(words))
+        return cls(mode, day, docs, most, a_file, WorkspaceNotes.of(words))

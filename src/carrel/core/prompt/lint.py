@@ -15,9 +15,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.core.errors import Taken
+from carrel.core.errors import Conflict
 from carrel.core.identifiers import Path
-from carrel.core.overlay.placeholders import NOTHING, TOKENS, Variables, split
+from carrel.core.overlay.placeholders import NOTHING, TOKENS, PlaceholderValues, split
 from carrel.core.prompt.assembly import (
     ABSENT,
     EMPTY,
@@ -25,13 +25,13 @@ from carrel.core.prompt.assembly import (
     NOT_TEXT,
     NOTES,
     UNSAID,
-    Block,
-    Document,
-    Kept,
+    BlockFate,
     Prompt,
+    PromptBlock,
+    PromptDocument,
     assembled,
 )
-from carrel.core.prompt.inputs import Wish
+from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.redaction.secret_patterns import find_shapes
 
 _TOKEN: Final = re.compile(rb"\{\{([A-Z][A-Z0-9_]{0,63})\}\}")
@@ -40,7 +40,7 @@ _FINE: Final = frozenset({EMPTY, UNSAID})
 _RULES: Final = "RULES — "
 
 
-class Fault(StrEnum):
+class LintRule(StrEnum):
     REFUSED = "refused"
     """There is no prompt at all."""
     TRUNCATED = "truncated"
@@ -51,25 +51,25 @@ class Fault(StrEnum):
     EXTRA = "extra-doc"
 
 
-class Flaw(Struct, frozen=True, order=True):
-    fault: Fault
+class LintFinding(Struct, frozen=True, order=True):
+    fault: LintRule
     path: str
     text: str
 
 
-class Stored(Struct, frozen=True):
+class LintInput(Struct, frozen=True):
     """A file as it is stored, and with what it is filled in; None where it is served as it is."""
 
     content: bytes
-    variables: Variables | None
+    variables: PlaceholderValues | None
 
 
 def flaws(
-    served: Mapping[Path, Document],
-    stored: Mapping[Path, Stored],
-    wish: Wish,
-    memories: Mapping[str, Document] = NO_MEMORIES,
-) -> tuple[Flaw, ...]:
+    served: Mapping[Path, PromptDocument],
+    stored: Mapping[Path, LintInput],
+    wish: PromptInputs,
+    memories: Mapping[str, PromptDocument] = NO_MEMORIES,
+) -> tuple[LintFinding, ...]:
     """All that is wrong with the main prompt of an agent; ``stored`` holds all of its files.
 
     ``memories`` are those of the workspaces that are attached to it.
@@ -78,9 +78,9 @@ def flaws(
     try:
         prompt = assembled(served, wish, memories)
         tomorrow = assembled(served, replace(wish, day=wish.day + timedelta(days=1)), memories)
-    except Taken as refused:
+    except Conflict as refused:
         path = str(refused.details.get("path", ""))
-        return tuple(sorted({*found, Flaw(Fault.REFUSED, path, str(refused))}))
+        return tuple(sorted({*found, LintFinding(LintRule.REFUSED, path, str(refused))}))
     for block in prompt.blocks:
         found += _of_block(block)
         at = Path(block.path) if block.text else None
@@ -89,52 +89,52 @@ def flaws(
     return tuple(sorted({*found, *_unstable(prompt, tomorrow)}))
 
 
-def _of_block(block: Block) -> Iterator[Flaw]:
-    left_out = block.kept is Kept.LEFT_OUT
+def _of_block(block: PromptBlock) -> Iterator[LintFinding]:
+    left_out = block.kept is BlockFate.LEFT_OUT
     if block.name.startswith(_RULES) and left_out and block.reason not in _FINE:
-        yield Flaw(Fault.EXTRA, block.path, f"config names it, but {block.reason}")
+        yield LintFinding(LintRule.EXTRA, block.path, f"config names it, but {block.reason}")
     elif not block.lasts or block.reason == NOT_TEXT:
-        yield Flaw(Fault.UNREADABLE, block.path, block.reason)
-    elif block.kept is not Kept.KEPT and block.reason not in {*_FINE, ABSENT}:
-        yield Flaw(Fault.TRUNCATED, block.path, f"{block.kept}: {block.reason}")
+        yield LintFinding(LintRule.UNREADABLE, block.path, block.reason)
+    elif block.kept is not BlockFate.KEPT and block.reason not in {*_FINE, ABSENT}:
+        yield LintFinding(LintRule.TRUNCATED, block.path, f"{block.kept}: {block.reason}")
 
 
-def _is_of_nobody(path: Path, variables: Variables) -> bool:
+def _is_of_nobody(path: Path, variables: PlaceholderValues) -> bool:
     """USER.md of an agent without a human has a dash for each of their facts, and is right so."""
     return path == Path("USER.md") and variables.human_name is None
 
 
-def _placeholders(path: Path, served: Document, stored: Stored) -> Iterator[Flaw]:
+def _placeholders(path: Path, served: PromptDocument, stored: LintInput) -> Iterator[LintFinding]:
     for found in _TOKEN.finditer(served.content or b""):
         token, line = found[1].decode(), _line(served.content or b"", found.start())
         why = "is not filled in here" if token in TOKENS else "is none that is filled in"
-        yield Flaw(Fault.PLACEHOLDER, path.text, f"line {line}: {{{{{token}}}}} {why}")
+        yield LintFinding(LintRule.PLACEHOLDER, path.text, f"line {line}: {{{{{token}}}}} {why}")
     if stored.variables is None or _is_of_nobody(path, stored.variables):
         return
     for piece in split(stored.content):
         if piece.token and stored.variables.shown[piece.token] == NOTHING:
             text = f"{{{{{piece.token}}}}} stands for nothing: there is no such fact"
-            yield Flaw(Fault.PLACEHOLDER, path.text, text)
+            yield LintFinding(LintRule.PLACEHOLDER, path.text, text)
 
 
-def _secrets(stored: Mapping[Path, Stored]) -> Iterator[Flaw]:
+def _secrets(stored: Mapping[Path, LintInput]) -> Iterator[LintFinding]:
     for path, file in stored.items():
         for shape in find_shapes(file.content):
             text = f"line {_line(file.content, shape.start)}: looks like a secret ({shape.name})"
-            yield Flaw(Fault.SECRET, path.text, text)
+            yield LintFinding(LintRule.SECRET, path.text, text)
 
 
-def _unstable(prompt: Prompt, tomorrow: Prompt) -> Iterator[Flaw]:
+def _unstable(prompt: Prompt, tomorrow: Prompt) -> Iterator[LintFinding]:
     """Whatever is before the notes must be there tomorrow too."""
     before = [block for block in prompt.blocks if not block.path.startswith(NOTES)]
     after = {block.path: block for block in tomorrow.blocks}
     for block in before[: _stable(prompt)]:
         if after[block.path].text != block.text:
-            yield Flaw(Fault.UNSTABLE, block.path, "it is another one tomorrow")
+            yield LintFinding(LintRule.UNSTABLE, block.path, "it is another one tomorrow")
         elif found := _MOMENT.search(block.text):
             line = block.text.count("\n", 0, found.start())
             text = f"line {line} of its text holds a time of day, which will be written anew"
-            yield Flaw(Fault.UNSTABLE, block.path, text)
+            yield LintFinding(LintRule.UNSTABLE, block.path, text)
 
 
 def _stable(prompt: Prompt) -> int:

@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from carrel.core.runs import Mode
-from carrel.core.sandbox.tool_access import READING, RUNNING, SEARCHING, WRITING, Hands
+from carrel.core.runs import Audience
+from carrel.core.sandbox.tool_access import READING, RUNNING, SEARCHING, WRITING, ToolAccess
 
 _ATTACHED: Final = "prompt:attached:"
 _TOOLS: Final = "prompt:tools"
@@ -20,7 +20,7 @@ _LONGEST: Final = 200
 _CHANGING: Final = (*WRITING, *SEARCHING, *RUNNING)
 
 
-class Attached(Struct, frozen=True, array_like=True):
+class WorkspaceNote(Struct, frozen=True, array_like=True):
     """One workspace as a prompt knows it."""
 
     name: str
@@ -31,8 +31,8 @@ class Attached(Struct, frozen=True, array_like=True):
     harness: bool
 
 
-class Harness(Struct, frozen=True):
-    attached: tuple[Attached, ...] = ()
+class WorkspaceNotes(Struct, frozen=True):
+    attached: tuple[WorkspaceNote, ...] = ()
     tools: tuple[str, ...] = ()
     """Those that the agent has, of the ones that work there."""
 
@@ -52,10 +52,10 @@ class Harness(Struct, frozen=True):
         return {**said, _TOOLS: " ".join(self.tools)}
 
     @classmethod
-    def of(cls, words: Mapping[str, str]) -> Harness:
+    def of(cls, words: Mapping[str, str]) -> WorkspaceNotes:
         """The same again, from what a run has kept."""
         names = sorted(name for name in words if name.startswith(_ATTACHED))
-        attached = tuple(msgspec.json.decode(words[name], type=Attached) for name in names)
+        attached = tuple(msgspec.json.decode(words[name], type=WorkspaceNote) for name in names)
         return cls(attached, tuple(words.get(_TOOLS, "").split()))
 
     @property
@@ -63,7 +63,7 @@ class Harness(Struct, frozen=True):
         """Changes when anything does that the prompt says of them."""
         return msgspec.json.encode(self).decode()
 
-    def block(self, mode: Mode) -> str:
+    def block(self, mode: Audience) -> str:
         """What stands in the prompt; nothing where no workspace wants it said."""
         if not self.tools or not any(one.harness for one in self.attached):
             return ""
@@ -78,10 +78,10 @@ class Harness(Struct, frozen=True):
             yield " ".join([f"- {one.name}", *tags, f"[{one.namespace}]"]) + about
 
     @staticmethod
-    def _tags(at: int, one: Attached) -> Sequence[tuple[str, bool]]:
+    def _tags(at: int, one: WorkspaceNote) -> Sequence[tuple[str, bool]]:
         return ("(default)", at == 0), ("(read-only)", not one.writable)
 
-    def _guidance(self, mode: Mode) -> Iterator[str]:
+    def _guidance(self, mode: Audience) -> Iterator[str]:
         looking = [tool for tool in READING if tool in self.tools]
         changing = [tool for tool in _CHANGING if tool in self.tools]
         writable = any(one.writable for one in self.attached)
@@ -95,7 +95,7 @@ class Harness(Struct, frozen=True):
         if len(self.attached) > 1:
             yield "Say which one you mean by `workspace`; if you do not, it is the default one."
         if writable and "write" in changing:
-            yield _KEEPING + (_LOADED if mode is Mode.MAIN else "")
+            yield _KEEPING + (_LOADED if mode is Audience.MAIN else "")
 
 
 _KEEPING: Final = (
@@ -105,17 +105,17 @@ _KEEPING: Final = (
 _LOADED: Final = " You are shown MEMORY.md whenever you begin."
 
 
-def harness_of(hands: Hands, tools: Collection[str]) -> Harness:
+def workspace_notes(hands: ToolAccess, tools: Collection[str]) -> WorkspaceNotes:
     """Of what an agent can reach, and with which of its tools."""
     attached = tuple(
-        Attached(
+        WorkspaceNote(
             *(reach.name, reach.workspace, reach.namespace, reach.description),
             writable=reach.sandbox is not None,
             harness=reach.harness,
         )
         for reach in hands.workspaces
     )
-    return Harness(attached, tuple(sorted(tools)))
+    return WorkspaceNotes(attached, tuple(sorted(tools)))
 
 
 def _line(text: str) -> str:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 from msgspec import Struct
 
-from carrel.core.redaction.secret_patterns import SHAPES, Span, find_shapes, scan
+from carrel.core.redaction.secret_patterns import SHAPES, SecretSpan, find_shapes, scan
 
 LEAST_CHARACTERS = 8
 MOST_BYTES = 64 * 1024
@@ -26,13 +26,13 @@ _NAMED_ROUNDS = 8
 _ROUNDS = 16
 
 
-class ShapeMode(StrEnum):
+class SecretPatternMode(StrEnum):
     REDACT = "redact"
     WARN = "warn"
     OFF = "off"
 
 
-class Redacted(Struct, frozen=True, gc=False):
+class RedactionResult(Struct, frozen=True, gc=False):
     content: bytes
     replaced: tuple[str, ...] = ()
     """Names of what was replaced, secret ids and shapes, sorted."""
@@ -51,7 +51,9 @@ class Redactor:
 
     __slots__ = ("_every", "_families", "_gate", "_looked_at", "_names", "_shapes")
 
-    def __init__(self, secrets: Mapping[str, str], shapes: ShapeMode = ShapeMode.REDACT) -> None:
+    def __init__(
+        self, secrets: Mapping[str, str], shapes: SecretPatternMode = SecretPatternMode.REDACT
+    ) -> None:
         self._shapes = shapes
         self._looked_at: dict[str, tuple[str, ...]] = {}
         self._names: dict[bytes, str] = {}
@@ -65,7 +67,7 @@ class Redactor:
         self._gate = BytesAhoCorasick(families, matchkind=MatchKind.LeftmostFirst)
         self._every = BytesAhoCorasick(families)
 
-    def redact(self, content: bytes) -> Redacted:
+    def redact(self, content: bytes) -> RedactionResult:
         """The content without any secret; the very same object if there was none.
 
         A replacement can complete another value at its seam, so this repeats until a search finds
@@ -74,7 +76,7 @@ class Redactor:
         """
         spans = self._spans(content)
         if not spans:
-            return Redacted(content, (), self._warnings(content))
+            return RedactionResult(content, (), self._warnings(content))
         replaced: set[str] = set()
         for turn in range(_ROUNDS):
             names = {span.name for span in spans}
@@ -83,9 +85,9 @@ class Redactor:
             replaced |= names
             spans = self._spans(content)
             if not spans:
-                return Redacted(content, tuple(sorted(replaced)), self._warnings(content))
+                return RedactionResult(content, tuple(sorted(replaced)), self._warnings(content))
         content = b"" if self._spans(b"[REDACTED]") else b"[REDACTED]"
-        return Redacted(content, tuple(sorted(replaced)), ())
+        return RedactionResult(content, tuple(sorted(replaced)), ())
 
     def finds_in(self, text: str) -> tuple[str, ...]:
         """The names of what would be replaced in a short text, such as a path."""
@@ -96,12 +98,12 @@ class Redactor:
             found = self._looked_at[text] = self.redact(_encoded(text)).replaced
         return found
 
-    def _spans(self, content: bytes) -> list[Span]:
+    def _spans(self, content: bytes) -> list[SecretSpan]:
         """What is to be replaced first: exact values, and shapes where no value is left."""
         values = self._present(content)
         if values:
             return _longest_first(content, values, self._names)
-        return find_shapes(content) if self._shapes is ShapeMode.REDACT else []
+        return find_shapes(content) if self._shapes is SecretPatternMode.REDACT else []
 
     def _present(self, content: bytes) -> list[bytes]:
         """The values that occur, be it inside one another."""
@@ -117,7 +119,7 @@ class Redactor:
         return next((m for m in (named, b"[REDACTED]") if not self._spans(m)), b"")
 
     def _warnings(self, content: bytes) -> tuple[str, ...]:
-        if self._shapes is not ShapeMode.WARN:
+        if self._shapes is not SecretPatternMode.WARN:
             return ()
         return tuple(sorted({span.name for span in find_shapes(content)}))
 
@@ -184,12 +186,12 @@ def _by_needle(values: Iterable[bytes]) -> dict[bytes, list[bytes]]:
 
 def _longest_first(
     content: bytes, values: Iterable[bytes], names: Mapping[bytes, str]
-) -> list[Span]:
+) -> list[SecretSpan]:
     """Where values occur without overlaps: longer before shorter, then from left to right."""
     alike: dict[int, list[bytes]] = {}
     for value in values:
         alike.setdefault(len(value), []).append(value)
-    spans: list[Span] = []
+    spans: list[SecretSpan] = []
     gaps = [(0, len(content))]
     view = memoryview(content)
     for length in sorted(alike, reverse=True):
@@ -199,7 +201,7 @@ def _longest_first(
         for left, right in gaps:
             at = left
             for which, start, end in automaton.find_matches_as_indexes(view[left:right]):
-                spans.append(Span(left + start, left + end, names[same[which]]))
+                spans.append(SecretSpan(left + start, left + end, names[same[which]]))
                 smaller.append((at, left + start))
                 at = left + end
             smaller.append((at, right))
@@ -207,7 +209,7 @@ def _longest_first(
     return sorted(spans)
 
 
-def _replace(content: bytes, spans: Iterable[Span], markers: Mapping[str, bytes]) -> bytes:
+def _replace(content: bytes, spans: Iterable[SecretSpan], markers: Mapping[str, bytes]) -> bytes:
     pieces: list[bytes] = []
     at = 0
     for start, end, name in spans:

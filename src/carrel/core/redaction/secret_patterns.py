@@ -14,13 +14,13 @@ WINDOW = 64 * 1024
 """Bytes scanned at a time, so that a large hostile content never becomes one large list."""
 
 
-class Span(NamedTuple):
+class SecretSpan(NamedTuple):
     start: int
     end: int
     name: str
 
 
-class Look(NamedTuple):
+class MatchAttempt(NamedTuple):
     """What a rule saw at an anchor: a secret (none if it is empty), and up to where it looked.
 
     A rule that says no is not asked again about what it has looked at. This is what keeps the
@@ -32,10 +32,10 @@ class Look(NamedTuple):
     seen: int
 
 
-class Rule(NamedTuple):
+class SecretPattern(NamedTuple):
     name: str
     anchors: tuple[bytes, ...]
-    look: Callable[[bytes, int], Look | None]
+    look: Callable[[bytes, int], MatchAttempt | None]
 
 
 def scan(
@@ -61,9 +61,9 @@ def _windows(
                 yield pattern, left + start, left + end
 
 
-def find_shapes(content: bytes) -> list[Span]:
+def find_shapes(content: bytes) -> list[SecretSpan]:
     """Where a shape occurs, from left to right, without overlaps."""
-    spans: list[Span] = []
+    spans: list[SecretSpan] = []
     anchors = scan(_ANCHORS, content, _REACH)
     if not anchors:
         return spans
@@ -78,7 +78,7 @@ def find_shapes(content: bytes) -> list[Span]:
             continue
         seen[rule] = look.seen
         if look.end > look.start:
-            spans.append(Span(look.start, look.end, _RULES[rule].name))
+            spans.append(SecretSpan(look.start, look.end, _RULES[rule].name))
             taken = look.end
     return spans
 
@@ -155,19 +155,19 @@ def _slack(tail: bytes) -> int:
 
 def _token(
     prefix: bytes, tail: bytes, judge: Callable[[bytes], int]
-) -> Callable[[bytes, int], Look | None]:
+) -> Callable[[bytes, int], MatchAttempt | None]:
     """A rule for a prefix and a tail, of which the judge says how many bytes belong to a secret.
 
     The tail's pattern takes all it can and never gives back, so that only the judge refuses.
     """
     pattern = re.compile(_LEFT + prefix + rb"(?P<tail>" + tail + rb")")
 
-    def look(content: bytes, at: int) -> Look | None:
+    def look(content: bytes, at: int) -> MatchAttempt | None:
         found = pattern.match(content, at)
         if found is None:
             return None
         kept = judge(found["tail"])
-        return Look(at, found.start("tail") + kept if kept else at, found.end())
+        return MatchAttempt(at, found.start("tail") + kept if kept else at, found.end())
 
     return look
 
@@ -178,7 +178,7 @@ _JWT = re.compile(
 )
 
 
-def _jwt(content: bytes, at: int) -> Look | None:
+def _jwt(content: bytes, at: int) -> MatchAttempt | None:
     found = _JWT.match(content, at)
     if found is None:
         return None
@@ -189,41 +189,41 @@ def _jwt(content: bytes, at: int) -> Look | None:
         and not _UNTOUCHABLE.fullmatch(signature)
     )
     end = found.start("signature") + len(signature.rstrip(b"-_"))
-    return Look(at, end if genuine else at, found.end("head"))
+    return MatchAttempt(at, end if genuine else at, found.end("head"))
 
 
-def _private_key(content: bytes, at: int) -> Look:
+def _private_key(content: bytes, at: int) -> MatchAttempt:
     start, end = read_armour(content, at)
-    return Look(start, end, end)
+    return MatchAttempt(start, end, end)
 
 
 _WORD = rb"[0-9A-Za-z_-]*+"
 _RULES = (
-    Rule("private-key", (b"BEGIN ",), _private_key),
-    Rule(
+    SecretPattern("private-key", (b"BEGIN ",), _private_key),
+    SecretPattern(
         "aws-access-key",
         (b"AKIA", b"ASIA"),
         _token(rb"A[KS]IA", rb"[0-9A-Z]{16}(?![0-9A-Za-z])", len),
     ),
-    Rule(
+    SecretPattern(
         "github-token",
         (b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_"),
         _token(rb"gh[pousr]_", rb"[0-9A-Za-z]*+", _github),
     ),
-    Rule(
+    SecretPattern(
         "github-token",
         (b"github_pat_",),
         _token(rb"github_pat_", rb"[0-9A-Za-z_]*+", _github_fine_grained),
     ),
-    Rule("slack-token", (b"xox",), _token(rb"xox[abceoprs]-", rb"[0-9A-Za-z-]*+", _slack)),
-    Rule(
+    SecretPattern("slack-token", (b"xox",), _token(rb"xox[abceoprs]-", rb"[0-9A-Za-z-]*+", _slack)),
+    SecretPattern(
         "slack-token",
         (b"xapp-",),
         _token(rb"xapp-", rb"[0-9]-A[0-9A-Z]{6,20}-[0-9]{6,20}-[0-9a-f]{64}", len),
     ),
-    Rule("anthropic-key", (b"sk-ant-",), _token(rb"sk-ant-", _WORD, _anthropic)),
-    Rule("openai-key", (b"sk-",), _token(rb"sk-", _WORD, _openai)),
-    Rule("jwt", (b"eyJ",), _jwt),
+    SecretPattern("anthropic-key", (b"sk-ant-",), _token(rb"sk-ant-", _WORD, _anthropic)),
+    SecretPattern("openai-key", (b"sk-",), _token(rb"sk-", _WORD, _openai)),
+    SecretPattern("jwt", (b"eyJ",), _jwt),
 )
 
 SHAPES = frozenset(rule.name for rule in _RULES)

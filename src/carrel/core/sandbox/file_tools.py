@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from carrel.core.errors import Malformed, Missing
+from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import LONGEST_PATH, Path
-from carrel.core.search.linear_regex import Finder, TooMuch, linear, literally
+from carrel.core.search.linear_regex import LinearRegex, RegexTooComplex, linear, literally
 
 LONGEST_OUTPUT: Final = 65_536
 """Bytes of an answer, where a sandbox does not say otherwise."""
@@ -27,7 +27,7 @@ def relative(given: str) -> str:
     """
     parts = [part for part in given.strip().split("/") if part not in {"", "."}]
     if ".." in parts:
-        raise Malformed(_OUTSIDE)
+        raise ValidationError(_OUTSIDE)
     return "/".join(parts)
 
 
@@ -35,7 +35,7 @@ def file_path(given: str) -> Path:
     """The file that a call names. Raises Malformed."""
     text = relative(given)
     if not text:
-        raise Malformed("file_path must reference a file")
+        raise ValidationError("file_path must reference a file")
     return Path(text)
 
 
@@ -93,9 +93,9 @@ def replaced(
     """
     count = content.count(old)
     if not count:
-        raise Missing(f"old_string not found in {name}")
+        raise NotFound(f"old_string not found in {name}")
     if count > 1 and not every:
-        raise Malformed(
+        raise ValidationError(
             f"old_string is not unique ({count} matches); add context or set replace_all"
         )
     admit(len(content) + count * (len(new) - len(old)))
@@ -103,14 +103,14 @@ def replaced(
 
 
 @lru_cache(maxsize=256)
-def matcher(pattern: str) -> Finder:
+def matcher(pattern: str) -> LinearRegex:
     """What tells whether paths fit a glob, in time that grows with the path alone: as bytes.
 
     ``*`` and ``?`` stay within one segment, ``**`` is any number of segments, and all else stands
     for itself. Raises Malformed.
     """
     if len(pattern) > LONGEST_PATH:
-        raise Malformed(f"a glob has at most {LONGEST_PATH} characters")
+        raise ValidationError(f"a glob has at most {LONGEST_PATH} characters")
     parts = [part for part in pattern.split("/") if part not in {"", "."}]
     said = []
     for place, part in enumerate(parts, 1):
@@ -121,8 +121,8 @@ def matcher(pattern: str) -> Finder:
             said.append("".join(map(_glob_character, part)) + ("" if last else "/"))
     try:
         return linear("(?s)" + "".join(said))
-    except TooMuch:
-        raise Malformed("the glob is too large") from None
+    except RegexTooComplex:
+        raise ValidationError("the glob is too large") from None
 
 
 def _glob_character(character: str) -> str:

@@ -9,14 +9,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.file_tools import matcher
-from carrel.core.search.grep_pattern import spelled_anew
-from carrel.core.search.linear_regex import Finder, TooMuch, linear
+from carrel.core.search.grep_pattern import translate_pattern
+from carrel.core.search.linear_regex import LinearRegex, RegexTooComplex, linear
 
 
-class Mode(StrEnum):
+class GrepOutput(StrEnum):
     """What is told of the files in which something was found."""
 
     FILES = "files_with_matches"
@@ -24,7 +24,7 @@ class Mode(StrEnum):
     COUNT = "count"
 
 
-class Wanted(Struct, frozen=True):
+class GrepQuery(Struct, frozen=True):
     """What is searched for, where, and how it is told."""
 
     pattern: str
@@ -32,12 +32,12 @@ class Wanted(Struct, frozen=True):
     """A directory, or one file."""
     glob: str = ""
     ignoring_case: bool = False
-    mode: Mode = Mode.FILES
+    mode: GrepOutput = GrepOutput.FILES
     numbers: bool = False
 
     def most(self, enough: int) -> int:
         """Lines of one file that have to be found to tell so many bytes: each is one at least."""
-        return {Mode.FILES: 1, Mode.CONTENT: enough + 1}.get(self.mode, 10_000_000)
+        return {GrepOutput.FILES: 1, GrepOutput.CONTENT: enough + 1}.get(self.mode, 10_000_000)
 
     def searches(self, path: Path) -> bool:
         """Whether a file is looked into: by its name, or by its path where the glob has a slash."""
@@ -66,15 +66,15 @@ def alternatives(glob: str) -> tuple[str, ...]:
     return tuple(glob[:opening] + middle + each for middle in middles for each in rest)
 
 
-def told(wanted: Wanted, name: str, content: bytes, found: Sequence[int]) -> bytes:
+def format_matches(wanted: GrepQuery, name: str, content: bytes, found: Sequence[int]) -> bytes:
     """What is said of one file; without a name it is the only one that was looked into."""
     prefix = name.encode() + b":" if name else b""
     match wanted.mode:
-        case Mode.FILES:
+        case GrepOutput.FILES:
             return (name or wanted.root).encode() + b"\n"
-        case Mode.COUNT:
+        case GrepOutput.COUNT:
             return b"%b%d\n" % (prefix, len(found))
-        case Mode.CONTENT:
+        case GrepOutput.CONTENT:
             return b"".join(_lines(prefix, content, found, numbered=wanted.numbers))
 
 
@@ -92,16 +92,16 @@ def _lines(prefix: bytes, content: bytes, found: Sequence[int], *, numbered: boo
 
 
 @lru_cache(maxsize=64)
-def compiled(pattern: str, *, ignoring_case: bool = False) -> Finder:
+def compiled(pattern: str, *, ignoring_case: bool = False) -> LinearRegex:
     """What finds the lines, each from where the pattern fits on to its end. Raises Malformed."""
-    spelled = spelled_anew(pattern, ignoring_case=ignoring_case).re2
+    spelled = translate_pattern(pattern, ignoring_case=ignoring_case).re2
     try:
         return linear(f"(?:{spelled})[^\\n]*")
-    except TooMuch:
-        raise Malformed("Invalid pattern: it is too large") from None
+    except RegexTooComplex:
+        raise ValidationError("Invalid pattern: it is too large") from None
 
 
-def found_lines(finder: Finder, content: bytes, most: int) -> list[int]:
+def found_lines(finder: LinearRegex, content: bytes, most: int) -> list[int]:
     """The numbers of the lines that fit, from 1 on, up to so many of them."""
     numbers: list[int] = []
     number, counted, following = 1, 0, 0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from carrel.core import field_validation as demands
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.sandbox.tool_access import PermissionMode
 
 PROVIDERS: Final = ("local", "docker", "lambda", "e2b", "daytona", "kubernetes")
@@ -81,9 +81,11 @@ def _network(value: object, provider: str) -> dict[str, Any]:
         if name in said
     }
     if lists and mode != "restricted":
-        raise Malformed(f"config.network.{min(lists)} needs config.network.mode restricted")
+        raise ValidationError(f"config.network.{min(lists)} needs config.network.mode restricted")
     if mode == "restricted":
-        raise Malformed(f"config.network.mode restricted cannot be enforced by provider {provider}")
+        raise ValidationError(
+            f"config.network.mode restricted cannot be enforced by provider {provider}"
+        )
     return {"mode": mode}
 
 
@@ -91,7 +93,7 @@ def _runtimes(value: object, provider: str) -> list[str]:
     fits = isinstance(value, list) and value and all(each in RUNTIMES for each in value)
     if not fits or not isinstance(value, list):
         choices = ", ".join(RUNTIMES)
-        raise Malformed(f"config.runtimes must be a non-empty array of: {choices}")
+        raise ValidationError(f"config.runtimes must be a non-empty array of: {choices}")
     return list(dict.fromkeys(value))
 
 
@@ -110,25 +112,29 @@ def _output(value: object, provider: str) -> int:
 def _variables(value: object, provider: str) -> dict[str, str]:
     fits = isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values())
     if not fits or not isinstance(value, Mapping):
-        raise Malformed("config.envVars must be an object with string values")
+        raise ValidationError("config.envVars must be an object with string values")
     if not all(_VARIABLE.fullmatch(name) for name in value):
-        raise Malformed("config.envVars must be named by letters, digits and _, no digit first")
+        raise ValidationError(
+            "config.envVars must be named by letters, digits and _, no digit first"
+        )
     if any("\0" in each for each in value.values()):
-        raise Malformed("config.envVars must be an object with string values that hold no NUL")
+        raise ValidationError(
+            "config.envVars must be an object with string values that hold no NUL"
+        )
     return dict(value)
 
 
 def _options(value: object, provider: str) -> dict[str, Any]:
     said = demands.mapping("config.options", value)
     if refused := sorted(_NOT_FOR_TENANTS.get(provider, frozenset()) & set(said)):
-        raise Malformed(f"config.options.{refused[0]} is not allowed for provider {provider}")
+        raise ValidationError(f"config.options.{refused[0]} is not allowed for provider {provider}")
     return dict(said)
 
 
 def _persistent(value: object, provider: str) -> bool:
     kept = demands.boolean("config.persistent", value)
     if kept and provider == "lambda":
-        raise Malformed("config.persistent is not supported by provider lambda")
+        raise ValidationError("config.persistent is not supported by provider lambda")
     return kept
 
 
@@ -158,12 +164,12 @@ _CHECKS: Final[Mapping[str, Callable[[object, str], Any]]] = {
 def _check_network(found: Mapping[str, Any]) -> None:
     both = "internet" in found and "network" in found
     if both and found["internet"] != (found["network"]["mode"] == "allow-all"):
-        raise Malformed("config.internet and config.network contradict each other")
+        raise ValidationError("config.internet and config.network contradict each other")
 
 
 def _check_persistence(found: Mapping[str, Any]) -> None:
     if "lifecycle" in found and not found.get("persistent"):
-        raise Malformed("config.lifecycle needs config.persistent true")
+        raise ValidationError("config.lifecycle needs config.persistent true")
 
 
 def _check_options(found: Mapping[str, Any]) -> None:
@@ -171,7 +177,7 @@ def _check_options(found: Mapping[str, Any]) -> None:
     named = [name for name in _DISK if name in options]
     persistent = found["provider"] == "kubernetes" and found.get("persistent")
     if named and not persistent:
-        raise Malformed(f"config.options.{named[0]} needs a persistent kubernetes sandbox")
+        raise ValidationError(f"config.options.{named[0]} needs a persistent kubernetes sandbox")
     if "persistentDiskGb" in named:
         size = options["persistentDiskGb"]
         demands.whole("config.options.persistentDiskGb", size, _LARGEST_DISK)
@@ -221,7 +227,7 @@ def unmasked(config: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, 
         kept = _found(stored, place)
         if not isinstance(kept, str):
             where = ".".join(map(str, place))
-            raise Malformed(f"config.{where} has no stored value that {MASK} could stand for")
+            raise ValidationError(f"config.{where} has no stored value that {MASK} could stand for")
         return kept
 
     return rewritten(config, become)

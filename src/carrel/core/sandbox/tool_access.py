@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct
 
-from carrel.core.agents.config import Config
-from carrel.core.errors import Forbidden, Malformed, Missing
+from carrel.core.agents.config import AgentConfig
+from carrel.core.errors import Forbidden, NotFound, ValidationError
 
 READING: Final = ("read", "glob")
 WRITING: Final = ("write", "edit")
@@ -33,7 +33,7 @@ class PermissionMode(StrEnum):
     BYPASS = "bypass"
 
 
-class Sandbox(Struct, frozen=True):
+class SandboxSpec(Struct, frozen=True):
     """A sandbox as a call finds it."""
 
     id: str
@@ -49,33 +49,33 @@ class Sandbox(Struct, frozen=True):
         return self.config.get("persistent") is True
 
 
-class Reach(Struct, frozen=True):
+class AttachedWorkspace(Struct, frozen=True):
     """One workspace that an agent can reach."""
 
     name: str
     """What the agent calls it."""
     workspace: str
     namespace: str
-    sandbox: Sandbox | None
+    sandbox: SandboxSpec | None
     """None: read-only."""
     description: str = ""
     harness: bool = True
     """Whether the prompt tells how to keep MEMORY.md and TASKS.md there."""
 
 
-class Hands(Struct, frozen=True):
-    sandbox: Sandbox | None = None
-    workspaces: tuple[Reach, ...] = ()
+class ToolAccess(Struct, frozen=True):
+    sandbox: SandboxSpec | None = None
+    workspaces: tuple[AttachedWorkspace, ...] = ()
     """In the agent's own order: the first is meant where none is named."""
 
-    def chosen(self, name: str | None) -> Reach:
+    def chosen(self, name: str | None) -> AttachedWorkspace:
         """The workspace that a call means, never another in its place. Raises Malformed."""
         if not name and self.workspaces:
             return self.workspaces[0]
         for reach in self.workspaces:
             if reach.name == name:
                 return reach
-        raise Malformed(f"unknown workspace {name}" if name else "there is no workspace")
+        raise ValidationError(f"unknown workspace {name}" if name else "there is no workspace")
 
     @property
     def goes_on(self) -> bool:
@@ -83,10 +83,10 @@ class Hands(Struct, frozen=True):
         return any(reach.sandbox and reach.sandbox.is_persistent for reach in self.workspaces)
 
 
-EMPTY: Final = Hands()
+EMPTY: Final = ToolAccess()
 
 
-def surface(config: Config, hands: Hands | None = None) -> frozenset[str]:
+def available_tool_names(config: AgentConfig, hands: ToolAccess | None = None) -> frozenset[str]:
     """The names of the tools that an agent has hands for.
 
     Its config alone tells all but whether there are commands to follow: where what it refers to
@@ -104,24 +104,24 @@ def surface(config: Config, hands: Hands | None = None) -> frozenset[str]:
     return frozenset((*READING, *WRITING, *SEARCHING, *RUNNING, *following))
 
 
-def asks(tool: str, mode: PermissionMode) -> bool:
+def requires_approval(tool: str, mode: PermissionMode) -> bool:
     """Whether a person is asked before this tool does its work in a sandbox of this mode."""
     if tool in RUNNING:
         return mode is not PermissionMode.BYPASS
     return tool in WRITING and mode is PermissionMode.ASK
 
 
-class Aim(Struct, frozen=True):
+class CallTarget(Struct, frozen=True):
     """Where one call works, and whether somebody is asked first."""
 
     asks: bool
-    reach: Reach | None
+    reach: AttachedWorkspace | None
     """None: a command in no workspace."""
-    sandbox: Sandbox | None
+    sandbox: SandboxSpec | None
     """None: nothing is started and nothing is written."""
 
 
-def aimed(tool: str, hands: Hands, workspace: str | None = None) -> Aim:
+def resolve_call_target(tool: str, hands: ToolAccess, workspace: str | None = None) -> CallTarget:
     """What a call of a tool means, its ``workspace`` as the model said it.
 
     Raises Malformed for a workspace that it does not know, Forbidden where the one that it means is
@@ -129,14 +129,14 @@ def aimed(tool: str, hands: Hands, workspace: str | None = None) -> Aim:
     """
     if tool in RUNNING and not hands.workspaces and not workspace:
         if hands.sandbox is None:
-            raise Missing(NO_SANDBOX)
-        return Aim(asks(tool, hands.sandbox.mode), None, hands.sandbox)
+            raise NotFound(NO_SANDBOX)
+        return CallTarget(requires_approval(tool, hands.sandbox.mode), None, hands.sandbox)
     reach = hands.chosen(workspace)
     if reach.sandbox is not None:
-        return Aim(asks(tool, reach.sandbox.mode), reach, reach.sandbox)
+        return CallTarget(requires_approval(tool, reach.sandbox.mode), reach, reach.sandbox)
     if tool not in READING:
         raise Forbidden(READ_ONLY)
-    return Aim(False, reach, None)
+    return CallTarget(False, reach, None)
 
 
 _WORKSPACE: Final = "Which workspace, by its name. Left out, it is {}."
@@ -146,7 +146,7 @@ _BACKGROUND: Final = (
 )
 
 
-def with_workspace(schema: Mapping[str, Any], hands: Hands) -> Mapping[str, Any]:
+def with_workspace(schema: Mapping[str, Any], hands: ToolAccess) -> Mapping[str, Any]:
     """A tool's schema with a ``workspace`` to choose, where there are two or more, else without."""
     names = [reach.name for reach in hands.workspaces]
     if len(names) < 2:
@@ -155,7 +155,7 @@ def with_workspace(schema: Mapping[str, Any], hands: Hands) -> Mapping[str, Any]
     return _with(schema, "workspace", {"type": "string", "enum": names, "description": about})
 
 
-def with_background(schema: Mapping[str, Any], hands: Hands) -> Mapping[str, Any]:
+def with_background(schema: Mapping[str, Any], hands: ToolAccess) -> Mapping[str, Any]:
     """The same with a ``background``, where a command can go on, else without."""
     if not hands.goes_on:
         return _without(schema, "background")

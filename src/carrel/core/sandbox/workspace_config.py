@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from carrel.core import field_validation as demands
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 
 STORAGES: Final = ("s3",)
 """What the files are said to be kept in. They lie where all of Carrel's do, whatever that is."""
@@ -21,7 +21,7 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
         "storage": {"provider": demands.one_of("config.storage.provider", provider, STORAGES)}
     }
     if named := [name for name in _ELSEWHERE if name in storage]:
-        raise Malformed(
+        raise ValidationError(
             f"config.storage.{named[0]} is not supported: files are kept with all others"
         )
     if "harness" in given:

@@ -14,16 +14,26 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.identifiers import LONGEST_SEGMENT, Path
-from carrel.core.store.tree import Entry, Expect, Full, Head, Quota, Room, Tree, Write, as_seen
+from carrel.core.store.tree import (
+    Entry,
+    Expect,
+    Head,
+    PathFree,
+    Quota,
+    QuotaExceeded,
+    Tree,
+    Write,
+    expect_unchanged,
+)
 
 MOST_CHANGED: Final = 5000
 MOST_NAMED: Final = 20
 """Paths that one message names."""
 
 
-class Brought(Struct, frozen=True):
+class CommandChanges(Struct, frozen=True):
     """What a command left behind, beside what it had found."""
 
     base: Mapping[Path, int]
@@ -32,7 +42,7 @@ class Brought(Struct, frozen=True):
     deleted: frozenset[Path]
 
 
-class Fate(StrEnum):
+class ConflictOutcome(StrEnum):
     OVER = "over"
     """The command's is head, and theirs stays in history."""
     SPARED = "spared"
@@ -41,11 +51,11 @@ class Fate(StrEnum):
     """The command's is kept under another name."""
 
 
-class Meeting(Struct, frozen=True):
+class PathConflict(Struct, frozen=True):
     """Somebody else has been at a path that a command changed."""
 
     path: Path
-    fate: Fate
+    fate: ConflictOutcome
     other: Path
     """The path of what they did."""
     version: int | None = None
@@ -54,25 +64,25 @@ class Meeting(Struct, frozen=True):
     """Where ours is, if not at its path."""
 
 
-class Decision(Struct, frozen=True):
+class MergePlan(Struct, frozen=True):
     writes: tuple[Write, ...]
     later: tuple[Write, ...]
     """What finds room only where these writes have taken something away."""
     expects: tuple[Expect, ...]
-    rooms: tuple[Room, ...]
-    later_rooms: tuple[Room, ...]
-    meetings: tuple[Meeting, ...]
+    rooms: tuple[PathFree, ...]
+    later_rooms: tuple[PathFree, ...]
+    meetings: tuple[PathConflict, ...]
 
 
-def mark_of(id: str) -> str:
+def short_id(id: str) -> str:
     """A short name for what an id names, which is the same however often it is asked for."""
     return hashlib.sha256(id.encode(errors="surrogatepass")).hexdigest()[:8]
 
 
-def decide(brought: Brought, tree: Tree, mark: str) -> Decision:
+def decide(brought: CommandChanges, tree: Tree, mark: str) -> MergePlan:
     """From a fresh listing of the workspace to what is to be written there."""
     removed, spared = _deletions(brought, tree)
-    ground = _Ground(tree, removed)
+    ground = _MergedTree(tree, removed)
     meetings = list(spared)
     puts: dict[Path, Entry] = {}
     for path in sorted(brought.changed):
@@ -82,27 +92,31 @@ def decide(brought: Brought, tree: Tree, mark: str) -> Decision:
         if at is not None:
             place = _aside(path, at, mark, len(meetings))
             other = head or ground.within(at)
-            meetings.append(Meeting(path, Fate.ASIDE, other.path, other.version, place))
+            meetings.append(
+                PathConflict(path, ConflictOutcome.ASIDE, other.path, other.version, place)
+            )
         else:
             place = path
             if _same(head, entry):
                 continue
             if brought.base.get(path, 0) != tree.version(path):
-                meetings.append(Meeting(path, Fate.OVER, path))
+                meetings.append(PathConflict(path, ConflictOutcome.OVER, path))
         if not _same(tree.heads.get(place), entry):
             puts[place] = entry
     return _decision(tree, removed, puts, meetings)
 
 
-def _deletions(brought: Brought, tree: Tree) -> tuple[frozenset[Path], Sequence[Meeting]]:
+def _deletions(
+    brought: CommandChanges, tree: Tree
+) -> tuple[frozenset[Path], Sequence[PathConflict]]:
     """What goes, and what somebody has changed since and is spared."""
     live = [path for path in sorted(brought.deleted) if path in tree.heads]
     spared = [path for path in live if tree.version(path) != brought.base.get(path)]
-    told = [Meeting(path, Fate.SPARED, path, tree.version(path)) for path in spared]
+    told = [PathConflict(path, ConflictOutcome.SPARED, path, tree.version(path)) for path in spared]
     return frozenset(live) - frozenset(spared), told
 
 
-class _Ground:
+class _MergedTree:
     """What stands in a workspace once a command's deletions are done."""
 
     def __init__(self, tree: Tree, removed: frozenset[Path]) -> None:
@@ -122,8 +136,11 @@ class _Ground:
 
 
 def _decision(
-    tree: Tree, removed: frozenset[Path], puts: Mapping[Path, Entry], meetings: Sequence[Meeting]
-) -> Decision:
+    tree: Tree,
+    removed: frozenset[Path],
+    puts: Mapping[Path, Entry],
+    meetings: Sequence[PathConflict],
+) -> MergePlan:
     emptied = {parent for path in removed for parent in path.parents}
     later = {
         path for path in puts if path in emptied or not removed.isdisjoint(path.parents)
@@ -132,18 +149,20 @@ def _decision(
     first = [Write(scope, path, None) for path in sorted(removed)]
     first += [Write(scope, path, entry) for path, entry in puts.items() if path not in later]
     new = [path for path in puts if path not in tree.heads]
-    rooms = {path: Room(path, (scope,)) for path in new}
-    return Decision(
+    rooms = {path: PathFree(path, (scope,)) for path in new}
+    return MergePlan(
         tuple(first),
         tuple(Write(scope, path, puts[path]) for path in puts if path in later),
-        tuple(as_seen(tree, path) for path in (*sorted(removed), *puts) if path not in later),
+        tuple(
+            expect_unchanged(tree, path) for path in (*sorted(removed), *puts) if path not in later
+        ),
         tuple(rooms[path] for path in new if path not in later),
         tuple(rooms[path] for path in new if path in later),
         tuple(meetings),
     )
 
 
-def overfull(decision: Decision, tree: Tree, quota: Quota) -> Full | None:
+def exceeds_quota(decision: MergePlan, tree: Tree, quota: Quota) -> QuotaExceeded | None:
     """Whether the workspace would hold too much: for what no single commit can tell."""
     sizes = {path: head.entry.blob.size for path, head in tree.heads.items() if head.entry}
     files, size = len(sizes), sum(sizes.values())
@@ -153,7 +172,7 @@ def overfull(decision: Decision, tree: Tree, quota: Quota) -> Full | None:
             sizes[write.path] = write.entry.blob.size
     crowded = len(sizes) > max(quota.files, files)
     heavy = quota.size is not None and sum(sizes.values()) > max(quota.size, size)
-    return Full(quota, len(sizes), sum(sizes.values())) if crowded or heavy else None
+    return QuotaExceeded(quota, len(sizes), sum(sizes.values())) if crowded or heavy else None
 
 
 def _same(head: Head | None, entry: Entry) -> bool:
@@ -169,11 +188,13 @@ def _aside(path: Path, at: Path, mark: str, number: int) -> Path:
     named = f"{before}/{short}{suffix}" if before else short + suffix
     try:
         return Path(named + path.text[len(at.text) :])
-    except Malformed:  # It is too long by now.
+    except ValidationError:  # It is too long by now.
         return Path(f"conflict-{mark}/{number}")
 
 
-def warnings(meetings: Sequence[Meeting], whose: Mapping[tuple[Path, int], str]) -> Iterator[str]:
+def warnings(
+    meetings: Sequence[PathConflict], whose: Mapping[tuple[Path, int], str]
+) -> Iterator[str]:
     """What the caller is told: of each meeting, who it was and what became of both."""
     for one in meetings[:MOST_NAMED]:
         assert one.version is not None
@@ -181,11 +202,11 @@ def warnings(meetings: Sequence[Meeting], whose: Mapping[tuple[Path, int], str])
         theirs = "" if one.other == one.path else f" in {one.other}"
         also = f"also changed by {who} at version {one.version}{theirs}"
         match one.fate:
-            case Fate.OVER:
+            case ConflictOutcome.OVER:
                 yield f"[warning: {one.path} was {also}, which stays in its history]"
-            case Fate.SPARED:
+            case ConflictOutcome.SPARED:
                 yield f"[warning: {one.path} was not deleted: {also}]"
-            case Fate.ASIDE:
+            case ConflictOutcome.ASIDE:
                 yield f"[warning: {one.path} is kept as {one.place}: {also}]"
     if len(meetings) > MOST_NAMED:
         yield f"[warning: so it was with {len(meetings) - MOST_NAMED} other paths]"

@@ -12,12 +12,12 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from carrel.core.identifiers import Moment
-from carrel.core.store.record import Noun
+from carrel.core.identifiers import TimestampMs
+from carrel.core.store.record import RecordType
 
 Key = TypeVar("Key")
 
-SEARCHED: Final = frozenset({Noun.MEMORY})
+SEARCHED: Final = frozenset({RecordType.MEMORY})
 """The records that are found by their words."""
 
 LONGEST_WORD: Final = 64
@@ -35,16 +35,18 @@ _SINGLE: Final = (
 _WORD: Final = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+")
 
 
-def words(text: str) -> tuple[str, ...]:
+def tokenize(text: str) -> tuple[str, ...]:
     """The words of a text in order: without marks, in one letter case, of letters and digits."""
-    return tuple(word[:LONGEST_WORD] for word in _WORD.findall(folded(text)) if word.isalnum())
+    return tuple(
+        word[:LONGEST_WORD] for word in _WORD.findall(fold_case_and_accents(text)) if word.isalnum()
+    )
 
 
 def distinct(text: str) -> tuple[str, ...]:
     """The different words of a text, as many as an index takes of one."""
     taken: list[str] = []
     size = 0
-    for word in dict.fromkeys(words(text)):
+    for word in dict.fromkeys(tokenize(text)):
         size += len(word.encode())
         if size > MOST_BYTES:
             break
@@ -52,7 +54,7 @@ def distinct(text: str) -> tuple[str, ...]:
     return tuple(taken)
 
 
-def folded(text: str) -> str:
+def fold_case_and_accents(text: str) -> str:
     """A text without marks and in one letter case."""
     if text.isascii():
         return text.lower()
@@ -60,12 +62,12 @@ def folded(text: str) -> str:
     return "".join(one for one in text if not unicodedata.category(one).startswith("M"))
 
 
-def asked(query: str) -> tuple[str, ...]:
+def query_terms(query: str) -> tuple[str, ...]:
     """The words to look for: each once, and not too many."""
-    return tuple(dict.fromkeys(words(query)))[:MOST_ASKED]
+    return tuple(dict.fromkeys(tokenize(query)))[:MOST_ASKED]
 
 
-def found_by(noun: Noun, body: Mapping[str, Any]) -> tuple[str, ...]:
+def index_terms(noun: RecordType, body: Mapping[str, Any]) -> tuple[str, ...]:
     """The words that a record is found by, each once; none for what is not searched."""
     return distinct(searched_text(body)) if noun in SEARCHED else ()
 
@@ -75,24 +77,24 @@ def searched_text(body: Mapping[str, Any]) -> str:
     return "\n".join((body["content"], *body.get("tags", ())))
 
 
-def ranked(query: str, found: Sequence[tuple[Key, str, Moment]]) -> list[Key]:
+def ranked(query: str, found: Sequence[tuple[Key, str, TimestampMs]]) -> list[Key]:
     """The keys of those texts that have words of the query, or words that begin so, best first.
 
     More of its words beat fewer, whole words beat beginnings, words that stand together as in the
     query beat scattered ones, and newer beats older.
     """
-    wanted = words(query)[:MOST_ASKED]
+    wanted = tokenize(query)[:MOST_ASKED]
     if not wanted:
         return []
-    scored = [(_score(wanted, words(text)), at, key) for key, text, at in found]
+    scored = [(_score(wanted, tokenize(text)), at, key) for key, text, at in found]
     hits = [(score, at, key) for score, at, key in scored if score[0]]
     hits.sort(key=lambda hit: hit[:2], reverse=True)
     return [key for _, _, key in hits]
 
 
-def says(query: str, text: str) -> bool:
+def contains_phrase(query: str, text: str) -> bool:
     """Whether the words of the query stand in the text one after another, each of them whole."""
-    wanted, there = words(query)[:MOST_ASKED], words(text)
+    wanted, there = tokenize(query)[:MOST_ASKED], tokenize(text)
     width = len(wanted)
     return width > 0 and any(
         there[at : at + width] == wanted for at in range(len(there) - width + 1)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.search import char_ranges as ranges
 from carrel.core.search.char_ranges import Ranges, joined, others, spelled
 
@@ -38,7 +38,7 @@ _FLAGS: Final = re.compile(r"\(\?(-?i)\)")
 _NEGATED: Final = re.compile(r"P(?:[A-Z]|\{)")
 
 
-class Spelled(NamedTuple):
+class CompiledPattern(NamedTuple):
     """One pattern, as either engine is told it."""
 
     re2: str
@@ -46,13 +46,13 @@ class Spelled(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def spelled_anew(pattern: str, *, ignoring_case: bool = False) -> Spelled:
+def translate_pattern(pattern: str, *, ignoring_case: bool = False) -> CompiledPattern:
     """Raises Malformed."""
     if len(pattern) > LONGEST:
-        raise Malformed(f"Invalid pattern: it has more than {LONGEST} characters")
+        raise ValidationError(f"Invalid pattern: it has more than {LONGEST} characters")
     body = _Reader(pattern).whole()
     said = ("(?mi)" if ignoring_case else "(?m)") + body
-    return Spelled(_told(said, _RE2), _told(said, _RIPGREP))
+    return CompiledPattern(_told(said, _RE2), _told(said, _RIPGREP))
 
 
 _EDGE, _NO_EDGE, _HALVES = "\0b", "\0B", "\0s"
@@ -68,8 +68,8 @@ def _told(said: str, words: Mapping[str, str]) -> str:
     return said
 
 
-def _wrong(what: str) -> Malformed:
-    return Malformed(f"Invalid pattern: {what}")
+def _wrong(what: str) -> ValidationError:
+    return ValidationError(f"Invalid pattern: {what}")
 
 
 class _Reader:

@@ -8,31 +8,31 @@ from typing import Protocol
 import re2  # type: ignore[import-untyped]
 
 
-class Fit(Protocol):
+class RegexMatch(Protocol):
     def start(self) -> int: ...
 
 
-class Finder(Protocol):
-    def finditer(self, text: bytes) -> Iterator[Fit]:
+class LinearRegex(Protocol):
+    def finditer(self, text: bytes) -> Iterator[RegexMatch]:
         """Every place that fits, from left to right, none within another."""
 
-    def fullmatch(self, text: bytes) -> Fit | None:
+    def fullmatch(self, text: bytes) -> RegexMatch | None:
         """Whether all of it fits."""
 
 
-class TooMuch(Exception):
+class RegexTooComplex(Exception):
     """It is no expression, or it would take too much to look for it."""
 
 
-def linear(expression: str) -> Finder:
+def linear(expression: str) -> LinearRegex:
     """Raises TooMuch."""
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True
     try:
-        finder: Finder = re2.compile(expression, options)
+        finder: LinearRegex = re2.compile(expression, options)
     except re2.error:
-        raise TooMuch from None
+        raise RegexTooComplex from None
     return finder
 
 

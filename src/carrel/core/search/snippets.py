@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final
 
-from carrel.core.search.full_text import folded, words
+from carrel.core.search.full_text import fold_case_and_accents, tokenize
 
 LONGEST: Final = 160
 """Characters of a snippet."""
@@ -21,10 +21,10 @@ _WORD: Final = re.compile(r"[^\W_]+")
 
 def fits(wanted: Sequence[str], text: str) -> bool:
     """Whether each of these words, as ``core.search`` asks for them, begins a word of the text."""
-    plain = folded(text)
+    plain = fold_case_and_accents(text)
     if not all(word in plain for word in wanted):
         return False
-    there = sorted(set(words(text)))
+    there = sorted(set(tokenize(text)))
     return all(_begins(word, there) for word in wanted)
 
 
@@ -41,7 +41,10 @@ def passage(wanted: Sequence[str], text: str) -> str:
     first = ""
     for line in map(str.strip, text.splitlines()):
         first = first or line
-        if any(word in folded(line) for word in wanted) and (at := _place(wanted, line)) >= 0:
+        if (
+            any(word in fold_case_and_accents(line) for word in wanted)
+            and (at := _place(wanted, line)) >= 0
+        ):
             start = max(0, at - _ROOM // 2)
             return unicodedata.normalize("NFC", line)[start : start + _ROOM]
     return first[:_ROOM]
@@ -61,6 +64,6 @@ def snippet(wanted: Sequence[str], line: str) -> str:
 def _place(wanted: Sequence[str], line: str) -> int:
     """Where the first wanted word begins in the line as it is written in NFC, else -1."""
     for found in _WORD.finditer(unicodedata.normalize("NFC", line)):
-        if any(part.startswith(word) for part in words(found[0]) for word in wanted):
+        if any(part.startswith(word) for part in tokenize(found[0]) for word in wanted):
             return found.start()
     return -1

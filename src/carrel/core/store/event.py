@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from carrel.core.identifiers import Moment, Scope
+from carrel.core.identifiers import Scope, TimestampMs
 
 UPDATED: Final = "workspace.updated"
 RUN_STARTED: Final = "run.started"
@@ -24,7 +24,7 @@ RECORD_CHANGED: Final = "record.changed"
 TYPES: Final = (UPDATED, RUN_STARTED, *RUN_ENDED.values(), *APPROVALS, RECORD_CHANGED)
 
 
-class Telling(Struct, frozen=True, gc=False):
+class EventDraft(Struct, frozen=True, gc=False):
     """An event that a commit wants told with it: of the tenant as a whole, free of content."""
 
     tenant: str
@@ -38,7 +38,7 @@ class Event(Struct, frozen=True):
     id: str
     type: str
     tenant: str
-    at: Moment
+    at: TimestampMs
     payload: Mapping[str, Any]
     scope: Scope | None = None
     run: str | None = None
@@ -46,7 +46,7 @@ class Event(Struct, frozen=True):
     """Its place in its run's log, from 1."""
 
 
-class Filter(Struct, frozen=True):
+class EventFilter(Struct, frozen=True):
     """Which events a listener wants. An empty field is open; the tenant never is."""
 
     tenant: str

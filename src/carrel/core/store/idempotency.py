@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class StoredResponse:
     """An answer as it was sent: the body sealed, since it may show a key that is shown once."""
 
     status: int
@@ -14,30 +14,30 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class Claimed:
     """The key is this request's: do the work, then settle."""
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class InProgress:
     """Another request with the same key and fingerprint is being answered."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mismatch:
+class KeyMismatch:
     """The key was used for another request."""
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class Committed:
     """The work was committed but its answer was lost: these versions were its outcome."""
 
     versions: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    receipt: Receipt
+class Completed:
+    receipt: StoredResponse
 
 
-Claim = Taken | Waiting | Mismatch | Marked | Settled
+Claim = Claimed | InProgress | KeyMismatch | Committed | Completed

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from carrel.core.identifiers import Moment
+from carrel.core.identifiers import TimestampMs
 
 
-class Noun(StrEnum):
+class RecordType(StrEnum):
     """What a record is about."""
 
     TENANT = "tenant"
@@ -49,7 +49,9 @@ class Noun(StrEnum):
     """A revision of an agent's files that somebody wanted to find again."""
 
 
-QUIET: Final = frozenset({Noun.MEMORY, Noun.PROMOTION, Noun.DREAM, Noun.CHECKPOINT})
+QUIET: Final = frozenset(
+    {RecordType.MEMORY, RecordType.PROMOTION, RecordType.DREAM, RecordType.CHECKPOINT}
+)
 """What agents write themselves, and often: nobody's rights or files rest on these.
 
 Hence a change of these raises no revision of all records, and stands in no audit."""
@@ -57,16 +59,16 @@ Hence a change of these raises no revision of all records, and stands in no audi
 
 TOLD: Final = frozenset(
     {
-        Noun.TENANT,
-        Noun.PERSON,
-        Noun.POLICY,
-        Noun.TEMPLATE,
-        Noun.AGENT,
-        Noun.DEFAULTS,
-        Noun.SANDBOX,
-        Noun.WORKSPACE,
-        Noun.DREAM,
-        Noun.MEMORY,
+        RecordType.TENANT,
+        RecordType.PERSON,
+        RecordType.POLICY,
+        RecordType.TEMPLATE,
+        RecordType.AGENT,
+        RecordType.DEFAULTS,
+        RecordType.SANDBOX,
+        RecordType.WORKSPACE,
+        RecordType.DREAM,
+        RecordType.MEMORY,
     }
 )
 """Whose changes are events: what a member may look at, and whose ids say nothing by themselves."""
@@ -74,16 +76,16 @@ TOLD: Final = frozenset(
 
 class Record(Struct, frozen=True):
     tenant: str
-    noun: Noun
+    noun: RecordType
     id: str
     revision: int
     """From 1, rising with every change of this record."""
     body: Mapping[str, Any]
-    created: Moment
-    changed: Moment
+    created: TimestampMs
+    changed: TimestampMs
 
 
-class Change(Struct, frozen=True):
+class RecordChange(Struct, frozen=True):
     """One record as it should become.
 
     ``expected`` is the revision that was seen: 0 creates, None takes whatever is there.
@@ -93,7 +95,7 @@ class Change(Struct, frozen=True):
     """
 
     tenant: str
-    noun: Noun
+    noun: RecordType
     id: str
     body: Mapping[str, Any] | None
     expected: int | None = None
@@ -101,31 +103,31 @@ class Change(Struct, frozen=True):
     links: tuple[str, ...] = ()
 
 
-class Deed(Struct, frozen=True):
+class AuditEntry(Struct, frozen=True):
     """One line of the audit: a commit that changed records, or named some. Only appended to."""
 
     id: int
     tenant: str
-    at: Moment
+    at: TimestampMs
     by: str
     why: str
     subjects: tuple[str, ...]
     """The records that it changed or was about, as ``noun/id``."""
 
 
-class Shelf(Struct, frozen=True, gc=False):
+class CollectionRevision(Struct, frozen=True, gc=False):
     """All records of one noun in one tenant, at the revision that rises with any change there."""
 
     tenant: str
-    noun: Noun
+    noun: RecordType
     revision: int
 
 
-def handle(tenant: str, noun: Noun, name: str, value: str) -> str:
+def unique_key(tenant: str, noun: RecordType, name: str, value: str) -> str:
     """A name unique within one tenant and noun, such as a slug or an e-mail address."""
     return f"{tenant}/{noun}/{name}:{value}"
 
 
-def global_handle(noun: Noun, name: str, value: str) -> str:
+def global_unique_key(noun: RecordType, name: str, value: str) -> str:
     """A name unique in the whole store, such as the hash of a key."""
     return f"*/{noun}/{name}:{value}"

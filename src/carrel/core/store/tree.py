@@ -12,9 +12,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from carrel.core.identifiers import Digest, Moment, Path, Scope
-from carrel.core.store.event import RECORD_CHANGED, Telling
-from carrel.core.store.record import QUIET, TOLD, Change, Shelf
+from carrel.core.identifiers import Digest, Path, Scope, TimestampMs
+from carrel.core.store.event import RECORD_CHANGED, EventDraft
+from carrel.core.store.record import QUIET, TOLD, CollectionRevision, RecordChange
 
 MARKDOWN = "text/markdown"
 
@@ -59,7 +59,7 @@ class Head(Struct, frozen=True, gc=False):
     """From 1, rising by 1 with every change, tombstones included, never reused."""
     revision: int
     """The scope's revision at which this was said."""
-    at: Moment
+    at: TimestampMs
     entry: Entry | None
 
 
@@ -103,7 +103,7 @@ class Expect(Struct, frozen=True, gc=False):
         return self.live is None or self.live == bool(found and found.entry)
 
 
-def as_seen(tree: Tree, path: Path) -> Expect:
+def expect_unchanged(tree: Tree, path: Path) -> Expect:
     """That a path still is as a tree showed it; a listing shows nothing of one that was deleted."""
     head = tree.heads.get(path)
     return Expect(tree.scope, path, head.version) if head else Expect(tree.scope, path, live=False)
@@ -126,7 +126,7 @@ class Quota(Struct, frozen=True, gc=False):
     """Bytes of all live files together."""
 
 
-class Room(Struct, frozen=True, gc=False):
+class PathFree(Struct, frozen=True, gc=False):
     """That a new path is neither a directory nor within a file, as on a disk it could not be."""
 
     path: Path
@@ -135,7 +135,7 @@ class Room(Struct, frozen=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True)
-class ReceiptKey:
+class IdempotencyKey:
     """Names one request that must not be done twice."""
 
     tenant: str
@@ -149,12 +149,12 @@ class Commit(Struct, frozen=True, gc=False):
     writes: tuple[Write, ...]
     by: str
     why: str
-    at: Moment
+    at: TimestampMs
     expects: tuple[Expect, ...] = ()
-    shelves: tuple[Shelf, ...] = ()
+    shelves: tuple[CollectionRevision, ...] = ()
     """Records the decision rested on: it is refused if a shelf's revision has moved."""
-    changes: tuple[Change, ...] = ()
-    rooms: tuple[Room, ...] = ()
+    changes: tuple[RecordChange, ...] = ()
+    rooms: tuple[PathFree, ...] = ()
     """As things are before the commit."""
     quotas: tuple[Quota, ...] = ()
     keep: int = 100
@@ -163,13 +163,13 @@ class Commit(Struct, frozen=True, gc=False):
     """The run that writes; the events stand in its log too."""
     about: tuple[str, ...] = ()
     """What the audit is to name beside the records that change, as ``noun/id``."""
-    tells: tuple[Telling, ...] = ()
+    tells: tuple[EventDraft, ...] = ()
     """Events that are told with it, after those of its writes; in the log of its run too."""
-    receipt: ReceiptKey | None = None
+    receipt: IdempotencyKey | None = None
     """Marked with the outcome in the same transaction, so a repeated request finds it."""
 
 
-def subjects_of(commit: Commit) -> Mapping[str, tuple[str, ...]]:
+def audit_subjects(commit: Commit) -> Mapping[str, tuple[str, ...]]:
     """What the audit of each tenant is to name: nobody reads of another's."""
     found: dict[str, tuple[str, ...]] = {}
     for change in commit.changes:
@@ -182,10 +182,10 @@ def subjects_of(commit: Commit) -> Mapping[str, tuple[str, ...]]:
     return found
 
 
-def tellings_of(commit: Commit) -> tuple[Telling, ...]:
+def event_drafts(commit: Commit) -> tuple[EventDraft, ...]:
     """What is told beside its writes: of the records that it changes, and what it wants told."""
     changed = tuple(
-        Telling(change.tenant, RECORD_CHANGED, {"noun": change.noun.value, "id": change.id})
+        EventDraft(change.tenant, RECORD_CHANGED, {"noun": change.noun.value, "id": change.id})
         for change in commit.changes
         if change.noun in TOLD
     )
@@ -197,25 +197,25 @@ class Applied(Struct, frozen=True, gc=False):
     """What each write became, in order."""
 
 
-class Conflict(Struct, frozen=True, gc=False):
+class ExpectationFailed(Struct, frozen=True, gc=False):
     """Not applied: this expectation no longer held."""
 
-    expected: Expect | Shelf | Change
+    expected: Expect | CollectionRevision | RecordChange
     found: Head | None = None
     """For an Expect, what is there instead."""
     handle: str | None = None
     """For a Change, the name that another record already has."""
 
 
-class Blocked(Struct, frozen=True, gc=False):
+class PathOccupied(Struct, frozen=True, gc=False):
     """Not applied: a new path found no room."""
 
-    room: Room
+    room: PathFree
     by: Path
     """What is there: a file that it would be within, or one within it."""
 
 
-class Full(Struct, frozen=True, gc=False):
+class QuotaExceeded(Struct, frozen=True, gc=False):
     """Not applied: it would have taken a scope over its quota."""
 
     quota: Quota
@@ -224,4 +224,4 @@ class Full(Struct, frozen=True, gc=False):
     """What the scope would have held."""
 
 
-Outcome = Applied | Conflict | Blocked | Full
+Outcome = Applied | ExpectationFailed | PathOccupied | QuotaExceeded

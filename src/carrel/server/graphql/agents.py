@@ -12,7 +12,7 @@ from carrel.core.access import Permission
 from carrel.server.graphql.arguments import cursor_of
 from carrel.server.graphql.context import Info
 from carrel.server.graphql.tenant import person_of
-from carrel.server.graphql.types import Agent, Named, Page, Person
+from carrel.server.graphql.types import Agent, NamedRecord, Page, Person
 
 query: Final = QueryType()
 agent: Final = ObjectType("Agent")
@@ -50,13 +50,13 @@ async def one_agent(_: Any, info: Info, id: str) -> Agent:
 
 
 @agent.field("template")
-async def template_of(source: Agent, info: Info) -> Named | None:
+async def template_of(source: Agent, info: Info) -> NamedRecord | None:
     asking = info.context
     if source.template_id is None:
         return None
     asking.must(Permission.TENANT_READ)
     found = await asking.templates.load(source.template_id)
-    return Named.of(found) if found else None
+    return NamedRecord.of(found) if found else None
 
 
 @agent.field("humanPair")
@@ -70,30 +70,30 @@ async def owner_of(source: Agent, info: Info) -> Person | None:
 
 
 @query.field("templates")
-async def some_templates(_: Any, info: Info, first: int, after: str) -> Page[Named]:
+async def some_templates(_: Any, info: Info, first: int, after: str) -> Page[NamedRecord]:
     asking = info.context
     asking.must(Permission.TENANT_READ)
     cursor = cursor_of(after)
     found = await templates.listing(asking.world, asking.actor, cursor=cursor, limit=first)
-    return Page([Named.of(one) for one in found.items], found.next)
+    return Page([NamedRecord.of(one) for one in found.items], found.next)
 
 
 @query.field("template")
-async def one_template(_: Any, info: Info, id: str) -> Named:
+async def one_template(_: Any, info: Info, id: str) -> NamedRecord:
     asking = info.context
     asking.must(Permission.TENANT_READ)
-    return Named.of(await templates.get(asking.world, asking.actor, id))
+    return NamedRecord.of(await templates.get(asking.world, asking.actor, id))
 
 
 @template.field("followerCount")
-async def follower_count(source: Named, info: Info) -> int:
+async def follower_count(source: NamedRecord, info: Info) -> int:
     asking = info.context
     asking.must(Permission.TENANT_READ)
     return await asking.followers.load(source.id)
 
 
 @template.field("followers")
-async def followers(source: Named, info: Info, first: int, after: str) -> Page[Agent]:
+async def followers(source: NamedRecord, info: Info, first: int, after: str) -> Page[Agent]:
     asking = info.context
     asking.must(Permission.TENANT_READ)
     cursor = cursor_of(after)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec.json import encode
 
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Digest
 
 _CURSOR: Final = re.compile(r"[A-Za-z0-9._-]{0,128}")
@@ -27,36 +27,36 @@ Given = Mapping[str, Any]
 
 def cursor_of(text: str) -> str:
     if not _CURSOR.fullmatch(text):
-        raise Malformed("after must be the next of the page before")
+        raise ValidationError("after must be the next of the page before")
     return text
 
 
 def number_of(text: str) -> int:
     """A cursor that is a number, 0 where there is none."""
     if text and not _NUMBER.fullmatch(text):
-        raise Malformed("after must be the next of the page before")
+        raise ValidationError("after must be the next of the page before")
     return int(text or 0)
 
 
 def prefix_of(text: str) -> str:
     if len(text) > _LONGEST_PREFIX or "\0" in text:
-        raise Malformed(f"prefix is at most {_LONGEST_PREFIX} characters")
+        raise ValidationError(f"prefix is at most {_LONGEST_PREFIX} characters")
     return text
 
 
 def reason_of(text: str) -> str:
     if len(text) > _LONGEST_REASON or not text.isprintable():
-        raise Malformed(f"reason is one line of at most {_LONGEST_REASON} characters")
+        raise ValidationError(f"reason is one line of at most {_LONGEST_REASON} characters")
     return text
 
 
 def reviewed_of(text: str | None) -> Digest:
     """The digest of what was reviewed: nobody accepts what they do not name."""
     if text is None:
-        raise Malformed("latestSha is missing: an accept names the digest that was reviewed")
+        raise ValidationError("latestSha is missing: an accept names the digest that was reviewed")
     found = _DIGEST.fullmatch(text)
     if found is None:
-        raise Malformed("latestSha is sha256: and 64 hex digits, or these alone")
+        raise ValidationError("latestSha is sha256: and 64 hex digits, or these alone")
     return Digest(f"sha256:{found[1]}")
 
 
@@ -72,22 +72,22 @@ def outside(value: Any) -> Any:
     return [outside(one) for one in value] if isinstance(value, list) else value
 
 
-def insist_on(given: Given, names: Collection[str]) -> Given:
+def require_arguments(given: Given, names: Collection[str]) -> Given:
     """The same, where none of these is null. Raises Malformed."""
     for name in names:
         if name in given and given[name] is None:
-            raise Malformed(f"{name} may be left out, but not null")
+            raise ValidationError(f"{name} may be left out, but not null")
     return given
 
 
 def config_of(value: Any) -> dict[str, Any]:
     """An object that can be stored and shown anywhere. Raises Malformed."""
     if not isinstance(value, dict) or len(value) > _MOST_FIELDS:
-        raise Malformed(f"config is an object of at most {_MOST_FIELDS} fields")
+        raise ValidationError(f"config is an object of at most {_MOST_FIELDS} fields")
     if not _plain(value, 16):
-        raise Malformed("config holds a number that is too wide, or is nested too deeply")
+        raise ValidationError("config holds a number that is too wide, or is nested too deeply")
     if len(encode(value)) > _LARGEST_CONFIG:
-        raise Malformed(f"config has at most {_LARGEST_CONFIG} bytes")
+        raise ValidationError(f"config has at most {_LARGEST_CONFIG} bytes")
     return value
 
 

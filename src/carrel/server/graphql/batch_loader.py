@@ -10,7 +10,7 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class Loader(Generic[Key, Value]):
+class DataLoader(Generic[Key, Value]):
     """Gathers keys for as long as more of them come, then fetches all in one go.
 
     ``fetch`` gives one value for each key, in order, or the exception that its askers shall see.

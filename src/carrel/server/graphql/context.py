@@ -8,49 +8,49 @@ from typing import TypeAlias
 from graphql import GraphQLResolveInfo
 
 from carrel.actions.agents import overview as surveys
-from carrel.actions.agents.overview import Offer
+from carrel.actions.agents.overview import PinOffer
 from carrel.actions.blob_contents import contents_of, counts_of
 from carrel.actions.overlay import pins
 from carrel.actions.runs import runs
 from carrel.core.access import Actor, Permission
-from carrel.core.errors import Missing, TooLarge
+from carrel.core.errors import NotFound, WorkspaceTooLarge
 from carrel.core.identifiers import Digest, Path, Scope, Stack
 from carrel.core.overlay.compose import Workspace
-from carrel.core.overlay.pins import Pin
+from carrel.core.overlay.pins import PinStatus
 from carrel.core.runs import Run
-from carrel.core.store.record import Noun, Record
+from carrel.core.store.record import Record, RecordType
 from carrel.core.store.tree import Blob, Version
-from carrel.ports import Corrupt, World
-from carrel.server.graphql.batch_loader import Loader
-from carrel.server.graphql.errors import Unreadable
+from carrel.ports import CorruptContent, Ports
+from carrel.server.graphql.batch_loader import DataLoader
+from carrel.server.graphql.errors import UnreadableFile
 from carrel.server.graphql.file_types import File
 from carrel.server.graphql.types import Agent
 
 BlobKey: TypeAlias = tuple[Digest, int, object]
 
 
-class Asking:
+class ResolverContext:
     """The context of every resolver. Its loaders know only what this one request has asked."""
 
-    def __init__(self, world: World, actor: Actor, room: int) -> None:
+    def __init__(self, world: Ports, actor: Actor, room: int) -> None:
         self.world, self.actor = world, actor
         self._room = self._most = room
         self._forget()
 
     def _forget(self) -> None:
-        self.agents = Loader(self._records(Noun.AGENT))
-        self.templates = Loader(self._records(Noun.TEMPLATE))
-        self.people = Loader(self._records(Noun.PERSON))
-        self.workspaces = Loader(self._workspaces)
-        self.pins = Loader(self._pins)
-        self.overrides = Loader(self._overrides)
-        self.newest_runs = Loader(self._newest_runs)
-        self.offers = Loader(self._offers)
-        self.followers = Loader(self._followers)
-        self.versions = Loader(self._versions)
-        self._blobs = Loader(self._bytes)
-        self._tokens = Loader(self._counted)
-        self._frozen = Loader(self._frozen_bytes)
+        self.agents = DataLoader(self._records(RecordType.AGENT))
+        self.templates = DataLoader(self._records(RecordType.TEMPLATE))
+        self.people = DataLoader(self._records(RecordType.PERSON))
+        self.workspaces = DataLoader(self._workspaces)
+        self.pins = DataLoader(self._pins)
+        self.overrides = DataLoader(self._overrides)
+        self.newest_runs = DataLoader(self._newest_runs)
+        self.offers = DataLoader(self._offers)
+        self.followers = DataLoader(self._followers)
+        self.versions = DataLoader(self._versions)
+        self._blobs = DataLoader(self._bytes)
+        self._tokens = DataLoader(self._counted)
+        self._frozen = DataLoader(self._frozen_bytes)
 
     def must(self, permission: Permission) -> None:
         self.actor.must(permission)
@@ -70,33 +70,33 @@ class Asking:
         self._take(what, blob)
         try:
             return await self._blobs.load((blob.digest, blob.size, blob.ref))
-        except Corrupt as problem:
-            raise Unreadable(what, problem) from problem
+        except CorruptContent as problem:
+            raise UnreadableFile(what, problem) from problem
 
     async def tokens_of(self, what: str, blob: Blob) -> int:
         """How long stored bytes are for a model. Raises as `bytes_of` does."""
         try:
             return await self._tokens.load((blob.digest, blob.size, blob.ref))
-        except Corrupt as problem:
-            raise Unreadable(what, problem) from problem
+        except CorruptContent as problem:
+            raise UnreadableFile(what, problem) from problem
 
     async def frozen(self, file: File) -> bytes:
         """The bytes of a file as its run reads it. Raises as `bytes_of` does."""
         self._take(file.path, file.shown.blob)
         try:
             return await self._frozen.load(file)
-        except Corrupt as problem:
-            raise Unreadable(file.path, problem) from problem
+        except CorruptContent as problem:
+            raise UnreadableFile(file.path, problem) from problem
 
     def _take(self, what: str, blob: Blob) -> None:
         """Make sure, before they are read, that one answer does not carry more than it may."""
         if blob.size > self._room:
             said = f"{what} is left out: an answer carries {self._most} bytes of contents"
-            raise TooLarge(said, limit="bytes", max=self._most)
+            raise WorkspaceTooLarge(said, limit="bytes", max=self._most)
         self._room -= blob.size
 
     def _records(
-        self, noun: Noun
+        self, noun: RecordType
     ) -> Callable[[Sequence[str]], Awaitable[Sequence[Record | Exception | None]]]:
         async def fetch(ids: Sequence[str]) -> Sequence[Record | Exception | None]:
             return await self.world.records.get(self.actor.tenant, noun, ids)
@@ -111,25 +111,25 @@ class Asking:
             stacks = [stack for stack, wanted in asked if wanted == prefix]
             shown = await surveys.workspaces(self.world, stacks, prefix)
             for stack, workspace in zip(stacks, shown, strict=True):
-                found[stack, prefix] = workspace or Missing("there is no such agent any more")
+                found[stack, prefix] = workspace or NotFound("there is no such agent any more")
         return [found[one] for one in asked]
 
-    async def _pins(self, ids: Sequence[str]) -> Sequence[tuple[Pin, ...] | Exception]:
+    async def _pins(self, ids: Sequence[str]) -> Sequence[tuple[PinStatus, ...] | Exception]:
         known = {one.id: one for one in await self.agents.many(ids) if one}
-        standings = await pins.standings(self.world, self.actor, list(known.values()))
+        standings = await pins.pin_statuses(self.world, self.actor, list(known.values()))
         found = dict(zip(known, standings, strict=True))
-        return [found[id] if id in found else Missing("there is no such agent") for id in ids]
+        return [found[id] if id in found else NotFound("there is no such agent") for id in ids]
 
     async def _overrides(self, ids: Sequence[str]) -> Sequence[int | Exception]:
         known = {one.id: one for one in await self.agents.many(ids) if one}
         counts = await surveys.overrides(self.world, self.actor, list(known.values()))
         found = dict(zip(known, counts, strict=True))
-        return [found[id] if id in found else Missing("there is no such agent") for id in ids]
+        return [found[id] if id in found else NotFound("there is no such agent") for id in ids]
 
     async def _newest_runs(self, ids: Sequence[str]) -> Sequence[Run | Exception | None]:
         return await surveys.newest_runs(self.world, self.actor, ids)
 
-    async def _offers(self, ids: Sequence[str]) -> Sequence[tuple[Offer, ...] | Exception]:
+    async def _offers(self, ids: Sequence[str]) -> Sequence[tuple[PinOffer, ...] | Exception]:
         return await surveys.offers(self.world, self.actor, ids)
 
     async def _followers(self, ids: Sequence[str]) -> Sequence[int | Exception]:
@@ -147,7 +147,7 @@ class Asking:
         for blob in blobs:
             try:
                 self._take("the count", blob)
-            except TooLarge as problem:
+            except WorkspaceTooLarge as problem:
                 refused[blob.digest] = problem
         counted = await counts_of(self.world, [one for one in blobs if one.digest not in refused])
         return [refused.get(one.digest) or counted[one.digest] for one in blobs]
@@ -164,15 +164,15 @@ class Asking:
             seen = Workspace({file.shown.path: file.shown for file in some})
             try:
                 contents = await runs.contents(self.world, run, seen)
-            except Missing as gone:
+            except NotFound as gone:
                 found |= {id(file): gone for file in some}
                 continue
             for file in some:
                 path = file.shown.path
                 failed = contents.failed.get(path)
-                found[id(file)] = Corrupt(failed) if failed else contents.found[path]
+                found[id(file)] = CorruptContent(failed) if failed else contents.found[path]
         return [found[id(file)] for file in asked]
 
 
-Info: TypeAlias = GraphQLResolveInfo[Asking]
+Info: TypeAlias = GraphQLResolveInfo[ResolverContext]
 """What every resolver is told beside its source and arguments."""

@@ -19,7 +19,7 @@ from graphql import (
 )
 from graphql.validation.rules import overlapping_fields_can_be_merged as merging
 
-from carrel.server.graphql.query_cost import Limits, exceeded
+from carrel.server.graphql.query_cost import QueryLimits, exceeded
 
 merging.MAX_COMPLEXITY_BUDGET = 50_000
 """Steps of comparing fields of one name with one another: a tenth of a second, not a whole one."""
@@ -33,7 +33,7 @@ much."""
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ParsedDocument:
     """What a text turned out to be: something to be executed, or what is wrong with it."""
 
     tree: DocumentNode
@@ -56,25 +56,25 @@ class Document:
         return found[0]
 
 
-class Documents:
+class DocumentCache:
     """Those of one schema; the one that was asked for longest ago goes first."""
 
-    def __init__(self, schema: GraphQLSchema, limits: Limits, room: int = _ROOM) -> None:
+    def __init__(self, schema: GraphQLSchema, limits: QueryLimits, room: int = _ROOM) -> None:
         self._schema, self.limits, self._room = schema, limits, room
-        self._kept: OrderedDict[str, Document] = OrderedDict()
+        self._kept: OrderedDict[str, ParsedDocument] = OrderedDict()
         self._size = 0
 
-    async def read(self, text: str) -> Document:
+    async def read(self, text: str) -> ParsedDocument:
         """In a thread where it is new: what is wrong with some documents takes long to tell."""
         if len(text) > self.limits.characters or len(text.encode()) > self.limits.characters:
-            return Document(DocumentNode(), (exceeded("document", self.limits.characters),))
+            return ParsedDocument(DocumentNode(), (exceeded("document", self.limits.characters),))
         known = self._kept.get(text)
         if known is not None:
             self._kept.move_to_end(text)
             return known
         return self._keep(text, await asyncio.to_thread(self._read, text))
 
-    def _keep(self, text: str, document: Document) -> Document:
+    def _keep(self, text: str, document: ParsedDocument) -> ParsedDocument:
         if text not in self._kept:
             self._kept[text] = document
             self._size += len(text)
@@ -82,15 +82,17 @@ class Documents:
                 self._size -= len(self._kept.popitem(last=False)[0])
         return document
 
-    def _read(self, text: str) -> Document:
+    def _read(self, text: str) -> ParsedDocument:
         most = self.limits.tokens
         try:
             tree = parse(text, max_lexical_tokens=most, max_comments=most)
-            return Document(tree, tuple(validate(self._schema, tree, max_errors=_MOST_ERRORS)))
+            return ParsedDocument(
+                tree, tuple(validate(self._schema, tree, max_errors=_MOST_ERRORS))
+            )
         except GraphQLError as error:
-            return Document(DocumentNode(), (self._named(error),))
+            return ParsedDocument(DocumentNode(), (self._named(error),))
         except RecursionError:
-            return Document(DocumentNode(), (exceeded("depth", self.limits.depth),))
+            return ParsedDocument(DocumentNode(), (exceeded("depth", self.limits.depth),))
 
     def _named(self, error: GraphQLError) -> GraphQLError:
         """The limit that a text went beyond, where that is what is wrong with it."""

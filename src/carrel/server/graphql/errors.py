@@ -8,22 +8,22 @@ from typing import Any, Final, TypeAlias
 from graphql import GraphQLError
 
 from carrel.core.errors import (
-    BodyTooLarge,
     Busy,
+    CapabilityNotProvided,
+    Conflict,
+    Expired,
     Forbidden,
-    Gone,
-    InFlight,
-    KeyReused,
-    Malformed,
-    Missing,
-    NotProvided,
+    IdempotencyInFlight,
+    IdempotencyKeyMismatch,
+    NotFound,
+    PayloadTooLarge,
     Refusal,
-    Stale,
-    Taken,
-    TooLarge,
     Unauthenticated,
+    ValidationError,
+    WorkspaceConflict,
+    WorkspaceTooLarge,
 )
-from carrel.ports import Corrupt
+from carrel.ports import CorruptContent
 
 Tell: TypeAlias = Callable[[BaseException], str]
 """Writes down what nobody foresaw, and gives the id under which the operator finds it."""
@@ -36,33 +36,33 @@ CONFLICT: Final = "CONFLICT"
 INTERNAL: Final = "INTERNAL_SERVER_ERROR"
 
 CODES: Final[dict[type[Refusal], str]] = {
-    Malformed: BAD_USER_INPUT,
+    ValidationError: BAD_USER_INPUT,
     Unauthenticated: UNAUTHORIZED,
     Forbidden: FORBIDDEN,
-    Missing: NOT_FOUND,
-    Stale: CONFLICT,
-    Taken: CONFLICT,
+    NotFound: NOT_FOUND,
+    WorkspaceConflict: CONFLICT,
+    Conflict: CONFLICT,
     Busy: CONFLICT,
-    KeyReused: CONFLICT,
-    InFlight: CONFLICT,
-    Gone: CONFLICT,
-    TooLarge: BAD_USER_INPUT,
-    BodyTooLarge: BAD_USER_INPUT,
-    NotProvided: BAD_USER_INPUT,
+    IdempotencyKeyMismatch: CONFLICT,
+    IdempotencyInFlight: CONFLICT,
+    Expired: CONFLICT,
+    WorkspaceTooLarge: BAD_USER_INPUT,
+    PayloadTooLarge: BAD_USER_INPUT,
+    CapabilityNotProvided: BAD_USER_INPUT,
 }
 
 FAILED: Final = "something went wrong here; the operator can find it by its correlationId"
 
 
-class Unreadable(Exception):
+class UnreadableFile(Exception):
     """Stored bytes cannot be had: said of one file, by its name."""
 
-    def __init__(self, what: str, problem: Corrupt) -> None:
+    def __init__(self, what: str, problem: CorruptContent) -> None:
         super().__init__(f"{what} cannot be read: {problem}")
         self.problem = problem
 
 
-class Errors:
+class ErrorFormatter:
     """The errors of one answer. What nobody foresaw is told once, however many fields it hit."""
 
     def __init__(self, tell: Tell) -> None:
@@ -92,12 +92,12 @@ class Errors:
             told = {"code": CODES[type(cause)], "reason": cause.code}
             shape["extensions"] = {**told, "details": dict(cause.details)}
         else:
-            shape["message"] = str(cause) if isinstance(cause, Unreadable) else FAILED
+            shape["message"] = str(cause) if isinstance(cause, UnreadableFile) else FAILED
             shape["extensions"] = {"code": INTERNAL, "correlationId": self._id_of(cause)}
         return shape
 
     def _id_of(self, error: BaseException) -> str:
-        failure = error.problem if isinstance(error, Unreadable) else error
+        failure = error.problem if isinstance(error, UnreadableFile) else error
         for known, id in self._told:
             if known is failure:
                 return id

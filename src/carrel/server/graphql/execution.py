@@ -15,18 +15,18 @@ from graphql import execute as run
 from msgspec import Struct
 
 from carrel.core.access import Actor
-from carrel.ports import World
-from carrel.server.graphql.context import Asking
-from carrel.server.graphql.document_cache import Document, Documents
-from carrel.server.graphql.errors import Errors, Tell
-from carrel.server.graphql.query_cost import LIMITS, Limits, Scales
+from carrel.ports import Ports
+from carrel.server.graphql.context import ResolverContext
+from carrel.server.graphql.document_cache import DocumentCache, ParsedDocument
+from carrel.server.graphql.errors import ErrorFormatter, Tell
+from carrel.server.graphql.query_cost import LIMITS, CostCalculator, QueryLimits
 from carrel.server.graphql.schema import SCHEMA
 
-DOCUMENTS: Final = Documents(SCHEMA, LIMITS)
+DOCUMENTS: Final = DocumentCache(SCHEMA, LIMITS)
 _MOST_ERRORS: Final = 20
 
 
-class Asked(Struct, frozen=True):
+class GraphqlOperation(Struct, frozen=True):
     """What came over the wire."""
 
     document: str
@@ -35,36 +35,42 @@ class Asked(Struct, frozen=True):
 
 
 async def execute(
-    world: World, actor: Actor, asked: Asked, tell: Tell, documents: Documents = DOCUMENTS
+    world: Ports,
+    actor: Actor,
+    asked: GraphqlOperation,
+    tell: Tell,
+    documents: DocumentCache = DOCUMENTS,
 ) -> dict[str, Any]:
     """The answer, as it goes over the wire: without ``data`` where nothing was executed."""
     document = await documents.read(asked.document)
     if document.errors:
-        return {"errors": Errors.of_request(document.errors)}
+        return {"errors": ErrorFormatter.of_request(document.errors)}
     try:
         operation = document.operation(asked.operation)
         wrong = _weighed(document, operation, asked.variables, documents.limits)
     except GraphQLError as error:
         wrong = [error]
     if wrong:
-        return {"errors": Errors.of_request(wrong)}
+        return {"errors": ErrorFormatter.of_request(wrong)}
     result = run(
         SCHEMA,
         document.tree,
-        context_value=Asking(world, actor, documents.limits.bytes),
+        context_value=ResolverContext(world, actor, documents.limits.bytes),
         variable_values=dict(asked.variables),
         operation_name=asked.operation,
     )
     found = await result if isawaitable(result) else result
     answer: dict[str, Any] = {"data": found.data}
-    return {**answer, "errors": Errors(tell).shown(found.errors)} if found.errors else answer
+    return (
+        {**answer, "errors": ErrorFormatter(tell).shown(found.errors)} if found.errors else answer
+    )
 
 
 def _weighed(
-    document: Document,
+    document: ParsedDocument,
     operation: OperationDefinitionNode,
     given: Mapping[str, Any],
-    limits: Limits,
+    limits: QueryLimits,
 ) -> list[GraphQLError]:
     """What is wrong with the variables. Raises GraphQLError where too much is asked for."""
     found = get_variable_values(
@@ -72,5 +78,5 @@ def _weighed(
     )
     if isinstance(found, list):
         return found
-    Scales(SCHEMA, document.fragments, found.coerced, limits).check(operation)
+    CostCalculator(SCHEMA, document.fragments, found.coerced, limits).check(operation)
     return []

@@ -7,14 +7,14 @@ from typing import Any, Final
 from ariadne import MutationType
 
 from carrel.actions.files import files
-from carrel.actions.files.files import Intent
+from carrel.actions.files.files import WriteOptions
 from carrel.core.access import Permission
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, Stack
 from carrel.core.overlay.edit import parse_condition
 from carrel.server.graphql.arguments import Given, reason_of
-from carrel.server.graphql.context import Asking, Info
-from carrel.server.graphql.file_types import File, Written
+from carrel.server.graphql.context import Info, ResolverContext
+from carrel.server.graphql.file_types import File, WriteResult
 from carrel.server.graphql.files import stack_at
 
 mutation: Final = MutationType()
@@ -24,15 +24,15 @@ _ADMINS: Final = frozenset({"template_id", "defaults"})
 """Places where writing changes other people's agents."""
 
 
-async def _stack(asking: Asking, place: Given) -> Stack:
+async def _stack(asking: ResolverContext, place: Given) -> Stack:
     """Where is to be written. Permission comes first: a place that is not there tells nothing."""
     admin = bool(_ADMINS & place.keys())
     asking.begin(Permission.TENANT_ADMIN if admin else Permission.WORKSPACE_WRITE)
     return await stack_at(asking, place)
 
 
-def _intent(given: Given) -> Intent:
-    return Intent(
+def _intent(given: Given) -> WriteOptions:
+    return WriteOptions(
         condition=parse_condition(given.get("if_match"), given.get("if_none_match")),
         type=given.get("content_type"),
         why=reason_of(given["reason"]),
@@ -41,19 +41,21 @@ def _intent(given: Given) -> Intent:
     )
 
 
-def _written(written: files.Written, stack: Stack) -> Written:
+def _written(written: files.WriteResult, stack: Stack) -> WriteResult:
     redacted = written.redacted
-    return Written(File.of(written.file, stack), redacted.warned, redacted.replaced)
+    return WriteResult(File.of(written.file, stack), redacted.warned, redacted.replaced)
 
 
 @mutation.field("putFile")
-async def put(_: Any, info: Info, place: Given, path: str, content: str, **given: Any) -> Written:
+async def put(
+    _: Any, info: Info, place: Given, path: str, content: str, **given: Any
+) -> WriteResult:
     asking = info.context
     stack, intent = await _stack(asking, place), _intent(given)
     try:
         stored = content.encode()
     except UnicodeEncodeError:
-        raise Malformed("content is not valid Unicode") from None
+        raise ValidationError("content is not valid Unicode") from None
     written = await files.put(asking.world, stack, Path(path), stored, asking.actor, intent)
     return _written(written, stack)
 
@@ -69,7 +71,7 @@ async def delete(_: Any, info: Info, place: Given, path: str, **given: Any) -> b
 @mutation.field("restoreFile")
 async def restore(
     _: Any, info: Info, place: Given, path: str, version: int, **given: Any
-) -> Written:
+) -> WriteResult:
     asking = info.context
     stack, intent = await _stack(asking, place), _intent(given)
     written = await files.restore(asking.world, stack, Path(path), version, asking.actor, intent)

@@ -6,10 +6,10 @@ from msgspec import Struct
 
 from carrel.actions.files import history as histories
 from carrel.actions.runs.diff import Difference
-from carrel.core.identifiers import Kind, Moment, Stack
+from carrel.core.identifiers import ScopeKind, Stack, TimestampMs
 from carrel.core.overlay import compose
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.runs import Mode, Run, Status
+from carrel.core.runs import Audience, Run, RunStatus
 from carrel.core.store.tree import Version
 from carrel.server.graphql.types import hex_of
 
@@ -29,7 +29,7 @@ class File(Struct, frozen=True, eq=False):
     etag: str
     size: int
     content_type: str
-    updated_at: Moment
+    updated_at: TimestampMs
 
     @classmethod
     def of(cls, file: compose.File, stack: Stack, run: Run | None = None) -> File:
@@ -50,7 +50,7 @@ class File(Struct, frozen=True, eq=False):
         )
 
 
-class Written(Struct, frozen=True):
+class WriteResult(Struct, frozen=True):
     file: File
     warnings: tuple[str, ...]
     redacted: tuple[str, ...]
@@ -61,7 +61,7 @@ class VersionRow(Struct, frozen=True):
     author: str
     reason: str
     run_id: str | None
-    at: Moment
+    at: TimestampMs
     deleted: bool
     size: int | None
     sha256: str | None
@@ -83,7 +83,7 @@ class VersionRow(Struct, frozen=True):
         )
 
 
-class LayerSays(Struct, frozen=True):
+class LayerEntry(Struct, frozen=True):
     kind: str
     name: str
     version: int | None
@@ -91,7 +91,7 @@ class LayerSays(Struct, frozen=True):
     base_sha256: str | None
 
     @classmethod
-    def of(cls, said: histories.Said) -> LayerSays:
+    def of(cls, said: histories.LayerEntry) -> LayerEntry:
         entry = said.head.entry if said.head else None
         return cls(
             kind=said.scope.kind,
@@ -106,21 +106,21 @@ class Explanation(Struct, frozen=True):
     path: str
     source: str | None
     why: str
-    layers: list[LayerSays]
+    layers: list[LayerEntry]
 
 
 class RunRow(Struct, frozen=True):
     run: Run
     id: str
     workflow_id: str
-    status: Status
-    scope: Mode
+    status: RunStatus
+    scope: Audience
     by: str
     agent_id: str | None
     parent_run_id: str | None
     replay_of: str | None
-    started_at: Moment
-    ended_at: Moment | None
+    started_at: TimestampMs
+    ended_at: TimestampMs | None
     kept: bool
 
     @classmethod
@@ -132,7 +132,7 @@ class RunRow(Struct, frozen=True):
             status=run.status,
             scope=run.mode,
             by=run.by,
-            agent_id=run.scope.name if run.scope.kind is Kind.AGENT else None,
+            agent_id=run.scope.name if run.scope.kind is ScopeKind.AGENT else None,
             parent_run_id=run.parent,
             replay_of=run.replay_of,
             started_at=run.started,

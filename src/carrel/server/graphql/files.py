@@ -9,16 +9,16 @@ from ariadne import ObjectType, QueryType
 from carrel.actions.files import files
 from carrel.actions.files import history as histories
 from carrel.actions.overlay import stacks
-from carrel.actions.overlay.pins import within_reach
+from carrel.actions.overlay.pins import can_see_agent
 from carrel.core.access import Permission
-from carrel.core.errors import Malformed, Missing, Taken
-from carrel.core.identifiers import Kind, Path, Scope, Stack, digest
+from carrel.core.errors import Conflict, NotFound, ValidationError
+from carrel.core.identifiers import Path, Scope, ScopeKind, Stack, digest
 from carrel.core.overlay.compose import Workspace
 from carrel.core.overlay.layers import stack_of
 from carrel.server.graphql.arguments import Given, prefix_of
-from carrel.server.graphql.context import Asking, Info
-from carrel.server.graphql.file_types import Explanation, File, LayerSays, VersionRow
-from carrel.server.graphql.types import Agent, Named, Page
+from carrel.server.graphql.context import Info, ResolverContext
+from carrel.server.graphql.file_types import Explanation, File, LayerEntry, VersionRow
+from carrel.server.graphql.types import Agent, NamedRecord, Page
 
 query: Final = QueryType()
 agent: Final = ObjectType("Agent")
@@ -28,20 +28,20 @@ file_type.set_alias("class", "file_class")
 TYPES: Final = (query, agent, template, file_type)
 
 
-async def stack_at(asking: Asking, place: Given) -> Stack:
+async def stack_at(asking: ResolverContext, place: Given) -> Stack:
     """Where something is asked for. Raises Missing, or Malformed where it is not one place."""
     world, actor = asking.world, asking.actor
     match place:
         case {"agent_id": str(name)}:
-            return await stacks.agent(world, actor, name)
+            return await stacks.agent_stack(world, actor, name)
         case {"template_id": str(name)}:
-            return await stacks.template(world, actor, name)
+            return await stacks.template_stack(world, actor, name)
         case {"workspace_id": str(name)}:
-            return await stacks.workspace(world, actor, name)
+            return await stacks.workspace_stack(world, actor, name)
         case {"defaults": True}:
-            return await stacks.defaults(world, actor)
+            return await stacks.defaults_stack(world, actor)
         case _:
-            raise Malformed("a place is agentId, templateId, workspaceId or defaults: true")
+            raise ValidationError("a place is agentId, templateId, workspaceId or defaults: true")
 
 
 def paged(workspace: Workspace, stack: Stack, first: int, after: str) -> Page[File]:
@@ -51,13 +51,13 @@ def paged(workspace: Workspace, stack: Stack, first: int, after: str) -> Page[Fi
     return Page(items, paths[first - 1].text if len(paths) > first else None)
 
 
-async def _page(asking: Asking, stack: Stack, given: Given) -> Page[File]:
+async def _page(asking: ResolverContext, stack: Stack, given: Given) -> Page[File]:
     workspace = await asking.workspaces.load((stack, prefix_of(given["prefix"])))
     return paged(workspace, stack, given["first"], given["after"])
 
 
-async def _one(asking: Asking, stack: Stack, path: str) -> File:
-    return File.of(await files.look(asking.world, stack, Path(path)), stack)
+async def _one(asking: ResolverContext, stack: Stack, path: str) -> File:
+    return File.of(await files.find_file(asking.world, stack, Path(path)), stack)
 
 
 @query.field("files")
@@ -74,18 +74,18 @@ async def file_of_place(_: Any, info: Info, place: Given, path: str) -> File:
     return await _one(asking, await stack_at(asking, place), path)
 
 
-def _agents_own(asking: Asking, source: Agent) -> Stack:
+def _agents_own(asking: ResolverContext, source: Agent) -> Stack:
     asking.must(Permission.WORKSPACE_READ)
-    if not within_reach(asking.actor, source.record):
-        raise Missing(f"there is no agent {source.id}")
+    if not can_see_agent(asking.actor, source.record):
+        raise NotFound(f"there is no agent {source.id}")
     return stack_of(source.record)
 
 
-def _templates_own(asking: Asking, source: Named) -> Stack:
+def _templates_own(asking: ResolverContext, source: NamedRecord) -> Stack:
     asking.must(Permission.WORKSPACE_READ)
     if asking.actor.bound:
-        raise Missing(f"there is no template {source.id}")
-    return (Scope(asking.actor.tenant, Kind.TEMPLATE, source.id),)
+        raise NotFound(f"there is no template {source.id}")
+    return (Scope(asking.actor.tenant, ScopeKind.TEMPLATE, source.id),)
 
 
 @agent.field("files")
@@ -99,12 +99,12 @@ async def file_of_agent(source: Agent, info: Info, path: str) -> File:
 
 
 @template.field("files")
-async def files_of_template(source: Named, info: Info, **given: Any) -> Page[File]:
+async def files_of_template(source: NamedRecord, info: Info, **given: Any) -> Page[File]:
     return await _page(info.context, _templates_own(info.context, source), given)
 
 
 @template.field("file")
-async def file_of_template(source: Named, info: Info, path: str) -> File:
+async def file_of_template(source: NamedRecord, info: Info, path: str) -> File:
     return await _one(info.context, _templates_own(info.context, source), path)
 
 
@@ -113,7 +113,7 @@ async def rendered_sha256(source: File, info: Info) -> str:
     if source.shown.variables is None:
         return source.sha256
     stored = await info.context.bytes_of(source.path, source.shown.blob)
-    return digest(files.served(source.shown, stored)).removeprefix("sha256:")
+    return digest(files.render_content(source.shown, stored)).removeprefix("sha256:")
 
 
 def text_of(path: str, content: bytes) -> str:
@@ -121,13 +121,13 @@ def text_of(path: str, content: bytes) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError:
-        raise Taken(f"{path} is not text, and this answer carries only text") from None
+        raise Conflict(f"{path} is not text, and this answer carries only text") from None
 
 
 @file_type.field("content")
 async def content_of(source: File, info: Info, raw: bool) -> str:
     stored = await info.context.bytes_of(source.path, source.shown.blob)
-    return text_of(source.path, stored if raw else files.served(source.shown, stored))
+    return text_of(source.path, stored if raw else files.render_content(source.shown, stored))
 
 
 @file_type.field("history")
@@ -139,7 +139,7 @@ async def history_of(
         found = await histories.page(
             asking.world, source.stack, source.shown.path, before=before, limit=first
         )
-    except Missing:
+    except NotFound:
         return Page([], None)
     rows = [VersionRow.of(version) for version in found.items]
     return Page(rows, int(found.next) if found.next else None)
@@ -152,10 +152,10 @@ async def diff_of(source: File, info: Info, **given: int | None) -> str:
     return await histories.diff(asking.world, source.stack, source.shown.path, old, new)
 
 
-async def _explained(asking: Asking, stack: Stack, path: Path) -> Explanation:
+async def _explained(asking: ResolverContext, stack: Stack, path: Path) -> Explanation:
     found = await histories.explain(asking.world, stack, path)
     source = cast(str, found.winner.source.kind) if found.winner else None
-    return Explanation(path.text, source, found.why, [LayerSays.of(one) for one in found.layers])
+    return Explanation(path.text, source, found.why, [LayerEntry.of(one) for one in found.layers])
 
 
 @file_type.field("explain")

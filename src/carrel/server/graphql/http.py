@@ -12,9 +12,16 @@ import msgspec
 from msgspec import Meta
 
 from carrel.server.http.conditional import matches
-from carrel.server.http.endpoint import IF_NONE_MATCH, Call, Endpoint, Received, Sent, endpoint
+from carrel.server.http.endpoint import (
+    IF_NONE_MATCH,
+    Endpoint,
+    Request,
+    RequestModel,
+    ResponseModel,
+    endpoint,
+)
 from carrel.server.http.request_log import RequestLog
-from carrel.server.http.response import Answer
+from carrel.server.http.response import Response
 
 if TYPE_CHECKING:
     from carrel.server.graphql import Documents
@@ -25,7 +32,7 @@ _MAX_BODY: Final = 6 * 4 * 2**20 + 2**17
 _FIELDS: Final = {"type": "array", "items": {"type": ["string", "integer"]}}
 
 
-class GraphqlRequest(Received, frozen=True):
+class GraphqlRequest(RequestModel, frozen=True):
     """What a client asks for, as the convention for GraphQL over HTTP has it."""
 
     query: Annotated[str, Meta(description="A document: the schema is at `/graphql/schema`.")]
@@ -34,21 +41,21 @@ class GraphqlRequest(Received, frozen=True):
     extensions: Annotated[dict[str, Any], Meta(description="Taken, and left aside.")] | None = None
 
 
-class GraphqlError(Sent, frozen=True):
+class GraphqlError(ResponseModel, frozen=True):
     message: str
     extensions: Annotated[dict[str, Any], Meta(description="`code`, and what goes with it.")]
     locations: list[dict[str, int]] | msgspec.UnsetType = msgspec.UNSET
     path: Annotated[list[Any], Meta(extra_json_schema=_FIELDS)] | msgspec.UnsetType = msgspec.UNSET
 
 
-class GraphqlAnswer(Sent, frozen=True):
+class GraphqlAnswer(ResponseModel, frozen=True):
     """Without `data` where nothing was executed, without `errors` where nothing went wrong."""
 
     data: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
     errors: list[GraphqlError] | msgspec.UnsetType = msgspec.UNSET
 
 
-def imported() -> None:
+def preload() -> None:
     """Load the schema and what executes it."""
 
 
@@ -81,7 +88,7 @@ def _asking(depth: int, cost: int) -> Endpoint:
         tag=_TAG,
         max_body=_MAX_BODY,
     )
-    async def ask(call: Call[GraphqlRequest]) -> Answer:
+    async def ask(call: Request[GraphqlRequest]) -> Response:
         """Execute a GraphQL document.
 
         Whatever is JSON of this shape is answered with 200; what went wrong is told in `errors`,
@@ -102,7 +109,7 @@ def _asking(depth: int, cost: int) -> Endpoint:
         asked = Asked(body.query, body.variables or {}, body.operation_name)
         documents = _documents(depth, cost)
         answer = await execute(call.world, call.actor, asked, tell, documents)
-        return Answer.json(answer, headers={"Cache-Control": "no-store"})
+        return Response.json(answer, headers={"Cache-Control": "no-store"})
 
     return ask
 
@@ -117,13 +124,13 @@ def _asking(depth: int, cost: int) -> Endpoint:
     gives=("ETag",),
     tag=_TAG,
 )
-async def schema(call: Call) -> Answer:
+async def schema(call: Request) -> Response:
     """The GraphQL schema, with a description of every field."""
     text, tag = await asyncio.to_thread(_schema)
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
     if matches(call, tag):
-        return Answer.empty(304, headers)
-    return Answer.content(text, "text/plain; charset=utf-8", headers=headers)
+        return Response.empty(304, headers)
+    return Response.content(text, "text/plain; charset=utf-8", headers=headers)
 
 
 def endpoints(depth: int, cost: int) -> tuple[Endpoint, ...]:

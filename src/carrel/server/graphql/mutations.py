@@ -12,15 +12,15 @@ from carrel.actions.accounts import people
 from carrel.actions.accounts.people import Profile
 from carrel.actions.agents import agents, templates
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import PolicyForm
-from carrel.core.access import Actor, KeyKind, Permission
-from carrel.core.errors import Malformed
+from carrel.actions.policy.policies import PolicyModel
+from carrel.core.access import Actor, CredentialKind, Permission
+from carrel.core.errors import ValidationError
 from carrel.core.store.record import Record
-from carrel.core.store.tree import ReceiptKey
-from carrel.core.text_validation import line
-from carrel.server.graphql.arguments import Given, config_of, insist_on, outside, reason_of
+from carrel.core.store.tree import IdempotencyKey
+from carrel.core.text_validation import single_line
+from carrel.server.graphql.arguments import Given, config_of, outside, reason_of, require_arguments
 from carrel.server.graphql.context import Info
-from carrel.server.graphql.types import Agent, Named, Person
+from carrel.server.graphql.types import Agent, NamedRecord, Person
 
 mutation: Final = MutationType()
 TYPES: Final = (mutation,)
@@ -31,7 +31,7 @@ async def create_agent(_: Any, info: Info, input: Given) -> Agent:
     asking = info.context
     asking.begin(Permission.TENANT_ADMIN)
     team = input.get("team_id")
-    config = {} if team is None else {"teamId": line(team, "teamId")}
+    config = {} if team is None else {"teamId": single_line(team, "teamId")}
     new = agents.NewAgent(
         slug=input["slug"],
         name=input["name"],
@@ -39,15 +39,17 @@ async def create_agent(_: Any, info: Info, input: Given) -> Agent:
         config=config,
     )
     given = {name: value for name, value in input.items() if name != "idempotency_key"}
-    asked = repeats.Asked("createAgentFromTemplate", given, input.get("idempotency_key"))
+    asked = repeats.IdempotentRequest(
+        "createAgentFromTemplate", given, input.get("idempotency_key")
+    )
 
-    async def act(receipt: ReceiptKey | None) -> Record:
+    async def act(receipt: IdempotencyKey | None) -> Record:
         return await agents.create(asking.world, asking.actor, new, receipt)
 
     async def again() -> Record:
         return await agents.get(asking.world, asking.actor, new.slug)
 
-    return asking.agent(await repeats.once(asking.world, asking.actor, asked, act, again))
+    return asking.agent(await repeats.run_once(asking.world, asking.actor, asked, act, again))
 
 
 @mutation.field("updateAgent")
@@ -58,7 +60,7 @@ async def update_agent(_: Any, info: Info, id: str, input: Given) -> Agent:
     given: dict[str, Any] = outside(plain)
     if "config" in input:
         given["config"] = config_of(input["config"])
-    insist_on(given, ("name", "slug", "isShared"))
+    require_arguments(given, ("name", "slug", "isShared"))
     changed = await agents.patch(asking.world, asking.actor, id, given)
     return asking.agent(changed)
 
@@ -72,7 +74,7 @@ async def delete_agent(_: Any, info: Info, id: str) -> bool:
 
 
 def _themselves(actor: Actor, id: str) -> bool:
-    return actor.kind is KeyKind.PERSON and actor.person == id
+    return actor.kind is CredentialKind.PERSON and actor.person == id
 
 
 @mutation.field("updateUserProfile")
@@ -99,7 +101,7 @@ async def create_person(_: Any, info: Info, input: Given) -> Person:
 async def update_person(_: Any, info: Info, id: str, input: Given) -> Person:
     asking = info.context
     asking.begin(Permission.TENANT_ADMIN)
-    given = insist_on(input, ("name", "email", "role"))
+    given = require_arguments(input, ("name", "email", "role"))
     changed = await people.patch(asking.world, asking.actor, id, given)
     return Person.of(changed)
 
@@ -113,20 +115,20 @@ async def delete_person(_: Any, info: Info, id: str) -> bool:
 
 
 @mutation.field("createTemplate")
-async def create_template(_: Any, info: Info, input: Given) -> Named:
+async def create_template(_: Any, info: Info, input: Given) -> NamedRecord:
     asking = info.context
     asking.begin(Permission.TENANT_ADMIN)
     made = await templates.create(asking.world, asking.actor, input["slug"], input["name"])
-    return Named.of(made)
+    return NamedRecord.of(made)
 
 
 @mutation.field("updateTemplate")
-async def update_template(_: Any, info: Info, id: str, input: Given) -> Named:
+async def update_template(_: Any, info: Info, id: str, input: Given) -> NamedRecord:
     asking = info.context
     asking.begin(Permission.TENANT_ADMIN)
-    given = insist_on(input, ("name", "slug"))
+    given = require_arguments(input, ("name", "slug"))
     changed = await templates.patch(asking.world, asking.actor, id, given)
-    return Named.of(changed)
+    return NamedRecord.of(changed)
 
 
 @mutation.field("deleteTemplate")
@@ -138,12 +140,12 @@ async def delete_template(_: Any, info: Info, id: str) -> bool:
 
 
 @mutation.field("putPolicy")
-async def put_policy(_: Any, info: Info, policy: Given, reason: str) -> PolicyForm:
+async def put_policy(_: Any, info: Info, policy: Given, reason: str) -> PolicyModel:
     asking = info.context
     asking.begin(Permission.TENANT_ADMIN)
     try:
-        form = msgspec.convert(outside(policy), PolicyForm)
+        form = msgspec.convert(outside(policy), PolicyModel)
     except msgspec.ValidationError as wrong:
-        raise Malformed(f"the policy does not fit: {wrong}") from None
+        raise ValidationError(f"the policy does not fit: {wrong}") from None
     put = await policies.put(asking.world, asking.actor, form, reason_of(reason))
     return put

@@ -7,16 +7,16 @@ from typing import Any, Final
 from ariadne import ObjectType, QueryType
 
 from carrel.actions.agents import agents
-from carrel.actions.overlay.pins import within_reach
+from carrel.actions.overlay.pins import can_see_agent
 from carrel.core.access import Permission
-from carrel.core.errors import Missing
+from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path
 from carrel.core.overlay.file_classes import FLOOR, FileClass
-from carrel.core.overlay.pins import Pin
+from carrel.core.overlay.pins import PinStatus as Pin
 from carrel.core.store.record import Record
 from carrel.core.store.tree import Blob, Version
-from carrel.server.graphql.context import Asking, Info
-from carrel.server.graphql.types import Agent, Named, Offered, PinStatus
+from carrel.server.graphql.context import Info, ResolverContext
+from carrel.server.graphql.types import Agent, NamedRecord, PinOffer, PinStatus
 
 query: Final = QueryType()
 agent: Final = ObjectType("Agent")
@@ -29,14 +29,14 @@ ALWAYS: Final = tuple(Path(rule.pattern) for rule in FLOOR if rule.file_class is
 """The files that are pinned in every tenant, in the order in which they are shown."""
 
 
-async def _pins(asking: Asking, record: Record) -> tuple[Pin, ...]:
+async def _pins(asking: ResolverContext, record: Record) -> tuple[Pin, ...]:
     asking.must(Permission.WORKSPACE_READ)
-    if not within_reach(asking.actor, record):
-        raise Missing(f"there is no agent {record.id}")
+    if not can_see_agent(asking.actor, record):
+        raise NotFound(f"there is no agent {record.id}")
     return await asking.pins.load(record.id)
 
 
-async def _statuses(asking: Asking, record: Record) -> list[PinStatus]:
+async def _statuses(asking: ResolverContext, record: Record) -> list[PinStatus]:
     """The three that always are, whether there is such a file or not; then all others."""
     known = {pin.path: pin for pin in await _pins(asking, record)}
     floor = [known.pop(path, Pin(path, None, None, overridden=False, version=0)) for path in ALWAYS]
@@ -50,8 +50,8 @@ async def agent_pin_status(
     asking = info.context
     asking.must(Permission.WORKSPACE_READ)
     found = await agents.get(asking.world, asking.actor, agent_id)
-    if not within_reach(asking.actor, found):
-        raise Missing(f"there is no agent {agent_id}")
+    if not can_see_agent(asking.actor, found):
+        raise NotFound(f"there is no agent {agent_id}")
     statuses = await _statuses(asking, asking.agent(found).record)
     return [one for one in statuses if include_nested or one.folder_path is None]
 
@@ -71,12 +71,12 @@ async def updates_available(source: Agent, info: Info) -> int:
 async def override_count(source: Agent, info: Info) -> int:
     asking = info.context
     asking.must(Permission.WORKSPACE_READ)
-    if not within_reach(asking.actor, source.record):
-        raise Missing(f"there is no agent {source.id}")
+    if not can_see_agent(asking.actor, source.record):
+        raise NotFound(f"there is no agent {source.id}")
     return await asking.overrides.load(source.id)
 
 
-async def _text(asking: Asking, path: str, blob: Blob | None) -> str | None:
+async def _text(asking: ResolverContext, path: str, blob: Blob | None) -> str | None:
     """A review is of text; what is none is shown as well as it can be, and told by its digest."""
     if blob is None:
         return None
@@ -105,7 +105,7 @@ async def latest_tokens(source: PinStatus, info: Info) -> int | None:
     return await info.context.tokens_of(source.path, latest) if latest else None
 
 
-async def _told(asking: Asking, pin: Pin) -> Version | None:
+async def _told(asking: ResolverContext, pin: Pin) -> Version | None:
     where, head = pin.latest_from, pin.latest_head
     return await asking.versions.load((where, pin.path, head.version)) if where and head else None
 
@@ -123,13 +123,13 @@ async def latest_reason(source: PinStatus, info: Info) -> str | None:
 
 
 @template.field("pins")
-async def offered_by(source: Named, info: Info) -> list[Offered]:
+async def offered_by(source: NamedRecord, info: Info) -> list[PinOffer]:
     asking = info.context
     asking.must(Permission.WORKSPACE_READ)
     offers = await asking.offers.load(source.id)
-    return [Offered(one.blob, one.path.text, one.source, one.blob.digest) for one in offers]
+    return [PinOffer(one.blob, one.path.text, one.source, one.blob.digest) for one in offers]
 
 
 @offered_pin.field("latestContent")
-async def offered_content(source: Offered, info: Info) -> str | None:
+async def offered_content(source: PinOffer, info: Info) -> str | None:
     return await _text(info.context, source.path, source.blob)

@@ -41,7 +41,7 @@ _NESTED: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class QueryLimits:
     depth: int = 12
     """Fields within one another."""
     cost: int = 10_000
@@ -56,7 +56,7 @@ class Limits:
     """Of all contents in one answer; those that are too many are refused, not the others."""
 
 
-LIMITS: Final = Limits()
+LIMITS: Final = QueryLimits()
 
 
 def exceeded(limit: str, most: int, asked: int | None = None) -> GraphQLError:
@@ -67,12 +67,12 @@ def exceeded(limit: str, most: int, asked: int | None = None) -> GraphQLError:
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class QuerySize:
     cost: int = 0
     depth: int = 0
 
 
-class Scales:
+class CostCalculator:
     """Weighs one operation. A fragment is weighed once, however often it is spread."""
 
     def __init__(
@@ -80,11 +80,11 @@ class Scales:
         schema: GraphQLSchema,
         fragments: Mapping[str, FragmentDefinitionNode],
         variables: Mapping[str, Any],
-        limits: Limits,
+        limits: QueryLimits,
     ) -> None:
         self._schema, self._fragments, self._variables = schema, fragments, variables
         self._limits = limits
-        self._weighed: dict[str, Size] = {}
+        self._weighed: dict[str, QuerySize] = {}
 
     def check(self, operation: OperationDefinitionNode) -> None:
         """Raises GraphQLError where the operation asks for more than it may."""
@@ -96,16 +96,16 @@ class Scales:
         if size.cost > self._limits.cost:
             raise exceeded("cost", self._limits.cost, size.cost)
 
-    def _weigh(self, chosen: SelectionSetNode, parent: GraphQLNamedType, within: int) -> Size:
+    def _weigh(self, chosen: SelectionSetNode, parent: GraphQLNamedType, within: int) -> QuerySize:
         if within > _NESTED:
             raise exceeded("depth", self._limits.depth)
         sizes = list(self._sizes(chosen, parent, within + 1))
         cost = sum(size.cost for size in sizes)
-        return Size(cost, max((size.depth for size in sizes), default=0))
+        return QuerySize(cost, max((size.depth for size in sizes), default=0))
 
     def _sizes(
         self, chosen: SelectionSetNode, parent: GraphQLNamedType, within: int
-    ) -> Iterator[Size]:
+    ) -> Iterator[QuerySize]:
         for one in chosen.selections:
             if isinstance(one, FieldNode):
                 yield self._field(one, parent, within)
@@ -116,7 +116,7 @@ class Scales:
             elif isinstance(one, FragmentSpreadNode):
                 yield self._spread(one.name.value, within)
 
-    def _spread(self, name: str, within: int) -> Size:
+    def _spread(self, name: str, within: int) -> QuerySize:
         if name not in self._weighed:
             fragment = self._fragments[name]
             kind = self._schema.get_type(fragment.type_condition.name.value)
@@ -124,20 +124,20 @@ class Scales:
             self._weighed[name] = self._weigh(fragment.selection_set, kind, within)
         return self._weighed[name]
 
-    def _field(self, node: FieldNode, parent: GraphQLNamedType, within: int) -> Size:
+    def _field(self, node: FieldNode, parent: GraphQLNamedType, within: int) -> QuerySize:
         name = node.name.value
         if name == "__typename":
-            return Size(1, 1)
+            return QuerySize(1, 1)
         if name.startswith("__"):
-            return Size(_INTROSPECTION * self._count(node.selection_set, within), 1)
+            return QuerySize(_INTROSPECTION * self._count(node.selection_set, within), 1)
         assert isinstance(parent, GraphQLObjectType)
         field = parent.fields[name]
         times = self._times(node, field, parent)
         own = _CHANGE if parent is self._schema.mutation_type else _WORK.get(name, 1)
         if node.selection_set is None:
-            return Size(own, 1)
+            return QuerySize(own, 1)
         inner = self._weigh(node.selection_set, get_named_type(field.type), within)
-        return Size(own + times * inner.cost, 1 + inner.depth)
+        return QuerySize(own + times * inner.cost, 1 + inner.depth)
 
     def _times(self, node: FieldNode, field: GraphQLField, parent: GraphQLObjectType) -> int:
         """How often what is within may come."""
@@ -177,7 +177,7 @@ class Scales:
     def _counted(self, name: str, within: int) -> int:
         if name not in self._weighed:
             cost = self._count(self._fragments[name].selection_set, within)
-            self._weighed[name] = Size(cost, 1)
+            self._weighed[name] = QuerySize(cost, 1)
         return self._weighed[name].cost
 
 

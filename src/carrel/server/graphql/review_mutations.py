@@ -10,13 +10,13 @@ from carrel.actions import idempotency as repeats
 from carrel.actions.agents import agents
 from carrel.actions.overlay import pins
 from carrel.core.access import Permission
-from carrel.core.errors import Missing
+from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path
 from carrel.core.store.record import Record
-from carrel.core.store.tree import ReceiptKey
+from carrel.core.store.tree import IdempotencyKey
 from carrel.server.graphql.arguments import reviewed_of
 from carrel.server.graphql.context import Info
-from carrel.server.graphql.types import Accepted, AcceptedAll, Agent
+from carrel.server.graphql.types import Agent, BulkAcceptOutcome, BulkAcceptResult
 
 mutation: Final = MutationType()
 TYPES: Final = (mutation,)
@@ -37,16 +37,16 @@ async def accept(
     path = Path(filename)
     reviewed = reviewed_of(latest_sha)
     known = {"agentId": agent_id, "filename": path.text, "latestSha": reviewed}
-    asked = repeats.Asked("acceptTemplateUpdate", known, idempotency_key)
+    asked = repeats.IdempotentRequest("acceptTemplateUpdate", known, idempotency_key)
 
     async def again() -> Record:
         return await agents.get(world, actor, agent_id)
 
-    async def act(receipt: ReceiptKey | None) -> Record:
+    async def act(receipt: IdempotencyKey | None) -> Record:
         await pins.accept(world, actor, agent_id, path, reviewed, receipt)
         return await again()
 
-    accepted = await repeats.once(world, actor, asked, act, again)
+    accepted = await repeats.run_once(world, actor, asked, act, again)
     return asking.agent(accepted)
 
 
@@ -58,21 +58,21 @@ async def accept_for_all(
     filename: str,
     tenant_id: str,
     latest_sha: str | None = None,
-) -> AcceptedAll:
+) -> BulkAcceptResult:
     asking = info.context
     world, actor = asking.world, asking.actor
     asking.begin(Permission.TENANT_ADMIN)
     if tenant_id != actor.tenant:
-        raise Missing("there is no such tenant")
+        raise NotFound("there is no such tenant")
     path = Path(filename)
     reviewed = reviewed_of(latest_sha)
     found = await pins.accept_for_all(world, actor, template_id, path, reviewed)
     results = [
-        Accepted(one.agent, one.problem is None, str(one.problem) if one.problem else None)
+        BulkAcceptOutcome(one.agent, one.problem is None, str(one.problem) if one.problem else None)
         for one in found
     ]
     accepted = sum(one.success for one in results)
-    return AcceptedAll(accepted, len(results) - accepted, results)
+    return BulkAcceptResult(accepted, len(results) - accepted, results)
 
 
 @mutation.field("rollBackPin")

@@ -7,11 +7,11 @@ from typing import Any, Final
 from ariadne import ObjectType, QueryType
 from msgspec.structs import replace
 
-from carrel.actions.overlay.pins import within_reach
+from carrel.actions.overlay.pins import can_see_agent
 from carrel.actions.runs import diff as differences
 from carrel.actions.runs import runs
 from carrel.core.access import Permission
-from carrel.core.errors import Missing
+from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path
 from carrel.core.overlay.compose import Workspace
 from carrel.server.graphql.arguments import cursor_of
@@ -51,8 +51,8 @@ async def one_run(_: Any, info: Info, id: str) -> RunRow:
 async def last_run(source: Agent, info: Info) -> RunRow | None:
     asking = info.context
     asking.must(Permission.RUNS_READ)
-    if not within_reach(asking.actor, source.record):
-        raise Missing(f"there is no agent {source.id}")
+    if not can_see_agent(asking.actor, source.record):
+        raise NotFound(f"there is no agent {source.id}")
     found = await asking.newest_runs.load(source.id)
     return RunRow.of(found) if found else None
 
@@ -82,7 +82,7 @@ async def one_frozen_file(source: RunRow, info: Info, path: str) -> File:
     wanted = Path(path)
     seen: Workspace = await runs.manifest(asking.world, source.run)
     if wanted not in seen.files:
-        raise Missing(f"run {source.id} sees no {path}")
+        raise NotFound(f"run {source.id} sees no {path}")
     return File.of(seen.files[wanted], (), source.run)
 
 

@@ -9,11 +9,11 @@ from ariadne import ObjectType, QueryType
 from carrel.actions.accounts import audit as audits
 from carrel.actions.accounts import people, tenants
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import PolicyForm
+from carrel.actions.policy.policies import PolicyModel
 from carrel.core.access import Permission
 from carrel.server.graphql.arguments import cursor_of, number_of
-from carrel.server.graphql.context import Asking, Info
-from carrel.server.graphql.types import Audited, Me, Named, Page, Person
+from carrel.server.graphql.context import Info, ResolverContext
+from carrel.server.graphql.types import AuditEntryType, NamedRecord, Page, Person, Viewer
 
 query: Final = QueryType()
 me: Final = ObjectType("Me")
@@ -22,7 +22,7 @@ class_rule.set_alias("class", "file_class")
 TYPES: Final = (query, me, class_rule)
 
 
-async def person_of(asking: Asking, id: str | None) -> Person | None:
+async def person_of(asking: ResolverContext, id: str | None) -> Person | None:
     """Somebody whom something else names, by their id."""
     if id is None:
         return None
@@ -32,20 +32,20 @@ async def person_of(asking: Asking, id: str | None) -> Person | None:
 
 
 @query.field("me")
-def who_asks(_: Any, info: Info) -> Me:
-    return Me.of(info.context.actor)
+def viewer(_: Any, info: Info) -> Viewer:
+    return Viewer.of(info.context.actor)
 
 
 @me.field("person")
-async def own_person(source: Me, info: Info) -> Person | None:
+async def own_person(source: Viewer, info: Info) -> Person | None:
     return await person_of(info.context, source.person_id)
 
 
 @query.field("tenant")
-async def own_tenant(_: Any, info: Info) -> Named:
+async def own_tenant(_: Any, info: Info) -> NamedRecord:
     asking = info.context
     asking.must(Permission.TENANT_READ)
-    return Named.of(await tenants.me(asking.world, asking.actor))
+    return NamedRecord.of(await tenants.me(asking.world, asking.actor))
 
 
 @query.field("people")
@@ -58,23 +58,23 @@ async def everybody(_: Any, info: Info, first: int, after: str) -> Page[Person]:
 
 
 @query.field("person")
-async def somebody(_: Any, info: Info, id: str) -> Person:
+async def person(_: Any, info: Info, id: str) -> Person:
     asking = info.context
     asking.must(Permission.TENANT_READ)
     return Person.of(await people.get(asking.world, asking.actor, id))
 
 
 @query.field("policy")
-async def decided(_: Any, info: Info) -> PolicyForm:
+async def policy(_: Any, info: Info) -> PolicyModel:
     asking = info.context
     asking.must(Permission.TENANT_READ)
     return await policies.get(asking.world, asking.actor)
 
 
 @query.field("audit")
-async def deeds(_: Any, info: Info, first: int, after: str) -> Page[Audited]:
+async def audit(_: Any, info: Info, first: int, after: str) -> Page[AuditEntryType]:
     asking = info.context
     asking.must(Permission.TENANT_ADMIN)
     before = number_of(after)
     found = await audits.listing(asking.world, asking.actor, before=before, limit=first)
-    return Page([Audited.of(deed) for deed in found.items], found.next)
+    return Page([AuditEntryType.of(deed) for deed in found.items], found.next)

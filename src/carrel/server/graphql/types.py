@@ -7,11 +7,11 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from carrel.core.access import Actor, KeyKind, Role
-from carrel.core.agents.agent import facts
-from carrel.core.identifiers import Kind, Moment
-from carrel.core.overlay.pins import Pin
-from carrel.core.store.record import Deed, Record
+from carrel.core.access import Actor, CredentialKind, Role
+from carrel.core.agents.agent import agent_fields
+from carrel.core.identifiers import ScopeKind, TimestampMs
+from carrel.core.overlay.pins import PinStatus as Pin
+from carrel.core.store.record import AuditEntry, Record
 from carrel.core.store.tree import Blob
 
 Item = TypeVar("Item")
@@ -22,9 +22,9 @@ class Page(Struct, Generic[Item], frozen=True):
     next: str | int | None
 
 
-class Me(Struct, frozen=True):
+class Viewer(Struct, frozen=True):
     name: str
-    kind: KeyKind
+    kind: CredentialKind
     role: Role | None
     permissions: list[str]
     tenant_id: str
@@ -33,7 +33,7 @@ class Me(Struct, frozen=True):
     workspace_id: str | None
 
     @classmethod
-    def of(cls, actor: Actor) -> Me:
+    def of(cls, actor: Actor) -> Viewer:
         return cls(
             name=actor.name,
             kind=actor.kind,
@@ -46,17 +46,17 @@ class Me(Struct, frozen=True):
         )
 
 
-class Named(Struct, frozen=True):
+class NamedRecord(Struct, frozen=True):
     """A tenant or a template."""
 
     id: str
     slug: str
     name: str
-    created_at: Moment
-    updated_at: Moment
+    created_at: TimestampMs
+    updated_at: TimestampMs
 
     @classmethod
-    def of(cls, record: Record) -> Named:
+    def of(cls, record: Record) -> NamedRecord:
         body = record.body
         return cls(record.id, body["slug"], body["name"], record.created, record.changed)
 
@@ -72,12 +72,12 @@ class Agent(Struct, frozen=True):
     is_shared: bool
     owner_id: str | None
     config: Mapping[str, Any]
-    created_at: Moment
-    updated_at: Moment
+    created_at: TimestampMs
+    updated_at: TimestampMs
 
     @classmethod
     def of(cls, record: Record) -> Agent:
-        known = facts(record)
+        known = agent_fields(record)
         return cls(
             record=record,
             id=record.id,
@@ -102,8 +102,8 @@ class Person(Struct, frozen=True):
     title: str | None
     timezone: str | None
     pronouns: str | None
-    created_at: Moment
-    updated_at: Moment
+    created_at: TimestampMs
+    updated_at: TimestampMs
 
     @classmethod
     def of(cls, record: Record) -> Person:
@@ -132,9 +132,9 @@ class PinStatus(Struct, frozen=True):
     newly_offered: bool
     overridden: bool
     version: int
-    latest_source: Kind | None
+    latest_source: ScopeKind | None
     latest_version: int | None
-    latest_at: Moment | None
+    latest_at: TimestampMs | None
 
     @classmethod
     def of(cls, pin: Pin) -> PinStatus:
@@ -157,7 +157,7 @@ class PinStatus(Struct, frozen=True):
         )
 
 
-class Offered(Struct, frozen=True):
+class PinOffer(Struct, frozen=True):
     """A pinned file as a template offers it."""
 
     blob: Blob
@@ -166,7 +166,7 @@ class Offered(Struct, frozen=True):
     latest_sha: str
 
 
-class Accepted(Struct, frozen=True):
+class BulkAcceptOutcome(Struct, frozen=True):
     """What became of one agent in a bulk accept."""
 
     agent_id: str
@@ -174,21 +174,21 @@ class Accepted(Struct, frozen=True):
     error: str | None
 
 
-class AcceptedAll(Struct, frozen=True):
+class BulkAcceptResult(Struct, frozen=True):
     accepted: int
     failed: int
-    results: list[Accepted]
+    results: list[BulkAcceptOutcome]
 
 
-class Audited(Struct, frozen=True):
+class AuditEntryType(Struct, frozen=True):
     id: int
-    at: Moment
+    at: TimestampMs
     by: str
     why: str
     subjects: tuple[str, ...]
 
     @classmethod
-    def of(cls, deed: Deed) -> Audited:
+    def of(cls, deed: AuditEntry) -> AuditEntryType:
         return cls(deed.id, deed.at, deed.by, deed.why, deed.subjects)
 
 

@@ -10,9 +10,9 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
-from carrel.server.http.endpoint import IF_NONE_MATCH, Call, Endpoint, endpoint
-from carrel.server.http.openapi import document, told_apart
-from carrel.server.http.response import JSON_TYPE, Answer, encode
+from carrel.server.http.endpoint import IF_NONE_MATCH, Endpoint, Request, endpoint
+from carrel.server.http.openapi import document, unique_names
+from carrel.server.http.response import JSON_TYPE, Response, encode
 
 _TAG: Final = "Operations"
 
@@ -26,14 +26,14 @@ def pages(endpoints: Sequence[Endpoint], title: str, version: str) -> list[Endpo
     others = tuple(endpoints)
 
     @cache
-    def made() -> Answer:
+    def made() -> Response:
         return _tagged(encode(document([*others, *told], title, version)))
 
-    async def description(call: Call[None]) -> Answer:
+    async def description(call: Request[None]) -> Response:
         """This description of the API, as OpenAPI 3.1."""
         whole = made()
         tag = (whole.header(b"etag") or b"").decode()
-        return Answer.empty(304, {"ETag": tag}) if call.header(b"if-none-match") == tag else whole
+        return Response.empty(304, {"ETag": tag}) if call.header(b"if-none-match") == tag else whole
 
     told = [
         endpoint(
@@ -50,19 +50,19 @@ def pages(endpoints: Sequence[Endpoint], title: str, version: str) -> list[Endpo
         for path, id in (("/openapi.json", "openapi"), ("/v1/openapi.json", "openapi_v1"))
     ]
     told.append(_docs())
-    told_apart([*others, *told])
+    unique_names([*others, *told])
     return told
 
 
-def _tagged(body: bytes) -> Answer:
+def _tagged(body: bytes) -> Response:
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-    return Answer(200, body, [JSON_TYPE, (b"etag", tag.encode())])
+    return Response(200, body, [JSON_TYPE, (b"etag", tag.encode())])
 
 
 def _docs() -> Endpoint:
     page = resources.files(__package__).joinpath("docs.html").read_text("utf-8")
     headers = {"Content-Security-Policy": _policy(page), "X-Content-Type-Options": "nosniff"}
-    whole = Answer.content(page.encode(), "text/html; charset=utf-8", headers=headers)
+    whole = Response.content(page.encode(), "text/html; charset=utf-8", headers=headers)
 
     @endpoint(
         "GET",
@@ -73,7 +73,7 @@ def _docs() -> Endpoint:
         answers={200: "text/html"},
         tag=_TAG,
     )
-    async def docs(call: Call[None]) -> Answer:
+    async def docs(call: Request[None]) -> Response:
         """This description of the API, to be read in a browser."""
         return whole
 

@@ -10,29 +10,29 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from carrel.core.access import Actor
-from carrel.core.errors import Missing, Refusal
+from carrel.core.errors import NotFound, Refusal
 from carrel.core.version import VERSION
-from carrel.ports import Corrupt, World
+from carrel.ports import CorruptContent, Ports
 from carrel.server.http.api_docs import pages
-from carrel.server.http.cookies import SAFE, Site
-from carrel.server.http.endpoint import Call, Endpoint, Headers
+from carrel.server.http.cookies import SAFE, SiteSettings
+from carrel.server.http.endpoint import Endpoint, Headers, Request
 from carrel.server.http.idempotency import HEADER, once
 from carrel.server.http.metrics import Metrics
 from carrel.server.http.problems import (
     TOO_SLOW,
     WRONG_METHOD,
-    corrupted,
-    failed,
+    corrupt_response,
+    internal_error_response,
     problem,
-    refused,
-    unavailable,
+    refusal_response,
+    unavailable_response,
 )
-from carrel.server.http.read_timeouts import Patience
-from carrel.server.http.request_context import Bound, Exchange, unwrapped
+from carrel.server.http.read_timeouts import ReadTimeouts
+from carrel.server.http.request_context import CompiledEndpoint, RequestContext, basic_to_bearer
 from carrel.server.http.request_log import REQUEST_ID, RequestLog
-from carrel.server.http.request_parsing import Gone, Limits, Receive, TooSlow
-from carrel.server.http.response import EVENT_STREAM, Answer, Pairs
-from carrel.server.http.router import Routes
+from carrel.server.http.request_parsing import BodyLimits, ClientDisconnected, ReadTimeout, Receive
+from carrel.server.http.response import EVENT_STREAM, Pairs, Response
+from carrel.server.http.router import Router
 from carrel.server.http.sse import HEARTBEAT, Send, Streams
 
 Authenticate: TypeAlias = Callable[[Headers], Awaitable[Actor]]
@@ -54,18 +54,18 @@ class Mount:
     app: App
 
 
-def rest(  # noqa: PLR0913 - what wiring decides, all but the first three by name
-    world: World,
+def create_app(  # noqa: PLR0913 - what wiring decides, all but the first three by name
+    world: Ports,
     endpoints: Sequence[Endpoint],
     authenticate: Authenticate,
     *,
     metrics: Metrics,
     tracer: Any = None,
     mounts: Sequence[Mount] = (),
-    site: Site = Site(),
-    limits: Limits = Limits(),
+    site: SiteSettings = SiteSettings(),
+    limits: BodyLimits = BodyLimits(),
     closing: asyncio.Event | None = None,
-) -> Rest:
+) -> HttpApp:
     """An ASGI app. When ``closing`` is set, streams end, so that the server can drain."""
     told = [*endpoints, metrics.endpoint()]
     told += pages(told, "Carrel", VERSION)
@@ -74,7 +74,7 @@ def rest(  # noqa: PLR0913 - what wiring decides, all but the first three by nam
         from carrel.server.http.tracing import Tracing  # noqa: PLC0415 - nothing of it when off
 
         tracing = Tracing(tracer)
-    app = Rest(world, authenticate, site, metrics, tracing, closing or asyncio.Event())
+    app = HttpApp(world, authenticate, site, metrics, tracing, closing or asyncio.Event())
     for endpoint in told:
         app.add(endpoint, limits)
     for mount in mounts:
@@ -82,12 +82,12 @@ def rest(  # noqa: PLR0913 - what wiring decides, all but the first three by nam
     return app
 
 
-class Rest:
+class HttpApp:
     def __init__(
         self,
-        world: World,
+        world: Ports,
         authenticate: Authenticate,
-        site: Site,
+        site: SiteSettings,
         metrics: Metrics,
         tracing: Any,
         closing: asyncio.Event,
@@ -99,18 +99,20 @@ class Rest:
         self._metrics = metrics
         self._tracing = tracing
         self._log = RequestLog()
-        self._routes: Routes[Bound] = Routes()
+        self._routes: Router[CompiledEndpoint] = Router()
         self._mounts: list[Mount] = []
         self._streams = Streams(closing)
-        self._patience = Patience()
+        self._patience = ReadTimeouts()
         self._unknown = metrics.meter("(unknown)", "*")
         self._process = world.clock.fresh("req")
         self._count = 0
 
-    def add(self, endpoint: Endpoint, limits: Limits) -> None:
+    def add(self, endpoint: Endpoint, limits: BodyLimits) -> None:
         meter = self._metrics.meter(endpoint.path, endpoint.method)
         self._routes.add(
-            endpoint.method, endpoint.path, Bound(endpoint, meter, limits, self._patience)
+            endpoint.method,
+            endpoint.path,
+            CompiledEndpoint(endpoint, meter, limits, self._patience),
         )
 
     def mount(self, mount: Mount) -> None:
@@ -120,7 +122,7 @@ class Rest:
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._beside(scope["type"], receive, send)
-        x = Exchange(scope, receive, send)
+        x = RequestContext(scope, receive, send)
         x.request_id = self._name(x.headers.get(b"x-request-id"))
         REQUEST_ID.set(x.request_id)
         found = self._routes.match(x.raw)
@@ -145,7 +147,7 @@ class Rest:
         self._count += 1
         return f"{self._process}-{self._count:x}"
 
-    async def _serve(self, x: Exchange) -> None:
+    async def _serve(self, x: RequestContext) -> None:
         try:
             answer = await self._do(x)
         except Exception as error:
@@ -167,27 +169,27 @@ class Rest:
         except OSError:
             pass  # The client has left, and that is no error.
 
-    def _said(self, x: Exchange, error: Exception) -> Answer | None:
+    def _said(self, x: RequestContext, error: Exception) -> Response | None:
         """What to answer to what was raised, if anybody is still there to be answered."""
         match error:
             case Refusal():
-                return refused(error)
-            case Gone():
+                return refusal_response(error)
+            case ClientDisconnected():
                 return None
-            case TooSlow():
+            case ReadTimeout():
                 close = [(b"connection", b"close")]
                 return problem(TOO_SLOW, "the body took too long to arrive", headers=close)
-            case Corrupt():
+            case CorruptContent():
                 self._log.failure(x.request_id, error)
-                return corrupted(str(error), x.request_id)
+                return corrupt_response(str(error), x.request_id)
             case ConnectionError():
                 self._log.failure(x.request_id, error)
-                return unavailable(x.request_id)
+                return unavailable_response(x.request_id)
             case _:
                 self._log.failure(x.request_id, error)
-                return failed(x.request_id)
+                return internal_error_response(x.request_id)
 
-    async def _do(self, x: Exchange) -> Answer:
+    async def _do(self, x: RequestContext) -> Response:
         bound = x.bound
         if bound is None:
             return await self._miss(x)
@@ -195,7 +197,7 @@ class Rest:
             x.actor = await self._known(x)
             bound.admit(x.actor)
         params = x.leaf.params(x.values) if x.values and x.leaf else {}
-        call: Call[Any, Any] = Call(self._world, x.actor, x.headers, params, x.request_id)
+        call: Request[Any, Any] = Request(self._world, x.actor, x.headers, params, x.request_id)
         call.https = x.https
         call.query = bound.query.read(x.query)
         endpoint = bound.endpoint
@@ -205,17 +207,17 @@ class Rest:
             return await once(endpoint, call, key, x.query)
         return await bound.run(call)
 
-    def _known(self, x: Exchange) -> Awaitable[Actor]:
+    def _known(self, x: RequestContext) -> Awaitable[Actor]:
         """Raises Unauthenticated, and Forbidden for a cookie that may not be used like this."""
         shown = x.headers
         if x.bound is not None and x.bound.basic:
-            shown = unwrapped(shown)
+            shown = basic_to_bearer(shown)
         if b"cookie" in shown:
             shown = self._site.credential(shown, x.method, x.https)
         return self._authenticate(shown)
 
     async def _while_known(
-        self, x: Exchange, source: AsyncIterator[bytes]
+        self, x: RequestContext, source: AsyncIterator[bytes]
     ) -> AsyncGenerator[bytes, None]:
         """What it gives, until the credential that it was asked for with opens nothing more."""
         try:
@@ -229,19 +231,19 @@ class Rest:
             if (close := getattr(source, "aclose", None)) is not None:
                 await close()
 
-    async def _miss(self, x: Exchange) -> Answer:
+    async def _miss(self, x: RequestContext) -> Response:
         """Nothing listens there, or not to that; a stranger is not told which."""
         if x.leaf is not None and x.method == "OPTIONS":
-            return Answer.empty(204, {"Allow": x.leaf.allow})
+            return Response.empty(204, {"Allow": x.leaf.allow})
         if _GUARDED.match(x.raw):
             x.actor = await self._known(x)
         if x.leaf is None:
-            raise Missing("there is nothing at this address")
+            raise NotFound("there is nothing at this address")
         allow = [(b"allow", x.leaf.allow.encode("ascii"))]
         told = {"method": x.method, "allowedMethods": x.leaf.allow.split(", ")}
         return problem(WRONG_METHOD, f"this address knows {x.leaf.allow}", told, allow)
 
-    async def _stream(self, x: Exchange, answer: Answer) -> None:
+    async def _stream(self, x: RequestContext, answer: Response) -> None:
         """Streams are counted apart, and timed until they begin."""
         assert answer.source is not None
         x.seconds = x.took()
@@ -263,12 +265,12 @@ class Rest:
             self._metrics.in_flight += 1
             self._metrics.open_streams -= 1
 
-    async def _trace(self, x: Exchange) -> None:
+    async def _trace(self, x: RequestContext) -> None:
         with self._tracing.span(x.method, x.route, x.headers) as span:
             await self._serve(x)
             self._tracing.answered(span, x.status, x.actor.tenant if x.actor else None)
 
-    def _note(self, x: Exchange) -> None:
+    def _note(self, x: RequestContext) -> None:
         seconds = x.took()
         (x.bound.meter if x.bound else self._unknown).observe(x.status, seconds)
         log = self._log
@@ -290,7 +292,7 @@ class Rest:
         whole = raw.decode("latin-1") + "/"
         return next((m for m in self._mounts if whole.startswith(m.prefix.rstrip("/") + "/")), None)
 
-    async def _pass_on(self, mount: Mount, scope: Any, x: Exchange) -> None:
+    async def _pass_on(self, mount: Mount, scope: Any, x: RequestContext) -> None:
         async def send(message: dict[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 x.status = message["status"]
@@ -304,7 +306,7 @@ class Rest:
         except Exception as error:
             self._log.failure(x.request_id, error)
             if x.status == 0:
-                answer = failed(x.request_id)
+                answer = internal_error_response(x.request_id)
                 start = {"type": "http.response.start", "status": answer.status}
                 await send({**start, "headers": answer.headers})
                 await send({"type": "http.response.body", "body": answer.body})
@@ -321,7 +323,7 @@ class Rest:
             await send({"type": "lifespan.startup.complete"})
 
 
-def _headers(x: Exchange, answer: Answer) -> Pairs:
+def _headers(x: RequestContext, answer: Response) -> Pairs:
     headers = [*answer.headers, (b"x-request-id", x.request_id.encode("ascii"))]
     if b"cookie" in x.headers and answer.header(b"cache-control") is None:
         headers.append(_PRIVATE)  # What is shown to a session is for no cache between.

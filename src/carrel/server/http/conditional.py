@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from carrel.core.overlay.edit import entity_tags
-from carrel.server.http.endpoint import Call
-from carrel.server.http.response import JSON_TYPE, Answer
+from carrel.server.http.endpoint import Request
+from carrel.server.http.response import JSON_TYPE, Response
 
-Asked = Call[Any, Any]
+Asked = Request[Any, Any]
 
 
-def file_answer(body: bytes, etag: str) -> Answer:
-    return Answer(200, body, [JSON_TYPE, (b"etag", etag.encode()), _PRIVATE])
+def file_answer(body: bytes, etag: str) -> Response:
+    return Response(200, body, [JSON_TYPE, (b"etag", etag.encode()), _PRIVATE])
 
 
 _PRIVATE: Final = (b"cache-control", b"private, no-cache")
@@ -27,5 +27,5 @@ def matches(call: Asked, etag: str) -> bool:
     return etag in tags or "*" in tags
 
 
-def unchanged(etag: str) -> Answer:
-    return Answer(304, b"", [(b"etag", etag.encode()), _PRIVATE])
+def unchanged(etag: str) -> Response:
+    return Response(304, b"", [(b"etag", etag.encode()), _PRIVATE])

@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from carrel.core.errors import Forbidden
-from carrel.server.http.endpoint import Call, Headers
+from carrel.server.http.endpoint import Headers, Request
 
 SESSION: Final = "carrel_session"
 CSRF: Final = "X-Carrel-Csrf"
@@ -20,7 +20,7 @@ _STRANGE: Final = "a page of another site may not ask for this: its origin is no
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class SiteSettings:
     """Where browsers find this server."""
 
     url: str = ""
@@ -63,7 +63,7 @@ class Site:
         """Whether cookies may go over https alone."""
         return https or self.url.lower().startswith("https://")
 
-    def address(self, path: str, call: Call) -> str:
+    def address(self, path: str, call: Request) -> str:
         """Where a browser finds a path of this server."""
         host = call.header(b"host") or ""
         root = self.url.rstrip("/") or f"{'https' if call.https else 'http'}://{host}"
@@ -71,10 +71,10 @@ class Site:
 
     def kept(self, token: str, seconds: int, https: bool) -> str:
         """A Set-Cookie under which a browser keeps its session."""
-        return baked(SESSION, token, seconds=seconds, secure=self.secure(https))
+        return set_cookie_header(SESSION, token, seconds=seconds, secure=self.secure(https))
 
     def forgotten(self, https: bool) -> str:
-        return baked(SESSION, "", seconds=0, secure=self.secure(https))
+        return set_cookie_header(SESSION, "", seconds=0, secure=self.secure(https))
 
 
 def cookie(headers: Headers, name: str) -> str | None:
@@ -87,7 +87,7 @@ def cookie(headers: Headers, name: str) -> str | None:
     return None
 
 
-def baked(
+def set_cookie_header(
     name: str, value: str, *, seconds: int, secure: bool, path: str = "/", same_site: str = "Strict"
 ) -> str:
     """What a Set-Cookie says; no script sees the cookie."""

@@ -19,10 +19,10 @@ import msgspec
 
 from carrel.core.access import Actor, Permission
 from carrel.core.errors import Refusal, Unauthenticated
-from carrel.core.store.tree import ReceiptKey
-from carrel.ports import World
-from carrel.server.http.error_dialect import Manner
-from carrel.server.http.response import Answer
+from carrel.core.store.tree import IdempotencyKey
+from carrel.ports import Ports
+from carrel.server.http.error_dialect import ErrorDialect
+from carrel.server.http.response import Response
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -34,23 +34,31 @@ else:  # The default only spares readers a parameter, and the standard TypeVar h
 
     B, Q = TypeVar("B"), TypeVar("Q")
 
-__all__ = ["Answer", "Call", "Endpoint", "Header", "Received", "Sent", "endpoint"]
+__all__ = [
+    "Endpoint",
+    "Request",
+    "RequestHeader",
+    "RequestModel",
+    "Response",
+    "ResponseModel",
+    "endpoint",
+]
 
 Headers: TypeAlias = Mapping[bytes, bytes]
 """A request's headers by their lower-case names; what came on several lines is joined by commas."""
 
 
-class Received(
+class RequestModel(
     msgspec.Struct, rename="camel", frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
     """What bodies and queries are made from: camelCase outside, and nothing that we do not know."""
 
 
-class Sent(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+class ResponseModel(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """What answers are made from."""
 
 
-class Call(Generic[B, Q]):
+class Request(Generic[B, Q]):
     """One request, its credential, permission, path, query and body already checked."""
 
     __slots__ = (
@@ -68,7 +76,7 @@ class Call(Generic[B, Q]):
 
     def __init__(
         self,
-        world: World,
+        world: Ports,
         actor: Actor | None,
         headers: Headers,
         params: dict[str, str],
@@ -78,7 +86,7 @@ class Call(Generic[B, Q]):
         self.params = params
         self.request_id = request_id
         self.raw = b""
-        self.receipt: ReceiptKey | None = None
+        self.receipt: IdempotencyKey | None = None
         """For ``Commit.receipt``, where the request carried an Idempotency-Key."""
         self.body: B
         self.query: Q
@@ -100,12 +108,12 @@ class Call(Generic[B, Q]):
         return None if value is None else value.decode("latin-1")
 
 
-Run: TypeAlias = Callable[[Call[Any, Any]], Awaitable[Answer]]
-Rebuild: TypeAlias = Callable[[Call[Any, Any], tuple[int, ...]], Awaitable[Answer]]
+Run: TypeAlias = Callable[[Request[Any, Any]], Awaitable[Response]]
+Rebuild: TypeAlias = Callable[[Request[Any, Any], tuple[int, ...]], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class RequestHeader:
     """A request header that an endpoint heeds."""
 
     name: str
@@ -114,10 +122,14 @@ class Header:
     """All it may say, where that is not open."""
 
 
-IF_MATCH: Final = Header("If-Match", "Only if the current ETag is among these; `*`: if it exists.")
-IF_NONE_MATCH: Final = Header("If-None-Match", "Only if the current ETag is not among these.")
-IF_ABSENT: Final = Header("If-None-Match", "Only if it does not exist yet.", ("*",))
-LAST_EVENT_ID: Final = Header("Last-Event-ID", "Go on after this event.")
+IF_MATCH: Final = RequestHeader(
+    "If-Match", "Only if the current ETag is among these; `*`: if it exists."
+)
+IF_NONE_MATCH: Final = RequestHeader(
+    "If-None-Match", "Only if the current ETag is not among these."
+)
+IF_ABSENT: Final = RequestHeader("If-None-Match", "Only if it does not exist yet.", ("*",))
+LAST_EVENT_ID: Final = RequestHeader("Last-Event-ID", "Go on after this event.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +156,7 @@ class Endpoint:
     answers: Mapping[int, Any] = field(default_factory=lambda: {200: None})
     """What each status it may give carries: a type, a media type, or None for nothing."""
     refuses: tuple[type[Refusal], ...] = ()
-    headers: tuple[Header, ...] = ()
+    headers: tuple[RequestHeader, ...] = ()
     gives: tuple[str, ...] = ()
     """Headers of its answers worth telling about."""
     tag: str = ""
@@ -155,7 +167,7 @@ class Endpoint:
     rebuild: Rebuild | None = None
     """Makes the answer anew from the versions it committed, where it was lost on the way."""
     max_body: int | None = None
-    manner: Manner | None = None
+    manner: ErrorDialect | None = None
     """Where it keeps somebody else's convention."""
 
     def __post_init__(self) -> None:
@@ -171,7 +183,7 @@ class Endpoint:
         return f"{self.method} {self.path}"
 
 
-class Facts(TypedDict, total=False):
+class EndpointOptions(TypedDict, total=False):
     """What `endpoint` takes beside what it checks the function against: see Endpoint."""
 
     id: str
@@ -182,13 +194,13 @@ class Facts(TypedDict, total=False):
     params: Mapping[str, Any]
     answers: Mapping[int, Any]
     refuses: tuple[type[Refusal], ...]
-    headers: tuple[Header, ...]
+    headers: tuple[RequestHeader, ...]
     gives: tuple[str, ...]
     tag: str
     idempotent: bool
     rebuild: Rebuild
     max_body: int
-    manner: Manner
+    manner: ErrorDialect
 
 
 def endpoint(
@@ -197,11 +209,11 @@ def endpoint(
     *,
     body: type[B] | None = None,
     query: type[Q] | None = None,
-    **facts: Unpack[Facts],
-) -> Callable[[Callable[[Call[B, Q]], Awaitable[Answer]]], Endpoint]:
+    **facts: Unpack[EndpointOptions],
+) -> Callable[[Callable[[Request[B, Q]], Awaitable[Response]]], Endpoint]:
     """Turn a function into an Endpoint; its docstring becomes summary and description."""
 
-    def of(run: Callable[[Call[B, Q]], Awaitable[Answer]]) -> Endpoint:
+    def of(run: Callable[[Request[B, Q]], Awaitable[Response]]) -> Endpoint:
         summary, _, rest = inspect.cleandoc(run.__doc__ or "").partition("\n")
         room = run.__module__.rpartition(".")[2]
         facts.setdefault("id", f"{room}_{getattr(run, '__name__', 'run')}")

@@ -9,14 +9,14 @@ from typing import Any, Final
 import msgspec
 
 from carrel.server.http.problems import Problem
-from carrel.server.http.response import Answer, Pairs, encode
+from carrel.server.http.response import Pairs, Response, encode
 
 _problem: Final = msgspec.json.Decoder(Problem).decode
 _REPLACED: Final = frozenset({b"content-type", b"www-authenticate"})
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class ErrorDialect:
     headers: Pairs
     """On every answer at that address, refusals and OPTIONS included."""
     problem: Any
@@ -32,16 +32,16 @@ class Manner:
     def media(self) -> str:
         return "text/plain" if self.plain else "application/json"
 
-    def of(self, answer: Answer) -> Answer:
+    def of(self, answer: Response) -> Response:
         if answer.status < 400:
             headers = [*answer.headers, *self.headers]
-            return Answer(answer.status, answer.body, headers, answer.source)
+            return Response(answer.status, answer.body, headers, answer.source)
         told = self.retold(_problem(answer.body))
         body = told.encode() if self.plain else encode(told)
         headers = [*self._said(answer), *self.headers]
-        return Answer(answer.status, body, headers)
+        return Response(answer.status, body, headers)
 
-    def _said(self, answer: Answer) -> Pairs:
+    def _said(self, answer: Response) -> Pairs:
         said = [pair for pair in answer.headers if pair[0] not in _REPLACED]
         said.append((b"content-type", self.media.encode("ascii")))
         asks = answer.header(b"www-authenticate")

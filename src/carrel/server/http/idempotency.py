@@ -9,13 +9,27 @@ from typing import Any, Final
 
 import msgspec
 
-from carrel.core.errors import Busy, InFlight, KeyReused, Malformed, Refusal, Taken
+from carrel.core.errors import (
+    Busy,
+    Conflict,
+    IdempotencyInFlight,
+    IdempotencyKeyMismatch,
+    Refusal,
+    ValidationError,
+)
 from carrel.core.store import idempotency as core
-from carrel.core.store.idempotency import Claim, Marked, Mismatch, Receipt, Settled, Waiting
-from carrel.core.store.tree import ReceiptKey
-from carrel.server.http.endpoint import Call, Endpoint
-from carrel.server.http.problems import refused
-from carrel.server.http.response import Answer, encode
+from carrel.core.store.idempotency import (
+    Claim,
+    Committed,
+    Completed,
+    InProgress,
+    KeyMismatch,
+    StoredResponse,
+)
+from carrel.core.store.tree import IdempotencyKey
+from carrel.server.http.endpoint import Endpoint, Request
+from carrel.server.http.problems import refusal_response
+from carrel.server.http.response import Response, encode
 
 HEADER: Final = b"idempotency-key"
 REPLAY: Final = (b"openwop-idempotent-replay", b"true")
@@ -38,36 +52,38 @@ class _Kept(msgspec.Struct, frozen=True, array_like=True):
 _decode: Final = msgspec.json.Decoder(_Kept).decode
 
 
-async def once(endpoint: Endpoint, call: Call[Any, Any], given: bytes, query: bytes) -> Answer:
+async def once(endpoint: Endpoint, call: Request[Any, Any], given: bytes, query: bytes) -> Response:
     """Answer a request with a key: by doing it, or by what was answered when it was done.
 
     Raises KeyReused, InFlight and Malformed.
     """
     if not _KEY.fullmatch(given):
-        raise Malformed("an Idempotency-Key is 1 to 255 visible ASCII characters")
+        raise ValidationError("an Idempotency-Key is 1 to 255 visible ASCII characters")
     call.receipt = key = _name(endpoint, call, given.decode("ascii"))
     claim = await _claim(endpoint, call, key, _fingerprint(endpoint, call, query))
     match claim:
-        case Settled(receipt):
+        case Completed(receipt):
             return _replayed(call, receipt)
-        case Mismatch():
-            raise KeyReused("this Idempotency-Key was used for another request")
-        case Waiting():
-            raise InFlight("the first request with this Idempotency-Key is still being answered")
-        case Marked(versions):
+        case KeyMismatch():
+            raise IdempotencyKeyMismatch("this Idempotency-Key was used for another request")
+        case InProgress():
+            raise IdempotencyInFlight(
+                "the first request with this Idempotency-Key is still being answered"
+            )
+        case Committed(versions):
             return await _rebuilt(endpoint, call, key, versions)
-        case core.Taken():
+        case core.Claimed():
             return await _first(endpoint, call, key)
 
 
-def _name(endpoint: Endpoint, call: Call[Any, Any], key: str) -> ReceiptKey:
+def _name(endpoint: Endpoint, call: Request[Any, Any], key: str) -> IdempotencyKey:
     """Callers do not share keys: one path may be two files to two of them."""
     actor = call.actor
     who = [endpoint.id, actor.name, actor.scope.kind, actor.scope.name, *call.params.values()]
-    return ReceiptKey(actor.tenant, encode(who).decode(), key)
+    return IdempotencyKey(actor.tenant, encode(who).decode(), key)
 
 
-def _fingerprint(endpoint: Endpoint, call: Call[Any, Any], query: bytes) -> str:
+def _fingerprint(endpoint: Endpoint, call: Request[Any, Any], query: bytes) -> str:
     conditions = [call.header(name) for name in _CONDITIONS]
     asked = [endpoint.method, endpoint.path, query.decode("latin-1"), *conditions]
     whole = hashlib.sha256(encode([*asked, *call.params.values()]))
@@ -76,14 +92,14 @@ def _fingerprint(endpoint: Endpoint, call: Call[Any, Any], query: bytes) -> str:
 
 
 async def _claim(
-    endpoint: Endpoint, call: Call[Any, Any], key: ReceiptKey, fingerprint: str
+    endpoint: Endpoint, call: Request[Any, Any], key: IdempotencyKey, fingerprint: str
 ) -> Claim:
     """Take the key; while somebody else is at work on it, wait a little for their answer."""
     for wait in (*_WAITS, None):
         now = call.world.clock.now()
         claim = await call.world.receipts.claim(key, fingerprint, now, now - LEASE)
-        unanswered = isinstance(claim, Waiting) or (
-            isinstance(claim, Marked) and endpoint.rebuild is None
+        unanswered = isinstance(claim, InProgress) or (
+            isinstance(claim, Committed) and endpoint.rebuild is None
         )
         if not unanswered or wait is None:
             break
@@ -91,12 +107,12 @@ async def _claim(
     return claim
 
 
-async def _first(endpoint: Endpoint, call: Call[Any, Any], key: ReceiptKey) -> Answer:
+async def _first(endpoint: Endpoint, call: Request[Any, Any], key: IdempotencyKey) -> Response:
     final = True
     try:
         answer = await endpoint.run(call)
     except Refusal as refusal:
-        answer = refused(refusal)
+        answer = refusal_response(refusal)
         final = not isinstance(refusal, Busy)
     except Exception:
         await call.world.receipts.drop(key)
@@ -113,24 +129,24 @@ def _lasts(status: int) -> bool:
     return status < 500 and status not in _PASSING
 
 
-async def _settle(call: Call[Any, Any], key: ReceiptKey, answer: Answer) -> None:
+async def _settle(call: Request[Any, Any], key: IdempotencyKey, answer: Response) -> None:
     headers = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in answer.headers if n in _KEPT]
     sealed = call.world.vault.seal(encode(_Kept(headers, answer.body)), _CONTEXT)
-    await call.world.receipts.settle(key, Receipt(answer.status, sealed))
+    await call.world.receipts.settle(key, StoredResponse(answer.status, sealed))
 
 
-def _replayed(call: Call[Any, Any], receipt: Receipt) -> Answer:
+def _replayed(call: Request[Any, Any], receipt: StoredResponse) -> Response:
     kept = _decode(call.world.vault.open(receipt.sealed, _CONTEXT))
     headers = [(n.encode("latin-1"), v.encode("latin-1")) for n, v in kept.headers]
-    return Answer(receipt.status, kept.body, [*headers, REPLAY])
+    return Response(receipt.status, kept.body, [*headers, REPLAY])
 
 
 async def _rebuilt(
-    endpoint: Endpoint, call: Call[Any, Any], key: ReceiptKey, versions: tuple[int, ...]
-) -> Answer:
+    endpoint: Endpoint, call: Request[Any, Any], key: IdempotencyKey, versions: tuple[int, ...]
+) -> Response:
     """It was committed, but whoever did it never came to answering."""
     if endpoint.rebuild is None:
-        raise Taken("this was done before, but how it was answered is lost", versions=versions)
+        raise Conflict("this was done before, but how it was answered is lost", versions=versions)
     answer = await endpoint.rebuild(call, versions)
     await _settle(call, key, answer)
-    return Answer(answer.status, answer.body, [*answer.headers, REPLAY])
+    return Response(answer.status, answer.body, [*answer.headers, REPLAY])

@@ -19,8 +19,8 @@ from prometheus_client import (
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from carrel.server.http.endpoint import Call, Endpoint, endpoint
-from carrel.server.http.response import Answer
+from carrel.server.http.endpoint import Endpoint, Request, endpoint
+from carrel.server.http.response import Response
 
 _BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _CLASSES: Final = ("closed", "1xx", "2xx", "3xx", "4xx", "5xx")
@@ -29,7 +29,7 @@ _CELL: Final = len(_BUCKETS) + 2
 _EVERY: Final = 1.0
 
 
-class Meter:
+class RouteHistogram:
     """Times the requests of one route and method, in plain numbers until somebody asks."""
 
     __slots__ = ("_cells", "_labels", "_told")
@@ -61,7 +61,7 @@ class Meter:
 
 
 @dataclass(slots=True)
-class _Watch:
+class _ObservedNumber:
     """A number that somebody else keeps, and how to publish it."""
 
     read: Callable[[], float]
@@ -86,8 +86,8 @@ class Metrics:
         self.open_streams = 0
         self._directory = directory
         self._registry = CollectorRegistry()
-        self._watches: list[_Watch] = []
-        self._meters: list[Meter] = []
+        self._watches: list[_ObservedNumber] = []
+        self._meters: list[RouteHistogram] = []
         self._later: asyncio.TimerHandle | None = None
         self._seconds = Histogram(
             "carrel_request_seconds",
@@ -101,8 +101,8 @@ class Metrics:
         if directory is None:
             ProcessCollector(registry=self._registry)
 
-    def meter(self, route: str, method: str) -> Meter:
-        meter = Meter(route, method)
+    def meter(self, route: str, method: str) -> RouteHistogram:
+        meter = RouteHistogram(route, method)
         self._meters.append(meter)
         return meter
 
@@ -114,7 +114,7 @@ class Metrics:
             if counts
             else Gauge(name, help, registry=self._registry, multiprocess_mode="livesum").set
         )
-        self._watches.append(_Watch(read, publish, counts))
+        self._watches.append(_ObservedNumber(read, publish, counts))
 
     def finished(self) -> None:
         """A request is over: where others may be asked for our numbers, they are told soon."""
@@ -151,8 +151,8 @@ class Metrics:
             answers={200: "text/plain"},
             tag="Operations",
         )
-        async def metrics(call: Call[None]) -> Answer:
+        async def metrics(call: Request[None]) -> Response:
             """The numbers that Prometheus collects."""
-            return Answer.content(self.render(), CONTENT_TYPE_LATEST)
+            return Response.content(self.render(), CONTENT_TYPE_LATEST)
 
         return metrics

@@ -11,14 +11,14 @@ from typing import Any, Final
 import msgspec
 
 from carrel.core.errors import (
-    BodyTooLarge,
     Forbidden,
-    InFlight,
-    KeyReused,
-    Malformed,
-    Missing,
+    IdempotencyInFlight,
+    IdempotencyKeyMismatch,
+    NotFound,
+    PayloadTooLarge,
     Refusal,
     Unauthenticated,
+    ValidationError,
 )
 from carrel.server.http.cookies import CSRF, SAFE, SESSION
 from carrel.server.http.endpoint import Endpoint
@@ -67,7 +67,7 @@ _REQUEST_ID: Final = {
 }
 
 
-def told_apart(endpoints: Sequence[Endpoint]) -> None:
+def unique_names(endpoints: Sequence[Endpoint]) -> None:
     """Raises ValueError where two endpoints have the same id."""
     ids = Counter(endpoint.id for endpoint in endpoints)
     if twice := [id for id, times in ids.items() if times > 1]:
@@ -76,7 +76,7 @@ def told_apart(endpoints: Sequence[Endpoint]) -> None:
 
 def document(endpoints: Sequence[Endpoint], title: str, version: str) -> Json:
     """The OpenAPI document of endpoints that can be told apart. Raises ValueError."""
-    told_apart(endpoints)
+    unique_names(endpoints)
     schemas = _Schemas(endpoints)
     paths: dict[str, Json] = {}
     for endpoint in endpoints:
@@ -251,12 +251,12 @@ def _implied(endpoint: Endpoint) -> Iterator[type[Refusal]]:
     """What the pipeline may refuse before the endpoint is asked."""
     parameters = bool(_PARAMETER.search(endpoint.path))
     if parameters or endpoint.query or endpoint.body or not endpoint.loose_query:
-        yield Malformed
+        yield ValidationError
     if not endpoint.public:
         yield from (Unauthenticated, Forbidden)
     if parameters:
-        yield Missing
+        yield NotFound
     if endpoint.body is not None:
-        yield BodyTooLarge
+        yield PayloadTooLarge
     if endpoint.idempotent:
-        yield from (Malformed, KeyReused, InFlight)
+        yield from (ValidationError, IdempotencyKeyMismatch, IdempotencyInFlight)

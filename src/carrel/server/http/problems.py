@@ -8,43 +8,43 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from carrel.core.errors import (
-    BodyTooLarge,
     Busy,
+    CapabilityNotProvided,
+    Conflict,
+    Expired,
     Forbidden,
-    Gone,
-    InFlight,
-    KeyReused,
-    Malformed,
-    Missing,
-    NotProvided,
+    IdempotencyInFlight,
+    IdempotencyKeyMismatch,
+    NotFound,
+    PayloadTooLarge,
     Refusal,
-    Stale,
-    Taken,
-    TooLarge,
     Unauthenticated,
+    ValidationError,
+    WorkspaceConflict,
+    WorkspaceTooLarge,
 )
-from carrel.server.http.response import JSON_TYPE, Answer, Pairs, encode
+from carrel.server.http.response import JSON_TYPE, Pairs, Response, encode
 
 STATUS: Final[dict[type[Refusal], int]] = {
-    Malformed: 400,
+    ValidationError: 400,
     Unauthenticated: 401,
     Forbidden: 403,
-    Missing: 404,
-    Stale: 409,
-    Taken: 409,
+    NotFound: 404,
+    WorkspaceConflict: 409,
+    Conflict: 409,
     Busy: 409,
-    KeyReused: 409,
-    InFlight: 409,
-    Gone: 410,
-    TooLarge: 413,
-    BodyTooLarge: 413,
-    NotProvided: 501,
+    IdempotencyKeyMismatch: 409,
+    IdempotencyInFlight: 409,
+    Expired: 410,
+    WorkspaceTooLarge: 413,
+    PayloadTooLarge: 413,
+    CapabilityNotProvided: 501,
 }
 
 EXTRA: Final[dict[type[Refusal], Pairs]] = {
     Unauthenticated: [(b"www-authenticate", b"Bearer")],
     Busy: [(b"retry-after", b"1")],
-    InFlight: [(b"retry-after", b"1")],
+    IdempotencyInFlight: [(b"retry-after", b"1")],
 }
 
 TOO_SLOW: Final = (408, "request_timeout")
@@ -70,33 +70,33 @@ def problem(
     message: str,
     details: Mapping[str, Any] | None = None,
     headers: Pairs | None = None,
-) -> Answer:
+) -> Response:
     status, code = kind
     more = dict(details) if details else msgspec.UNSET
     body = Problem(error=code, message=message or code, details=more)
-    return Answer(status, encode(body), [JSON_TYPE, *(headers or ())])
+    return Response(status, encode(body), [JSON_TYPE, *(headers or ())])
 
 
-def refused(refusal: Refusal) -> Answer:
+def refusal_response(refusal: Refusal) -> Response:
     """The answer to a refusal, whose message and details are its sender's to see."""
     kind = type(refusal)
     headers = EXTRA.get(kind)
     return problem((STATUS[kind], refusal.code), str(refusal), refusal.details, headers)
 
 
-def failed(correlation: str) -> Answer:
+def internal_error_response(correlation: str) -> Response:
     """The answer to what nobody foresaw: an id to ask the operator about, and nothing else."""
     said = "something went wrong here; the operator can find it by its correlationId"
     return problem(BROKEN, said, {"correlationId": correlation})
 
 
-def unavailable(correlation: str) -> Answer:
+def unavailable_response(correlation: str) -> Response:
     """The answer while something that we depend on cannot be reached: nothing was done."""
     said = "something that this depends on cannot be reached; try again in a while"
     again = [(b"retry-after", b"10")]
     return problem(UNAVAILABLE, said, {"correlationId": correlation}, again)
 
 
-def corrupted(what: str, correlation: str) -> Answer:
+def corrupt_response(what: str, correlation: str) -> Response:
     """The answer where stored bytes are not what they should be: it names them, no more."""
     return problem(CORRUPT, what, {"correlationId": correlation})

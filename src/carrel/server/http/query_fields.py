@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from carrel.core.text_validation import EMAIL, LINE, LONGEST_EMAIL, LONGEST_LINE, RESERVED
-from carrel.server.http.endpoint import Received
+from carrel.server.http.endpoint import RequestModel
 
 MOST: Final = 500
 """Items of the longest page."""
@@ -28,7 +28,7 @@ Slug = Annotated[
 Id = Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
 
 
-class PageQuery(Received, frozen=True):
+class PageQuery(RequestModel, frozen=True):
     """Which part of a list is wanted."""
 
     limit: Annotated[int, Meta(ge=1, le=MOST)] = 100
@@ -37,7 +37,7 @@ class PageQuery(Received, frozen=True):
     ] = ""
 
 
-def given(body: msgspec.Struct) -> dict[str, Any]:
+def set_fields(body: msgspec.Struct) -> dict[str, Any]:
     """The fields of a patch that were there."""
     fields = msgspec.structs.asdict(body)
     return {name: value for name, value in fields.items() if value is not msgspec.UNSET}

@@ -15,7 +15,7 @@ _LOOKS: Final = 8
 """How often the list is looked through within one patience."""
 
 
-class Patience:
+class ReadTimeouts:
     def __init__(self) -> None:
         self._waiting: dict[asyncio.Task[object], float] = {}
         self._late: set[asyncio.Task[object]] = set()

@@ -9,23 +9,23 @@ from urllib.parse import quote
 
 from carrel.core.access import Actor
 from carrel.core.errors import Forbidden
-from carrel.server.http.endpoint import Call, Endpoint, Headers
-from carrel.server.http.error_dialect import Manner
-from carrel.server.http.metrics import Meter
-from carrel.server.http.read_timeouts import Patience
+from carrel.server.http.endpoint import Endpoint, Headers, Request
+from carrel.server.http.error_dialect import ErrorDialect
+from carrel.server.http.metrics import RouteHistogram
+from carrel.server.http.read_timeouts import ReadTimeouts
 from carrel.server.http.request_parsing import (
+    BodyLimits,
     BodyReader,
-    Limits,
     QueryReader,
     Receive,
-    joined,
+    merge_headers,
     read_body,
 )
-from carrel.server.http.router import Leaf, Values
+from carrel.server.http.router import RouteEntry, Values
 from carrel.server.http.sse import Send
 
 
-class Bound:
+class CompiledEndpoint:
     """An endpoint with everything that can be worked out before a request comes."""
 
     __slots__ = (
@@ -43,7 +43,7 @@ class Bound:
     )
 
     def __init__(
-        self, endpoint: Endpoint, meter: Meter, limits: Limits, patience: Patience
+        self, endpoint: Endpoint, meter: RouteHistogram, limits: BodyLimits, patience: ReadTimeouts
     ) -> None:
         self.endpoint = endpoint
         self.run = endpoint.run
@@ -66,14 +66,14 @@ class Bound:
         if endpoint.platform is not actor.platform and endpoint.platform is not None:
             raise Forbidden("this credential is for another purpose")
 
-    async def read(self, call: Call[Any, Any], exchange: Exchange) -> None:
+    async def read(self, call: Request[Any, Any], exchange: RequestContext) -> None:
         """Take in the body. Raises Malformed, BodyTooLarge, TooSlow or Gone."""
         headers = exchange.headers
         call.raw = await read_body(exchange.receive, headers, self.most, self.limits, self.patience)
         call.body = call.raw if self.body is None else self.body.read(call.raw, headers)
 
 
-def unwrapped(headers: Headers) -> Headers:
+def basic_to_bearer(headers: Headers) -> Headers:
     """The same with the password of a Basic authentication as a token, whoever it is said to be."""
     scheme, _, wrapped = headers.get(b"authorization", b"").strip().partition(b" ")
     if scheme.lower() != b"basic":
@@ -85,13 +85,13 @@ def unwrapped(headers: Headers) -> Headers:
     return {**headers, b"authorization": b"Bearer " + password}
 
 
-class Exchange:
+class RequestContext:
     """A request, and what has become of it so far."""
 
     # Set only where they differ: most requests go through with two or three of them.
-    leaf: Leaf[Bound] | None = None
+    leaf: RouteEntry[CompiledEndpoint] | None = None
     values: Values = ()
-    bound: Bound | None = None
+    bound: CompiledEndpoint | None = None
     actor: Actor | None = None
     status: int = 0
     """0 until there is an answer, and for good if the client left before."""
@@ -107,7 +107,7 @@ class Exchange:
         self.https = scope.get("scheme") == "https"
         pairs = scope["headers"]
         headers: Headers = dict(pairs)
-        self.headers = headers if len(headers) == len(pairs) else joined(pairs)
+        self.headers = headers if len(headers) == len(pairs) else merge_headers(pairs)
         self.receive = receive
         self.send = send
 
@@ -116,7 +116,7 @@ class Exchange:
         return "(unknown)" if self.leaf is None else self.leaf.template
 
     @property
-    def manner(self) -> Manner | None:
+    def manner(self) -> ErrorDialect | None:
         """How to answer at this address, where that is not as everywhere."""
         if self.bound is not None:
             return self.bound.manner

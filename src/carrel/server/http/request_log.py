@@ -50,7 +50,7 @@ def configure(level: str = "info", stream: TextIO | None = None) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def describe(error: BaseException) -> dict[str, Any]:
+def error_fields(error: BaseException) -> dict[str, Any]:
     """What may be written down of an error: its type, its place, and a code where it has one."""
     kind = type(error)
     told: dict[str, Any] = {
@@ -65,7 +65,7 @@ def describe(error: BaseException) -> dict[str, Any]:
     elif kind.__module__ in _SPEAKING:
         told["said"] = str(error)
     if error.__cause__ is not None:
-        told["cause"] = describe(error.__cause__)
+        told["cause"] = error_fields(error.__cause__)
     return told
 
 
@@ -96,7 +96,7 @@ class _Libraries(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line: Line = {"event": record.getMessage(), "logger": record.name}
         if record.exc_info and record.exc_info[1] is not None:
-            line["failure"] = describe(record.exc_info[1])
+            line["failure"] = error_fields(record.exc_info[1])
         return _render(None, "", _complete(None, record.levelname.lower(), line))
 
 
@@ -119,4 +119,4 @@ class RequestLog:
         self._log.log(level, "request", request_id=request_id, **facts)
 
     def failure(self, request_id: str, error: BaseException) -> None:
-        self._log.error("failed", request_id=request_id, failure=describe(error))
+        self._log.error("failed", request_id=request_id, failure=error_fields(error))

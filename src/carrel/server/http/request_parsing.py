@@ -14,9 +14,9 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 from msgspec import inspect
 
-from carrel.core.errors import BodyTooLarge, Malformed
+from carrel.core.errors import PayloadTooLarge, ValidationError
 from carrel.server.http.endpoint import Headers
-from carrel.server.http.read_timeouts import Patience
+from carrel.server.http.read_timeouts import ReadTimeouts
 
 Message: TypeAlias = Mapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -27,16 +27,16 @@ _FLOAT: Final = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,
 _FRACTION: Final = "Expected `int`, got `float`"
 
 
-class Gone(Exception):
+class ClientDisconnected(Exception):
     """The client left before it had said everything."""
 
 
-class TooSlow(Exception):
+class ReadTimeout(Exception):
     """The client took too long to send its body."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BodyLimits:
     body: int = 8 * 1024 * 1024
     """Bytes of a body. Above the largest file even where JSON escapes each of its bytes."""
     patience: float = 30.0
@@ -44,7 +44,7 @@ class Limits:
     slowest: int = 16 * 1024
 
 
-def joined(pairs: Iterable[tuple[bytes, bytes]]) -> Headers:
+def merge_headers(pairs: Iterable[tuple[bytes, bytes]]) -> Headers:
     """Headers of which some came on several lines."""
     headers: dict[bytes, bytes] = {}
     for name, value in pairs:
@@ -53,7 +53,7 @@ def joined(pairs: Iterable[tuple[bytes, bytes]]) -> Headers:
 
 
 async def read_body(
-    receive: Receive, headers: Headers, most: int, limits: Limits, patience: Patience
+    receive: Receive, headers: Headers, most: int, limits: BodyLimits, patience: ReadTimeouts
 ) -> bytes:
     """The whole body. Raises BodyTooLarge, TooSlow or Gone."""
     declared = headers.get(b"content-length", b"")
@@ -65,9 +65,9 @@ async def read_body(
         try:
             message = await patience.hear(receive(), until, limits.patience)
         except TimeoutError:
-            raise TooSlow from None
+            raise ReadTimeout from None
         if message["type"] == "http.disconnect":
-            raise Gone
+            raise ClientDisconnected
         body = message.get("body", b"")
         if len(buffer) + len(body) > most:
             raise _too_large(most)
@@ -77,8 +77,8 @@ async def read_body(
         until += len(body) / limits.slowest
 
 
-def _too_large(most: int) -> BodyTooLarge:
-    return BodyTooLarge(f"a request may have {most} bytes", maxBytes=most)
+def _too_large(most: int) -> PayloadTooLarge:
+    return PayloadTooLarge(f"a request may have {most} bytes", maxBytes=most)
 
 
 class BodyReader:
@@ -98,17 +98,17 @@ class BodyReader:
         """Raises Malformed. Where nothing is required, no body is an empty one."""
         kind = headers.get(b"content-type")
         if kind != b"application/json" and kind and raw and not _JSON.fullmatch(kind):
-            raise Malformed("the body must be application/json")
+            raise ValidationError("the body must be application/json")
         try:
             return self._fitted(raw if raw or self.required else b"{}")
         except msgspec.ValidationError as wrong:
-            raise Malformed(f"the body does not fit: {wrong}") from None
+            raise ValidationError(f"the body does not fit: {wrong}") from None
         except msgspec.DecodeError as wrong:
-            raise Malformed(f"the body is not JSON: {wrong}") from None
+            raise ValidationError(f"the body is not JSON: {wrong}") from None
         except UnicodeDecodeError:
-            raise Malformed("the body is not UTF-8") from None
+            raise ValidationError("the body is not UTF-8") from None
         except RecursionError:
-            raise Malformed("the body is nested too deeply") from None
+            raise ValidationError("the body is nested too deeply") from None
 
     def _fitted(self, raw: bytes) -> Any:
         try:
@@ -160,7 +160,7 @@ class QueryReader:
             if parse is not None:
                 self._take(found, name, parse, _plain(value))
             elif pair and not self._loose:
-                raise Malformed(f"there is no query parameter {_shown(name)} here")
+                raise ValidationError(f"there is no query parameter {_shown(name)} here")
         return self._convert(found) if self._kind is not None else None
 
     def _take(
@@ -169,18 +169,18 @@ class QueryReader:
         try:
             value = parse(text)
         except ValueError:
-            raise Malformed(f"the query parameter {name} does not fit") from None
+            raise ValidationError(f"the query parameter {name} does not fit") from None
         if name in self._many:
             found.setdefault(name, []).append(value)
         elif name in found:
-            raise Malformed(f"the query parameter {name} came twice")
+            raise ValidationError(f"the query parameter {name} came twice")
         else:
             found[name] = value
 
     def _needs_some(self) -> bool:
         try:
             self._convert({})
-        except Malformed:
+        except ValidationError:
             return True
         return False
 
@@ -188,7 +188,7 @@ class QueryReader:
         try:
             return msgspec.convert(found, self._kind)
         except msgspec.ValidationError as wrong:
-            raise Malformed(f"the query does not fit: {wrong}") from None
+            raise ValidationError(f"the query does not fit: {wrong}") from None
 
 
 def _plain(raw: bytes) -> str:
@@ -197,7 +197,7 @@ def _plain(raw: bytes) -> str:
             raw = unquote_to_bytes(raw.replace(b"+", b" "))
         return raw.decode()
     except UnicodeDecodeError:
-        raise Malformed("the query is not UTF-8") from None
+        raise ValidationError("the query is not UTF-8") from None
 
 
 def _shown(name: str) -> str:

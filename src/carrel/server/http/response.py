@@ -19,7 +19,7 @@ encode: Final = msgspec.json.Encoder().encode
 """Any Struct, dict, list or scalar as JSON, on one line."""
 
 
-class Answer:
+class Response:
     """A status, headers, and either bytes or a source of them. Header names are in lower case."""
 
     __slots__ = ("body", "headers", "source", "status")
@@ -39,19 +39,21 @@ class Answer:
     @classmethod
     def json(
         cls, value: Any, status: int = 200, headers: Mapping[str, str] = _NO_HEADERS
-    ) -> Answer:
-        return cls(status, encode(value), [JSON_TYPE, *pairs(headers)])
+    ) -> Response:
+        return cls(status, encode(value), [JSON_TYPE, *encode_headers(headers)])
 
     @classmethod
     def content(
         cls, body: bytes, type: str, status: int = 200, headers: Mapping[str, str] = _NO_HEADERS
-    ) -> Answer:
+    ) -> Response:
         """Bytes as they are, of a media type."""
-        return cls(status, body, [(b"content-type", type.encode("latin-1")), *pairs(headers)])
+        return cls(
+            status, body, [(b"content-type", type.encode("latin-1")), *encode_headers(headers)]
+        )
 
     @classmethod
-    def empty(cls, status: int = 204, headers: Mapping[str, str] = _NO_HEADERS) -> Answer:
-        return cls(status, b"", pairs(headers))
+    def empty(cls, status: int = 204, headers: Mapping[str, str] = _NO_HEADERS) -> Response:
+        return cls(status, b"", encode_headers(headers))
 
     @classmethod
     def stream(
@@ -59,17 +61,17 @@ class Answer:
         source: AsyncIterator[bytes],
         type: str = EVENT_STREAM,
         headers: Mapping[str, str] = _NO_HEADERS,
-    ) -> Answer:
+    ) -> Response:
         """Chunks as the source gives them, until it ends, the client leaves or the server closes.
 
         An event stream is kept awake with comments while its source is silent.
         """
         kind = (b"content-type", type.encode("latin-1"))
-        return cls(200, b"", [kind, *_STREAM_HEADERS, *pairs(headers)], source)
+        return cls(200, b"", [kind, *_STREAM_HEADERS, *encode_headers(headers)], source)
 
     def header(self, name: bytes) -> bytes | None:
         return next((value for known, value in self.headers if known == name), None)
 
 
-def pairs(headers: Mapping[str, str]) -> Pairs:
+def encode_headers(headers: Mapping[str, str]) -> Pairs:
     return [(name.lower().encode("latin-1"), headers[name].encode("latin-1")) for name in headers]

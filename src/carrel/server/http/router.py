@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 from urllib.parse import unquote_to_bytes
 
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ _BROKEN_PERCENT: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
 @dataclass(slots=True)
-class Leaf(Generic[T]):
+class RouteEntry(Generic[T]):
     """What listens at one template, by method."""
 
     template: str
@@ -44,18 +44,18 @@ class Leaf(Generic[T]):
 
 Values = tuple[bytes, ...]
 """The raw text of each parameter, in the order of the template."""
-Found = tuple[Leaf[T], Values]
+Found = tuple[RouteEntry[T], Values]
 _NONE: Final[Values] = ()
 _SHORT: Final = 256
 _MOST_KNOWN: Final = 4096
 
 
 @dataclass(slots=True)
-class _Rest(Generic[T]):
+class _CatchAll(Generic[T]):
     """What may follow where a template takes the rest of the path."""
 
-    leaf: Leaf[T] | None = None
-    suffixes: dict[bytes, Leaf[T]] = field(default_factory=dict)
+    leaf: RouteEntry[T] | None = None
+    suffixes: dict[bytes, RouteEntry[T]] = field(default_factory=dict)
 
     def match(self, tail: bytes, values: Values) -> Found[T] | None:
         before, _, last = tail.rpartition(b"/")
@@ -73,10 +73,10 @@ class _Node(Generic[T]):
     endings: dict[bytes, _Node[T]] = field(default_factory=dict)
     """Parameters that something follows in their segment, by that: ``{name}.txt``."""
     parameter: _Node[T] | None = None
-    rest: _Rest[T] | None = None
-    leaf: Leaf[T] | None = None
+    rest: _CatchAll[T] | None = None
+    leaf: RouteEntry[T] | None = None
 
-    def catches(self) -> Leaf[T] | None:
+    def catches(self) -> RouteEntry[T] | None:
         """Where one segment more leads that is no literal with a leaf of its own."""
         if self.endings:
             return None
@@ -115,19 +115,19 @@ class _Node(Generic[T]):
         return None if self.rest is None else self.rest.match(b"/".join(segments[at:]), values)
 
 
-class Routes(Generic[T]):
+class Router(Generic[T]):
     """A trie over path segments, with short cuts to where most requests go."""
 
     def __init__(self) -> None:
         self._root: _Node[T] = _Node()
-        self._fixed: dict[bytes, Leaf[T]] = {}
+        self._fixed: dict[bytes, RouteEntry[T]] = {}
         """The leaves of templates without parameters, by the whole path."""
         self._heads: dict[bytes, _Node[T]] = {}
         """The nodes beneath nothing but literals, by the path so far."""
         self._known: dict[bytes, Found[T]] = {}
         """Paths that were asked for lately, and where they lead."""
         self._deepest = 0
-        self.leaves: list[Leaf[T]] = []
+        self.leaves: list[RouteEntry[T]] = []
 
     def add(self, method: str, template: str, thing: T) -> None:
         self._known.clear()
@@ -175,7 +175,7 @@ class Routes(Generic[T]):
             node = child
         return None if node.leaf is None else (node.leaf, values)
 
-    def _leaf(self, template: str) -> Leaf[T]:
+    def _leaf(self, template: str) -> RouteEntry[T]:
         segments = template.split("/")
         if segments[0] or len(segments) < 2:
             raise ValueError(f"{template} does not start with a slash")
@@ -201,10 +201,10 @@ class Routes(Generic[T]):
 
     def _rest_leaf(
         self, node: _Node[T], template: str, after: list[str], names: tuple[str, ...]
-    ) -> Leaf[T]:
+    ) -> RouteEntry[T]:
         if len(after) > 1 or any(_PARAMETER.fullmatch(segment) for segment in after):
             raise ValueError(f"{template}: only one literal may follow the rest of a path")
-        node.rest = rest = node.rest or _Rest()
+        node.rest = rest = node.rest or _CatchAll()
         if after:
             leaf = rest.suffixes.get(after[0].encode("ascii"))
             if leaf is None:
@@ -213,13 +213,13 @@ class Routes(Generic[T]):
             leaf = rest.leaf = rest.leaf or self._new_leaf(template, names)
         return _same(leaf, template)
 
-    def _new_leaf(self, template: str, names: tuple[str, ...]) -> Leaf[T]:
-        leaf: Leaf[T] = Leaf(template, names)
+    def _new_leaf(self, template: str, names: tuple[str, ...]) -> RouteEntry[T]:
+        leaf: RouteEntry[T] = RouteEntry(template, names)
         self.leaves.append(leaf)
         return leaf
 
 
-def _same(leaf: Leaf[T], template: str) -> Leaf[T]:
+def _same(leaf: RouteEntry[T], template: str) -> RouteEntry[T]:
     if leaf.template != template:
         raise ValueError(f"{template} and {leaf.template} name the same place differently")
     return leaf
@@ -231,7 +231,7 @@ def decoded(raw: bytes) -> str:
         if b"%" not in raw:
             return raw.decode()
         if _BROKEN_PERCENT.search(raw):
-            raise Malformed("the path has a % that two hexadecimal digits do not follow")
+            raise ValidationError("the path has a % that two hexadecimal digits do not follow")
         return unquote_to_bytes(raw).decode()
     except UnicodeDecodeError:
-        raise Malformed("the path is not UTF-8") from None
+        raise ValidationError("the path is not UTF-8") from None

@@ -7,9 +7,9 @@ from typing import Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from carrel.core.errors import Malformed
-from carrel.server.http.problems import HEAD_TOO_LARGE, problem, refused
-from carrel.server.http.response import Answer
+from carrel.core.errors import ValidationError
+from carrel.server.http.problems import HEAD_TOO_LARGE, problem, refusal_response
+from carrel.server.http.response import Response
 
 LARGEST_HEAD: Final = 2**18
 """Bytes of a request that may come one after the other and be no body: its line and headers, what
@@ -38,13 +38,13 @@ class Connection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """What is no HTTP."""
-        self._refuse(refused(Malformed(msg)))
+        self._refuse(refusal_response(ValidationError(msg)))
 
     def _is_under_way(self) -> bool:
         scope = self.scope
         return scope is not None and ("method" not in scope or self.cycle.more_body)
 
-    def _refuse(self, answer: Answer) -> None:
+    def _refuse(self, answer: Response) -> None:
         status = f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}".encode()
         length = (b"content-length", b"%d" % len(answer.body))
         headers = [*answer.headers, length, (b"connection", b"close")]

@@ -15,13 +15,13 @@ from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from carrel.actions.approvals import approvals
-from carrel.core.approvals import Approval, Status, fingerprint
-from carrel.core.errors import Malformed, Missing
-from carrel.server.mcp.request_context import Visit
-from carrel.tools.calls import reply_of
-from carrel.tools.tool import Reply, Sitting
+from carrel.core.approvals import Approval, ApprovalStatus, fingerprint
+from carrel.core.errors import NotFound, ValidationError
+from carrel.server.mcp.request_context import McpRequest
+from carrel.tools.calls import reply_from_approval
+from carrel.tools.tool import ToolContext, ToolReply
 
-PATIENCE: Final = 300.0
+APPROVED_CALL_TIMEOUT: Final = 300.0
 """Seconds that a call which was approved has to come to its end."""
 _KEY: Final = "approval"
 _LONGEST: Final = 2000
@@ -46,11 +46,11 @@ _FORM: Final[dict[str, Any]] = {
 }
 
 
-async def asked(
-    visit: Visit, sitting: Sitting, ctx: ServerRequestContext[Any, Any], waits: Approval
-) -> Reply | types.InputRequiredResult | None:
+async def ask_client(
+    visit: McpRequest, sitting: ToolContext, ctx: ServerRequestContext[Any, Any], waits: Approval
+) -> ToolReply | types.InputRequiredResult | None:
     """What came of asking, or a form to be filled in; None where nobody can be asked here."""
-    if waits.status is not Status.REQUESTED or not await _may_be_asked(visit, ctx, waits):
+    if waits.status is not ApprovalStatus.REQUESTED or not await _may_be_asked(visit, ctx, waits):
         return None
     form = types.ElicitRequestFormParams(message=_message(sitting, waits), requested_schema=_FORM)
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
@@ -59,10 +59,12 @@ async def asked(
     if not ctx.session.can_send_request:
         return None
     said = await ctx.session.elicit_form(form.message, _FORM, ctx.request_id)
-    return await _heard(visit, waits, said)
+    return await _apply_answer(visit, waits, said)
 
 
-async def answered(visit: Visit, sitting: Sitting, params: types.CallToolRequestParams) -> Reply:
+async def handle_elicitation_result(
+    visit: McpRequest, sitting: ToolContext, params: types.CallToolRequestParams
+) -> ToolReply:
     """What came of a call that was asked about, by the form that is sent with it.
 
     Raises Missing where it is not what was asked about, whoever's it is, and Forbidden.
@@ -72,14 +74,16 @@ async def answered(visit: Visit, sitting: Sitting, params: types.CallToolRequest
     same = waits.digest == fingerprint(params.name, params.arguments or {})
     mine = waits.agent == sitting.agent.id and waits.asker.name == visit.actor.name
     if not (same and mine):
-        raise Missing(f"there is no approval {id} of this call")
+        raise NotFound(f"there is no approval {id} of this call")
     said = (params.input_responses or {}).get(_KEY)
     if not isinstance(said, types.ElicitResult):
-        return reply_of(waits)
-    return await _heard(visit, waits, said)
+        return reply_from_approval(waits)
+    return await _apply_answer(visit, waits, said)
 
 
-async def _may_be_asked(visit: Visit, ctx: ServerRequestContext[Any, Any], waits: Approval) -> bool:
+async def _may_be_asked(
+    visit: McpRequest, ctx: ServerRequestContext[Any, Any], waits: Approval
+) -> bool:
     able = ctx.session.client_capabilities
     if able is None or able.elicitation is None:
         return False
@@ -88,20 +92,22 @@ async def _may_be_asked(visit: Visit, ctx: ServerRequestContext[Any, Any], waits
     return await approvals.may_answer(visit.world, visit.actor, waits)
 
 
-async def _heard(visit: Visit, waits: Approval, said: types.ElicitResult) -> Reply:
+async def _apply_answer(visit: McpRequest, waits: Approval, said: types.ElicitResult) -> ToolReply:
     """A form that was sent is an answer, and so is to decline; who only closed it gave none."""
     if said.action == "cancel":
-        return reply_of(waits)
+        return reply_from_approval(waits)
     given = said.content or {}
     approved = said.action == "accept" and given.get("approved") is True
     reason = given.get("reason", "")
     if not isinstance(reason, str):
-        raise Malformed("reason is a text")
+        raise ValidationError("reason is a text")
     await approvals.answer(visit.world, visit.actor, waits.id, approved, reason)
-    return reply_of(await approvals.settled(visit.world, visit.actor, waits.id, PATIENCE))
+    return reply_from_approval(
+        await approvals.wait_until_closed(visit.world, visit.actor, waits.id, APPROVED_CALL_TIMEOUT)
+    )
 
 
-def _message(sitting: Sitting, waits: Approval) -> str:
+def _message(sitting: ToolContext, waits: Approval) -> str:
     told = json.dumps(waits.shown, ensure_ascii=False, indent=1)
     shown = told if len(told) <= _LONGEST else f"{told[:_LONGEST]}… (cut)"
     return f"{sitting.slug} wants to call {waits.tool}:\n{shown}"

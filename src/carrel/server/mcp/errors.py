@@ -26,7 +26,7 @@ def refused(refusal: Refusal) -> MCPError:
     return MCPError(types.INVALID_PARAMS, str(refusal), told)
 
 
-def telling(
+def log_failures(
     tell: Tell,
 ) -> Callable[[Callable[P, Awaitable[R]]], Callable[P, Awaitable[R]]]:
     """Let a handler raise what it likes: the client is told only what it may know."""

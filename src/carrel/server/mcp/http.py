@@ -15,16 +15,22 @@ from msgspec import Struct
 
 from carrel.actions.overlay import stacks
 from carrel.core.access import Actor, Permission
-from carrel.core.errors import Forbidden, Malformed, Missing, Refusal
-from carrel.ports import World
+from carrel.core.errors import Forbidden, NotFound, Refusal, ValidationError
+from carrel.ports import Ports
 from carrel.server.http.app import Mount
-from carrel.server.http.cookies import Site
+from carrel.server.http.cookies import SiteSettings
 from carrel.server.http.endpoint import Headers
-from carrel.server.http.problems import TOO_SLOW, WRONG_METHOD, problem, refused
-from carrel.server.http.read_timeouts import Patience
+from carrel.server.http.problems import TOO_SLOW, WRONG_METHOD, problem, refusal_response
+from carrel.server.http.read_timeouts import ReadTimeouts
 from carrel.server.http.request_log import REQUEST_ID, RequestLog
-from carrel.server.http.request_parsing import Gone, Limits, TooSlow, joined, read_body
-from carrel.server.http.response import Answer
+from carrel.server.http.request_parsing import (
+    BodyLimits,
+    ClientDisconnected,
+    ReadTimeout,
+    merge_headers,
+    read_body,
+)
+from carrel.server.http.response import Response
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -34,7 +40,7 @@ if TYPE_CHECKING:
 PREFIX: Final = "/mcp/agents"
 _AGENT: Final = re.compile(rb"/mcp/agents/([^/]+)/?")
 _ASKS: Final = frozenset({"scope", "session", "run"})
-_LIMITS: Final = Limits()
+_LIMITS: Final = BodyLimits()
 _LISTEN: Final = "subscriptions/listen"
 CALM: Final = 15.0
 """Seconds that a server has for what comes first when it starts; one for a moment never pays."""
@@ -49,52 +55,52 @@ class Mcp:
 
     def __init__(
         self,
-        world: World,
+        world: Ports,
         authenticate: Callable[[Headers], Awaitable[Actor]],
         closing: asyncio.Event,
-        site: Site,
+        site: SiteSettings,
     ) -> None:
         self._world = world
         self._site = site
         self._authenticate = authenticate
         self._closing = closing
-        self._patience = Patience()
-        self._engine: asyncio.Future[_Engine] | None = None
+        self._patience = ReadTimeouts()
+        self._engine: asyncio.Future[_McpTransport] | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         try:
             visited, body = await self._admitted(scope, receive)
             engine = await self._loaded()
             visit = await engine.visit(self._world, *visited)
-        except Gone:
+        except ClientDisconnected:
             return
-        except TooSlow:
+        except ReadTimeout:
             close = [(b"connection", b"close")]
             said = problem(TOO_SLOW, "the body took too long to arrive", headers=close)
             return await _say(said, send)
-        except _Answered as said_already:
+        except _EarlyResponse as said_already:
             return await _say(said_already.answer, send)
         except Refusal as refusal:
-            return await _say(refused(refusal), send)
+            return await _say(refusal_response(refusal), send)
         await engine.serve({**scope, engine.visit_key: visit}, _replayed(body, receive), send)
 
     async def _admitted(
         self, scope: Any, receive: Any
     ) -> tuple[tuple[Actor, str, Mapping[str, str]], bytes]:
         """Who asks for which agent and how, and the body. Raises a Refusal, Gone or TooSlow."""
-        headers = joined(scope["headers"])
+        headers = merge_headers(scope["headers"])
         https = scope.get("scheme") == "https"
         shown = self._site.credential(headers, scope["method"], https)
         actor = await self._authenticate(shown)
         agent = await _agent_of(self._world, actor, scope)
-        asks = _asks(scope["query_string"])
+        asks = _query_parameters(scope["query_string"])
         if scope["method"] != "POST":
             allow = [(b"allow", b"POST")]
-            raise _Answered(problem(WRONG_METHOD, "this address knows POST", headers=allow))
+            raise _EarlyResponse(problem(WRONG_METHOD, "this address knows POST", headers=allow))
         body = await read_body(receive, headers, _LIMITS.body, _LIMITS, self._patience)
         return (actor, agent, asks), body
 
-    async def _loaded(self) -> _Engine:
+    async def _loaded(self) -> _McpTransport:
         if self._engine is None:
             self._engine = asyncio.ensure_future(self._load())
         return await asyncio.shield(self._engine)
@@ -107,9 +113,9 @@ class Mcp:
         with suppress(Exception):  # of which everybody who comes will be told
             await self._loaded()
 
-    async def _load(self) -> _Engine:
-        await asyncio.to_thread(imported)
-        engine = _Engine(self._closing)
+    async def _load(self) -> _McpTransport:
+        await asyncio.to_thread(preload)
+        engine = _McpTransport(self._closing)
         await engine.start()
         return engine
 
@@ -118,15 +124,15 @@ class Mcp:
             await (await self._engine).stop()
 
 
-class _Answered(Exception):
+class _EarlyResponse(Exception):
     """There is nothing more to do than to say this."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Response) -> None:
         super().__init__()
         self.answer = answer
 
 
-async def _agent_of(world: World, actor: Actor, scope: Any) -> str:
+async def _agent_of(world: Ports, actor: Actor, scope: Any) -> str:
     """Raises Forbidden, and Missing for one that this caller may not know of."""
     if actor.platform:
         raise Forbidden("this credential is for another purpose")
@@ -134,28 +140,28 @@ async def _agent_of(world: World, actor: Actor, scope: Any) -> str:
     raw = scope.get("raw_path") or scope["path"].encode()
     found = _AGENT.fullmatch(raw.partition(b"?")[0])
     if found is None:
-        raise Missing("there is nothing at this address")
+        raise NotFound("there is nothing at this address")
     name = unquote(found[1].decode("latin-1"), errors="replace")
-    return (await stacks.agent(world, actor, name))[0].name
+    return (await stacks.agent_stack(world, actor, name))[0].name
 
 
-def _asks(query: bytes) -> Mapping[str, str]:
+def _query_parameters(query: bytes) -> Mapping[str, str]:
     """Raises Malformed."""
     pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, errors="replace")
     found = dict(pairs)
     if len(found) != len(pairs) or not set(found) <= _ASKS:
-        raise Malformed("the address may say scope, session and run, each once")
+        raise ValidationError("the address may say scope, session and run, each once")
     return found
 
 
-def imported() -> None:
+def preload() -> None:
     """The library logs what clients send, which is nothing to be logged."""
     import carrel.server.mcp.server  # noqa: F401, PLC0415 - it takes a while to load
 
     logging.getLogger("mcp").setLevel(_NEVER)
 
 
-class _Engine:
+class _McpTransport:
     """The library's own servers: one that answers in JSON alone, one for what may be streamed."""
 
     def __init__(self, closing: asyncio.Event) -> None:
@@ -169,7 +175,7 @@ class _Engine:
         self.visit_key = VISIT
         self._visit, self._circumstances = Visit, Circumstances
         self._handshakes = frozenset(one.encode() for one in HANDSHAKE_PROTOCOL_VERSIONS)
-        server = made(_of_request, _tell, closing)
+        server = made(_of_request, _log_failure, closing)
 
         def manager(json_response: bool) -> StreamableHTTPSessionManager:
             return StreamableHTTPSessionManager(
@@ -183,7 +189,7 @@ class _Engine:
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    async def visit(self, world: World, actor: Actor, agent: str, asks: Mapping[str, str]) -> Visit:
+    async def visit(self, world: Ports, actor: Actor, agent: str, asks: Mapping[str, str]) -> Visit:
         visit = self._visit(world, actor, agent, self._circumstances(**asks))
         await visit.sitting(None)
         return visit
@@ -219,7 +225,7 @@ async def _of_request(ctx: Any) -> Visit:
     return visit
 
 
-def _tell(failure: BaseException) -> str:
+def _log_failure(failure: BaseException) -> str:
     id = REQUEST_ID.get()
     RequestLog().failure(id, failure)
     return id
@@ -254,7 +260,7 @@ def _replayed(body: bytes, receive: Any) -> Callable[[], Awaitable[Any]]:
     return again
 
 
-async def _say(answer: Answer, send: Any) -> None:
+async def _say(answer: Response, send: Any) -> None:
     headers = [*answer.headers, (b"content-length", b"%d" % len(answer.body))]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body})
@@ -262,10 +268,10 @@ async def _say(answer: Answer, send: Any) -> None:
 
 @asynccontextmanager
 async def mounted(
-    world: World,
+    world: Ports,
     authenticate: Callable[[Headers], Awaitable[Actor]],
     closing: asyncio.Event,
-    site: Site = Site(),
+    site: SiteSettings = SiteSettings(),
     calm: float = CALM,
 ) -> AsyncIterator[Mount]:
     app = Mcp(world, authenticate, closing, site)

@@ -8,9 +8,9 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 
 from carrel.actions.prompt import prompts
-from carrel.core.errors import Malformed, Missing
-from carrel.core.runs import Mode, mode_of
-from carrel.server.mcp.request_context import Visit
+from carrel.core.errors import NotFound, ValidationError
+from carrel.core.runs import Audience, mode_of
+from carrel.server.mcp.request_context import McpRequest
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 SYSTEM: Final = "system"
@@ -29,29 +29,29 @@ _ONE: Final = types.Prompt(
 )
 
 
-async def listing(visit: Visit, ctx: Context) -> types.ListPromptsResult:
+async def listing(visit: McpRequest, ctx: Context) -> types.ListPromptsResult:
     await visit.sitting(ctx.meta)
     return types.ListPromptsResult(prompts=[_ONE])
 
 
 async def getting(
-    visit: Visit, ctx: Context, params: types.GetPromptRequestParams
+    visit: McpRequest, ctx: Context, params: types.GetPromptRequestParams
 ) -> types.GetPromptResult:
     """The prompt as it is now, or as it was when the run began. Raises Missing and Taken."""
     if params.name != SYSTEM:
-        raise Missing(f"there is no prompt {params.name[:80]!a}")
+        raise NotFound(f"there is no prompt {params.name[:80]!a}")
     asked = dict(params.arguments or {})
     scope = asked.pop("scope", None)
     if asked:
-        raise Malformed("the prompt has one argument, scope")
+        raise ValidationError("the prompt has one argument, scope")
     sitting = await visit.sitting(ctx.meta)
-    shared = Mode.SHARED in {sitting.mode, mode_of(scope)}
+    shared = Audience.SHARED in {sitting.mode, mode_of(scope)}
     if sitting.run is not None:
-        if shared and sitting.run.mode is Mode.MAIN:
-            raise Malformed("the prompt of this run is for one person")
+        if shared and sitting.run.mode is Audience.MAIN:
+            raise ValidationError("the prompt of this run is for one person")
         shown = await prompts.of_run(sitting.world, sitting.run)
     else:
-        mode = Mode.SHARED if shared else Mode.MAIN
+        mode = Audience.SHARED if shared else Audience.MAIN
         shown = await prompts.of_agent(sitting.world, visit.actor, sitting.agent.id, mode)
     text = types.TextContent(text=shown.text)
     said = types.PromptMessage(role="user", content=text)

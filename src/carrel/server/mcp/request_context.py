@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from carrel.actions.overlay import stacks
 from carrel.core.access import Actor
-from carrel.core.agents.agent import facts
-from carrel.core.errors import Malformed
-from carrel.core.runs import Mode, mode_of
-from carrel.ports import World
-from carrel.tools.calls import seat
-from carrel.tools.tool import Sitting
+from carrel.core.agents.agent import agent_fields
+from carrel.core.errors import ValidationError
+from carrel.core.runs import Audience, mode_of
+from carrel.ports import Ports
+from carrel.tools.calls import open_tool_context
+from carrel.tools.tool import ToolContext
 
 SCOPE: Final = "carrel/scope"
 SESSION: Final = "carrel/session"
@@ -23,22 +23,22 @@ _LONGEST: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class CallScope:
     """In which session and run something is asked, and who listens; all of it may be open."""
 
     scope: str | None = None
     session: str | None = None
     run: str | None = None
 
-    def narrowed(self, meta: Mapping[str, Any]) -> Circumstances:
+    def narrowed(self, meta: Mapping[str, Any]) -> CallScope:
         """With what a request says itself, where the connection has left it open.
 
         What the connection says cannot be left: others may be listening there. Raises Malformed.
         """
-        asked = Circumstances(*(_said(meta, name) for name in (SCOPE, SESSION, RUN)))
-        shared = Mode.SHARED in {mode_of(self.scope), mode_of(asked.scope)}
-        scope = Mode.SHARED if shared else asked.scope or self.scope
-        return Circumstances(
+        asked = CallScope(*(_said(meta, name) for name in (SCOPE, SESSION, RUN)))
+        shared = Audience.SHARED in {mode_of(self.scope), mode_of(asked.scope)}
+        scope = Audience.SHARED if shared else asked.scope or self.scope
+        return CallScope(
             scope,
             _agreed(SESSION, self.session, asked.session),
             _agreed(RUN, self.run, asked.run),
@@ -47,7 +47,7 @@ class Circumstances:
 
 def _agreed(name: str, here: str | None, asked: str | None) -> str | None:
     if here is not None and asked is not None and asked != here:
-        raise Malformed(f"{name} is another one than that of this connection")
+        raise ValidationError(f"{name} is another one than that of this connection")
     return asked if here is None else here
 
 
@@ -56,24 +56,24 @@ def _said(meta: Mapping[str, Any], name: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not 0 < len(value) <= _LONGEST:
-        raise Malformed(f"{name} is a text of 1 to {_LONGEST} characters")
+        raise ValidationError(f"{name} is a text of 1 to {_LONGEST} characters")
     return value
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class McpRequest:
     """One request's caller, at the desk of one agent."""
 
-    world: World
+    world: Ports
     actor: Actor
     agent: str
     """By id or slug."""
-    circumstances: Circumstances = Circumstances()
+    circumstances: CallScope = CallScope()
 
-    async def sitting(self, meta: Mapping[str, Any] | None) -> Sitting:
+    async def sitting(self, meta: Mapping[str, Any] | None) -> ToolContext:
         """Raises Missing and Malformed."""
         now = self.circumstances.narrowed(meta or {})
-        return await seat(
+        return await open_tool_context(
             self.world,
             self.actor,
             self.agent,
@@ -84,8 +84,8 @@ class Visit:
 
     async def slug(self) -> str:
         """What the agent is called in addresses. Raises Missing."""
-        return str(facts((await self.sitting(None)).agent)["slug"])
+        return str(agent_fields((await self.sitting(None)).agent)["slug"])
 
     async def touches(self, scope: object) -> bool:
         """Whether what happened in a scope may show in the agent's files."""
-        return scope in await stacks.agent(self.world, self.actor, self.agent)
+        return scope in await stacks.agent_stack(self.world, self.actor, self.agent)

@@ -13,14 +13,14 @@ from mcp.shared.exceptions import MCPError
 
 from carrel.actions.files import files
 from carrel.actions.runs import runs
-from carrel.core.errors import Malformed, Missing
+from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.overlay.compose import File
 from carrel.core.prompt.assembly import SHARED
-from carrel.core.runs import Mode
+from carrel.core.runs import Audience
 from carrel.core.sessions import told_at
-from carrel.server.mcp.request_context import Visit
-from carrel.tools.tool import Sitting
+from carrel.server.mcp.request_context import McpRequest
+from carrel.tools.tool import ToolContext
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 PAGE: Final = 200
@@ -32,7 +32,7 @@ def uri_of(slug: str, path: Path) -> str:
     return f"carrel://agents/{slug}/files/{quote(path.text, safe='/')}"
 
 
-async def listing(visit: Visit, ctx: Context, cursor: str | None) -> types.ListResourcesResult:
+async def listing(visit: McpRequest, ctx: Context, cursor: str | None) -> types.ListResourcesResult:
     """In order of path, without content, some at a time."""
     sitting = await visit.sitting(ctx.meta)
     after = _place(cursor)
@@ -43,7 +43,7 @@ async def listing(visit: Visit, ctx: Context, cursor: str | None) -> types.ListR
     return types.ListResourcesResult(resources=rows, next_cursor=more)
 
 
-async def templates(visit: Visit, ctx: Context) -> types.ListResourceTemplatesResult:
+async def templates(visit: McpRequest, ctx: Context) -> types.ListResourceTemplatesResult:
     sitting = await visit.sitting(ctx.meta)
     one = types.ResourceTemplate(
         name="file",
@@ -54,44 +54,44 @@ async def templates(visit: Visit, ctx: Context) -> types.ListResourceTemplatesRe
     return types.ListResourceTemplatesResult(resource_templates=[one])
 
 
-async def reading(visit: Visit, ctx: Context, uri: str) -> types.ReadResourceResult:
+async def read_resource(visit: McpRequest, ctx: Context, uri: str) -> types.ReadResourceResult:
     """The content as it is served, as text where it is text."""
     sitting = await visit.sitting(ctx.meta)
     try:
         path = _path(sitting, uri)
         file, content = await _content(sitting, path)
-    except (Missing, Malformed, UnicodeDecodeError):
+    except (NotFound, ValidationError, UnicodeDecodeError):
         raise MCPError(_NOT_FOUND, "there is no such resource", {"uri": uri[:1200]}) from None
     return types.ReadResourceResult(contents=[_contents(uri, file, content)])
 
 
-async def seen(sitting: Sitting) -> Mapping[Path, File]:
+async def seen(sitting: ToolContext) -> Mapping[Path, File]:
     """The files that may be told of: where others listen, none that is private."""
     if sitting.run is not None:
         found = (await runs.manifest(sitting.world, sitting.run)).files
     else:
-        found = (await files.listing(sitting.world, sitting.stack)).files
-    if sitting.mode is Mode.MAIN:
+        found = (await files.list_files(sitting.world, sitting.stack)).files
+    if sitting.mode is Audience.MAIN:
         return found
     return {path: file for path, file in found.items() if path in SHARED}
 
 
-async def _content(sitting: Sitting, path: Path) -> tuple[File, bytes]:
-    if sitting.mode is Mode.SHARED and path not in SHARED:
-        raise Missing(f"there is no {path}")
+async def _content(sitting: ToolContext, path: Path) -> tuple[File, bytes]:
+    if sitting.mode is Audience.SHARED and path not in SHARED:
+        raise NotFound(f"there is no {path}")
     if sitting.run is not None:
         return await runs.file(sitting.world, sitting.run, path)
-    file = await files.look(sitting.world, sitting.stack, path)
-    return file, await files.content(sitting.world, file)
+    file = await files.find_file(sitting.world, sitting.stack, path)
+    return file, await files.read_content(sitting.world, file)
 
 
-def _path(sitting: Sitting, uri: str) -> Path:
+def _path(sitting: ToolContext, uri: str) -> Path:
     """Raises Missing and Malformed."""
     for name in (sitting.slug, sitting.agent.id):
         start = f"carrel://agents/{name}/files/"
         if uri.startswith(start):
             return Path(unquote(uri.removeprefix(start), errors="strict"))
-    raise Missing("it is another's")
+    raise NotFound("it is another's")
 
 
 def _row(slug: str, file: File) -> types.Resource:
@@ -125,4 +125,4 @@ def _place(cursor: str | None) -> str:
     try:
         return b64decode(cursor, altchars="-_", validate=True).decode()
     except ValueError:
-        raise Malformed("the cursor is none that a page gave") from None
+        raise ValidationError("the cursor is none that a page gave") from None

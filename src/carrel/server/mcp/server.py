@@ -12,12 +12,12 @@ from mcp.server.lowlevel import Server
 
 from carrel.core.version import VERSION
 from carrel.server.mcp import prompts, resources, tools
-from carrel.server.mcp.errors import Tell, telling
-from carrel.server.mcp.request_context import Visit
+from carrel.server.mcp.errors import Tell, log_failures
+from carrel.server.mcp.request_context import McpRequest
 from carrel.server.mcp.subscriptions import Subscriptions, listening
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
-Visiting: TypeAlias = Callable[[Context], Awaitable[Visit]]
+Visiting: TypeAlias = Callable[[Context], Awaitable[McpRequest]]
 """Who asks. Raises Unauthenticated and Missing."""
 Paged: TypeAlias = types.PaginatedRequestParams | None
 
@@ -30,7 +30,7 @@ _INSTRUCTIONS: Final = (
 )
 
 
-def made(
+def create_server(
     visiting: Visiting,
     tell: Tell,
     closing: asyncio.Event,
@@ -38,8 +38,8 @@ def made(
 ) -> Server[Any]:
     """With ``subscriptions`` for a client that can be spoken to at any time."""
     handlers = _Handlers(visiting, closing, subscriptions)
-    guarded = telling(tell)
-    server: Server[Any] = _Desk(
+    guarded = log_failures(tell)
+    server: Server[Any] = _CarrelServer(
         "carrel",
         version=VERSION,
         title="Carrel",
@@ -58,7 +58,7 @@ def made(
     return server
 
 
-class _Desk(Server[Any]):
+class _CarrelServer(Server[Any]):
     """Says only of what it will tell: of tools and prompts nobody is told when they change."""
 
     def get_capabilities(self, *args: Any, **more: Any) -> types.ServerCapabilities:
@@ -76,12 +76,12 @@ class _Handlers:
         self._subscriptions = subscriptions
 
     async def list_tools(self, ctx: Context, params: Paged) -> types.ListToolsResult:
-        return await tools.listing(await self._visiting(ctx), ctx)
+        return await tools.list_tools(await self._visiting(ctx), ctx)
 
     async def call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        return await tools.calling(await self._visiting(ctx), ctx, params)
+        return await tools.call_tool(await self._visiting(ctx), ctx, params)
 
     async def list_resources(self, ctx: Context, params: Paged) -> types.ListResourcesResult:
         visit = await self._visiting(ctx)
@@ -97,7 +97,7 @@ class _Handlers:
     async def read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        return await resources.reading(await self._visiting(ctx), ctx, params.uri)
+        return await resources.read_resource(await self._visiting(ctx), ctx, params.uri)
 
     async def list_prompts(self, ctx: Context, params: Paged) -> types.ListPromptsResult:
         return await prompts.listing(await self._visiting(ctx), ctx)

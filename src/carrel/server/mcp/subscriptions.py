@@ -14,14 +14,14 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated, ServerEvent
 
 from carrel.actions.events import streams
-from carrel.core.errors import Malformed, Missing
+from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.prompt.assembly import SHARED
-from carrel.core.runs import Mode
-from carrel.core.store.event import UPDATED, Event, Filter
-from carrel.server.mcp.request_context import Visit
+from carrel.core.runs import Audience
+from carrel.core.store.event import UPDATED, Event, EventFilter
+from carrel.server.mcp.request_context import McpRequest
 from carrel.server.mcp.resources import seen, uri_of
-from carrel.tools.tool import Sitting
+from carrel.tools.tool import ToolContext
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 Publish: TypeAlias = Callable[[ServerEvent], Awaitable[None]]
@@ -31,10 +31,10 @@ LONGEST: Final = 3600.0
 
 @asynccontextmanager
 async def _feeding(
-    visit: Visit, sitting: Sitting, publish: Publish, over: Callable[[], None]
+    visit: McpRequest, sitting: ToolContext, publish: Publish, over: Callable[[], None]
 ) -> AsyncIterator[None]:
     """Publish what happens from this very moment on; it is over where the agent is gone."""
-    wanted = Filter(visit.actor.tenant, types=frozenset({UPDATED}))
+    wanted = EventFilter(visit.actor.tenant, types=frozenset({UPDATED}))
     _, batches = await streams.listen(visit.world, wanted)
     feed = asyncio.create_task(_feed(visit, sitting, batches, publish))
     feed.add_done_callback(lambda _: over())
@@ -42,11 +42,13 @@ async def _feeding(
         yield
     finally:
         feed.cancel()
-        with suppress(asyncio.CancelledError, Missing):
+        with suppress(asyncio.CancelledError, NotFound):
             await feed
 
 
-async def _feed(visit: Visit, sitting: Sitting, batches: streams.Batches, publish: Publish) -> None:
+async def _feed(
+    visit: McpRequest, sitting: ToolContext, batches: streams.Batches, publish: Publish
+) -> None:
     known = set(await seen(sitting))
     async with aclosing(batches):
         async for batch in batches:
@@ -58,26 +60,26 @@ async def _feed(visit: Visit, sitting: Sitting, batches: streams.Batches, publis
                 await publish(ResourcesListChanged())
 
 
-async def _seen_now(visit: Visit, sitting: Sitting) -> Set[Path]:
+async def _seen_now(visit: McpRequest, sitting: ToolContext) -> Set[Path]:
     """What is there now; its layers may be others than they were."""
     fresh = await visit.sitting(None)
     return set(await seen(sitting if sitting.run else _as_heard(fresh, sitting.mode)))
 
 
-def _as_heard(fresh: Sitting, mode: Mode) -> Sitting:
-    return Sitting(fresh.world, fresh.actor, fresh.agent, fresh.stack, mode)
+def _as_heard(fresh: ToolContext, mode: Audience) -> ToolContext:
+    return ToolContext(fresh.world, fresh.actor, fresh.agent, fresh.stack, mode)
 
 
-def _told_of(sitting: Sitting, events: list[Event]) -> list[Path]:
+def _told_of(sitting: ToolContext, events: list[Event]) -> list[Path]:
     """What they changed, each path once; in a run nothing changes."""
     if sitting.run is not None:
         return []
     paths = dict.fromkeys(Path(event.payload["path"]) for event in events)
-    return [path for path in paths if sitting.mode is Mode.MAIN or path in SHARED]
+    return [path for path in paths if sitting.mode is Audience.MAIN or path in SHARED]
 
 
 async def listening(
-    visit: Visit,
+    visit: McpRequest,
     ctx: Context,
     params: types.SubscriptionsListenRequestParams,
     closing: asyncio.Event,
@@ -110,12 +112,12 @@ class Subscriptions:
         self._session: ServerSession | None = None
         self._feed: asyncio.Task[None] | None = None
 
-    async def add(self, visit: Visit, ctx: Context, uri: str) -> types.EmptyResult:
+    async def add(self, visit: McpRequest, ctx: Context, uri: str) -> types.EmptyResult:
         sitting = await visit.sitting(ctx.meta)
         if not uri.startswith(uri_of(sitting.slug, Path("x"))[:-1]):
-            raise Missing("there is no such resource")
+            raise NotFound("there is no such resource")
         if len(self._uris) >= 10_000:
-            raise Malformed("a client follows at most 10,000 resources")
+            raise ValidationError("a client follows at most 10,000 resources")
         self._uris.add(uri)
         await self.follow(visit, ctx)
         return types.EmptyResult()
@@ -124,7 +126,7 @@ class Subscriptions:
         self._uris.discard(uri)
         return types.EmptyResult()
 
-    async def follow(self, visit: Visit, ctx: Context) -> None:
+    async def follow(self, visit: McpRequest, ctx: Context) -> None:
         """Begin to tell, once, of what happens from now on."""
         self._session = ctx.session
         if self._feed is not None:

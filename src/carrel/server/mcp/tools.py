@@ -9,39 +9,42 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
-from carrel.core.errors import Malformed, Missing, Refusal
+from carrel.core.errors import NotFound, Refusal, ValidationError
 from carrel.server.mcp import elicitation as asking
-from carrel.server.mcp.request_context import CALL, Visit
-from carrel.tools.calls import call, fitted
-from carrel.tools.schema_formats import Dialect, described
-from carrel.tools.tool import Reply
+from carrel.server.mcp.request_context import CALL, McpRequest
+from carrel.tools.calls import call, tools_with_schemas
+from carrel.tools.schema_formats import SchemaFormat, described
+from carrel.tools.tool import ToolReply
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 
 
-async def listing(visit: Visit, ctx: Context) -> types.ListToolsResult:
+async def list_tools(visit: McpRequest, ctx: Context) -> types.ListToolsResult:
     """All that the agent has, each with its schema as it is for this agent."""
     sitting = await visit.sitting(ctx.meta)
-    told = [described(tool, Dialect.MCP, schema) for tool, schema in await fitted(sitting)]
+    told = [
+        described(tool, SchemaFormat.MCP, schema)
+        for tool, schema in await tools_with_schemas(sitting)
+    ]
     return types.ListToolsResult(tools=[types.Tool.model_validate(one) for one in told])
 
 
-async def calling(
-    visit: Visit, ctx: Context, params: types.CallToolRequestParams
+async def call_tool(
+    visit: McpRequest, ctx: Context, params: types.CallToolRequestParams
 ) -> types.CallToolResult | types.InputRequiredResult:
     """What the model can do something about comes back to it; all else is an error."""
     sitting = await visit.sitting(ctx.meta)
     arguments = params.arguments or {}
     if params.request_state is not None:
-        return result_of(await asking.answered(visit, sitting, params))
+        return result_of(await asking.handle_elicitation_result(visit, sitting, params))
     try:
         reply = await call(sitting, params.name, arguments, _call(ctx.meta))
-    except Missing as unknown:
+    except NotFound as unknown:
         raise MCPError(types.INVALID_PARAMS, str(unknown)) from None
     except Refusal as refusal:
-        return result_of(Reply(str(refusal), is_error=True))
+        return result_of(ToolReply(str(refusal), is_error=True))
     if reply.approval is not None:
-        asked = await asking.asked(visit, sitting, ctx, reply.approval)
+        asked = await asking.ask_client(visit, sitting, ctx, reply.approval)
         if isinstance(asked, types.InputRequiredResult):
             return asked
         reply = asked or reply
@@ -51,11 +54,11 @@ async def calling(
 def _call(meta: Mapping[str, Any] | None) -> str | None:
     id = (meta or {}).get(CALL)
     if id is not None and not isinstance(id, str):
-        raise Malformed(f"{CALL} is a text")
+        raise ValidationError(f"{CALL} is a text")
     return id
 
 
-def result_of(reply: Reply) -> types.CallToolResult:
+def result_of(reply: ToolReply) -> types.CallToolResult:
     """The text, and the same as an object where it is JSON."""
     structured = _structured(reply)
     return types.CallToolResult(
@@ -65,7 +68,7 @@ def result_of(reply: Reply) -> types.CallToolResult:
     )
 
 
-def _structured(reply: Reply) -> dict[str, Any] | None:
+def _structured(reply: ToolReply) -> dict[str, Any] | None:
     """An object, as the protocol wants it; a list is one with items."""
     if reply.approval is not None:
         open_ = reply.approval

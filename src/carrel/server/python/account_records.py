@@ -11,7 +11,7 @@ from carrel.actions.sandbox import sandboxes, workspaces
 from carrel.core.sandbox.sandbox_config import masked
 from carrel.core.sandbox.tool_access import namespace
 from carrel.core.store.record import Record
-from carrel.server.python.caller import Noun, only, when
+from carrel.server.python.caller import Resource, only, when
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Sandbox:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class SharedWorkspace:
     """A shared workspace as its account describes it; `desk.workspace(id)` has its files."""
 
     id: str
@@ -57,8 +57,8 @@ def _sandbox(record: Record) -> Sandbox:
     )
 
 
-def _described(record: Record) -> Described:
-    return Described(
+def _described(record: Record) -> SharedWorkspace:
+    return SharedWorkspace(
         record.id,
         namespace(record.tenant, record.id),
         record.body["name"],
@@ -69,7 +69,7 @@ def _described(record: Record) -> Described:
     )
 
 
-class Sandboxes(Noun):
+class Sandboxes(Resource):
     async def create(
         self, name: str, config: Mapping[str, Any] | None = None, *, description: str | None = None
     ) -> Sandbox:
@@ -92,21 +92,21 @@ class Sandboxes(Noun):
         await sandboxes.delete(self._world, self._actor, id)
 
 
-class Workspaces(Noun):
+class Workspaces(Resource):
     async def create(
         self, name: str, config: Mapping[str, Any] | None = None, *, description: str | None = None
-    ) -> Described:
+    ) -> SharedWorkspace:
         """Raises Malformed."""
         given = {"name": name, "config": config, "description": description}
         return _described(await workspaces.create(self._world, self._actor, given))
 
-    async def get(self, id: str) -> Described:
+    async def get(self, id: str) -> SharedWorkspace:
         return _described(await workspaces.get(self._world, self._actor, id))
 
-    async def list(self) -> tuple[Described, ...]:
+    async def list(self) -> tuple[SharedWorkspace, ...]:
         return tuple(map(_described, await workspaces.listing(self._world, self._actor)))
 
-    async def change(self, id: str, **fields: Unpack[Fields]) -> Described:
+    async def change(self, id: str, **fields: Unpack[Fields]) -> SharedWorkspace:
         """Change name, description or config, which is merged: None takes away what it names."""
         given = only(fields, Fields)
         return _described(await workspaces.patch(self._world, self._actor, id, given))

@@ -10,9 +10,9 @@ from typing import Any, Final, TypedDict, Unpack
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.records import Page
-from carrel.core.agents.agent import facts
+from carrel.core.agents.agent import agent_fields
 from carrel.core.store.record import Record
-from carrel.server.python.caller import Noun, every, only, when
+from carrel.server.python.caller import Resource, every, only, when
 
 
 class Named(TypedDict, total=False):
@@ -66,7 +66,7 @@ def _template(record: Record) -> Template:
 
 
 def _agent(record: Record) -> Agent:
-    known = facts(record)
+    known = agent_fields(record)
     return Agent(
         id=record.id,
         slug=known["slug"],
@@ -80,7 +80,7 @@ def _agent(record: Record) -> Agent:
     )
 
 
-class Templates(Noun):
+class Templates(Resource):
     async def create(self, slug: str, name: str = "") -> Template:
         """Raises Taken where another has the slug."""
         return _template(await templates.create(self._world, self._actor, slug, name or slug))
@@ -105,7 +105,7 @@ class Templates(Noun):
         await templates.delete(self._world, self._actor, name)
 
 
-class Agents(Noun):
+class Agents(Resource):
     async def create(
         self, slug: str, name: str = "", *, template: str | None = None, **more: Unpack[Facts]
     ) -> Agent:

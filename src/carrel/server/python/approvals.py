@@ -9,11 +9,11 @@ from typing import Any
 
 from carrel.actions.approvals import approvals
 from carrel.core import approvals as core
-from carrel.core.approvals import Status
-from carrel.server.python.caller import Noun, one_of, when
+from carrel.core.approvals import ApprovalStatus
+from carrel.server.python.caller import Resource, one_of, when
 from carrel.tools.approved_calls import resume
-from carrel.tools.calls import reply_of
-from carrel.tools.tool import Reply
+from carrel.tools.calls import reply_from_approval
+from carrel.tools.tool import ToolReply
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Approval:
     sandbox: str | None
     requested_at: datetime
     expires_at: datetime
-    result: Reply | None
+    result: ToolReply | None
     """What the model is told, once nothing more becomes of it."""
 
 
@@ -47,18 +47,18 @@ def _approval(one: core.Approval) -> Approval:
         one.sandbox,
         when(one.requested),
         when(one.expires),
-        reply_of(one) if one.lasts else None,
+        reply_from_approval(one) if one.lasts else None,
     )
 
 
-class Approvals(Noun):
+class Approvals(Resource):
     """Calls of agents that somebody was asked about."""
 
     async def list(
         self, *, status: str | None = None, agent: str | None = None
     ) -> tuple[Approval, ...]:
         """All of them, the oldest first; with ``requested`` those that wait for an answer."""
-        chosen = None if status is None else one_of(Status, status, "status")
+        chosen = None if status is None else one_of(ApprovalStatus, status, "status")
         found: list[Approval] = []
         cursor: str | None = ""
         while cursor is not None:
@@ -71,7 +71,7 @@ class Approvals(Noun):
 
     async def get(self, id: str, *, wait: int = 0) -> Approval:
         """One of them, with its result once it is over: for that it waits some seconds."""
-        return _approval(await approvals.settled(self._world, self._actor, id, wait))
+        return _approval(await approvals.wait_until_closed(self._world, self._actor, id, wait))
 
     async def answer(self, id: str, approved: bool, reason: str = "") -> Approval:
         """Say yes or no, the reason of which the model sees. The same answer again is fine.
@@ -80,6 +80,6 @@ class Approvals(Noun):
         Raises Taken where the answer was another, Gone where it is too late.
         """
         said = await approvals.answer(self._world, self._actor, id, approved, reason)
-        if said.status is Status.APPROVED:
+        if said.status is ApprovalStatus.APPROVED:
             await resume(self._world, said.tenant, said.id)
         return _approval(await approvals.get(self._world, self._actor, id))

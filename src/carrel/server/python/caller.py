@@ -10,11 +10,11 @@ from weakref import WeakSet
 
 from carrel.actions.records import Page
 from carrel.core.access import Actor
-from carrel.core.errors import Malformed
-from carrel.core.identifiers import Moment
+from carrel.core.errors import ValidationError
+from carrel.core.identifiers import TimestampMs
 from carrel.core.store.record import Record
-from carrel.ports import World
-from carrel.server.python.event_feed import Feed
+from carrel.ports import Ports
+from carrel.server.python.event_feed import EventStream
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PAGE: Final = 500
@@ -23,29 +23,29 @@ Choice = TypeVar("Choice", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
-    world: World
+class CallerContext:
+    world: Ports
     actor: Actor
-    feeds: WeakSet[Feed] = field(default_factory=WeakSet)
+    feeds: WeakSet[EventStream] = field(default_factory=WeakSet)
     """To be closed before the world is."""
 
 
-class Noun:
+class Resource:
     """Whatever is done at a seat."""
 
-    def __init__(self, seat: Seat) -> None:
+    def __init__(self, seat: CallerContext) -> None:
         self._seat = seat
         self._world, self._actor = seat.world, seat.actor
 
 
-def when(at: Moment) -> datetime:
+def when(at: TimestampMs) -> datetime:
     return _EPOCH + timedelta(milliseconds=at)
 
 
-def milliseconds(at: datetime) -> Moment:
+def milliseconds(at: datetime) -> TimestampMs:
     """Raises Malformed for a time that does not say its zone."""
     if at.tzinfo is None:
-        raise Malformed("a time needs a timezone")
+        raise ValidationError("a time needs a timezone")
     return (at - _EPOCH) // timedelta(milliseconds=1)
 
 
@@ -54,7 +54,7 @@ def one_of(kind: Callable[[str], Choice], text: str, what: str) -> Choice:
     try:
         return kind(text)
     except ValueError:
-        raise Malformed(f"{text!r} is not a {what}") from None
+        raise ValidationError(f"{text!r} is not a {what}") from None
 
 
 def only(fields: Mapping[str, Any], known: type) -> dict[str, Any]:

@@ -13,13 +13,13 @@ from carrel.actions.overlay import stacks
 from carrel.actions.runs import runs
 from carrel.core.access import DEFAULT_WORKSPACE, Actor, Role
 from carrel.core.identifiers import Stack, identifier
-from carrel.core.store.record import Deed
-from carrel.ports import World
+from carrel.core.store.record import AuditEntry
+from carrel.ports import Ports
 from carrel.server.python.account_records import Sandboxes, Workspaces
 from carrel.server.python.agents import Agents, Templates
 from carrel.server.python.approvals import Approvals
-from carrel.server.python.caller import Noun, Seat
-from carrel.server.python.event_feed import Feed
+from carrel.server.python.caller import CallerContext, Resource
+from carrel.server.python.event_feed import EventStream
 from carrel.server.python.files import follow
 from carrel.server.python.keys import Keys
 from carrel.server.python.overlay import AgentWorkspace, Defaults, TemplateFiles
@@ -35,10 +35,10 @@ _AUTHOR: Final = "in-process"
 """What history says did it: whoever holds the store needs no key."""
 
 
-class Carrel(Noun):
+class Carrel(Resource):
     """What `carrel.open` gives: the actions of the server, as the tenant's owner."""
 
-    def __init__(self, seat: Seat) -> None:
+    def __init__(self, seat: CallerContext) -> None:
         super().__init__(seat)
         self.agents = Agents(seat)
         self.templates = Templates(seat)
@@ -53,9 +53,9 @@ class Carrel(Noun):
         self.workspaces = Workspaces(seat)
 
     @classmethod
-    async def of(cls, world: World, slug: str) -> Carrel:
+    async def of(cls, world: Ports, slug: str) -> Carrel:
         """The desk of a tenant. Raises Missing."""
-        return cls(Seat(world, await _owner(world, slug)))
+        return cls(CallerContext(world, await _owner(world, slug)))
 
     async def tenant(self, slug: str) -> Carrel:
         """The desk of another tenant of the same store, open for as long as this one."""
@@ -70,7 +70,7 @@ class Carrel(Noun):
         actor = replace(self._actor, workspace=identifier(name))
 
         async def stack() -> Stack:
-            return await stacks.own(self._world, actor)
+            return await stacks.default_stack(self._world, actor)
 
         return Workspace(replace(self._seat, actor=actor), stack)
 
@@ -78,7 +78,7 @@ class Carrel(Noun):
         """An agent's workspace, by id or slug: its own files over its template's and defaults."""
 
         async def stack() -> Stack:
-            return await stacks.agent(self._world, self._actor, name)
+            return await stacks.agent_stack(self._world, self._actor, name)
 
         return AgentWorkspace(self._seat, stack, name)
 
@@ -86,7 +86,7 @@ class Carrel(Noun):
         """A template's own files, by id or slug."""
 
         async def stack() -> Stack:
-            return await stacks.template(self._world, self._actor, name)
+            return await stacks.template_stack(self._world, self._actor, name)
 
         return TemplateFiles(self._seat, stack, name)
 
@@ -95,7 +95,7 @@ class Carrel(Noun):
         """The files beneath all agents of the tenant."""
 
         async def stack() -> Stack:
-            return await stacks.defaults(self._world, self._actor)
+            return await stacks.defaults_stack(self._world, self._actor)
 
         return Defaults(self._seat, stack)
 
@@ -107,7 +107,7 @@ class Carrel(Noun):
         page = await runs.page(self._world, self._actor, cursor=before, limit=limit)
         return tuple(Run(self._seat, run) for run in page.items)
 
-    def events(self, since: str | None = None, *, types: Iterable[str] = ()) -> Feed:
+    def events(self, since: str | None = None, *, types: Iterable[str] = ()) -> EventStream:
         """All that happens in the tenant, from now on or after an event's cursor."""
         wanted = frozenset(types)
 
@@ -116,7 +116,7 @@ class Carrel(Noun):
 
         return follow(self._seat, listen)
 
-    async def audit(self, *, before: int = 0, limit: int = 100) -> tuple[Deed, ...]:
+    async def audit(self, *, before: int = 0, limit: int = 100) -> tuple[AuditEntry, ...]:
         """Who changed which records, newest first."""
         page = await audits.listing(self._world, self._actor, before=before, limit=limit)
         return page.items
@@ -127,6 +127,6 @@ class Carrel(Noun):
             await feed.aclose()
 
 
-async def _owner(world: World, slug: str) -> Actor:
+async def _owner(world: Ports, slug: str) -> Actor:
     owner = await tenants.first_owner(world, slug)
     return Actor(owner.tenant, _AUTHOR, role=Role.OWNER, person=owner.id)

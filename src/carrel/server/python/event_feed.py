@@ -30,7 +30,7 @@ class Event:
     run: str | None
 
 
-class Feed:
+class EventStream:
     """Events for ``async for``. It goes on until it is closed, or the run that it follows ends.
 
     Waiting for the next event can be given up, as by a time-out, and taken up again: none is lost.
@@ -43,7 +43,7 @@ class Feed:
         self._pull: asyncio.Task[Batch] | None = None
         self._over = False
 
-    def __aiter__(self) -> Feed:
+    def __aiter__(self) -> EventStream:
         return self
 
     async def __anext__(self) -> Event:
@@ -70,7 +70,7 @@ class Feed:
         if self._batches is not None:
             await self._batches.aclose()
 
-    async def __aenter__(self) -> Feed:
+    async def __aenter__(self) -> EventStream:
         await self.start()
         return self
 

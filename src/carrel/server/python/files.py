@@ -11,18 +11,18 @@ from msgspec.structs import replace
 from carrel.actions.events import streams
 from carrel.actions.files import files
 from carrel.actions.files import history as histories
-from carrel.actions.files.files import Intent
+from carrel.actions.files.files import WriteOptions
 from carrel.actions.files.history import Explanation
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, Stack
 from carrel.core.overlay import compose
-from carrel.core.overlay.edit import Condition
+from carrel.core.overlay.edit import WriteCondition
 from carrel.core.store import tree
-from carrel.core.store.event import UPDATED, Filter
-from carrel.core.text_validation import line
-from carrel.ports import Corrupt
-from carrel.server.python.caller import Noun, Seat, when
-from carrel.server.python.event_feed import Feed
+from carrel.core.store.event import UPDATED, EventFilter
+from carrel.core.text_validation import single_line
+from carrel.ports import CorruptContent
+from carrel.server.python.caller import CallerContext, Resource, when
+from carrel.server.python.event_feed import EventStream
 
 Stacked = Callable[[], Awaitable[Stack]]
 
@@ -110,21 +110,21 @@ def _utf8(content: str | bytes) -> bytes:
     try:
         return content.encode() if isinstance(content, str) else content.decode().encode()
     except UnicodeError:
-        raise Malformed("the content is not valid UTF-8") from None
+        raise ValidationError("the content is not valid UTF-8") from None
 
 
 def _intent(
     if_match: str | None, if_absent: bool, type: str | None, why: str, run: str | None
-) -> Intent:
+) -> WriteOptions:
     etags = None if if_match is None else frozenset({if_match})
-    reason = line(why, "why") if why else ""
-    return Intent(Condition(etags, absent=if_absent), type, reason, run)
+    reason = single_line(why, "why") if why else ""
+    return WriteOptions(WriteCondition(etags, absent=if_absent), type, reason, run)
 
 
-class Files(Noun):
+class Files(Resource):
     """The files of one stack. Refusals are raised: Missing, Stale, TooLarge, Malformed, Busy."""
 
-    def __init__(self, seat: Seat, stack: Stacked) -> None:
+    def __init__(self, seat: CallerContext, stack: Stacked) -> None:
         super().__init__(seat)
         self._stack = stack
 
@@ -135,21 +135,23 @@ class Files(Noun):
         """
         stack = await self._stack()
         if version is not None:
-            return file_of(*await files.version(self._world, stack, Path(path), version))
-        found = await files.look(self._world, stack, Path(path))
-        return file_of(found, await files.content(self._world, found, raw=raw))
+            return file_of(*await files.read_version(self._world, stack, Path(path), version))
+        found = await files.find_file(self._world, stack, Path(path))
+        return file_of(found, await files.read_content(self._world, found, raw=raw))
 
     async def list(self, prefix: str = "") -> tuple[FileRow, ...]:
         """All files whose path starts so, in order of path, without their content."""
-        workspace = await files.listing(self._world, await self._stack(), prefix)
+        workspace = await files.list_files(self._world, await self._stack(), prefix)
         return tuple(map(row_of, workspace.files.values()))
 
     async def read(self, prefix: str = "", *, raw: bool = False) -> dict[str, str]:
         """The content of all files whose path starts so, in one go."""
-        workspace = await files.listing(self._world, await self._stack(), prefix)
-        contents = await files.contents(self._world, workspace, raw=raw)
+        workspace = await files.list_files(self._world, await self._stack(), prefix)
+        contents = await files.read_contents(self._world, workspace, raw=raw)
         if contents.failed:
-            raise Corrupt("; ".join(f"{path}: {contents.failed[path]}" for path in contents.failed))
+            raise CorruptContent(
+                "; ".join(f"{path}: {contents.failed[path]}" for path in contents.failed)
+            )
         return {path.text: content.decode() for path, content in contents.found.items()}
 
     async def put(  # noqa: PLR0913 - what a writer may say beside the content, by name
@@ -211,7 +213,7 @@ class Files(Noun):
         """What every layer says of a path, and why the one that is shown won."""
         return await histories.explain(self._world, await self._stack(), Path(path))
 
-    def events(self, since: str | None = None) -> Feed:
+    def events(self, since: str | None = None) -> EventStream:
         """What is written here, from now on or after the event with the cursor ``since``.
 
         ``"0"`` is before everything that is kept.
@@ -219,13 +221,15 @@ class Files(Noun):
 
         async def listen() -> tuple[str, streams.Batches]:
             scopes, types = frozenset(await self._stack()), frozenset({UPDATED})
-            wanted = Filter(self._actor.tenant, scopes=scopes, types=types)
+            wanted = EventFilter(self._actor.tenant, scopes=scopes, types=types)
             return await streams.listen(self._world, wanted, since)
 
         return follow(self._seat, listen)
 
 
-def follow(seat: Seat, listen: Callable[[], Awaitable[tuple[str, streams.Batches]]]) -> Feed:
-    feed = Feed(listen)
+def follow(
+    seat: CallerContext, listen: Callable[[], Awaitable[tuple[str, streams.Batches]]]
+) -> EventStream:
+    feed = EventStream(listen)
     seat.feeds.add(feed)
     return feed

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from carrel.actions import items
-from carrel.actions.items import Kept, Writing
+from carrel.actions.items import ItemWriteOptions, StoredItem
 from carrel.core import items as core
-from carrel.core.overlay.edit import Condition
-from carrel.core.text_validation import line
-from carrel.server.python.caller import Noun, Seat, when
+from carrel.core.overlay.edit import WriteCondition
+from carrel.core.text_validation import single_line
+from carrel.server.python.caller import CallerContext, Resource, when
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +43,14 @@ def _facts(item: core.Item) -> dict[str, Any]:
     }
 
 
-def _item(kept: Kept) -> Item:
+def _item(kept: StoredItem) -> Item:
     return Item(value=kept.value, preview=core.preview(kept.value), **_facts(kept.item))
 
 
-class Items(Noun):
+class Items(Resource):
     """The items of one agent: its person's, or its own where it is shared."""
 
-    def __init__(self, seat: Seat, agent: str) -> None:
+    def __init__(self, seat: CallerContext, agent: str) -> None:
         super().__init__(seat)
         self._agent = agent
 
@@ -83,6 +83,8 @@ class Items(Noun):
         await items.delete(self._world, self._actor, self._agent, key, writing)
 
 
-def _writing(if_match: str | None, if_absent: bool, why: str) -> Writing:
+def _writing(if_match: str | None, if_absent: bool, why: str) -> ItemWriteOptions:
     etags = None if if_match is None else frozenset({if_match})
-    return Writing(Condition(etags, absent=if_absent), why=line(why, "why") if why else "")
+    return ItemWriteOptions(
+        WriteCondition(etags, absent=if_absent), why=single_line(why, "why") if why else ""
+    )

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from carrel.actions.accounts import keys
-from carrel.actions.accounts.keys import Holding
+from carrel.actions.accounts.keys import KeySpec
 from carrel.actions.records import Page
-from carrel.core.access import KeyKind, Permission
-from carrel.core.identifiers import Moment
+from carrel.core.access import CredentialKind, Permission
+from carrel.core.identifiers import TimestampMs
 from carrel.core.store.record import Record
-from carrel.server.python.caller import Noun, every, milliseconds, one_of, when
+from carrel.server.python.caller import Resource, every, milliseconds, one_of, when
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class NewKey:
     """Shown this once: only its hash is kept."""
 
 
-def _key(record: Record, used: Moment | None = None) -> Key:
+def _key(record: Record, used: TimestampMs | None = None) -> Key:
     body = record.body
     return Key(
         id=record.id,
@@ -57,11 +57,11 @@ def _key(record: Record, used: Moment | None = None) -> Key:
     )
 
 
-class Keys(Noun):
+class Keys(Resource):
     async def create(  # noqa: PLR0913 - what a key may be, by name
         self,
         name: str,
-        kind: str = KeyKind.SERVICE,
+        kind: str = CredentialKind.SERVICE,
         *,
         person: str | None = None,
         agent: str | None = None,
@@ -71,9 +71,9 @@ class Keys(Noun):
     ) -> NewKey:
         """A key for a service, a person or an agent, perhaps confined to one workspace."""
         asked = None if scopes is None else [one_of(Permission, s, "scope") for s in scopes]
-        holding = Holding(
+        holding = KeySpec(
             name=name,
-            kind=one_of(KeyKind, kind, "kind of key"),
+            kind=one_of(CredentialKind, kind, "kind of key"),
             person=person,
             agent=agent,
             workspace=workspace,

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from carrel.actions.memory import dreams, memories
-from carrel.actions.memory.dreams import Report
+from carrel.actions.memory.dreams import DreamReport
 from carrel.actions.memory.memories import USUAL, NewMemory
 from carrel.core.memory import memory as core
-from carrel.core.runs import Mode
-from carrel.server.python.caller import Noun, Seat, when
+from carrel.core.runs import Audience
+from carrel.server.python.caller import CallerContext, Resource, when
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def _memory(memory: core.Memory, score: float | None = None) -> Memory:
     )
 
 
-def _dream(report: Report) -> Dream:
+def _dream(report: DreamReport) -> Dream:
     dream = report.dream
     rejected = tuple(
         Rejection(one.memory, report.contents.get(one.memory), one.score, one.reason, one.why)
@@ -73,10 +73,10 @@ def _dream(report: Report) -> Dream:
     )
 
 
-class Memories(Noun):
+class Memories(Resource):
     """What an agent was told to remember."""
 
-    def __init__(self, seat: Seat, agent: str) -> None:
+    def __init__(self, seat: CallerContext, agent: str) -> None:
         super().__init__(seat)
         self._agent = agent
 
@@ -86,10 +86,10 @@ class Memories(Noun):
         *,
         tags: Collection[str] = (),
         kind: str | None = None,
-        scope: str = Mode.MAIN,
+        scope: str = Audience.MAIN,
     ) -> Memory:
         """Keep one thing, as one line; what is remembered already is given back as it is."""
-        mode = Mode.MAIN if scope == Mode.MAIN else Mode.SHARED
+        mode = Audience.MAIN if scope == Audience.MAIN else Audience.SHARED
         new = NewMemory(content, tuple(tags), kind, mode)
         kept = await memories.remember(self._world, self._actor, self._agent, new)
         return _memory(kept.memory)
@@ -124,10 +124,10 @@ class Memories(Noun):
         await memories.forget(self._world, self._actor, self._agent, id)
 
 
-class Dreams(Noun):
+class Dreams(Resource):
     """An agent's dreams."""
 
-    def __init__(self, seat: Seat, agent: str) -> None:
+    def __init__(self, seat: CallerContext, agent: str) -> None:
         super().__init__(seat)
         self._agent = agent
 
@@ -138,7 +138,7 @@ class Dreams(Noun):
     async def list(self) -> tuple[Dream, ...]:
         """The last ones, newest first."""
         found = await dreams.listing(self._world, self._actor, self._agent)
-        return tuple(_dream(Report(dream, {})) for dream in found)
+        return tuple(_dream(DreamReport(dream, {})) for dream in found)
 
     async def get(self, id: str) -> Dream:
         return _dream(await dreams.get(self._world, self._actor, self._agent, id))

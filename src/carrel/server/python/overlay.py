@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 from carrel.actions.overlay import default_files as seeds
 from carrel.actions.overlay import pins
-from carrel.actions.overlay.default_files import Standing
-from carrel.actions.overlay.reviews import Reviewed
+from carrel.actions.overlay.default_files import DefaultsStatus
+from carrel.actions.overlay.reviews import BulkAcceptOutcome
 from carrel.actions.prompt import prompts
-from carrel.actions.prompt.prompts import Shown
-from carrel.core.errors import Malformed
+from carrel.actions.prompt.prompts import AssembledPrompt
+from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, digest_named
 from carrel.core.overlay import pins as pinned
-from carrel.core.runs import Mode
+from carrel.core.runs import Audience
 from carrel.core.store.tree import Blob
-from carrel.ports import Corrupt
-from carrel.server.python.caller import Seat, one_of
+from carrel.ports import CorruptContent
+from carrel.server.python.caller import CallerContext, one_of
 from carrel.server.python.files import Files, Stacked
 from carrel.server.python.items import Items
 from carrel.server.python.memories import Dreams, Memories
@@ -41,10 +41,10 @@ class Pin:
     latest: str | None = None
 
 
-Text = bytes | Corrupt | None
+Text = bytes | CorruptContent | None
 
 
-def _pin(pin: pinned.Pin, pinned: Text = None, latest: Text = None) -> Pin:
+def _pin(pin: pinned.PinStatus, pinned: Text = None, latest: Text = None) -> Pin:
     return Pin(
         path=pin.path.text,
         pinned_sha256=_hex(pin.pinned),
@@ -58,7 +58,7 @@ def _pin(pin: pinned.Pin, pinned: Text = None, latest: Text = None) -> Pin:
 
 def _decoded(text: Text) -> str | None:
     """Raises Corrupt for one that cannot be had."""
-    if isinstance(text, Corrupt):
+    if isinstance(text, CorruptContent):
         raise text
     return None if text is None else text.decode(errors="replace")
 
@@ -70,16 +70,16 @@ def _hex(blob: Blob | None) -> str | None:
 class AgentWorkspace(Workspace):
     """An agent's files over its template's over the defaults."""
 
-    def __init__(self, seat: Seat, stack: Stacked, agent: str) -> None:
+    def __init__(self, seat: CallerContext, stack: Stacked, agent: str) -> None:
         super().__init__(seat, stack, agent)
         self._name = agent
 
-    async def prompt(self, mode: str = Mode.MAIN) -> Shown:
+    async def prompt(self, mode: str = Audience.MAIN) -> AssembledPrompt:
         """The system prompt that the agent would be given now; ``shared`` where others listen.
 
         Raises Taken where a policy file does not fit or cannot be had.
         """
-        chosen = one_of(Mode, mode, "mode")
+        chosen = one_of(Audience, mode, "mode")
         return await prompts.of_agent(self._world, self._actor, self._name, chosen)
 
     @property
@@ -125,11 +125,11 @@ class AgentWorkspace(Workspace):
 class TemplateFiles(Files):
     """A template's own files."""
 
-    def __init__(self, seat: Seat, stack: Stacked, template: str) -> None:
+    def __init__(self, seat: CallerContext, stack: Stacked, template: str) -> None:
         super().__init__(seat, stack)
         self._name = template
 
-    async def accept(self, path: str, sha256: str) -> tuple[Reviewed, ...]:
+    async def accept(self, path: str, sha256: str) -> tuple[BulkAcceptOutcome, ...]:
         """Take what was reviewed for every agent that follows: one outcome each."""
         given = (self._name, Path(path), digest_named(sha256))
         return await pins.accept_for_all(self._world, self._actor, *given)
@@ -138,16 +138,16 @@ class TemplateFiles(Files):
 class Defaults(Files):
     """The files beneath all agents of the tenant."""
 
-    async def status(self) -> Standing:
+    async def status(self) -> DefaultsStatus:
         """How they stand to those that Carrel comes with."""
         return await seeds.status(self._world, self._actor)
 
-    async def update(self, take: Iterable[str] = (), keep: Iterable[str] = ()) -> Standing:
+    async def update(self, take: Iterable[str] = (), keep: Iterable[str] = ()) -> DefaultsStatus:
         """Let those follow that nobody has edited; of what is offered, take or keep what is named.
 
         Says how it stood before.
         """
         if isinstance(take, str) or isinstance(keep, str):
-            raise Malformed("take and keep are lists of paths")
+            raise ValidationError("take and keep are lists of paths")
         chosen = tuple(map(Path, take)), tuple(map(Path, keep))
         return await seeds.update(self._world, self._actor, *chosen)

@@ -11,7 +11,7 @@ from carrel.actions.accounts.people import Profile
 from carrel.actions.records import Page
 from carrel.core.access import Role
 from carrel.core.store.record import Record
-from carrel.server.python.caller import Noun, every, one_of, only, when
+from carrel.server.python.caller import Resource, every, one_of, only, when
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def _person(record: Record) -> Person:
     )
 
 
-class People(Noun):
+class People(Resource):
     async def create(
         self, name: str, email: str, role: str = Role.MEMBER, **profile: Unpack[Profiled]
     ) -> Person:

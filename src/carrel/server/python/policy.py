@@ -5,15 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import LimitsForm as Limits
-from carrel.actions.policy.policies import PolicyForm as Policy
-from carrel.core.errors import Malformed
-from carrel.server.python.caller import Noun
+from carrel.actions.policy.policies import LimitsModel as Limits
+from carrel.actions.policy.policies import PolicyModel as Policy
+from carrel.core.errors import ValidationError
+from carrel.server.python.caller import Resource
 
 __all__ = ["Limits", "Policies", "Policy"]
 
 
-class Policies(Noun):
+class Policies(Resource):
     async def get(self) -> Policy:
         return await policies.get(self._world, self._actor)
 
@@ -22,5 +22,5 @@ class Policies(Noun):
         try:
             checked = msgspec.convert(msgspec.to_builtins(policy), Policy)
         except msgspec.ValidationError as wrong:
-            raise Malformed(f"the policy does not fit: {wrong}") from None
+            raise ValidationError(f"the policy does not fit: {wrong}") from None
         return await policies.put(self._world, self._actor, checked)

@@ -7,15 +7,15 @@ from datetime import datetime
 
 from carrel.actions.events import streams
 from carrel.actions.prompt import prompts
-from carrel.actions.prompt.prompts import Shown
+from carrel.actions.prompt.prompts import AssembledPrompt
 from carrel.actions.runs import diff as differences
 from carrel.actions.runs import runs
-from carrel.actions.runs.runs import Start
+from carrel.actions.runs.runs import RunRequest
 from carrel.core import runs as core
 from carrel.core.identifiers import Path
-from carrel.core.runs import Mode, Status
-from carrel.server.python.caller import Noun, Seat, one_of, when
-from carrel.server.python.event_feed import Feed
+from carrel.core.runs import Audience, RunStatus
+from carrel.server.python.caller import CallerContext, Resource, one_of, when
+from carrel.server.python.event_feed import EventStream
 from carrel.server.python.files import File, FileRow, file_of, follow, row_of
 
 
@@ -31,10 +31,10 @@ class Difference:
     after: int | None
 
 
-class Frozen:
+class RunWorkspace:
     """The workspace as it was when the run began, to the byte, however it changes since."""
 
-    def __init__(self, seat: Seat, run: core.Run) -> None:
+    def __init__(self, seat: CallerContext, run: core.Run) -> None:
         self._seat, self._run = seat, run
 
     async def get(self, path: str) -> File:
@@ -45,10 +45,10 @@ class Frozen:
         return tuple(map(row_of, manifest.files.values()))
 
 
-class Run(Noun):
+class Run(Resource):
     """One run, as it was when it was last asked for or changed here."""
 
-    def __init__(self, seat: Seat, run: core.Run) -> None:
+    def __init__(self, seat: CallerContext, run: core.Run) -> None:
         super().__init__(seat)
         self._run = run
 
@@ -92,10 +92,10 @@ class Run(Noun):
         return self._run.kept
 
     @property
-    def workspace(self) -> Frozen:
-        return Frozen(self._seat, self._run)
+    def workspace(self) -> RunWorkspace:
+        return RunWorkspace(self._seat, self._run)
 
-    async def prompt(self) -> Shown:
+    async def prompt(self) -> AssembledPrompt:
         """Its exact system prompt, whatever has changed since it began."""
         return await prompts.of_run(self._world, self._run)
 
@@ -116,9 +116,9 @@ class Run(Noun):
         _, text = await differences.difference(self._world, self._run, Path(path))
         return text
 
-    async def finish(self, status: str = Status.COMPLETED) -> Run:
+    async def finish(self, status: str = RunStatus.COMPLETED) -> Run:
         """End it as completed, failed or cancelled. Raises Taken where it ended otherwise."""
-        becomes = one_of(Status, status, "status")
+        becomes = one_of(RunStatus, status, "status")
         self._run = await runs.change(self._world, self._actor, self.id, status=becomes)
         return self
 
@@ -135,16 +135,16 @@ class Run(Noun):
         self, workflow: str = "", *, mode: str | None = None, share_snapshot: bool = False
     ) -> Run:
         """A run in the same workspace, frozen now, or with this run's very snapshot."""
-        chosen = None if mode is None else one_of(Mode, mode, "mode")
-        asked = Start(workflow, parent=self.id, share_parent=share_snapshot, mode=chosen)
+        chosen = None if mode is None else one_of(Audience, mode, "mode")
+        asked = RunRequest(workflow, parent=self.id, share_parent=share_snapshot, mode=chosen)
         return Run(self._seat, await runs.start(self._world, self._actor, asked))
 
     async def replay(self) -> Run:
         """A run that reads what this one read, to the byte."""
-        asked = Start(replay_of=self.id)
+        asked = RunRequest(replay_of=self.id)
         return Run(self._seat, await runs.start(self._world, self._actor, asked))
 
-    def events(self, since: str | None = None) -> Feed:
+    def events(self, since: str | None = None) -> EventStream:
         """Its own log, from the beginning; it ends when the run has."""
 
         async def listen() -> tuple[str, streams.Batches]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from carrel.actions.accounts import secrets
 from carrel.actions.records import Page
 from carrel.core.store.record import Record
-from carrel.server.python.caller import Noun, every, when
+from carrel.server.python.caller import Resource, every, when
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ def _secret(record: Record) -> Secret:
     return Secret(record.id, when(record.created), when(record.changed))
 
 
-class Secrets(Noun):
+class Secrets(Resource):
     async def put(self, id: str, value: str) -> Secret:
         """Keep a value: from now on every write has ``[REDACTED:<id>]`` in its place."""
         return _secret(await secrets.put(self._world, self._actor, id, value))

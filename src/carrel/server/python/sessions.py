@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from carrel.actions.sessions import sessions
-from carrel.actions.sessions.sessions import Said
+from carrel.actions.sessions.sessions import NewEntry
 from carrel.core import sessions as transcript
 from carrel.core.access import Actor
-from carrel.core.runs import Mode
-from carrel.core.sessions import Utterance
-from carrel.ports import World
-from carrel.server.python.caller import Noun, Seat, one_of, when
+from carrel.core.runs import Audience
+from carrel.core.sessions import TranscriptEntry
+from carrel.ports import Ports
+from carrel.server.python.caller import CallerContext, Resource, one_of, when
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +37,15 @@ class Found:
     entry: Entry
 
 
-def _entry(said: Utterance) -> Entry:
+def _entry(said: TranscriptEntry) -> Entry:
     facts = (said.role, said.content, said.message, said.plugin, said.sender)
     return Entry(said.number, when(said.at), *facts)
 
 
-class Session(Noun):
+class Session(Resource):
     """One session, as it was when it was last asked for or changed here."""
 
-    def __init__(self, seat: Seat, session: transcript.Session) -> None:
+    def __init__(self, seat: CallerContext, session: transcript.Session) -> None:
         super().__init__(seat)
         self._session = session
 
@@ -95,7 +95,7 @@ class Session(Noun):
 
         Raises Taken where the session is closed.
         """
-        said = Said(role, content, message, plugin, sender)
+        said = NewEntry(role, content, message, plugin, sender)
         [kept] = await sessions.append(*self._where, [said])
         await self.refresh()
         return _entry(kept)
@@ -126,14 +126,14 @@ class Session(Noun):
         return tuple(told.decode().split("\n")[:-1])
 
     @property
-    def _where(self) -> tuple[World, Actor, str, str]:
+    def _where(self) -> tuple[Ports, Actor, str, str]:
         return self._world, self._actor, self._session.agent, self.id
 
 
-class Sessions(Noun):
+class Sessions(Resource):
     """The sessions of one agent."""
 
-    def __init__(self, seat: Seat, agent: str) -> None:
+    def __init__(self, seat: CallerContext, agent: str) -> None:
         super().__init__(seat)
         self._agent = agent
 
@@ -167,5 +167,5 @@ class Sessions(Noun):
         return tuple(Found(hit.session, _entry(hit.utterance)) for hit in hits)
 
 
-def _mode(mode: str | None) -> Mode | None:
-    return None if mode is None else one_of(Mode, mode, "mode")
+def _mode(mode: str | None) -> Audience | None:
+    return None if mode is None else one_of(Audience, mode, "mode")

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from carrel.actions.accounts import tenants
 from carrel.core.store.record import Record
-from carrel.server.python.caller import Noun, when
+from carrel.server.python.caller import Resource, when
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def _tenant(record: Record) -> Tenant:
     return Tenant(record.id, record.body["slug"], record.body["name"], when(record.created))
 
 
-class Tenants(Noun):
+class Tenants(Resource):
     async def create(self, slug: str, name: str, *, owner: str, email: str) -> NewTenant:
         """Raises Taken where another has the slug."""
         made = await tenants.create(self._world, slug, name, owner, email)

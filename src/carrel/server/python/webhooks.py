@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from carrel.actions.events import webhooks
-from carrel.actions.events.webhooks import EVERYTHING, Patch
+from carrel.actions.events.webhooks import EVERYTHING, WebhookPatch
 from carrel.actions.records import Page
 from carrel.core.store.record import Record
-from carrel.server.python.caller import Noun, every, when
+from carrel.server.python.caller import Resource, every, when
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def _webhook(record: Record) -> Webhook:
     return Webhook(record.id, body["url"], events, body["active"], when(record.created))
 
 
-class Webhooks(Noun):
+class Webhooks(Resource):
     async def create(
         self, url: str, events: Iterable[str] = (EVERYTHING,), *, secret: str | None = None
     ) -> NewWebhook:
@@ -63,7 +63,7 @@ class Webhooks(Noun):
         active: bool | None = None,
     ) -> Webhook:
         """Change what is given; the rest stays as it is."""
-        patch = Patch(url, None if events is None else tuple(events), active)
+        patch = WebhookPatch(url, None if events is None else tuple(events), active)
         return _webhook(await webhooks.change(self._world, self._actor, id, patch))
 
     async def delete(self, id: str) -> None:

@@ -11,25 +11,25 @@ from carrel.actions.inbox import Inbox, is_mine
 from carrel.core.access import Actor, Permission
 from carrel.core.errors import Forbidden
 from carrel.core.memory.dream_records import Dream
-from carrel.core.overlay.pins import Pin
+from carrel.core.overlay.pins import PinStatus
 from carrel.core.store.record import Record
 from carrel.core.store.tree import Blob
-from carrel.server.http.endpoint import Call, Received, Sent, endpoint
-from carrel.server.http.response import Answer
-from carrel.server.rest.files.file_models import Sha256, When, moment
-from carrel.server.rest.sandbox.approvals import ApprovalShown, approval_shown
+from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
+from carrel.server.http.response import Response
+from carrel.server.rest.files.file_models import Sha256, When, rfc3339
+from carrel.server.rest.sandbox.approvals import ApprovalModel, approval_shown
 
 Many = Annotated[int, Meta(ge=0)]
 
 
-class InboxQuery(Received, frozen=True):
+class InboxQuery(RequestModel, frozen=True):
     mine: Annotated[
         bool,
         Meta(description="Only of agents that work for the person who asks, or belong to them."),
     ] = False
 
 
-class PinWaiting(Sent, frozen=True):
+class PinWaiting(ResponseModel, frozen=True):
     """An update that somebody has to look at."""
 
     agent_id: str
@@ -46,7 +46,7 @@ class PinWaiting(Sent, frozen=True):
     """The agent works for whoever asks, or belongs to them."""
 
 
-class DreamWaiting(Sent, frozen=True):
+class DreamWaiting(ResponseModel, frozen=True):
     """A dream that waits for a review."""
 
     agent_id: str
@@ -58,7 +58,7 @@ class DreamWaiting(Sent, frozen=True):
     mine: bool
 
 
-class Counts(Sent, frozen=True):
+class InboxCounts(ResponseModel, frozen=True):
     """Of all that waits, also where not all of it is told."""
 
     pins: Many
@@ -66,20 +66,20 @@ class Counts(Sent, frozen=True):
     dreams: Many
 
 
-class Waiting(Sent, frozen=True):
+class Waiting(ResponseModel, frozen=True):
     """At most 500 of each."""
 
     pins: list[PinWaiting]
-    approvals: list[ApprovalShown]
+    approvals: list[ApprovalModel]
     dreams: list[DreamWaiting]
-    counts: Counts
+    counts: InboxCounts
 
 
 def _hex(blob: Blob) -> str:
     return blob.digest.removeprefix("sha256:")
 
 
-def _pin(actor: Actor, found: Inbox, agent: Record, pin: Pin) -> PinWaiting:
+def _pin(actor: Actor, found: Inbox, agent: Record, pin: PinStatus) -> PinWaiting:
     template = agent.body.get("templateId")
     assert pin.latest is not None, "what waits is offered"
     return PinWaiting(
@@ -101,7 +101,7 @@ def _dream(actor: Actor, agent: Record, dream: Dream) -> DreamWaiting:
         agent_id=agent.id,
         agent_name=agent.body["name"],
         dream_id=dream.id,
-        at=moment(dream.started),
+        at=rfc3339(dream.started),
         promoted=len(dream.promoted),
         mine=is_mine(actor, agent),
     )
@@ -117,7 +117,7 @@ def _dream(actor: Actor, agent: Record, dream: Dream) -> DreamWaiting:
     id="inbox",
     tag="Inbox",
 )
-async def inbox(call: Call[None, InboxQuery]) -> Answer:
+async def inbox(call: Request[None, InboxQuery]) -> Response:
     """What waits for people: updates of pinned files, calls that ask first, dreams to look at.
 
     Needs `workspace:read` too.
@@ -125,7 +125,7 @@ async def inbox(call: Call[None, InboxQuery]) -> Answer:
     actor = call.actor
     actor.must(Permission.WORKSPACE_READ)
     found = await inboxes.inbox(call.world, actor, mine=call.query.mine)
-    counts = Counts(
+    counts = InboxCounts(
         pins=found.pins.count, approvals=found.approvals.count, dreams=found.dreams.count
     )
     waiting = Waiting(
@@ -134,7 +134,7 @@ async def inbox(call: Call[None, InboxQuery]) -> Answer:
         dreams=[_dream(actor, agent, dream) for agent, dream in found.dreams.dreams],
         counts=counts,
     )
-    return Answer.json(waiting)
+    return Response.json(waiting)
 
 
 ENDPOINTS: Final = (inbox,)

@@ -7,17 +7,22 @@ from typing import Annotated, Final, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions.search import search as lookups
-from carrel.actions.search.search import Find, Sort
+from carrel.actions.search.search import SearchHit as Find
+from carrel.actions.search.search import SearchScope
 from carrel.core.access import Permission
-from carrel.server.http.endpoint import Call, Received, Sent, endpoint
-from carrel.server.http.response import Answer
-from carrel.server.rest.files.file_models import Number, When, moment
+from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
+from carrel.server.http.response import Response
+from carrel.server.rest.files.file_models import Number, When, rfc3339
 
 _SORT: Final = "(files|memories|sessions)"
-_KINDS: Final = {Sort.FILES: "file", Sort.MEMORIES: "memory", Sort.SESSIONS: "session"}
+_KINDS: Final = {
+    SearchScope.FILES: "file",
+    SearchScope.MEMORIES: "memory",
+    SearchScope.SESSIONS: "session",
+}
 
 
-class SearchQuery(Received, frozen=True):
+class SearchQuery(RequestModel, frozen=True):
     q: Annotated[str, Meta(min_length=1, max_length=200, description="Words, or how they begin.")]
     kinds: Annotated[
         str, Meta(pattern=f"^{_SORT}(,{_SORT}){{0,2}}$", description="With commas between them.")
@@ -25,7 +30,7 @@ class SearchQuery(Received, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=lookups.MOST)] = 20
 
 
-class SearchHit(Sent, frozen=True):
+class SearchHit(ResponseModel, frozen=True):
     kind: Literal["file", "memory", "session"]
     title: str
     scope: Literal["agent", "template", "defaults", "workspace"]
@@ -40,7 +45,7 @@ class SearchHit(Sent, frozen=True):
     entry: Annotated[Number, Meta(description="Which entry of the session.")] | UnsetType = UNSET
 
 
-class SearchHits(Sent, frozen=True):
+class SearchHits(ResponseModel, frozen=True):
     items: list[SearchHit]
     next: None
     complete: Annotated[
@@ -54,7 +59,7 @@ def _hit(found: Find) -> SearchHit:
         title=found.title,
         scope=found.scope.value,  # type: ignore[arg-type]  # no other scope is searched
         snippet=found.text,
-        at=moment(found.at),
+        at=rfc3339(found.at),
         path=found.path or UNSET,
         agent_id=found.agent or UNSET,
         template_id=found.template or UNSET,
@@ -73,17 +78,17 @@ def _hit(found: Find) -> SearchHit:
     answers={200: SearchHits},
     tag="Search",
 )
-async def search(call: Call[None, SearchQuery]) -> Answer:
+async def search(call: Request[None, SearchQuery]) -> Response:
     """Find files, memories and what was said, by all words of a question; the best come first.
 
     Letter case and accents make no difference. An agent's key finds what is its own; nobody finds
     what was said in shared sessions.
     """
     query = call.query
-    sorts = frozenset(map(Sort, query.kinds.split(",")))
+    sorts = frozenset(map(SearchScope, query.kinds.split(",")))
     found = await lookups.search(call.world, call.actor, query.q, sorts, limit=query.limit)
     items = [_hit(one) for one in found.items]
-    return Answer.json(SearchHits(items=items, next=None, complete=found.complete))
+    return Response.json(SearchHits(items=items, next=None, complete=found.complete))
 
 
 ENDPOINTS: Final = (search,)

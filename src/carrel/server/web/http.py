@@ -7,11 +7,11 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, Final
 
-from carrel.core.errors import Missing
+from carrel.core.errors import NotFound
 from carrel.server.http.app import Mount
 from carrel.server.http.conditional import matches
-from carrel.server.http.endpoint import IF_NONE_MATCH, Call, endpoint
-from carrel.server.http.response import Answer
+from carrel.server.http.endpoint import IF_NONE_MATCH, Request, endpoint
+from carrel.server.http.response import Response
 from carrel.server.web import FOR_EVER, HEADERS, PREFIXES, Asset, assets, page
 
 _TAG: Final = "Page"
@@ -24,7 +24,7 @@ preload: Callable[[], None] | None = None
 
 
 @cache
-def _expect_questions() -> None:
+def _preload_graphql() -> None:
     """Whoever opens the page asks by GraphQL next: load it while the page travels."""
     if preload is not None:
         asyncio.get_running_loop().run_in_executor(None, preload)
@@ -36,7 +36,7 @@ _asset = partial(
     public=True,
     loose_query=True,
     answers={200: "*/*", 304: None},
-    refuses=(Missing,),
+    refuses=(NotFound,),
     headers=(IF_NONE_MATCH,),
     gives=("ETag",),
     tag=_TAG,
@@ -53,42 +53,42 @@ _asset = partial(
     gives=("Content-Security-Policy",),
     tag=_TAG,
 )
-async def whole(call: Call) -> Answer:
+async def whole(call: Request) -> Response:
     """The desk: the page on which people look after their agents."""
-    _expect_questions()
+    _preload_graphql()
     body, headers = _page().fresh()
-    return Answer.content(body, "text/html; charset=utf-8", headers=headers)
+    return Response.content(body, "text/html; charset=utf-8", headers=headers)
 
 
 @_asset("/ui/{name}", id="page_part")
-async def part(call: Call) -> Answer:
+async def part(call: Request) -> Response:
     """A script, style or typeface of the page, under a name that changes with what it holds."""
     return _served(call, f"/ui/{call.params['name']}", FOR_EVER)
 
 
 @_asset("/icon.svg", id="page_icon")
-async def icon(call: Call) -> Answer:
+async def icon(call: Request) -> Response:
     """The sign of the page."""
     return _served(call, "/icon.svg", "no-cache")
 
 
-def _served(call: Call, name: str, kept: str) -> Answer:
+def _served(call: Request, name: str, kept: str) -> Response:
     asset: Asset | None = _assets().get(name)
     if asset is None:
-        raise Missing("the page has no such part")
+        raise NotFound("the page has no such part")
     headers = {**HEADERS, "ETag": asset.etag, "Cache-Control": kept, "Vary": "Accept-Encoding"}
     if matches(call, asset.etag):
-        return Answer.empty(304, headers)
+        return Response.empty(304, headers)
     takes = (call.header(b"accept-encoding") or "").replace(" ", "").split(",")
     if asset.squeezed is not None and "gzip" in takes:
         headers["Content-Encoding"] = "gzip"
-        return Answer.content(asset.squeezed, asset.type, headers=headers)
-    return Answer.content(asset.body, asset.type, headers=headers)
+        return Response.content(asset.squeezed, asset.type, headers=headers)
+    return Response.content(asset.body, asset.type, headers=headers)
 
 
 async def _screen(scope: Any, receive: Any, send: Any) -> None:
     """The same page at every address that has a screen: the page itself tells them apart."""
-    _expect_questions()
+    _preload_graphql()
     reads = scope["method"] in {"GET", "HEAD"}
     body, told = _page().fresh() if reads else (b"", {"Allow": "GET, HEAD"})
     headers = [(name.lower().encode(), value.encode()) for name, value in told.items()]

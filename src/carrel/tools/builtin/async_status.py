@@ -8,12 +8,12 @@ from typing import Annotated, Final
 from msgspec import Meta, field
 
 from carrel.actions.sandbox import jobs
-from carrel.actions.sandbox.tool_access import hands_of
-from carrel.core.errors import Malformed
+from carrel.actions.sandbox.tool_access import load_tool_access
+from carrel.core.errors import ValidationError
 from carrel.core.sandbox.file_tools import LONGEST_OUTPUT
-from carrel.ports.sandbox import Job
-from carrel.tools.tool import Asked, Sitting, Tool
-from carrel.tools.workspace_tool import encoded
+from carrel.ports.sandbox import BackgroundJob
+from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.workspace_tool import encode_utf8
 
 
 class Action(StrEnum):
@@ -22,26 +22,28 @@ class Action(StrEnum):
     STOP = "stop"
 
 
-class Arguments(Asked, frozen=True):
+class Arguments(ToolArguments, frozen=True):
     status_id: Annotated[str, Meta(description="What bash called it.")] = field(name="statusId")
     action: Annotated[
         Action, Meta(description="How it is doing, what it printed last, or an end to it.")
     ] = Action.STATUS
 
 
-async def _run(sitting: Sitting, asked: Arguments) -> object:
-    encoded("statusId", asked.status_id)
+async def _run(sitting: ToolContext, asked: Arguments) -> object:
+    encode_utf8("statusId", asked.status_id)
     world, id = sitting.world, asked.status_id.strip()
     if not id:
-        raise Malformed("statusId is required")
-    hands = await hands_of(world, sitting.actor.tenant, sitting.config)
-    tracked = await jobs.found(world, sitting.actor, sitting.agent.id, sitting.session, hands, id)
-    job = await jobs.look(world, tracked, id, stop=asked.action is Action.STOP)
+        raise ValidationError("statusId is required")
+    hands = await load_tool_access(world, sitting.actor.tenant, sitting.config)
+    tracked = await jobs.find_job(
+        world, sitting.actor, sitting.agent.id, sitting.session, hands, id
+    )
+    job = await jobs.job_status(world, tracked, id, stop=asked.action is Action.STOP)
     log = job.log[-LONGEST_OUTPUT:].decode(errors="replace")
     return log if asked.action is Action.LOGS else _told(job, log)
 
 
-def _told(job: Job, log: str) -> dict[str, str]:
+def _told(job: BackgroundJob, log: str) -> dict[str, str]:
     if job.exit_code is None:
         return {"status": "processing", "jobId": job.id}
     if job.exit_code == 0:

@@ -10,20 +10,31 @@ from msgspec import Meta
 from carrel.actions.sandbox import jobs
 from carrel.actions.sandbox import write_back as returns
 from carrel.actions.sandbox.sandboxes import bounds_of, opened
-from carrel.core.errors import Forbidden, Malformed, Missing, NotProvided, TooLarge
+from carrel.core.errors import (
+    CapabilityNotProvided,
+    Forbidden,
+    NotFound,
+    ValidationError,
+    WorkspaceTooLarge,
+)
 from carrel.core.sandbox.command_report import reported, was_cut_short
 from carrel.core.sandbox.interpreter_policy import not_allowed
 from carrel.core.sandbox.tool_access import (
-    Hands,
-    Sandbox,
+    SandboxSpec,
+    ToolAccess,
     reservation,
     with_background,
     with_workspace,
 )
 from carrel.ports import Sandbox as Provider
-from carrel.ports.sandbox import Bounds, Order, Ran, Refused
-from carrel.tools.tool import Asked, Sitting, Tool
-from carrel.tools.workspace_tool import Grip, Workspace, gate_of, gripped
+from carrel.ports.sandbox import CommandResult, CommandSpec, ResourceLimits, SandboxUnavailable
+from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.workspace_tool import (
+    Workspace,
+    WorkspaceCall,
+    approval_check_of,
+    resolve_workspace_call,
+)
 
 DEFAULT_IDLE: Final = 900
 """Seconds."""
@@ -31,56 +42,56 @@ _LONGEST_COMMAND: Final = 128 * 1024 - 1
 """Bytes, beyond which no kernel takes it and no provider could run it."""
 
 
-class Arguments(Asked, frozen=True):
+class Arguments(ToolArguments, frozen=True):
     command: Annotated[str, Meta(description="For bash. Each call is a shell of its own.")]
     workspace: Workspace = ""
     background: Annotated[bool, Meta(description="Let it go on, and answer at once.")] = False
 
 
-async def _checked(sitting: Sitting, asked: Arguments) -> Grip:
+async def _checked(sitting: ToolContext, asked: Arguments) -> WorkspaceCall:
     if not asked.command.strip():
-        raise Malformed("command is required")
+        raise ValidationError("command is required")
     if "\0" in asked.command:
-        raise Malformed("command must hold no NUL")
+        raise ValidationError("command must hold no NUL")
     if len(asked.command.encode(errors="surrogatepass")) > _LONGEST_COMMAND:
-        raise Malformed(f"command must have {_LONGEST_COMMAND} bytes at most")
-    grip = await gripped("bash", sitting, asked, asked.workspace)
+        raise ValidationError(f"command must have {_LONGEST_COMMAND} bytes at most")
+    grip = await resolve_workspace_call("bash", sitting, asked, asked.workspace)
     sandbox = _sandbox(grip)
     if runtime := not_allowed(asked.command, sandbox.config.get("runtimes")):
         raise Forbidden(f"this sandbox does not allow {runtime} commands")
-    if asked.background and _reservation(grip) is None:
-        raise Malformed(jobs.NEEDS_A_KEEPER)
-    bounds, persistent = bounds_of(sandbox.config), _reservation(grip) is not None
+    if asked.background and _instance_key(grip) is None:
+        raise ValidationError(jobs.NEEDS_PERSISTENT_SANDBOX)
+    bounds, persistent = bounds_of(sandbox.config), _instance_key(grip) is not None
     if why := _provider(grip).refuses(bounds, persistent=persistent):
-        raise NotProvided(f"Sandbox setup failed: {why}")
+        raise CapabilityNotProvided(f"Sandbox setup failed: {why}")
     return grip
 
 
-async def _run(sitting: Sitting, asked: Arguments) -> object:
+async def _run(sitting: ToolContext, asked: Arguments) -> object:
     grip = await _checked(sitting, asked)
     try:
         if asked.background:
-            return await _behind(grip, asked.command.strip())
+            return await _run_in_background(grip, asked.command.strip())
         if grip.aim.reach is None:
-            return await _alone(grip, asked.command.strip())
-        return await _over_files(grip, asked.command.strip())
-    except Refused as refused:
-        raise NotProvided(f"Sandbox setup failed: {refused}") from None
+            return await _run_without_files(grip, asked.command.strip())
+        return await _run_in_workspace(grip, asked.command.strip())
+    except SandboxUnavailable as refused:
+        raise CapabilityNotProvided(f"Sandbox setup failed: {refused}") from None
 
 
-async def _alone(grip: Grip, command: str) -> str:
+async def _run_without_files(grip: WorkspaceCall, command: str) -> str:
     """In an empty directory of which nothing is kept."""
-    world, order = grip.sitting.world, _order(grip, command)
+    world, order = grip.sitting.world, _command_spec(grip, command)
     async with _provider(grip).run(order, world.blobs.get) as ran:
-        return _told(ran, order.bounds, ran.notes)
+        return _report(ran, order.bounds, ran.notes)
 
 
-async def _behind(grip: Grip, command: str) -> str:
+async def _run_in_background(grip: WorkspaceCall, command: str) -> str:
     """Until it ends by itself or is ended; what it changed is brought back then."""
     sitting, sandbox, reach = grip.sitting, _sandbox(grip), grip.aim.reach
-    order = _order(grip, command, await returns.start(grip.bench))
+    order = _command_spec(grip, command, await returns.load_inputs(grip.bench))
     assert reach and order.reservation
-    tracked = jobs.Tracked(
+    tracked = jobs.JobRecord(
         sitting.agent.id,
         sitting.session,
         reach.workspace,
@@ -92,28 +103,30 @@ async def _behind(grip: Grip, command: str) -> str:
     return f"Started in the background: ask async_status for {order.id}"
 
 
-async def _over_files(grip: Grip, command: str) -> str:
+async def _run_in_workspace(grip: WorkspaceCall, command: str) -> str:
     bench, world = grip.bench, grip.sitting.world
-    start = await returns.start(bench)
-    order = _order(grip, command, start)
+    start = await returns.load_inputs(bench)
+    order = _command_spec(grip, command, start)
     call = bench.call or order.id
     async with _provider(grip).run(order, world.blobs.get) as ran:
         partial = was_cut_short(ran.exit_code, timed_out=ran.timed_out)
         why = f"bash{' (partial)' if partial else ''} {call}: {command}"
         try:
-            known = await returns.bring_back(bench, start, ran, call, why)
-        except (TooLarge, Missing) as problem:
-            said = _told(ran, order.bounds, ran.notes)
+            known = await returns.commit_changes(bench, start, ran, call, why)
+        except (WorkspaceTooLarge, NotFound) as problem:
+            said = _report(ran, order.bounds, ran.notes)
             message = f"the changes were not kept: {problem}\n{said}"
             raise type(problem)(message, **problem.details) from None
-        return _told(ran, order.bounds, (*ran.notes, *known))
+        return _report(ran, order.bounds, (*ran.notes, *known))
 
 
-def _order(grip: Grip, command: str, start: returns.Start | None = None) -> Order:
+def _command_spec(
+    grip: WorkspaceCall, command: str, start: returns.CommandInputs | None = None
+) -> CommandSpec:
     sandbox, world = _sandbox(grip), grip.sitting.world
     config, id = opened(world, sandbox), world.clock.fresh("call")
-    lifecycle, kept = config.get("lifecycle", {}), _reservation(grip)
-    return Order(
+    lifecycle, kept = config.get("lifecycle", {}), _instance_key(grip)
+    return CommandSpec(
         id,
         command,
         start.files if start else None,
@@ -123,35 +136,35 @@ def _order(grip: Grip, command: str, start: returns.Start | None = None) -> Orde
         idle_seconds=lifecycle.get("idleTimeoutSeconds", DEFAULT_IDLE),
         options=config.get("options", {}),
         lifetime_seconds=lifecycle.get("maxLifetimeSeconds"),
-        home=jobs.homeward(grip.bench, id, command) if kept else None,
+        home=jobs.write_back_callback(grip.bench, id, command) if kept else None,
     )
 
 
-def _reservation(grip: Grip) -> str | None:
+def _instance_key(grip: WorkspaceCall) -> str | None:
     """What an instance that is kept between commands is known by: one for a sandbox's settings."""
     sandbox, reach = _sandbox(grip), grip.aim.reach
     return reservation(reach.namespace, sandbox.id) if reach and sandbox.is_persistent else None
 
 
-def _told(ran: Ran, bounds: Bounds, notes: Sequence[str]) -> str:
+def _report(ran: CommandResult, bounds: ResourceLimits, notes: Sequence[str]) -> str:
     late = bounds.seconds if ran.timed_out else None
     return reported(ran.stdout, ran.stderr, ran.exit_code, late, notes)
 
 
-def _sandbox(grip: Grip) -> Sandbox:
+def _sandbox(grip: WorkspaceCall) -> SandboxSpec:
     assert grip.aim.sandbox
     return grip.aim.sandbox
 
 
-def _provider(grip: Grip) -> Provider:
+def _provider(grip: WorkspaceCall) -> Provider:
     name = _sandbox(grip).config["provider"]
     provider = grip.sitting.world.sandboxes.get(name)
     if provider is None:
-        raise NotProvided(f"Sandbox setup failed: there is no provider {name} here")
+        raise CapabilityNotProvided(f"Sandbox setup failed: there is no provider {name} here")
     return provider
 
 
-def _fitted(schema: Mapping[str, Any], hands: Hands) -> Mapping[str, Any]:
+def _fitted(schema: Mapping[str, Any], hands: ToolAccess) -> Mapping[str, Any]:
     return with_background(with_workspace(schema, hands), hands)
 
 
@@ -164,6 +177,6 @@ TOOL: Final = Tool(
     _run,
     writes=True,
     destroys=True,
-    gate=gate_of(_checked),
+    gate=approval_check_of(_checked),
     fitted=_fitted,
 )

@@ -7,13 +7,21 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.actions.sandbox import workspace_files as handiwork
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.sandbox.file_tools import file_path
-from carrel.tools.tool import Asked, Sitting, Tool
-from carrel.tools.workspace_tool import FilePath, Grip, Workspace, fitted, gate_of, gripped, noted
+from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.workspace_tool import (
+    FilePath,
+    Workspace,
+    WorkspaceCall,
+    approval_check_of,
+    resolve_workspace_call,
+    schema_with_workspaces,
+    with_redaction_note,
+)
 
 
-class Arguments(Asked, frozen=True):
+class Arguments(ToolArguments, frozen=True):
     file_path: FilePath
     old_string: Annotated[str, Meta(description="What stands there now, to the letter.")]
     new_string: Annotated[str, Meta(description="What is to stand there instead.")]
@@ -21,23 +29,23 @@ class Arguments(Asked, frozen=True):
     workspace: Workspace = ""
 
 
-async def _checked(sitting: Sitting, asked: Arguments) -> Grip:
-    grip = await gripped("edit", sitting, asked, asked.workspace)
+async def _checked(sitting: ToolContext, asked: Arguments) -> WorkspaceCall:
+    grip = await resolve_workspace_call("edit", sitting, asked, asked.workspace)
     file_path(asked.file_path)
     if not asked.old_string:
-        raise Malformed("old_string must not be empty")
+        raise ValidationError("old_string must not be empty")
     if asked.old_string == asked.new_string:
-        raise Malformed("old_string and new_string are identical")
+        raise ValidationError("old_string and new_string are identical")
     return grip
 
 
-async def _run(sitting: Sitting, asked: Arguments) -> object:
+async def _run(sitting: ToolContext, asked: Arguments) -> object:
     grip = await _checked(sitting, asked)
     path = file_path(asked.file_path)
     old, new = asked.old_string.encode(), asked.new_string.encode()
     written, count = await handiwork.edit(grip.bench, path, old, new, every=asked.replace_all)
     times = "1 replacement" if count == 1 else f"{count} replacements"
-    return noted(f"Edited {path} ({times})", written.redacted)
+    return with_redaction_note(f"Edited {path} ({times})", written.redacted)
 
 
 TOOL: Final = Tool(
@@ -48,6 +56,6 @@ TOOL: Final = Tool(
     _run,
     writes=True,
     destroys=True,
-    gate=gate_of(_checked),
-    fitted=fitted,
+    gate=approval_check_of(_checked),
+    fitted=schema_with_workspaces,
 )

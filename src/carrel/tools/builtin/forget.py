@@ -7,25 +7,25 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.actions.memory import memories
-from carrel.core.errors import Missing
-from carrel.core.runs import Mode
-from carrel.tools.tool import Asked, Sitting, Tool
+from carrel.core.errors import NotFound
+from carrel.core.runs import Audience
+from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 
-class Arguments(Asked, frozen=True):
+class Arguments(ToolArguments, frozen=True):
     id: Annotated[
         str,
         Meta(min_length=1, max_length=128, description="Of the memory, as it was told before."),
     ]
 
 
-async def _run(sitting: Sitting, asked: Arguments) -> object:
+async def _run(sitting: ToolContext, asked: Arguments) -> object:
     """In a shared session only what was remembered in one: of anything else nobody is told."""
     world, actor, agent = sitting.world, sitting.actor, sitting.agent.id
-    if sitting.mode is Mode.SHARED:
+    if sitting.mode is Audience.SHARED:
         memory = await memories.get(world, actor, agent, asked.id)
-        if memory.mode is not Mode.SHARED:
-            raise Missing(f"there is no memory {asked.id}")
+        if memory.mode is not Audience.SHARED:
+            raise NotFound(f"there is no memory {asked.id}")
     await memories.forget(world, actor, agent, asked.id)
     return {"ok": True, "id": asked.id}
 

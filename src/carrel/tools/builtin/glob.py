@@ -7,13 +7,19 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.actions.sandbox import workspace_files as handiwork
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.sandbox.file_tools import matcher, relative, truncated
-from carrel.tools.tool import Asked, Sitting, Tool
-from carrel.tools.workspace_tool import Grip, Workspace, fitted, gate_of, gripped
+from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.workspace_tool import (
+    Workspace,
+    WorkspaceCall,
+    approval_check_of,
+    resolve_workspace_call,
+    schema_with_workspaces,
+)
 
 
-class Arguments(Asked, frozen=True):
+class Arguments(ToolArguments, frozen=True):
     pattern: Annotated[
         str,
         Meta(description="* and ? stay within a segment, ** is any number of segments: **/*.py"),
@@ -22,18 +28,18 @@ class Arguments(Asked, frozen=True):
     workspace: Workspace = ""
 
 
-async def _checked(sitting: Sitting, asked: Arguments) -> Grip:
-    grip = await gripped("glob", sitting, asked, asked.workspace)
+async def _checked(sitting: ToolContext, asked: Arguments) -> WorkspaceCall:
+    grip = await resolve_workspace_call("glob", sitting, asked, asked.workspace)
     if not asked.pattern.strip():
-        raise Malformed("pattern is required")
+        raise ValidationError("pattern is required")
     relative(asked.path)
     matcher(asked.pattern.strip())
     return grip
 
 
-async def _run(sitting: Sitting, asked: Arguments) -> object:
+async def _run(sitting: ToolContext, asked: Arguments) -> object:
     grip = await _checked(sitting, asked)
-    found = await handiwork.find(grip.bench, asked.pattern.strip(), relative(asked.path))
+    found = await handiwork.glob_files(grip.bench, asked.pattern.strip(), relative(asked.path))
     if not found:
         return "No files found"
     return truncated("".join(f"{name}\n" for name in found).encode(), grip.limit)
@@ -44,6 +50,6 @@ TOOL: Final = Tool(
     "Lists the files of a workspace whose paths fit a pattern, those changed last first.",
     Arguments,
     _run,
-    gate=gate_of(_checked),
-    fitted=fitted,
+    gate=approval_check_of(_checked),
+    fitted=schema_with_workspaces,
 )

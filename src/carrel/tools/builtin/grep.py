@@ -7,29 +7,35 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.actions.sandbox import grep as searches
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.sandbox.file_tools import matcher, relative, truncated
-from carrel.core.sandbox.grep import Mode, Wanted, alternatives, compiled
-from carrel.tools.tool import Asked, Sitting, Tool
-from carrel.tools.workspace_tool import Grip, Workspace, fitted, gate_of, gripped
+from carrel.core.sandbox.grep import GrepOutput, GrepQuery, alternatives, compiled
+from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.workspace_tool import (
+    Workspace,
+    WorkspaceCall,
+    approval_check_of,
+    resolve_workspace_call,
+    schema_with_workspaces,
+)
 
 
-class Arguments(Asked, frozen=True):
+class Arguments(ToolArguments, frozen=True):
     pattern: Annotated[str, Meta(description="A regular expression, for one line at a time.")]
     path: Annotated[str, Meta(description="A file or directory to search; else the whole.")] = ""
     glob: Annotated[str, Meta(description="Which files: *.py, or src/**/*.ts")] = ""
     output_mode: Annotated[
-        Mode, Meta(description="Only the files, the lines, or how many lines of each file.")
-    ] = Mode.FILES
+        GrepOutput, Meta(description="Only the files, the lines, or how many lines of each file.")
+    ] = GrepOutput.FILES
     case_insensitive: Annotated[bool, Meta(description="Take A for a.")] = False
     line_numbers: Annotated[bool, Meta(description="With content: before each line.")] = False
     workspace: Workspace = ""
 
 
-async def _checked(sitting: Sitting, asked: Arguments) -> Grip:
-    grip = await gripped("grep", sitting, asked, asked.workspace)
+async def _checked(sitting: ToolContext, asked: Arguments) -> WorkspaceCall:
+    grip = await resolve_workspace_call("grep", sitting, asked, asked.workspace)
     if not asked.pattern:
-        raise Malformed("pattern is required")
+        raise ValidationError("pattern is required")
     relative(asked.path)
     for each in alternatives(asked.glob):
         matcher(each)
@@ -37,9 +43,9 @@ async def _checked(sitting: Sitting, asked: Arguments) -> Grip:
     return grip
 
 
-async def _run(sitting: Sitting, asked: Arguments) -> object:
+async def _run(sitting: ToolContext, asked: Arguments) -> object:
     grip = await _checked(sitting, asked)
-    wanted = Wanted(
+    wanted = GrepQuery(
         asked.pattern,
         relative(asked.path),
         asked.glob.strip(),
@@ -57,6 +63,6 @@ TOOL: Final = Tool(
     "fits. Tells the files; with output_mode content the lines, with count how many.",
     Arguments,
     _run,
-    gate=gate_of(_checked),
-    fitted=fitted,
+    gate=approval_check_of(_checked),
+    fitted=schema_with_workspaces,
 )

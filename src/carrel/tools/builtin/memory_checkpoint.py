@@ -7,16 +7,16 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.actions.git import history as gits
-from carrel.tools.tool import Asked, Sitting, Tool
+from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 
-class Arguments(Asked, frozen=True):
+class Arguments(ToolArguments, frozen=True):
     note: Annotated[
         str, Meta(min_length=1, max_length=200, description="What this moment is to be known by.")
     ] = "manual"
 
 
-async def _run(sitting: Sitting, asked: Arguments) -> object:
+async def _run(sitting: ToolContext, asked: Arguments) -> object:
     marked = await gits.checkpoint(sitting.world, sitting.actor, sitting.agent.id, asked.note)
     if marked.skipped:
         return {"ok": True, "skipped": True, "reason": marked.reason}

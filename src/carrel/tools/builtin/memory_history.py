@@ -7,18 +7,18 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.actions.git import history as gits
-from carrel.actions.git.history import Line
-from carrel.tools.tool import Asked, Sitting, Tool
+from carrel.actions.git.history import GitLogEntry
+from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 
-class Arguments(Asked, frozen=True):
+class Arguments(ToolArguments, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=100, description="How many commits at most.")] = 10
     include_diff: Annotated[
         bool, Meta(description="Whether to tell what they changed, all together.")
     ] = False
 
 
-async def _run(sitting: Sitting, asked: Arguments) -> object:
+async def _run(sitting: ToolContext, asked: Arguments) -> object:
     found = await gits.history(
         sitting.world,
         sitting.actor,
@@ -30,7 +30,7 @@ async def _run(sitting: Sitting, asked: Arguments) -> object:
     return {**told, "diff": found.diff} if found.diff else told
 
 
-def _told(line: Line) -> dict[str, object]:
+def _told(line: GitLogEntry) -> dict[str, object]:
     commit = line.commit
     return {
         "oid": commit.id,

@@ -6,24 +6,24 @@ from typing import Final
 
 from carrel.actions.memory import stats as mind_stats
 from carrel.core.identifiers import Path
-from carrel.core.runs import Mode
+from carrel.core.runs import Audience
 from carrel.core.sessions import told_at
-from carrel.tools.tool import Asked, Sitting, Tool
+from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 FILES: Final = ("IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "MEMORY.md", "DREAMS.md")
 
 
-class Arguments(Asked, frozen=True):
+class Arguments(ToolArguments, frozen=True):
     """None."""
 
 
-async def _run(sitting: Sitting, asked: Arguments) -> object:
+async def _run(sitting: ToolContext, asked: Arguments) -> object:
     """In a shared session without the tags, which are words of memories."""
     world, agent = sitting.world, sitting.agent
     stats = await mind_stats.stats(world, agent.tenant, agent.id, world.clock.now())
     [sessions] = await world.sessions.count(agent.tenant, [agent.id])
     there = await sitting.paths()
-    private = sitting.mode is Mode.MAIN
+    private = sitting.mode is Audience.MAIN
     return {
         "agent_id": sitting.slug,
         "sessions_total": sessions,

@@ -9,27 +9,34 @@ from msgspec import Meta
 from carrel.actions.sandbox import workspace_files as handiwork
 from carrel.core.files.file_kinds import bare, is_binary
 from carrel.core.sandbox.file_tools import USUAL_LINES, file_path, numbered, truncated
-from carrel.tools.tool import Asked, Sitting, Tool
-from carrel.tools.workspace_tool import FilePath, Grip, Workspace, fitted, gate_of, gripped
+from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.workspace_tool import (
+    FilePath,
+    Workspace,
+    WorkspaceCall,
+    approval_check_of,
+    resolve_workspace_call,
+    schema_with_workspaces,
+)
 
 
-class Arguments(Asked, frozen=True):
+class Arguments(ToolArguments, frozen=True):
     file_path: FilePath
     offset: Annotated[int, Meta(description="The number of the first line, from 1 on.")] = 1
     limit: Annotated[int, Meta(description="How many lines at most.")] = USUAL_LINES
     workspace: Workspace = ""
 
 
-async def _checked(sitting: Sitting, asked: Arguments) -> Grip:
-    grip = await gripped("read", sitting, asked, asked.workspace)
+async def _checked(sitting: ToolContext, asked: Arguments) -> WorkspaceCall:
+    grip = await resolve_workspace_call("read", sitting, asked, asked.workspace)
     file_path(asked.file_path)
     return grip
 
 
-async def _run(sitting: Sitting, asked: Arguments) -> object:
+async def _run(sitting: ToolContext, asked: Arguments) -> object:
     grip = await _checked(sitting, asked)
     path = file_path(asked.file_path)
-    _, entry, content = await handiwork.content_of(grip.bench, path)
+    _, entry, content = await handiwork.read_file(grip.bench, path)
     if is_binary(content):
         return f"{path} is a binary file ({bare(entry.type)}, {len(content)} bytes)"
     return truncated(numbered(content, asked.offset, asked.limit, grip.limit), grip.limit)
@@ -41,6 +48,6 @@ TOOL: Final = Tool(
     "tells type and size, of a link where it points to.",
     Arguments,
     _run,
-    gate=gate_of(_checked),
-    fitted=fitted,
+    gate=approval_check_of(_checked),
+    fitted=schema_with_workspaces,
 )

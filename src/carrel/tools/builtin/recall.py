@@ -8,17 +8,17 @@ from msgspec import Meta
 
 from carrel.actions.memory import memories
 from carrel.core.sessions import told_at
-from carrel.tools.tool import Asked, Sitting, Tool
+from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 
-class Arguments(Asked, frozen=True):
+class Arguments(ToolArguments, frozen=True):
     query: Annotated[
         str, Meta(min_length=1, max_length=500, description="Words of what you want to know.")
     ]
     limit: Annotated[int, Meta(ge=1, le=50, description="How many at most.")] = 5
 
 
-async def _run(sitting: Sitting, asked: Arguments) -> object:
+async def _run(sitting: ToolContext, asked: Arguments) -> object:
     found = await memories.recall(
         sitting.world,
         sitting.actor,

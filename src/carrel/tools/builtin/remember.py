@@ -8,10 +8,10 @@ from msgspec import Meta
 
 from carrel.actions.memory import memories
 from carrel.actions.memory.memories import NewMemory
-from carrel.tools.tool import Asked, Sitting, Tool
+from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 
-class Arguments(Asked, frozen=True):
+class Arguments(ToolArguments, frozen=True):
     content: Annotated[
         str, Meta(min_length=1, max_length=2000, description="One fact, in a sentence or two.")
     ]
@@ -21,7 +21,7 @@ class Arguments(Asked, frozen=True):
     ] = ()
 
 
-async def _run(sitting: Sitting, asked: Arguments) -> object:
+async def _run(sitting: ToolContext, asked: Arguments) -> object:
     new = NewMemory(asked.content, asked.tags, mode=sitting.mode)
     kept = await memories.remember(sitting.world, sitting.actor, sitting.agent.id, new)
     told = {"ok": True, "id": kept.memory.id, "created": kept.created}

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Final
 from msgspec import Meta
 
 from carrel.actions.sessions import sessions
-from carrel.core.errors import Malformed, Missing
-from carrel.core.sessions import VERSION, Session, Utterance, shown, told_at
-from carrel.tools.tool import Asked, Sitting, Tool
+from carrel.core.errors import NotFound, ValidationError
+from carrel.core.sessions import VERSION, Session, TranscriptEntry, shown, told_at
+from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 
 class Action(StrEnum):
@@ -21,7 +21,7 @@ class Action(StrEnum):
     RECENT = "recent"
 
 
-class Arguments(Asked, frozen=True):
+class Arguments(ToolArguments, frozen=True):
     action: Annotated[Action, Meta(description="What to look at.")]
     session_id: Annotated[
         str,
@@ -37,7 +37,7 @@ class Arguments(Asked, frozen=True):
     ] = 0
 
 
-async def _list(sitting: Sitting, asked: Arguments) -> Mapping[str, Any]:
+async def _list(sitting: ToolContext, asked: Arguments) -> Mapping[str, Any]:
     world, actor, agent = sitting.world, sitting.actor, sitting.agent.id
     found = await sessions.listing(world, actor, agent, limit=asked.limit)
     return {
@@ -47,7 +47,7 @@ async def _list(sitting: Sitting, asked: Arguments) -> Mapping[str, Any]:
     }
 
 
-def _session(sitting: Sitting, session: Session) -> Mapping[str, Any]:
+def _session(sitting: ToolContext, session: Session) -> Mapping[str, Any]:
     said = session.entries > 0
     return {
         "session_id": session.id,
@@ -59,15 +59,15 @@ def _session(sitting: Sitting, session: Session) -> Mapping[str, Any]:
     }
 
 
-async def _read(sitting: Sitting, asked: Arguments) -> Mapping[str, Any]:
+async def _read(sitting: ToolContext, asked: Arguments) -> Mapping[str, Any]:
     if not asked.session_id:
-        raise Malformed("read_session needs a session_id")
+        raise ValidationError("read_session needs a session_id")
     world, actor, agent = sitting.world, sitting.actor, sitting.agent.id
     try:
         session, said = await sessions.entries(
             world, actor, agent, asked.session_id, after=asked.after, limit=asked.limit
         )
-    except Missing:
+    except NotFound:
         return {"ok": False, "error": "session_not_found", "session_id": asked.session_id}
     last = said[-1].number if said else asked.after
     header = {"agent_id": sitting.slug, "timestamp": told_at(session.started)}
@@ -81,9 +81,9 @@ async def _read(sitting: Sitting, asked: Arguments) -> Mapping[str, Any]:
     }
 
 
-async def _search(sitting: Sitting, asked: Arguments) -> Mapping[str, Any]:
+async def _search(sitting: ToolContext, asked: Arguments) -> Mapping[str, Any]:
     if not asked.query.strip():
-        raise Malformed("search needs a query")
+        raise ValidationError("search needs a query")
     world, actor, agent = sitting.world, sitting.actor, sitting.agent.id
     found = await sessions.search(world, actor, agent, asked.query, limit=asked.limit)
     hits = [
@@ -99,20 +99,20 @@ async def _search(sitting: Sitting, asked: Arguments) -> Mapping[str, Any]:
     return {"query": asked.query, "count": len(hits), "hits": hits}
 
 
-async def _recent(sitting: Sitting, asked: Arguments) -> Mapping[str, Any]:
+async def _recent(sitting: ToolContext, asked: Arguments) -> Mapping[str, Any]:
     wanted = asked.session_id or sitting.session
     if not wanted:
-        raise Malformed("recent needs a session_id where no conversation is going on")
+        raise ValidationError("recent needs a session_id where no conversation is going on")
     world, actor, agent = sitting.world, sitting.actor, sitting.agent.id
     try:
         _, said = await sessions.recent(world, actor, agent, wanted, limit=asked.limit)
-    except Missing:
+    except NotFound:
         said = ()
     entries = [_entry(one, asked.max_chars) for one in said]
     return {"session_id": wanted, "count": len(entries), "entries": entries}
 
 
-def _entry(said: Utterance, most: int) -> Mapping[str, Any]:
+def _entry(said: TranscriptEntry, most: int) -> Mapping[str, Any]:
     content, cut = shown(said.content, most)
     return {
         "number": said.number,
@@ -126,7 +126,7 @@ def _entry(said: Utterance, most: int) -> Mapping[str, Any]:
     }
 
 
-_DOES: Final[Mapping[Action, Callable[[Sitting, Arguments], Awaitable[Mapping[str, Any]]]]] = {
+_DOES: Final[Mapping[Action, Callable[[ToolContext, Arguments], Awaitable[Mapping[str, Any]]]]] = {
     Action.LIST: _list,
     Action.READ: _read,
     Action.SEARCH: _search,
@@ -134,7 +134,7 @@ _DOES: Final[Mapping[Action, Callable[[Sitting, Arguments], Awaitable[Mapping[st
 }
 
 
-async def _run(sitting: Sitting, asked: Arguments) -> object:
+async def _run(sitting: ToolContext, asked: Arguments) -> object:
     return {"ok": True, **await _DOES[asked.action](sitting, asked)}
 
 

@@ -7,13 +7,13 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.core.identifiers import Path
-from carrel.core.memory.sections import MOST_SECTIONS, Known, known, sections
-from carrel.tools.tool import Asked, Sitting, Tool
+from carrel.core.memory.sections import MOST_SECTIONS, KnowledgeSummary, known, sections
+from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 _MEMORY: Final = Path("MEMORY.md")
 
 
-class Arguments(Asked, frozen=True):
+class Arguments(ToolArguments, frozen=True):
     section: Annotated[
         str, Meta(max_length=200, description="Only sections with this in their heading.")
     ] = ""
@@ -22,9 +22,13 @@ class Arguments(Asked, frozen=True):
     ] = 20
 
 
-async def _run(sitting: Sitting, asked: Arguments) -> object:
+async def _run(sitting: ToolContext, asked: Arguments) -> object:
     text = await sitting.text(_MEMORY)
-    found = Known((), False) if text is None else known(sections(text), asked.section, asked.limit)
+    found = (
+        KnowledgeSummary((), False)
+        if text is None
+        else known(sections(text), asked.section, asked.limit)
+    )
     return {
         "workspace_dir": sitting.place,
         "sections": found.sections,

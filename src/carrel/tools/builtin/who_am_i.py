@@ -9,16 +9,16 @@ from msgspec.structs import asdict
 from carrel.core.agents.persona import persona_of
 from carrel.core.identifiers import Path
 from carrel.core.sessions import shown
-from carrel.tools.tool import Asked, Sitting, Tool
+from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 SOUL_CHARS: Final = 2048
 
 
-class Arguments(Asked, frozen=True):
+class Arguments(ToolArguments, frozen=True):
     """None."""
 
 
-async def _run(sitting: Sitting, asked: Arguments) -> object:
+async def _run(sitting: ToolContext, asked: Arguments) -> object:
     identity = await sitting.text(Path("IDENTITY.md"))
     soul = await sitting.text(Path("SOUL.md"))
     return {

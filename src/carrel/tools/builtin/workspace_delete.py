@@ -7,12 +7,12 @@ from typing import Annotated, Final
 from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions import items
-from carrel.actions.items import Writing, as_read
+from carrel.actions.items import ItemWriteOptions, as_read
 from carrel.core.items import LONGEST_KEY
-from carrel.tools.tool import Asked, Sitting, Tool
+from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 
-class Arguments(Asked, frozen=True):
+class Arguments(ToolArguments, frozen=True):
     key: Annotated[str, Meta(min_length=1, max_length=LONGEST_KEY, description="Of the item.")]
     version: Annotated[
         Annotated[int, Meta(ge=0, lt=2**53)] | UnsetType,
@@ -20,8 +20,8 @@ class Arguments(Asked, frozen=True):
     ] = UNSET
 
 
-async def _run(sitting: Sitting, asked: Arguments) -> object:
-    writing = Writing(
+async def _run(sitting: ToolContext, asked: Arguments) -> object:
+    writing = ItemWriteOptions(
         as_read(None if asked.version is UNSET else asked.version),
         by=sitting.agent.id,
         run=sitting.run.id if sitting.run else None,

@@ -9,10 +9,10 @@ from msgspec import Meta
 from carrel.actions import items
 from carrel.core.items import LONGEST_KEY
 from carrel.core.sessions import told_at
-from carrel.tools.tool import Asked, Sitting, Tool
+from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 
-class Arguments(Asked, frozen=True):
+class Arguments(ToolArguments, frozen=True):
     prefix: Annotated[
         str, Meta(max_length=LONGEST_KEY, description="Only items whose key begins so.")
     ] = ""
@@ -21,7 +21,7 @@ class Arguments(Asked, frozen=True):
     ] = items.MOST
 
 
-async def _run(sitting: Sitting, asked: Arguments) -> object:
+async def _run(sitting: ToolContext, asked: Arguments) -> object:
     found = await items.listing(
         sitting.world, sitting.actor, sitting.agent.id, prefix=asked.prefix, limit=asked.limit
     )

@@ -7,12 +7,12 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.actions import items
-from carrel.actions.items import Writing
+from carrel.actions.items import ItemWriteOptions
 from carrel.core.items import LONGEST_KEY
-from carrel.tools.tool import Asked, Sitting, Tool
+from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 
-class Arguments(Asked, frozen=True):
+class Arguments(ToolArguments, frozen=True):
     key: Annotated[str, Meta(min_length=1, max_length=LONGEST_KEY, description="Of the item.")]
     target_agent_id: Annotated[
         str,
@@ -23,8 +23,8 @@ class Arguments(Asked, frozen=True):
     ] = ""
 
 
-async def _run(sitting: Sitting, asked: Arguments) -> object:
-    writing = Writing(by=sitting.agent.id, run=sitting.run.id if sitting.run else None)
+async def _run(sitting: ToolContext, asked: Arguments) -> object:
+    writing = ItemWriteOptions(by=sitting.agent.id, run=sitting.run.id if sitting.run else None)
     target, kept = await items.publish(
         sitting.world,
         sitting.actor,

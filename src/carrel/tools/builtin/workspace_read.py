@@ -9,14 +9,14 @@ from msgspec import Meta
 from carrel.actions import items
 from carrel.core.items import LONGEST_KEY
 from carrel.core.sessions import told_at
-from carrel.tools.tool import Asked, Sitting, Tool
+from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 
-class Arguments(Asked, frozen=True):
+class Arguments(ToolArguments, frozen=True):
     key: Annotated[str, Meta(min_length=1, max_length=LONGEST_KEY, description="Of the item.")]
 
 
-async def _run(sitting: Sitting, asked: Arguments) -> object:
+async def _run(sitting: ToolContext, asked: Arguments) -> object:
     kept = await items.get(sitting.world, sitting.actor, sitting.agent.id, asked.key)
     return {
         "key": kept.item.key,

@@ -8,27 +8,35 @@ from msgspec import Meta
 
 from carrel.actions.sandbox import workspace_files as handiwork
 from carrel.core.sandbox.file_tools import file_path
-from carrel.tools.tool import Asked, Sitting, Tool
-from carrel.tools.workspace_tool import FilePath, Grip, Workspace, fitted, gate_of, gripped, noted
+from carrel.tools.tool import Tool, ToolArguments, ToolContext
+from carrel.tools.workspace_tool import (
+    FilePath,
+    Workspace,
+    WorkspaceCall,
+    approval_check_of,
+    resolve_workspace_call,
+    schema_with_workspaces,
+    with_redaction_note,
+)
 
 
-class Arguments(Asked, frozen=True):
+class Arguments(ToolArguments, frozen=True):
     file_path: FilePath
     content: Annotated[str, Meta(description="The whole of what it is to hold.")]
     workspace: Workspace = ""
 
 
-async def _checked(sitting: Sitting, asked: Arguments) -> Grip:
-    grip = await gripped("write", sitting, asked, asked.workspace)
+async def _checked(sitting: ToolContext, asked: Arguments) -> WorkspaceCall:
+    grip = await resolve_workspace_call("write", sitting, asked, asked.workspace)
     file_path(asked.file_path)
     return grip
 
 
-async def _run(sitting: Sitting, asked: Arguments) -> object:
+async def _run(sitting: ToolContext, asked: Arguments) -> object:
     grip = await _checked(sitting, asked)
     path = file_path(asked.file_path)
     written = await handiwork.write(grip.bench, path, asked.content.encode())
-    return noted(f"Wrote {path} ({len(written.content)} bytes)", written.redacted)
+    return with_redaction_note(f"Wrote {path} ({len(written.content)} bytes)", written.redacted)
 
 
 TOOL: Final = Tool(
@@ -39,6 +47,6 @@ TOOL: Final = Tool(
     _run,
     writes=True,
     destroys=True,
-    gate=gate_of(_checked),
-    fitted=fitted,
+    gate=approval_check_of(_checked),
+    fitted=schema_with_workspaces,
 )

@@ -16,7 +16,7 @@ _PATIENCE: Final = 5.0
 _PAUSE: Final = 0.002
 
 
-class Group(Struct, frozen=True):
+class CommandCgroups(Struct, frozen=True):
     """The groups of one command."""
 
     places: tuple[File, ...]
@@ -68,9 +68,11 @@ class Cgroups(Struct, frozen=True):
     parents: tuple[File, ...]
     unified: bool
 
-    def make(self, name: str, *, memory: int, processes: int) -> Group:
+    def make(self, name: str, *, memory: int, processes: int) -> CommandCgroups:
         """Raises OSError."""
-        group = Group(tuple(parent / f"{OURS}{name}" for parent in self.parents), self.unified)
+        group = CommandCgroups(
+            tuple(parent / f"{OURS}{name}" for parent in self.parents), self.unified
+        )
         try:
             for place in group.places:
                 place.mkdir()
@@ -86,7 +88,7 @@ class Cgroups(Struct, frozen=True):
             raise
         return group
 
-    def stale(self, prefix: str) -> Iterator[Group]:
+    def stale(self, prefix: str) -> Iterator[CommandCgroups]:
         """The groups whose names begin so."""
         names = {
             place.name.removeprefix(OURS)
@@ -94,7 +96,9 @@ class Cgroups(Struct, frozen=True):
             for place in parent.glob(f"{OURS}{prefix}*")
         }
         for name in sorted(names):
-            yield Group(tuple(parent / f"{OURS}{name}" for parent in self.parents), self.unified)
+            yield CommandCgroups(
+                tuple(parent / f"{OURS}{name}" for parent in self.parents), self.unified
+            )
 
     def tidy(self) -> None:
         """Remove what is empty and was made by a process that is no more, whatever it used."""

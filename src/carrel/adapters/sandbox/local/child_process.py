@@ -15,12 +15,12 @@ from contextlib import suppress
 from pathlib import Path as File
 from typing import Any, Final
 
-from carrel.ports.sandbox import Refused
+from carrel.ports.sandbox import SandboxUnavailable
 
 _LAUNCHER: Final = str(File(__file__).with_name("launcher.py"))
 
 
-class Child:
+class ChildProcess:
     """From its start to its end. Whoever holds one calls ``end``, whatever happens."""
 
     def __init__(self) -> None:
@@ -70,7 +70,9 @@ class Child:
         await self._send(marshal.dumps({**plan, "parent": os.getpid()}))
         said, fds = await self._heard()
         if not said.startswith(b"S"):
-            raise Refused(f"the sandbox could not be set up: {said[1:].decode() or 'no answer'}")
+            raise SandboxUnavailable(
+                f"the sandbox could not be set up: {said[1:].decode() or 'no answer'}"
+            )
         return fds[0] if fds else None
 
     async def go(self) -> None:
@@ -80,7 +82,7 @@ class Child:
             self._shut(fd)
         said, _ = await self._heard()
         if said:
-            raise Refused(f"the sandbox could not be set up: {said[1:].decode()}")
+            raise SandboxUnavailable(f"the sandbox could not be set up: {said[1:].decode()}")
 
     async def _send(self, message: bytes) -> None:
         framed = len(message).to_bytes(4, "big") + message

@@ -15,11 +15,11 @@ from msgspec import Struct
 
 from carrel.adapters.sandbox.local import bwrap_arguments as profile
 from carrel.adapters.sandbox.local import process_tree as trees
-from carrel.adapters.sandbox.local.cgroups import Cgroups, Group
-from carrel.adapters.sandbox.local.child_process import Child
-from carrel.adapters.sandbox.local.output_capture import FLOOD, Gathered
-from carrel.adapters.sandbox.local.seccomp import Sockets, filter_for
-from carrel.ports.sandbox import Bounds, Order, Refused
+from carrel.adapters.sandbox.local.cgroups import Cgroups, CommandCgroups
+from carrel.adapters.sandbox.local.child_process import ChildProcess
+from carrel.adapters.sandbox.local.output_capture import FLOOD, CapturedOutput
+from carrel.adapters.sandbox.local.seccomp import SocketPolicy, filter_for
+from carrel.ports.sandbox import CommandSpec, ResourceLimits, SandboxUnavailable
 
 GRACE: Final = 2.0
 _LOOK: Final = 0.1
@@ -28,7 +28,7 @@ INODES: Final = 32_768
 LONGEST_COMMAND: Final = 128 * 1024 - 1
 
 
-class Means(Struct, frozen=True):
+class IsolationTools(Struct, frozen=True):
     """What there is on this machine to isolate with."""
 
     tier: str
@@ -44,7 +44,7 @@ class Means(Struct, frozen=True):
     lacking: tuple[str, ...] = ()
 
 
-class Outcome(Struct):
+class CommandOutcome(Struct):
     """How it went."""
 
     code: int | None
@@ -55,24 +55,26 @@ class Outcome(Struct):
     notes: tuple[str, ...]
 
 
-class Running:
+class CommandRun:
     """A command while it runs."""
 
     of_ours: ClassVar = 2
     """Processes of ours, within the bound that the kernel keeps: bubblewrap is there twice."""
 
-    def __init__(self, means: Means, order: Order, name: str, child: Child) -> None:
+    def __init__(
+        self, means: IsolationTools, order: CommandSpec, name: str, child: ChildProcess
+    ) -> None:
         self._means, self._order, self._child = means, order, child
         self._killed: str | None = None
         self._group = self._bounded(name)
         self._out, self._err = self._listened(child)
 
-    def _listened(self, child: Child) -> tuple[Gathered, Gathered]:
+    def _listened(self, child: ChildProcess) -> tuple[CapturedOutput, CapturedOutput]:
         most = self._order.bounds.output_bytes
         out, err = child.handed(child.out), child.handed(child.err)
-        return Gathered(out, most, self._flooded), Gathered(err, most, self._flooded)
+        return CapturedOutput(out, most, self._flooded), CapturedOutput(err, most, self._flooded)
 
-    def _bounded(self, name: str) -> Group | None:
+    def _bounded(self, name: str) -> CommandCgroups | None:
         bounds, cgroups = self._order.bounds, self._means.cgroups
         if cgroups is None:
             return None
@@ -83,15 +85,17 @@ class Running:
                 processes=bounds.processes + self.of_ours,
             )
         except OSError as problem:
-            raise Refused(f"no control group could be made: {problem.strerror}") from None
+            raise SandboxUnavailable(
+                f"no control group could be made: {problem.strerror}"
+            ) from None
 
     async def prepare(self, lower: File | None) -> int:
         """Build its walls; gives the directory that holds its files, with ``upper`` in it."""
         filter = filter_for(
             platform.machine(),
-            Sockets.USUAL
+            SocketPolicy.USUAL
             if self._means.own_network or self._order.bounds.network
-            else Sockets.NONE,
+            else SocketPolicy.NONE,
             grouped=self._group is not None,
         )
         _fill(self._child.filter, filter)
@@ -144,7 +148,7 @@ class Running:
             limits["RLIMIT_NPROC"] = bounds.processes + self.of_ours
         return limits
 
-    async def finish(self) -> Outcome:
+    async def finish(self) -> CommandOutcome:
         """Let it run to its end, or to the end of what it may use. Raises Refused."""
         began = time.monotonic()
         await self._child.go()
@@ -157,9 +161,9 @@ class Running:
         notes = self._notes()
         if code is None and not timed_out and not notes:
             said = self._err.text.decode(errors="replace").strip() or "it gave no reason"
-            raise Refused(f"the sandbox could not be set up: {said}")
+            raise SandboxUnavailable(f"the sandbox could not be set up: {said}")
         code = 137 if code is None else code
-        return Outcome(
+        return CommandOutcome(
             code=None if timed_out else code,
             stdout=self._out.text,
             stderr=self._err.text,
@@ -263,7 +267,7 @@ def _fill(file: int, content: bytes) -> None:
     os.lseek(file, 0, os.SEEK_SET)
 
 
-def unfit(bounds: Bounds, command: str) -> str | None:
+def unsupported_reason(bounds: ResourceLimits, command: str) -> str | None:
     """Why no provider of this kind could run it, or None."""
     if len(command.encode(errors="surrogateescape")) > LONGEST_COMMAND:
         return f"the command is longer than {LONGEST_COMMAND} bytes"

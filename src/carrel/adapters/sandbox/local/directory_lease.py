@@ -13,7 +13,7 @@ from pathlib import Path as File
 from carrel.adapters.sandbox.local import cgroups
 
 
-class Keep:
+class DirectoryLease:
     """The place of one process beneath the directory. It holds a lock for as long as it lives."""
 
     def __init__(self, root: File, name: str, lock: int) -> None:
@@ -21,7 +21,7 @@ class Keep:
         self.place = root / "keepers" / name
 
     @classmethod
-    def take(cls, root: File) -> Keep:
+    def take(cls, root: File) -> DirectoryLease:
         """Make a place of our own, and remove those of processes that are no more."""
         keepers = root / "keepers"
         keepers.mkdir(parents=True, exist_ok=True, mode=0o700)

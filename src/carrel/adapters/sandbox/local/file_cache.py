@@ -21,7 +21,7 @@ from msgspec import Struct
 from carrel.adapters.sandbox.local import safe_walk as walking
 from carrel.core.identifiers import Digest, Path
 from carrel.core.store.tree import Blob
-from carrel.ports.sandbox import Fetch, Form, Placed
+from carrel.ports.sandbox import Fetch, FileKind, InputFile
 
 MOST_FARMS: Final = 32
 MOST_BYTES: Final = 2**30
@@ -33,15 +33,15 @@ _YOUNG: Final = 600.0
 """Seconds for which nothing is let go of, since it may just be on its way into a farm."""
 
 
-class Laid(Struct, frozen=True):
+class MaterializedFiles(Struct, frozen=True):
     """Files as a command will find them."""
 
-    files: Mapping[Path, Placed]
+    files: Mapping[Path, InputFile]
     notes: tuple[str, ...]
     farm: File | None = None
 
 
-class Cache:
+class FileCache:
     """What commands were given, kept for the next. Every file belongs to the sandboxes' user.
 
     A file with more than one form is kept once for each: hard links share their mode.
@@ -52,42 +52,42 @@ class Cache:
     ) -> None:
         self._bytes, self._farms, self._owner, self._most = bytes_at, farms_at, owner, most
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, Laid] = OrderedDict()
+        self._known: OrderedDict[str, MaterializedFiles] = OrderedDict()
         self._users: dict[str, int] = {}
         self._written = most  # so that the first look at the disk is at the first write
         bytes_at.mkdir(parents=True, exist_ok=True, mode=0o700)
         farms_at.mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    def missing(self, placed: Collection[Placed]) -> list[Blob]:
+    def missing(self, placed: Collection[InputFile]) -> list[Blob]:
         """What must be fetched: of a link always, since where it points to is kept nowhere."""
         return list(
             {
                 each.blob.digest: each.blob
                 for each in placed
-                if each.form is Form.LINK or not _touched(self._place(each))
+                if each.form is FileKind.LINK or not _touched(self._place(each))
             }.values()
         )
 
-    def _place(self, placed: Placed) -> File:
+    def _place(self, placed: InputFile) -> File:
         name = placed.blob.digest.removeprefix("sha256:")
-        return self._bytes / (name + ("x" if placed.form is Form.EXECUTABLE else ""))
+        return self._bytes / (name + ("x" if placed.form is FileKind.EXECUTABLE else ""))
 
-    def keep_all(self, placed: Iterable[Placed], brought: Mapping[Digest, bytes]) -> None:
+    def keep_all(self, placed: Iterable[InputFile], brought: Mapping[Digest, bytes]) -> None:
         for each in placed:
             self._keep(each, brought[each.blob.digest])
 
-    def _keep(self, placed: Placed, content: bytes) -> None:
+    def _keep(self, placed: InputFile, content: bytes) -> None:
         if not self._place(placed).exists():
             self._store(placed, content)
             self._written += len(content)
             if self._written > self._most // 4:
                 self._evict()
 
-    def _store(self, placed: Placed, content: bytes) -> None:
+    def _store(self, placed: InputFile, content: bytes) -> None:
         fd, half = tempfile.mkstemp(dir=self._bytes, prefix="half-")
         with os.fdopen(fd, "wb") as file:
             file.write(content)
-            os.fchmod(fd, 0o755 if placed.form is Form.EXECUTABLE else 0o644)
+            os.fchmod(fd, 0o755 if placed.form is FileKind.EXECUTABLE else 0o644)
             if self._owner:
                 os.fchown(fd, *self._owner)
         os.rename(half, self._place(placed))
@@ -104,20 +104,22 @@ class Cache:
             file.unlink(missing_ok=True)
             over -= stat.st_size
 
-    def held(self, key: str) -> Laid | None:
+    def held(self, key: str) -> MaterializedFiles | None:
         """A farm that stands, kept until it is let go."""
         with self._lock:
             return self._hold(key) if key in self._known else None
 
-    def hold(self, key: str, targets: Mapping[Digest, bytes], laid: Laid) -> Laid:
+    def hold(
+        self, key: str, targets: Mapping[Digest, bytes], laid: MaterializedFiles
+    ) -> MaterializedFiles:
         """Build a farm unless it stands, and keep it until it is let go. Raises OSError."""
         with self._lock:
             if key not in self._known:
                 self._build(self._farms / key, laid.files, targets)
-                self._known[key] = Laid(laid.files, laid.notes, self._farms / key)
+                self._known[key] = MaterializedFiles(laid.files, laid.notes, self._farms / key)
             return self._hold(key)
 
-    def _hold(self, key: str) -> Laid:
+    def _hold(self, key: str) -> MaterializedFiles:
         self._known.move_to_end(key)
         self._users[key] = self._users.get(key, 0) + 1
         return self._known[key]
@@ -135,7 +137,7 @@ class Cache:
             shutil.rmtree(self._farms / key, ignore_errors=True)
 
     def _build(
-        self, place: File, files: Mapping[Path, Placed], targets: Mapping[Digest, bytes]
+        self, place: File, files: Mapping[Path, InputFile], targets: Mapping[Digest, bytes]
     ) -> None:
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(mode=0o755)
@@ -143,13 +145,13 @@ class Cache:
         made = {""}
         for path, placed in files.items():
             self._make(place, path.text.rpartition("/")[0], made)
-            if placed.form is Form.LINK:
+            if placed.form is FileKind.LINK:
                 os.symlink(targets[placed.blob.digest], place / path.text)
                 self._own(place / path.text)
             else:
                 self._link(placed, place / path.text)
 
-    def _link(self, placed: Placed, place: File) -> None:
+    def _link(self, placed: InputFile, place: File) -> None:
         """Another name for bytes; where they have as many as a disk allows, begin anew."""
         try:
             os.link(self._place(placed), place)
@@ -171,7 +173,7 @@ class Cache:
             os.chown(place, *self._owner, follow_symlinks=False)
 
     def copy(
-        self, root: int, files: Mapping[Path, Placed], targets: Mapping[Digest, bytes]
+        self, root: int, files: Mapping[Path, InputFile], targets: Mapping[Digest, bytes]
     ) -> dict[Path, tuple[int, int, int]]:
         """Fill an empty directory with copies; each is told by the mark that it has then.
 
@@ -187,7 +189,9 @@ class Cache:
                 marks[path] = (about.st_ino, about.st_ctime_ns, about.st_mtime_ns)
         return marks
 
-    def lay(self, root: int, path: Path, placed: Placed, targets: Mapping[Digest, bytes]) -> None:
+    def lay(
+        self, root: int, path: Path, placed: InputFile, targets: Mapping[Digest, bytes]
+    ) -> None:
         """Put one file where nothing is, by a way without links, or nothing. Raises OSError."""
         for parent in path.parents:
             with (
@@ -197,14 +201,14 @@ class Cache:
                 os.mkdir(parent.name, 0o755, dir_fd=above)
                 self._own_at(above, parent.name)
         with walking.parent_of(root, tuple(path.text.split("/"))) as above:
-            if placed.form is Form.LINK:
+            if placed.form is FileKind.LINK:
                 os.symlink(targets[placed.blob.digest], path.name, dir_fd=above)
             else:
                 self._copy(above, path.name, placed)
             self._own_at(above, path.name)
 
-    def _copy(self, directory: int, name: str, placed: Placed) -> None:
-        mode = 0o755 if placed.form is Form.EXECUTABLE else 0o644
+    def _copy(self, directory: int, name: str, placed: InputFile) -> None:
+        mode = 0o755 if placed.form is FileKind.EXECUTABLE else 0o644
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         with (
             open(self._place(placed), "rb") as source,
@@ -231,44 +235,48 @@ def _touched(place: File) -> bool:
     return True
 
 
-def key_of(files: Mapping[Path, Placed]) -> str:
+def key_of(files: Mapping[Path, InputFile]) -> str:
     named = hashlib.sha256()
     for path, placed in sorted(files.items()):
         named.update(f"{path.text}\0{placed.form}\0{placed.blob.digest}\n".encode())
     return named.hexdigest()
 
 
-def sensible(files: Mapping[Path, Placed], targets: Mapping[Digest, bytes]) -> Laid:
+def read_batch_size(
+    files: Mapping[Path, InputFile], targets: Mapping[Digest, bytes]
+) -> MaterializedFiles:
     """What a disk can hold of these, and notes on the rest."""
-    kept: dict[Path, Placed] = {}
+    kept: dict[Path, InputFile] = {}
     notes = []
     for path, placed in files.items():
         if any(parent in files for parent in path.parents):
             notes.append(f"not there: {path}, whose directory is a file")
-        elif placed.form is Form.LINK and not _can_be_target(targets[placed.blob.digest]):
+        elif placed.form is FileKind.LINK and not _can_be_target(targets[placed.blob.digest]):
             notes.append(f"not there: {path}, a link that points to nothing that has a name")
         else:
             kept[path] = placed
-    return Laid(kept, tuple(notes))
+    return MaterializedFiles(kept, tuple(notes))
 
 
 def _can_be_target(target: bytes) -> bool:
     return 0 < len(target) <= _LONGEST_TARGET and b"\0" not in target
 
 
-async def fetched(cache: Cache, files: Mapping[Path, Placed], fetch: Fetch) -> dict[Digest, bytes]:
+async def fetched(
+    cache: FileCache, files: Mapping[Path, InputFile], fetch: Fetch
+) -> dict[Digest, bytes]:
     """Bring what is missing to the disk, some at a time; gives where links point to."""
     wanted = cache.missing(tuple(files.values()))
-    by_digest: dict[Digest, list[Placed]] = {}
+    by_digest: dict[Digest, list[InputFile]] = {}
     for placed in files.values():
         by_digest.setdefault(placed.blob.digest, []).append(placed)
     targets: dict[Digest, bytes] = {}
     for some in _portions(wanted):
         brought = await fetch(some)
         wanting = [placed for digest in brought for placed in by_digest[digest]]
-        links = {each.blob.digest for each in wanting if each.form is Form.LINK}
+        links = {each.blob.digest for each in wanting if each.form is FileKind.LINK}
         targets |= {digest: brought[digest] for digest in links}
-        files_only = [each for each in wanting if each.form is not Form.LINK]
+        files_only = [each for each in wanting if each.form is not FileKind.LINK]
         await asyncio.to_thread(cache.keep_all, files_only, brought)
     return targets
 

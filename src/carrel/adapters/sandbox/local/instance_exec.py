@@ -12,12 +12,12 @@ from typing import Any, ClassVar, Final
 
 from carrel.adapters.sandbox.local import bwrap_arguments as profile
 from carrel.adapters.sandbox.local import process_tree as trees
-from carrel.adapters.sandbox.local.cgroups import Group
-from carrel.adapters.sandbox.local.child_process import Child
-from carrel.adapters.sandbox.local.command_run import Means, Running
-from carrel.adapters.sandbox.local.output_capture import Gathered, Tail
-from carrel.adapters.sandbox.local.seccomp import Sockets, filter_for
-from carrel.ports.sandbox import Order, Refused
+from carrel.adapters.sandbox.local.cgroups import CommandCgroups
+from carrel.adapters.sandbox.local.child_process import ChildProcess
+from carrel.adapters.sandbox.local.command_run import CommandRun, IsolationTools
+from carrel.adapters.sandbox.local.output_capture import CapturedOutput, OutputTail
+from carrel.adapters.sandbox.local.seccomp import SocketPolicy, filter_for
+from carrel.ports.sandbox import CommandSpec, SandboxUnavailable
 
 INSIDE: Final = 1000
 """Whom everybody is in there."""
@@ -26,18 +26,20 @@ LAST_BREATH: Final = 2.0
 """Seconds after which an instance that cannot be entered is not just ending."""
 
 
-class Ended(Refused):
+class InstanceEnded(SandboxUnavailable):
     """The instance ended before the command could begin: it can begin in another."""
 
 
-class Resident(Running):
+class InstanceInit(CommandRun):
     """What holds the namespaces of an instance: a process that sleeps.
 
     Where no control group bounds all that lives there, it is looked at for as long as it is kept;
     for too much the first process of its namespace is killed, with which the kernel kills all.
     """
 
-    def __init__(self, means: Means, order: Order, name: str, child: Child) -> None:
+    def __init__(
+        self, means: IsolationTools, order: CommandSpec, name: str, child: ChildProcess
+    ) -> None:
         super().__init__(means, order, name, child)
         self.guests: set[int] = set()
         """The processes of ours whose children live there too."""
@@ -48,7 +50,7 @@ class Resident(Running):
         return self._killed
 
     @property
-    def group(self) -> Group | None:
+    def group(self) -> CommandCgroups | None:
         return self._group
 
     @property
@@ -86,13 +88,18 @@ class Resident(Running):
         await super().close()
 
 
-class Visit(Running):
+class InstanceCommand(CommandRun):
     """A command while it runs among others."""
 
     of_ours: ClassVar = 1
 
     def __init__(
-        self, means: Means, order: Order, child: Child, resident: Resident, door: int
+        self,
+        means: IsolationTools,
+        order: CommandSpec,
+        child: ChildProcess,
+        resident: InstanceInit,
+        door: int,
     ) -> None:
         self._resident, self._door = resident, door
         super().__init__(means, order, "", child)
@@ -102,17 +109,17 @@ class Visit(Running):
         await super().close()
         self._resident.guests.discard(self._child.pid)
 
-    def _bounded(self, name: str) -> Group | None:
+    def _bounded(self, name: str) -> CommandCgroups | None:
         return None
 
     async def prepare(self, lower: File | None) -> int:
         try:
             await self._child.prepare(self._plan(lower))
-        except Refused:
+        except SandboxUnavailable:
             if reason := self._resident.killed_for:
-                raise Refused(f"the sandbox was {reason}") from None
+                raise SandboxUnavailable(f"the sandbox was {reason}") from None
             if await self._resident.is_ending():
-                raise Ended("the sandbox ended before the command could begin") from None
+                raise InstanceEnded("the sandbox ended before the command could begin") from None
             raise
         return -1
 
@@ -135,7 +142,7 @@ class Visit(Running):
             "landlock": None,
             "seccomp": filter_for(
                 platform.machine(),
-                Sockets.USUAL if usual else Sockets.NONE,
+                SocketPolicy.USUAL if usual else SocketPolicy.NONE,
                 grouped=group is not None,
             ),
             "argv": ["bash", "-c", order.command],
@@ -178,13 +185,13 @@ class Visit(Running):
         self._err.drain()
 
 
-class Work(Visit):
+class InstanceJob(InstanceCommand):
     """A job: it goes on for as long as it likes, and its last words are kept."""
 
-    def _listened(self, child: Child) -> tuple[Gathered, Gathered]:
+    def _listened(self, child: ChildProcess) -> tuple[CapturedOutput, CapturedOutput]:
         self.log = bytearray()
         out, err = child.handed(child.out), child.handed(child.err)
-        return Tail(out, LOG, self.log), Tail(err, LOG, self.log)
+        return OutputTail(out, LOG, self.log), OutputTail(err, LOG, self.log)
 
     async def begin(self) -> None:
         await self._child.go()

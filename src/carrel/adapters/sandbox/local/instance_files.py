@@ -10,33 +10,33 @@ from typing import Final
 
 from carrel.adapters.sandbox.local import change_detection as comparing
 from carrel.adapters.sandbox.local import safe_walk as walking
-from carrel.adapters.sandbox.local.file_cache import TICK, Cache, Laid
-from carrel.adapters.sandbox.local.safe_walk import Found, Kind
+from carrel.adapters.sandbox.local.file_cache import TICK, FileCache, MaterializedFiles
+from carrel.adapters.sandbox.local.safe_walk import DirEntry, DirEntryKind
 from carrel.core.identifiers import Digest, Path, digest
-from carrel.ports.sandbox import Form, Placed
+from carrel.ports.sandbox import FileKind, InputFile
 
 MOST_LEFT: Final = 50_000
 Mark = tuple[int, int, int]
 
 
-class Holdings:
+class InstanceFiles:
     """What was changed inside and has not been brought back is left as it is; all else follows
     what others do. A modification beats a deletion, whoever made it.
     """
 
-    def __init__(self, root: int, cache: Cache) -> None:
+    def __init__(self, root: int, cache: FileCache) -> None:
         self.root, self._cache = root, cache
-        self._agreed: dict[str, Placed] = {}
+        self._agreed: dict[str, InputFile] = {}
         """What each file was, here as elsewhere, when it was laid or brought back last."""
         self._marks: dict[str, Mark] = {}
         """Of those that need not be read, since nothing can have changed unnoticed."""
 
-    def bring(self, laid: Laid, targets: Mapping[Digest, bytes]) -> Laid:
+    def bring(self, laid: MaterializedFiles, targets: Mapping[Digest, bytes]) -> MaterializedFiles:
         """Lay what is new, remove what is gone; gives what there was a place for."""
         try:
             there = {found.text: found for found in walking.walk(self.root, MOST_LEFT)}
-        except walking.TooMany:
-            return Laid({}, laid.notes)
+        except walking.TooManyEntries:
+            return MaterializedFiles({}, laid.notes)
         for text in sorted(self._agreed.keys() - {path.text for path in laid.files}, reverse=True):
             found = there.get(text)
             if found and self._is_clean(found):
@@ -48,12 +48,12 @@ class Holdings:
                 kept[path] = placed
             else:
                 notes.append(f"not there: {path}, for which there is no place here")
-        return Laid(kept, tuple(notes))
+        return MaterializedFiles(kept, tuple(notes))
 
     def _is_up_to_date(
-        self, path: Path, placed: Placed, found: Found | None, targets: Mapping[Digest, bytes]
+        self, path: Path, placed: InputFile, found: DirEntry | None, targets: Mapping[Digest, bytes]
     ) -> bool:
-        if found is None or found.kind not in {Kind.FILE, Kind.LINK}:
+        if found is None or found.kind not in {DirEntryKind.FILE, DirEntryKind.LINK}:
             if self._agreed.get(path.text) == placed:
                 return True  # it was deleted in here, and nobody has changed it since
             if found is not None:
@@ -67,7 +67,7 @@ class Holdings:
             self._remove(found)
         return self._lay(path, placed, targets)
 
-    def _lay(self, path: Path, placed: Placed, targets: Mapping[Digest, bytes]) -> bool:
+    def _lay(self, path: Path, placed: InputFile, targets: Mapping[Digest, bytes]) -> bool:
         self._forget(path.text)
         try:
             self._cache.lay(self.root, path, placed, targets)
@@ -76,16 +76,16 @@ class Holdings:
         self._agreed[path.text] = placed
         return True
 
-    def compare(self, files: Mapping[Path, Placed]) -> comparing.Differences:
+    def compare(self, files: Mapping[Path, InputFile]) -> comparing.DirectoryChanges:
         """What is other in here than these, because somebody in here made it so."""
         old = time.time_ns() - TICK
         try:
             found = tuple(walking.walk(self.root, MOST_LEFT))
-        except walking.TooMany:
-            return comparing.Differences({}, {}, frozenset(), (), comparing.FLOODED)
+        except walking.TooManyEntries:
+            return comparing.DirectoryChanges({}, {}, frozenset(), (), comparing.FLOODED)
         clean = [each for each in found if self._is_clean(each)]
         self._marks |= {each.text: each.mark for each in clean if each.mark[1] < old}
-        there = {each.text for each in found if each.kind in {Kind.FILE, Kind.LINK}}
+        there = {each.text for each in found if each.kind in {DirEntryKind.FILE, DirEntryKind.LINK}}
         base = {
             path: placed
             for path, placed in files.items()
@@ -94,7 +94,7 @@ class Holdings:
         marks = {Path(each.text): each.mark for each in clean}
         return comparing.of_copy(base, marks, found, self._read)
 
-    def settle(self, told: comparing.Differences, read: Mapping[Path, Placed]) -> None:
+    def settle(self, told: comparing.DirectoryChanges, read: Mapping[Path, InputFile]) -> None:
         """Take what somebody has read for brought back, and what is gone for known to be."""
         for path, placed in read.items():
             text = told.found[path].text
@@ -107,29 +107,32 @@ class Holdings:
         self._agreed.pop(text, None)
         self._marks.pop(text, None)
 
-    def _is_clean(self, found: Found) -> bool:
+    def _is_clean(self, found: DirEntry) -> bool:
         """Whether it is what it was, read only where its mark does not tell."""
         agreed = self._agreed.get(found.text)
         if agreed is None:
             return False
         return self._marks.get(found.text) == found.mark or self._is(found, agreed)
 
-    def _is(self, found: Found, placed: Placed) -> bool:
-        if found.kind not in {Kind.FILE, Kind.LINK} or found.size != placed.blob.size:
+    def _is(self, found: DirEntry, placed: InputFile) -> bool:
+        if (
+            found.kind not in {DirEntryKind.FILE, DirEntryKind.LINK}
+            or found.size != placed.blob.size
+        ):
             return False
-        form = Form.LINK if found.kind is Kind.LINK else Form.FILE
-        if form is Form.FILE and found.mode & 0o111:
-            form = Form.EXECUTABLE
+        form = FileKind.LINK if found.kind is DirEntryKind.LINK else FileKind.FILE
+        if form is FileKind.FILE and found.mode & 0o111:
+            form = FileKind.EXECUTABLE
         if form is not placed.form:
             return False
         with suppress(OSError):  # a job may have been quicker
             return digest(self._read(found)) == placed.blob.digest
         return False
 
-    def _read(self, found: Found) -> bytes:
+    def _read(self, found: DirEntry) -> bytes:
         return walking.read(self.root, found.at, found.kind)
 
-    def _remove(self, found: Found) -> None:
+    def _remove(self, found: DirEntry) -> None:
         """With the directories that are empty then: a file may come to their place."""
         with suppress(OSError), walking.parent_of(self.root, found.at) as parent:
             os.unlink(found.at[-1], dir_fd=parent)
@@ -140,6 +143,6 @@ class Holdings:
             except OSError:
                 return
 
-    def _make_room(self, found: Found) -> None:
+    def _make_room(self, found: DirEntry) -> None:
         with suppress(OSError), walking.parent_of(self.root, found.at) as parent:
             os.rmdir(found.at[-1], dir_fd=parent)

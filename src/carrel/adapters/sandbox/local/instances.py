@@ -10,61 +10,61 @@ from typing import Any, Final
 
 from carrel.adapters.sandbox.local import change_detection as comparing
 from carrel.adapters.sandbox.local import safe_walk as walking
-from carrel.adapters.sandbox.local.command_run import Outcome
-from carrel.adapters.sandbox.local.file_cache import Cache
-from carrel.adapters.sandbox.local.instance_exec import Resident, Work
-from carrel.adapters.sandbox.local.instance_files import Holdings
-from carrel.adapters.sandbox.local.local_sandbox import Left, to_the_end
+from carrel.adapters.sandbox.local.command_run import CommandOutcome
+from carrel.adapters.sandbox.local.file_cache import FileCache
+from carrel.adapters.sandbox.local.instance_exec import InstanceInit, InstanceJob
+from carrel.adapters.sandbox.local.instance_files import InstanceFiles
+from carrel.adapters.sandbox.local.local_sandbox import LocalResult, shield_until_done
 from carrel.core.identifiers import Path, digest
 from carrel.core.store.tree import Blob
-from carrel.ports.sandbox import Order, Placed, Ran
+from carrel.ports.sandbox import CommandResult, CommandSpec, InputFile
 
 MOST_JOBS: Final = 10
-_NOTHING_RAN: Final = Outcome(None, b"", b"", False, 0, ())
+_NOTHING_RAN: Final = CommandOutcome(None, b"", b"", False, 0, ())
 
 
-def terms_of(order: Order) -> tuple[Any, ...]:
+def instance_spec(order: CommandSpec) -> tuple[Any, ...]:
     """What an instance is made by: with other terms it is another."""
     bounds = order.bounds
     bounded = (bounds.memory_mb, bounds.processes, bounds.disk_mb, bounds.network)
     return (*bounded, dict(order.env), dict(order.options), order.lifetime_seconds)
 
 
-class Kept(Left):
+class InstanceResult(LocalResult):
     """What a command left in an instance; it is known what was read of it."""
 
     def __init__(
         self,
-        outcome: Outcome,
-        told: comparing.Differences | None,
+        outcome: CommandOutcome,
+        told: comparing.DirectoryChanges | None,
         root: int,
         notes: tuple[str, ...],
     ) -> None:
         super().__init__(outcome, told, root, notes)
-        self.read: dict[Path, Placed] = {}
+        self.read: dict[Path, InputFile] = {}
 
     async def content(self, path: Path) -> bytes:
         content, self.read[path] = await asyncio.to_thread(self._looked_at, path)
         return content
 
-    def _looked_at(self, path: Path) -> tuple[bytes, Placed]:
+    def _looked_at(self, path: Path) -> tuple[bytes, InputFile]:
         found = self._found[path]
         content = walking.read(self._root, found.at, found.kind)
-        return content, Placed(self.changed[path].form, Blob(digest(content), len(content)))
+        return content, InputFile(self.changed[path].form, Blob(digest(content), len(content)))
 
 
 class Instance:
     """Whoever begins something in it, or looks at its files, holds ``busy``."""
 
     def __init__(
-        self, resident: Resident, door: int, stage: int, cache: Cache, order: Order
+        self, resident: InstanceInit, door: int, stage: int, cache: FileCache, order: CommandSpec
     ) -> None:
         self.resident, self.door, self._stage = resident, door, stage
         self._root = os.open("workspace", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=stage)
-        self.files = Holdings(self._root, cache)
-        self.terms, self.home = terms_of(order), order.home
+        self.files = InstanceFiles(self._root, cache)
+        self.terms, self.home = instance_spec(order), order.home
         self.busy = asyncio.Lock()
-        self.jobs: dict[str, Work] = {}
+        self.jobs: dict[str, InstanceJob] = {}
         self.was_stopped = False
         self._left = False
         self._idle: asyncio.TimerHandle | None = None
@@ -77,21 +77,24 @@ class Instance:
         return resident.is_alive and resident.killed_for is None and not self._left
 
     @asynccontextmanager
-    async def look(self, files: Mapping[Path, Placed]) -> AsyncIterator[Ran]:
+    async def look(self, files: Mapping[Path, InputFile]) -> AsyncIterator[CommandResult]:
         """As the port says; also when it was stopped, until it is closed."""
         async with self.busy, self.told(_NOTHING_RAN, files) as ran:
             yield ran
 
     @asynccontextmanager
     async def told(
-        self, outcome: Outcome, files: Mapping[Path, Placed] | None, notes: tuple[str, ...] = ()
-    ) -> AsyncIterator[Ran]:
+        self,
+        outcome: CommandOutcome,
+        files: Mapping[Path, InputFile] | None,
+        notes: tuple[str, ...] = (),
+    ) -> AsyncIterator[CommandResult]:
         """What is other than these files, taken for brought back when this is left well."""
         if files is None:
-            yield Kept(outcome, None, self._root, notes)
+            yield InstanceResult(outcome, None, self._root, notes)
             return
-        told = await to_the_end(asyncio.to_thread(self.files.compare, files))
-        kept = Kept(outcome, told, self._root, notes)
+        told = await shield_until_done(asyncio.to_thread(self.files.compare, files))
+        kept = InstanceResult(outcome, told, self._root, notes)
         yield kept
         if kept.unkept is None:
             self.files.settle(told, kept.read)
@@ -128,7 +131,7 @@ class Instance:
         """End all that runs in it, once. Its files can still be looked at."""
         if not self.was_stopped:
             self.was_stopped = True
-            await to_the_end(self.resident.close())
+            await shield_until_done(self.resident.close())
 
     async def close(self) -> None:
         async with self.busy:

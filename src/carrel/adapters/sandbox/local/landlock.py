@@ -22,10 +22,15 @@ from msgspec.structs import replace
 from carrel.adapters.sandbox.local import bwrap_arguments as profile
 from carrel.adapters.sandbox.local import process_tree as trees
 from carrel.adapters.sandbox.local import safe_walk as walking
-from carrel.adapters.sandbox.local.child_process import Child
-from carrel.adapters.sandbox.local.command_run import INODES, Means, Outcome, Running
-from carrel.adapters.sandbox.local.seccomp import Sockets, filter_for
-from carrel.ports.sandbox import Order
+from carrel.adapters.sandbox.local.child_process import ChildProcess
+from carrel.adapters.sandbox.local.command_run import (
+    INODES,
+    CommandOutcome,
+    CommandRun,
+    IsolationTools,
+)
+from carrel.adapters.sandbox.local.seccomp import SocketPolicy, filter_for
+from carrel.ports.sandbox import CommandSpec
 
 _CREATE: Final = 444
 _PATIENCE: Final = 10.0
@@ -50,12 +55,14 @@ def version() -> int:
     return max(0, int(found))
 
 
-class Landlocked(Running):
+class LandlockCommand(CommandRun):
     """A command while it runs. It is looked at what it writes, and it is killed for too much."""
 
     of_ours = 1
 
-    def __init__(self, means: Means, order: Order, name: str, child: Child, place: File) -> None:
+    def __init__(
+        self, means: IsolationTools, order: CommandSpec, name: str, child: ChildProcess, place: File
+    ) -> None:
         self._place = place
         super().__init__(means, order, name, child)
 
@@ -88,7 +95,9 @@ class Landlocked(Running):
             "directory": f"{shown}/workspace",
             "keep": [],
             "landlock": _rules(means.landlock, shown),
-            "seccomp": filter_for(platform.machine(), Sockets.NONE, alone=False, grouped=grouped),
+            "seccomp": filter_for(
+                platform.machine(), SocketPolicy.NONE, alone=False, grouped=grouped
+            ),
             "argv": ["bash", "-c", order.command],
             "env": {**order.env} | profile.ENVIRONMENT | homes,
         }
@@ -112,7 +121,7 @@ class Landlocked(Running):
     def _needs_watching(self) -> bool:
         return True
 
-    async def finish(self) -> Outcome:
+    async def finish(self) -> CommandOutcome:
         outcome = await super().finish()
         if self._killed is None and (why := await asyncio.to_thread(self._too_much)):
             # It was over before anybody had looked.
@@ -166,7 +175,7 @@ def _used(*places: File) -> int | None:
             continue
         try:
             total += sum(found.size for found in walking.walk(root, INODES))
-        except walking.TooMany:
+        except walking.TooManyEntries:
             return None
         except OSError:  # it is at work there
             continue

@@ -12,23 +12,43 @@ from typing import Any, Final, TypeVar
 
 from carrel.adapters.sandbox.local import change_detection as comparing
 from carrel.adapters.sandbox.local import safe_walk as walking
-from carrel.adapters.sandbox.local.child_process import Child
-from carrel.adapters.sandbox.local.command_run import Means, Outcome, Running, unfit
-from carrel.adapters.sandbox.local.directory_lease import Keep
-from carrel.adapters.sandbox.local.file_cache import Cache, Laid, fetched, key_of, sensible
-from carrel.adapters.sandbox.local.landlock import Landlocked, remove
+from carrel.adapters.sandbox.local.child_process import ChildProcess
+from carrel.adapters.sandbox.local.command_run import (
+    CommandOutcome,
+    CommandRun,
+    IsolationTools,
+    unsupported_reason,
+)
+from carrel.adapters.sandbox.local.directory_lease import DirectoryLease
+from carrel.adapters.sandbox.local.file_cache import (
+    FileCache,
+    MaterializedFiles,
+    fetched,
+    key_of,
+    read_batch_size,
+)
+from carrel.adapters.sandbox.local.landlock import LandlockCommand, remove
 from carrel.adapters.sandbox.local.self_test import (
     ESCAPED,
     NONE,
-    Wishes,
-    bait,
-    escape,
-    means_for,
-    whom,
+    SandboxSettings,
+    detect_isolation,
+    escape_attempt,
+    plant_probe,
+    sandbox_user,
 )
 from carrel.core.identifiers import Digest, Path, digest
 from carrel.core.store.tree import Blob
-from carrel.ports.sandbox import Bounds, Changed, Fetch, Form, Order, Placed, Ran, Refused
+from carrel.ports.sandbox import (
+    ChangedFile,
+    CommandResult,
+    CommandSpec,
+    Fetch,
+    FileKind,
+    InputFile,
+    ResourceLimits,
+    SandboxUnavailable,
+)
 
 Result = TypeVar("Result")
 ONLY_LOOKED_AT: Final = (
@@ -39,13 +59,13 @@ MOST_LEFT: Final = 50_000
 Mark = tuple[int, int, int]
 
 
-class Left:
+class LocalResult:
     """A command that has ended, and its directory."""
 
     def __init__(
         self,
-        outcome: Outcome,
-        told: comparing.Differences | None,
+        outcome: CommandOutcome,
+        told: comparing.DirectoryChanges | None,
         root: int,
         notes: tuple[str, ...],
     ) -> None:
@@ -54,7 +74,7 @@ class Left:
         self.timed_out, self.milliseconds = outcome.timed_out, outcome.milliseconds
         self.unkept = told.overflow if told else None
         kept = told if told and not told.overflow else None
-        self.changed: Mapping[Path, Changed] = kept.changed if kept else {}
+        self.changed: Mapping[Path, ChangedFile] = kept.changed if kept else {}
         self.deleted: frozenset[Path] = kept.deleted if kept else frozenset()
         self._found = kept.found if kept else {}
         self.notes = (*outcome.notes, *notes, *(told.notes if told else ()))
@@ -65,21 +85,24 @@ class Left:
         return await asyncio.to_thread(walking.read, self._root, found.at, found.kind)
 
 
-class LocalOnce:
+class EphemeralSandbox:
     """Each command by itself. All it keeps is beneath one directory, which several may share."""
 
     def __init__(
-        self, directory: File, wishes: Wishes = Wishes(), tried: Means | None = None
+        self,
+        directory: File,
+        wishes: SandboxSettings = SandboxSettings(),
+        tried: IsolationTools | None = None,
     ) -> None:
         """``tried`` are the means of another that was ready on this machine, by equal wishes."""
         # A mount is made from another directory than the server's.
         self._directory, self._wishes, self._tried = directory.absolute(), wishes, tried
-        self._means: Means | None = None
+        self._means: IsolationTools | None = None
         self._testing = asyncio.Lock()
-        self._keep: Keep | None = None
-        self._cache: Cache | None = None
+        self._keep: DirectoryLease | None = None
+        self._cache: FileCache | None = None
         self._numbers = itertools.count(1)
-        self._spare: Child | None = None
+        self._spare: ChildProcess | None = None
         """Up already, since an interpreter takes longer to start than all the rest."""
 
     @property
@@ -91,44 +114,46 @@ class LocalOnce:
         """What is missing on this machine, in words."""
         return self._means.lacking if self._means else ()
 
-    async def ready(self) -> Means:
+    async def ready(self) -> IsolationTools:
         """Find out what isolates here, the first time."""
         async with self._testing:
             if self._means is None:
-                uid, gid, drop = whom(self._wishes)
+                uid, gid, drop = sandbox_user(self._wishes)
                 if self._keep is None:
-                    self._keep = await asyncio.to_thread(Keep.take, self._directory)
+                    self._keep = await asyncio.to_thread(DirectoryLease.take, self._directory)
                 owner = (uid, gid) if drop else None
-                self._cache = Cache(self._keep.bytes_for(uid), self._keep.farms, owner)
-                self._means = self._tried or await means_for(self._wishes, self._attempt)
+                self._cache = FileCache(self._keep.bytes_for(uid), self._keep.farms, owner)
+                self._means = self._tried or await detect_isolation(self._wishes, self._attempt)
         return self._means
 
-    async def _attempt(self, means: Means) -> None:
+    async def _attempt(self, means: IsolationTools) -> None:
         """Try to get out. Raises Refused where that works, or nothing does."""
 
         async def fetch(blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
             return {blob.digest: b"old\n" for blob in blobs}
 
-        old = Placed(Form.FILE, Blob(digest(b"old\n"), 4))
+        old = InputFile(FileKind.FILE, Blob(digest(b"old\n"), 4))
         files = {Path("d/a"): old, Path("e"): old}
-        with bait() as (canary, port):
-            order = Order("trial", escape(canary, port), files, Bounds(seconds=20))
+        with plant_probe() as (canary, port):
+            order = CommandSpec(
+                "trial", escape_attempt(canary, port), files, ResourceLimits(seconds=20)
+            )
             async with AsyncExitStack() as held:
                 left = await self._ran(means, order, fetch, held)
             if left.exit_code != 0:
-                raise Refused(ESCAPED.get(left.exit_code or 0, "a command does not run"))
+                raise SandboxUnavailable(ESCAPED.get(left.exit_code or 0, "a command does not run"))
             if set(left.changed) != {Path("d/c"), Path("e")} or left.deleted != {Path("d/a")}:
-                raise Refused("what a command changes cannot be told")
+                raise SandboxUnavailable("what a command changes cannot be told")
 
     async def close(self) -> None:
         if self._spare is not None:
-            await to_the_end(self._spare.end())
+            await shield_until_done(self._spare.end())
             self._spare = None
         if self._keep is not None:
             await asyncio.to_thread(self._keep.leave)
             self._keep, self._means = None, None
 
-    def refuses(self, bounds: Bounds, *, persistent: bool = False) -> str | None:
+    def refuses(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
         if self._means is None:
             return None
         if self._means.tier == NONE:
@@ -142,25 +167,27 @@ class LocalOnce:
             return "a command behind Landlock has no network"
         if bounds.insists_on_memory and self._means.cgroups is None:
             return ONLY_LOOKED_AT
-        return unfit(bounds, "")
+        return unsupported_reason(bounds, "")
 
-    def unfit(self, order: Order, *, persistent: bool = False) -> str | None:
+    def unfit(self, order: CommandSpec, *, persistent: bool = False) -> str | None:
         """Why an order cannot be followed here, or None."""
         reason = self.refuses(order.bounds, persistent=persistent)
-        return reason or unfit(order.bounds, order.command)
+        return reason or unsupported_reason(order.bounds, order.command)
 
     @asynccontextmanager
-    async def run(self, order: Order, fetch: Fetch) -> AsyncIterator[Ran]:
+    async def run(self, order: CommandSpec, fetch: Fetch) -> AsyncIterator[CommandResult]:
         means = await self.ready()
         if reason := self.unfit(order):
-            raise Refused(reason)
+            raise SandboxUnavailable(reason)
         async with AsyncExitStack() as held:
             yield await self._ran(means, order, fetch, held)
 
-    async def _ran(self, means: Means, order: Order, fetch: Fetch, held: AsyncExitStack) -> Left:
+    async def _ran(
+        self, means: IsolationTools, order: CommandSpec, fetch: Fetch, held: AsyncExitStack
+    ) -> LocalResult:
         running = await self._running(means, order, held)
         try:
-            laid, targets = await to_the_end(self._laid(means, order, fetch, held))
+            laid, targets = await shield_until_done(self._laid(means, order, fetch, held))
             stage = await running.prepare(laid.farm)
             held.callback(os.close, stage)
             place = "workspace" if laid.farm is None else "upper"
@@ -169,39 +196,43 @@ class LocalOnce:
             marks = await self._copied(root, laid, targets)
             outcome = await running.finish()
         finally:
-            await to_the_end(running.close())
+            await shield_until_done(running.close())
             if self._keep is not None:
-                self._spare = self._spare or Child()
+                self._spare = self._spare or ChildProcess()
         told = None
         if order.files is not None:
-            told = await to_the_end(asyncio.to_thread(_compared, root, laid, marks))
-        return Left(outcome, told, root, laid.notes)
+            told = await shield_until_done(asyncio.to_thread(_compared, root, laid, marks))
+        return LocalResult(outcome, told, root, laid.notes)
 
-    async def _running(self, means: Means, order: Order, held: AsyncExitStack) -> Running:
+    async def _running(
+        self, means: IsolationTools, order: CommandSpec, held: AsyncExitStack
+    ) -> CommandRun:
         """Raises Refused."""
         child = self._child()
         try:
             return self._begun(means, order, held, child)
         except BaseException:
-            await to_the_end(child.end())
+            await shield_until_done(child.end())
             raise
 
-    def _child(self) -> Child:
-        child, self._spare = self._spare or Child(), None
+    def _child(self) -> ChildProcess:
+        child, self._spare = self._spare or ChildProcess(), None
         return child
 
-    def _begun(self, means: Means, order: Order, held: AsyncExitStack, child: Child) -> Running:
+    def _begun(
+        self, means: IsolationTools, order: CommandSpec, held: AsyncExitStack, child: ChildProcess
+    ) -> CommandRun:
         assert self._keep is not None
         number = next(self._numbers)
         if not means.landlock:
-            return Running(means, order, f"{self._keep.name}-{number}", child)
+            return CommandRun(means, order, f"{self._keep.name}-{number}", child)
         place = self._keep.place / f"run-{number}"
-        held.push_async_callback(lambda: to_the_end(asyncio.to_thread(remove, place)))
-        return Landlocked(means, order, f"{self._keep.name}-{number}", child, place)
+        held.push_async_callback(lambda: shield_until_done(asyncio.to_thread(remove, place)))
+        return LandlockCommand(means, order, f"{self._keep.name}-{number}", child, place)
 
     async def _laid(
-        self, means: Means, order: Order, fetch: Fetch, held: AsyncExitStack
-    ) -> tuple[Laid, Mapping[Digest, bytes]]:
+        self, means: IsolationTools, order: CommandSpec, fetch: Fetch, held: AsyncExitStack
+    ) -> tuple[MaterializedFiles, Mapping[Digest, bytes]]:
         """What the command will find: a farm where overlays work, else what is to be copied."""
         cache, files = self._cache, order.files or {}
         assert cache is not None
@@ -210,7 +241,7 @@ class LocalOnce:
         targets: Mapping[Digest, bytes] = {}
         if laid is None:
             targets = await fetched(cache, files, fetch)
-            laid = sensible(files, targets)
+            laid = read_batch_size(files, targets)
             if means.overlay and laid.files:
                 laid = await asyncio.to_thread(cache.hold, key, targets, laid)
         if laid.farm is not None:
@@ -218,29 +249,31 @@ class LocalOnce:
         return laid, targets
 
     async def _copied(
-        self, root: int, laid: Laid, targets: Mapping[Digest, bytes]
+        self, root: int, laid: MaterializedFiles, targets: Mapping[Digest, bytes]
     ) -> dict[Path, Mark]:
         if laid.farm is not None or not laid.files:
             return {}
         assert self._cache is not None
         copying = asyncio.to_thread(self._cache.copy, root, laid.files, targets)
-        return await to_the_end(copying)
+        return await shield_until_done(copying)
 
 
-def _compared(root: int, laid: Laid, marks: Mapping[Path, Mark]) -> comparing.Differences:
-    def read(found: walking.Found) -> bytes:
+def _compared(
+    root: int, laid: MaterializedFiles, marks: Mapping[Path, Mark]
+) -> comparing.DirectoryChanges:
+    def read(found: walking.DirEntry) -> bytes:
         return walking.read(root, found.at, found.kind)
 
     try:
         found = tuple(walking.walk(root, MOST_LEFT + len(laid.files)))
-    except walking.TooMany:
-        return comparing.Differences({}, {}, frozenset(), (), comparing.FLOODED)
+    except walking.TooManyEntries:
+        return comparing.DirectoryChanges({}, {}, frozenset(), (), comparing.FLOODED)
     if laid.farm is not None:
         return comparing.of_overlay(laid.files, found, read)
     return comparing.of_copy(laid.files, marks, found, read)
 
 
-async def to_the_end(work: Coroutine[Any, Any, Result]) -> Result:
+async def shield_until_done(work: Coroutine[Any, Any, Result]) -> Result:
     """Also if whoever asked has left: what is half done would be left behind."""
     doing = asyncio.ensure_future(work)
     left: asyncio.CancelledError | None = None

@@ -12,7 +12,7 @@ FLOOD: Final = 64 * 2**20
 _CHUNK: Final = 256 * 1024
 
 
-class Gathered:
+class CapturedOutput:
     """One stream, from a pipe that is ours from now on."""
 
     def __init__(self, fd: int, most: int, flooded: Callable[[], None]) -> None:
@@ -61,7 +61,7 @@ class Gathered:
         return bounded(bytes(self._kept), self._most)
 
 
-class Tail(Gathered):
+class OutputTail(CapturedOutput):
     """The last of a stream, or of several that share what they keep."""
 
     def __init__(self, fd: int, most: int, shared: bytearray) -> None:

@@ -13,16 +13,31 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.adapters.sandbox.local.child_process import Child
-from carrel.adapters.sandbox.local.command_run import Means, Outcome
+from carrel.adapters.sandbox.local.child_process import ChildProcess
+from carrel.adapters.sandbox.local.command_run import CommandOutcome, IsolationTools
 from carrel.adapters.sandbox.local.directory_lease import is_kept
-from carrel.adapters.sandbox.local.file_cache import Laid, fetched, sensible
-from carrel.adapters.sandbox.local.instance_exec import Ended, Resident, Visit, Work
-from carrel.adapters.sandbox.local.instances import MOST_JOBS, Instance, terms_of
-from carrel.adapters.sandbox.local.job_state import Ledger, Told
-from carrel.adapters.sandbox.local.local_sandbox import LocalOnce, to_the_end
-from carrel.adapters.sandbox.local.self_test import Wishes
-from carrel.ports.sandbox import LOST, STOPPED, Bounds, Fetch, Home, Job, Order, Ran, Refused
+from carrel.adapters.sandbox.local.file_cache import MaterializedFiles, fetched, read_batch_size
+from carrel.adapters.sandbox.local.instance_exec import (
+    InstanceCommand,
+    InstanceEnded,
+    InstanceInit,
+    InstanceJob,
+)
+from carrel.adapters.sandbox.local.instances import MOST_JOBS, Instance, instance_spec
+from carrel.adapters.sandbox.local.job_state import JobSnapshot, JobState
+from carrel.adapters.sandbox.local.local_sandbox import EphemeralSandbox, shield_until_done
+from carrel.adapters.sandbox.local.self_test import SandboxSettings
+from carrel.ports.sandbox import (
+    EXIT_LOST,
+    EXIT_STOPPED,
+    BackgroundJob,
+    CommandResult,
+    CommandSpec,
+    Fetch,
+    Home,
+    ResourceLimits,
+    SandboxUnavailable,
+)
 
 FOREVER: Final = 10**9
 HOMEWARD: Final = 60.0
@@ -39,30 +54,33 @@ SEVERAL: Final = (
 ELSEWHERE: Final = "this sandbox is kept by another process on this machine, and runs nothing here"
 
 
-class Following(Struct):
+class JobFollower(Struct):
     """A job, until what it changed is brought back."""
 
     instance: Instance
-    work: Work
+    work: InstanceJob
     task: asyncio.Task[None]
 
 
-class LocalSandbox(LocalOnce):
+class LocalSandbox(EphemeralSandbox):
     """Instances live in the process that made them, and end with it."""
 
     def __init__(
-        self, directory: File, wishes: Wishes = Wishes(), tried: Means | None = None
+        self,
+        directory: File,
+        wishes: SandboxSettings = SandboxSettings(),
+        tried: IsolationTools | None = None,
     ) -> None:
         super().__init__(directory, wishes, tried)
-        self._ledger = Ledger(directory / "jobs", partial(is_kept, directory))
+        self._ledger = JobState(directory / "jobs", partial(is_kept, directory))
         self._claims: dict[str, int] = {}
         self._instances: dict[str, Instance] = {}
         self._making = asyncio.Lock()
         self._ending: set[asyncio.Task[None]] = set()
-        self._following: dict[tuple[str, str], Following] = {}
+        self._following: dict[tuple[str, str], JobFollower] = {}
         self._stopped: set[tuple[str, str]] = set()
 
-    def refuses(self, bounds: Bounds, *, persistent: bool = False) -> str | None:
+    def refuses(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
         reason = super().refuses(bounds)
         if reason or not persistent or self._means is None:
             return reason
@@ -76,11 +94,11 @@ class LocalSandbox(LocalOnce):
         for reservation in tuple(self._instances):
             self._retire(reservation)
         if self._ending:
-            await to_the_end(_all(self._ending))
+            await shield_until_done(_all(self._ending))
         await super().close()
 
     @asynccontextmanager
-    async def run(self, order: Order, fetch: Fetch) -> AsyncIterator[Ran]:
+    async def run(self, order: CommandSpec, fetch: Fetch) -> AsyncIterator[CommandResult]:
         if order.reservation is None:
             async with super().run(order, fetch) as ran:
                 yield ran
@@ -90,7 +108,7 @@ class LocalSandbox(LocalOnce):
             try:
                 instance = await stack.enter_async_context(self._held(means, order))
                 laid, outcome = await self._visited(means, order, fetch, instance)
-            except Ended:  # it died when nobody looked, and nothing was run
+            except InstanceEnded:  # it died when nobody looked, and nothing was run
                 await stack.aclose()
                 instance = await stack.enter_async_context(self._held(means, order))
                 laid, outcome = await self._visited(means, order, fetch, instance)
@@ -98,14 +116,14 @@ class LocalSandbox(LocalOnce):
             async with instance.told(outcome, files, laid.notes) as ran:
                 yield ran
 
-    async def _may(self, order: Order) -> Means:
+    async def _may(self, order: CommandSpec) -> IsolationTools:
         means = await self.ready()
         if reason := self.unfit(order, persistent=True):
-            raise Refused(reason)
+            raise SandboxUnavailable(reason)
         return means
 
     @asynccontextmanager
-    async def _held(self, means: Means, order: Order) -> AsyncIterator[Instance]:
+    async def _held(self, means: IsolationTools, order: CommandSpec) -> AsyncIterator[Instance]:
         """The instance of an order, for it alone. Raises Refused."""
         while True:
             instance = await self._instance(means, order)
@@ -120,18 +138,18 @@ class LocalSandbox(LocalOnce):
             instance.busy.release()
             self._rest(order, instance)
 
-    async def _instance(self, means: Means, order: Order) -> Instance:
+    async def _instance(self, means: IsolationTools, order: CommandSpec) -> Instance:
         """The one that is there, or a new one. Raises Refused."""
         assert order.reservation is not None
         async with self._making:
             found = self._instances.get(order.reservation)
-            if found is not None and found.is_open and found.terms == terms_of(order):
+            if found is not None and found.is_open and found.terms == instance_spec(order):
                 found.wake()
                 return found
             self._retire(order.reservation, patient=True)
             self._claim(order.reservation)
             try:
-                return await to_the_end(self._made(means, order, order.reservation))
+                return await shield_until_done(self._made(means, order, order.reservation))
             except BaseException:
                 self._disclaim(order.reservation)
                 raise
@@ -142,14 +160,14 @@ class LocalSandbox(LocalOnce):
         if reservation not in self._claims:
             claim = self._keep.claim(reservation)
             if claim is None:
-                raise Refused(ELSEWHERE)
+                raise SandboxUnavailable(ELSEWHERE)
             self._claims[reservation] = claim
 
     def _disclaim(self, reservation: str) -> None:
         if reservation in self._claims and reservation not in self._instances:
             os.close(self._claims.pop(reservation))
 
-    async def _made(self, means: Means, order: Order, reservation: str) -> Instance:
+    async def _made(self, means: IsolationTools, order: CommandSpec, reservation: str) -> Instance:
         assert self._keep is not None and self._cache is not None
         asleep = replace(
             order,
@@ -158,9 +176,9 @@ class LocalSandbox(LocalOnce):
             bounds=replace(order.bounds, seconds=FOREVER),
         )
         name = f"{self._keep.name}-{next(self._numbers)}"
-        child = Child()
+        child = ChildProcess()
         try:
-            resident = Resident(means, asleep, name, child)
+            resident = InstanceInit(means, asleep, name, child)
         except BaseException:
             await child.end()
             raise
@@ -173,7 +191,7 @@ class LocalSandbox(LocalOnce):
         if not door:
             os.close(stage)
             await resident.close()
-            raise Refused("the sandbox could not be kept: it ended at once")
+            raise SandboxUnavailable("the sandbox could not be kept: it ended at once")
         instance = Instance(resident, door, stage, self._cache, order)
         self._instances[reservation] = instance
         if order.lifetime_seconds is not None:
@@ -181,50 +199,54 @@ class LocalSandbox(LocalOnce):
         return instance
 
     async def _visited(
-        self, means: Means, order: Order, fetch: Fetch, instance: Instance
-    ) -> tuple[Laid, Outcome]:
-        laid = await to_the_end(self._brought(order, fetch, instance))
-        visit = Visit(means, order, self._child(), instance.resident, instance.door)
+        self, means: IsolationTools, order: CommandSpec, fetch: Fetch, instance: Instance
+    ) -> tuple[MaterializedFiles, CommandOutcome]:
+        laid = await shield_until_done(self._brought(order, fetch, instance))
+        visit = InstanceCommand(means, order, self._child(), instance.resident, instance.door)
         try:
             await visit.prepare(None)
             return laid, await visit.finish()
         finally:
-            await to_the_end(visit.close())
-            self._spare = self._spare or Child()
+            await shield_until_done(visit.close())
+            self._spare = self._spare or ChildProcess()
 
-    async def _brought(self, order: Order, fetch: Fetch, instance: Instance) -> Laid:
+    async def _brought(
+        self, order: CommandSpec, fetch: Fetch, instance: Instance
+    ) -> MaterializedFiles:
         assert self._cache is not None
         if order.files is None:
-            return Laid({}, ())
+            return MaterializedFiles({}, ())
         targets = await fetched(self._cache, order.files, fetch)
-        laid = sensible(order.files, targets)
+        laid = read_batch_size(order.files, targets)
         return await asyncio.to_thread(instance.files.bring, laid, targets)
 
-    def _rest(self, order: Order, instance: Instance) -> None:
+    def _rest(self, order: CommandSpec, instance: Instance) -> None:
         reservation = order.reservation or ""
         if self._instances.get(reservation) is instance:
             instance.rest(order.idle_seconds, lambda: self._retire(reservation))
 
-    async def start(self, order: Order, fetch: Fetch) -> None:
+    async def start(self, order: CommandSpec, fetch: Fetch) -> None:
         if order.reservation is None:
-            raise Refused("background jobs require a persistent workspace sandbox")
+            raise SandboxUnavailable("background jobs require a persistent workspace sandbox")
         means = await self._may(order)
         try:
             await self._set_off(means, order, fetch)
-        except Ended:
+        except InstanceEnded:
             await self._set_off(means, order, fetch)
 
-    async def _set_off(self, means: Means, order: Order, fetch: Fetch) -> None:
+    async def _set_off(self, means: IsolationTools, order: CommandSpec, fetch: Fetch) -> None:
         async with self._held(means, order) as instance:
             if len(instance.jobs) >= MOST_JOBS:
-                raise Refused(f"{MOST_JOBS} jobs are running in this sandbox already")
-            await to_the_end(self._started(means, order, fetch, instance))
+                raise SandboxUnavailable(f"{MOST_JOBS} jobs are running in this sandbox already")
+            await shield_until_done(self._started(means, order, fetch, instance))
 
-    async def _started(self, means: Means, order: Order, fetch: Fetch, instance: Instance) -> None:
+    async def _started(
+        self, means: IsolationTools, order: CommandSpec, fetch: Fetch, instance: Instance
+    ) -> None:
         assert order.reservation is not None and self._keep is not None
         await self._brought(order, fetch, instance)
-        work = Work(means, order, self._child(), instance.resident, instance.door)
-        self._ledger.write(order.reservation, order.id, Told(self._keep.name))
+        work = InstanceJob(means, order, self._child(), instance.resident, instance.door)
+        self._ledger.write(order.reservation, order.id, JobSnapshot(self._keep.name))
         try:
             await work.prepare(None)
             await work.begin()
@@ -233,42 +255,44 @@ class LocalSandbox(LocalOnce):
             raise
         instance.jobs[order.id] = work
         task = asyncio.create_task(self._followed(order.reservation, order, instance, work))
-        self._following[order.reservation, order.id] = Following(instance, work, task)
+        self._following[order.reservation, order.id] = JobFollower(instance, work, task)
 
     async def _followed(
-        self, reservation: str, order: Order, instance: Instance, work: Work
+        self, reservation: str, order: CommandSpec, instance: Instance, work: InstanceJob
     ) -> None:
         code = await work.end()
         await work.close()
         if (reservation, order.id) in self._stopped:
-            code = STOPPED
+            code = EXIT_STOPPED
         elif instance.was_stopped or not instance.resident.is_alive:
-            code = LOST
+            code = EXIT_LOST
         log = bytes(work.log)
-        await asyncio.to_thread(self._ledger.write, reservation, order.id, Told("", code, log))
+        await asyncio.to_thread(
+            self._ledger.write, reservation, order.id, JobSnapshot("", code, log)
+        )
         del instance.jobs[order.id]
-        notes = await _gone_home(instance, order.home, Job(order.id, code, log))
+        notes = await _gone_home(instance, order.home, BackgroundJob(order.id, code, log))
         if notes:
             gap = b"\n" if log and not log.endswith(b"\n") else b""
-            told = Told("", code, log + gap + "\n".join(notes).encode(errors="replace"))
+            told = JobSnapshot("", code, log + gap + "\n".join(notes).encode(errors="replace"))
             await asyncio.to_thread(self._ledger.write, reservation, order.id, told)
         self._stopped.discard((reservation, order.id))
         del self._following[reservation, order.id]
         self._rest(order, instance)
 
-    async def job(self, reservation: str, id: str) -> Job | None:
+    async def job(self, reservation: str, id: str) -> BackgroundJob | None:
         following = self._following.get((reservation, id))
         if following is not None:
             if id in following.instance.jobs:
-                return Job(id, None, bytes(following.work.log))
+                return BackgroundJob(id, None, bytes(following.work.log))
             await asyncio.wait([following.task], timeout=PATIENCE)
         return await asyncio.to_thread(self._ledger.read, reservation, id)
 
-    async def stop(self, reservation: str, id: str) -> Job | None:
+    async def stop(self, reservation: str, id: str) -> BackgroundJob | None:
         following = self._following.get((reservation, id))
         if following is not None and id in following.instance.jobs:
             self._stopped.add((reservation, id))
-            await to_the_end(following.work.halt())
+            await shield_until_done(following.work.halt())
             await asyncio.wait([following.task], timeout=PATIENCE)
         return await self.job(reservation, id)
 
@@ -312,7 +336,9 @@ async def _all(tasks: set[asyncio.Task[None]]) -> None:
         await asyncio.wait(tuple(tasks))
 
 
-async def _gone_home(instance: Instance, home: Home | None, job: Job | None) -> Sequence[str]:
+async def _gone_home(
+    instance: Instance, home: Home | None, job: BackgroundJob | None
+) -> Sequence[str]:
     if home is None:
         return ()
     try:

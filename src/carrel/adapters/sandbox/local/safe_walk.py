@@ -28,7 +28,7 @@ _ANOTHER: Final = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EIN
 _libc: Any = ctypes.CDLL(None, use_errno=True)
 
 
-class Kind(Enum):
+class DirEntryKind(Enum):
     FILE = auto()
     LINK = auto()
     DIRECTORY = auto()
@@ -39,11 +39,11 @@ class Kind(Enum):
     OTHER = auto()
 
 
-class Found(Struct, frozen=True):
+class DirEntry(Struct, frozen=True):
     """One thing that is there."""
 
     at: Segments
-    kind: Kind
+    kind: DirEntryKind
     mode: int
     size: int
     mark: tuple[int, int, int]
@@ -54,11 +54,11 @@ class Found(Struct, frozen=True):
         return "/".join(self.at)
 
 
-class TooMany(Exception):
+class TooManyEntries(Exception):
     """There is more than anybody should read."""
 
 
-def walk(root: int, most: int) -> Iterator[Found]:
+def walk(root: int, most: int) -> Iterator[DirEntry]:
     """All beneath a directory, a directory before what is in it. Raises TooMany beyond ``most``.
 
     What is gone or another thing before it was its turn is left out.
@@ -71,9 +71,11 @@ def walk(root: int, most: int) -> Iterator[Found]:
             for found in _listed(directory, where):
                 seen += 1
                 if seen > most:
-                    raise TooMany
+                    raise TooManyEntries
                 yield found
-                if found.kind in {Kind.DIRECTORY, Kind.REPLACED} and can_hold_paths(found):
+                if found.kind in {DirEntryKind.DIRECTORY, DirEntryKind.REPLACED} and can_hold_paths(
+                    found
+                ):
                     left.append(found.at)
 
 
@@ -88,34 +90,34 @@ def still_there() -> Iterator[None]:
         raise
 
 
-def can_hold_paths(found: Found) -> bool:
+def can_hold_paths(found: DirEntry) -> bool:
     """Whether anything in a directory can be a file of a workspace."""
     return sum(len(os.fsencode(part)) + 1 for part in found.at) < LONGEST_PATH
 
 
-def _listed(directory: int, where: Segments) -> Iterator[Found]:
+def _listed(directory: int, where: Segments) -> Iterator[DirEntry]:
     for name in sorted(os.listdir(directory)):
         try:
             about = os.stat(name, dir_fd=directory, follow_symlinks=False)
         except FileNotFoundError:  # somebody is still at work there
             continue
         kind = _kind(about)
-        if kind is Kind.DIRECTORY and _is_opaque(directory, name):
-            kind = Kind.REPLACED
+        if kind is DirEntryKind.DIRECTORY and _is_opaque(directory, name):
+            kind = DirEntryKind.REPLACED
         mark = (about.st_ino, about.st_ctime_ns, about.st_mtime_ns)
-        yield Found((*where, name), kind, stat.S_IMODE(about.st_mode), about.st_size, mark)
+        yield DirEntry((*where, name), kind, stat.S_IMODE(about.st_mode), about.st_size, mark)
 
 
-def _kind(about: os.stat_result) -> Kind:
+def _kind(about: os.stat_result) -> DirEntryKind:
     if stat.S_ISREG(about.st_mode):
-        return Kind.FILE
+        return DirEntryKind.FILE
     if stat.S_ISLNK(about.st_mode):
-        return Kind.LINK
+        return DirEntryKind.LINK
     if stat.S_ISDIR(about.st_mode):
-        return Kind.DIRECTORY
+        return DirEntryKind.DIRECTORY
     if stat.S_ISCHR(about.st_mode) and about.st_rdev == 0:
-        return Kind.GONE
-    return Kind.OTHER
+        return DirEntryKind.GONE
+    return DirEntryKind.OTHER
 
 
 def _is_opaque(directory: int, name: str) -> bool:
@@ -195,13 +197,13 @@ def parent_of(root: int, at: Segments) -> Iterator[int]:
         yield parent
 
 
-def read(root: int, at: Segments, kind: Kind) -> bytes:
+def read(root: int, at: Segments, kind: DirEntryKind) -> bytes:
     """A file's bytes, or where a link points to.
 
     Raises FileNotFoundError where it is that no more.
     """
     with still_there(), _reached(root, at[:-1]) as parent:
-        if kind is Kind.LINK:
+        if kind is DirEntryKind.LINK:
             return os.fsencode(os.readlink(at[-1], dir_fd=parent))
         with os.fdopen(_file(parent, at[-1]), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

@@ -23,7 +23,7 @@ TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 UNIX, INET, INET6 = 1, 2, 10
 
 
-class Sockets(StrEnum):
+class SocketPolicy(StrEnum):
     """Which a command may open. A pair of its own it always may."""
 
     USUAL = "usual"
@@ -31,7 +31,7 @@ class Sockets(StrEnum):
     NONE = "none"
 
 
-class Machine(Struct, frozen=True):
+class CpuArchitecture(Struct, frozen=True):
     audit: int
     calls: dict[str, int]
     sockets: int
@@ -103,8 +103,10 @@ _UNSEEN: Final = {
 """Memory that is no process's, where the kernel does not count it for all of them together."""
 CLONE3: Final = 435
 MACHINES: Final = {
-    "x86_64": Machine(0xC000003E, _X86_64 | _SHARED, sockets=41, ioctl=16, clone=56, unshare=272),
-    "aarch64": Machine(
+    "x86_64": CpuArchitecture(
+        0xC000003E, _X86_64 | _SHARED, sockets=41, ioctl=16, clone=56, unshare=272
+    ),
+    "aarch64": CpuArchitecture(
         0xC00000B7, _AARCH64 | _SHARED, sockets=198, ioctl=29, clone=220, unshare=97
     ),
 }
@@ -147,7 +149,11 @@ def _unless_second(values: Iterable[int]) -> tuple[bytes, ...]:
 
 
 def filter_for(
-    machine: str, sockets: Sockets = Sockets.USUAL, *, alone: bool = True, grouped: bool = True
+    machine: str,
+    sockets: SocketPolicy = SocketPolicy.USUAL,
+    *,
+    alone: bool = True,
+    grouped: bool = True,
 ) -> bytes:
     """The filter as the kernel takes it. Raises KeyError for a machine that we do not know.
 
@@ -160,7 +166,7 @@ def filter_for(
     refused += [] if grouped else [_UNSEEN[machine]]
     denied = sorted({number for calls in refused for number in calls.values()})
     itself = () if alone else _OF_ITSELF[machine].values()
-    families = (UNIX, INET, INET6) if sockets is Sockets.USUAL else ()
+    families = (UNIX, INET, INET6) if sockets is SocketPolicy.USUAL else ()
     parts = [
         _step(LD, ARCHITECTURE) + _step(JEQ, known.audit, 1, 0) + _step(RET, KILL),
         _step(LD, NUMBER),

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from carrel.adapters.sandbox.local import cgroups
 from carrel.adapters.sandbox.local import landlock as landlocked
-from carrel.adapters.sandbox.local.command_run import Means
-from carrel.ports.sandbox import Refused
+from carrel.adapters.sandbox.local.command_run import IsolationTools
+from carrel.ports.sandbox import SandboxUnavailable
 
 NOBODY: Final = 65534
 NONE: Final = "none"
@@ -33,7 +33,7 @@ ESCAPED: Final = {
 }
 
 
-class Wishes(Struct, frozen=True):
+class SandboxSettings(Struct, frozen=True):
     """What whoever runs the server has asked for."""
 
     tier: str = "auto"
@@ -55,27 +55,27 @@ NOT_OURSELVES: Final = (
     " so commands must be another user than the server, which only root can see to"
 )
 
-Tried = Callable[[Means], Awaitable[None]]
+Tried = Callable[[IsolationTools], Awaitable[None]]
 """Runs a command behind these walls that tries to get out. Raises Refused where it could, too."""
 
 
-async def means_for(wishes: Wishes, attempt: Tried) -> Means:
+async def detect_isolation(wishes: SandboxSettings, attempt: Tried) -> IsolationTools:
     """The strongest that hold, and in words what is missing for stronger ones."""
     lacking: list[str] = []
     for means in _ladder(wishes, lacking):
         try:
             await attempt(means)
-        except (Refused, OSError) as problem:
+        except (SandboxUnavailable, OSError) as problem:
             lacking.append(f"{_described(means)}: {problem}")
         else:
             return replace(means, lacking=tuple(dict.fromkeys(lacking)))
     if wishes.tier == "off":
         lacking = ["it is switched off by CARREL_SANDBOX=off"]
-    uid, gid, _ = whom(wishes)
-    return Means(NONE, uid, gid, lacking=tuple(dict.fromkeys(lacking)))
+    uid, gid, _ = sandbox_user(wishes)
+    return IsolationTools(NONE, uid, gid, lacking=tuple(dict.fromkeys(lacking)))
 
 
-def whom(wishes: Wishes) -> tuple[int, int, bool]:
+def sandbox_user(wishes: SandboxSettings) -> tuple[int, int, bool]:
     """The user and group of commands, and whether these are others than ours."""
     if os.getuid() != 0:
         return os.getuid(), os.getgid(), False
@@ -83,7 +83,7 @@ def whom(wishes: Wishes) -> tuple[int, int, bool]:
     return uid, uid, True
 
 
-def _described(means: Means) -> str:
+def _described(means: IsolationTools) -> str:
     without = [
         *([] if means.overlay else ["an overlay"]),
         *([] if means.own_network else ["a network namespace"]),
@@ -92,8 +92,8 @@ def _described(means: Means) -> str:
     return f"{name} without {' or '.join(without)}" if without and not means.landlock else name
 
 
-def _ladder(wishes: Wishes, lacking: list[str]) -> Iterator[Means]:
-    uid, gid, drop = whom(wishes)
+def _ladder(wishes: SandboxSettings, lacking: list[str]) -> Iterator[IsolationTools]:
+    uid, gid, drop = sandbox_user(wishes)
     if drop and uid == 0:
         lacking.append("CARREL_SANDBOX_UID may not be root")
         return
@@ -104,7 +104,7 @@ def _ladder(wishes: Wishes, lacking: list[str]) -> Iterator[Means]:
             " sandbox with a memoryLimit is refused"
             " (a service of systemd can be given Delegate=yes and DelegateSubgroup=server)"
         )
-    start = Means(BUBBLEWRAP, uid, gid, drop=drop, cgroups=found)
+    start = IsolationTools(BUBBLEWRAP, uid, gid, drop=drop, cgroups=found)
     if wishes.tier in {"auto", BUBBLEWRAP}:
         yield from _bubblewraps(wishes, start, lacking)
     if wishes.tier in {"auto", LANDLOCK}:
@@ -117,7 +117,9 @@ def _ladder(wishes: Wishes, lacking: list[str]) -> Iterator[Means]:
             yield replace(start, tier=LANDLOCK, landlock=abi)
 
 
-def _bubblewraps(wishes: Wishes, start: Means, lacking: list[str]) -> Iterator[Means]:
+def _bubblewraps(
+    wishes: SandboxSettings, start: IsolationTools, lacking: list[str]
+) -> Iterator[IsolationTools]:
     program = program_of(wishes)
     if not program:
         lacking.append("bubblewrap is not installed (the package `bubblewrap`)")
@@ -130,7 +132,7 @@ def _bubblewraps(wishes: Wishes, start: Means, lacking: list[str]) -> Iterator[M
             )
 
 
-def program_of(wishes: Wishes) -> str:
+def program_of(wishes: SandboxSettings) -> str:
     if wishes.program:
         return wishes.program
     with suppress(ImportError, RuntimeError):
@@ -143,7 +145,7 @@ def program_of(wishes: Wishes) -> str:
 
 
 @contextmanager
-def bait() -> Iterator[tuple[str, int]]:
+def plant_probe() -> Iterator[tuple[str, int]]:
     """A file that everybody may read and a port that everybody may reach, on this machine."""
     with (
         tempfile.NamedTemporaryFile(prefix="carrel-canary-") as canary,
@@ -155,7 +157,7 @@ def bait() -> Iterator[tuple[str, int]]:
         yield canary.name, listener.getsockname()[1]
 
 
-def escape(canary: str, port: int) -> str:
+def escape_attempt(canary: str, port: int) -> str:
     """A command that ends with 0 where it is walled in, and its overlay works as it should."""
     return (
         f"cat {canary} 2>/dev/null && exit 41\n"

@@ -7,7 +7,7 @@ from typing import Final
 MARK: Final = b"\n[output truncated]"
 
 
-class Kept:
+class BoundedOutput:
     """Takes all that it is given and holds on to no more than it was told to."""
 
     def __init__(self, most: int) -> None:

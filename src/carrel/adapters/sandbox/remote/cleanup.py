@@ -9,13 +9,13 @@ from typing import Any, Final, TypeVar
 
 from anyio import CancelScope
 
-from carrel.adapters.sandbox.remote.remote_run import Unreachable
+from carrel.adapters.sandbox.remote.remote_run import ProviderUnreachable
 
 _TRIES: Final = 3
 Result = TypeVar("Result")
 
 
-async def to_its_end(work: Coroutine[Any, Any, Result]) -> Result:
+async def shield_cleanup(work: Coroutine[Any, Any, Result]) -> Result:
     """Where it is cancelled it is still waited for: nothing is made after it was taken away."""
     task = asyncio.ensure_future(work)
     try:
@@ -28,7 +28,7 @@ async def to_its_end(work: Coroutine[Any, Any, Result]) -> Result:
         raise
 
 
-async def called_off(work: Coroutine[Any, Any, Result]) -> Result:
+async def cancelled(work: Coroutine[Any, Any, Result]) -> Result:
     """Where it is cancelled that is heeded at once, also if a library would swallow it."""
     task = asyncio.ensure_future(work)
     try:
@@ -40,8 +40,8 @@ async def called_off(work: Coroutine[Any, Any, Result]) -> Result:
     return task.result()
 
 
-async def put_away(removal: Callable[[], Coroutine[Any, Any, None]]) -> None:
+async def dispose(removal: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Tried a few times; what is still there afterwards ends by itself, when its time is over."""
     for _ in range(_TRIES):
-        with suppress(Unreachable):
-            return await to_its_end(removal())
+        with suppress(ProviderUnreachable):
+            return await shield_cleanup(removal())

@@ -12,9 +12,9 @@ from unicodedata import is_normalized
 
 from msgspec import Struct
 
-from carrel.core.errors import Malformed
+from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, digest
-from carrel.ports.sandbox import Bounds, Form, Placed
+from carrel.ports.sandbox import FileKind, InputFile, ResourceLimits
 
 MOST_CHANGES: Final = 5_000
 _MOST_NOTES: Final = 20
@@ -29,14 +29,14 @@ _LONGEST_TARGET: Final = 4096
 _KINDS: Final = {b"p": "a FIFO", b"s": "a socket", b"c": "a device", b"b": "a device"}
 
 
-class Unreadable(Exception):
+class ManifestUnreadable(Exception):
     """What was left cannot be kept: the message says why, for people."""
 
 
-class Seen(Struct, frozen=True):
+class ListedFile(Struct, frozen=True):
     """One file as it is now: its digest, and for a link where it points to."""
 
-    form: Form
+    form: FileKind
     size: int
     hexadecimal: str
     name: bytes
@@ -45,14 +45,14 @@ class Seen(Struct, frozen=True):
 
 
 class Listing(Struct, frozen=True):
-    files: Mapping[Path, Seen]
+    files: Mapping[Path, ListedFile]
     notes: tuple[str, ...] = ()
 
 
-class Differences(Struct, frozen=True):
+class RemoteChanges(Struct, frozen=True):
     """What a command has changed; nothing of it where it cannot be kept as a whole."""
 
-    changed: Mapping[Path, Seen] = {}
+    changed: Mapping[Path, ListedFile] = {}
     deleted: frozenset[Path] = frozenset()
     unkept: str | None = None
     notes: tuple[str, ...] = ()
@@ -63,13 +63,13 @@ def listed(raw: bytes) -> Listing:
     fields = raw.split(b"\0")
     middle = next((n for n in range(0, len(fields), _FIELDS) if fields[n] == _HASHES), None)
     if middle is None or fields[-2:] != [_END, b""]:
-        raise Unreadable("the list of its files is not whole")
+        raise ManifestUnreadable("the list of its files is not whole")
     hashes = {
         said[2]: said[1].decode()
         for said in map(_HASHED.fullmatch, fields[middle + 1 : -2])
         if said
     }
-    files: dict[Path, Seen] = {}
+    files: dict[Path, ListedFile] = {}
     notes: list[str] = []
     entries = [fields[start : start + _FIELDS] for start in range(0, middle, _FIELDS)]
     for entry in sorted(entries, key=_is_misspelt):
@@ -85,28 +85,28 @@ def _is_misspelt(entry: Sequence[bytes]) -> bool:
 def _take(
     entry: Sequence[bytes],
     hashes: Mapping[bytes, str],
-    files: dict[Path, Seen],
+    files: dict[Path, ListedFile],
     notes: list[str],
 ) -> None:
     kind, mode, size, name, target = entry
     if not (_MODE.fullmatch(mode) and _NUMBER.fullmatch(size)):
-        raise Unreadable("the list of its files makes no sense")
+        raise ManifestUnreadable("the list of its files makes no sense")
     try:
         path = Path(name.decode("utf-8", "surrogateescape"))
-    except Malformed as problem:
+    except ValidationError as problem:
         notes.append(f"not kept: {problem}")
         return
     if path in files:
         notes.append(f"not kept: {path} is there twice, in two spellings")
     elif kind == b"l" and target and len(target) <= _LONGEST_TARGET:
-        files[path] = Seen(Form.LINK, len(target), _plain(target), name, target)
+        files[path] = ListedFile(FileKind.LINK, len(target), _plain(target), name, target)
     elif kind != b"f":
         notes.append(f"{path} was not kept: it is {_KINDS.get(kind, 'no file')}")
     elif name not in hashes:
         notes.append(f"{path} was not kept: it could not be read")
     else:
-        form = Form.EXECUTABLE if int(mode, 8) & 0o111 else Form.FILE
-        files[path] = Seen(form, int(size), hashes[name], name)
+        form = FileKind.EXECUTABLE if int(mode, 8) & 0o111 else FileKind.FILE
+        files[path] = ListedFile(form, int(size), hashes[name], name)
         if int(mode, 8) & 0o7000:
             notes.append(f"{path} has lost its special mode bits")
 
@@ -121,7 +121,9 @@ def _few(notes: Sequence[str]) -> tuple[str, ...]:
     return (*notes[:_MOST_NOTES], f"and {len(notes) - _MOST_NOTES} more that were not kept")
 
 
-def differences(now: Listing, before: Mapping[Path, Placed], bounds: Bounds) -> Differences:
+def differences(
+    now: Listing, before: Mapping[Path, InputFile], bounds: ResourceLimits
+) -> RemoteChanges:
     """What is other than before. Raises Unreadable where it is more than may be kept."""
     changed = {
         path: seen
@@ -130,14 +132,14 @@ def differences(now: Listing, before: Mapping[Path, Placed], bounds: Bounds) -> 
     }
     deleted = frozenset(before.keys() - now.files.keys())
     if len(changed) + len(deleted) > MOST_CHANGES:
-        raise Unreadable(
+        raise ManifestUnreadable(
             f"it changed {len(changed) + len(deleted)} files, and {MOST_CHANGES} are the most"
         )
     size = sum(seen.size for seen in now.files.values())
     if size > bounds.disk_mb * 2**20:
-        raise Unreadable(f"it left {size} bytes, and {bounds.disk_mb} MB are the most")
-    return Differences(changed, deleted, None, now.notes)
+        raise ManifestUnreadable(f"it left {size} bytes, and {bounds.disk_mb} MB are the most")
+    return RemoteChanges(changed, deleted, None, now.notes)
 
 
-def _is_same(seen: Seen, placed: Placed) -> bool:
+def _is_same(seen: ListedFile, placed: InputFile) -> bool:
     return seen.form == placed.form and f"sha256:{seen.hexadecimal}" == placed.blob.digest

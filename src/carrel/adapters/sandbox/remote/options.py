@@ -6,32 +6,32 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from carrel.ports.sandbox import Bounds, Order, Refused
+from carrel.ports.sandbox import CommandSpec, ResourceLimits, SandboxUnavailable
 
 _UNFIT: Final = re.compile("[^a-z0-9]+")
 
 
-def chosen(order: Order, key: str, allowed: Sequence[str]) -> str:
+def choose_option(order: CommandSpec, key: str, allowed: Sequence[str]) -> str:
     """The one that an order's options name, or the first. Raises Refused."""
     unknown = sorted(order.options.keys() - {key})
     if unknown:
-        raise Refused(f"this provider has no option {unknown[0][:40]!a}")
+        raise SandboxUnavailable(f"this provider has no option {unknown[0][:40]!a}")
     named = order.options.get(key, allowed[0])
     if named not in allowed:
-        raise Refused(f"options.{key} must be one of: {', '.join(allowed)}")
+        raise SandboxUnavailable(f"options.{key} must be one of: {', '.join(allowed)}")
     return str(named)
 
 
 def no_options(options: Mapping[str, Any]) -> None:
     if options:
-        raise Refused(f"this provider has no option {sorted(options)[0][:40]!a}")
+        raise SandboxUnavailable(f"this provider has no option {sorted(options)[0][:40]!a}")
 
 
-def keeps_none(provider: str, persistent: bool) -> str | None:
+def refuse_persistent(provider: str, persistent: bool) -> str | None:
     return f"{provider} keeps no instance between commands here" if persistent else None
 
 
-def too_much_memory(provider: str, has: int, bounds: Bounds) -> str | None:
+def too_much_memory(provider: str, has: int, bounds: ResourceLimits) -> str | None:
     """A bound that is no less than what a machine has is kept by the machine; a lower one is not.
 
     Where there are many machines of one size, nobody can make one smaller.
@@ -41,6 +41,6 @@ def too_much_memory(provider: str, has: int, bounds: Bounds) -> str | None:
     return f"{provider} has {has} MB of memory for each command and cannot keep it to less"
 
 
-def named(order: Order) -> str:
+def named(order: CommandSpec) -> str:
     """A name for what is made for an order, as every provider takes one."""
     return f"carrel-{_UNFIT.sub('-', order.id.lower()).strip('-')[:48] or 'order'}"

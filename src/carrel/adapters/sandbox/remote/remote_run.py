@@ -13,26 +13,33 @@ from typing import IO, Final, Protocol
 
 from msgspec import Struct
 
-from carrel.adapters.sandbox.remote.bounded_output import Kept
+from carrel.adapters.sandbox.remote.bounded_output import BoundedOutput
 from carrel.adapters.sandbox.remote.manifest import (
-    Differences,
-    Seen,
-    Unreadable,
+    ListedFile,
+    ManifestUnreadable,
+    RemoteChanges,
     differences,
     listed,
 )
-from carrel.adapters.sandbox.remote.scripts import LONGEST_LISTING, LOOK, RUN, SEND, Place, scripts
+from carrel.adapters.sandbox.remote.scripts import (
+    LONGEST_LISTING,
+    LOOK,
+    RUN,
+    SEND,
+    RemotePaths,
+    scripts,
+)
 from carrel.adapters.sandbox.remote.tar_transfer import (
-    Damaged,
     Expected,
     Owner,
-    found,
+    TransferDamaged,
     most_bytes,
-    packed,
+    pack_tar,
+    unpack_tar,
     wanted,
 )
 from carrel.core.identifiers import Path
-from carrel.ports.sandbox import Changed, Fetch, Form, Order, Refused
+from carrel.ports.sandbox import ChangedFile, CommandSpec, Fetch, FileKind, SandboxUnavailable
 
 Take = Callable[[bytes], None]
 LONGEST_COMMAND: Final = 96 * 1024
@@ -44,14 +51,14 @@ _LOOKING: Final = 120.0
 _IN_MEMORY: Final = 4 * 2**20
 
 
-class Unreachable(Exception):
+class ProviderUnreachable(Exception):
     """A provider did not do what it was asked for; the message is safe to show."""
 
 
-class Machine(Protocol):
+class RemoteMachine(Protocol):
     """A computer elsewhere that is ours for one command. Each method raises Unreachable."""
 
-    place: Place
+    place: RemotePaths
     owner: Owner
 
     async def put(self, parcel: bytes) -> None:
@@ -61,7 +68,7 @@ class Machine(Protocol):
         """Run a program to its end, without input. Cancelling may leave it behind."""
 
 
-class RemoteRan(Struct):
+class RemoteResult(Struct):
     """A command that has ended elsewhere; what it changed lies in a file of ours."""
 
     exit_code: int | None
@@ -69,7 +76,7 @@ class RemoteRan(Struct):
     stderr: bytes
     timed_out: bool
     milliseconds: int
-    changed: Mapping[Path, Changed]
+    changed: Mapping[Path, ChangedFile]
     deleted: frozenset[Path]
     unkept: str | None
     notes: tuple[str, ...]
@@ -87,7 +94,7 @@ class RemoteRan(Struct):
         return self.file.read(size)
 
 
-class End(Struct, frozen=True):
+class CommandEnd(Struct, frozen=True):
     """How a command ended."""
 
     exit_code: int | None
@@ -95,21 +102,23 @@ class End(Struct, frozen=True):
     milliseconds: int
 
 
-class Told(Struct, frozen=True):
+class RemoteReport(Struct, frozen=True):
     """All that a machine has told, before it is gone."""
 
-    end: End
+    end: CommandEnd
     stdout: bytes
     stderr: bytes
-    left: Differences
+    left: RemoteChanges
     offsets: Mapping[Path, int]
 
 
-Open = Callable[[Order], AbstractAsyncContextManager[Machine]]
+Open = Callable[[CommandSpec], AbstractAsyncContextManager[RemoteMachine]]
 
 
 @asynccontextmanager
-async def course(order: Order, fetch: Fetch, opened: Open) -> AsyncIterator[RemoteRan]:
+async def run_remotely(
+    order: CommandSpec, fetch: Fetch, opened: Open
+) -> AsyncIterator[RemoteResult]:
     """Run an order on a machine that is opened for it. Raises Refused where nothing was run."""
     check_order(order)
     files = order.files or {}
@@ -118,35 +127,35 @@ async def course(order: Order, fetch: Fetch, opened: Open) -> AsyncIterator[Remo
         try:
             async with opened(order) as machine:
                 made = scripts(order, machine.place)
-                await machine.put(packed(files, contents, made, machine.owner))
+                await machine.put(pack_tar(files, contents, made, machine.owner))
                 told = await _told(machine, order, spool)
-        except Unreachable as problem:
-            raise Refused(str(problem)) from problem
-        yield ran(told, spool)
+        except ProviderUnreachable as problem:
+            raise SandboxUnavailable(str(problem)) from problem
+        yield result_of(told, spool)
 
 
-def check_order(order: Order) -> None:
+def check_order(order: CommandSpec) -> None:
     """Raises Refused for a reservation, and where a command is longer than can be passed on."""
     if order.reservation is not None:
-        raise Refused("this provider keeps no instance between commands")
+        raise SandboxUnavailable("this provider keeps no instance between commands")
     size = len(order.command.encode())
     around = sum(len(name.encode()) + len(value.encode()) for name, value in order.env.items())
     if max(size, around) > LONGEST_COMMAND:
-        raise Refused(
+        raise SandboxUnavailable(
             f"a command of {size} bytes with {around} bytes of variables cannot be passed on:"
             f" {LONGEST_COMMAND} are the most; write a file and run that"
         )
 
 
-def ran(told: Told, file: IO[bytes]) -> RemoteRan:
+def result_of(told: RemoteReport, file: IO[bytes]) -> RemoteResult:
     changed = told.left.changed
-    return RemoteRan(
+    return RemoteResult(
         exit_code=told.end.exit_code,
         stdout=told.stdout,
         stderr=told.stderr,
         timed_out=told.end.timed_out,
         milliseconds=told.end.milliseconds,
-        changed={path: Changed(seen.form, seen.size) for path, seen in changed.items()},
+        changed={path: ChangedFile(seen.form, seen.size) for path, seen in changed.items()},
         deleted=told.left.deleted,
         unkept=told.left.unkept,
         notes=told.left.notes,
@@ -156,83 +165,83 @@ def ran(told: Told, file: IO[bytes]) -> RemoteRan:
     )
 
 
-async def _told(machine: Machine, order: Order, spool: IO[bytes]) -> Told:
-    out, err = Kept(order.bounds.output_bytes), Kept(order.bounds.output_bytes)
+async def _told(machine: RemoteMachine, order: CommandSpec, spool: IO[bytes]) -> RemoteReport:
+    out, err = BoundedOutput(order.bounds.output_bytes), BoundedOutput(order.bounds.output_bytes)
     began = asyncio.get_running_loop().time()
     patience = order.bounds.seconds + GRACE
     try:
         async with asyncio.timeout(patience):
             code = await machine.execute(machine.place.script(RUN), out, err)
         seen, left, offsets = await _left(machine, order, spool)
-    except (Unreachable, TimeoutError) as problem:
+    except (ProviderUnreachable, TimeoutError) as problem:
         took = int(1000 * (asyncio.get_running_loop().time() - began))
         is_late = isinstance(problem, TimeoutError)
-        end = End(None if is_late else LOST, is_late, took)
+        end = CommandEnd(None if is_late else LOST, is_late, took)
         left, offsets = nothing("its machine was lost before it could be asked"), {}
-        return Told(end, out.marked, err.marked, left, offsets)
-    end = seen or End(code, timed_out=False, milliseconds=0)
-    return Told(ended(end, order), out.marked, err.marked, left, offsets)
+        return RemoteReport(end, out.marked, err.marked, left, offsets)
+    end = seen or CommandEnd(code, timed_out=False, milliseconds=0)
+    return RemoteReport(ended(end, order), out.marked, err.marked, left, offsets)
 
 
-def nothing(why: str) -> Differences:
-    return Differences(unkept=f"nothing of what the command changed was kept: {why}")
+def nothing(why: str) -> RemoteChanges:
+    return RemoteChanges(unkept=f"nothing of what the command changed was kept: {why}")
 
 
-def ended(end: End, order: Order) -> End:
+def ended(end: CommandEnd, order: CommandSpec) -> CommandEnd:
     """An end by a kill at the time that the command had is one for its time."""
     late = end.exit_code in {124, 137} and end.milliseconds >= 1000 * order.bounds.seconds
-    return End(None if late else end.exit_code, late, end.milliseconds)
+    return CommandEnd(None if late else end.exit_code, late, end.milliseconds)
 
 
 async def _left(
-    machine: Machine, order: Order, spool: IO[bytes]
-) -> tuple[End | None, Differences, Mapping[Path, int]]:
+    machine: RemoteMachine, order: CommandSpec, spool: IO[bytes]
+) -> tuple[CommandEnd | None, RemoteChanges, Mapping[Path, int]]:
     """How it ended and what it left, as the machine tells it."""
-    listing = Kept(LONGEST_LISTING)
+    listing = BoundedOutput(LONGEST_LISTING)
     async with asyncio.timeout(_LOOKING + order.bounds.seconds):
-        await machine.execute(machine.place.script(LOOK), listing, Kept(1024))
+        await machine.execute(machine.place.script(LOOK), listing, BoundedOutput(1024))
         first, _, rest = listing.whole.partition(b"\n")
         end = _end(first)
         if order.files is None:
-            return end, Differences(), {}
+            return end, RemoteChanges(), {}
         try:
             now = await asyncio.to_thread(listed, rest)
             left = differences(now, order.files, order.bounds)
             return end, left, await _fetched(machine, left.changed, spool)
-        except (Unreadable, Damaged) as problem:
+        except (ManifestUnreadable, TransferDamaged) as problem:
             return end, nothing(str(problem)), {}
 
 
-def _end(line: bytes) -> End | None:
+def _end(line: bytes) -> CommandEnd | None:
     code, _, took = line.partition(b" ")
     if not (code.isdigit() and took.isdigit() and len(code) <= 3 and len(took) <= 9):
         return None
-    return End(int(code), timed_out=False, milliseconds=int(took))
+    return CommandEnd(int(code), timed_out=False, milliseconds=int(took))
 
 
 async def _fetched(
-    machine: Machine, changed: Mapping[Path, Seen], spool: IO[bytes]
+    machine: RemoteMachine, changed: Mapping[Path, ListedFile], spool: IO[bytes]
 ) -> Mapping[Path, int]:
     """Brings the bytes of changed files into the spool: where each of them begins there."""
     expected = expected_of(changed)
     if not expected:
         return {}
     await machine.put(wanted(expected.values(), machine.owner))
-    poured = Poured(spool, most_bytes(expected.values()))
-    await machine.execute(machine.place.script(SEND), poured, Kept(1024))
-    return await asyncio.to_thread(found, spool, expected)
+    poured = BoundedFile(spool, most_bytes(expected.values()))
+    await machine.execute(machine.place.script(SEND), poured, BoundedOutput(1024))
+    return await asyncio.to_thread(unpack_tar, spool, expected)
 
 
-def expected_of(changed: Mapping[Path, Seen]) -> dict[Path, Expected]:
+def expected_of(changed: Mapping[Path, ListedFile]) -> dict[Path, Expected]:
     """What has bytes to be fetched: links were told already."""
     return {
         path: Expected(seen.name, seen.size, seen.hexadecimal)
         for path, seen in changed.items()
-        if seen.form is not Form.LINK
+        if seen.form is not FileKind.LINK
     }
 
 
-class Poured:
+class BoundedFile:
     """Into a file, up to a bound; whatever is more makes the whole useless, and is dropped."""
 
     def __init__(self, file: IO[bytes], most: int) -> None:

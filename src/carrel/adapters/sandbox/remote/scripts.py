@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.ports.sandbox import Order
+from carrel.ports.sandbox import CommandSpec
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 RUN: Final = "run"
@@ -27,7 +27,7 @@ ENDED: Final = "ended"
 LONGEST_LISTING: Final = 32 * 2**20
 
 
-class Place(Struct, frozen=True):
+class RemotePaths(Struct, frozen=True):
     """Where things are on a machine elsewhere."""
 
     root: str
@@ -133,7 +133,7 @@ exec tar -cf - --format=gnu --no-recursion --hard-dereference -T WANTED
 """
 
 
-def scripts(order: Order, place: Place) -> Mapping[str, bytes]:
+def scripts(order: CommandSpec, place: RemotePaths) -> Mapping[str, bytes]:
     """The files that run a command and tell what came of it, by their names in the root."""
     words = {
         "WORKDIR": shlex.quote(place.work),
@@ -161,13 +161,13 @@ _WORD: Final = re.compile(r"\b([A-Z]{5,})\b")
 _WALLED: Final = 'command -v setpriv >/dev/null || { echo "setpriv is missing" >&2; exit 125; }'
 
 
-def _bounds(order: Order, place: Place) -> list[str]:
+def _bounds(order: CommandSpec, place: RemotePaths) -> list[str]:
     """For `ulimit`."""
     processes = [] if place.counted else [f"-u {order.bounds.processes}"]
     return [f"-f {order.bounds.disk_mb * 1024}", *processes]
 
 
-def _variables(order: Order, place: Place) -> list[str]:
+def _variables(order: CommandSpec, place: RemotePaths) -> list[str]:
     return [f"{name}={value}" for name, value in {**order.env, **place.variables}.items()]
 
 

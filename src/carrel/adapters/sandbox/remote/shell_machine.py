@@ -10,8 +10,8 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Final, Protocol
 
-from carrel.adapters.sandbox.remote.remote_run import Take, Unreachable
-from carrel.adapters.sandbox.remote.scripts import Place
+from carrel.adapters.sandbox.remote.remote_run import ProviderUnreachable, Take
+from carrel.adapters.sandbox.remote.scripts import RemotePaths
 from carrel.adapters.sandbox.remote.tar_transfer import Owner
 
 _BOX: Final = """\
@@ -24,7 +24,7 @@ echo "ended $?"
 _ENDED: Final = re.compile(r"ended ([0-9]{1,3})\s*\Z")
 
 
-class Far(Protocol):
+class ShellTransport(Protocol):
     """What such a provider can do. Each raises Unreachable."""
 
     async def write(self, path: str, content: bytes) -> None:
@@ -37,12 +37,12 @@ class Far(Protocol):
         """Run a line of plain words, without quotes, and tell what it says."""
 
 
-class Boxed:
+class ShellMachine:
     """Each program is run by a script of ours, which tells how it ended."""
 
     owner = Owner()
 
-    def __init__(self, far: Far, place: Place) -> None:
+    def __init__(self, far: ShellTransport, place: RemotePaths) -> None:
         self.place = place
         self._far, self._box = far, f"{place.root}/box"
         self._is_there = False
@@ -53,7 +53,7 @@ class Boxed:
             self._is_there = True
         await self._far.write(f"{self._box}.parcel", parcel)
         if await self._called("unpack") != 0:
-            raise Unreachable("the files could not be unpacked there")
+            raise ProviderUnreachable("the files could not be unpacked there")
 
     async def execute(self, words: Sequence[str], out: Take, err: Take) -> int:
         code = await self._called(words[-1].rpartition("/")[2])
@@ -66,4 +66,4 @@ class Boxed:
         said = await self._far.call(f"bash {self._box} {name}")
         if ended := _ENDED.search(said):
             return int(ended[1])
-        raise Unreachable("it was not told how the program ended")
+        raise ProviderUnreachable("it was not told how the program ended")

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from carrel.adapters.sandbox.remote.scripts import HOME, TEMPORARY, WANTED, WORK
 from carrel.core.identifiers import Digest, Path
-from carrel.ports.sandbox import Form, Placed
+from carrel.ports.sandbox import FileKind, InputFile
 
 _PER_MEMBER: Final = 8 * 1024
 """What a tar may need for one file beside its bytes: its head, a long name, what fills a block."""
@@ -25,8 +25,8 @@ class Owner(Struct, frozen=True):
     group: int = 0
 
 
-def packed(
-    files: Mapping[Path, Placed],
+def pack_tar(
+    files: Mapping[Path, InputFile],
     contents: Mapping[Digest, bytes],
     scripts: Mapping[str, bytes],
     owner: Owner = Owner(),
@@ -82,16 +82,18 @@ def _add_directory(tar: tarfile.TarFile, name: str, owner: Owner) -> None:
     tar.addfile(head)
 
 
-def _add_placed(tar: tarfile.TarFile, name: str, form: Form, content: bytes, owner: Owner) -> None:
-    if form is not Form.LINK:
-        _add(tar, name, content, 0o755 if form is Form.EXECUTABLE else 0o644, owner)
+def _add_placed(
+    tar: tarfile.TarFile, name: str, form: FileKind, content: bytes, owner: Owner
+) -> None:
+    if form is not FileKind.LINK:
+        _add(tar, name, content, 0o755 if form is FileKind.EXECUTABLE else 0o644, owner)
         return
     head = _head(name, 0o777, owner)
     head.type, head.linkname = tarfile.SYMTYPE, content.decode("utf-8", "surrogateescape")
     tar.addfile(head)
 
 
-class Damaged(Exception):
+class TransferDamaged(Exception):
     """What came back is not what was asked for."""
 
 
@@ -100,7 +102,7 @@ def most_bytes(files: Collection[Expected]) -> int:
     return sum(file.size for file in files) + _PER_MEMBER * len(files) + _AT_THE_END
 
 
-def found(file: IO[bytes], expected: Mapping[Path, Expected]) -> dict[Path, int]:
+def unpack_tar(file: IO[bytes], expected: Mapping[Path, Expected]) -> dict[Path, int]:
     """Where each file's bytes begin in a tar: all that were asked for, whole.
 
     What else is there is passed over, and nothing is ever written to a path that a tar names.
@@ -116,10 +118,10 @@ def found(file: IO[bytes], expected: Mapping[Path, Expected]) -> dict[Path, int]
                 if path is not None and member.isreg() and member.size == expected[path].size:
                     places[path] = member.offset_data
     except (tarfile.TarError, ValueError, OSError) as problem:
-        raise Damaged("what came back is no archive") from problem
+        raise TransferDamaged("what came back is no archive") from problem
     for path, one in expected.items():
         if path not in places or _hashed(file, places[path], one.size) != one.hexadecimal:
-            raise Damaged(f"{path} is not what was there a moment before")
+            raise TransferDamaged(f"{path} is not what was there a moment before")
     return places
 
 

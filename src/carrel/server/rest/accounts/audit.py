@@ -8,21 +8,21 @@ from msgspec import Meta
 
 from carrel.actions.accounts import audit as audits
 from carrel.core.access import Permission
-from carrel.core.store.record import Deed
-from carrel.server.http.endpoint import Call, Received, Sent, endpoint
+from carrel.core.store.record import AuditEntry as Deed
+from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import MOST
-from carrel.server.http.response import Answer
-from carrel.server.rest.files.file_models import When, moment
+from carrel.server.http.response import Response
+from carrel.server.rest.files.file_models import When, rfc3339
 
 
-class AuditQuery(Received, frozen=True):
+class AuditQuery(RequestModel, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=MOST)] = 100
     cursor: Annotated[
         str, Meta(pattern="^[0-9]{0,18}$", description="`next` of the page before.")
     ] = ""
 
 
-class AuditEntry(Sent, frozen=True):
+class AuditEntry(ResponseModel, frozen=True):
     id: str
     at: When
     by: Annotated[
@@ -33,7 +33,7 @@ class AuditEntry(Sent, frozen=True):
     subjects: Annotated[list[str], Meta(description="What it changed, as `noun/id`.")]
 
 
-class AuditPage(Sent, frozen=True):
+class AuditPage(ResponseModel, frozen=True):
     items: list[AuditEntry]
     next: str | None
 
@@ -41,7 +41,7 @@ class AuditPage(Sent, frozen=True):
 def entry_of(deed: Deed) -> AuditEntry:
     return AuditEntry(
         id=str(deed.id),
-        at=moment(deed.at),
+        at=rfc3339(deed.at),
         by=deed.by,
         why=deed.why,
         subjects=list(deed.subjects),
@@ -56,11 +56,11 @@ def entry_of(deed: Deed) -> AuditEntry:
     answers={200: AuditPage},
     tag="Audit",
 )
-async def listing(call: Call[None, AuditQuery]) -> Answer:
+async def listing(call: Request[None, AuditQuery]) -> Response:
     """Who did what to the tenant's records, newest first."""
     before = int(call.query.cursor or 0)
     found = await audits.listing(call.world, call.actor, before=before, limit=call.query.limit)
-    return Answer.json(AuditPage(items=[entry_of(deed) for deed in found.items], next=found.next))
+    return Response.json(AuditPage(items=[entry_of(deed) for deed in found.items], next=found.next))
 
 
 ENDPOINTS: Final = (listing,)

@@ -10,10 +10,10 @@ from msgspec import Meta, field
 from carrel.actions.accounts import oidc_sign_in as oidc_signins
 from carrel.actions.accounts import sign_in as signins
 from carrel.actions.accounts.oidc_sign_in import CodeFlow
-from carrel.core.errors import Busy, Gone, Malformed, Unauthenticated
-from carrel.server.http.cookies import Site, baked, cookie
-from carrel.server.http.endpoint import Call, Endpoint, Received, Sent, endpoint
-from carrel.server.http.response import Answer, Pairs, pairs
+from carrel.core.errors import Busy, Expired, Unauthenticated, ValidationError
+from carrel.server.http.cookies import SiteSettings, cookie, set_cookie_header
+from carrel.server.http.endpoint import Endpoint, Request, RequestModel, ResponseModel, endpoint
+from carrel.server.http.response import Pairs, Response, encode_headers
 
 _TAG: Final = "Signing in"
 START: Final = "/v1/session/oidc"
@@ -24,31 +24,31 @@ _HOME: Final = "^/(?:[!-.0-\\[\\]-~][!-\\[\\]-~]*)?$"
 """A path of this site: one that no browser takes for another host."""
 _FRESH: Final = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 _WHY: Final[dict[type[Exception], str]] = {
-    Gone: "expired",
+    Expired: "expired",
     Unauthenticated: "unknown",
     Busy: "busy",
     ConnectionError: "unavailable",
 }
 
 
-class Provider(Sent, frozen=True):
+class Provider(ResponseModel, frozen=True):
     name: Annotated[str, Meta(description="What people know it as.")]
     start: Annotated[str, Meta(description="Where a browser begins.")]
 
 
-class Ways(Sent, frozen=True):
+class SignInMethods(ResponseModel, frozen=True):
     link: bool
     token: bool
     oidc: Provider | None
 
 
-class StartQuery(Received, frozen=True):
+class StartQuery(RequestModel, frozen=True):
     home: Annotated[
         str, Meta(pattern=_HOME, max_length=1000, description="A path of this site to end at.")
     ] = field(name="return", default="/")
 
 
-class BackQuery(Received, frozen=True):
+class CallbackQuery(RequestModel, frozen=True):
     """What the provider says; what else it says is left aside."""
 
     code: str = ""
@@ -57,21 +57,21 @@ class BackQuery(Received, frozen=True):
     iss: str = ""
 
 
-def endpoints(site: Site, flow: CodeFlow | None) -> tuple[Endpoint, ...]:
+def endpoints(site: SiteSettings, flow: CodeFlow | None) -> tuple[Endpoint, ...]:
     return (_ways(flow), _starting(site, flow), _returning(site, flow))
 
 
 def _ways(flow: CodeFlow | None) -> Endpoint:
-    @endpoint("GET", "/v1/session/ways", public=True, answers={200: Ways}, tag=_TAG)
-    async def ways(call: Call) -> Answer:
+    @endpoint("GET", "/v1/session/ways", public=True, answers={200: SignInMethods}, tag=_TAG)
+    async def ways(call: Request) -> Response:
         """How people can sign in here."""
         provider = None if flow is None else Provider(name=flow.name, start=START)
-        return Answer.json(Ways(link=True, token=True, oidc=provider), headers=_FRESH)
+        return Response.json(SignInMethods(link=True, token=True, oidc=provider), headers=_FRESH)
 
     return ways
 
 
-def _starting(site: Site, flow: CodeFlow | None) -> Endpoint:
+def _starting(site: SiteSettings, flow: CodeFlow | None) -> Endpoint:
     @endpoint(
         "GET",
         START,
@@ -82,13 +82,13 @@ def _starting(site: Site, flow: CodeFlow | None) -> Endpoint:
         gives=("Location", "Set-Cookie"),
         tag=_TAG,
     )
-    async def start(call: Call[None, StartQuery]) -> Answer:
+    async def start(call: Request[None, StartQuery]) -> Response:
         """Send a browser to the identity provider.
 
         Where that cannot be, to `/sign-in?error=…`.
         """
         if not re.fullmatch(_HOME, call.query.home):
-            raise Malformed("return is a path of this site")
+            raise ValidationError("return is a path of this site")
         if flow is None:
             return _failed("not_offered", [])
         try:
@@ -102,19 +102,19 @@ def _starting(site: Site, flow: CodeFlow | None) -> Endpoint:
     return start
 
 
-def _returning(site: Site, flow: CodeFlow | None) -> Endpoint:
+def _returning(site: SiteSettings, flow: CodeFlow | None) -> Endpoint:
     @endpoint(
         "GET",
         _BACK,
         id="browser_oidc_back",
         public=True,
-        query=BackQuery,
+        query=CallbackQuery,
         loose_query=True,
         answers={303: None},
         gives=("Location", "Set-Cookie"),
         tag=_TAG,
     )
-    async def back(call: Call[None, BackQuery]) -> Answer:
+    async def back(call: Request[None, CallbackQuery]) -> Response:
         """Take a browser back from the identity provider, and begin its session.
 
         Where there is none, it goes to `/sign-in?error=…`.
@@ -129,7 +129,7 @@ def _returning(site: Site, flow: CodeFlow | None) -> Endpoint:
             done = await oidc_signins.finish(
                 call.world, flow, site.address(_BACK, call), sealed, query.state, query.code
             )
-        except (Gone, Unauthenticated, Busy, ConnectionError) as problem:
+        except (Expired, Unauthenticated, Busy, ConnectionError) as problem:
             return _failed(_why(problem), [over])
         kept = site.kept(done.token, signins.KEY_LIFE // 1000, call.https)
         return _sent(303, done.home, [kept, over])
@@ -137,21 +137,23 @@ def _returning(site: Site, flow: CodeFlow | None) -> Endpoint:
     return back
 
 
-def _errand(site: Site, call: Call, sealed: str, seconds: int) -> str:
+def _errand(site: SiteSettings, call: Request, sealed: str, seconds: int) -> str:
     """What the browser has to show when it is back; other sites lead there, so it is lax."""
     secure = site.secure(call.https)
-    return baked(_ERRAND, sealed, seconds=seconds, secure=secure, path=START, same_site="Lax")
+    return set_cookie_header(
+        _ERRAND, sealed, seconds=seconds, secure=secure, path=START, same_site="Lax"
+    )
 
 
 def _why(problem: Exception) -> str:
     return next(word for kind, word in _WHY.items() if isinstance(problem, kind))
 
 
-def _failed(why: str, cookies: list[str]) -> Answer:
+def _failed(why: str, cookies: list[str]) -> Response:
     return _sent(303 if cookies else 302, f"/sign-in?error={why}", cookies)
 
 
-def _sent(status: int, where: str, cookies: list[str]) -> Answer:
-    headers: Pairs = pairs({"Location": where, **_FRESH})
+def _sent(status: int, where: str, cookies: list[str]) -> Response:
+    headers: Pairs = encode_headers({"Location": where, **_FRESH})
     headers += [(b"set-cookie", one.encode("latin-1")) for one in cookies]
-    return Answer(status, b"", headers)
+    return Response(status, b"", headers)

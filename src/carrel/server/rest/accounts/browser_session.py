@@ -8,60 +8,60 @@ from msgspec import Meta
 
 from carrel.actions.accounts import credentials
 from carrel.actions.accounts import sign_in as signins
-from carrel.core.access import Actor, KeyKind, Permission, Role
-from carrel.core.errors import Busy, Forbidden, Malformed, Unauthenticated
-from carrel.ports import World
-from carrel.server.http.cookies import SESSION, Site, cookie
-from carrel.server.http.endpoint import Call, Endpoint, Received, Sent, endpoint
-from carrel.server.http.response import Answer
+from carrel.core.access import Actor, CredentialKind, Permission, Role
+from carrel.core.errors import Busy, Forbidden, Unauthenticated, ValidationError
+from carrel.ports import Ports
+from carrel.server.http.cookies import SESSION, SiteSettings, cookie
+from carrel.server.http.endpoint import Endpoint, Request, RequestModel, ResponseModel, endpoint
+from carrel.server.http.response import Response
 from carrel.server.rest.accounts.people import Person, person_of
 from carrel.server.rest.accounts.tenants import Tenant, tenant_of
-from carrel.server.rest.files.file_models import When, moment
+from carrel.server.rest.files.file_models import When, rfc3339
 
 _TAG: Final = "Signing in"
 _FRESH: Final = {"Cache-Control": "no-store"}
 _NO_SESSION: Final = "this credential is no browser's session: revoke a key at /v1/keys/{id}"
 
 
-class NewSession(Received, frozen=True):
+class NewSession(RequestModel, frozen=True):
     """One of both."""
 
     code: Annotated[str, Meta(max_length=200, description="Of a one-time link.")] = ""
     token: Annotated[str, Meta(max_length=2000, description="A person's; it is not kept.")] = ""
 
 
-class Session(Sent, frozen=True):
+class Session(ResponseModel, frozen=True):
     person: Person | None
     tenant: Tenant
-    kind: KeyKind
+    kind: CredentialKind
     role: Role | None
     permissions: list[Permission]
     expires_at: When | None
 
 
-async def shown(world: World, actor: Actor) -> Session:
-    held = await signins.held(world, actor)
+async def shown(world: Ports, actor: Actor) -> Session:
+    held = await signins.current_credential(world, actor)
     return Session(
         person=None if held.person is None else person_of(held.person),
         tenant=tenant_of(held.tenant),
         kind=actor.kind,
         role=actor.role,
         permissions=sorted(actor.permissions),
-        expires_at=moment(held.expires) if held.expires else None,
+        expires_at=rfc3339(held.expires) if held.expires else None,
     )
 
 
 @endpoint("GET", "/v1/session", answers={200: Session}, tag=_TAG)
-async def get(call: Call) -> Answer:
+async def get(call: Request) -> Response:
     """Who is asking, and what they may do: by a session's cookie or by any other credential."""
-    return Answer.json(await shown(call.world, call.actor), headers=_FRESH)
+    return Response.json(await shown(call.world, call.actor), headers=_FRESH)
 
 
-def endpoints(site: Site) -> tuple[Endpoint, ...]:
+def endpoints(site: SiteSettings) -> tuple[Endpoint, ...]:
     return (get, _creating(site), _ending(site))
 
 
-def _creating(site: Site) -> Endpoint:
+def _creating(site: SiteSettings) -> Endpoint:
     @endpoint(
         "POST",
         "/v1/session",
@@ -73,7 +73,7 @@ def _creating(site: Site) -> Endpoint:
         tag=_TAG,
         max_body=4096,
     )
-    async def create(call: Call[NewSession]) -> Answer:
+    async def create(call: Request[NewSession]) -> Response:
         """Begin a session by a one-time code or a person's token.
 
         It is kept in a cookie, which holds a key of its own that lasts for 30 days, or for as long
@@ -85,40 +85,40 @@ def _creating(site: Site) -> Endpoint:
         actor = await credentials.authenticate(call.world, token)
         session = await shown(call.world, actor)
         kept = site.kept(token, signins.KEY_LIFE // 1000, call.https)
-        return Answer.json(session, headers={**_FRESH, "Set-Cookie": kept})
+        return Response.json(session, headers={**_FRESH, "Set-Cookie": kept})
 
     return create
 
 
-async def _token(call: Call[NewSession]) -> str:
+async def _token(call: Request[NewSession]) -> str:
     code, token = call.body.code, call.body.token
     if code and not token:
         return (await signins.redeem(call.world, code, signins.BROWSER)).token
     if token and not code:
         return await signins.begin(call.world, token)
-    raise Malformed("a session begins with a code or with a token, and needs one of both")
+    raise ValidationError("a session begins with a code or with a token, and needs one of both")
 
 
-def _ending(site: Site) -> Endpoint:
+def _ending(site: SiteSettings) -> Endpoint:
     @endpoint(
         "DELETE",
         "/v1/session",
         answers={204: None},
-        refuses=(Malformed, Busy),
+        refuses=(ValidationError, Busy),
         gives=("Set-Cookie",),
         tag=_TAG,
     )
-    async def delete(call: Call) -> Answer:
+    async def delete(call: Request) -> Response:
         """End the browser's session: its key opens nothing more, and the cookie goes."""
         if not _by_cookie(call):
-            raise Malformed(_NO_SESSION)
+            raise ValidationError(_NO_SESSION)
         site.refuse_strangers(call.headers, call.https)
         await signins.end(call.world, call.actor)
-        return Answer.empty(204, {**_FRESH, "Set-Cookie": site.forgotten(call.https)})
+        return Response.empty(204, {**_FRESH, "Set-Cookie": site.forgotten(call.https)})
 
     return delete
 
 
-def _by_cookie(call: Call) -> bool:
+def _by_cookie(call: Request) -> bool:
     other = call.header(b"authorization") or call.header(b"x-api-key")
     return not other and bool(cookie(call.headers, SESSION))

@@ -9,23 +9,23 @@ import msgspec
 from msgspec import Meta
 
 from carrel.actions.accounts import keys
-from carrel.actions.accounts.keys import Holding
-from carrel.core.access import KeyKind, Permission
-from carrel.core.errors import Busy, Forbidden, Missing, Taken
-from carrel.core.identifiers import Moment
+from carrel.actions.accounts.keys import KeySpec
+from carrel.core.access import CredentialKind, Permission
+from carrel.core.errors import Busy, Conflict, Forbidden, NotFound
+from carrel.core.identifiers import TimestampMs
 from carrel.core.store.record import Record
-from carrel.server.http.endpoint import Call, Received, Sent, endpoint
+from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import Id, Line, PageQuery
-from carrel.server.http.response import Answer
-from carrel.server.rest.files.file_models import When, moment
+from carrel.server.http.response import Response
+from carrel.server.rest.files.file_models import When, rfc3339
 
 _TAG: Final = "Keys"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class NewKey(Received, frozen=True):
+class NewKey(RequestModel, frozen=True):
     name: Line
-    kind: KeyKind
+    kind: CredentialKind
     person_id: Annotated[Id, Meta(description="The caller, where absent.")] | None = None
     agent_id: Annotated[Id, Meta(description="An id or a slug.")] | None = None
     workspace: Id | None = None
@@ -33,12 +33,12 @@ class NewKey(Received, frozen=True):
     expires_at: Annotated[datetime, Meta(tz=True)] | None = None
 
 
-class Key(Sent, frozen=True):
+class Key(ResponseModel, frozen=True):
     """A key without what makes it one."""
 
     id: str
     name: str
-    kind: KeyKind
+    kind: CredentialKind
     person_id: str | None
     agent_id: str | None
     workspace: str | None
@@ -53,35 +53,35 @@ class CreatedKey(Key, frozen=True):
     key: Annotated[str, Meta(description="The key itself, shown this once.")]
 
 
-class Keys(Sent, frozen=True):
+class Keys(ResponseModel, frozen=True):
     items: list[Key]
     next: str | None
 
 
-def key_of(record: Record, used: Moment | None) -> Key:
+def key_of(record: Record, used: TimestampMs | None) -> Key:
     body = record.body
     scopes = body["scopes"]
     return Key(
         id=record.id,
         name=body["name"],
-        kind=KeyKind(body["kind"]),
+        kind=CredentialKind(body["kind"]),
         person_id=body["personId"],
         agent_id=body["agentId"],
         workspace=body["workspace"],
         scopes=None if scopes is None else [Permission(scope) for scope in scopes],
         prefix=body["prefix"],
-        created_at=moment(record.created),
-        expires_at=moment(body["expires"]) if body["expires"] else None,
-        last_used_at=None if used is None else moment(used),
+        created_at=rfc3339(record.created),
+        expires_at=rfc3339(body["expires"]) if body["expires"] else None,
+        last_used_at=None if used is None else rfc3339(used),
     )
 
 
-def _milliseconds(at: datetime) -> Moment:
+def _milliseconds(at: datetime) -> TimestampMs:
     return (at - _EPOCH) // timedelta(milliseconds=1)
 
 
-def _holding(new: NewKey) -> Holding:
-    return Holding(
+def _holding(new: NewKey) -> KeySpec:
+    return KeySpec(
         name=new.name,
         kind=new.kind,
         person=new.person_id,
@@ -100,13 +100,13 @@ def _holding(new: NewKey) -> Holding:
     answers={200: Keys},
     tag=_TAG,
 )
-async def listing(call: Call[None, PageQuery]) -> Answer:
+async def listing(call: Request[None, PageQuery]) -> Response:
     """List one's own keys; with tenant:admin, all of the tenant."""
     query = call.query
     found = await keys.listing(call.world, call.actor, cursor=query.cursor, limit=query.limit)
     used = await keys.last_used(call.world, found.items)
     items = [key_of(*each) for each in zip(found.items, used, strict=True)]
-    return Answer.json(Keys(items=items, next=found.next))
+    return Response.json(Keys(items=items, next=found.next))
 
 
 @endpoint(
@@ -115,11 +115,11 @@ async def listing(call: Call[None, PageQuery]) -> Answer:
     permission=Permission.TENANT_READ,
     body=NewKey,
     answers={201: CreatedKey},
-    refuses=(Forbidden, Missing, Taken, Busy),
+    refuses=(Forbidden, NotFound, Conflict, Busy),
     tag=_TAG,
     idempotent=True,
 )
-async def create(call: Call[NewKey]) -> Answer:
+async def create(call: Request[NewKey]) -> Response:
     """Make a key.
 
     For oneself, or with tenant:admin for others, services and agents; never one that is worth
@@ -127,7 +127,7 @@ async def create(call: Call[NewKey]) -> Answer:
     """
     issued = await keys.create(call.world, call.actor, _holding(call.body), call.receipt)
     shown = msgspec.structs.asdict(key_of(issued.key, None))
-    return Answer.json(CreatedKey(**shown, key=issued.token), 201, {"Cache-Control": "no-store"})
+    return Response.json(CreatedKey(**shown, key=issued.token), 201, {"Cache-Control": "no-store"})
 
 
 @endpoint(
@@ -135,18 +135,18 @@ async def create(call: Call[NewKey]) -> Answer:
     "/v1/keys/{id}",
     permission=Permission.TENANT_READ,
     answers={200: Key},
-    refuses=(Missing,),
+    refuses=(NotFound,),
     tag=_TAG,
 )
-async def get(call: Call) -> Answer:
+async def get(call: Request) -> Response:
     """Look at a key: one's own, or with tenant:admin any."""
     key = await keys.get(call.world, call.actor, call.params["id"])
     [used] = await keys.last_used(call.world, (key,))
-    return Answer.json(key_of(key, used))
+    return Response.json(key_of(key, used))
 
 
-async def _revoked(call: Call, versions: tuple[int, ...]) -> Answer:
-    return Answer.empty(204)
+async def _revoked(call: Request, versions: tuple[int, ...]) -> Response:
+    return Response.empty(204)
 
 
 @endpoint(
@@ -154,15 +154,15 @@ async def _revoked(call: Call, versions: tuple[int, ...]) -> Answer:
     "/v1/keys/{id}",
     permission=Permission.TENANT_READ,
     answers={204: None},
-    refuses=(Missing, Busy),
+    refuses=(NotFound, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_revoked,
 )
-async def delete(call: Call) -> Answer:
+async def delete(call: Request) -> Response:
     """Revoke a key: one's own, or with tenant:admin any."""
     await keys.revoke(call.world, call.actor, call.params["id"], call.receipt)
-    return Answer.empty(204)
+    return Response.empty(204)
 
 
 ENDPOINTS: Final = (listing, create, get, delete)

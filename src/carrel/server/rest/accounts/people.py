@@ -10,18 +10,18 @@ from msgspec import Meta
 from carrel.actions.accounts import people
 from carrel.actions.accounts.people import Profile
 from carrel.core.access import Permission, Role
-from carrel.core.errors import Busy, Forbidden, Missing, Taken, TooLarge
+from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, WorkspaceTooLarge
 from carrel.core.store.record import Record
-from carrel.server.http.endpoint import Call, Received, Sent, endpoint
-from carrel.server.http.query_fields import Email, Line, PageQuery, given
-from carrel.server.http.response import Answer
-from carrel.server.rest.files.file_models import When, moment
+from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
+from carrel.server.http.query_fields import Email, Line, PageQuery, set_fields
+from carrel.server.http.response import Response
+from carrel.server.rest.files.file_models import When, rfc3339
 
 _TAG: Final = "People"
 Zone = Annotated[str, Meta(min_length=1, max_length=64, description="An IANA zone: Europe/Paris.")]
 
 
-class NewPerson(Received, frozen=True):
+class NewPerson(RequestModel, frozen=True):
     name: Line
     email: Email
     role: Role
@@ -30,7 +30,7 @@ class NewPerson(Received, frozen=True):
     pronouns: Line | None = None
 
 
-class PersonPatch(Received, frozen=True):
+class PersonPatch(RequestModel, frozen=True):
     """What is named changes; null clears a field that may be absent."""
 
     name: Line | msgspec.UnsetType = msgspec.UNSET
@@ -41,7 +41,7 @@ class PersonPatch(Received, frozen=True):
     pronouns: Line | msgspec.UnsetType | None = msgspec.UNSET
 
 
-class Person(Sent, frozen=True):
+class Person(ResponseModel, frozen=True):
     id: str
     name: str
     email: str
@@ -53,7 +53,7 @@ class Person(Sent, frozen=True):
     updated_at: When
 
 
-class People(Sent, frozen=True):
+class People(ResponseModel, frozen=True):
     items: list[Person]
     next: str | None
 
@@ -68,8 +68,8 @@ def person_of(record: Record) -> Person:
         title=body["title"],
         timezone=body["timezone"],
         pronouns=body["pronouns"],
-        created_at=moment(record.created),
-        updated_at=moment(record.changed),
+        created_at=rfc3339(record.created),
+        updated_at=rfc3339(record.changed),
     )
 
 
@@ -81,15 +81,17 @@ def person_of(record: Record) -> Person:
     answers={200: People},
     tag=_TAG,
 )
-async def listing(call: Call[None, PageQuery]) -> Answer:
+async def listing(call: Request[None, PageQuery]) -> Response:
     """List the people of the tenant."""
     query = call.query
     found = await people.listing(call.world, call.actor, cursor=query.cursor, limit=query.limit)
-    return Answer.json(People(items=[person_of(one) for one in found.items], next=found.next))
+    return Response.json(People(items=[person_of(one) for one in found.items], next=found.next))
 
 
-async def _created(call: Call[NewPerson], versions: tuple[int, ...]) -> Answer:
-    return Answer.json(person_of(await people.named(call.world, call.actor, call.body.email)), 201)
+async def _created(call: Request[NewPerson], versions: tuple[int, ...]) -> Response:
+    return Response.json(
+        person_of(await people.named(call.world, call.actor, call.body.email)), 201
+    )
 
 
 @endpoint(
@@ -98,16 +100,16 @@ async def _created(call: Call[NewPerson], versions: tuple[int, ...]) -> Answer:
     permission=Permission.TENANT_ADMIN,
     body=NewPerson,
     answers={201: Person},
-    refuses=(Forbidden, Missing, Taken, Busy),
+    refuses=(Forbidden, NotFound, Conflict, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_created,
 )
-async def create(call: Call[NewPerson]) -> Answer:
+async def create(call: Request[NewPerson]) -> Response:
     """Add a person. Only an owner adds owners."""
     profile = Profile(**msgspec.structs.asdict(call.body))
     made = await people.create(call.world, call.actor, profile, call.receipt)
-    return Answer.json(person_of(made), 201)
+    return Response.json(person_of(made), 201)
 
 
 @endpoint(
@@ -115,16 +117,16 @@ async def create(call: Call[NewPerson]) -> Answer:
     "/v1/people/{id}",
     permission=Permission.TENANT_READ,
     answers={200: Person},
-    refuses=(Missing,),
+    refuses=(NotFound,),
     tag=_TAG,
 )
-async def get(call: Call) -> Answer:
+async def get(call: Request) -> Response:
     """Look at one person."""
-    return Answer.json(person_of(await people.get(call.world, call.actor, call.params["id"])))
+    return Response.json(person_of(await people.get(call.world, call.actor, call.params["id"])))
 
 
-async def _patched(call: Call[PersonPatch], versions: tuple[int, ...]) -> Answer:
-    return Answer.json(person_of(await people.get(call.world, call.actor, call.params["id"])))
+async def _patched(call: Request[PersonPatch], versions: tuple[int, ...]) -> Response:
+    return Response.json(person_of(await people.get(call.world, call.actor, call.params["id"])))
 
 
 @endpoint(
@@ -133,20 +135,20 @@ async def _patched(call: Call[PersonPatch], versions: tuple[int, ...]) -> Answer
     permission=Permission.TENANT_ADMIN,
     body=PersonPatch,
     answers={200: Person},
-    refuses=(Forbidden, Missing, Taken, TooLarge, Busy),
+    refuses=(Forbidden, NotFound, Conflict, WorkspaceTooLarge, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_patched,
 )
-async def patch(call: Call[PersonPatch]) -> Answer:
+async def patch(call: Request[PersonPatch]) -> Response:
     """Change a person. Only an owner changes owners, and the last one stays one."""
-    id, fields = call.params["id"], given(call.body)
+    id, fields = call.params["id"], set_fields(call.body)
     changed = await people.patch(call.world, call.actor, id, fields, call.receipt)
-    return Answer.json(person_of(changed))
+    return Response.json(person_of(changed))
 
 
-async def _deleted(call: Call, versions: tuple[int, ...]) -> Answer:
-    return Answer.empty(204)
+async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
+    return Response.empty(204)
 
 
 @endpoint(
@@ -154,15 +156,15 @@ async def _deleted(call: Call, versions: tuple[int, ...]) -> Answer:
     "/v1/people/{id}",
     permission=Permission.TENANT_ADMIN,
     answers={204: None},
-    refuses=(Forbidden, Missing, Taken, TooLarge, Busy),
+    refuses=(Forbidden, NotFound, Conflict, WorkspaceTooLarge, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_deleted,
 )
-async def delete(call: Call) -> Answer:
+async def delete(call: Request) -> Response:
     """Remove a person and all their keys. The last owner stays."""
     await people.delete(call.world, call.actor, call.params["id"], call.receipt)
-    return Answer.empty(204)
+    return Response.empty(204)
 
 
 ENDPOINTS: Final = (listing, create, get, patch, delete)

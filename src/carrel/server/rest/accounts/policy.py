@@ -8,18 +8,18 @@ from msgspec import Meta, field
 
 from carrel.actions.overlay import policy_preview as previews
 from carrel.actions.policy import policies
-from carrel.actions.policy.policies import PolicyForm
+from carrel.actions.policy.policies import PolicyModel
 from carrel.core.access import Permission
-from carrel.core.errors import Busy, Malformed
+from carrel.core.errors import Busy, ValidationError
 from carrel.core.overlay.file_classes import FileClass
-from carrel.server.http.endpoint import Call, Sent, endpoint
-from carrel.server.http.response import Answer
+from carrel.server.http.endpoint import Request, ResponseModel, endpoint
+from carrel.server.http.response import Response
 from carrel.server.rest.files.files import REASON, reason_of
 
 _TAG: Final = "Policy"
 
 
-class ClassChange(Sent, frozen=True):
+class ClassChange(ResponseModel, frozen=True):
     """A path whose class would be another."""
 
     path: str
@@ -29,7 +29,7 @@ class ClassChange(Sent, frozen=True):
     """How many agents have it, of their own or from a layer beneath."""
 
 
-class Preview(Sent, frozen=True):
+class Preview(ResponseModel, frozen=True):
     changes: list[ClassChange]
     """Those of most agents first, at most 500."""
     count: Annotated[int, Meta(ge=0)]
@@ -39,55 +39,55 @@ class Preview(Sent, frozen=True):
 
 
 @endpoint(
-    "GET", "/v1/policy", permission=Permission.TENANT_READ, answers={200: PolicyForm}, tag=_TAG
+    "GET", "/v1/policy", permission=Permission.TENANT_READ, answers={200: PolicyModel}, tag=_TAG
 )
-async def get(call: Call) -> Answer:
+async def get(call: Request) -> Response:
     """The limits, redaction and retention that the tenant has decided on."""
-    return Answer.json(await policies.get(call.world, call.actor))
+    return Response.json(await policies.get(call.world, call.actor))
 
 
 @endpoint(
     "PUT",
     "/v1/policy",
     permission=Permission.TENANT_ADMIN,
-    body=PolicyForm,
-    answers={200: PolicyForm},
-    refuses=(Malformed, Busy),
+    body=PolicyModel,
+    answers={200: PolicyModel},
+    refuses=(ValidationError, Busy),
     headers=(REASON,),
     tag=_TAG,
     idempotent=True,
 )
-async def put(call: Call[PolicyForm]) -> Answer:
+async def put(call: Request[PolicyModel]) -> Response:
     """Replace the policy. What is left out is as it is by default.
 
     Files that become pinned are held for every agent as they are. Making a pinned file live again
     needs a reason, in `Carrel-Reason`.
     """
     if not call.raw:
-        raise Malformed("a policy is needed; an empty one is {}")
+        raise ValidationError("a policy is needed; an empty one is {}")
     reason = reason_of(call)
-    return Answer.json(await policies.put(call.world, call.actor, call.body, reason))
+    return Response.json(await policies.put(call.world, call.actor, call.body, reason))
 
 
 @endpoint(
     "POST",
     "/v1/policy/preview",
     permission=Permission.TENANT_ADMIN,
-    body=PolicyForm,
+    body=PolicyModel,
     answers={200: Preview},
-    refuses=(Malformed,),
+    refuses=(ValidationError,),
     tag=_TAG,
 )
-async def preview(call: Call[PolicyForm]) -> Answer:
+async def preview(call: Request[PolicyModel]) -> Response:
     """Say which files would be of another class by a policy, and change nothing."""
     if not call.raw:
-        raise Malformed("a policy is needed; an empty one is {}")
+        raise ValidationError("a policy is needed; an empty one is {}")
     found = await previews.preview(call.world, call.actor, call.body)
     changes = [
         ClassChange(path=one.path.text, was=one.was, now=one.now, agents=one.agents)
         for one in found.changes
     ]
-    return Answer.json(Preview(changes=changes, count=found.count, loosens=found.loosens))
+    return Response.json(Preview(changes=changes, count=found.count, loosens=found.loosens))
 
 
 ENDPOINTS: Final = (get, put, preview)

@@ -8,22 +8,22 @@ from msgspec import Meta
 
 from carrel.actions.accounts import secrets
 from carrel.core.access import Permission
-from carrel.core.errors import Busy, Malformed, Missing
+from carrel.core.errors import Busy, NotFound, ValidationError
 from carrel.core.redaction.redactor import LEAST_CHARACTERS, MOST_BYTES
 from carrel.core.store.record import Record
-from carrel.server.http.endpoint import Call, Received, Sent, endpoint
+from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import Id, PageQuery
-from carrel.server.http.response import Answer
-from carrel.server.rest.files.file_models import When, moment
+from carrel.server.http.response import Response
+from carrel.server.rest.files.file_models import When, rfc3339
 
 _TAG: Final = "Secrets"
 
 
-class SecretBody(Received, frozen=True):
+class SecretBody(RequestModel, frozen=True):
     value: Annotated[str, Meta(min_length=LEAST_CHARACTERS, max_length=MOST_BYTES)]
 
 
-class Secret(Sent, frozen=True):
+class Secret(ResponseModel, frozen=True):
     """A secret without its value."""
 
     id: str
@@ -31,14 +31,14 @@ class Secret(Sent, frozen=True):
     updated_at: When
 
 
-class Secrets(Sent, frozen=True):
+class Secrets(ResponseModel, frozen=True):
     items: list[Secret]
     next: str | None
 
 
 def secret_of(record: Record) -> Secret:
     return Secret(
-        id=record.id, created_at=moment(record.created), updated_at=moment(record.changed)
+        id=record.id, created_at=rfc3339(record.created), updated_at=rfc3339(record.changed)
     )
 
 
@@ -50,11 +50,11 @@ def secret_of(record: Record) -> Secret:
     answers={200: Secrets},
     tag=_TAG,
 )
-async def listing(call: Call[None, PageQuery]) -> Answer:
+async def listing(call: Request[None, PageQuery]) -> Response:
     """List the secrets, without their values."""
     query = call.query
     found = await secrets.listing(call.world, call.actor, cursor=query.cursor, limit=query.limit)
-    return Answer.json(Secrets(items=[secret_of(one) for one in found.items], next=found.next))
+    return Response.json(Secrets(items=[secret_of(one) for one in found.items], next=found.next))
 
 
 @endpoint(
@@ -62,16 +62,16 @@ async def listing(call: Call[None, PageQuery]) -> Answer:
     "/v1/secrets/{id}",
     permission=Permission.TENANT_ADMIN,
     answers={200: Secret},
-    refuses=(Missing,),
+    refuses=(NotFound,),
     tag=_TAG,
 )
-async def get(call: Call) -> Answer:
+async def get(call: Request) -> Response:
     """Look at a secret, without its value."""
-    return Answer.json(secret_of(await secrets.get(call.world, call.actor, call.params["id"])))
+    return Response.json(secret_of(await secrets.get(call.world, call.actor, call.params["id"])))
 
 
-async def _kept(call: Call[SecretBody], versions: tuple[int, ...]) -> Answer:
-    return Answer.json(secret_of(await secrets.get(call.world, call.actor, call.params["id"])))
+async def _kept(call: Request[SecretBody], versions: tuple[int, ...]) -> Response:
+    return Response.json(secret_of(await secrets.get(call.world, call.actor, call.params["id"])))
 
 
 @endpoint(
@@ -81,21 +81,21 @@ async def _kept(call: Call[SecretBody], versions: tuple[int, ...]) -> Answer:
     body=SecretBody,
     params={"id": Id},
     answers={200: Secret},
-    refuses=(Malformed, Busy),
+    refuses=(ValidationError, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_kept,
 )
-async def put(call: Call[SecretBody]) -> Answer:
+async def put(call: Request[SecretBody]) -> Response:
     """Keep a secret: from now on its value is redacted from every write."""
     id, value = call.params["id"], call.body.value
-    return Answer.json(
+    return Response.json(
         secret_of(await secrets.put(call.world, call.actor, id, value, call.receipt))
     )
 
 
-async def _deleted(call: Call, versions: tuple[int, ...]) -> Answer:
-    return Answer.empty(204)
+async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
+    return Response.empty(204)
 
 
 @endpoint(
@@ -103,15 +103,15 @@ async def _deleted(call: Call, versions: tuple[int, ...]) -> Answer:
     "/v1/secrets/{id}",
     permission=Permission.TENANT_ADMIN,
     answers={204: None},
-    refuses=(Missing, Busy),
+    refuses=(NotFound, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_deleted,
 )
-async def delete(call: Call) -> Answer:
+async def delete(call: Request) -> Response:
     """Forget a secret: its value is no longer redacted."""
     await secrets.delete(call.world, call.actor, call.params["id"], call.receipt)
-    return Answer.empty(204)
+    return Response.empty(204)
 
 
 ENDPOINTS: Final = (listing, get, put, delete)

@@ -8,17 +8,17 @@ from msgspec import Meta
 
 from carrel.actions.accounts import sign_in as signins
 from carrel.core.errors import Busy, Unauthenticated
-from carrel.server.http.endpoint import Call, Received, Sent, endpoint
-from carrel.server.http.response import Answer
+from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
+from carrel.server.http.response import Response
 from carrel.server.rest.accounts.people import Person, person_of
 from carrel.server.rest.accounts.tenants import Tenant, tenant_of
 
 
-class SignIn(Received, frozen=True):
+class SignIn(RequestModel, frozen=True):
     code: Annotated[str, Meta(min_length=1, max_length=200)]
 
 
-class SignedIn(Sent, frozen=True):
+class SignedIn(ResponseModel, frozen=True):
     token: Annotated[str, Meta(description="Good for 30 days, and shown this once.")]
     person: Person
     tenant: Tenant
@@ -34,11 +34,11 @@ class SignedIn(Sent, frozen=True):
     tag="Signing in",
     max_body=4096,
 )
-async def create(call: Call[SignIn]) -> Answer:
+async def create(call: Request[SignIn]) -> Response:
     """Trade a one-time code for a token. A code is good once, for an hour."""
     made = await signins.redeem(call.world, call.body.code)
     shown = SignedIn(token=made.token, person=person_of(made.person), tenant=tenant_of(made.tenant))
-    return Answer.json(shown, headers={"Cache-Control": "no-store"})
+    return Response.json(shown, headers={"Cache-Control": "no-store"})
 
 
 ENDPOINTS: Final = (create,)

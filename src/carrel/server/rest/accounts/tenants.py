@@ -8,32 +8,32 @@ import msgspec
 
 from carrel.actions.accounts import tenants
 from carrel.core.access import Permission
-from carrel.core.errors import Busy, Taken, TooLarge
+from carrel.core.errors import Busy, Conflict, WorkspaceTooLarge
 from carrel.core.store.record import Record
-from carrel.server.http.endpoint import Call, Received, Sent, endpoint
+from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import Email, Line, Slug
-from carrel.server.http.response import Answer
-from carrel.server.rest.files.file_models import When, moment
+from carrel.server.http.response import Response
+from carrel.server.rest.files.file_models import When, rfc3339
 
 _TAG: Final = "Tenants"
 
 
-class FirstOwner(Received, frozen=True):
+class FirstOwner(RequestModel, frozen=True):
     name: Line
     email: Email
 
 
-class NewTenant(Received, frozen=True):
+class NewTenant(RequestModel, frozen=True):
     slug: Slug
     name: Line
     owner: FirstOwner
 
 
-class TenantPatch(Received, frozen=True):
+class TenantPatch(RequestModel, frozen=True):
     name: Line | msgspec.UnsetType = msgspec.UNSET
 
 
-class Tenant(Sent, frozen=True):
+class Tenant(ResponseModel, frozen=True):
     id: str
     slug: str
     name: str
@@ -53,8 +53,8 @@ def tenant_of(record: Record) -> Tenant:
         id=record.id,
         slug=record.body["slug"],
         name=record.body["name"],
-        created_at=moment(record.created),
-        updated_at=moment(record.changed),
+        created_at=rfc3339(record.created),
+        updated_at=rfc3339(record.changed),
     )
 
 
@@ -64,11 +64,11 @@ def tenant_of(record: Record) -> Tenant:
     platform=True,
     body=NewTenant,
     answers={201: CreatedTenant},
-    refuses=(Taken, Busy),
+    refuses=(Conflict, Busy),
     tag=_TAG,
     idempotent=True,
 )
-async def create(call: Call[NewTenant]) -> Answer:
+async def create(call: Request[NewTenant]) -> Response:
     """Create a tenant with an owner. Only for the platform's token."""
     body = call.body
     made = await tenants.create(
@@ -81,19 +81,19 @@ async def create(call: Call[NewTenant]) -> Answer:
     )
     tenant = msgspec.structs.asdict(tenant_of(made.tenant))
     created = CreatedTenant(**tenant, owner_id=made.owner.id, owner_token=made.token)
-    return Answer.json(created, 201, {"Cache-Control": "no-store"})
+    return Response.json(created, 201, {"Cache-Control": "no-store"})
 
 
 @endpoint(
     "GET", "/v1/tenants/me", permission=Permission.TENANT_READ, answers={200: Tenant}, tag=_TAG
 )
-async def get(call: Call) -> Answer:
+async def get(call: Request) -> Response:
     """The tenant that the credential belongs to."""
-    return Answer.json(tenant_of(await tenants.me(call.world, call.actor)))
+    return Response.json(tenant_of(await tenants.me(call.world, call.actor)))
 
 
-async def _patched(call: Call[TenantPatch], versions: tuple[int, ...]) -> Answer:
-    return Answer.json(tenant_of(await tenants.me(call.world, call.actor)))
+async def _patched(call: Request[TenantPatch], versions: tuple[int, ...]) -> Response:
+    return Response.json(tenant_of(await tenants.me(call.world, call.actor)))
 
 
 @endpoint(
@@ -102,17 +102,17 @@ async def _patched(call: Call[TenantPatch], versions: tuple[int, ...]) -> Answer
     permission=Permission.TENANT_ADMIN,
     body=TenantPatch,
     answers={200: Tenant},
-    refuses=(TooLarge, Busy),
+    refuses=(WorkspaceTooLarge, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_patched,
 )
-async def patch(call: Call[TenantPatch]) -> Answer:
+async def patch(call: Request[TenantPatch]) -> Response:
     """Rename the tenant. Its slug stays."""
     if call.body.name is msgspec.UNSET:
         return await _patched(call, ())
     renamed = await tenants.rename(call.world, call.actor, call.body.name, call.receipt)
-    return Answer.json(tenant_of(renamed))
+    return Response.json(tenant_of(renamed))
 
 
 ENDPOINTS: Final = (create, get, patch)

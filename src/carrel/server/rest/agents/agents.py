@@ -9,20 +9,20 @@ from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions.agents import agents
 from carrel.core.access import Permission
-from carrel.core.agents.agent import facts
-from carrel.core.errors import Busy, Malformed, Missing, Taken, TooLarge
+from carrel.core.agents.agent import agent_fields
+from carrel.core.errors import Busy, Conflict, NotFound, ValidationError, WorkspaceTooLarge
 from carrel.core.store.record import Record
-from carrel.server.http.endpoint import Call, Received, Sent, endpoint
+from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import Id, Line, PageQuery, Slug
-from carrel.server.http.response import Answer
-from carrel.server.rest.files.file_models import When, moment
+from carrel.server.http.response import Response
+from carrel.server.rest.files.file_models import When, rfc3339
 
 _TAG: Final = "Agents"
 TemplateName = Annotated[Id, Meta(description="An id or a slug.")]
 Config = Annotated[dict[str, Any], Meta(max_length=64)]
 
 
-class NewAgent(Received, frozen=True):
+class NewAgent(RequestModel, frozen=True):
     slug: Slug
     name: Line
     template_id: TemplateName | None = None
@@ -32,7 +32,7 @@ class NewAgent(Received, frozen=True):
     config: Config = msgspec.field(default_factory=dict)
 
 
-class AgentPatch(Received, frozen=True):
+class AgentPatch(RequestModel, frozen=True):
     slug: Slug | UnsetType = UNSET
     name: Line | UnsetType = UNSET
     template_id: TemplateName | UnsetType | None = UNSET
@@ -42,7 +42,7 @@ class AgentPatch(Received, frozen=True):
     config: Config | UnsetType = UNSET
 
 
-class Agent(Sent, frozen=True):
+class Agent(ResponseModel, frozen=True):
     id: str
     slug: str
     name: str
@@ -55,13 +55,13 @@ class Agent(Sent, frozen=True):
     updated_at: When
 
 
-class Agents(Sent, frozen=True):
+class Agents(ResponseModel, frozen=True):
     items: list[Agent]
     next: str | None
 
 
 def agent_of(record: Record) -> Agent:
-    known = facts(record)
+    known = agent_fields(record)
     return Agent(
         id=record.id,
         slug=known["slug"],
@@ -71,8 +71,8 @@ def agent_of(record: Record) -> Agent:
         is_shared=known["isShared"],
         owner_id=known["ownerId"],
         config=known["config"],
-        created_at=moment(record.created),
-        updated_at=moment(record.changed),
+        created_at=rfc3339(record.created),
+        updated_at=rfc3339(record.changed),
     )
 
 
@@ -84,15 +84,15 @@ def agent_of(record: Record) -> Agent:
     answers={200: Agents},
     tag=_TAG,
 )
-async def listing(call: Call[None, PageQuery]) -> Answer:
+async def listing(call: Request[None, PageQuery]) -> Response:
     """List the agents."""
     query = call.query
     found = await agents.listing(call.world, call.actor, cursor=query.cursor, limit=query.limit)
-    return Answer.json(Agents(items=[agent_of(one) for one in found.items], next=found.next))
+    return Response.json(Agents(items=[agent_of(one) for one in found.items], next=found.next))
 
 
-async def _created(call: Call[NewAgent], versions: tuple[int, ...]) -> Answer:
-    return Answer.json(agent_of(await agents.get(call.world, call.actor, call.body.slug)), 201)
+async def _created(call: Request[NewAgent], versions: tuple[int, ...]) -> Response:
+    return Response.json(agent_of(await agents.get(call.world, call.actor, call.body.slug)), 201)
 
 
 @endpoint(
@@ -101,12 +101,12 @@ async def _created(call: Call[NewAgent], versions: tuple[int, ...]) -> Answer:
     permission=Permission.TENANT_ADMIN,
     body=NewAgent,
     answers={201: Agent},
-    refuses=(Missing, Taken, TooLarge, Busy),
+    refuses=(NotFound, Conflict, WorkspaceTooLarge, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_created,
 )
-async def create(call: Call[NewAgent]) -> Answer:
+async def create(call: Request[NewAgent]) -> Response:
     """Create an agent, perhaps one that follows a template."""
     body = call.body
     new = agents.NewAgent(
@@ -118,7 +118,7 @@ async def create(call: Call[NewAgent]) -> Answer:
         owner=body.owner_id,
         config=body.config,
     )
-    return Answer.json(
+    return Response.json(
         agent_of(await agents.create(call.world, call.actor, new, call.receipt)), 201
     )
 
@@ -128,17 +128,17 @@ async def create(call: Call[NewAgent]) -> Answer:
     "/v1/agents/{id}",
     permission=Permission.TENANT_READ,
     answers={200: Agent},
-    refuses=(Missing,),
+    refuses=(NotFound,),
     tag=_TAG,
 )
-async def get(call: Call) -> Answer:
+async def get(call: Request) -> Response:
     """Look at an agent, by id or slug."""
-    return Answer.json(agent_of(await agents.get(call.world, call.actor, call.params["id"])))
+    return Response.json(agent_of(await agents.get(call.world, call.actor, call.params["id"])))
 
 
-async def _patched(call: Call[AgentPatch], versions: tuple[int, ...]) -> Answer:
+async def _patched(call: Request[AgentPatch], versions: tuple[int, ...]) -> Response:
     name = call.body.slug or call.params["id"]
-    return Answer.json(agent_of(await agents.get(call.world, call.actor, name)))
+    return Response.json(agent_of(await agents.get(call.world, call.actor, name)))
 
 
 @endpoint(
@@ -147,12 +147,12 @@ async def _patched(call: Call[AgentPatch], versions: tuple[int, ...]) -> Answer:
     permission=Permission.TENANT_ADMIN,
     body=AgentPatch,
     answers={200: Agent},
-    refuses=(Malformed, Missing, Taken, TooLarge, Busy),
+    refuses=(ValidationError, NotFound, Conflict, WorkspaceTooLarge, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_patched,
 )
-async def patch(call: Call[AgentPatch]) -> Answer:
+async def patch(call: Request[AgentPatch]) -> Response:
     """Rename an agent, move it to another template, pair it with a human.
 
     The files that follow from it, IDENTITY.md and USER.md, change with it or not at all.
@@ -164,13 +164,13 @@ async def patch(call: Call[AgentPatch]) -> Answer:
         if value is not UNSET
     }
     name = call.params["id"]
-    return Answer.json(
+    return Response.json(
         agent_of(await agents.patch(call.world, call.actor, name, given, call.receipt))
     )
 
 
-async def _deleted(call: Call, versions: tuple[int, ...]) -> Answer:
-    return Answer.empty(204)
+async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
+    return Response.empty(204)
 
 
 @endpoint(
@@ -178,15 +178,15 @@ async def _deleted(call: Call, versions: tuple[int, ...]) -> Answer:
     "/v1/agents/{id}",
     permission=Permission.TENANT_ADMIN,
     answers={204: None},
-    refuses=(Missing, Busy),
+    refuses=(NotFound, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_deleted,
 )
-async def delete(call: Call) -> Answer:
+async def delete(call: Request) -> Response:
     """Delete an agent and the keys that are bound to it."""
     await agents.delete(call.world, call.actor, call.params["id"], call.receipt)
-    return Answer.empty(204)
+    return Response.empty(204)
 
 
 ENDPOINTS: Final = (listing, create, get, patch, delete)

@@ -8,16 +8,23 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.actions.memory import dreams
-from carrel.actions.memory.dreams import Report
+from carrel.actions.memory.dreams import DreamReport
 from carrel.core.access import Permission
-from carrel.core.errors import Busy, Forbidden, Missing, Stale, Taken, TooLarge
-from carrel.core.identifiers import Moment
+from carrel.core.errors import (
+    Busy,
+    Conflict,
+    Forbidden,
+    NotFound,
+    WorkspaceConflict,
+    WorkspaceTooLarge,
+)
+from carrel.core.identifiers import TimestampMs
 from carrel.core.memory import dream_records as dreambook
-from carrel.core.memory.dream_records import Status
-from carrel.core.memory.promotion_score import Reason
-from carrel.server.http.endpoint import Call, Received, Sent, endpoint
-from carrel.server.http.response import Answer
-from carrel.server.rest.files.file_models import When, moment
+from carrel.core.memory.dream_records import DreamStatus
+from carrel.core.memory.promotion_score import RejectionReason
+from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
+from carrel.server.http.response import Response
+from carrel.server.rest.files.file_models import When, rfc3339
 
 _TAG: Final = "Dreams"
 _AT: Final = "/v1/agents/{id}/dreams"
@@ -25,16 +32,16 @@ _LONGEST: Final = 200
 """Characters of a memory that is only mentioned."""
 
 
-class Sweep(Received, frozen=True):
+class SweepBody(RequestModel, frozen=True):
     dry_run: bool = False
     """Only say what would be, with the diff."""
 
 
-class Reject(Received, frozen=True):
+class RejectBody(RequestModel, frozen=True):
     reason: Annotated[str, Meta(max_length=500)] = ""
 
 
-class Promoted(Sent, frozen=True):
+class Promoted(ResponseModel, frozen=True):
     memory_id: str
     content: str | None
     """None for what was forgotten since."""
@@ -43,20 +50,20 @@ class Promoted(Sent, frozen=True):
     days: int
 
 
-class Rejected(Sent, frozen=True):
+class Rejected(ResponseModel, frozen=True):
     memory_id: str
     content: str | None
     score: float
-    reason: Reason
+    reason: RejectionReason
     message: str
 
 
-class DreamRow(Sent, frozen=True):
+class DreamRow(ResponseModel, frozen=True):
     """A dream without what it tells of each memory."""
 
     id: str
     agent_id: str
-    status: Status
+    status: DreamStatus
     by: str
     started_at: When
     candidates: int
@@ -81,7 +88,7 @@ class Dream(DreamRow, frozen=True):
     """Of MEMORY.md; of an earlier dream only while it waits for a review."""
 
 
-class Dreams(Sent, frozen=True):
+class Dreams(ResponseModel, frozen=True):
     items: list[DreamRow]
     next: str | None = None
 
@@ -92,7 +99,7 @@ def _facts(dream: dreambook.Dream) -> dict[str, object]:
         "agent_id": dream.agent,
         "status": dream.status,
         "by": dream.by,
-        "started_at": moment(dream.started),
+        "started_at": rfc3339(dream.started),
         "candidates": dream.candidates,
         "skipped": dream.skipped,
         "promoted_count": len(dream.promoted),
@@ -103,15 +110,15 @@ def _facts(dream: dreambook.Dream) -> dict[str, object]:
     }
 
 
-def _when(at: Moment | None) -> str | None:
-    return None if at is None else moment(at)
+def _when(at: TimestampMs | None) -> str | None:
+    return None if at is None else rfc3339(at)
 
 
 def _row(dream: dreambook.Dream) -> DreamRow:
     return DreamRow(**_facts(dream))  # type: ignore[arg-type]
 
 
-def dream_shown(report: Report) -> Dream:
+def dream_shown(report: DreamReport) -> Dream:
     dream, said = report.dream, report.contents
     return Dream(
         **_facts(dream),  # type: ignore[arg-type]
@@ -153,20 +160,20 @@ def _excerpt(said: Mapping[str, str], memory: str) -> str | None:
     _AT,
     permission=Permission.WORKSPACE_READ,
     answers={200: Dreams},
-    refuses=(Missing,),
+    refuses=(NotFound,),
     id="dreams_list",
     tag=_TAG,
 )
-async def listing(call: Call) -> Answer:
+async def listing(call: Request) -> Response:
     """The last dreams of an agent, newest first."""
     found = await dreams.listing(call.world, call.actor, call.params["id"])
-    return Answer.json(Dreams(items=[_row(one) for one in found]))
+    return Response.json(Dreams(items=[_row(one) for one in found]))
 
 
-async def _swept(call: Call[Sweep], versions: tuple[int, ...]) -> Answer:
+async def _swept(call: Request[SweepBody], versions: tuple[int, ...]) -> Response:
     found = await dreams.listing(call.world, call.actor, call.params["id"])
     if not found:
-        raise Missing("the dream is there no more")
+        raise NotFound("the dream is there no more")
     return await _shown(call, found[0].id)
 
 
@@ -174,27 +181,27 @@ async def _swept(call: Call[Sweep], versions: tuple[int, ...]) -> Answer:
     "POST",
     _AT,
     permission=Permission.WORKSPACE_WRITE,
-    body=Sweep,
+    body=SweepBody,
     answers={200: Dream},
-    refuses=(Forbidden, Missing, Taken, TooLarge, Busy),
+    refuses=(Forbidden, NotFound, Conflict, WorkspaceTooLarge, Busy),
     id="dreams_sweep",
     tag=_TAG,
     idempotent=True,
     rebuild=_swept,
 )
-async def sweep(call: Call[Sweep]) -> Answer:
+async def sweep(call: Request[SweepBody]) -> Response:
     """Dream: take what came up often into MEMORY.md, and say of all else why not.
 
     Where the agent's config has `dreaming.review`, what would be promoted is only proposed.
     """
     name, dry = call.params["id"], call.body.dry_run
     report = await dreams.sweep(call.world, call.actor, name, dry_run=dry, receipt=call.receipt)
-    return Answer.json(dream_shown(report))
+    return Response.json(dream_shown(report))
 
 
-async def _shown(call: Call, id: str) -> Answer:
+async def _shown(call: Request, id: str) -> Response:
     report = await dreams.get(call.world, call.actor, call.params["id"], id)
-    return Answer.json(dream_shown(report))
+    return Response.json(dream_shown(report))
 
 
 @endpoint(
@@ -202,16 +209,16 @@ async def _shown(call: Call, id: str) -> Answer:
     _AT + "/{dream}",
     permission=Permission.WORKSPACE_READ,
     answers={200: Dream},
-    refuses=(Missing, Taken),
+    refuses=(NotFound, Conflict),
     id="dreams_get",
     tag=_TAG,
 )
-async def get(call: Call) -> Answer:
+async def get(call: Request) -> Response:
     """Look at one dream; while it waits for a review, with its diff."""
     return await _shown(call, call.params["dream"])
 
 
-async def _answered(call: Call, versions: tuple[int, ...]) -> Answer:
+async def _answered(call: Request, versions: tuple[int, ...]) -> Response:
     return await _shown(call, call.params["dream"])
 
 
@@ -220,16 +227,16 @@ async def _answered(call: Call, versions: tuple[int, ...]) -> Answer:
     _AT + "/{dream}/approve",
     permission=Permission.TENANT_ADMIN,
     answers={200: Dream},
-    refuses=(Forbidden, Missing, Stale, Taken, TooLarge, Busy),
+    refuses=(Forbidden, NotFound, WorkspaceConflict, Conflict, WorkspaceTooLarge, Busy),
     id="dreams_approve",
     tag=_TAG,
     idempotent=True,
     rebuild=_answered,
 )
-async def approve(call: Call) -> Answer:
+async def approve(call: Request) -> Response:
     """Let what was proposed land, to the byte; refused if MEMORY.md has changed since."""
     name, id = call.params["id"], call.params["dream"]
-    return Answer.json(
+    return Response.json(
         dream_shown(await dreams.approve(call.world, call.actor, name, id, call.receipt))
     )
 
@@ -238,19 +245,19 @@ async def approve(call: Call) -> Answer:
     "POST",
     _AT + "/{dream}/reject",
     permission=Permission.TENANT_ADMIN,
-    body=Reject,
+    body=RejectBody,
     answers={200: Dream},
-    refuses=(Forbidden, Missing, Taken, Busy),
+    refuses=(Forbidden, NotFound, Conflict, Busy),
     id="dreams_reject",
     tag=_TAG,
     idempotent=True,
     rebuild=_answered,
 )
-async def reject(call: Call[Reject]) -> Answer:
+async def reject(call: Request[RejectBody]) -> Response:
     """Let nothing of what was proposed land."""
     name, id, reason = call.params["id"], call.params["dream"], call.body.reason
     report = await dreams.reject(call.world, call.actor, name, id, reason, call.receipt)
-    return Answer.json(dream_shown(report))
+    return Response.json(dream_shown(report))
 
 
 ENDPOINTS: Final = (listing, sweep, get, approve, reject)

@@ -9,9 +9,15 @@ from msgspec import Meta
 
 from carrel.actions.git import history as gits
 from carrel.core.access import Permission
-from carrel.core.errors import BodyTooLarge, Forbidden, Malformed, Missing, NotProvided
-from carrel.server.http.endpoint import Answer, Call, Header, Received, endpoint
-from carrel.server.http.error_dialect import Manner
+from carrel.core.errors import (
+    CapabilityNotProvided,
+    Forbidden,
+    NotFound,
+    PayloadTooLarge,
+    ValidationError,
+)
+from carrel.server.http.endpoint import Request, RequestHeader, RequestModel, Response, endpoint
+from carrel.server.http.error_dialect import ErrorDialect
 from carrel.server.http.problems import Problem
 
 _TAG: Final = "Git"
@@ -28,11 +34,11 @@ def _told(problem: Problem) -> str:
     return f"{problem.message}\n"
 
 
-MANNER: Final = Manner([], str, _told, plain=True, basic=True)
+MANNER: Final = ErrorDialect([], str, _told, plain=True, basic=True)
 """Git shows its user what is text."""
 
 
-class Wanted(Received, frozen=True):
+class UploadPackQuery(RequestModel, frozen=True):
     service: Annotated[str, Meta(description="`git-upload-pack`: all that is done here.")] = ""
 
 
@@ -41,14 +47,14 @@ class Wanted(Received, frozen=True):
     "/git/{repository}/info/refs",
     id="git_refs",
     permission=Permission.WORKSPACE_READ,
-    query=Wanted,
+    query=UploadPackQuery,
     loose_query=True,
     answers={200: f"application/x-{_SERVICE}-advertisement"},
-    refuses=(Forbidden, Missing, NotProvided),
+    refuses=(Forbidden, NotFound, CapabilityNotProvided),
     tag=_TAG,
     manner=MANNER,
 )
-async def refs(call: Call[None, Wanted]) -> Answer:
+async def refs(call: Request[None, UploadPackQuery]) -> Response:
     """What an agent's repository has, as `git clone` asks for it.
 
     `repository` is the agent's id or slug with `.git` behind it, of an agent whose config enables
@@ -59,7 +65,7 @@ async def refs(call: Call[None, Wanted]) -> Answer:
     if call.query.service != _SERVICE:
         raise Forbidden("only git's smart protocol is spoken here, and only to read")
     told = await gits.advertised(call.world, call.actor, _agent(call))
-    return Answer.content(told, f"application/x-{_SERVICE}-advertisement", headers=_FRESH)
+    return Response.content(told, f"application/x-{_SERVICE}-advertisement", headers=_FRESH)
 
 
 @endpoint(
@@ -70,20 +76,20 @@ async def refs(call: Call[None, Wanted]) -> Answer:
     body=bytes,
     loose_query=True,
     answers={200: f"application/x-{_SERVICE}-result"},
-    refuses=(Missing, NotProvided),
-    headers=(Header("Content-Encoding", "How the body is packed.", ("gzip", "identity")),),
+    refuses=(NotFound, CapabilityNotProvided),
+    headers=(RequestHeader("Content-Encoding", "How the body is packed.", ("gzip", "identity")),),
     tag=_TAG,
     manner=MANNER,
     max_body=_MAX_BODY,
 )
-async def upload_pack(call: Call[bytes]) -> Answer:
+async def upload_pack(call: Request[bytes]) -> Response:
     """What `git clone` and `git fetch` want of it."""
     kind = (call.header(b"content-type") or "").partition(";")[0].strip().lower()
     if kind not in _REQUESTS:
-        raise Malformed(f"the body must be application/x-{_SERVICE}-request")
+        raise ValidationError(f"the body must be application/x-{_SERVICE}-request")
     request = _unpacked(call.body, (call.header(b"content-encoding") or "").strip().lower())
     source = await gits.packed(call.world, call.actor, _agent(call), request)
-    return Answer.stream(source, f"application/x-{_SERVICE}-result")
+    return Response.stream(source, f"application/x-{_SERVICE}-result")
 
 
 @endpoint(
@@ -96,12 +102,12 @@ async def upload_pack(call: Call[bytes]) -> Answer:
     tag=_TAG,
     manner=MANNER,
 )
-async def receive_pack(call: Call) -> Answer:
+async def receive_pack(call: Request) -> Response:
     """Nothing is pushed here: the repository follows from the files, and not the other way."""
     raise Forbidden(_READ_ONLY)
 
 
-def _agent(call: Call) -> str:
+def _agent(call: Request) -> str:
     return call.params["repository"].removesuffix(".git")
 
 
@@ -109,16 +115,16 @@ def _unpacked(body: bytes, encoding: str) -> bytes:
     if encoding in {"", "identity"}:
         return body
     if encoding not in {"gzip", "x-gzip"}:
-        raise Malformed("the body may be packed by gzip, and not otherwise")
+        raise ValidationError("the body may be packed by gzip, and not otherwise")
     unpacking = zlib.decompressobj(31)
     try:
         found = unpacking.decompress(body, _MAX_UNPACKED)
     except zlib.error:
-        raise Malformed("the body is not packed by gzip") from None
+        raise ValidationError("the body is not packed by gzip") from None
     if unpacking.unconsumed_tail:
-        raise BodyTooLarge(f"a request may have {_MAX_UNPACKED} bytes", maxBytes=_MAX_UNPACKED)
+        raise PayloadTooLarge(f"a request may have {_MAX_UNPACKED} bytes", maxBytes=_MAX_UNPACKED)
     if not unpacking.eof:
-        raise Malformed("the body is not packed by gzip")
+        raise ValidationError("the body is not packed by gzip")
     return found
 
 

@@ -7,24 +7,33 @@ from typing import Annotated, Any, Final
 from msgspec import Meta
 
 from carrel.actions import items
-from carrel.actions.items import Kept, Row, Writing
+from carrel.actions.items import ItemRow as Row
+from carrel.actions.items import ItemWriteOptions, StoredItem
 from carrel.core import items as core
 from carrel.core.access import Permission
-from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Stale, Taken, TooLarge
+from carrel.core.errors import (
+    Busy,
+    Conflict,
+    Forbidden,
+    NotFound,
+    ValidationError,
+    WorkspaceConflict,
+    WorkspaceTooLarge,
+)
 from carrel.core.overlay.edit import parse_condition
 from carrel.server.http.conditional import matches, unchanged
 from carrel.server.http.endpoint import (
     IF_ABSENT,
     IF_MATCH,
     IF_NONE_MATCH,
-    Call,
-    Received,
-    Sent,
+    Request,
+    RequestModel,
+    ResponseModel,
     endpoint,
 )
 from carrel.server.http.query_fields import PageQuery
-from carrel.server.http.response import Answer
-from carrel.server.rest.files.file_models import Number, When, moment
+from carrel.server.http.response import Response
+from carrel.server.rest.files.file_models import Number, When, rfc3339
 from carrel.server.rest.files.files import REASON, RUN, reason_of
 
 _TAG: Final = "Shared items"
@@ -45,16 +54,16 @@ class ItemsQuery(PageQuery, frozen=True):
     prefix: Annotated[str, Meta(max_length=core.LONGEST_KEY)] = ""
 
 
-class ItemQuery(Received, frozen=True):
+class ItemQuery(RequestModel, frozen=True):
     version: Number | None = None
 
 
-class NewItem(Received, frozen=True):
+class NewItem(RequestModel, frozen=True):
     value: Annotated[str, Meta(max_length=core.LARGEST_VALUE)]
     """Any text of at most 256 KiB; JSON where it has structure."""
 
 
-class ItemRow(Sent, frozen=True):
+class ItemRow(ResponseModel, frozen=True):
     key: str
     preview: str
     """The first 100 characters of the value, and `...` where there are more."""
@@ -66,7 +75,7 @@ class ItemRow(Sent, frozen=True):
     etag: str
 
 
-class Item(Sent, frozen=True):
+class Item(ResponseModel, frozen=True):
     key: str
     value: str
     created_by: str
@@ -76,7 +85,7 @@ class Item(Sent, frozen=True):
     etag: str
 
 
-class Items(Sent, frozen=True):
+class Items(ResponseModel, frozen=True):
     items: list[ItemRow]
     next: str | None
 
@@ -89,22 +98,22 @@ def _facts(item: core.Item) -> dict[str, Any]:
     return {
         "key": item.key,
         "created_by": item.created_by,
-        "created_at": moment(item.created_at),
-        "updated_at": moment(item.updated_at),
+        "created_at": rfc3339(item.created_at),
+        "updated_at": rfc3339(item.updated_at),
         "version": item.version,
         "etag": item.etag,
     }
 
 
-def _answer(kept: Kept) -> Answer:
+def _answer(kept: StoredItem) -> Response:
     headers = {"ETag": kept.item.etag, "Cache-Control": "private, no-cache"}
     if kept.warned:
         headers["Carrel-Warning"] = "looks like a secret: " + ", ".join(kept.warned)
-    return Answer.json(Item(value=kept.value, **_facts(kept.item)), headers=headers)
+    return Response.json(Item(value=kept.value, **_facts(kept.item)), headers=headers)
 
 
-def _writing(call: Call[Any, Any]) -> Writing:
-    return Writing(
+def _writing(call: Request[Any, Any]) -> ItemWriteOptions:
+    return ItemWriteOptions(
         condition=parse_condition(call.header(b"if-match"), call.header(b"if-none-match")),
         why=reason_of(call),
         run=call.header(b"carrel-run"),
@@ -118,11 +127,11 @@ def _writing(call: Call[Any, Any]) -> Writing:
     query=ItemsQuery,
     permission=Permission.WORKSPACE_READ,
     answers={200: Items},
-    refuses=(Malformed, Forbidden, Missing, Taken),
+    refuses=(ValidationError, Forbidden, NotFound, Conflict),
     id="items_list",
     tag=_TAG,
 )
-async def listing(call: Call[None, ItemsQuery]) -> Answer:
+async def listing(call: Request[None, ItemsQuery]) -> Response:
     """List the items that an agent shares, the last written first.
 
     Those of a private agent are its person's: of its `ownerId`, else of the human whom it is
@@ -137,7 +146,7 @@ async def listing(call: Call[None, ItemsQuery]) -> Answer:
         cursor=query.cursor,
         limit=query.limit,
     )
-    return Answer.json(Items(items=[_row(row) for row in page.items], next=page.next))
+    return Response.json(Items(items=[_row(row) for row in page.items], next=page.next))
 
 
 @endpoint(
@@ -146,19 +155,19 @@ async def listing(call: Call[None, ItemsQuery]) -> Answer:
     query=ItemQuery,
     permission=Permission.WORKSPACE_READ,
     answers={200: Item, 304: None},
-    refuses=(Malformed, Forbidden, Missing, Taken),
+    refuses=(ValidationError, Forbidden, NotFound, Conflict),
     headers=(IF_NONE_MATCH,),
     gives=("ETag",),
     params=_KEY,
     id="items_get",
     tag=_TAG,
 )
-async def get(call: Call[None, ItemQuery]) -> Answer:
+async def get(call: Request[None, ItemQuery]) -> Response:
     """Read one item, as it is now or as it was at a version."""
     return await _shown(call, call.query.version)
 
 
-async def _shown(call: Call[Any, Any], version: int | None) -> Answer:
+async def _shown(call: Request[Any, Any], version: int | None) -> Response:
     name, key = call.params["id"], call.params["key"]
     kept = await items.get(call.world, call.actor, name, key, version)
     if matches(call, kept.item.etag):
@@ -166,7 +175,7 @@ async def _shown(call: Call[Any, Any], version: int | None) -> Answer:
     return _answer(kept)
 
 
-async def _as_written(call: Call[NewItem], versions: tuple[int, ...]) -> Answer:
+async def _as_written(call: Request[NewItem], versions: tuple[int, ...]) -> Response:
     name, key = call.params["id"], call.params["key"]
     return _answer(await items.get(call.world, call.actor, name, key, versions[0]))
 
@@ -177,7 +186,15 @@ async def _as_written(call: Call[NewItem], versions: tuple[int, ...]) -> Answer:
     body=NewItem,
     permission=Permission.WORKSPACE_WRITE,
     answers={200: Item},
-    refuses=(Malformed, Forbidden, Missing, Stale, TooLarge, Taken, Busy),
+    refuses=(
+        ValidationError,
+        Forbidden,
+        NotFound,
+        WorkspaceConflict,
+        WorkspaceTooLarge,
+        Conflict,
+        Busy,
+    ),
     headers=(IF_MATCH, IF_ABSENT, RUN, REASON),
     gives=("ETag", "Carrel-Warning"),
     params=_KEY,
@@ -186,7 +203,7 @@ async def _as_written(call: Call[NewItem], versions: tuple[int, ...]) -> Answer:
     idempotent=True,
     rebuild=_as_written,
 )
-async def put(call: Call[NewItem]) -> Answer:
+async def put(call: Request[NewItem]) -> Response:
     """Create or replace one item; who wrote it first stays its creator."""
     name, key = call.params["id"], call.params["key"]
     return _answer(
@@ -194,8 +211,8 @@ async def put(call: Call[NewItem]) -> Answer:
     )
 
 
-async def _gone(call: Call, versions: tuple[int, ...]) -> Answer:
-    return Answer.empty(204)
+async def _gone(call: Request, versions: tuple[int, ...]) -> Response:
+    return Response.empty(204)
 
 
 @endpoint(
@@ -203,7 +220,7 @@ async def _gone(call: Call, versions: tuple[int, ...]) -> Answer:
     _ONE,
     permission=Permission.WORKSPACE_WRITE,
     answers={204: None},
-    refuses=(Malformed, Forbidden, Missing, Stale, Taken, Busy),
+    refuses=(ValidationError, Forbidden, NotFound, WorkspaceConflict, Conflict, Busy),
     headers=(IF_MATCH, IF_ABSENT, RUN, REASON),
     params=_KEY,
     id="items_delete",
@@ -211,12 +228,12 @@ async def _gone(call: Call, versions: tuple[int, ...]) -> Answer:
     idempotent=True,
     rebuild=_gone,
 )
-async def delete(call: Call) -> Answer:
+async def delete(call: Request) -> Response:
     """Remove one item, for all who share it."""
     await items.delete(
         call.world, call.actor, call.params["id"], call.params["key"], _writing(call)
     )
-    return Answer.empty(204)
+    return Response.empty(204)
 
 
 ENDPOINTS: Final = (listing, get, put, delete)

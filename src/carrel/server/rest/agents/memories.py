@@ -8,15 +8,15 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions.memory import memories
-from carrel.actions.memory.memories import Hit
+from carrel.actions.memory.memories import MemoryHit
 from carrel.core.access import Permission
-from carrel.core.errors import Busy, Forbidden, Malformed, Missing, TooLarge
+from carrel.core.errors import Busy, Forbidden, NotFound, ValidationError, WorkspaceTooLarge
 from carrel.core.memory import memory as core
-from carrel.core.runs import Mode
-from carrel.server.http.endpoint import Call, Received, Sent, endpoint
+from carrel.core.runs import Audience
+from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import PageQuery
-from carrel.server.http.response import Answer
-from carrel.server.rest.files.file_models import When, moment
+from carrel.server.http.response import Response
+from carrel.server.rest.files.file_models import When, rfc3339
 
 _TAG: Final = "Memories"
 _AT: Final = "/v1/agents/{id}/memories"
@@ -33,7 +33,7 @@ class MemoryQuery(PageQuery, frozen=True):
     ] = None
 
 
-class NewMemory(Received, frozen=True):
+class NewMemory(RequestModel, frozen=True):
     content: Content
     """Kept as one line."""
     tags: Annotated[tuple[Tag, ...], Meta(max_length=core.MOST_TAGS)] = ()
@@ -43,10 +43,10 @@ class NewMemory(Received, frozen=True):
     ] = "main"
 
 
-class Memory(Sent, frozen=True):
+class Memory(ResponseModel, frozen=True):
     id: str
     content: str
-    scope: Mode
+    scope: Audience
     tags: list[str]
     concept_tags: list[str]
     kind: str | None
@@ -57,7 +57,7 @@ class Memory(Sent, frozen=True):
     """Where it was found by `q`: 1 for the best, 1/2 for the second."""
 
 
-class Memories(Sent, frozen=True):
+class Memories(ResponseModel, frozen=True):
     items: list[Memory]
     next: str | None
 
@@ -70,12 +70,12 @@ def memory_shown(memory: core.Memory) -> Memory:
         tags=list(memory.tags),
         concept_tags=list(memory.concepts),
         kind=memory.kind,
-        created_at=moment(memory.created),
-        promoted_at=None if memory.promoted is None else moment(memory.promoted),
+        created_at=rfc3339(memory.created),
+        promoted_at=None if memory.promoted is None else rfc3339(memory.promoted),
     )
 
 
-def _hit(hit: Hit) -> Memory:
+def _hit(hit: MemoryHit) -> Memory:
     return msgspec.structs.replace(memory_shown(hit.memory), score=hit.score)
 
 
@@ -85,11 +85,11 @@ def _hit(hit: Hit) -> Memory:
     permission=Permission.WORKSPACE_READ,
     query=MemoryQuery,
     answers={200: Memories},
-    refuses=(Missing,),
+    refuses=(NotFound,),
     id="memories_list",
     tag=_TAG,
 )
-async def listing(call: Call[None, MemoryQuery]) -> Answer:
+async def listing(call: Request[None, MemoryQuery]) -> Response:
     """List what an agent remembers, as it was told; or find some of it.
 
     Finding by `q` gives at most 50 and is for people who look: only what the agent itself recalls,
@@ -98,26 +98,26 @@ async def listing(call: Call[None, MemoryQuery]) -> Answer:
     name, query = call.params["id"], call.query
     if query.q is not None:
         hits = await memories.search(call.world, call.actor, name, query.q, limit=query.limit)
-        return Answer.json(Memories(items=[_hit(hit) for hit in hits], next=None))
+        return Response.json(Memories(items=[_hit(hit) for hit in hits], next=None))
     page = await memories.listing(
         call.world, call.actor, name, cursor=query.cursor, limit=query.limit
     )
-    return Answer.json(Memories(items=[memory_shown(one) for one in page.items], next=page.next))
+    return Response.json(Memories(items=[memory_shown(one) for one in page.items], next=page.next))
 
 
-async def _told(call: Call[NewMemory], versions: tuple[int, ...] = ()) -> Answer:
+async def _told(call: Request[NewMemory], versions: tuple[int, ...] = ()) -> Response:
     body = call.body
-    mode = Mode.MAIN if body.scope == Mode.MAIN else Mode.SHARED
+    mode = Audience.MAIN if body.scope == Audience.MAIN else Audience.SHARED
     new = memories.NewMemory(body.content, body.tags, body.kind, mode)
     kept = await memories.remember(
         call.world, call.actor, call.params["id"], new, None if versions else call.receipt
     )
-    return Answer.json(memory_shown(kept.memory), 201 if kept.created else 200)
+    return Response.json(memory_shown(kept.memory), 201 if kept.created else 200)
 
 
-async def _told_before(call: Call[NewMemory], versions: tuple[int, ...]) -> Answer:
+async def _told_before(call: Request[NewMemory], versions: tuple[int, ...]) -> Response:
     answer = await _told(call, versions or (0,))
-    return Answer(201, answer.body, answer.headers)
+    return Response(201, answer.body, answer.headers)
 
 
 @endpoint(
@@ -126,13 +126,13 @@ async def _told_before(call: Call[NewMemory], versions: tuple[int, ...]) -> Answ
     permission=Permission.WORKSPACE_WRITE,
     body=NewMemory,
     answers={200: Memory, 201: Memory},
-    refuses=(Malformed, Forbidden, Missing, TooLarge, Busy),
+    refuses=(ValidationError, Forbidden, NotFound, WorkspaceTooLarge, Busy),
     id="memories_remember",
     tag=_TAG,
     idempotent=True,
     rebuild=_told_before,
 )
-async def remember(call: Call[NewMemory]) -> Answer:
+async def remember(call: Request[NewMemory]) -> Response:
     """Let an agent remember one thing. What it remembers already is given back as it is (200)."""
     return await _told(call)
 
@@ -142,18 +142,18 @@ async def remember(call: Call[NewMemory]) -> Answer:
     _AT + "/{memory}",
     permission=Permission.WORKSPACE_READ,
     answers={200: Memory},
-    refuses=(Missing,),
+    refuses=(NotFound,),
     id="memories_get",
     tag=_TAG,
 )
-async def get(call: Call) -> Answer:
+async def get(call: Request) -> Response:
     """Look at one memory."""
     found = await memories.get(call.world, call.actor, call.params["id"], call.params["memory"])
-    return Answer.json(memory_shown(found))
+    return Response.json(memory_shown(found))
 
 
-async def _forgotten(call: Call, versions: tuple[int, ...]) -> Answer:
-    return Answer.empty(204)
+async def _forgotten(call: Request, versions: tuple[int, ...]) -> Response:
+    return Response.empty(204)
 
 
 @endpoint(
@@ -161,17 +161,17 @@ async def _forgotten(call: Call, versions: tuple[int, ...]) -> Answer:
     _AT + "/{memory}",
     permission=Permission.WORKSPACE_WRITE,
     answers={204: None},
-    refuses=(Forbidden, Missing, TooLarge, Busy),
+    refuses=(Forbidden, NotFound, WorkspaceTooLarge, Busy),
     id="memories_forget",
     tag=_TAG,
     idempotent=True,
     rebuild=_forgotten,
 )
-async def forget(call: Call) -> Answer:
+async def forget(call: Request) -> Response:
     """Forget one memory, and the line of it that a dream wrote into MEMORY.md."""
     name, id = call.params["id"], call.params["memory"]
     await memories.forget(call.world, call.actor, name, id, call.receipt)
-    return Answer.empty(204)
+    return Response.empty(204)
 
 
 ENDPOINTS: Final = (listing, remember, get, forget)

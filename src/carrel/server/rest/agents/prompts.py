@@ -8,33 +8,39 @@ from msgspec import Meta
 
 from carrel.actions.prompt import lint as lints
 from carrel.actions.prompt import prompts
-from carrel.actions.prompt.prompts import Shown
+from carrel.actions.prompt.prompts import AssembledPrompt
 from carrel.actions.runs import runs
 from carrel.core.access import Permission
-from carrel.core.errors import Missing, Taken
-from carrel.core.prompt.assembly import Kept
-from carrel.core.prompt.lint import Fault
+from carrel.core.errors import Conflict, NotFound
+from carrel.core.prompt.assembly import BlockFate
+from carrel.core.prompt.lint import LintRule
 from carrel.core.runs import mode_of
 from carrel.server.http.conditional import file_answer, matches, unchanged
-from carrel.server.http.endpoint import IF_NONE_MATCH, Call, Received, Sent, endpoint
-from carrel.server.http.response import Answer
+from carrel.server.http.endpoint import (
+    IF_NONE_MATCH,
+    Request,
+    RequestModel,
+    ResponseModel,
+    endpoint,
+)
+from carrel.server.http.response import Response
 from carrel.server.rest.files.file_models import Number
-from carrel.server.rest.files.response_cache import ENCODED
+from carrel.server.rest.files.response_cache import RESPONSE_CACHE
 
 _TAG: Final = "Prompts"
 Count = Annotated[int, Meta(ge=0)]
 _ETAG: Final = slice(-4 - prompts.ETAG, -4)
 """Where the etag stands in an answer, without its quotes: before `\\""}`."""
-Asked = Call[Any, Any]
+Asked = Request[Any, Any]
 
 
-class PromptQuery(Received, frozen=True):
+class PromptQuery(RequestModel, frozen=True):
     scope: (
         Annotated[str, Meta(max_length=64, description="main, or anything else: shared.")] | None
     ) = None
 
 
-class PromptBlock(Sent, frozen=True):
+class PromptBlock(ResponseModel, frozen=True):
     """What became of one file that could have stood in the prompt."""
 
     name: str
@@ -44,12 +50,12 @@ class PromptBlock(Sent, frozen=True):
     chars: Count
     """Of what stands in the prompt for it, with its heading."""
     tokens: Count
-    kept: Kept
+    kept: BlockFate
     reason: str
     """Why it was cut or left out."""
 
 
-class PromptShown(Sent, frozen=True):
+class PromptModel(ResponseModel, frozen=True):
     text: str
     blocks: list[PromptBlock]
     chars: Count
@@ -61,7 +67,7 @@ class PromptShown(Sent, frozen=True):
     """The last that is said, so that it can be found in an answer that is kept as bytes."""
 
 
-class _Passing(PromptShown, frozen=True):
+class _UncacheablePrompt(PromptModel, frozen=True):
     """One that may be another the next time, since a file could not be had."""
 
     @property
@@ -69,7 +75,7 @@ class _Passing(PromptShown, frozen=True):
         return False
 
 
-def _block(found: prompts.Counted) -> PromptBlock:
+def _block(found: prompts.BlockTokens) -> PromptBlock:
     return PromptBlock(
         name=found.name,
         path=found.path,
@@ -87,27 +93,27 @@ def _block(found: prompts.Counted) -> PromptBlock:
     "/v1/agents/{id}/prompt",
     query=PromptQuery,
     permission=Permission.WORKSPACE_READ,
-    answers={200: PromptShown, 304: None},
-    refuses=(Missing, Taken),
+    answers={200: PromptModel, 304: None},
+    refuses=(NotFound, Conflict),
     headers=(IF_NONE_MATCH,),
     gives=("ETag",),
     id="agents_prompt",
     tag=_TAG,
 )
-async def of_agent(call: Call[None, PromptQuery]) -> Answer:
+async def of_agent(call: Request[None, PromptQuery]) -> Response:
     """Show an agent's system prompt, and what became of each file that could be in it.
 
     In the scope `shared` it holds nothing that is for one person alone. There is none while a
     policy file does not fit or cannot be had.
     """
     mode = mode_of(call.query.scope)
-    asked = await prompts.asked(call.world, call.actor, call.params["id"], mode)
+    asked = await prompts.load_prompt_request(call.world, call.actor, call.params["id"], mode)
     key = (call.actor.tenant, "prompt", asked.key)
-    return _answer(call, await ENCODED.made(key, lambda: _agents(call, asked)))
+    return _answer(call, await RESPONSE_CACHE.made(key, lambda: _agents(call, asked)))
 
 
-async def _agents(call: Asked, asked: prompts.Asked) -> object:
-    return _told(await prompts.made(call.world, asked))
+async def _agents(call: Asked, asked: prompts.PromptRequest) -> object:
+    return _told(await prompts.assemble_prompt(call.world, asked))
 
 
 @endpoint(
@@ -115,36 +121,36 @@ async def _agents(call: Asked, asked: prompts.Asked) -> object:
     "/v1/runs/{id}/prompt",
     permission=Permission.WORKSPACE_READ,
     loose_query=True,
-    answers={200: PromptShown, 304: None},
-    refuses=(Missing, Taken),
+    answers={200: PromptModel, 304: None},
+    refuses=(NotFound, Conflict),
     headers=(IF_NONE_MATCH,),
     gives=("ETag",),
     id="runs_prompt",
     tag=_TAG,
 )
-async def of_run(call: Call) -> Answer:
+async def of_run(call: Request) -> Response:
     """Show the exact system prompt of a run: the same for ever, whatever has changed since.
 
     A run in the scope `shared` has the shared one, whatever is asked for.
     """
     run = await runs.get(call.world, call.actor, call.params["id"])
-    runs.held(run)
+    runs.snapshot_layers(run)
     key = (call.actor.tenant, "run prompt", run.id, call.world.tokens.name)
 
     async def make() -> object:
         return _told(await prompts.of_run(call.world, run))
 
-    return _answer(call, await ENCODED.made(key, make))
+    return _answer(call, await RESPONSE_CACHE.made(key, make))
 
 
-class PromptFlaw(Sent, frozen=True):
-    fault: Fault
+class PromptFlaw(ResponseModel, frozen=True):
+    fault: LintRule
     path: str
     text: str
     """By file and line, never by content."""
 
 
-class PromptFlaws(Sent, frozen=True):
+class PromptFlaws(ResponseModel, frozen=True):
     ok: bool
     flaws: list[PromptFlaw]
 
@@ -154,19 +160,19 @@ class PromptFlaws(Sent, frozen=True):
     "/v1/agents/{id}/prompt/lint",
     permission=Permission.WORKSPACE_READ,
     answers={200: PromptFlaws},
-    refuses=(Missing,),
+    refuses=(NotFound,),
     id="agents_prompt_lint",
     tag=_TAG,
 )
-async def lint(call: Call) -> Answer:
+async def lint(call: Request) -> Response:
     """Say what is wrong with an agent's prompt: what is cut, dead, secret or unstable."""
     found = await lints.of_agent(call.world, call.actor, call.params["id"])
     told = [PromptFlaw(fault=each.fault, path=each.path, text=each.text) for each in found]
-    return Answer.json(PromptFlaws(ok=not told, flaws=told))
+    return Response.json(PromptFlaws(ok=not told, flaws=told))
 
 
-def _told(shown: Shown) -> PromptShown:
-    kind = PromptShown if shown.lasts else _Passing
+def _told(shown: AssembledPrompt) -> PromptModel:
+    kind = PromptModel if shown.lasts else _UncacheablePrompt
     return kind(
         text=shown.text,
         blocks=[_block(each) for each in shown.blocks],
@@ -177,7 +183,7 @@ def _told(shown: Shown) -> PromptShown:
     )
 
 
-def _answer(call: Asked, body: bytes) -> Answer:
+def _answer(call: Asked, body: bytes) -> Response:
     etag = f'"{body[_ETAG].decode()}"'
     return unchanged(etag) if matches(call, etag) else file_answer(body, etag)
 

@@ -7,24 +7,24 @@ from typing import Annotated, Any, Final
 from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions.sessions import sessions
-from carrel.actions.sessions.sessions import Said
+from carrel.actions.sessions.sessions import NewEntry as Said
 from carrel.core.access import Permission
-from carrel.core.errors import BodyTooLarge, Malformed, Missing, Taken
-from carrel.core.runs import Mode
+from carrel.core.errors import Conflict, NotFound, PayloadTooLarge, ValidationError
+from carrel.core.runs import Audience
 from carrel.core.sessions import (
     LONGEST_CONTENT,
     LONGEST_NAME,
     MEDIA_TYPE,
-    Hit,
-    Role,
     Session,
-    Utterance,
+    SpeakerRole,
+    TranscriptEntry,
+    TranscriptHit,
     shown,
 )
-from carrel.server.http.endpoint import Call, Received, Sent, endpoint
+from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import PageQuery
-from carrel.server.http.response import Answer
-from carrel.server.rest.files.file_models import Number, When, moment
+from carrel.server.http.response import Response
+from carrel.server.rest.files.file_models import Number, When, rfc3339
 
 _TAG: Final = "Sessions"
 _ROOT: Final = "/v1/agents/{id}/sessions"
@@ -39,7 +39,7 @@ Name = Annotated[str, Meta(max_length=LONGEST_NAME, pattern="^[^\\x00-\\x1f\\x7f
 Count = Annotated[int, Meta(ge=0)]
 
 
-class NewSession(Received, frozen=True):
+class NewSession(RequestModel, frozen=True):
     id: SessionId | None = None
     source_plugin: Name = ""
     scope: (
@@ -47,38 +47,38 @@ class NewSession(Received, frozen=True):
     ) = None
 
 
-class NewEntry(Received, frozen=True):
-    role: Role
+class NewEntry(RequestModel, frozen=True):
+    role: SpeakerRole
     content: Annotated[str, Meta(max_length=LONGEST_CONTENT)]
     message_id: Name | None = None
     source_plugin: Name = ""
     sender_id: Name | None = None
 
 
-class Entry(Sent, frozen=True):
+class Entry(ResponseModel, frozen=True):
     number: Number
     timestamp: When
-    role: Role
+    role: SpeakerRole
     content: str
     message_id: str | None
     source_plugin: str
     sender_id: str | None
 
 
-class Match(Sent, frozen=True):
+class Match(ResponseModel, frozen=True):
     """Where something was found: the beginning of what was said there."""
 
     number: Number
     timestamp: When
-    role: Role
+    role: SpeakerRole
     preview: str
     truncated: bool
 
 
-class SessionRow(Sent, frozen=True):
+class SessionRow(ResponseModel, frozen=True):
     id: str
     agent_id: str
-    scope: Mode
+    scope: Audience
     source_plugin: str
     started_at: When
     ended_at: When | None
@@ -86,22 +86,22 @@ class SessionRow(Sent, frozen=True):
     entry_count: Count
 
 
-class SessionListed(SessionRow, frozen=True):
+class SessionListItem(SessionRow, frozen=True):
     matches: list[Match] | UnsetType = UNSET
 
 
-class SessionPage(Sent, frozen=True):
-    items: list[SessionListed]
+class SessionPage(ResponseModel, frozen=True):
+    items: list[SessionListItem]
     next: str | None
 
 
-class SessionShown(SessionRow, frozen=True):
+class SessionModel(SessionRow, frozen=True):
     entries: list[Entry]
     next: str | None
 
 
 class SessionsQuery(PageQuery, frozen=True):
-    scope: Annotated[Mode, Meta(description="Only sessions of this scope.")] | None = None
+    scope: Annotated[Audience, Meta(description="Only sessions of this scope.")] | None = None
     q: (
         Annotated[
             str,
@@ -117,9 +117,9 @@ def _facts(session: Session) -> dict[str, Any]:
         "agent_id": session.agent,
         "scope": session.mode,
         "source_plugin": session.plugin,
-        "started_at": moment(session.started),
-        "ended_at": None if session.ended is None else moment(session.ended),
-        "last_at": moment(session.last),
+        "started_at": rfc3339(session.started),
+        "ended_at": None if session.ended is None else rfc3339(session.ended),
+        "last_at": rfc3339(session.last),
         "entry_count": session.entries,
     }
 
@@ -128,14 +128,14 @@ def row(session: Session) -> SessionRow:
     return SessionRow(**_facts(session))
 
 
-def _listed(session: Session, matches: list[Match] | UnsetType = UNSET) -> SessionListed:
-    return SessionListed(**_facts(session), matches=matches)
+def _listed(session: Session, matches: list[Match] | UnsetType = UNSET) -> SessionListItem:
+    return SessionListItem(**_facts(session), matches=matches)
 
 
-def entry(said: Utterance) -> Entry:
+def entry(said: TranscriptEntry) -> Entry:
     return Entry(
         number=said.number,
-        timestamp=moment(said.at),
+        timestamp=rfc3339(said.at),
         role=said.role,
         content=said.content,
         message_id=said.message,
@@ -144,12 +144,12 @@ def entry(said: Utterance) -> Entry:
     )
 
 
-def _match(hit: Hit) -> Match:
+def _match(hit: TranscriptHit) -> Match:
     said = hit.utterance
     preview, cut = shown(said.content, _PREVIEW)
     return Match(
         number=said.number,
-        timestamp=moment(said.at),
+        timestamp=rfc3339(said.at),
         role=said.role,
         preview=preview,
         truncated=cut,
@@ -162,11 +162,11 @@ def _match(hit: Hit) -> Match:
     permission=Permission.WORKSPACE_READ,
     query=SessionsQuery,
     answers={200: SessionPage},
-    refuses=(Malformed, Missing),
+    refuses=(ValidationError, NotFound),
     id="sessions_list",
     tag=_TAG,
 )
-async def listing(call: Call[None, SessionsQuery]) -> Answer:
+async def listing(call: Request[None, SessionsQuery]) -> Response:
     """List an agent's sessions, that in which something was said last first.
 
     With `q` those in which it was said, the best answer first, each with its `matches`; there is
@@ -174,14 +174,14 @@ async def listing(call: Call[None, SessionsQuery]) -> Answer:
     """
     query, agent = call.query, call.params["id"]
     if query.q is not None:
-        return Answer.json(await _found(call, agent, query.q))
+        return Response.json(await _found(call, agent, query.q))
     page = await sessions.listing(
         call.world, call.actor, agent, mode=query.scope, cursor=query.cursor, limit=query.limit
     )
-    return Answer.json(SessionPage(items=[_listed(one) for one in page.items], next=page.next))
+    return Response.json(SessionPage(items=[_listed(one) for one in page.items], next=page.next))
 
 
-async def _found(call: Call[None, SessionsQuery], agent: str, words: str) -> SessionPage:
+async def _found(call: Request[None, SessionsQuery], agent: str, words: str) -> SessionPage:
     query = call.query
     hits = await sessions.search(
         call.world, call.actor, agent, words, mode=query.scope, limit=query.limit
@@ -199,13 +199,13 @@ async def _found(call: Call[None, SessionsQuery], agent: str, words: str) -> Ses
     permission=Permission.WORKSPACE_WRITE,
     body=NewSession,
     answers={200: SessionRow, 201: SessionRow},
-    refuses=(Malformed, Missing, Taken),
+    refuses=(ValidationError, NotFound, Conflict),
     gives=("Location",),
     idempotent=True,
     id="sessions_start",
     tag=_TAG,
 )
-async def start(call: Call[NewSession]) -> Answer:
+async def start(call: Request[NewSession]) -> Response:
     """Start a session, with an id of yours or a new one.
 
     One that is there already is returned as it is: its scope never changes, and one that is not
@@ -221,7 +221,7 @@ async def start(call: Call[NewSession]) -> Answer:
         scope=body.scope,
     )
     url = f"/v1/agents/{session.agent}/sessions/{session.id}"
-    return Answer.json(row(session), 201 if new else 200, {"Location": url})
+    return Response.json(row(session), 201 if new else 200, {"Location": url})
 
 
 @endpoint(
@@ -229,12 +229,12 @@ async def start(call: Call[NewSession]) -> Answer:
     _ROOT + "/{sid}",
     permission=Permission.WORKSPACE_READ,
     query=PageQuery,
-    answers={200: SessionShown},
-    refuses=(Malformed, Missing),
+    answers={200: SessionModel},
+    refuses=(ValidationError, NotFound),
     id="sessions_get",
     tag=_TAG,
 )
-async def get(call: Call[None, PageQuery]) -> Answer:
+async def get(call: Request[None, PageQuery]) -> Response:
     """Show a session, and what was said in it, in order.
 
     Where much was said at a time, a page may be shorter than its limit.
@@ -249,30 +249,30 @@ async def get(call: Call[None, PageQuery]) -> Answer:
         limit=query.limit,
     )
     more = said and said[-1].number < session.entries
-    page = SessionShown(
+    page = SessionModel(
         **_facts(session),
         entries=[entry(one) for one in said],
         next=str(said[-1].number) if more else None,
     )
-    return Answer.json(page)
+    return Response.json(page)
 
 
 def _after(cursor: str) -> int:
     if not cursor:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 16):
-        raise Malformed("cursor is not one that a page has given")
+        raise ValidationError("cursor is not one that a page has given")
     return int(cursor)
 
 
-async def _appended(call: Call[NewEntry], versions: tuple[int, ...]) -> Answer:
+async def _appended(call: Request[NewEntry], versions: tuple[int, ...]) -> Response:
     [number] = versions
     _, said = await sessions.entries(
         call.world, call.actor, call.params["id"], call.params["sid"], after=number - 1, limit=1
     )
     if not said:
-        raise Missing("there is no such session")
-    return Answer.json(entry(said[0]), 201)
+        raise NotFound("there is no such session")
+    return Response.json(entry(said[0]), 201)
 
 
 @endpoint(
@@ -281,14 +281,14 @@ async def _appended(call: Call[NewEntry], versions: tuple[int, ...]) -> Answer:
     permission=Permission.WORKSPACE_WRITE,
     body=NewEntry,
     answers={201: Entry},
-    refuses=(Malformed, Missing, Taken, BodyTooLarge),
+    refuses=(ValidationError, NotFound, Conflict, PayloadTooLarge),
     max_body=_MAX_BODY,
     idempotent=True,
     rebuild=_appended,
     id="sessions_append",
     tag=_TAG,
 )
-async def append(call: Call[NewEntry]) -> Answer:
+async def append(call: Request[NewEntry]) -> Response:
     """Say something in a session: it is kept, secrets redacted, whatever becomes of the turn."""
     body = call.body
     said = Said(body.role, body.content, body.message_id, body.source_plugin, body.sender_id)
@@ -296,7 +296,7 @@ async def append(call: Call[NewEntry]) -> Answer:
     [kept] = await sessions.append(
         call.world, call.actor, params["id"], params["sid"], [said], call.receipt
     )
-    return Answer.json(entry(kept), 201)
+    return Response.json(entry(kept), 201)
 
 
 @endpoint(
@@ -304,16 +304,16 @@ async def append(call: Call[NewEntry]) -> Answer:
     _ROOT + "/{sid}/close",
     permission=Permission.WORKSPACE_WRITE,
     answers={200: SessionRow},
-    refuses=(Missing,),
+    refuses=(NotFound,),
     idempotent=True,
     id="sessions_close",
     tag=_TAG,
 )
-async def close(call: Call) -> Answer:
+async def close(call: Request) -> Response:
     """Close a session: nothing more can be said in it. Closing it again changes nothing."""
     params = call.params
     session = await sessions.close(call.world, call.actor, params["id"], params["sid"])
-    return Answer.json(row(session))
+    return Response.json(row(session))
 
 
 @endpoint(
@@ -321,18 +321,18 @@ async def close(call: Call) -> Answer:
     _ROOT + "/{sid}.jsonl",
     permission=Permission.WORKSPACE_READ,
     answers={200: MEDIA_TYPE},
-    refuses=(Missing,),
+    refuses=(NotFound,),
     id="sessions_jsonl",
     tag=_TAG,
 )
-async def jsonl(call: Call) -> Answer:
+async def jsonl(call: Request) -> Response:
     """A session's whole transcript as lines of JSON: a header, then everything that was said."""
     params = call.params
     session = await sessions.get(call.world, call.actor, params["id"], params["sid"])
     lines = sessions.jsonl(call.world, session)
     if session.entries > _STREAMED:
-        return Answer.stream(lines, MEDIA_TYPE)
-    return Answer.content(b"".join([some async for some in lines]), MEDIA_TYPE)
+        return Response.stream(lines, MEDIA_TYPE)
+    return Response.content(b"".join([some async for some in lines]), MEDIA_TYPE)
 
 
 ENDPOINTS: Final = (listing, start, get, append, close, jsonl)

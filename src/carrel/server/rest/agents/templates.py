@@ -10,27 +10,27 @@ from msgspec import UNSET, Meta, UnsetType
 from carrel.actions.agents import overview as surveys
 from carrel.actions.agents import templates
 from carrel.core.access import Permission
-from carrel.core.errors import Busy, Missing, Taken
+from carrel.core.errors import Busy, Conflict, NotFound
 from carrel.core.store.record import Record
-from carrel.server.http.endpoint import Call, Received, Sent, endpoint
-from carrel.server.http.query_fields import Line, PageQuery, Slug, given
-from carrel.server.http.response import Answer
-from carrel.server.rest.files.file_models import When, moment
+from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
+from carrel.server.http.query_fields import Line, PageQuery, Slug, set_fields
+from carrel.server.http.response import Response
+from carrel.server.rest.files.file_models import When, rfc3339
 
 _TAG: Final = "Templates"
 
 
-class NewTemplate(Received, frozen=True):
+class NewTemplate(RequestModel, frozen=True):
     slug: Slug
     name: Line
 
 
-class TemplatePatch(Received, frozen=True):
+class TemplatePatch(RequestModel, frozen=True):
     slug: Slug | UnsetType = UNSET
     name: Line | UnsetType = UNSET
 
 
-class Template(Sent, frozen=True):
+class Template(ResponseModel, frozen=True):
     id: str
     slug: str
     name: str
@@ -40,17 +40,17 @@ class Template(Sent, frozen=True):
     updated_at: When
 
 
-class Templates(Sent, frozen=True):
+class Templates(ResponseModel, frozen=True):
     items: list[Template]
     next: str | None
 
 
-async def _shown(call: Call[Any, Any], record: Record) -> Template:
+async def _shown(call: Request[Any, Any], record: Record) -> Template:
     [shown] = await _all_shown(call, [record])
     return shown
 
 
-async def _all_shown(call: Call[Any, Any], records: Sequence[Record]) -> list[Template]:
+async def _all_shown(call: Request[Any, Any], records: Sequence[Record]) -> list[Template]:
     ids = [record.id for record in records]
     counts = await surveys.followers(call.world, call.actor.tenant, ids)
     return [_template(record, many) for record, many in zip(records, counts, strict=True)]
@@ -62,8 +62,8 @@ def _template(record: Record, agents: int) -> Template:
         slug=record.body["slug"],
         name=record.body["name"],
         agent_count=agents,
-        created_at=moment(record.created),
-        updated_at=moment(record.changed),
+        created_at=rfc3339(record.created),
+        updated_at=rfc3339(record.changed),
     )
 
 
@@ -75,17 +75,17 @@ def _template(record: Record, agents: int) -> Template:
     answers={200: Templates},
     tag=_TAG,
 )
-async def listing(call: Call[None, PageQuery]) -> Answer:
+async def listing(call: Request[None, PageQuery]) -> Response:
     """List the templates."""
     query = call.query
     found = await templates.listing(call.world, call.actor, cursor=query.cursor, limit=query.limit)
     items = await _all_shown(call, found.items)
-    return Answer.json(Templates(items=items, next=found.next))
+    return Response.json(Templates(items=items, next=found.next))
 
 
-async def _created(call: Call[NewTemplate], versions: tuple[int, ...]) -> Answer:
+async def _created(call: Request[NewTemplate], versions: tuple[int, ...]) -> Response:
     made = await templates.get(call.world, call.actor, call.body.slug)
-    return Answer.json(await _shown(call, made), 201)
+    return Response.json(await _shown(call, made), 201)
 
 
 @endpoint(
@@ -94,16 +94,16 @@ async def _created(call: Call[NewTemplate], versions: tuple[int, ...]) -> Answer
     permission=Permission.TENANT_ADMIN,
     body=NewTemplate,
     answers={201: Template},
-    refuses=(Missing, Taken, Busy),
+    refuses=(NotFound, Conflict, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_created,
 )
-async def create(call: Call[NewTemplate]) -> Answer:
+async def create(call: Request[NewTemplate]) -> Response:
     """Create a template."""
     body = call.body
     made = await templates.create(call.world, call.actor, body.slug, body.name, call.receipt)
-    return Answer.json(await _shown(call, made), 201)
+    return Response.json(await _shown(call, made), 201)
 
 
 @endpoint(
@@ -111,18 +111,18 @@ async def create(call: Call[NewTemplate]) -> Answer:
     "/v1/templates/{id}",
     permission=Permission.TENANT_READ,
     answers={200: Template},
-    refuses=(Missing,),
+    refuses=(NotFound,),
     tag=_TAG,
 )
-async def get(call: Call) -> Answer:
+async def get(call: Request) -> Response:
     """Look at a template, by id or slug."""
     found = await templates.get(call.world, call.actor, call.params["id"])
-    return Answer.json(await _shown(call, found))
+    return Response.json(await _shown(call, found))
 
 
-async def _patched(call: Call[TemplatePatch], versions: tuple[int, ...]) -> Answer:
+async def _patched(call: Request[TemplatePatch], versions: tuple[int, ...]) -> Response:
     name = call.body.slug or call.params["id"]
-    return Answer.json(await _shown(call, await templates.get(call.world, call.actor, name)))
+    return Response.json(await _shown(call, await templates.get(call.world, call.actor, name)))
 
 
 @endpoint(
@@ -131,20 +131,20 @@ async def _patched(call: Call[TemplatePatch], versions: tuple[int, ...]) -> Answ
     permission=Permission.TENANT_ADMIN,
     body=TemplatePatch,
     answers={200: Template},
-    refuses=(Missing, Taken, Busy),
+    refuses=(NotFound, Conflict, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_patched,
 )
-async def patch(call: Call[TemplatePatch]) -> Answer:
+async def patch(call: Request[TemplatePatch]) -> Response:
     """Give a template another slug or name. Its files and its agents stay."""
-    name, fields = call.params["id"], given(call.body)
+    name, fields = call.params["id"], set_fields(call.body)
     changed = await templates.patch(call.world, call.actor, name, fields, call.receipt)
-    return Answer.json(await _shown(call, changed))
+    return Response.json(await _shown(call, changed))
 
 
-async def _deleted(call: Call, versions: tuple[int, ...]) -> Answer:
-    return Answer.empty(204)
+async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
+    return Response.empty(204)
 
 
 @endpoint(
@@ -152,15 +152,15 @@ async def _deleted(call: Call, versions: tuple[int, ...]) -> Answer:
     "/v1/templates/{id}",
     permission=Permission.TENANT_ADMIN,
     answers={204: None},
-    refuses=(Missing, Taken, Busy),
+    refuses=(NotFound, Conflict, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_deleted,
 )
-async def delete(call: Call) -> Answer:
+async def delete(call: Request) -> Response:
     """Delete a template that no agent follows."""
     await templates.delete(call.world, call.actor, call.params["id"], call.receipt)
-    return Answer.empty(204)
+    return Response.empty(204)
 
 
 ENDPOINTS: Final = (listing, create, get, patch, delete)

@@ -8,29 +8,36 @@ import msgspec
 from msgspec import Meta
 
 from carrel.core.access import Permission
-from carrel.core.errors import Busy, Forbidden, InFlight, Malformed, Missing, Taken
-from carrel.server.http.endpoint import Call, Received, Sent, endpoint
+from carrel.core.errors import (
+    Busy,
+    Conflict,
+    Forbidden,
+    IdempotencyInFlight,
+    NotFound,
+    ValidationError,
+)
+from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import Id
-from carrel.server.http.response import Answer
-from carrel.server.rest.sandbox.approvals import ApprovalShown, approval_shown
-from carrel.tools.calls import LONGEST_CALL, fitted, seat
+from carrel.server.http.response import Response
+from carrel.server.rest.sandbox.approvals import ApprovalModel, approval_shown
+from carrel.tools.calls import LONGEST_CALL, open_tool_context, tools_with_schemas
 from carrel.tools.calls import call as call_tool
-from carrel.tools.schema_formats import Dialect, described
+from carrel.tools.schema_formats import SchemaFormat, described
 
 _TAG: Final = "Tools"
 
 
-class ToolsQuery(Received, frozen=True):
-    dialect: Dialect = Dialect.MCP
+class ToolsQuery(RequestModel, frozen=True):
+    dialect: SchemaFormat = SchemaFormat.MCP
 
 
-class Tools(Sent, frozen=True):
+class Tools(ResponseModel, frozen=True):
     items: list[dict[str, Any]]
     """As the dialect has them."""
     next: str | None = None
 
 
-class ToolCall(Received, frozen=True):
+class ToolCall(RequestModel, frozen=True):
     arguments: Annotated[dict[str, Any], Meta(max_length=64)] = msgspec.field(default_factory=dict)
     session_id: Annotated[str, Meta(max_length=128)] | None = None
     scope: (
@@ -53,17 +60,17 @@ class ToolCall(Received, frozen=True):
     ) = None
 
 
-class ToolReply(Sent, frozen=True):
+class ToolReply(ResponseModel, frozen=True):
     content: str
     is_error: bool
     structured: Any | msgspec.UnsetType = msgspec.UNSET
     """The same as `content`, where that is JSON."""
 
 
-class ToolWaits(Sent, frozen=True):
+class ToolApprovalPending(ResponseModel, frozen=True):
     """Nothing was done yet: somebody has to say yes first."""
 
-    approval: ApprovalShown
+    approval: ApprovalModel
 
 
 @endpoint(
@@ -72,15 +79,17 @@ class ToolWaits(Sent, frozen=True):
     query=ToolsQuery,
     permission=Permission.WORKSPACE_READ,
     answers={200: Tools},
-    refuses=(Missing,),
+    refuses=(NotFound,),
     tag=_TAG,
 )
-async def tools_list(call: Call[Any, ToolsQuery]) -> Answer:
+async def tools_list(call: Request[Any, ToolsQuery]) -> Response:
     """List the tools that an agent has, in the words of whoever offers them to a model."""
-    sitting = await seat(call.world, call.actor, call.params["id"])
+    sitting = await open_tool_context(call.world, call.actor, call.params["id"])
     dialect = call.query.dialect
-    told = [dict(described(tool, dialect, schema)) for tool, schema in await fitted(sitting)]
-    return Answer.json(Tools(items=told))
+    told = [
+        dict(described(tool, dialect, schema)) for tool, schema in await tools_with_schemas(sitting)
+    ]
+    return Response.json(Tools(items=told))
 
 
 @endpoint(
@@ -88,18 +97,18 @@ async def tools_list(call: Call[Any, ToolsQuery]) -> Answer:
     "/v1/agents/{id}/tools/{name}",
     body=ToolCall,
     permission=Permission.WORKSPACE_READ,
-    answers={200: ToolReply, 202: ToolWaits},
-    refuses=(Malformed, Missing, Forbidden, Taken, InFlight, Busy),
+    answers={200: ToolReply, 202: ToolApprovalPending},
+    refuses=(ValidationError, NotFound, Forbidden, Conflict, IdempotencyInFlight, Busy),
     tag=_TAG,
 )
-async def tools_call(call: Call[ToolCall]) -> Answer:
+async def tools_call(call: Request[ToolCall]) -> Response:
     """Call a tool for an agent. What the model can do something about comes back with `isError`.
 
     Where somebody has to say yes first, the answer is 202 with the approval: `GET` it until it has
     a result, or send the same call with the same `callId` again.
     """
     asked = call.body
-    sitting = await seat(
+    sitting = await open_tool_context(
         call.world,
         call.actor,
         call.params["id"],
@@ -109,10 +118,10 @@ async def tools_call(call: Call[ToolCall]) -> Answer:
     )
     reply = await call_tool(sitting, call.params["name"], asked.arguments, asked.call_id)
     if reply.approval is not None:
-        return Answer.json(ToolWaits(approval=approval_shown(reply.approval)), 202)
+        return Response.json(ToolApprovalPending(approval=approval_shown(reply.approval)), 202)
     structured = msgspec.UNSET if reply.structured is None else reply.structured
     told = ToolReply(content=reply.content, is_error=reply.is_error, structured=structured)
-    return Answer.json(told)
+    return Response.json(told)
 
 
 ENDPOINTS: Final = (tools_list, tools_call)

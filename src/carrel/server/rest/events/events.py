@@ -13,12 +13,18 @@ from carrel.actions.events import streams
 from carrel.actions.events.streams import Batches
 from carrel.actions.overlay import stacks
 from carrel.core.access import Permission
-from carrel.core.errors import Forbidden, Malformed
-from carrel.core.store.event import TYPES, UPDATED, Event, Filter
+from carrel.core.errors import Forbidden, ValidationError
+from carrel.core.store.event import TYPES, UPDATED, Event, EventFilter
 from carrel.server.http import sse
-from carrel.server.http.endpoint import LAST_EVENT_ID, Call, Received, Sent, endpoint
-from carrel.server.http.response import EVENT_STREAM, Answer
-from carrel.server.rest.files.file_models import Number, When, moment
+from carrel.server.http.endpoint import (
+    LAST_EVENT_ID,
+    Request,
+    RequestModel,
+    ResponseModel,
+    endpoint,
+)
+from carrel.server.http.response import EVENT_STREAM, Response
+from carrel.server.rest.files.file_models import Number, When, rfc3339
 
 _TAG: Final = "Events"
 _LONGEST: Final = 3600.0
@@ -28,7 +34,7 @@ Cursor = Annotated[
 ]
 
 
-class Told(Sent, frozen=True):
+class EventModel(ResponseModel, frozen=True):
     """An event of a workspace or a tenant, free of content."""
 
     event_id: str
@@ -39,7 +45,7 @@ class Told(Sent, frozen=True):
     run_id: str | None
 
 
-class RunEvent(Sent, frozen=True):
+class RunEvent(ResponseModel, frozen=True):
     """An entry of a run's log."""
 
     event_id: str
@@ -50,22 +56,22 @@ class RunEvent(Sent, frozen=True):
     sequence: Number
 
 
-class FollowQuery(Received, frozen=True):
+class FollowQuery(RequestModel, frozen=True):
     since: Cursor | None = None
 
 
-class TenantQuery(Received, frozen=True):
+class TenantQuery(RequestModel, frozen=True):
     types: Annotated[str, Meta(max_length=500, description="Types of events, with commas.")] = ""
     since: Cursor | None = None
 
 
-def told(event: Event) -> Told:
+def told(event: Event) -> EventModel:
     scope = event.scope
-    return Told(
+    return EventModel(
         event_id=event.id,
         type=event.type,
         payload=dict(event.payload),
-        timestamp=moment(event.at),
+        timestamp=rfc3339(event.at),
         workspace={"kind": scope.kind, "name": scope.name} if scope else None,
         run_id=event.run,
     )
@@ -77,17 +83,17 @@ def run_event(event: Event) -> RunEvent:
         run_id=event.run or "",
         type=event.type,
         payload=dict(event.payload),
-        timestamp=moment(event.at),
+        timestamp=rfc3339(event.at),
         sequence=event.sequence or 1,
     )
 
 
-def since(call: Call[Any, Any]) -> str | None:
+def since(call: Request[Any, Any]) -> str | None:
     """Where the caller left off."""
     return call.header(b"last-event-id") or getattr(call.query, "since", None)
 
 
-async def poured(start: str, batches: Batches, of_run: bool = False) -> AsyncIterator[bytes]:
+async def event_stream(start: str, batches: Batches, of_run: bool = False) -> AsyncIterator[bytes]:
     """Events as bytes, as many at once as there are; first, where the stream stands."""
     shown = run_event if of_run else told
     ends = asyncio.get_running_loop().time() + _LONGEST
@@ -114,16 +120,16 @@ async def _next(batches: Batches, ends: float) -> tuple[Event, ...]:
     permission=Permission.EVENTS_READ,
     loose_query=True,
     answers={200: EVENT_STREAM},
-    refuses=(Malformed,),
+    refuses=(ValidationError,),
     headers=(LAST_EVENT_ID,),
     id="workspace_events",
     tag=_TAG,
 )
-async def of_workspace(call: Call[None, FollowQuery]) -> Answer:
+async def of_workspace(call: Request[None, FollowQuery]) -> Response:
     """Follow what changes in the caller's own workspace."""
-    stack = await stacks.own(call.world, call.actor)
-    wanted = Filter(call.actor.tenant, frozenset(stack), types=frozenset({UPDATED}))
-    return Answer.stream(poured(*await streams.listen(call.world, wanted, since(call))))
+    stack = await stacks.default_stack(call.world, call.actor)
+    wanted = EventFilter(call.actor.tenant, frozenset(stack), types=frozenset({UPDATED}))
+    return Response.stream(event_stream(*await streams.listen(call.world, wanted, since(call))))
 
 
 @endpoint(
@@ -132,20 +138,20 @@ async def of_workspace(call: Call[None, FollowQuery]) -> Answer:
     query=TenantQuery,
     permission=Permission.EVENTS_READ,
     answers={200: EVENT_STREAM},
-    refuses=(Malformed, Forbidden),
+    refuses=(ValidationError, Forbidden),
     headers=(LAST_EVENT_ID,),
     id="tenant_events",
     tag=_TAG,
 )
-async def of_tenant(call: Call[None, TenantQuery]) -> Answer:
+async def of_tenant(call: Request[None, TenantQuery]) -> Response:
     """Follow everything that happens in the tenant."""
     if call.actor.bound:
         raise Forbidden("this credential is confined to one workspace")
     types = frozenset(filter(None, (name.strip() for name in call.query.types.split(","))))
     if unknown := sorted(types - set(TYPES)):
-        raise Malformed(f"{unknown[0][:80]!a} is not a type of event: {', '.join(TYPES)}")
+        raise ValidationError(f"{unknown[0][:80]!a} is not a type of event: {', '.join(TYPES)}")
     heard = await streams.listen_to_tenant(call.world, call.actor, types, since(call))
-    return Answer.stream(poured(*heard))
+    return Response.stream(event_stream(*heard))
 
 
 ENDPOINTS: Final = (of_workspace, of_tenant)

@@ -8,15 +8,16 @@ import msgspec
 from msgspec import Meta
 
 from carrel.actions.events import webhooks
-from carrel.actions.events.webhooks import LONGEST_URL, Patch
+from carrel.actions.events.webhooks import LONGEST_URL
+from carrel.actions.events.webhooks import WebhookPatch as Patch
 from carrel.core.access import Permission
-from carrel.core.errors import Busy, Forbidden, Malformed, Missing
+from carrel.core.errors import Busy, Forbidden, NotFound, ValidationError
 from carrel.core.store.record import Record
-from carrel.core.webhooks import Attempt, Delivery, State
-from carrel.server.http.endpoint import Call, Received, Sent, endpoint
+from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState
+from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import PageQuery
-from carrel.server.http.response import Answer
-from carrel.server.rest.files.file_models import When, moment
+from carrel.server.http.response import Response
+from carrel.server.rest.files.file_models import When, rfc3339
 
 _TAG: Final = "Webhooks"
 Url = Annotated[str, Meta(max_length=LONGEST_URL, description="http or https.")]
@@ -24,19 +25,19 @@ Types = Annotated[list[str], Meta(min_length=1, max_length=20, description="Type
 Secret = Annotated[str, Meta(max_length=128, description="`whsec_` and base64; made if absent.")]
 
 
-class NewWebhook(Received, frozen=True):
+class NewWebhook(RequestModel, frozen=True):
     url: Url
     events: Types
     secret: Secret | None = None
 
 
-class WebhookPatch(Received, frozen=True):
+class WebhookPatch(RequestModel, frozen=True):
     url: Url | None = None
     events: Types | None = None
     active: bool | None = None
 
 
-class Webhook(Sent, frozen=True):
+class Webhook(ResponseModel, frozen=True):
     id: str
     url: str
     events: list[str]
@@ -46,32 +47,32 @@ class Webhook(Sent, frozen=True):
     secret: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class Webhooks(Sent, frozen=True):
+class Webhooks(ResponseModel, frozen=True):
     items: list[Webhook]
     next: str | None
 
 
-class Tried(Sent, frozen=True):
+class AttemptModel(ResponseModel, frozen=True):
     at: When
     status: int | None
     problem: str
     milliseconds: int
 
 
-class Delivered(Sent, frozen=True):
+class DeliveryModel(ResponseModel, frozen=True):
     id: str
     type: str
-    state: State
+    state: DeliveryState
     created_at: When
     due_at: When
     tries: int
     payload: dict[str, Any]
     """What is posted."""
-    attempts: list[Tried]
+    attempts: list[AttemptModel]
 
 
-class Deliveries(Sent, frozen=True):
-    items: list[Delivered]
+class Deliveries(ResponseModel, frozen=True):
+    items: list[DeliveryModel]
     next: str | None
 
 
@@ -81,29 +82,29 @@ def shown(record: Record, secret: str | None = None) -> Webhook:
         url=record.body["url"],
         events=record.body["events"],
         active=record.body["active"],
-        created_at=moment(record.created),
-        updated_at=moment(record.changed),
+        created_at=rfc3339(record.created),
+        updated_at=rfc3339(record.changed),
         secret=msgspec.UNSET if secret is None else secret,
     )
 
 
-def delivered(delivery: Delivery, attempts: tuple[Attempt, ...] = ()) -> Delivered:
-    return Delivered(
+def delivered(delivery: Delivery, attempts: tuple[DeliveryAttempt, ...] = ()) -> DeliveryModel:
+    return DeliveryModel(
         id=delivery.id,
         type=delivery.type,
         state=delivery.state,
-        created_at=moment(delivery.created),
-        due_at=moment(delivery.due),
+        created_at=rfc3339(delivery.created),
+        due_at=rfc3339(delivery.due),
         tries=delivery.tries,
         payload=msgspec.json.decode(delivery.body),
         attempts=[_tried(attempt) for attempt in attempts],
     )
 
 
-def _tried(attempt: Attempt) -> Tried:
+def _tried(attempt: DeliveryAttempt) -> AttemptModel:
     posted = attempt.posted
-    return Tried(
-        at=moment(attempt.at),
+    return AttemptModel(
+        at=rfc3339(attempt.at),
         status=posted.status,
         problem=posted.problem,
         milliseconds=posted.took,
@@ -116,17 +117,17 @@ def _tried(attempt: Attempt) -> Tried:
     body=NewWebhook,
     permission=Permission.TENANT_ADMIN,
     answers={201: Webhook},
-    refuses=(Malformed, Forbidden, Busy),
+    refuses=(ValidationError, Forbidden, Busy),
     idempotent=True,
     tag=_TAG,
 )
-async def create(call: Call[NewWebhook]) -> Answer:
+async def create(call: Request[NewWebhook]) -> Response:
     """Tell an address what happens; its secret is shown this once."""
     asked = call.body
     made = await webhooks.create(
         call.world, call.actor, asked.url, asked.events, secret=asked.secret, receipt=call.receipt
     )
-    return Answer.json(shown(made.webhook, made.secret), 201)
+    return Response.json(shown(made.webhook, made.secret), 201)
 
 
 @endpoint(
@@ -135,14 +136,14 @@ async def create(call: Call[NewWebhook]) -> Answer:
     query=PageQuery,
     permission=Permission.TENANT_ADMIN,
     answers={200: Webhooks},
-    refuses=(Malformed, Forbidden),
+    refuses=(ValidationError, Forbidden),
     tag=_TAG,
 )
-async def listing(call: Call[None, PageQuery]) -> Answer:
+async def listing(call: Request[None, PageQuery]) -> Response:
     """List the webhooks of the tenant."""
     query = call.query
     found = await webhooks.listing(call.world, call.actor, cursor=query.cursor, limit=query.limit)
-    return Answer.json(Webhooks(items=[shown(each) for each in found.items], next=found.next))
+    return Response.json(Webhooks(items=[shown(each) for each in found.items], next=found.next))
 
 
 @endpoint(
@@ -150,16 +151,16 @@ async def listing(call: Call[None, PageQuery]) -> Answer:
     "/v1/webhooks/{id}",
     permission=Permission.TENANT_ADMIN,
     answers={200: Webhook},
-    refuses=(Missing, Forbidden),
+    refuses=(NotFound, Forbidden),
     tag=_TAG,
 )
-async def get(call: Call) -> Answer:
+async def get(call: Request) -> Response:
     """Show a webhook, without its secret."""
-    return Answer.json(shown(await webhooks.get(call.world, call.actor, call.params["id"])))
+    return Response.json(shown(await webhooks.get(call.world, call.actor, call.params["id"])))
 
 
-async def _changed(call: Call[WebhookPatch], versions: tuple[int, ...]) -> Answer:
-    return Answer.json(shown(await webhooks.get(call.world, call.actor, call.params["id"])))
+async def _changed(call: Request[WebhookPatch], versions: tuple[int, ...]) -> Response:
+    return Response.json(shown(await webhooks.get(call.world, call.actor, call.params["id"])))
 
 
 @endpoint(
@@ -168,20 +169,20 @@ async def _changed(call: Call[WebhookPatch], versions: tuple[int, ...]) -> Answe
     body=WebhookPatch,
     permission=Permission.TENANT_ADMIN,
     answers={200: Webhook},
-    refuses=(Malformed, Missing, Forbidden, Busy),
+    refuses=(ValidationError, NotFound, Forbidden, Busy),
     idempotent=True,
     rebuild=_changed,
     tag=_TAG,
 )
-async def patch(call: Call[WebhookPatch]) -> Answer:
+async def patch(call: Request[WebhookPatch]) -> Response:
     """Change a webhook's address or events, or switch it off and on."""
     wanted = Patch(call.body.url, call.body.events, call.body.active)
     found = await webhooks.change(call.world, call.actor, call.params["id"], wanted, call.receipt)
-    return Answer.json(shown(found))
+    return Response.json(shown(found))
 
 
-async def _deleted(call: Call, versions: tuple[int, ...]) -> Answer:
-    return Answer.empty(204)
+async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
+    return Response.empty(204)
 
 
 @endpoint(
@@ -189,15 +190,15 @@ async def _deleted(call: Call, versions: tuple[int, ...]) -> Answer:
     "/v1/webhooks/{id}",
     permission=Permission.TENANT_ADMIN,
     answers={204: None},
-    refuses=(Missing, Forbidden, Busy),
+    refuses=(NotFound, Forbidden, Busy),
     idempotent=True,
     rebuild=_deleted,
     tag=_TAG,
 )
-async def delete(call: Call) -> Answer:
+async def delete(call: Request) -> Response:
     """Stop telling an address."""
     await webhooks.delete(call.world, call.actor, call.params["id"], call.receipt)
-    return Answer.empty(204)
+    return Response.empty(204)
 
 
 @endpoint(
@@ -206,33 +207,33 @@ async def delete(call: Call) -> Answer:
     query=PageQuery,
     permission=Permission.TENANT_ADMIN,
     answers={200: Deliveries},
-    refuses=(Malformed, Missing, Forbidden),
+    refuses=(ValidationError, NotFound, Forbidden),
     tag=_TAG,
 )
-async def deliveries(call: Call[None, PageQuery]) -> Answer:
+async def deliveries(call: Request[None, PageQuery]) -> Response:
     """List what was posted or will be, newest first, with every attempt."""
     query = call.query
     found = await webhooks.deliveries(
         call.world, call.actor, call.params["id"], cursor=query.cursor, limit=query.limit
     )
     items = [delivered(*each) for each in found.items]
-    return Answer.json(Deliveries(items=items, next=found.next))
+    return Response.json(Deliveries(items=items, next=found.next))
 
 
 @endpoint(
     "POST",
     "/v1/webhooks/{id}/deliveries/{delivery}/replay",
     permission=Permission.TENANT_ADMIN,
-    answers={202: Delivered},
-    refuses=(Missing, Forbidden),
+    answers={202: DeliveryModel},
+    refuses=(NotFound, Forbidden),
     idempotent=True,
     tag=_TAG,
 )
-async def replay(call: Call) -> Answer:
+async def replay(call: Request) -> Response:
     """Post a delivery once more."""
     params = call.params
     again = await webhooks.replay(call.world, call.actor, params["id"], params["delivery"])
-    return Answer.json(delivered(again), 202)
+    return Response.json(delivered(again), 202)
 
 
 ENDPOINTS: Final = (create, listing, get, patch, delete, deliveries, replay)

@@ -12,19 +12,19 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from carrel.actions.files import files
-from carrel.actions.files.files import Intent
+from carrel.actions.files.files import WriteOptions
 from carrel.core.access import Actor, Permission
-from carrel.core.errors import Busy, Malformed, Missing, Stale, TooLarge
-from carrel.core.identifiers import Kind, Path, Scope, Stack, wire_path
+from carrel.core.errors import Busy, NotFound, ValidationError, WorkspaceConflict, WorkspaceTooLarge
+from carrel.core.identifiers import Path, Scope, ScopeKind, Stack, wire_path
 from carrel.core.overlay.edit import parse_condition
-from carrel.server.http.endpoint import Call, Received, endpoint
-from carrel.server.http.response import Answer
+from carrel.server.http.endpoint import Request, RequestModel, endpoint
+from carrel.server.http.response import Response
 from carrel.server.rest.files.file_models import Files, Number, row, workspace_file
 
 Owner = Annotated[str, msgspec.Meta(min_length=1, max_length=256, pattern="^[^\\x00]*$")]
 
 
-class Operation(Received, frozen=True):
+class Operation(RequestModel, frozen=True):
     tenant: Owner
     workspace: Owner
     op: str
@@ -42,58 +42,58 @@ class Operation(Received, frozen=True):
     body=Operation,
     permission=Permission.WORKSPACE_WRITE,
     answers={200: dict[str, Any], 204: None},
-    refuses=(Malformed, Missing, Stale, TooLarge, Busy),
+    refuses=(ValidationError, NotFound, WorkspaceConflict, WorkspaceTooLarge, Busy),
     tag="Conformance",
 )
-async def operate(call: Call[Operation]) -> Answer:
+async def operate(call: Request[Operation]) -> Response:
     """Do one file operation in an owner of the suite's own."""
     asked = call.body
     actor = replace(call.actor, tenant=f"seam/{call.actor.tenant}/{asked.tenant}")
-    stack = (Scope(actor.tenant, Kind.WORKSPACE, asked.workspace),)
+    stack = (Scope(actor.tenant, ScopeKind.WORKSPACE, asked.workspace),)
     match asked.op:
         case "list":
-            workspace = await files.listing(call.world, stack, asked.prefix or "")
+            workspace = await files.list_files(call.world, stack, asked.prefix or "")
             shown = [row(file) for file in workspace.files.values() if file.path.fits_wire]
-            return Answer.json(Files(files=shown))
+            return Response.json(Files(files=shown))
         case "get":
             return await _get(call, stack)
         case "put":
             return await _put(call, stack, actor)
         case "delete":
             await files.delete(call.world, stack, _path(asked), actor, _intent(asked))
-            return Answer.empty(204)
+            return Response.empty(204)
         case _:
-            raise Malformed("op must be list, get, put or delete")
+            raise ValidationError("op must be list, get, put or delete")
 
 
-async def _get(call: Call[Operation], stack: Stack) -> Answer:
+async def _get(call: Request[Operation], stack: Stack) -> Response:
     path = _path(call.body)
     if call.body.version is not None:
-        file, content = await files.version(call.world, stack, path, call.body.version)
+        file, content = await files.read_version(call.world, stack, path, call.body.version)
     else:
-        file = await files.look(call.world, stack, path)
-        content = await files.content(call.world, file)
-    return Answer.json(workspace_file(file, content), headers={"ETag": file.etag})
+        file = await files.find_file(call.world, stack, path)
+        content = await files.read_content(call.world, file)
+    return Response.json(workspace_file(file, content), headers={"ETag": file.etag})
 
 
-async def _put(call: Call[Operation], stack: Stack, actor: Actor) -> Answer:
+async def _put(call: Request[Operation], stack: Stack, actor: Actor) -> Response:
     asked = call.body
     if asked.content is None:
-        raise Malformed("put needs content")
+        raise ValidationError("put needs content")
     content = asked.content.encode("utf-8", "replace")
     written = await files.put(call.world, stack, _path(asked), content, actor, _intent(asked))
     shown = workspace_file(written.file, written.content)
-    return Answer.json(shown, headers={"ETag": written.file.etag})
+    return Response.json(shown, headers={"ETag": written.file.etag})
 
 
 def _path(asked: Operation) -> Path:
     if asked.path is None:
-        raise Malformed(f"{asked.op} needs a path")
+        raise ValidationError(f"{asked.op} needs a path")
     return wire_path(asked.path)
 
 
-def _intent(asked: Operation) -> Intent:
-    return Intent(parse_condition(asked.if_match, None), asked.content_type)
+def _intent(asked: Operation) -> WriteOptions:
+    return WriteOptions(parse_condition(asked.if_match, None), asked.content_type)
 
 
 ENDPOINTS: Final = (operate,)

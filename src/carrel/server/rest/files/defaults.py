@@ -7,22 +7,22 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.actions.overlay import default_files as seeds
-from carrel.actions.overlay.default_files import Standing
+from carrel.actions.overlay.default_files import DefaultsStatus as Standing
 from carrel.core.access import Permission
-from carrel.core.errors import Busy, Malformed, Missing
+from carrel.core.errors import Busy, NotFound, ValidationError
 from carrel.core.identifiers import Path
-from carrel.core.overlay.default_files import State
-from carrel.server.http.endpoint import Call, Received, Sent, endpoint
-from carrel.server.http.response import Answer
+from carrel.core.overlay.default_files import DefaultFileState
+from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
+from carrel.server.http.response import Response
 
 _TAG: Final = "Defaults"
 _Paths = Annotated[tuple[Annotated[str, Meta(max_length=1024)], ...], Meta(max_length=1000)]
 
 
-class DefaultFile(Sent, frozen=True):
+class DefaultFile(ResponseModel, frozen=True):
     path: str
     state: Annotated[
-        State,
+        DefaultFileState,
         Meta(
             description="`current`; `new` or `behind`, and follows with the next update; `edited`"
             " or `deleted` here, and stays so; `retired`, no longer packaged."
@@ -31,13 +31,13 @@ class DefaultFile(Sent, frozen=True):
     offered: Annotated[bool, Meta(description="There is something newer to take or to keep away.")]
 
 
-class DefaultsStatus(Sent, frozen=True):
+class DefaultsStatus(ResponseModel, frozen=True):
     packaged: Annotated[int, Meta(description="The version that this Carrel comes with.")]
     seeded: Annotated[int, Meta(description="The version that was merged last, 0 before any.")]
     files: list[DefaultFile]
 
 
-class DefaultsUpdate(Received, frozen=True):
+class DefaultsUpdate(RequestModel, frozen=True):
     take: _Paths = ()
     """Offered files that replace what is here."""
     keep: _Paths = ()
@@ -59,9 +59,9 @@ def shown(standing: Standing) -> DefaultsStatus:
     answers={200: DefaultsStatus},
     tag=_TAG,
 )
-async def get(call: Call) -> Answer:
+async def get(call: Request) -> Response:
     """How the tenant's default files stand to those that Carrel comes with."""
-    return Answer.json(shown(await seeds.status(call.world, call.actor)))
+    return Response.json(shown(await seeds.status(call.world, call.actor)))
 
 
 @endpoint(
@@ -70,15 +70,15 @@ async def get(call: Call) -> Answer:
     permission=Permission.TENANT_ADMIN,
     body=DefaultsUpdate,
     answers={200: DefaultsStatus},
-    refuses=(Malformed, Missing, Busy),
+    refuses=(ValidationError, NotFound, Busy),
     tag=_TAG,
     idempotent=True,
 )
-async def update(call: Call[DefaultsUpdate]) -> Answer:
+async def update(call: Request[DefaultsUpdate]) -> Response:
     """Let the files follow that nobody has edited, and take what is named of what is offered."""
     take, keep = map(Path, call.body.take), map(Path, call.body.keep)
     await seeds.update(call.world, call.actor, tuple(take), tuple(keep), call.receipt)
-    return Answer.json(shown(await seeds.status(call.world, call.actor)))
+    return Response.json(shown(await seeds.status(call.world, call.actor)))
 
 
 ENDPOINTS: Final = (get, update)

@@ -7,28 +7,28 @@ from typing import Final
 from carrel.actions.files import draft_preview as drafts
 from carrel.actions.overlay import stacks
 from carrel.core.access import Permission
-from carrel.core.errors import Malformed, Missing, TooLarge
+from carrel.core.errors import NotFound, ValidationError, WorkspaceTooLarge
 from carrel.core.identifiers import Path
-from carrel.server.http.endpoint import Call, Received, Sent, endpoint
-from carrel.server.http.response import Answer
+from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
+from carrel.server.http.response import Response
 from carrel.server.rest.files.files import LONGEST_BODY
 
 
-class Draft(Received, frozen=True):
+class Draft(RequestModel, frozen=True):
     content: str
 
 
-class Filled(Sent, frozen=True):
+class PlaceholderUse(ResponseModel, frozen=True):
     token: str
     """The name of a placeholder, without its brackets."""
     value: str
     """What is written in its place."""
 
 
-class RenderedDraft(Sent, frozen=True):
+class RenderedDraft(ResponseModel, frozen=True):
     content: str
     """As it would be served."""
-    tokens: list[Filled]
+    tokens: list[PlaceholderUse]
     """The placeholders that were filled in, each once, in the order of the text."""
 
 
@@ -38,26 +38,26 @@ class RenderedDraft(Sent, frozen=True):
     body=Draft,
     permission=Permission.WORKSPACE_WRITE,
     answers={200: RenderedDraft},
-    refuses=(Malformed, Missing, TooLarge),
+    refuses=(ValidationError, NotFound, WorkspaceTooLarge),
     max_body=LONGEST_BODY,
     id="agents_files_render",
     tag="Files of agents",
 )
-async def render(call: Call[Draft]) -> Answer:
+async def render(call: Request[Draft]) -> Response:
     """Show a draft as the agent would be served it, and store nothing.
 
     Secrets are replaced as they would be on a write. A pinned file is served to the letter, so its
     placeholders stay.
     """
-    stack = await stacks.agent(call.world, call.actor, call.params["id"])
+    stack = await stacks.agent_stack(call.world, call.actor, call.params["id"])
     path = Path(call.params["path"])
     try:
         draft = call.body.content.encode()
     except UnicodeEncodeError:
-        raise Malformed("content is not valid Unicode") from None
+        raise ValidationError("content is not valid Unicode") from None
     found = await drafts.render(call.world, stack, path, draft)
-    tokens = [Filled(token=token, value=value) for token, value in found.filled.items()]
-    return Answer.json(RenderedDraft(content=found.content.decode(), tokens=tokens))
+    tokens = [PlaceholderUse(token=token, value=value) for token, value in found.filled.items()]
+    return Response.json(RenderedDraft(content=found.content.decode(), tokens=tokens))
 
 
 ENDPOINTS: Final = (render,)

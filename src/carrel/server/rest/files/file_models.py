@@ -8,12 +8,12 @@ from typing import Annotated, Final
 
 import msgspec
 
-from carrel.actions.files.files import served
-from carrel.core.errors import Taken
-from carrel.core.identifiers import Digest, Moment, digest
+from carrel.actions.files.files import render_content
+from carrel.core.errors import Conflict
+from carrel.core.identifiers import Digest, TimestampMs, digest
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.file_classes import FileClass
-from carrel.server.http.endpoint import Received, Sent
+from carrel.server.http.endpoint import RequestModel, ResponseModel
 
 WIRE_PATTERN: Final = "^[A-Za-z0-9][A-Za-z0-9._/-]{0,255}$"
 Number = Annotated[int, msgspec.Meta(ge=1)]
@@ -22,7 +22,7 @@ Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$", max_length=64)]
 WirePath = Annotated[str, msgspec.Meta(pattern=WIRE_PATTERN, description="Relative, no `..`.")]
 
 
-class FileRow(Sent, frozen=True):
+class FileRow(ResponseModel, frozen=True):
     """A file without its content."""
 
     path: WirePath
@@ -38,23 +38,23 @@ class WorkspaceFile(FileRow, frozen=True):
     content: str
 
 
-class FileBody(Received, frozen=True):
+class FileBody(RequestModel, frozen=True):
     content: str
     content_type: str | None = None
 
 
-class LayeredBody(Received, frozen=True):
+class OverlayFileBody(RequestModel, frozen=True):
     content: str
     content_type: str | None = None
     accept_template_update: bool = False
     """Needed to override a pinned file of an agent."""
 
 
-class Files(Sent, frozen=True):
+class Files(ResponseModel, frozen=True):
     files: list[FileRow]
 
 
-class LayeredFile(Sent, frozen=True):
+class OverlayFile(ResponseModel, frozen=True):
     """A file of a stack: where it comes from, and whether those beneath offer something newer."""
 
     path: str
@@ -74,8 +74,8 @@ class LayeredFile(Sent, frozen=True):
     """Why its content could not be had. It is served nowhere until that is mended."""
 
 
-class LayeredFiles(Sent, frozen=True):
-    files: list[LayeredFile]
+class OverlayFileList(ResponseModel, frozen=True):
+    files: list[OverlayFile]
 
     @property
     def lasts(self) -> bool:
@@ -83,7 +83,7 @@ class LayeredFiles(Sent, frozen=True):
         return all(file.error is msgspec.UNSET for file in self.files)
 
 
-def moment(at: Moment) -> str:
+def rfc3339(at: TimestampMs) -> str:
     """RFC 3339 in UTC, to the millisecond."""
     return f"{_second(at // 1000)}.{at % 1000:03}Z"
 
@@ -98,7 +98,7 @@ def text_of(file: File, content: bytes) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError:
-        raise Taken(f"{file.path} is not text, and this answer carries only text") from None
+        raise Conflict(f"{file.path} is not text, and this answer carries only text") from None
 
 
 def row(file: File) -> FileRow:
@@ -107,7 +107,7 @@ def row(file: File) -> FileRow:
         content_type=file.entry.type,
         version=file.head.version,
         etag=file.etag,
-        updated_at=moment(file.head.at),
+        updated_at=rfc3339(file.head.at),
     )
 
 
@@ -118,7 +118,7 @@ def workspace_file(file: File, content: bytes) -> WorkspaceFile:
         content_type=file.entry.type,
         version=file.head.version,
         etag=file.etag,
-        updated_at=moment(file.head.at),
+        updated_at=rfc3339(file.head.at),
     )
 
 
@@ -129,7 +129,7 @@ def layered_file(
     raw: bool = False,
     shown: bytes | None = None,
     error: str | None = None,
-) -> LayeredFile:
+) -> OverlayFile:
     """A row, with what is served of the stored bytes where they are given, or with them as such.
 
     ``shown`` is what is served, where that is known already.
@@ -138,15 +138,15 @@ def layered_file(
     told: str | msgspec.UnsetType = plain if file.variables is None else msgspec.UNSET
     content: str | msgspec.UnsetType = msgspec.UNSET
     if stored is not None:
-        shown = served(file, stored) if shown is None else shown
+        shown = render_content(file, stored) if shown is None else shown
         told = plain if shown is stored else _hex(digest(shown))
         content = text_of(file, stored if raw else shown)
-    return LayeredFile(
+    return OverlayFile(
         path=file.path.text,
         content_type=file.entry.type,
         version=file.head.version,
         etag=file.etag,
-        updated_at=moment(file.head.at),
+        updated_at=rfc3339(file.head.at),
         source=file.origin or file.source.kind,
         file_class=file.file_class,
         sha256=plain,

@@ -10,11 +10,19 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from carrel.actions.files import files
-from carrel.actions.files.files import Contents, Intent, View, Written
+from carrel.actions.files.files import FileContents, WorkspaceView, WriteOptions, WriteResult
 from carrel.actions.overlay import stacks
 from carrel.core.access import Permission
-from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Stale, Taken, TooLarge
-from carrel.core.identifiers import Kind, Path, Scope, Stack, wire_path
+from carrel.core.errors import (
+    Busy,
+    Conflict,
+    Forbidden,
+    NotFound,
+    ValidationError,
+    WorkspaceConflict,
+    WorkspaceTooLarge,
+)
+from carrel.core.identifiers import Path, Scope, ScopeKind, Stack, wire_path
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.edit import parse_condition
 from carrel.server.http.conditional import file_answer, matches, unchanged
@@ -22,58 +30,64 @@ from carrel.server.http.endpoint import (
     IF_ABSENT,
     IF_MATCH,
     IF_NONE_MATCH,
-    Call,
     Endpoint,
-    Header,
-    Received,
+    Request,
+    RequestHeader,
+    RequestModel,
     endpoint,
 )
-from carrel.server.http.response import JSON_TYPE, Answer, encode
+from carrel.server.http.response import JSON_TYPE, Response, encode
 from carrel.server.rest.files.file_models import (
     FileBody,
     Files,
-    LayeredBody,
-    LayeredFile,
-    LayeredFiles,
     Number,
+    OverlayFile,
+    OverlayFileBody,
+    OverlayFileList,
     WirePath,
     WorkspaceFile,
     layered_file,
     row,
     workspace_file,
 )
-from carrel.server.rest.files.listing_templates import MOULDS
-from carrel.server.rest.files.response_cache import ENCODED, ROWS, Overtaken, Pieces, overtaken
+from carrel.server.rest.files.listing_templates import LISTING_TEMPLATES
+from carrel.server.rest.files.response_cache import (
+    RESPONSE_CACHE,
+    ROW_CACHE,
+    SharedBody,
+    SupersededByWrite,
+    raise_if_superseded,
+)
 
-RUN: Final = Header("Carrel-Run", "The run that writes: the event stands in its log too.")
-REASON: Final = Header("Carrel-Reason", "Why, for the history.")
+RUN: Final = RequestHeader("Carrel-Run", "The run that writes: the event stands in its log too.")
+REASON: Final = RequestHeader("Carrel-Reason", "Why, for the history.")
 LONGEST_BODY: Final = 6 * 4 * 2**20 + 2**16
 
-Asked = Call[Any, Any]
+Asked = Request[Any, Any]
 
 
-class WireFileQuery(Received, frozen=True):
+class WireFileQuery(RequestModel, frozen=True):
     version: Number | None = None
 
 
-class FileQuery(Received, frozen=True):
+class FileQuery(RequestModel, frozen=True):
     version: Number | None = None
     raw: bool = False
     """With its placeholders as they stand, which is what an editor edits."""
 
 
-class ListQuery(Received, frozen=True):
+class ListQuery(RequestModel, frozen=True):
     prefix: Annotated[str, msgspec.Meta(max_length=256)] = ""
     content: bool = False
     raw: bool = False
 
 
-class WireListQuery(Received, frozen=True):
+class WireListQuery(RequestModel, frozen=True):
     prefix: Annotated[str, msgspec.Meta(max_length=256)] = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FileCollection:
     """One family of URLs under which files stand."""
 
     name: str
@@ -88,10 +102,10 @@ class Place:
         text = call.params["path"]
         return wire_path(text) if self.wire else Path(text)
 
-    def shown(self, file: File, stored: bytes, *, raw: bool = False) -> WorkspaceFile | LayeredFile:
+    def shown(self, file: File, stored: bytes, *, raw: bool = False) -> WorkspaceFile | OverlayFile:
         if not self.wire:
             return layered_file(file, stored, raw=raw)
-        return workspace_file(file, stored if raw else files.served(file, stored))
+        return workspace_file(file, stored if raw else files.render_content(file, stored))
 
     @property
     def writing(self) -> Permission:
@@ -105,37 +119,37 @@ class Place:
 
 
 async def _own(call: Asked) -> Stack:
-    return await stacks.own(call.world, call.actor)
+    return await stacks.default_stack(call.world, call.actor)
 
 
 async def _agent(call: Asked) -> Stack:
-    return await stacks.agent(call.world, call.actor, call.params["id"])
+    return await stacks.agent_stack(call.world, call.actor, call.params["id"])
 
 
 async def _template(call: Asked) -> Stack:
-    return await stacks.template(call.world, call.actor, call.params["id"])
+    return await stacks.template_stack(call.world, call.actor, call.params["id"])
 
 
 async def _defaults(call: Asked) -> Stack:
-    return await stacks.defaults(call.world, call.actor)
+    return await stacks.defaults_stack(call.world, call.actor)
 
 
 async def _workspace(call: Asked) -> Stack:
-    return await stacks.workspace(call.world, call.actor, call.params["id"])
+    return await stacks.workspace_stack(call.world, call.actor, call.params["id"])
 
 
-HOST: Final = Place("host", "/v1/host/workspace/files", _own, wire=True)
-PLACES: Final = (
+HOST: Final = FileCollection("host", "/v1/host/workspace/files", _own, wire=True)
+FILE_COLLECTIONS: Final = (
     HOST,
-    Place("agents", "/v1/agents/{id}/files", _agent),
-    Place("templates", "/v1/templates/{id}/files", _template, admin=True),
-    Place("defaults", "/v1/defaults/files", _defaults, admin=True),
-    Place("workspaces", "/v1/workspaces/{id}/files", _workspace),
+    FileCollection("agents", "/v1/agents/{id}/files", _agent),
+    FileCollection("templates", "/v1/templates/{id}/files", _template, admin=True),
+    FileCollection("defaults", "/v1/defaults/files", _defaults, admin=True),
+    FileCollection("workspaces", "/v1/workspaces/{id}/files", _workspace),
 )
 
 
-def intent_of(call: Asked, type: str | None = None, *, accepted: bool = False) -> Intent:
-    return Intent(
+def write_options(call: Asked, type: str | None = None, *, accepted: bool = False) -> WriteOptions:
+    return WriteOptions(
         condition=parse_condition(call.header(b"if-match"), call.header(b"if-none-match")),
         type=type,
         why=reason_of(call),
@@ -152,146 +166,154 @@ def reason_of(call: Asked) -> str:
     try:
         reason = given.decode()
     except UnicodeDecodeError:
-        raise Malformed("Carrel-Reason is not UTF-8") from None
+        raise ValidationError("Carrel-Reason is not UTF-8") from None
     if len(reason) > 500 or not reason.isprintable():
-        raise Malformed("Carrel-Reason is one line of at most 500 characters")
+        raise ValidationError("Carrel-Reason is one line of at most 500 characters")
     return reason
 
 
-def _listing(place: Place) -> Endpoint:
+def _listing(place: FileCollection) -> Endpoint:
     @endpoint(
         "GET",
         place.root,
         query=WireListQuery if place.wire else ListQuery,
         permission=Permission.WORKSPACE_READ,
         loose_query=place.wire,
-        answers={200: Files if place.wire else LayeredFiles, 304: None},
-        refuses=() if place.wire else (Missing,),
+        answers={200: Files if place.wire else OverlayFileList, 304: None},
+        refuses=() if place.wire else (NotFound,),
         headers=(IF_NONE_MATCH,),
         gives=("ETag", "Carrel-Agent") if place.name == "agents" else ("ETag",),
         **place.facts("list"),
     )
-    async def listing(call: Asked) -> Answer:
+    async def listing(call: Asked) -> Response:
         """List the files, without their content unless it is asked for."""
         stack = await place.stack(call)
         full = not place.wire and call.query.content
         form = "wire" if place.wire else f"content: {full and ('raw' if call.query.raw else 1)}"
         tag = await files.etag(call.world, stack, call.query.prefix, form)
         if matches(call, tag):
-            return _signed(unchanged(tag), stack)
+            return _with_agent_header(unchanged(tag), stack)
 
-        async def make() -> Files | LayeredFiles | Pieces:
-            view = await files.view(call.world, stack, call.query.prefix)
-            listed = await _listed(place, call, view, full)
-            overtaken(tag, view.etag(call.query.prefix, form), listed)
+        async def make() -> Files | OverlayFileList | SharedBody:
+            view = await files.load_view(call.world, stack, call.query.prefix)
+            listed = await _build_listing(place, call, view, full)
+            raise_if_superseded(tag, view.etag(call.query.prefix, form), listed)
             return listed
 
         try:
-            body = await ENCODED.made((stack[0].tenant, tag), make)
-        except Overtaken as newer:
+            body = await RESPONSE_CACHE.made((stack[0].tenant, tag), make)
+        except SupersededByWrite as newer:
             tag = newer.tag
-            body = ENCODED.told((stack[0].tenant, tag), newer.value)
-        return _signed(file_answer(body, tag), stack)
+            body = RESPONSE_CACHE.told((stack[0].tenant, tag), newer.value)
+        return _with_agent_header(file_answer(body, tag), stack)
 
     return listing
 
 
-def _signed(answer: Answer, stack: Stack) -> Answer:
+def _with_agent_header(answer: Response, stack: Stack) -> Response:
     """Say whose files these are by id: a slug may be another agent's tomorrow."""
-    if stack[0].kind is Kind.AGENT:
+    if stack[0].kind is ScopeKind.AGENT:
         answer.headers.append((b"carrel-agent", stack[0].name.encode("latin-1")))
     return answer
 
 
-async def _listed(
-    place: Place, call: Asked, view: View, full: bool
-) -> Files | LayeredFiles | Pieces:
+async def _build_listing(
+    place: FileCollection, call: Asked, view: WorkspaceView, full: bool
+) -> Files | OverlayFileList | SharedBody:
     if full and not (call.query.raw or call.query.prefix):
         alike = view.alike
-        if alike and (mould := await MOULDS.of(call.world, alike.files)):
+        if alike and (mould := await LISTING_TEMPLATES.of(call.world, alike.files)):
             return mould.filled(alike.variables)
     workspace = view.workspace
     found = workspace.files.values()
     if place.wire:
         return Files(files=[row(file) for file in found if file.path.fits_wire])
     if not full:
-        return LayeredFiles(files=[layered_file(file) for file in found])
-    contents = await files.contents(call.world, workspace, raw=True)
+        return OverlayFileList(files=[layered_file(file) for file in found])
+    contents = await files.read_contents(call.world, workspace, raw=True)
     if not contents.failed:
-        with suppress(Taken):
+        with suppress(Conflict):
             rows = ((file, contents.found[path]) for path, file in workspace.files.items())
-            return ROWS.listed(rows, raw=call.query.raw)
-    return LayeredFiles(files=[_with_text(file, contents, call.query.raw) for file in found])
+            return ROW_CACHE.listed(rows, raw=call.query.raw)
+    return OverlayFileList(files=[_with_text(file, contents, call.query.raw) for file in found])
 
 
-def _with_text(file: File, contents: Contents, raw: bool) -> LayeredFile:
+def _with_text(file: File, contents: FileContents, raw: bool) -> OverlayFile:
     """With its content, if that can be had and is text."""
     if file.path in contents.failed:
         return layered_file(file, error=contents.failed[file.path])
     try:
         return layered_file(file, contents.found[file.path], raw=raw)
-    except Taken:
+    except Conflict:
         return layered_file(file)
 
 
-def _get(place: Place) -> Endpoint:
+def _get(place: FileCollection) -> Endpoint:
     @endpoint(
         "GET",
         place.root + "/{path...}",
         query=WireFileQuery if place.wire else FileQuery,
         permission=Permission.WORKSPACE_READ,
         loose_query=place.wire,
-        answers={200: WorkspaceFile if place.wire else LayeredFile, 304: None},
-        refuses=(Malformed, Missing, Taken),
+        answers={200: WorkspaceFile if place.wire else OverlayFile, 304: None},
+        refuses=(ValidationError, NotFound, Conflict),
         headers=(IF_NONE_MATCH,),
         gives=("ETag",),
         **place.facts("get"),
     )
-    async def get(call: Asked) -> Answer:
+    async def get(call: Asked) -> Response:
         """Read one file, as it is now or as it was at a version."""
         stack, path = await place.stack(call), place.path(call)
         if call.query.version is not None:
             return await _version(place, call, call.query.version)
-        file = await files.look(call.world, stack, path)
+        file = await files.find_file(call.world, stack, path)
         if matches(call, file.etag):
             return unchanged(file.etag)
         raw = not place.wire and call.query.raw
         shape = (place.wire, raw, file.upstream is None, file.origin, file.file_class)
-        key = (*_named(file.source), path.text, file.etag, *shape)
-        body = ENCODED.find(key)
+        key = (*_scope_key(file.source), path.text, file.etag, *shape)
+        body = RESPONSE_CACHE.find(key)
         if body is None:
-            content = await files.content(call.world, file, raw=True)
-            body = ENCODED.keep(key, place.shown(file, content, raw=raw))
+            content = await files.read_content(call.world, file, raw=True)
+            body = RESPONSE_CACHE.keep(key, place.shown(file, content, raw=raw))
         return file_answer(body, file.etag)
 
     return get
 
 
-def _named(scope: Scope) -> tuple[str, str, str]:
+def _scope_key(scope: Scope) -> tuple[str, str, str]:
     """A scope as words, which are quicker to look up by."""
     return (scope.tenant, scope.kind, scope.name)
 
 
-async def _version(place: Place, call: Asked, number: int) -> Answer:
+async def _version(place: FileCollection, call: Asked, number: int) -> Response:
     """One version as it was said by the nearest layer."""
     stack = await place.stack(call)
-    file, content = await files.version(call.world, stack, place.path(call), number)
+    file, content = await files.read_version(call.world, stack, place.path(call), number)
     if matches(call, file.etag):
         return unchanged(file.etag)
-    return Answer.json(place.shown(file, content, raw=True), headers={"ETag": file.etag})
+    return Response.json(place.shown(file, content, raw=True), headers={"ETag": file.etag})
 
 
-def _put(place: Place) -> Endpoint:
-    async def rebuild(call: Asked, versions: tuple[int, ...]) -> Answer:
+def _put(place: FileCollection) -> Endpoint:
+    async def rebuild(call: Asked, versions: tuple[int, ...]) -> Response:
         return await _version(place, call, versions[0])
 
     @endpoint(
         "PUT",
         place.root + "/{path...}",
-        body=FileBody if place.wire else LayeredBody,
+        body=FileBody if place.wire else OverlayFileBody,
         permission=place.writing,
-        answers={200: WorkspaceFile if place.wire else LayeredFile},
-        refuses=(Malformed, Forbidden, Missing, Stale, TooLarge, Taken, Busy),
+        answers={200: WorkspaceFile if place.wire else OverlayFile},
+        refuses=(
+            ValidationError,
+            Forbidden,
+            NotFound,
+            WorkspaceConflict,
+            WorkspaceTooLarge,
+            Conflict,
+            Busy,
+        ),
         headers=(IF_MATCH, IF_ABSENT, RUN, REASON),
         gives=("ETag", "Carrel-Warning"),
         loose_query=place.wire,
@@ -300,54 +322,54 @@ def _put(place: Place) -> Endpoint:
         max_body=LONGEST_BODY,
         **place.facts("put"),
     )
-    async def put(call: Asked) -> Answer:
+    async def put(call: Asked) -> Response:
         """Create or replace one file, atomically."""
         stack, path = await place.stack(call), place.path(call)
         try:
             content = call.body.content.encode()
         except UnicodeEncodeError:
-            raise Malformed("content is not valid Unicode") from None
+            raise ValidationError("content is not valid Unicode") from None
         accepted = not place.wire and call.body.accept_template_update
-        intent = intent_of(call, call.body.content_type, accepted=accepted)
+        intent = write_options(call, call.body.content_type, accepted=accepted)
         written = await files.put(call.world, stack, path, content, call.actor, intent)
-        return written_answer(place, written)
+        return write_response(place, written)
 
     return put
 
 
-def written_answer(place: Place, written: Written) -> Answer:
+def write_response(place: FileCollection, written: WriteResult) -> Response:
     headers = [JSON_TYPE, (b"etag", written.file.etag.encode())]
     if written.redacted.warned:
         warning = "looks like a secret: " + ", ".join(written.redacted.warned)
         headers.append((b"carrel-warning", warning.encode("latin-1")))
-    return Answer(200, encode(place.shown(written.file, written.content, raw=True)), headers)
+    return Response(200, encode(place.shown(written.file, written.content, raw=True)), headers)
 
 
-def _delete(place: Place) -> Endpoint:
-    async def rebuild(call: Asked, versions: tuple[int, ...]) -> Answer:
-        return Answer.empty(204)
+def _delete(place: FileCollection) -> Endpoint:
+    async def rebuild(call: Asked, versions: tuple[int, ...]) -> Response:
+        return Response.empty(204)
 
     @endpoint(
         "DELETE",
         place.root + "/{path...}",
         permission=place.writing,
         answers={204: None},
-        refuses=(Malformed, Forbidden, Missing, Stale, Taken, Busy),
+        refuses=(ValidationError, Forbidden, NotFound, WorkspaceConflict, Conflict, Busy),
         headers=(IF_MATCH, IF_ABSENT, RUN, REASON),
         loose_query=place.wire,
         idempotent=True,
         rebuild=rebuild,
         **place.facts("delete"),
     )
-    async def delete(call: Asked) -> Answer:
+    async def delete(call: Asked) -> Response:
         """Remove one file; in a stack, go back to what lies beneath."""
         stack, path = await place.stack(call), place.path(call)
-        await files.delete(call.world, stack, path, call.actor, intent_of(call))
-        return Answer.empty(204)
+        await files.delete(call.world, stack, path, call.actor, write_options(call))
+        return Response.empty(204)
 
     return delete
 
 
 ENDPOINTS: Final = tuple(
-    make(place) for place in PLACES for make in (_listing, _get, _put, _delete)
+    make(place) for place in FILE_COLLECTIONS for make in (_listing, _get, _put, _delete)
 )

@@ -9,15 +9,30 @@ import msgspec
 from carrel.actions.files import files
 from carrel.actions.files import history as histories
 from carrel.core.access import Permission
-from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Stale, Taken, TooLarge
+from carrel.core.errors import (
+    Busy,
+    Conflict,
+    Forbidden,
+    NotFound,
+    ValidationError,
+    WorkspaceConflict,
+    WorkspaceTooLarge,
+)
 from carrel.core.store.tree import Version
-from carrel.server.http.endpoint import IF_MATCH, Endpoint, Received, Sent, endpoint
-from carrel.server.http.response import Answer
-from carrel.server.rest.files.file_models import LayeredFile, Number, When, moment
-from carrel.server.rest.files.files import PLACES, RUN, Asked, Place, intent_of, written_answer
+from carrel.server.http.endpoint import IF_MATCH, Endpoint, RequestModel, ResponseModel, endpoint
+from carrel.server.http.response import Response
+from carrel.server.rest.files.file_models import Number, OverlayFile, When, rfc3339
+from carrel.server.rest.files.files import (
+    FILE_COLLECTIONS,
+    RUN,
+    Asked,
+    FileCollection,
+    write_options,
+    write_response,
+)
 
 
-class VersionRow(Sent, frozen=True):
+class VersionRow(ResponseModel, frozen=True):
     version: Number
     updated_at: When
     author: str
@@ -29,22 +44,22 @@ class VersionRow(Sent, frozen=True):
     content_type: str | None
 
 
-class Versions(Sent, frozen=True):
+class Versions(ResponseModel, frozen=True):
     items: list[VersionRow]
     next: str | None
 
 
-class HistoryQuery(Received, frozen=True):
+class HistoryQuery(RequestModel, frozen=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=500)] = 100
     cursor: Number | None = None
 
 
-class DiffQuery(Received, frozen=True):
+class DiffQuery(RequestModel, frozen=True):
     from_: Annotated[int, msgspec.Meta(ge=0)] | None = msgspec.field(default=None, name="from")
     to: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
-class Said(Sent, frozen=True):
+class LayerEntry(ResponseModel, frozen=True):
     kind: str
     name: str
     version: Number | None
@@ -52,14 +67,14 @@ class Said(Sent, frozen=True):
     base_sha256: str | None
 
 
-class Explained(Sent, frozen=True):
+class Explanation(ResponseModel, frozen=True):
     path: str
-    layers: list[Said]
+    layers: list[LayerEntry]
     source: str | None
     why: str
 
 
-class Restore(Received, frozen=True):
+class Restore(RequestModel, frozen=True):
     version: Number
     accept_template_update: bool = False
     """Needed to override a pinned file of an agent."""
@@ -69,7 +84,7 @@ def version_row(version: Version) -> VersionRow:
     head, entry = version.head, version.head.entry
     return VersionRow(
         version=head.version,
-        updated_at=moment(head.at),
+        updated_at=rfc3339(head.at),
         author=version.by,
         reason=version.why,
         run_id=version.run,
@@ -84,70 +99,72 @@ def _hex(digest: str) -> str:
     return digest.removeprefix("sha256:")
 
 
-def _history(place: Place) -> Endpoint:
+def _history(place: FileCollection) -> Endpoint:
     @endpoint(
         "GET",
         place.root + "/{path...}/history",
         query=HistoryQuery,
         permission=Permission.WORKSPACE_READ,
         answers={200: Versions},
-        refuses=(Malformed, Missing),
+        refuses=(ValidationError, NotFound),
         **place.facts("history"),
     )
-    async def history(call: Asked) -> Answer:
+    async def history(call: Asked) -> Response:
         """List the versions of a file, newest first, tombstones included."""
         stack, path, query = await place.stack(call), place.path(call), call.query
         found = await histories.page(
             call.world, stack, path, before=query.cursor, limit=query.limit
         )
-        return Answer.json(Versions(items=[version_row(v) for v in found.items], next=found.next))
+        return Response.json(Versions(items=[version_row(v) for v in found.items], next=found.next))
 
     return history
 
 
-def _diff(place: Place) -> Endpoint:
+def _diff(place: FileCollection) -> Endpoint:
     @endpoint(
         "GET",
         place.root + "/{path...}/diff",
         query=DiffQuery,
         permission=Permission.WORKSPACE_READ,
         answers={200: "text/x-diff"},
-        refuses=(Malformed, Missing),
+        refuses=(ValidationError, NotFound),
         **place.facts("diff"),
     )
-    async def diff(call: Asked) -> Answer:
+    async def diff(call: Asked) -> Response:
         """Compare two versions of a file, by default the newest with the one before."""
         stack, path = await place.stack(call), place.path(call)
         text = await histories.diff(call.world, stack, path, call.query.from_, call.query.to)
-        return Answer.content(text.encode(), "text/x-diff; charset=utf-8")
+        return Response.content(text.encode(), "text/x-diff; charset=utf-8")
 
     return diff
 
 
-def _explain(place: Place) -> Endpoint:
+def _explain(place: FileCollection) -> Endpoint:
     @endpoint(
         "GET",
         place.root + "/{path...}/explain",
         permission=Permission.WORKSPACE_READ,
-        answers={200: Explained},
-        refuses=(Malformed, Missing),
+        answers={200: Explanation},
+        refuses=(ValidationError, NotFound),
         **place.facts("explain"),
     )
-    async def explain(call: Asked) -> Answer:
+    async def explain(call: Asked) -> Response:
         """Show every layer's say about a path, and why the winner won."""
         stack, path = await place.stack(call), place.path(call)
         found = await histories.explain(call.world, stack, path)
         winner = found.winner
         source = (winner.origin or winner.source.kind) if winner else None
         layers = [_said(said) for said in found.layers]
-        return Answer.json(Explained(path=path.text, layers=layers, source=source, why=found.why))
+        return Response.json(
+            Explanation(path=path.text, layers=layers, source=source, why=found.why)
+        )
 
     return explain
 
 
-def _said(said: histories.Said) -> Said:
+def _said(said: histories.LayerEntry) -> LayerEntry:
     entry = said.head.entry if said.head else None
-    return Said(
+    return LayerEntry(
         kind=said.scope.kind,
         name=said.scope.name,
         version=said.head.version if said.head else None,
@@ -156,33 +173,41 @@ def _said(said: histories.Said) -> Said:
     )
 
 
-def _restore(place: Place) -> Endpoint:
+def _restore(place: FileCollection) -> Endpoint:
     @endpoint(
         "POST",
         place.root + "/{path...}/restore",
         body=Restore,
         permission=place.writing,
-        answers={200: LayeredFile},
-        refuses=(Malformed, Forbidden, Missing, Stale, TooLarge, Taken, Busy),
+        answers={200: OverlayFile},
+        refuses=(
+            ValidationError,
+            Forbidden,
+            NotFound,
+            WorkspaceConflict,
+            WorkspaceTooLarge,
+            Conflict,
+            Busy,
+        ),
         headers=(IF_MATCH, RUN),
         gives=("ETag",),
         idempotent=True,
         **place.facts("restore"),
     )
-    async def restore(call: Asked) -> Answer:
+    async def restore(call: Asked) -> Response:
         """Make an earlier version the newest again."""
         stack, path = await place.stack(call), place.path(call)
         number = call.body.version
-        intent = intent_of(call, accepted=call.body.accept_template_update)
+        intent = write_options(call, accepted=call.body.accept_template_update)
         written = await files.restore(call.world, stack, path, number, call.actor, intent)
-        return written_answer(place, written)
+        return write_response(place, written)
 
     return restore
 
 
 ENDPOINTS: Final = tuple(
     make(place)
-    for place in PLACES
+    for place in FILE_COLLECTIONS
     if not place.wire
     for make in (_history, _diff, _explain, _restore)
 )

@@ -8,16 +8,16 @@ from msgspec import Meta, field
 
 from carrel.actions.overlay import edit_impact as impacts
 from carrel.core.access import Permission
-from carrel.core.errors import Malformed, Missing
+from carrel.core.errors import NotFound, ValidationError
 from carrel.core.overlay.file_classes import FileClass
-from carrel.server.http.endpoint import Call, Endpoint, Sent, endpoint
-from carrel.server.http.response import Answer
-from carrel.server.rest.files.files import PLACES, Place
+from carrel.server.http.endpoint import Endpoint, Request, ResponseModel, endpoint
+from carrel.server.http.response import Response
+from carrel.server.rest.files.files import FILE_COLLECTIONS, FileCollection
 
 Many = Annotated[int, Meta(ge=0)]
 
 
-class Impact(Sent, frozen=True):
+class Impact(ResponseModel, frozen=True):
     """How many agents an edit would reach: each follower is one of the last three."""
 
     path: str
@@ -32,19 +32,19 @@ class Impact(Sent, frozen=True):
     """Those for whom a nearer layer decides."""
 
 
-def _impact(place: Place) -> Endpoint:
+def _impact(place: FileCollection) -> Endpoint:
     @endpoint(
         "GET",
         place.root + "/{path...}/impact",
         permission=Permission.TENANT_READ,
         answers={200: Impact},
-        refuses=(Malformed, Missing),
+        refuses=(ValidationError, NotFound),
         **place.facts("impact"),
     )
-    async def impact(call: Call) -> Answer:
+    async def impact(call: Request) -> Response:
         """Count the agents that an edit of a file would reach, whether it is there yet or not."""
         found = await impacts.impact(call.world, await place.stack(call), place.path(call))
-        return Answer.json(
+        return Response.json(
             Impact(
                 path=found.path.text,
                 file_class=found.file_class,
@@ -58,4 +58,4 @@ def _impact(place: Place) -> Endpoint:
     return impact
 
 
-ENDPOINTS: Final = tuple(_impact(place) for place in PLACES if place.admin)
+ENDPOINTS: Final = tuple(_impact(place) for place in FILE_COLLECTIONS if place.admin)

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from carrel.actions.blob_contents import contents_of
 from carrel.core.identifiers import Digest, Path, digest
-from carrel.core.overlay.agent_files import etag_seen, is_verbatim
+from carrel.core.overlay.agent_files import is_verbatim, rendered_etag
 from carrel.core.overlay.compose import File
-from carrel.core.overlay.placeholders import Piece, Variables, joined, split
-from carrel.ports import Corrupt, World
+from carrel.core.overlay.placeholders import PlaceholderValues, TemplatePart, joined, split
+from carrel.ports import CorruptContent, Ports
 from carrel.server.http.response import encode
 from carrel.server.rest.files.file_models import layered_file
-from carrel.server.rest.files.response_cache import Pieces
+from carrel.server.rest.files.response_cache import SharedBody
 
 _MOST: Final = 64
 _LARGEST: Final = 256 * 2**10
@@ -27,23 +27,23 @@ _QUOTED: Final = encode(_HOLE)
 _AT: Final = b'"etag":' + _QUOTED
 
 
-class _Told(Struct, frozen=True):
+class _RenderedPart(Struct, frozen=True):
     """A content with placeholders: the digest of what is served of it, and that."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[TemplatePart, ...]
 
-    def filled(self, variables: Variables) -> bytes:
+    def filled(self, variables: PlaceholderValues) -> bytes:
         shown = joined(self.pieces, variables)
         told = digest(shown.encode()).removeprefix("sha256:").encode()
         return b'"renderedSha256":"%s","content":%s' % (told, encode(shown))
 
 
-class Mould(Struct, frozen=True):
+class ListingTemplate(Struct, frozen=True):
     files: Mapping[Path, File]
-    parts: tuple[bytes | _Told | None, ...]
+    parts: tuple[bytes | _RenderedPart | None, ...]
     """Where there is None goes the key of the variables."""
 
-    def filled(self, variables: Variables) -> Pieces:
+    def filled(self, variables: PlaceholderValues) -> SharedBody:
         key, size = variables.key.encode(), 0
         pieces: list[bytes] = []
         for part in self.parts:
@@ -55,23 +55,23 @@ class Mould(Struct, frozen=True):
                 own = part.filled(variables)
                 size += len(own)
                 pieces.append(own)
-        return Pieces(tuple(pieces), size)
+        return SharedBody(tuple(pieces), size)
 
 
-class Moulds:
+class ListingTemplateCache:
     """Known by the files that were composed, which are held for as long as their name is here."""
 
     def __init__(self) -> None:
-        self._known: dict[int, Mould] = {}
+        self._known: dict[int, ListingTemplate] = {}
 
-    async def of(self, world: World, files: Mapping[Path, File]) -> Mould | None:
+    async def of(self, world: Ports, files: Mapping[Path, File]) -> ListingTemplate | None:
         """None where a content cannot be had, is not text, or all are too large together."""
         found = self._known.get(id(files))
         if found is not None:
             return found
         if sum(file.blob.size for file in files.values()) <= _LARGEST:
             blobs = await contents_of(world, [file.blob for file in files.values()])
-            found = moulded(files, blobs)
+            found = build_template(files, blobs)
         if found:
             if len(self._known) >= _MOST:
                 self._known.clear()
@@ -79,29 +79,31 @@ class Moulds:
         return found
 
 
-def moulded(files: Mapping[Path, File], contents: Mapping[Digest, bytes | Corrupt]) -> Mould | None:
-    parts: list[bytes | _Told | None] = []
+def build_template(
+    files: Mapping[Path, File], contents: Mapping[Digest, bytes | CorruptContent]
+) -> ListingTemplate | None:
+    parts: list[bytes | _RenderedPart | None] = []
     for file in files.values():
         stored = contents[file.blob.digest]
-        if isinstance(stored, Corrupt) or not _is_text(stored):
+        if isinstance(stored, CorruptContent) or not _is_text(stored):
             return None
         parts += [b",", *_row(file, stored)]
-    return Mould(files, (b'{"files":[', *parts[1:], b"]}"))
+    return ListingTemplate(files, (b'{"files":[', *parts[1:], b"]}"))
 
 
-def _row(file: File, stored: bytes) -> list[bytes | _Told | None]:
+def _row(file: File, stored: bytes) -> list[bytes | _RenderedPart | None]:
     if is_verbatim(file):
         return [encode(layered_file(file, stored))]
     pieces = split(stored)
     told = len(pieces) > 1
-    hollow = replace(file, etag=_HOLE, variables=Variables())
+    hollow = replace(file, etag=_HOLE, variables=PlaceholderValues())
     row = encode(layered_file(hollow, None if told else stored))
     before, after = row.split(_AT, 1)
-    tag, rest = encode(etag_seen(file, _HOLE)).split(_QUOTED[1:-1])
+    tag, rest = encode(rendered_etag(file, _HOLE)).split(_QUOTED[1:-1])
     start, end = before + b'"etag":' + tag, rest + after
     if not told:
         return [start, None, end]
-    return [start, None, end[:-1] + b",", _Told(pieces), b"}"]
+    return [start, None, end[:-1] + b",", _RenderedPart(pieces), b"}"]
 
 
 def _is_text(content: bytes) -> bool:
@@ -112,4 +114,4 @@ def _is_text(content: bytes) -> bool:
     return True
 
 
-MOULDS: Final = Moulds()
+LISTING_TEMPLATES: Final = ListingTemplateCache()

@@ -13,27 +13,27 @@ from typing import Any, Final, TypeAlias
 from carrel.actions.agents import file_map as maps
 from carrel.actions.agents import identity_fields as identities
 from carrel.actions.files import files
-from carrel.actions.files.files import Intent
-from carrel.actions.files.rewrite import Rewritten, seen, stored
+from carrel.actions.files.files import WriteOptions
+from carrel.actions.files.rewrite import RewriteOutcome, find_file_or_none, read_stored
 from carrel.actions.overlay import stacks
-from carrel.core.access import Actor, KeyKind, Permission, Role
+from carrel.core.access import Actor, CredentialKind, Permission, Role
 from carrel.core.errors import (
     Busy,
+    Conflict,
     Forbidden,
-    Malformed,
-    Missing,
-    Stale,
-    Taken,
-    TooLarge,
+    NotFound,
     Unauthenticated,
+    ValidationError,
+    WorkspaceConflict,
+    WorkspaceTooLarge,
 )
-from carrel.core.identifiers import Kind, Path, Stack
+from carrel.core.identifiers import Path, ScopeKind, Stack
 from carrel.core.overlay.compose import Workspace
-from carrel.core.overlay.edit import UNCONDITIONAL, Condition
+from carrel.core.overlay.edit import UNCONDITIONAL, WriteCondition
 from carrel.server.http.conditional import file_answer, matches, unchanged
-from carrel.server.http.endpoint import IF_NONE_MATCH, Call, endpoint
+from carrel.server.http.endpoint import IF_NONE_MATCH, Request, endpoint
 from carrel.server.http.problems import problem
-from carrel.server.http.response import Answer
+from carrel.server.http.response import Response
 from carrel.server.rest.files.overlay_models import (
     DONE,
     MANNER,
@@ -48,7 +48,7 @@ from carrel.server.rest.files.overlay_models import (
     row_with_content,
     source_of,
 )
-from carrel.server.rest.files.response_cache import ENCODED
+from carrel.server.rest.files.response_cache import RESPONSE_CACHE
 
 _FOREIGN: Final = ("tenantId", "tenantSlug", "instanceId")
 _SELECTORS: Final = ("agentId", "templateId", "defaults")
@@ -57,7 +57,7 @@ _WRITES: Final = frozenset({"put", "delete", "regenerate-map", "update-identity-
 _UNFIT: Final = (422, "unprocessable")
 _MAX_BODY: Final = 6 * 4 * 2**20 + 2**16
 
-Asked: TypeAlias = Call[dict[str, Any], Any]
+Asked: TypeAlias = Request[dict[str, Any], Any]
 
 
 @endpoint(
@@ -68,14 +68,22 @@ Asked: TypeAlias = Call[dict[str, Any], Any]
     platform=None,
     loose_query=True,
     answers={200: OverlayAnswer, 304: None, 422: OverlayRefusal},
-    refuses=(Malformed, Forbidden, Missing, Stale, Taken, Busy, TooLarge),
+    refuses=(
+        ValidationError,
+        Forbidden,
+        NotFound,
+        WorkspaceConflict,
+        Conflict,
+        Busy,
+        WorkspaceTooLarge,
+    ),
     headers=(IF_NONE_MATCH,),
     gives=("ETag",),
     tag="Workspace overlay",
     manner=MANNER,
     max_body=_MAX_BODY,
 )
-async def ask(call: Asked) -> Answer:
+async def ask(call: Asked) -> Response:
     """Read or write the files of an agent, a template or the defaults, by one of six actions.
 
     Exactly one of `agentId`, `templateId` and `defaults` says whose; ids and slugs both work.
@@ -83,34 +91,36 @@ async def ask(call: Asked) -> Answer:
     templates and defaults `tenant:admin`.
     """
     if any(name in call.body for name in _FOREIGN):
-        raise Malformed(f"{', '.join(_FOREIGN)} are not for the body: the credential says whose")
+        raise ValidationError(
+            f"{', '.join(_FOREIGN)} are not for the body: the credential says whose"
+        )
     if call.actor.platform:
         raise Unauthenticated("the caller tenant cannot be told from this credential")
     action = call.body.get("action")
     if not action:
-        raise Malformed("action is missing")
+        raise ValidationError("action is missing")
     action = action if isinstance(action, str) else ""
     selector = _selector(call.body)
-    _carries(call.actor, action)
+    _check_scope(call.actor, action)
     stack = await _target(call, selector)
     _may_write(call.actor, action, stack)
     run = _ACTIONS.get(action)
     if run is None:
-        raise Malformed(f"Unknown action: it is one of {', '.join(_ACTIONS)}")
+        raise ValidationError(f"Unknown action: it is one of {', '.join(_ACTIONS)}")
     return await run(call, stack)
 
 
 def _selector(body: Mapping[str, Any]) -> str:
     given = [name for name in _SELECTORS if body.get(name)]
     if len(given) != 1:
-        raise Malformed(f"Exactly one of {', '.join(_SELECTORS)} says whose files are meant")
+        raise ValidationError(f"Exactly one of {', '.join(_SELECTORS)} says whose files are meant")
     [name] = given
     if name != "defaults" and not isinstance(body[name], str):
-        raise Malformed(f"{name} is an id or a slug")
+        raise ValidationError(f"{name} is an id or a slug")
     return name
 
 
-def _carries(actor: Actor, action: str) -> None:
+def _check_scope(actor: Actor, action: str) -> None:
     """A key that was narrowed learns nothing beyond that. Raises Forbidden."""
     if action in _READS:
         actor.must(Permission.WORKSPACE_READ)
@@ -122,52 +132,54 @@ async def _target(call: Asked, selector: str) -> Stack:
     """What lies over what there. Raises Missing, in the same words whoever's it is."""
     try:
         if selector == "agentId":
-            return await stacks.agent(call.world, call.actor, call.body[selector])
+            return await stacks.agent_stack(call.world, call.actor, call.body[selector])
         if selector == "templateId":
-            return await stacks.template(call.world, call.actor, call.body[selector])
-        return await stacks.defaults(call.world, call.actor)
-    except Missing:
-        raise Missing("Target not found in the caller's tenant") from None
+            return await stacks.template_stack(call.world, call.actor, call.body[selector])
+        return await stacks.defaults_stack(call.world, call.actor)
+    except NotFound:
+        raise NotFound("Target not found in the caller's tenant") from None
 
 
 def _may_write(actor: Actor, action: str, stack: Stack) -> None:
     """Raises Forbidden."""
     if action not in _WRITES:
         return
-    if actor.kind is KeyKind.PERSON and actor.role not in {Role.OWNER, Role.ADMIN}:
+    if actor.kind is CredentialKind.PERSON and actor.role not in {Role.OWNER, Role.ADMIN}:
         raise Forbidden("writing takes an admin or owner of the tenant")
-    agent = stack[0].kind is Kind.AGENT
+    agent = stack[0].kind is ScopeKind.AGENT
     actor.must(Permission.WORKSPACE_WRITE if agent else Permission.TENANT_ADMIN)
 
 
-async def _get(call: Asked, stack: Stack) -> Answer:
+async def _get(call: Asked, stack: Stack) -> Response:
     path = _path(call)
-    file = await seen(call.world, stack, path)
+    file = await find_file_or_none(call.world, stack, path)
     if file is None:
         kind = stack[0].kind
-        source = Kind.DEFAULTS if kind is Kind.AGENT else kind
-        return Answer.json(
+        source = ScopeKind.DEFAULTS if kind is ScopeKind.AGENT else kind
+        return Response.json(
             OverlayAnswer(content=None, source=source, sha256="", rendered_sha256="")
         )
-    return Answer.json(content_of(file, await stored(call.world, file), raw=_flag(call, "raw")))
+    return Response.json(
+        content_of(file, await read_stored(call.world, file), raw=_flag(call, "raw"))
+    )
 
 
-async def _list(call: Asked, stack: Stack) -> Answer:
+async def _list(call: Asked, stack: Stack) -> Response:
     full, raw = _flag(call, "includeContent"), _flag(call, "raw")
     form = f"overlay: {full} {full and raw}"
     tag = await files.etag(call.world, stack, form)
     if matches(call, tag):
         return unchanged(tag)
     named = tuple((scope.tenant, scope.kind, scope.name) for scope in stack)
-    body = ENCODED.find((*named, tag))
+    body = RESPONSE_CACHE.find((*named, tag))
     if body is not None:
         return file_answer(body, tag)
-    view = await files.view(call.world, stack)
+    view = await files.load_view(call.world, stack)
     rows, sound = await _rows(call, view.workspace, full=full, raw=raw)
     if not sound:
-        return Answer.json(OverlayAnswer(files=rows), headers={"Cache-Control": "no-store"})
+        return Response.json(OverlayAnswer(files=rows), headers={"Cache-Control": "no-store"})
     tag = view.etag(form)  # Something may have been written since the first.
-    return file_answer(ENCODED.keep((*named, tag), OverlayAnswer(files=rows)), tag)
+    return file_answer(RESPONSE_CACHE.keep((*named, tag), OverlayAnswer(files=rows)), tag)
 
 
 async def _rows(
@@ -175,7 +187,7 @@ async def _rows(
 ) -> tuple[list[OverlayRow], bool]:
     """Every file, and whether all that was wanted of them could be had."""
     wanted = {path: file for path, file in workspace.files.items() if full or file.variables}
-    contents = await files.contents(call.world, Workspace(wanted), raw=True)
+    contents = await files.read_contents(call.world, Workspace(wanted), raw=True)
     rows = []
     for path, file in workspace.files.items():
         stored = contents.found.get(path)
@@ -188,60 +200,60 @@ async def _rows(
     return rows, not contents.failed
 
 
-async def _put(call: Asked, stack: Stack) -> Answer:
+async def _put(call: Asked, stack: Stack) -> Response:
     name, content = _text(call, "path"), _text(call, "content", empty=True)
     path = Path(name)
     try:
         stored = content.encode()
     except UnicodeEncodeError:
-        raise Malformed("content is not valid Unicode") from None
+        raise ValidationError("content is not valid Unicode") from None
     condition = await _condition(call, stack, path)
-    intent = Intent(condition, accepted=_flag(call, "acceptTemplateUpdate"))
+    intent = WriteOptions(condition, accepted=_flag(call, "acceptTemplateUpdate"))
     await files.put(call.world, stack, path, stored, call.actor, intent)
-    return Answer.json(DONE)
+    return Response.json(DONE)
 
 
-async def _condition(call: Asked, stack: Stack, path: Path) -> Condition:
+async def _condition(call: Asked, stack: Stack, path: Path) -> WriteCondition:
     """What the writer says that they were looking at. Raises Stale where they were not."""
     said = [call.body.get(name) for name in ("baseSha256", "ifSource")]
     if said == [None, None]:
         return UNCONDITIONAL
     if not all(value is None or isinstance(value, str) for value in said):
-        raise Malformed("baseSha256 and ifSource are text")
-    file = await seen(call.world, stack, path)
+        raise ValidationError("baseSha256 and ifSource are text")
+    file = await find_file_or_none(call.world, stack, path)
     current = ("", "") if file is None else (bare(file.blob.digest), source_of(file))
     base, source = said
     if base not in (None, current[0]) or source not in (None, current[1]):
         version = 0 if file is None else file.head.version
-        raise Stale(f"{path} is not as it was read", version)
-    return Condition(absent=True) if file is None else Condition(frozenset({file.etag}))
+        raise WorkspaceConflict(f"{path} is not as it was read", version)
+    return WriteCondition(absent=True) if file is None else WriteCondition(frozenset({file.etag}))
 
 
-async def _delete(call: Asked, stack: Stack) -> Answer:
+async def _delete(call: Asked, stack: Stack) -> Response:
     path = _path(call)
-    with suppress(Missing):
+    with suppress(NotFound):
         await files.delete(call.world, stack, path, call.actor)
-    return Answer.json(DONE)
+    return Response.json(DONE)
 
 
-async def _regenerate_map(call: Asked, stack: Stack) -> Answer:
+async def _regenerate_map(call: Asked, stack: Stack) -> Response:
     _for_an_agent(stack)
     await maps.regenerate(call.world, call.actor, stack)
-    return Answer.json(DONE)
+    return Response.json(DONE)
 
 
-async def _update_identity_field(call: Asked, stack: Stack) -> Answer:
+async def _update_identity_field(call: Asked, stack: Stack) -> Response:
     _for_an_agent(stack)
     field, value = _text(call, "field"), _text(call, "value", empty=True)
     done = await identities.update_field(call.world, call.actor, stack, field, value)
-    if done is Rewritten.UNFIT:
+    if done is RewriteOutcome.UNFIT:
         return problem(_UNFIT, f"the agent has no IDENTITY.md with a line for its {field}")
-    return Answer.json(DONE)
+    return Response.json(DONE)
 
 
 def _for_an_agent(stack: Stack) -> None:
-    if stack[0].kind is not Kind.AGENT:
-        raise Malformed("this action is for an agent: name it by agentId")
+    if stack[0].kind is not ScopeKind.AGENT:
+        raise ValidationError("this action is for an agent: name it by agentId")
 
 
 def _flag(call: Asked, name: str) -> bool:
@@ -256,13 +268,13 @@ def _path(call: Asked) -> Path:
 def _text(call: Asked, name: str, *, empty: bool = False) -> str:
     value = call.body.get(name)
     if value is None or (value == "" and not empty):
-        raise Malformed(f"{name} is missing")
+        raise ValidationError(f"{name} is missing")
     if not isinstance(value, str):
-        raise Malformed(f"{name} is text")
+        raise ValidationError(f"{name} is text")
     return value
 
 
-Action: TypeAlias = Callable[[Asked, Stack], Awaitable[Answer]]
+Action: TypeAlias = Callable[[Asked, Stack], Awaitable[Response]]
 _ACTIONS: Final[Mapping[str, Action]] = {
     "get": _get,
     "list": _list,

@@ -7,14 +7,14 @@ from typing import Annotated, Any, Final
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
-from carrel.actions.files.files import served
+from carrel.actions.files.files import render_content
 from carrel.core.agents.identity_fields import FIELDS
-from carrel.core.errors import Taken, Unauthenticated
+from carrel.core.errors import Conflict, Unauthenticated
 from carrel.core.identifiers import Digest, digest
-from carrel.core.overlay.agent_files import Source
+from carrel.core.overlay.agent_files import FileSource
 from carrel.core.overlay.compose import File
-from carrel.server.http.endpoint import Sent
-from carrel.server.http.error_dialect import Manner
+from carrel.server.http.endpoint import ResponseModel
+from carrel.server.http.error_dialect import ErrorDialect
 from carrel.server.http.problems import Problem
 from carrel.server.rest.files.file_models import text_of
 
@@ -55,7 +55,7 @@ Body = Annotated[
 ]
 
 
-class OverlayRow(Sent, frozen=True):
+class OverlayRow(ResponseModel, frozen=True):
     path: str
     source: str
     sha256: str
@@ -68,7 +68,7 @@ class OverlayRow(Sent, frozen=True):
     """Why this one could not be had; the others are not touched by that."""
 
 
-class OverlayAnswer(Sent, frozen=True):
+class OverlayAnswer(ResponseModel, frozen=True):
     """`files` where they were listed; the others but `ok` where one was read."""
 
     ok: bool = True
@@ -79,13 +79,13 @@ class OverlayAnswer(Sent, frozen=True):
     files: list[OverlayRow] | UnsetType = UNSET
 
 
-class OverlayRefusal(Sent, frozen=True):
+class OverlayRefusal(ResponseModel, frozen=True):
     error: str
     ok: bool = False
 
 
 DONE: Final = OverlayAnswer()
-_OVERRIDES: Final = frozenset({Source.OVERRIDE, Source.PINNED_OVERRIDE})
+_OVERRIDES: Final = frozenset({FileSource.OVERRIDE, FileSource.PINNED_OVERRIDE})
 
 
 def source_of(file: File) -> str:
@@ -98,7 +98,7 @@ def bare(digest: Digest) -> str:
 
 def content_of(file: File, stored: bytes, *, raw: bool) -> OverlayAnswer:
     """One file with its content. Raises Taken where that is no text."""
-    shown = served(file, stored)
+    shown = render_content(file, stored)
     return OverlayAnswer(
         content=text_of(file, stored if raw else shown),
         source=source_of(file),
@@ -111,7 +111,7 @@ def row(file: File, stored: bytes | None = None) -> OverlayRow:
     """One file of a list, its hash as it is served where that can be told."""
     told: str | UnsetType = UNSET
     if stored is not None:
-        told = bare(digest(served(file, stored)))
+        told = bare(digest(render_content(file, stored)))
     elif file.variables is None:
         told = bare(file.blob.digest)
     return OverlayRow(
@@ -125,8 +125,8 @@ def row(file: File, stored: bytes | None = None) -> OverlayRow:
 
 def row_with_content(file: File, stored: bytes, *, raw: bool) -> OverlayRow:
     try:
-        content = text_of(file, stored if raw else served(file, stored))
-    except Taken as problem:
+        content = text_of(file, stored if raw else render_content(file, stored))
+    except Conflict as problem:
         return replace(row(file, stored), error=str(problem))
     return replace(row(file, stored), content=content)
 
@@ -152,7 +152,7 @@ _CORS: Final = {
     "access-control-expose-headers": "ETag",
     "access-control-max-age": "3600",
 }
-MANNER: Final = Manner(
+MANNER: Final = ErrorDialect(
     [(name.encode("ascii"), value.encode("ascii")) for name, value in _CORS.items()],
     OverlayRefusal,
     _refused,

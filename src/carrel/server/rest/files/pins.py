@@ -8,22 +8,22 @@ import msgspec
 from msgspec import Meta
 
 from carrel.actions.overlay import pin_details, pins
-from carrel.actions.overlay.pin_details import Detail
-from carrel.actions.overlay.reviews import Reviewed
+from carrel.actions.overlay.pin_details import PinDetail
+from carrel.actions.overlay.reviews import BulkAcceptOutcome
 from carrel.core.access import Permission
-from carrel.core.errors import Busy, Forbidden, Malformed, Missing, Stale
-from carrel.core.identifiers import Digest, Kind, Path, Scope
-from carrel.core.overlay.pins import Pin
+from carrel.core.errors import Busy, Forbidden, NotFound, ValidationError, WorkspaceConflict
+from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
+from carrel.core.overlay.pins import PinStatus as Pin
 from carrel.core.store.tree import Blob
-from carrel.ports import Corrupt
-from carrel.server.http.endpoint import Call, Received, Sent, endpoint
-from carrel.server.http.response import Answer
-from carrel.server.rest.files.file_models import Number, Sha256, When, moment
+from carrel.ports import CorruptContent
+from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
+from carrel.server.http.response import Response
+from carrel.server.rest.files.file_models import Number, Sha256, When, rfc3339
 
 _TAG: Final = "Pins"
 
 
-class PinShown(Sent, frozen=True):
+class PinModel(ResponseModel, frozen=True):
     """Where an agent stands with one pinned file."""
 
     path: str
@@ -34,7 +34,7 @@ class PinShown(Sent, frozen=True):
     version: Annotated[int, Meta(ge=0)]
 
 
-class PinStatus(PinShown, frozen=True):
+class PinStatus(PinModel, frozen=True):
     pinned_content: str | None
     latest_content: str | None
     pinned_tokens: Annotated[int, Meta(ge=0)] | None
@@ -50,36 +50,36 @@ class PinStatus(PinShown, frozen=True):
     """Why one of the contents could not be had."""
 
 
-class Pins(Sent, frozen=True):
+class Pins(ResponseModel, frozen=True):
     items: list[PinStatus]
     next: str | None = None
 
 
-class Accept(Received, frozen=True):
+class Accept(RequestModel, frozen=True):
     sha256: Sha256
     """Of what was reviewed: it is refused if that is not the latest any more."""
 
 
-class RollBack(Received, frozen=True):
+class RollBack(RequestModel, frozen=True):
     version: Number | None = None
     """Of the agent's own history; by default what was reviewed before."""
 
 
-class Outcome(Sent, frozen=True):
+class Outcome(ResponseModel, frozen=True):
     agent_id: str
     success: bool
     changed: bool
     error: str | None
 
 
-class Outcomes(Sent, frozen=True):
+class Outcomes(ResponseModel, frozen=True):
     accepted: int
     failed: int
     results: list[Outcome]
 
 
-def pin_shown(pin: Pin) -> PinShown:
-    return PinShown(
+def pin_shown(pin: Pin) -> PinModel:
+    return PinModel(
         path=pin.path.text,
         pinned_sha256=_hex(pin.pinned),
         latest_sha256=_hex(pin.latest),
@@ -89,7 +89,7 @@ def pin_shown(pin: Pin) -> PinShown:
     )
 
 
-def _status(detail: Detail) -> PinStatus:
+def _status(detail: PinDetail) -> PinStatus:
     status, told = detail.status, detail.told
     where, head = status.pin.latest_from, status.pin.latest_head
     return PinStatus(
@@ -102,7 +102,7 @@ def _status(detail: Detail) -> PinStatus:
         latest_version=head.version if head else None,
         latest_author=told.by if told else None,
         latest_reason=told.why if told else None,
-        latest_at=moment(head.at) if head else None,
+        latest_at=rfc3339(head.at) if head else None,
         error=_problem(status.pinned) or _problem(status.latest) or msgspec.UNSET,
     )
 
@@ -110,23 +110,23 @@ def _status(detail: Detail) -> PinStatus:
 def _source(where: Scope | None) -> Literal["template", "defaults"] | None:
     if where is None:
         return None
-    return "template" if where.kind is Kind.TEMPLATE else "defaults"
+    return "template" if where.kind is ScopeKind.TEMPLATE else "defaults"
 
 
 def _hex(blob: Blob | None) -> str | None:
     return blob.digest.removeprefix("sha256:") if blob else None
 
 
-def _text(content: bytes | Corrupt | None) -> str | None:
+def _text(content: bytes | CorruptContent | None) -> str | None:
     """A review is of text; what is none cannot be shown, and its digest tells it apart."""
     return content.decode("utf-8", "replace") if isinstance(content, bytes) else None
 
 
-def _problem(content: bytes | Corrupt | None) -> str | None:
-    return str(content) if isinstance(content, Corrupt) else None
+def _problem(content: bytes | CorruptContent | None) -> str | None:
+    return str(content) if isinstance(content, CorruptContent) else None
 
 
-def _outcome(result: Reviewed) -> Outcome:
+def _outcome(result: BulkAcceptOutcome) -> Outcome:
     problem = result.problem
     return Outcome(
         agent_id=result.agent,
@@ -141,15 +141,15 @@ def _outcome(result: Reviewed) -> Outcome:
     "/v1/agents/{id}/pins",
     permission=Permission.WORKSPACE_READ,
     answers={200: Pins},
-    refuses=(Missing,),
+    refuses=(NotFound,),
     id="pins_list",
     tag=_TAG,
 )
-async def listing(call: Call) -> Answer:
+async def listing(call: Request) -> Response:
     """Every pinned file of an agent: what was reviewed, what is offered now, both texts."""
     found = await pins.status(call.world, call.actor, call.params["id"])
-    items = [_status(one) for one in await pin_details.of(call.world, found)]
-    return Answer.json(Pins(items=items))
+    items = [_status(one) for one in await pin_details.load_pin_details(call.world, found)]
+    return Response.json(Pins(items=items))
 
 
 @endpoint(
@@ -157,18 +157,18 @@ async def listing(call: Call) -> Answer:
     "/v1/agents/{id}/pins/{path...}/accept",
     permission=Permission.TENANT_ADMIN,
     body=Accept,
-    answers={200: PinShown},
-    refuses=(Malformed, Forbidden, Missing, Stale, Busy),
+    answers={200: PinModel},
+    refuses=(ValidationError, Forbidden, NotFound, WorkspaceConflict, Busy),
     id="pins_accept",
     tag=_TAG,
     idempotent=True,
 )
-async def accept(call: Call[Accept]) -> Answer:
+async def accept(call: Request[Accept]) -> Response:
     """Accept what was reviewed: the pin moves there, and an override goes."""
     path, reviewed = Path(call.params["path"]), Digest(f"sha256:{call.body.sha256}")
     name, receipt = call.params["id"], call.receipt
     pin = await pins.accept(call.world, call.actor, name, path, reviewed, receipt)
-    return Answer.json(pin_shown(pin))
+    return Response.json(pin_shown(pin))
 
 
 @endpoint(
@@ -176,18 +176,18 @@ async def accept(call: Call[Accept]) -> Answer:
     "/v1/agents/{id}/pins/{path...}/rollback",
     permission=Permission.TENANT_ADMIN,
     body=RollBack,
-    answers={200: PinShown},
-    refuses=(Malformed, Forbidden, Missing, Busy),
+    answers={200: PinModel},
+    refuses=(ValidationError, Forbidden, NotFound, Busy),
     id="pins_roll_back",
     tag=_TAG,
     idempotent=True,
 )
-async def roll_back(call: Call[RollBack]) -> Answer:
+async def roll_back(call: Request[RollBack]) -> Response:
     """Go back to what was reviewed before."""
     name, path = call.params["id"], Path(call.params["path"])
     version, receipt = call.body.version, call.receipt
     pin = await pins.roll_back(call.world, call.actor, name, path, version, receipt)
-    return Answer.json(pin_shown(pin))
+    return Response.json(pin_shown(pin))
 
 
 @endpoint(
@@ -196,17 +196,19 @@ async def roll_back(call: Call[RollBack]) -> Answer:
     permission=Permission.TENANT_ADMIN,
     body=Accept,
     answers={200: Outcomes},
-    refuses=(Malformed, Forbidden, Missing, Busy),
+    refuses=(ValidationError, Forbidden, NotFound, Busy),
     id="pins_accept_for_all",
     tag=_TAG,
 )
-async def accept_for_all(call: Call[Accept]) -> Answer:
+async def accept_for_all(call: Request[Accept]) -> Response:
     """Accept what was reviewed for every agent that follows a template, one outcome each."""
     path, reviewed = Path(call.params["path"]), Digest(f"sha256:{call.body.sha256}")
     found = await pins.accept_for_all(call.world, call.actor, call.params["id"], path, reviewed)
     results = [_outcome(one) for one in found]
     accepted = sum(one.success for one in results)
-    return Answer.json(Outcomes(accepted=accepted, failed=len(results) - accepted, results=results))
+    return Response.json(
+        Outcomes(accepted=accepted, failed=len(results) - accepted, results=results)
+    )
 
 
 ENDPOINTS: Final = (listing, accept, roll_back, accept_for_all)

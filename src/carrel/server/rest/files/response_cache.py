@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from carrel.actions.files.files import served
+from carrel.actions.files.files import render_content
 from carrel.core.overlay.compose import File
 from carrel.core.store.tree import Head
 from carrel.server.http.response import encode
@@ -27,7 +27,7 @@ _SMALL: Final = 16 * 2**10
 """Bytes of a content up to which its row is shared."""
 
 
-class Pieces(msgspec.Struct):
+class SharedBody(msgspec.Struct):
     """An answer in pieces, and how many bytes of it are its own."""
 
     pieces: tuple[bytes, ...]
@@ -39,7 +39,7 @@ class Pieces(msgspec.Struct):
         return b"".join(self.pieces)
 
 
-class Overtaken(Exception):
+class SupersededByWrite(Exception):
     """Something was written after the tag was told: this is of another, and must go by that."""
 
     def __init__(self, tag: str, value: object) -> None:
@@ -47,25 +47,25 @@ class Overtaken(Exception):
         self.tag, self.value = tag, value
 
 
-def overtaken(told: str, tag: str, value: object) -> None:
+def raise_if_superseded(told: str, tag: str, value: object) -> None:
     """Raises Overtaken where what was made is not what was told of."""
     if tag != told:
-        raise Overtaken(tag, value)
+        raise SupersededByWrite(tag, value)
 
 
-class Rows:
+class RowCache:
     """Rows of files with their content, as they go over the wire."""
 
     def __init__(self) -> None:
         self._shared: dict[Any, tuple[Head, bytes, bytes]] = {}
         """A row up to its etag and from there on, by the head it tells of, which is held here."""
 
-    def listed(self, rows: Iterable[tuple[File, bytes]], *, raw: bool) -> Pieces:
+    def listed(self, rows: Iterable[tuple[File, bytes]], *, raw: bool) -> SharedBody:
         """Raises Taken where a content is not text."""
         pieces: list[bytes] = []
         size = 0
         for file, stored in rows:
-            shown = served(file, stored)
+            shown = render_content(file, stored)
             if shown is stored and len(stored) <= _SMALL:
                 _, before, after = self._row(file, stored, raw)
                 etag = encode(file.etag)
@@ -75,7 +75,7 @@ class Rows:
                 own = encode(layered_file(file, stored, raw=raw, shown=shown))
                 pieces += (b",", own)
                 size += len(own)
-        return Pieces((b'{"files":[', *pieces[1:], b"]}"), size)
+        return SharedBody((b'{"files":[', *pieces[1:], b"]}"), size)
 
     def _row(self, file: File, stored: bytes, raw: bool) -> tuple[Head, bytes, bytes]:
         key = (id(file.head), file.origin, file.file_class, file.upstream is None, raw)
@@ -89,12 +89,12 @@ class Rows:
         return found
 
 
-class Encoded:
+class ResponseCache:
     """What was answered; the oldest go first."""
 
     def __init__(self, room: int = 64 * 2**20, most: int = 256 * 2**10) -> None:
         self._room, self._most = room, most
-        self._kept: OrderedDict[Hashable, bytes | Pieces] = OrderedDict()
+        self._kept: OrderedDict[Hashable, bytes | SharedBody] = OrderedDict()
         self._flights: dict[Hashable, asyncio.Future[None]] = {}
         self._size = 0
         self.hits = 0
@@ -108,7 +108,7 @@ class Encoded:
         self.hits += 1
         return found if isinstance(found, bytes) else self._whole(key, found)
 
-    def _whole(self, key: Hashable, pieces: Pieces) -> bytes:
+    def _whole(self, key: Hashable, pieces: SharedBody) -> bytes:
         """Put together; and kept so, where it is asked for often."""
         body = pieces.whole()
         if pieces.asked:
@@ -143,12 +143,12 @@ class Encoded:
         return self.keep(key, value) if getattr(value, "lasts", True) else encode(value)
 
     def keep(self, key: Hashable, value: object) -> bytes:
-        kept = value if isinstance(value, Pieces) else encode(value)
+        kept = value if isinstance(value, SharedBody) else encode(value)
         if key not in self._kept:
             self._add(key, kept)
         return kept if isinstance(kept, bytes) else kept.whole()
 
-    def _add(self, key: Hashable, kept: bytes | Pieces) -> None:
+    def _add(self, key: Hashable, kept: bytes | SharedBody) -> None:
         size = _size(kept)
         if size > self._most:
             return
@@ -158,10 +158,10 @@ class Encoded:
             self._size -= _size(self._kept.popitem(last=False)[1])
 
 
-def _size(kept: bytes | Pieces) -> int:
+def _size(kept: bytes | SharedBody) -> int:
     """Its own bytes, and somewhat for what it shares."""
     return len(kept) if isinstance(kept, bytes) else kept.size + 16 * len(kept.pieces)
 
 
-ENCODED: Final = Encoded()
-ROWS: Final = Rows()
+RESPONSE_CACHE: Final = ResponseCache()
+ROW_CACHE: Final = RowCache()

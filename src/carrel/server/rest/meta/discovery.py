@@ -6,14 +6,14 @@ import hashlib
 from typing import Any, Final
 
 from carrel.actions.accounts import credentials
-from carrel.actions.policy.tenant_rules import rules_of
+from carrel.actions.policy.tenant_rules import load_rules
 from carrel.core.errors import Unauthenticated
 from carrel.core.policy import Limits
 from carrel.core.runs import NOOP
 from carrel.core.version import VERSION
 from carrel.server.http.conditional import matches
-from carrel.server.http.endpoint import IF_NONE_MATCH, Call, endpoint
-from carrel.server.http.response import Answer, encode
+from carrel.server.http.endpoint import IF_NONE_MATCH, Request, endpoint
+from carrel.server.http.response import Response, encode
 
 PROTOCOL: Final = "1.0"
 
@@ -50,17 +50,17 @@ def document(limits: Limits, version: str) -> dict[str, Any]:
     gives=("ETag", "Cache-Control"),
     tag="Discovery",
 )
-async def discovery(call: Call) -> Answer:
+async def discovery(call: Request) -> Response:
     """What this server offers; with a credential, the limits are those of its tenant."""
     body = encode(document(await _limits(call), VERSION))
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": "public, max-age=300", "Vary": "Authorization"}
     if matches(call, etag):
-        return Answer.empty(304, headers)
-    return Answer.content(body, "application/json", headers=headers)
+        return Response.empty(304, headers)
+    return Response.content(body, "application/json", headers=headers)
 
 
-async def _limits(call: Call) -> Limits:
+async def _limits(call: Request) -> Limits:
     given = call.header(b"authorization") or ""
     if not given.lower().startswith("bearer "):
         return Limits()
@@ -68,7 +68,7 @@ async def _limits(call: Call) -> Limits:
         actor = await credentials.authenticate(call.world, given[7:].strip())
     except Unauthenticated:
         return Limits()
-    return (await rules_of(call.world, actor.tenant)).policy.limits
+    return (await load_rules(call.world, actor.tenant)).policy.limits
 
 
 ENDPOINTS: Final = (discovery,)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from carrel.core.store.record import Noun
+from carrel.core.store.record import RecordType
 from carrel.core.version import VERSION
-from carrel.ports.sandbox import Bounds, Sandbox
-from carrel.server.http.endpoint import Call, endpoint
-from carrel.server.http.response import Answer
+from carrel.ports.sandbox import ResourceLimits, Sandbox
+from carrel.server.http.endpoint import Request, endpoint
+from carrel.server.http.response import Response
 
 
 @endpoint("GET", "/healthz", public=True, answers={200: dict[str, Any]}, tag="Operations")
-async def healthz(call: Call) -> Answer:
+async def healthz(call: Request) -> Response:
     """Alive: the process answers. Says nothing of the store."""
-    return Answer.json({"status": "ok"})
+    return Response.json({"status": "ok"})
 
 
 @endpoint(
@@ -24,21 +24,21 @@ async def healthz(call: Call) -> Answer:
     answers={200: dict[str, Any], 503: dict[str, Any]},
     tag="Operations",
 )
-async def readyz(call: Call) -> Answer:
+async def readyz(call: Request) -> Response:
     """Ready: the store answers, so requests will be served. Says what keeps commands apart, too."""
     try:
-        await call.world.records.shelves([("", Noun.TENANT)])
+        await call.world.records.shelves([("", RecordType.TENANT)])
     except Exception:
-        return Answer.json({"status": "unavailable", "store": "unreachable"}, 503)
+        return Response.json({"status": "unavailable", "store": "unreachable"}, 503)
     local = call.world.sandboxes.get("local")
     walls = _walls(local) if local else {"tier": "none"}
-    return Answer.json({"status": "ok", "store": "ok", "version": VERSION, "sandbox": walls})
+    return Response.json({"status": "ok", "store": "ok", "version": VERSION, "sandbox": walls})
 
 
 def _walls(local: Sandbox) -> dict[str, str]:
     walls = {"tier": local.tier}
     if local.tier not in {"untested", "none"}:
-        refused = local.refuses(Bounds(insists_on_memory=True))
+        refused = local.refuses(ResourceLimits(insists_on_memory=True))
         walls["memoryLimit"] = "refused" if refused else "enforced"
     return walls
 

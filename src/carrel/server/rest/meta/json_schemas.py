@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from carrel.core.identifiers import Kind
+from carrel.core.identifiers import ScopeKind
 from carrel.core.store.event import TYPES
 from carrel.core.store.tree import MARKDOWN
 from carrel.server.rest.files.file_models import WIRE_PATTERN
@@ -98,7 +98,10 @@ _ERROR: Final = _closed(
 )
 WORKSPACE: Final = _closed(
     "Workspace",
-    {"kind": {"type": "string", "enum": [kind.value for kind in Kind]}, "name": {"type": "string"}},
+    {
+        "kind": {"type": "string", "enum": [kind.value for kind in ScopeKind]},
+        "name": {"type": "string"},
+    },
     ["kind", "name"],
 )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from typing import Any, Final, Literal
 
-from carrel.core.errors import Missing
+from carrel.core.errors import NotFound
 from carrel.server.http.conditional import matches
-from carrel.server.http.endpoint import IF_NONE_MATCH, Call, endpoint
-from carrel.server.http.response import Answer, encode
+from carrel.server.http.endpoint import IF_NONE_MATCH, Request, endpoint
+from carrel.server.http.response import Response, encode
 from carrel.server.rest.meta.asyncapi import document
 from carrel.server.rest.meta.json_schemas import ROOT, SCHEMAS
 
@@ -16,24 +16,24 @@ _TAG: Final = "Discovery"
 _NAMES: Final = Literal[tuple(SCHEMAS)]
 
 
-class _Kept:
+class _StaticDocument:
     """A document that never changes while the server runs."""
 
     def __init__(self, body: Any, type: str) -> None:
         self.body, self.type = encode(body), type
         self.etag = f'"{hashlib.sha256(self.body).hexdigest()[:32]}"'
 
-    def answer(self, call: Call) -> Answer:
+    def answer(self, call: Request) -> Response:
         headers = {"ETag": self.etag, "Cache-Control": "public, max-age=300"}
         if matches(call, self.etag):
-            return Answer.empty(304, headers)
-        return Answer.content(self.body, self.type, headers=headers)
+            return Response.empty(304, headers)
+        return Response.content(self.body, self.type, headers=headers)
 
 
 _SCHEMAS: Final = {
-    name: _Kept(schema, "application/schema+json") for name, schema in SCHEMAS.items()
+    name: _StaticDocument(schema, "application/schema+json") for name, schema in SCHEMAS.items()
 }
-_ASYNCAPI: Final = _Kept(document(), "application/json")
+_ASYNCAPI: Final = _StaticDocument(document(), "application/json")
 
 
 @endpoint(
@@ -43,16 +43,16 @@ _ASYNCAPI: Final = _Kept(document(), "application/json")
     loose_query=True,
     params={"name": _NAMES},
     answers={200: "application/schema+json", 304: None},
-    refuses=(Missing,),
+    refuses=(NotFound,),
     headers=(IF_NONE_MATCH,),
     gives=("ETag", "Cache-Control"),
     tag=_TAG,
 )
-async def schema(call: Call) -> Answer:
+async def schema(call: Request) -> Response:
     """One of the JSON Schemas of RFC 0059's wire."""
     kept = _SCHEMAS.get(call.params["name"])
     if kept is None:
-        raise Missing(f"the schemas are {', '.join(SCHEMAS)}")
+        raise NotFound(f"the schemas are {', '.join(SCHEMAS)}")
     return kept.answer(call)
 
 
@@ -66,7 +66,7 @@ async def schema(call: Call) -> Answer:
     gives=("ETag", "Cache-Control"),
     tag=_TAG,
 )
-async def asyncapi(call: Call) -> Answer:
+async def asyncapi(call: Request) -> Response:
     """What is told as it happens, over streams and webhooks, as AsyncAPI 3.0."""
     return _ASYNCAPI.answer(call)
 

@@ -12,24 +12,31 @@ from carrel.actions.runs import diff as differences
 from carrel.actions.runs import runs
 from carrel.actions.runs.diff import Difference
 from carrel.core.access import Permission
-from carrel.core.errors import Malformed, Missing, Taken
+from carrel.core.errors import Conflict, NotFound, ValidationError
 from carrel.core.identifiers import Path
-from carrel.core.runs import Status
+from carrel.core.runs import RunStatus
 from carrel.server.http.conditional import matches
-from carrel.server.http.endpoint import IF_NONE_MATCH, LAST_EVENT_ID, Call, Received, Sent, endpoint
-from carrel.server.http.response import EVENT_STREAM, Answer
-from carrel.server.rest.events.events import Cursor, RunEvent, poured, run_event, since
-from carrel.server.rest.files.file_models import LayeredFile, LayeredFiles, Number, layered_file
+from carrel.server.http.endpoint import (
+    IF_NONE_MATCH,
+    LAST_EVENT_ID,
+    Request,
+    RequestModel,
+    ResponseModel,
+    endpoint,
+)
+from carrel.server.http.response import EVENT_STREAM, Response
+from carrel.server.rest.events.events import Cursor, RunEvent, event_stream, run_event, since
+from carrel.server.rest.files.file_models import Number, OverlayFile, OverlayFileList, layered_file
 
 _TAG: Final = "Runs"
 _FROZEN: Final = "private, max-age=31536000, immutable"
 
 
-class DiffQuery(Received, frozen=True):
+class DiffQuery(RequestModel, frozen=True):
     path: Annotated[str, Meta(max_length=1024)] | None = None
 
 
-class Changed(Sent, frozen=True):
+class ChangedFile(ResponseModel, frozen=True):
     path: str
     change: str
     before_version: Number | None
@@ -37,16 +44,16 @@ class Changed(Sent, frozen=True):
     diff: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class RunDiff(Sent, frozen=True):
+class RunDiff(ResponseModel, frozen=True):
     run_id: str
-    changes: list[Changed]
+    changes: list[ChangedFile]
 
 
-class LogQuery(Received, frozen=True):
+class LogQuery(RequestModel, frozen=True):
     since: Cursor | None = None
 
 
-class RunEvents(Sent, frozen=True):
+class RunEvents(ResponseModel, frozen=True):
     events: list[RunEvent]
     is_complete: bool
     """Whether these are the last."""
@@ -58,37 +65,39 @@ class RunEvents(Sent, frozen=True):
     "GET",
     "/v1/runs/{id}/files",
     permission=Permission.WORKSPACE_READ,
-    answers={200: LayeredFiles},
-    refuses=(Missing,),
+    answers={200: OverlayFileList},
+    refuses=(NotFound,),
     id="runs_files",
     tag=_TAG,
 )
-async def frozen_files(call: Call) -> Answer:
+async def frozen_files(call: Request) -> Response:
     """List the files that a run sees."""
     run = await runs.get(call.world, call.actor, call.params["id"])
     seen = await runs.manifest(call.world, run)
-    return Answer.json(LayeredFiles(files=[layered_file(file) for file in seen.files.values()]))
+    return Response.json(
+        OverlayFileList(files=[layered_file(file) for file in seen.files.values()])
+    )
 
 
 @endpoint(
     "GET",
     "/v1/runs/{id}/files/{path...}",
     permission=Permission.WORKSPACE_READ,
-    answers={200: LayeredFile, 304: None},
-    refuses=(Malformed, Missing, Taken),
+    answers={200: OverlayFile, 304: None},
+    refuses=(ValidationError, NotFound, Conflict),
     headers=(IF_NONE_MATCH,),
     gives=("ETag", "Cache-Control"),
     id="runs_file",
     tag=_TAG,
 )
-async def frozen_file(call: Call) -> Answer:
+async def frozen_file(call: Request) -> Response:
     """Read a file as a run sees it: the same bytes for ever."""
     run = await runs.get(call.world, call.actor, call.params["id"])
     file, content = await runs.file(call.world, run, Path(call.params["path"]))
     headers = {"ETag": file.etag, "Cache-Control": _FROZEN}
     if matches(call, file.etag):
-        return Answer.empty(304, headers)
-    return Answer.json(layered_file(file, content), headers=headers)
+        return Response.empty(304, headers)
+    return Response.json(layered_file(file, content), headers=headers)
 
 
 @endpoint(
@@ -97,23 +106,23 @@ async def frozen_file(call: Call) -> Answer:
     query=DiffQuery,
     permission=Permission.WORKSPACE_READ,
     answers={200: RunDiff},
-    refuses=(Malformed, Missing),
+    refuses=(ValidationError, NotFound),
     id="runs_diff",
     tag=_TAG,
 )
-async def diff(call: Call[None, DiffQuery]) -> Answer:
+async def diff(call: Request[None, DiffQuery]) -> Response:
     """Show what has changed in the workspace since; with a path, the text that changed there."""
     run = await runs.get(call.world, call.actor, call.params["id"])
     if call.query.path is None:
         found = await differences.diff(call.world, run)
-        return Answer.json(RunDiff(run_id=run.id, changes=[_changed(each) for each in found]))
+        return Response.json(RunDiff(run_id=run.id, changes=[_changed(each) for each in found]))
     one, text = await differences.difference(call.world, run, Path(call.query.path))
-    return Answer.json(RunDiff(run_id=run.id, changes=[_changed(one, text)] if one else []))
+    return Response.json(RunDiff(run_id=run.id, changes=[_changed(one, text)] if one else []))
 
 
-def _changed(difference: Difference, text: str | None = None) -> Changed:
+def _changed(difference: Difference, text: str | None = None) -> ChangedFile:
     before, after = difference.before, difference.after
-    return Changed(
+    return ChangedFile(
         path=difference.path.text,
         change=difference.kind,
         before_version=before.head.version if before else None,
@@ -129,25 +138,25 @@ def _changed(difference: Difference, text: str | None = None) -> Changed:
     permission=Permission.RUNS_READ,
     loose_query=True,
     answers={200: RunEvents},
-    refuses=(Malformed, Missing),
+    refuses=(ValidationError, NotFound),
     headers=(LAST_EVENT_ID,),
     id="runs_events",
     tag=_TAG,
 )
-async def log(call: Call[None, LogQuery]) -> Answer:
+async def log(call: Request[None, LogQuery]) -> Response:
     """Show a run's log as JSON, or follow it where text/event-stream is accepted."""
     run = await runs.get(call.world, call.actor, call.params["id"])
     if EVENT_STREAM in (call.header(b"accept") or ""):
         stream = await streams.listen_to_run(call.world, call.actor, run, since(call))
-        return Answer.stream(poured(*stream, of_run=True))
+        return Response.stream(event_stream(*stream, of_run=True))
     start = since(call) or streams.BEGINNING
     found, after, whole = await streams.page_of_run(call.world, call.actor, run, start)
     shown = RunEvents(
         events=[run_event(each) for each in found],
-        is_complete=run.status is not Status.RUNNING and whole,
+        is_complete=run.status is not RunStatus.RUNNING and whole,
         next=after,
     )
-    return Answer.json(shown)
+    return Response.json(shown)
 
 
 ENDPOINTS: Final = (frozen_files, frozen_file, diff, log)

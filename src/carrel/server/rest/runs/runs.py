@@ -8,20 +8,20 @@ import msgspec
 from msgspec import Meta
 
 from carrel.actions.runs import runs
-from carrel.actions.runs.runs import Start
+from carrel.actions.runs.runs import RunRequest
 from carrel.core.access import Permission
-from carrel.core.errors import Busy, Malformed, Missing, Taken
-from carrel.core.identifiers import Kind
-from carrel.core.runs import Mode, Run, Status
-from carrel.core.store.record import Noun
-from carrel.server.http.endpoint import Call, Received, Sent, endpoint
+from carrel.core.errors import Busy, Conflict, NotFound, ValidationError
+from carrel.core.identifiers import ScopeKind
+from carrel.core.runs import Audience, Run, RunStatus
+from carrel.core.store.record import RecordType
+from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import PageQuery
-from carrel.server.http.response import Answer
-from carrel.server.rest.files.file_models import Number, When, moment
+from carrel.server.http.response import Response
+from carrel.server.rest.files.file_models import Number, When, rfc3339
 from carrel.server.rest.runs import run_files as frozen
 
 _TAG: Final = "Runs"
-Asked = Call[Any, Any]
+Asked = Request[Any, Any]
 Text = Annotated[str, Meta(max_length=256)]
 
 
@@ -46,24 +46,24 @@ OpenRun: Any = Annotated[
 """A NewRun, and perhaps more: `inputs`, `configurable`, `metadata`, `tags`, `tenantId` …"""
 
 
-class Started(Sent, frozen=True):
+class RunCreated(ResponseModel, frozen=True):
     run_id: str
-    status: Status
+    status: RunStatus
     events_url: str
     status_url: str
 
 
-class Seen(Sent, frozen=True):
+class SnapshotFile(ResponseModel, frozen=True):
     path: str
     version: Number
 
 
-class RunRow(Sent, frozen=True):
+class RunRow(ResponseModel, frozen=True):
     run_id: str
     workflow_id: str
-    status: Status
+    status: RunStatus
     owner: dict[str, str]
-    scope: Mode
+    scope: Audience
     agent_id: str | None
     parent_run_id: str | None
     replay_of: str | None
@@ -73,17 +73,17 @@ class RunRow(Sent, frozen=True):
     kept: bool
 
 
-class RunShown(RunRow, frozen=True):
-    workspace: list[Seen]
+class RunModel(RunRow, frozen=True):
+    workspace: list[SnapshotFile]
 
 
-class RunPage(Sent, frozen=True):
+class RunPage(ResponseModel, frozen=True):
     items: list[RunRow]
     next: str | None
 
 
-class RunPatch(Received, frozen=True):
-    status: Status | None = None
+class RunPatch(RequestModel, frozen=True):
+    status: RunStatus | None = None
     kept: bool | None = None
 
 
@@ -94,25 +94,25 @@ class RunsQuery(PageQuery, frozen=True):
 async def _tenant(call: Asked) -> str:
     """The tenant's slug, as people know it."""
     id = call.actor.tenant
-    [record] = await call.world.records.get(id, Noun.TENANT, [id])
+    [record] = await call.world.records.get(id, RecordType.TENANT, [id])
     return str(record.body["slug"]) if record else id
 
 
 def row(run: Run, tenant: str) -> RunRow:
     owner = {"tenant": tenant, "principal": run.by}
-    if run.scope.kind is Kind.WORKSPACE:
+    if run.scope.kind is ScopeKind.WORKSPACE:
         owner["workspace"] = run.scope.name
-    ended = moment(run.ended) if run.ended else None
+    ended = rfc3339(run.ended) if run.ended else None
     return RunRow(
         run_id=run.id,
         workflow_id=run.workflow,
         status=run.status,
         owner=owner,
         scope=run.mode,
-        agent_id=run.scope.name if run.scope.kind is Kind.AGENT else None,
+        agent_id=run.scope.name if run.scope.kind is ScopeKind.AGENT else None,
         parent_run_id=run.parent,
         replay_of=run.replay_of,
-        started_at=moment(run.started),
+        started_at=rfc3339(run.started),
         ended_at=ended,
         completed_at=ended,
         kept=run.kept,
@@ -124,14 +124,14 @@ def row(run: Run, tenant: str) -> RunRow:
     "/v1/runs",
     body=OpenRun,
     permission=Permission.RUNS_WRITE,
-    answers={201: Started},
-    refuses=(Malformed, Missing, Taken, Busy),
+    answers={201: RunCreated},
+    refuses=(ValidationError, NotFound, Conflict, Busy),
     gives=("Location",),
     idempotent=True,
     id="runs_start",
     tag=_TAG,
 )
-async def start(call: Asked) -> Answer:
+async def start(call: Asked) -> Response:
     """Start a run: the workspace is frozen for it at this moment.
 
     It needs a `workflowId` or an `agentId`, unless it follows another run. Unknown fields are
@@ -140,12 +140,14 @@ async def start(call: Asked) -> Answer:
     try:
         asked = msgspec.convert(call.body, NewRun)
     except msgspec.ValidationError as wrong:
-        raise Malformed(f"the body does not fit: {wrong}") from None
-    mode = None if asked.scope is None else Mode.MAIN if asked.scope == "main" else Mode.SHARED
+        raise ValidationError(f"the body does not fit: {wrong}") from None
+    mode = (
+        None if asked.scope is None else Audience.MAIN if asked.scope == "main" else Audience.SHARED
+    )
     run = await runs.start(
         call.world,
         call.actor,
-        Start(
+        RunRequest(
             workflow=asked.workflow_id,
             agent=asked.agent_id,
             parent=asked.parent_run_id,
@@ -155,8 +157,8 @@ async def start(call: Asked) -> Answer:
         ),
     )
     url = f"/v1/runs/{run.id}"
-    shown = Started(run_id=run.id, status=run.status, events_url=f"{url}/events", status_url=url)
-    return Answer.json(shown, 201, {"Location": url})
+    shown = RunCreated(run_id=run.id, status=run.status, events_url=f"{url}/events", status_url=url)
+    return Response.json(shown, 201, {"Location": url})
 
 
 @endpoint(
@@ -165,40 +167,40 @@ async def start(call: Asked) -> Answer:
     query=RunsQuery,
     permission=Permission.RUNS_READ,
     answers={200: RunPage},
-    refuses=(Malformed, Missing),
+    refuses=(ValidationError, NotFound),
     id="runs_list",
     tag=_TAG,
 )
-async def listing(call: Call[None, RunsQuery]) -> Answer:
+async def listing(call: Request[None, RunsQuery]) -> Response:
     """List runs, newest first."""
     query = call.query
     found = await runs.page(
         call.world, call.actor, agent=query.agent_id, cursor=query.cursor, limit=query.limit
     )
     tenant = await _tenant(call)
-    return Answer.json(RunPage(items=[row(run, tenant) for run in found.items], next=found.next))
+    return Response.json(RunPage(items=[row(run, tenant) for run in found.items], next=found.next))
 
 
-async def _shown(call: Asked, run: Run) -> Answer:
+async def _shown(call: Asked, run: Run) -> Response:
     try:
         seen = (await runs.manifest(call.world, run)).files.values()
-    except Missing:  # Its snapshot was let go, perhaps just now.
+    except NotFound:  # Its snapshot was let go, perhaps just now.
         run, seen = await runs.get(call.world, call.actor, run.id), {}.values()
-    workspace = [Seen(path=file.path.text, version=file.head.version) for file in seen]
+    workspace = [SnapshotFile(path=file.path.text, version=file.head.version) for file in seen]
     shown = row(run, await _tenant(call))
-    return Answer.json(RunShown(**msgspec.structs.asdict(shown), workspace=workspace))
+    return Response.json(RunModel(**msgspec.structs.asdict(shown), workspace=workspace))
 
 
 @endpoint(
     "GET",
     "/v1/runs/{id}",
     permission=Permission.RUNS_READ,
-    answers={200: RunShown},
-    refuses=(Missing,),
+    answers={200: RunModel},
+    refuses=(NotFound,),
     id="runs_get",
     tag=_TAG,
 )
-async def get(call: Call) -> Answer:
+async def get(call: Request) -> Response:
     """Show a run, and which version of which file it sees."""
     return await _shown(call, await runs.get(call.world, call.actor, call.params["id"]))
 
@@ -208,13 +210,13 @@ async def get(call: Call) -> Answer:
     "/v1/runs/{id}",
     body=RunPatch,
     permission=Permission.RUNS_WRITE,
-    answers={200: RunShown},
-    refuses=(Malformed, Missing, Taken, Busy),
+    answers={200: RunModel},
+    refuses=(ValidationError, NotFound, Conflict, Busy),
     idempotent=True,
     id="runs_patch",
     tag=_TAG,
 )
-async def patch(call: Call[RunPatch]) -> Answer:
+async def patch(call: Request[RunPatch]) -> Response:
     """End a run, or let go of the snapshot that it holds."""
     run = await runs.change(
         call.world, call.actor, call.params["id"], status=call.body.status, kept=call.body.kept

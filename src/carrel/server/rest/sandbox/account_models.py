@@ -21,10 +21,10 @@ from carrel.core.sandbox.tool_access import PermissionMode, namespace
 from carrel.core.sandbox.workspace_config import STORAGES
 from carrel.core.store.record import Record
 from carrel.core.text_validation import LONGEST_LINE
-from carrel.server.http.endpoint import Sent
-from carrel.server.http.error_dialect import Manner
+from carrel.server.http.endpoint import ResponseModel
+from carrel.server.http.error_dialect import ErrorDialect
 from carrel.server.http.problems import WRONG_METHOD, Problem
-from carrel.server.rest.files.file_models import When, moment
+from carrel.server.rest.files.file_models import When, rfc3339
 
 _TEXT: Final = {"type": "string"}
 _NAME: Final = {**_TEXT, "minLength": 1, "maxLength": LONGEST_LINE, "pattern": r"\S"}
@@ -82,7 +82,7 @@ NewWorkspace = Annotated[dict[str, Any], _body("NewWorkspace", _WORKSPACE, "name
 WorkspacePatch = Annotated[dict[str, Any], _body("WorkspacePatch", _WORKSPACE)]
 
 
-class SandboxRecord(Sent, frozen=True):
+class SandboxRecord(ResponseModel, frozen=True):
     account_id: str
     sandbox_id: str
     name: str
@@ -93,11 +93,11 @@ class SandboxRecord(Sent, frozen=True):
     description: str | UnsetType = UNSET
 
 
-class SandboxRecords(Sent, frozen=True):
+class SandboxRecords(ResponseModel, frozen=True):
     sandboxes: list[SandboxRecord]
 
 
-class WorkspaceRecord(Sent, frozen=True):
+class WorkspaceRecord(ResponseModel, frozen=True):
     account_id: str
     workspace_id: str
     namespace: str
@@ -109,15 +109,15 @@ class WorkspaceRecord(Sent, frozen=True):
     description: str | UnsetType = UNSET
 
 
-class WorkspaceRecords(Sent, frozen=True):
+class WorkspaceRecords(ResponseModel, frozen=True):
     workspaces: list[WorkspaceRecord]
 
 
-class Deleted(Sent, frozen=True):
+class Deleted(ResponseModel, frozen=True):
     deleted: bool = True
 
 
-class AccountRefusal(Sent, frozen=True):
+class AccountRefusal(ResponseModel, frozen=True):
     error: str
     method: str | UnsetType = UNSET
     allowed_methods: list[str] | UnsetType = UNSET
@@ -135,7 +135,7 @@ def _refused(problem: Problem) -> AccountRefusal:
     return AccountRefusal(error=problem.message if id is None else f"{problem.message} ({id})")
 
 
-MANNER: Final = Manner([], AccountRefusal, _refused)
+MANNER: Final = ErrorDialect([], AccountRefusal, _refused)
 
 
 def sandbox_record(record: Record) -> SandboxRecord:
@@ -145,8 +145,8 @@ def sandbox_record(record: Record) -> SandboxRecord:
         name=record.body["name"],
         description=record.body.get("description", UNSET),
         config=masked(record.body["config"]),
-        created_at=moment(record.created),
-        updated_at=moment(record.changed),
+        created_at=rfc3339(record.created),
+        updated_at=rfc3339(record.changed),
     )
 
 
@@ -158,6 +158,6 @@ def workspace_record(record: Record) -> WorkspaceRecord:
         name=record.body["name"],
         description=record.body.get("description", UNSET),
         config=dict(record.body["config"]),
-        created_at=moment(record.created),
-        updated_at=moment(record.changed),
+        created_at=rfc3339(record.created),
+        updated_at=rfc3339(record.changed),
     )

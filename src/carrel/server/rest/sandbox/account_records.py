@@ -7,9 +7,9 @@ from typing import Any, Final
 from carrel.actions.sandbox import account_records as accounts
 from carrel.actions.sandbox import sandboxes, workspaces
 from carrel.core.access import Permission
-from carrel.core.errors import Busy, Malformed, Missing, Refusal
-from carrel.server.http.endpoint import Call, endpoint
-from carrel.server.http.response import Answer
+from carrel.core.errors import Busy, NotFound, Refusal, ValidationError
+from carrel.server.http.endpoint import Request, endpoint
+from carrel.server.http.response import Response
 from carrel.server.rest.sandbox.account_models import (
     MANNER,
     Deleted,
@@ -41,14 +41,14 @@ def _facts(id: str, permission: Permission, *refuses: type[Refusal]) -> dict[str
     }
 
 
-async def _deleted(call: Call, versions: tuple[int, ...]) -> Answer:
-    return Answer.json(Deleted())
+async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
+    return Response.json(Deleted())
 
 
-async def _sandbox_created(call: Call, versions: tuple[int, ...]) -> Answer:
+async def _sandbox_created(call: Request, versions: tuple[int, ...]) -> Response:
     assert call.receipt is not None
     found = await accounts.created(call.world, call.actor, sandboxes.BOOK, call.receipt)
-    return Answer.json(sandbox_record(found), 201)
+    return Response.json(sandbox_record(found), 201)
 
 
 @endpoint(
@@ -58,16 +58,16 @@ async def _sandbox_created(call: Call, versions: tuple[int, ...]) -> Answer:
     answers={201: SandboxRecord},
     idempotent=True,
     rebuild=_sandbox_created,
-    **_facts("sandboxes_create", Permission.TENANT_ADMIN, Malformed, Busy),
+    **_facts("sandboxes_create", Permission.TENANT_ADMIN, ValidationError, Busy),
 )
-async def create_sandbox(call: Call[dict[str, Any]]) -> Answer:
+async def create_sandbox(call: Request[dict[str, Any]]) -> Response:
     """Describe a sandbox: a provider, limits, variables, and who is asked before it is used.
 
     Where nothing is said of it, the provider is `local`, the permissionMode `ask`, and there is no
     network.
     """
     made = await sandboxes.create(call.world, call.actor, call.body, call.receipt)
-    return Answer.json(sandbox_record(made), 201)
+    return Response.json(sandbox_record(made), 201)
 
 
 @endpoint(
@@ -76,27 +76,27 @@ async def create_sandbox(call: Call[dict[str, Any]]) -> Answer:
     answers={200: SandboxRecords},
     **_facts("sandboxes_list", Permission.TENANT_READ),
 )
-async def list_sandboxes(call: Call) -> Answer:
+async def list_sandboxes(call: Request) -> Response:
     """List the sandboxes."""
     found = await sandboxes.listing(call.world, call.actor)
-    return Answer.json(SandboxRecords(sandboxes=[sandbox_record(each) for each in found]))
+    return Response.json(SandboxRecords(sandboxes=[sandbox_record(each) for each in found]))
 
 
 @endpoint(
     "GET",
     "/accounts/me/sandboxes/{id}",
     answers={200: SandboxRecord},
-    **_facts("sandboxes_get", Permission.TENANT_READ, Missing),
+    **_facts("sandboxes_get", Permission.TENANT_READ, NotFound),
 )
-async def get_sandbox(call: Call) -> Answer:
+async def get_sandbox(call: Request) -> Response:
     """Look at a sandbox."""
     found = await sandboxes.get(call.world, call.actor, call.params["id"])
-    return Answer.json(sandbox_record(found))
+    return Response.json(sandbox_record(found))
 
 
-async def _sandbox_patched(call: Call, versions: tuple[int, ...]) -> Answer:
+async def _sandbox_patched(call: Request, versions: tuple[int, ...]) -> Response:
     found = await sandboxes.get(call.world, call.actor, call.params["id"])
-    return Answer.json(sandbox_record(found))
+    return Response.json(sandbox_record(found))
 
 
 @endpoint(
@@ -106,16 +106,16 @@ async def _sandbox_patched(call: Call, versions: tuple[int, ...]) -> Answer:
     answers={200: SandboxRecord},
     idempotent=True,
     rebuild=_sandbox_patched,
-    **_facts("sandboxes_patch", Permission.TENANT_ADMIN, Malformed, Missing, Busy),
+    **_facts("sandboxes_patch", Permission.TENANT_ADMIN, ValidationError, NotFound, Busy),
 )
-async def patch_sandbox(call: Call[dict[str, Any]]) -> Answer:
+async def patch_sandbox(call: Request[dict[str, Any]]) -> Response:
     """Change a sandbox by a merge-patch.
 
     `null` takes away, and a masked secret that is sent back stays what it was. The whole must fit.
     """
     id = call.params["id"]
     found = await sandboxes.patch(call.world, call.actor, id, call.body, call.receipt)
-    return Answer.json(sandbox_record(found))
+    return Response.json(sandbox_record(found))
 
 
 @endpoint(
@@ -124,18 +124,18 @@ async def patch_sandbox(call: Call[dict[str, Any]]) -> Answer:
     answers={200: Deleted},
     idempotent=True,
     rebuild=_deleted,
-    **_facts("sandboxes_delete", Permission.TENANT_ADMIN, Missing, Busy),
+    **_facts("sandboxes_delete", Permission.TENANT_ADMIN, NotFound, Busy),
 )
-async def delete_sandbox(call: Call) -> Answer:
+async def delete_sandbox(call: Request) -> Response:
     """Delete a sandbox. Agents that refer to it are told so when they would use it."""
     await sandboxes.delete(call.world, call.actor, call.params["id"], call.receipt)
-    return Answer.json(Deleted())
+    return Response.json(Deleted())
 
 
-async def _workspace_created(call: Call, versions: tuple[int, ...]) -> Answer:
+async def _workspace_created(call: Request, versions: tuple[int, ...]) -> Response:
     assert call.receipt is not None
     found = await accounts.created(call.world, call.actor, workspaces.BOOK, call.receipt)
-    return Answer.json(workspace_record(found), 201)
+    return Response.json(workspace_record(found), 201)
 
 
 @endpoint(
@@ -145,15 +145,15 @@ async def _workspace_created(call: Call, versions: tuple[int, ...]) -> Answer:
     answers={201: WorkspaceRecord},
     idempotent=True,
     rebuild=_workspace_created,
-    **_facts("shared_workspaces_create", Permission.TENANT_ADMIN, Malformed, Busy),
+    **_facts("shared_workspaces_create", Permission.TENANT_ADMIN, ValidationError, Busy),
 )
-async def create_workspace(call: Call[dict[str, Any]]) -> Answer:
+async def create_workspace(call: Request[dict[str, Any]]) -> Response:
     """Make a workspace that agents share, by attaching it in their config.
 
     Its files are at `/v1/workspaces/{id}/files`.
     """
     made = await workspaces.create(call.world, call.actor, call.body, call.receipt)
-    return Answer.json(workspace_record(made), 201)
+    return Response.json(workspace_record(made), 201)
 
 
 @endpoint(
@@ -162,27 +162,27 @@ async def create_workspace(call: Call[dict[str, Any]]) -> Answer:
     answers={200: WorkspaceRecords},
     **_facts("shared_workspaces_list", Permission.TENANT_READ),
 )
-async def list_workspaces(call: Call) -> Answer:
+async def list_workspaces(call: Request) -> Response:
     """List the shared workspaces."""
     found = await workspaces.listing(call.world, call.actor)
-    return Answer.json(WorkspaceRecords(workspaces=[workspace_record(each) for each in found]))
+    return Response.json(WorkspaceRecords(workspaces=[workspace_record(each) for each in found]))
 
 
 @endpoint(
     "GET",
     "/accounts/me/workspaces/{id}",
     answers={200: WorkspaceRecord},
-    **_facts("shared_workspaces_get", Permission.TENANT_READ, Missing),
+    **_facts("shared_workspaces_get", Permission.TENANT_READ, NotFound),
 )
-async def get_workspace(call: Call) -> Answer:
+async def get_workspace(call: Request) -> Response:
     """Look at a shared workspace."""
     found = await workspaces.get(call.world, call.actor, call.params["id"])
-    return Answer.json(workspace_record(found))
+    return Response.json(workspace_record(found))
 
 
-async def _workspace_patched(call: Call, versions: tuple[int, ...]) -> Answer:
+async def _workspace_patched(call: Request, versions: tuple[int, ...]) -> Response:
     found = await workspaces.get(call.world, call.actor, call.params["id"])
-    return Answer.json(workspace_record(found))
+    return Response.json(workspace_record(found))
 
 
 @endpoint(
@@ -192,13 +192,13 @@ async def _workspace_patched(call: Call, versions: tuple[int, ...]) -> Answer:
     answers={200: WorkspaceRecord},
     idempotent=True,
     rebuild=_workspace_patched,
-    **_facts("shared_workspaces_patch", Permission.TENANT_ADMIN, Malformed, Missing, Busy),
+    **_facts("shared_workspaces_patch", Permission.TENANT_ADMIN, ValidationError, NotFound, Busy),
 )
-async def patch_workspace(call: Call[dict[str, Any]]) -> Answer:
+async def patch_workspace(call: Request[dict[str, Any]]) -> Response:
     """Change a shared workspace by a merge-patch."""
     id = call.params["id"]
     found = await workspaces.patch(call.world, call.actor, id, call.body, call.receipt)
-    return Answer.json(workspace_record(found))
+    return Response.json(workspace_record(found))
 
 
 @endpoint(
@@ -207,15 +207,15 @@ async def patch_workspace(call: Call[dict[str, Any]]) -> Answer:
     answers={200: Deleted},
     idempotent=True,
     rebuild=_deleted,
-    **_facts("shared_workspaces_delete", Permission.TENANT_ADMIN, Missing, Busy),
+    **_facts("shared_workspaces_delete", Permission.TENANT_ADMIN, NotFound, Busy),
 )
-async def delete_workspace(call: Call) -> Answer:
+async def delete_workspace(call: Request) -> Response:
     """Delete a shared workspace and all files in it, in one commit.
 
     What runs have frozen of it stays as it was.
     """
     await workspaces.delete(call.world, call.actor, call.params["id"], call.receipt)
-    return Answer.json(Deleted())
+    return Response.json(Deleted())
 
 
 ENDPOINTS: Final = (

@@ -9,14 +9,14 @@ from msgspec import UNSET, Meta, UnsetType
 from carrel.actions.approvals import approvals
 from carrel.actions.approvals.approvals import LONGEST_REASON
 from carrel.core.access import Permission
-from carrel.core.approvals import Approval, Result, Status
-from carrel.core.errors import Busy, Forbidden, Gone, Malformed, Missing, Taken
-from carrel.core.identifiers import Moment
-from carrel.core.runs import Mode
-from carrel.server.http.endpoint import Call, Received, Sent, endpoint
+from carrel.core.approvals import Approval, ApprovalStatus, ToolResult
+from carrel.core.errors import Busy, Conflict, Expired, Forbidden, NotFound, ValidationError
+from carrel.core.identifiers import TimestampMs
+from carrel.core.runs import Audience
+from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import Id, PageQuery
-from carrel.server.http.response import Answer
-from carrel.server.rest.files.file_models import When, moment
+from carrel.server.http.response import Response
+from carrel.server.rest.files.file_models import When, rfc3339
 
 _TAG: Final = "Approvals"
 _AT: Final = "/v1/approvals"
@@ -25,11 +25,11 @@ _LONGEST_WAIT: Final = 25
 
 
 class ApprovalsQuery(PageQuery, frozen=True):
-    status: Status | None = None
+    status: ApprovalStatus | None = None
     agent: Annotated[Id, Meta(description="Only those of this agent, by id or slug.")] | None = None
 
 
-class WaitQuery(Received, frozen=True):
+class WaitQuery(RequestModel, frozen=True):
     wait: Annotated[
         int,
         Meta(
@@ -40,18 +40,18 @@ class WaitQuery(Received, frozen=True):
     ] = 0
 
 
-class Answered(Received, frozen=True):
+class ApprovalDecision(RequestModel, frozen=True):
     approved: bool
     reason: Annotated[str, Meta(max_length=LONGEST_REASON, description="The model sees it.")] = ""
 
 
-class CallResult(Sent, frozen=True):
+class CallResult(ResponseModel, frozen=True):
     content: str
     is_error: bool
     structured: Any | UnsetType = UNSET
 
 
-class ApprovalShown(Sent, frozen=True):
+class ApprovalModel(ResponseModel, frozen=True):
     """A call that was asked about."""
 
     id: str
@@ -60,10 +60,10 @@ class ApprovalShown(Sent, frozen=True):
     input: dict[str, Any]
     """The arguments, with secrets replaced by their names; what runs are those that were given."""
     input_hash: str
-    status: Status
+    status: ApprovalStatus
     workspace_id: str | None
     sandbox_id: str | None
-    scope: Mode
+    scope: Audience
     session_id: str | None
     run_id: str | None
     call_id: str | None
@@ -80,13 +80,13 @@ class ApprovalShown(Sent, frozen=True):
     """What the model is told, once nothing more becomes of it."""
 
 
-class ApprovalPage(Sent, frozen=True):
-    items: list[ApprovalShown]
+class ApprovalPage(ResponseModel, frozen=True):
+    items: list[ApprovalModel]
     next: str | None = None
 
 
-def approval_shown(approval: Approval) -> ApprovalShown:
-    return ApprovalShown(
+def approval_shown(approval: Approval) -> ApprovalModel:
+    return ApprovalModel(
         id=approval.id,
         agent_id=approval.agent,
         tool=approval.tool,
@@ -100,8 +100,8 @@ def approval_shown(approval: Approval) -> ApprovalShown:
         run_id=approval.run,
         call_id=approval.call,
         requested_by=approval.asker.name,
-        requested_at=moment(approval.requested),
-        expires_at=moment(approval.expires),
+        requested_at=rfc3339(approval.requested),
+        expires_at=rfc3339(approval.expires),
         answered_by=approval.answered_by,
         answered_at=_when(approval.answered),
         reason=approval.reason,
@@ -111,11 +111,11 @@ def approval_shown(approval: Approval) -> ApprovalShown:
     )
 
 
-def _when(at: Moment | None) -> str | None:
-    return None if at is None else moment(at)
+def _when(at: TimestampMs | None) -> str | None:
+    return None if at is None else rfc3339(at)
 
 
-def _result(told: Result | None) -> CallResult | None:
+def _result(told: ToolResult | None) -> CallResult | None:
     if told is None:
         return None
     structured = UNSET if told.structured is None else told.structured
@@ -128,11 +128,11 @@ def _result(told: Result | None) -> CallResult | None:
     query=ApprovalsQuery,
     permission=Permission.WORKSPACE_READ,
     answers={200: ApprovalPage},
-    refuses=(Malformed, Missing, Forbidden),
+    refuses=(ValidationError, NotFound, Forbidden),
     id="approvals_list",
     tag=_TAG,
 )
-async def listing(call: Call[None, ApprovalsQuery]) -> Answer:
+async def listing(call: Request[None, ApprovalsQuery]) -> Response:
     """List approvals, the oldest first: with `status=requested` those that wait for an answer."""
     asked = call.query
     found = await approvals.listing(
@@ -144,7 +144,7 @@ async def listing(call: Call[None, ApprovalsQuery]) -> Answer:
         limit=asked.limit,
     )
     shown = [approval_shown(one) for one in found.items]
-    return Answer.json(ApprovalPage(items=shown, next=found.next))
+    return Response.json(ApprovalPage(items=shown, next=found.next))
 
 
 @endpoint(
@@ -152,30 +152,30 @@ async def listing(call: Call[None, ApprovalsQuery]) -> Answer:
     _AT + "/{id}",
     query=WaitQuery,
     permission=Permission.WORKSPACE_READ,
-    answers={200: ApprovalShown},
-    refuses=(Malformed, Missing),
+    answers={200: ApprovalModel},
+    refuses=(ValidationError, NotFound),
     id="approvals_get",
     tag=_TAG,
 )
-async def get(call: Call[None, WaitQuery]) -> Answer:
+async def get(call: Request[None, WaitQuery]) -> Response:
     """Look at one, at once or when it is over; then it has a result, also where it never ran."""
-    found = await approvals.settled(
+    found = await approvals.wait_until_closed(
         call.world, call.actor, call.params["id"], float(call.query.wait)
     )
-    return Answer.json(approval_shown(found))
+    return Response.json(approval_shown(found))
 
 
 @endpoint(
     "POST",
     _AT + "/{id}",
-    body=Answered,
+    body=ApprovalDecision,
     permission=Permission.WORKSPACE_WRITE,
-    answers={200: ApprovalShown},
-    refuses=(Malformed, Missing, Forbidden, Taken, Gone, Busy),
+    answers={200: ApprovalModel},
+    refuses=(ValidationError, NotFound, Forbidden, Conflict, Expired, Busy),
     id="approvals_answer",
     tag=_TAG,
 )
-async def answer(call: Call[Answered]) -> Answer:
+async def answer(call: Request[ApprovalDecision]) -> Response:
     """Answer one: an owner or admin may, and the person whom the agent works for or belongs to.
 
     What is approved runs at once, by the rights of whoever asked. The same answer again changes
@@ -185,7 +185,7 @@ async def answer(call: Call[Answered]) -> Answer:
     found = await approvals.answer(
         call.world, call.actor, call.params["id"], said.approved, said.reason
     )
-    return Answer.json(approval_shown(found))
+    return Response.json(approval_shown(found))
 
 
 ENDPOINTS: Final = (listing, get, answer)
