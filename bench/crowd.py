@@ -24,7 +24,7 @@ from carrel.core.store.record import Record
 from carrel.core.store.tree import Commit, Entry, Write
 from carrel.ports import Ports
 from carrel.settings import load
-from carrel.wiring.world import open_world
+from carrel.wiring.ports import open_world
 
 SIZES = tuple(map(int, os.environ.get("BENCH_AGENTS", "1000,1000000").split(",")))
 TEMPLATES = 100
@@ -38,40 +38,40 @@ _fresh = count()
 @asynccontextmanager
 async def opened(data: File) -> AsyncIterator[tuple[Ports, Actor]]:
     async with open_world(load({"data": str(data)}, environ={})) as store:
-        await tenants.bootstrap(store.world)
-        owner = await tenants.first_owner(store.world, tenants.FIRST)
-        yield store.world, Actor(owner.tenant, "bench", role=Role.OWNER, person=owner.id)
+        await tenants.bootstrap(store.ports)
+        owner = await tenants.first_owner(store.ports, tenants.FIRST)
+        yield store.ports, Actor(owner.tenant, "bench", role=Role.OWNER, person=owner.id)
 
 
 async def fill(data: File, size: int, tell: Callable[[int], None]) -> None:
     """Agents as they are when made one by one, through the same write path, many at a time."""
-    async with opened(data) as (world, actor):
-        firsts = [await _first(world, actor, number) for number in range(TEMPLATES)]
+    async with opened(data) as (ports, actor):
+        firsts = [await _first(ports, actor, number) for number in range(TEMPLATES)]
         for start in range(0, size, _AT_ONCE):
             numbers = range(start, min(start + _AT_ONCE, size))
-            await world.trees.commit(
-                [await _made(world, firsts[n % TEMPLATES], n) for n in numbers]
+            await ports.trees.commit(
+                [await _made(ports, firsts[n % TEMPLATES], n) for n in numbers]
             )
             tell(len(numbers))
 
 
-async def _first(world: Ports, actor: Actor, number: int) -> Record:
+async def _first(ports: Ports, actor: Actor, number: int) -> Record:
     """A template and the first agent to follow it, whom the others are like."""
-    template = await templates.create(world, actor, f"template-{number}", f"Template {number}")
-    scope = await stacks.template_stack(world, actor, template.id)
-    await files.put(world, scope, Path("SOUL.md"), f"soul {number}".encode(), actor)
+    template = await templates.create(ports, actor, f"template-{number}", f"Template {number}")
+    scope = await stacks.template_stack(ports, actor, template.id)
+    await files.put(ports, scope, Path("SOUL.md"), f"soul {number}".encode(), actor)
     return await agents.create(
-        world, actor, NewAgent(f"first-{number}", "First", template=template.id)
+        ports, actor, NewAgent(f"first-{number}", "First", template=template.id)
     )
 
 
-async def _made(world: Ports, first: Record, number: int) -> Commit:
-    id, at = world.clock.fresh("agt"), world.clock.now()
+async def _made(ports: Ports, first: Record, number: int) -> Commit:
+    id, at = ports.clock.fresh("agt"), ports.clock.now()
     body = {**agent_fields(first), "slug": slug_of(number), "name": f"Agent {number}"}
     change = agent_change(first.tenant, id, body, 0)
     writes: tuple[Write, ...] = ()
     if number % OVERRIDDEN == 0:
-        [blob] = await world.blobs.put([f"the soul of {number}".encode()])
+        [blob] = await ports.blobs.put([f"the soul of {number}".encode()])
         writes = (Write(Scope(first.tenant, ScopeKind.AGENT, id), Path("SOUL.md"), Entry(blob)),)
     return Commit(writes, "bench", "create an agent", at, changes=(change,))
 
@@ -81,22 +81,22 @@ def slug_of(number: int) -> str:
 
 
 async def round(book: Book, data: File, size: int) -> None:
-    async with opened(data) as (world, actor):
+    async with opened(data) as (ports, actor):
 
         async def make() -> None:
             number = next(_fresh)
             new = NewAgent(f"new-{number}", f"New {number}", template="template-7")
-            await agents.create(world, actor, new)
+            await agents.create(ports, actor, new)
 
         async def compose() -> None:
-            stack = await stacks.agent_stack(world, actor, slug_of(random.randrange(size)))
-            contents = await files.read_contents(world, await files.list_files(world, stack))
+            stack = await stacks.agent_stack(ports, actor, slug_of(random.randrange(size)))
+            contents = await files.read_contents(ports, await files.list_files(ports, stack))
             assert len(contents.found) == 11
 
-        cursors = [one.id for one in (await agents.listing(world, actor, limit=500)).items]
+        cursors = [one.id for one in (await agents.listing(ports, actor, limit=500)).items]
 
         async def page() -> None:
-            await agents.listing(world, actor, cursor=random.choice(cursors), limit=100)
+            await agents.listing(ports, actor, cursor=random.choice(cursors), limit=100)
 
         for what, act in (("making", make), ("composing", compose), ("listing", page)):
             book.note(f"{what}, {size}", await _seconds(act))

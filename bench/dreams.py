@@ -16,7 +16,7 @@ from carrel.core.runs import Audience
 from carrel.core.store.tree import Commit
 from carrel.ports import Ports
 from carrel.settings import load
-from carrel.wiring.world import open_world
+from carrel.wiring.ports import open_world
 
 MEMORIES, RECALLS = 10_000, 100_000
 WHAT = f"a dream over {MEMORIES:,} memories and {RECALLS:,} recalls"
@@ -26,19 +26,19 @@ _OWNER = Actor("acme", "bench")
 async def measure(data: File, book: Book, rounds: int) -> None:
     """Each time a dry run over all of it, and in the end one that lands."""
     async with open_world(load({"data": str(data)})) as opened:
-        world = opened.world
-        agent = (await create(world, _OWNER, NewAgent("marco", "Marco"))).id
-        await _fill(world, agent)
+        ports = opened.ports
+        agent = (await create(ports, _OWNER, NewAgent("marco", "Marco"))).id
+        await _fill(ports, agent)
         for number in range(rounds):
             began = perf_counter()
             dry = number < rounds - 1
-            report = await dreams.sweep(world, _OWNER, agent, dry_run=dry)
+            report = await dreams.sweep(ports, _OWNER, agent, dry_run=dry)
             assert report.dream.candidates == MEMORIES
             book.note(WHAT, perf_counter() - began)
 
 
-async def _fill(world: Ports, agent: str) -> None:
-    at, clock = world.clock.now(), SystemClock()
+async def _fill(ports: Ports, agent: str) -> None:
+    at, clock = ports.clock.now(), SystemClock()
     each = RECALLS // MEMORIES
     for start in range(0, MEMORIES, 500):
         some = [
@@ -48,10 +48,10 @@ async def _fill(world: Ports, agent: str) -> None:
             for n in range(start, start + 500)
         ]
         changes = tuple(memory_change(_OWNER.tenant, one, 0) for one in some)
-        await world.trees.commit([Commit((), "bench", "", at, changes=changes)])
+        await ports.trees.commit([Commit((), "bench", "", at, changes=changes)])
         recalls = [
             Recall(clock.fresh("rcl"), agent, one.id, f"question {k}", 1 / (k + 1), at - k * 10**7)
             for one in some
             for k in range(each)
         ]
-        await world.recalls.record(_OWNER.tenant, recalls)
+        await ports.recalls.record(_OWNER.tenant, recalls)

@@ -19,7 +19,7 @@ from carrel.adapters.tokenizers.estimate import EstimateTokens
 from carrel.core.access import Actor
 from carrel.core.runs import Audience
 from carrel.settings import load
-from carrel.wiring.world import open_world
+from carrel.wiring.ports import open_world
 
 AGENTS = 200
 _FULL = 11_900
@@ -50,12 +50,12 @@ async def assembling(data: File, slugs: list[str]) -> float:
     """Seconds of CPU that a prompt takes which nobody has asked for before, but for its tokens."""
     settings = load({"data": str(data), "tokenizer": "estimate"}, environ={}, file=File("none"))
     async with open_world(settings) as opened:
-        world = replace(opened.world, tokens=EstimateTokens())
-        owner = await tenants.first_owner(world, tenants.FIRST)
+        ports = replace(opened.ports, tokens=EstimateTokens())
+        owner = await tenants.first_owner(ports, tenants.FIRST)
         actor = Actor(owner.tenant, "bench")
         began = process_time()
         for slug in slugs:
-            shown = await prompts.of_agent(world, actor, slug, Audience.MAIN)
+            shown = await prompts.of_agent(ports, actor, slug, Audience.MAIN)
             assert shown.chars > 59_000, shown.chars
         return (process_time() - began) / len(slugs)
 

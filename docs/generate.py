@@ -24,9 +24,9 @@ from carrel.server.http.problems import CORRUPT, STATUS, WRONG_METHOD
 from carrel.settings import PREFIX, Settings
 from carrel.tools import ALL
 from carrel.tools.tool import Tool
+from carrel.wiring.ports import open_world
 from carrel.wiring.server_app import endpoints
 from carrel.wiring.store_metrics import watch
-from carrel.wiring.world import open_world
 
 REFERENCE: Final = File(__file__).parent / "reference"
 Json = dict[str, Any]

@@ -14,22 +14,22 @@ from carrel.core.store.record import Record
 from carrel.ports import Ports
 
 
-async def founded(world: Ports, slug: str = "acme") -> tuple[tenants.NewTenant, Actor]:
+async def founded(ports: Ports, slug: str = "acme") -> tuple[tenants.NewTenant, Actor]:
     """A tenant, and its owner as a caller."""
-    made = await tenants.create(world, slug, slug.title(), "Ada", f"ada@{slug}.example")
-    return made, await credentials.authenticate(world, made.token)
+    made = await tenants.create(ports, slug, slug.title(), "Ada", f"ada@{slug}.example")
+    return made, await credentials.authenticate(ports, made.token)
 
 
 async def joined(
-    world: Ports, owner: Actor, name: str, role: Role = Role.MEMBER
+    ports: Ports, owner: Actor, name: str, role: Role = Role.MEMBER
 ) -> tuple[Record, Actor]:
     """A person who joins a tenant, and as a caller."""
     profile = Profile(name.title(), f"{name}@example.org", role)
-    person = await people.create(world, owner, profile)
+    person = await people.create(ports, owner, profile)
     issued = await keys.create(
-        world, owner, KeySpec(f"{name}'s", CredentialKind.PERSON, person=person.id)
+        ports, owner, KeySpec(f"{name}'s", CredentialKind.PERSON, person=person.id)
     )
-    return person, await credentials.authenticate(world, issued.token)
+    return person, await credentials.authenticate(ports, issued.token)
 
 
 async def rivals(*attempts: Awaitable[Any]) -> tuple[list[Any], list[BaseException]]:

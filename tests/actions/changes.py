@@ -39,14 +39,14 @@ Change = tuple[str, int, int, int]
 class Town:
     """Two tenants. What cannot happen just then is refused, and changes nothing."""
 
-    def __init__(self, world: Ports) -> None:
-        self.world = world
+    def __init__(self, ports: Ports) -> None:
+        self.ports = ports
         self.owners: list[Actor] = []
         self.humans: list[Record] = []
 
     async def open(self) -> Town:
         for slug in ("acme", "acme-2"):
-            made, owner = await founded(self.world, slug)
+            made, owner = await founded(self.ports, slug)
             self.owners.append(owner)
             self.humans.append(made.owner)
         return self
@@ -57,65 +57,65 @@ class Town:
             await HAPPENINGS[name](self, self.owners[who % 2], one, two)
 
     async def write_agent(self, owner: Actor, one: int, two: int) -> None:
-        stack = await stacks.agent_stack(self.world, owner, _pick(SLUGS, one))
+        stack = await stacks.agent_stack(self.ports, owner, _pick(SLUGS, one))
         await self._write(stack, owner, one, two)
 
     async def write_template(self, owner: Actor, one: int, two: int) -> None:
-        stack = await stacks.template_stack(self.world, owner, _pick(TEMPLATES, one))
+        stack = await stacks.template_stack(self.ports, owner, _pick(TEMPLATES, one))
         await self._write(stack, owner, one, two)
 
     async def write_defaults(self, owner: Actor, one: int, two: int) -> None:
-        await self._write(await stacks.defaults_stack(self.world, owner), owner, one, two)
+        await self._write(await stacks.defaults_stack(self.ports, owner), owner, one, two)
 
     async def _write(self, stack: Stack, owner: Actor, one: int, two: int) -> None:
         path = _pick(PATHS, one // 3)
         if two % 4 == 3:
-            await files.delete(self.world, stack, path, owner)
+            await files.delete(self.ports, stack, path, owner)
         else:
             intent = WriteOptions(accepted=True)
-            await files.put(self.world, stack, path, _pick(TEXTS, two // 4), owner, intent)
+            await files.put(self.ports, stack, path, _pick(TEXTS, two // 4), owner, intent)
 
     async def hire(self, owner: Actor, one: int, two: int) -> None:
         template = _pick((None, *TEMPLATES), two)
         human = self.humans[self.owners.index(owner)].id if two % 2 else None
         new = NewAgent(_pick(SLUGS, one), "Somebody", template, human=human)
-        await agents.create(self.world, owner, new)
+        await agents.create(self.ports, owner, new)
 
     async def fire(self, owner: Actor, one: int, two: int) -> None:
-        await agents.delete(self.world, owner, _pick(SLUGS, one))
+        await agents.delete(self.ports, owner, _pick(SLUGS, one))
 
     async def rename_agent(self, owner: Actor, one: int, two: int) -> None:
         given = {"slug": _pick(SLUGS, two), "name": f"Name {two}"}
-        await agents.patch(self.world, owner, _pick(SLUGS, one), given)
+        await agents.patch(self.ports, owner, _pick(SLUGS, one), given)
 
     async def move_agent(self, owner: Actor, one: int, two: int) -> None:
         given = {"templateId": _pick((None, *TEMPLATES), two)}
-        await agents.patch(self.world, owner, _pick(SLUGS, one), given)
+        await agents.patch(self.ports, owner, _pick(SLUGS, one), given)
 
     async def make_template(self, owner: Actor, one: int, two: int) -> None:
-        await templates.create(self.world, owner, _pick(TEMPLATES, one), "A template")
+        await templates.create(self.ports, owner, _pick(TEMPLATES, one), "A template")
 
     async def drop_template(self, owner: Actor, one: int, two: int) -> None:
-        await templates.delete(self.world, owner, _pick(TEMPLATES, one))
+        await templates.delete(self.ports, owner, _pick(TEMPLATES, one))
 
     async def rename_template(self, owner: Actor, one: int, two: int) -> None:
         given = {"slug": _pick((*TEMPLATES, "others"), two)}
-        await templates.patch(self.world, owner, _pick((*TEMPLATES, "others"), one), given)
+        await templates.patch(self.ports, owner, _pick((*TEMPLATES, "others"), one), given)
 
     async def review(self, owner: Actor, one: int, two: int) -> None:
         reviewed = digest(_pick(TEXTS, two))
-        await pins.accept(self.world, owner, _pick(SLUGS, one), PATHS[0], reviewed)
+        await pins.accept(self.ports, owner, _pick(SLUGS, one), PATHS[0], reviewed)
 
     async def pin_more(self, owner: Actor, one: int, two: int) -> None:
         rules = (ClassRuleModel(_pick(("SOUL.md", "memory/*"), one), FileClass.PINNED),)
-        await policies.put(self.world, owner, PolicyModel(classes=rules[: two % 2]), "because")
+        await policies.put(self.ports, owner, PolicyModel(classes=rules[: two % 2]), "because")
 
     async def rename_tenant(self, owner: Actor, one: int, two: int) -> None:
-        await tenants.rename(self.world, owner, f"Tenant {one}")
+        await tenants.rename(self.ports, owner, f"Tenant {one}")
 
     async def rename_human(self, owner: Actor, one: int, two: int) -> None:
         human = self.humans[self.owners.index(owner)]
-        await people.patch(self.world, owner, human.id, {"name": f"Human {one}"})
+        await people.patch(self.ports, owner, human.id, {"name": f"Human {one}"})
 
 
 Happening = Callable[[Town, Actor, int, int], Awaitable[None]]

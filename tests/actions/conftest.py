@@ -8,7 +8,7 @@ from pathlib import Path as File
 import pytest
 from tests.actions.stores import Stores
 from tests.services import databases
-from tests.worlds import WORLDS, world_of
+from tests.stores import WORLDS, world_of
 
 from carrel.adapters.postgres import open_store
 from carrel.ports import Ports
@@ -20,7 +20,7 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(params=WORLDS)
-async def world(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Ports]:
+async def ports(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Ports]:
     async with WORLDS[request.param](tmp_path) as opened:
         yield opened
 

@@ -61,13 +61,13 @@ class Mailbox:
 
 @asynccontextmanager
 async def dispatching(
-    world: Ports, *, backoff: tuple[int, ...] = (0,) * 5, processes: int = 1
+    ports: Ports, *, backoff: tuple[int, ...] = (0,) * 5, processes: int = 1
 ) -> AsyncIterator[None]:
     """As many processes as asked for do their background work, from now on."""
-    await fan_out(world)
+    await fan_out(ports)
     stop = asyncio.Event()
     works = [
-        asyncio.create_task(run_dispatch(world, stop, backoff=backoff)) for _ in range(processes)
+        asyncio.create_task(run_dispatch(ports, stop, backoff=backoff)) for _ in range(processes)
     ]
     try:
         yield
@@ -78,17 +78,17 @@ async def dispatching(
 
 
 async def settled(
-    world: Ports, made: NewWebhook, count: int
+    ports: Ports, made: NewWebhook, count: int
 ) -> list[tuple[Delivery, list[PostResult]]]:
     """The webhook's deliveries, oldest first, once that many are no longer pending."""
     async with asyncio.timeout(30):
         while True:
-            page = await webhooks.deliveries(world, ADA, made.webhook.id, limit=10_000)
+            page = await webhooks.deliveries(ports, ADA, made.webhook.id, limit=10_000)
             done = [(d, [a.posted for a in tried]) for d, tried in page.items]
             done = [each for each in done if each[0].state is not DeliveryState.PENDING]
             if len(done) >= count:
                 return done[::-1]
-            await world.events.wake(0.01)
+            await ports.events.wake(0.01)
 
 
 def verify(secret: str, letter: Letter) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.actions.cast import founded
 from tests.actions.office import Office
-from tests.worlds import travel
+from tests.stores import travel
 
 from carrel.actions.agents import agents
 from carrel.actions.files import files
@@ -26,18 +26,18 @@ DAY = 86_400_000
 class Mind:
     """One agent of an office, by its slug."""
 
-    def __init__(self, world: Ports, office: Office, name: str = "marco") -> None:
-        self.world, self.office, self.owner, self.name = world, office, office.owner, name
+    def __init__(self, ports: Ports, office: Office, name: str = "marco") -> None:
+        self.ports, self.office, self.owner, self.name = ports, office, office.owner, name
 
     async def told(self, text: str, mode: Audience = Audience.MAIN, **more: Any) -> Memory:
         new = NewMemory(text, mode=mode, **more)
-        return (await memories.remember(self.world, self.owner, self.name, new)).memory
+        return (await memories.remember(self.ports, self.owner, self.name, new)).memory
 
     async def recalled(self, *queries: str, limit: int = 5) -> list[str]:
         """What came up for the last of the questions."""
         found: list[str] = []
         for query in queries:
-            hits = await memories.recall(self.world, self.owner, self.name, query, limit=limit)
+            hits = await memories.recall(self.ports, self.owner, self.name, query, limit=limit)
             found = [hit.memory.content for hit in hits]
         return found
 
@@ -48,12 +48,12 @@ class Mind:
         return memory
 
     async def dreams(self, **more: Any) -> DreamReport:
-        return await dreams.sweep(self.world, self.owner, self.name, **more)
+        return await dreams.sweep(self.ports, self.owner, self.name, **more)
 
     async def set(self, **settings: Any) -> None:
         """Set up how it dreams."""
         fields = {"config": {"dreaming": settings}}
-        await agents.patch(self.world, self.owner, self.name, fields)
+        await agents.patch(self.ports, self.owner, self.name, fields)
 
     async def read(self, path: Path = MEMORY) -> str | None:
         try:
@@ -64,15 +64,15 @@ class Mind:
     async def writes(self, text: str, path: Path = MEMORY) -> None:
         """As a person does."""
         stack = await self.office.own(self.name)
-        await files.put(self.world, stack, path, text.encode(), self.owner)
+        await files.put(self.ports, stack, path, text.encode(), self.owner)
 
     async def forgets(self, id: str) -> None:
-        await memories.forget(self.world, self.owner, self.name, id)
+        await memories.forget(self.ports, self.owner, self.name, id)
 
     def sleeps(self, milliseconds: int = DAY) -> None:
-        travel(self.world, milliseconds)
+        travel(self.ports, milliseconds)
 
 
-async def mind(world: Ports) -> Mind:
-    _, owner = await founded(world)
-    return Mind(world, await Office(world, owner).open())
+async def mind(ports: Ports) -> Mind:
+    _, owner = await founded(ports)
+    return Mind(ports, await Office(ports, owner).open())

@@ -22,13 +22,13 @@ ABOUT = (
 class Office:
     """A tenant with a template that says a little of everything, and an agent that follows it."""
 
-    def __init__(self, world: Ports, owner: Actor) -> None:
-        self.world, self.owner = world, owner
+    def __init__(self, ports: Ports, owner: Actor) -> None:
+        self.ports, self.owner = ports, owner
 
     async def open(self) -> Office:
-        self.template = await templates.create(self.world, self.owner, "sales", "Sales")
-        self.defaults = await stacks.defaults_stack(self.world, self.owner)
-        self.sales = await stacks.template_stack(self.world, self.owner, "sales")
+        self.template = await templates.create(self.ports, self.owner, "sales", "Sales")
+        self.defaults = await stacks.defaults_stack(self.ports, self.owner)
+        self.sales = await stacks.template_stack(self.ports, self.owner, "sales")
         await self.write(self.defaults, RULES, b"be good")
         await self.write(self.defaults, IDENTITY, b"# Me\n\n- **Name:** {{AGENT_NAME}}\n")
         await self.write(self.defaults, USER, ABOUT)
@@ -38,21 +38,21 @@ class Office:
 
     async def hire(self, slug: str, name: str, human: str | None = None) -> Record:
         new = NewAgent(slug, name, "sales", human=human)
-        return await agents.create(self.world, self.owner, new)
+        return await agents.create(self.ports, self.owner, new)
 
     async def write(
         self, stack: Stack, path: Path, text: bytes, by: Actor | None = None, **said: object
     ) -> None:
         intent = WriteOptions(**said)  # type: ignore[arg-type]
-        await files.put(self.world, stack, path, text, by or self.owner, intent)
+        await files.put(self.ports, stack, path, text, by or self.owner, intent)
 
     async def read(self, path: Path, name: str = "marco") -> bytes:
-        stack = await stacks.agent_stack(self.world, self.owner, name)
-        return await files.read_content(self.world, await files.find_file(self.world, stack, path))
+        stack = await stacks.agent_stack(self.ports, self.owner, name)
+        return await files.read_content(self.ports, await files.find_file(self.ports, stack, path))
 
     async def source(self, path: Path, name: str = "marco") -> str:
-        stack = await stacks.agent_stack(self.world, self.owner, name)
-        return (await files.find_file(self.world, stack, path)).origin
+        stack = await stacks.agent_stack(self.ports, self.owner, name)
+        return (await files.find_file(self.ports, stack, path)).origin
 
     async def own(self, name: str = "marco") -> Stack:
-        return await stacks.agent_stack(self.world, self.owner, name)
+        return await stacks.agent_stack(self.ports, self.owner, name)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import structs
 from tests.services import files
 
-from carrel.actions.maintenance import backup as backups
+from carrel.actions.maintenance import backup
 from carrel.actions.maintenance.integrity import examine
 from carrel.adapters import postgres, sqlite
 from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
@@ -190,14 +190,14 @@ async def shown(shelter: Shelter) -> Mapping[str, Any]:
     }
 
 
-async def take(shelter: Shelter, file: File, **more: Any) -> backups.BackupResult:
-    return await backups.take(shelter.store.upkeep, shelter.objects, file, now=NOW, **more)
+async def take(shelter: Shelter, file: File, **more: Any) -> backup.BackupResult:
+    return await backup.take(shelter.store.upkeep, shelter.objects, file, now=NOW, **more)
 
 
 async def restore(shelter: Shelter, file: File) -> list[str]:
     """Restore, and return what the doctor said then."""
     store = shelter.store
-    _, findings = await backups.restore(file, store.upkeep, shelter.objects, now=NOW)
+    _, findings = await backup.restore(file, store.upkeep, shelter.objects, now=NOW)
     return [f"{each.subject}: {each.text}" for each in findings.items]
 
 

@@ -16,7 +16,7 @@ from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
-from carrel.actions.git import history as gits
+from carrel.actions.git import history as git_history
 from carrel.actions.git.projection import ProjectionResult
 from carrel.actions.overlay import stacks
 from carrel.adapters.git import GitDirectory
@@ -33,29 +33,29 @@ SOUL, MEMORY = Path("SOUL.md"), Path("MEMORY.md")
 class Studio:
     """A tenant with one agent that keeps its history in git."""
 
-    def __init__(self, world: Ports, owner: Actor, scope: Scope) -> None:
-        self.world, self.owner, self.scope = world, owner, scope
+    def __init__(self, ports: Ports, owner: Actor, scope: Scope) -> None:
+        self.ports, self.owner, self.scope = ports, owner, scope
 
     @classmethod
-    async def of(cls, world: Ports, slug: str = "acme") -> Studio:
-        _, owner = await founded(world, slug)
-        agent = await agents.create(world, owner, NewAgent("marco", "Marco", config=ENABLED))
-        return cls(world, owner, (await stacks.agent_stack(world, owner, agent.id))[0])
+    async def of(cls, ports: Ports, slug: str = "acme") -> Studio:
+        _, owner = await founded(ports, slug)
+        agent = await agents.create(ports, owner, NewAgent("marco", "Marco", config=ENABLED))
+        return cls(ports, owner, (await stacks.agent_stack(ports, owner, agent.id))[0])
 
     @property
     def place(self) -> File:
-        assert isinstance(self.world.repositories, GitDirectory)
-        return self.world.repositories.place(self.scope)
+        assert isinstance(self.ports.repositories, GitDirectory)
+        return self.ports.repositories.place(self.scope)
 
     async def put(self, path: Path | str, text: str | bytes, **said: Any) -> None:
-        stack = await stacks.agent_stack(self.world, self.owner, "marco")
+        stack = await stacks.agent_stack(self.ports, self.owner, "marco")
         at = Path(path) if isinstance(path, str) else path
         content = text.encode() if isinstance(text, str) else text
-        await files.put(self.world, stack, at, content, self.owner, WriteOptions(**said))
+        await files.put(self.ports, stack, at, content, self.owner, WriteOptions(**said))
 
     async def delete(self, path: Path) -> None:
-        stack = await stacks.agent_stack(self.world, self.owner, "marco")
-        await files.delete(self.world, stack, path, self.owner)
+        stack = await stacks.agent_stack(self.ports, self.owner, "marco")
+        await files.delete(self.ports, stack, path, self.owner)
 
     async def write(self, texts: Mapping[str, str | None], keep: int = 100) -> None:
         """Any commit at all, past what an agent's own files may be."""
@@ -63,22 +63,22 @@ class Studio:
             Write(self.scope, Path(path), None if text is None else await self._entry(text))
             for path, text in texts.items()
         ]
-        now = self.world.clock.now()
-        [done] = await self.world.trees.commit(
+        now = self.ports.clock.now()
+        [done] = await self.ports.trees.commit(
             [StoreCommit(tuple(writes), "per_1", "any", now, keep=keep)]
         )
         assert isinstance(done, Applied)
 
     async def _entry(self, text: str) -> Entry:
-        [blob] = await self.world.blobs.put([text.encode()])
+        [blob] = await self.ports.blobs.put([text.encode()])
         return Entry(blob)
 
     async def enable(self, enabled: bool) -> None:
         config = {"workspaceGit": {"enabled": enabled}}
-        await agents.patch(self.world, self.owner, "marco", {"config": config})
+        await agents.patch(self.ports, self.owner, "marco", {"config": config})
 
     async def refresh(self, **more: Any) -> ProjectionResult:
-        return await gits.refresh(self.world, self.owner, "marco", **more)
+        return await git_history.refresh(self.ports, self.owner, "marco", **more)
 
 
 def sound(place: File) -> None:

@@ -5,20 +5,19 @@ from __future__ import annotations
 import pytest
 from tests.actions.cast import founded
 
-from carrel.actions.accounts import audit as audits
-from carrel.actions.accounts import secrets
+from carrel.actions.accounts import audit, secrets
 from carrel.actions.agents import templates
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_every_change_of_a_record_leaves_a_deed(world: Ports) -> None:
-    made, owner = await founded(world)
-    template = await templates.create(world, owner, "sales", "Sales")
-    await secrets.put(world, owner, "token", "hunter2-hunter2")
-    await templates.delete(world, owner, template.id)
-    deeds = (await audits.listing(world, owner)).items
+async def test_every_change_of_a_record_leaves_a_deed(ports: Ports) -> None:
+    made, owner = await founded(ports)
+    template = await templates.create(ports, owner, "sales", "Sales")
+    await secrets.put(ports, owner, "token", "hunter2-hunter2")
+    await templates.delete(ports, owner, template.id)
+    deeds = (await audit.listing(ports, owner)).items
     assert [deed.why for deed in deeds] == [
         "delete a template",
         "add a secret",
@@ -31,16 +30,16 @@ async def test_every_change_of_a_record_leaves_a_deed(world: Ports) -> None:
     assert "hunter2" not in str(deeds)
 
 
-async def test_pages_go_back_to_the_beginning(world: Ports) -> None:
-    _, owner = await founded(world)
-    _, other = await founded(world, "globex")
+async def test_pages_go_back_to_the_beginning(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    _, other = await founded(ports, "globex")
     for number in range(5):
-        await templates.create(world, owner, f"ours-{number}", "Ours")
-        await templates.create(world, other, f"theirs-{number}", "Theirs")
+        await templates.create(ports, owner, f"ours-{number}", "Ours")
+        await templates.create(ports, other, f"theirs-{number}", "Theirs")
     seen: list[int] = []
     before: str | None = "0"
     while before is not None:
-        found = await audits.listing(world, owner, before=int(before), limit=2)
+        found = await audit.listing(ports, owner, before=int(before), limit=2)
         seen += [deed.id for deed in found.items]
         assert {deed.tenant for deed in found.items} == {owner.tenant}
         before = found.next

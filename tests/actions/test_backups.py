@@ -28,7 +28,7 @@ from tests.actions.stores import (
     told,
 )
 
-from carrel.actions.maintenance import backup as backups
+from carrel.actions.maintenance import backup as maintenance_backup
 from carrel.actions.maintenance.archive import ArchiveWriter
 from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
 from carrel.core.errors import Conflict
@@ -179,7 +179,7 @@ async def test_the_manifest_says_where_a_backup_comes_from(stores: Stores, file:
         await take(first, file, vault_key="0123456789abcdef")
         steps = await first.store.upkeep.migrations()
 
-    manifest = await backups.verify(file)
+    manifest = await maintenance_backup.verify(file)
 
     assert (manifest.carrel, manifest.created, manifest.migrations) == (VERSION, NOW, steps)
     assert steps[0] == "0001_ground.sql"

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from tests.actions.cast import founded
-from tests.worlds import sqlite
+from tests.stores import sqlite
 
-from carrel.actions.accounts import audit as audits
+from carrel.actions.accounts import audit
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
@@ -49,18 +49,18 @@ async def counted(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     monkeypatch.setattr(
         sqlite3, "connect", lambda *given, **more: real(*given, **more, factory=Counting)
     )
-    async with sqlite(tmp_path) as world:
-        yield world
+    async with sqlite(tmp_path) as ports:
+        yield ports
 
 
-async def crowd(world: Ports, owner: Actor, first: Record, size: int) -> None:
+async def crowd(ports: Ports, owner: Actor, first: Record, size: int) -> None:
     """Others like the first, many in one transaction."""
     commits = []
     for number in range(size):
         body = {**agent_fields(first), "slug": f"agent-{number}", "name": f"Agent {number}"}
-        change = agent_change(owner.tenant, world.clock.fresh("agt"), body, 0)
-        commits.append(Commit((), "x", "create", world.clock.now(), changes=(change,)))
-    await world.trees.commit(commits)
+        change = agent_change(owner.tenant, ports.clock.fresh("agt"), body, 0)
+        commits.append(Commit((), "x", "create", ports.clock.now(), changes=(change,)))
+    await ports.trees.commit(commits)
 
 
 @pytest.mark.parametrize("size", [20, 2_400])
@@ -80,7 +80,7 @@ async def test_a_review_for_all_takes_few_questions(counted: Ports, size: int) -
     assert Counting.singles <= 30 + 6 * transactions
     assert Counting.batches <= 8 * transactions
     assert [result.agent for result in results] == sorted(result.agent for result in results)
-    [deed] = (await audits.listing(counted, owner, limit=1)).items
+    [deed] = (await audit.listing(counted, owner, limit=1)).items
     assert deed.why.endswith(f"to {digest(b'be better')}, for all")
     assert deed.subjects == (f"agent/{results[-1].agent}",)
     again = await pins.accept_for_all(counted, owner, "sales", RULES, digest(b"be better"))
@@ -94,14 +94,14 @@ async def test_one_that_changes_meanwhile_is_decided_again(counted: Ports) -> No
     await crowd(counted, owner, first, 30)
     sales = await stacks.template_stack(counted, owner, "sales")
     await files.put(counted, sales, RULES, b"be better", owner)
-    read, world = counted.trees.read, counted
+    read, ports = counted.trees.read, counted
     moved = iter(["", "first"])
 
     async def meanwhile(*given: Any, **more: Any) -> Any:
         """As somebody moves an agent between the reading of theirs and the writing."""
         trees = await read(*given, **more)
         if name := next(moved, None):
-            await agents.patch(world, owner, name, {"templateId": None})
+            await agents.patch(ports, owner, name, {"templateId": None})
         return trees
 
     counted.trees.read = meanwhile  # type: ignore[method-assign]

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from tests.actions.cast import founded
-from tests.contract.worlds import flipped
-from tests.worlds import world_of
+from tests.contract.stores import flipped
+from tests.stores import world_of
 
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
-from carrel.actions.catalog import export as catalogs
+from carrel.actions.catalog import export as catalog_export
 from carrel.actions.catalog.export import CLAIM, export
 from carrel.actions.catalog.writer import ExportResult
 from carrel.actions.files import files
@@ -38,45 +38,45 @@ RULES = Path("GUARDRAILS.md")
 class Office:
     """A tenant with a template and two agents, one of which has none."""
 
-    def __init__(self, world: Ports, owner: Actor) -> None:
-        self.world, self.owner = world, owner
+    def __init__(self, ports: Ports, owner: Actor) -> None:
+        self.ports, self.owner = ports, owner
 
     async def open(self) -> Office:
-        await templates.create(self.world, self.owner, "sales", "Sales")
+        await templates.create(self.ports, self.owner, "sales", "Sales")
         await self.write(await self.defaults, "GUARDRAILS.md", b"be good")
         await self.write(await self.defaults, "TONE.md", b"calm")
         await self.write(await self.sales, "SOUL.md", b"brisk")
-        await agents.create(self.world, self.owner, NewAgent("marco", "Marco", "sales"))
-        await agents.create(self.world, self.owner, NewAgent("loner", "Loner"))
+        await agents.create(self.ports, self.owner, NewAgent("marco", "Marco", "sales"))
+        await agents.create(self.ports, self.owner, NewAgent("loner", "Loner"))
         return self
 
     @property
     async def defaults(self) -> Stack:
-        return await stacks.defaults_stack(self.world, self.owner)
+        return await stacks.defaults_stack(self.ports, self.owner)
 
     @property
     async def sales(self) -> Stack:
-        return await stacks.template_stack(self.world, self.owner, "sales")
+        return await stacks.template_stack(self.ports, self.owner, "sales")
 
     async def own(self, name: str = "marco") -> Stack:
-        return await stacks.agent_stack(self.world, self.owner, name)
+        return await stacks.agent_stack(self.ports, self.owner, name)
 
     async def write(self, stack: Stack, path: str, text: bytes) -> None:
         intent = WriteOptions(accepted=True)
-        await files.put(self.world, stack, Path(path), text, self.owner, intent)
+        await files.put(self.ports, stack, Path(path), text, self.owner, intent)
 
     async def insist(self, stack: Stack, path: str, text: bytes) -> None:
         """Where no room was asked for, as it was not always."""
-        [blob] = await self.world.blobs.put([text])
+        [blob] = await self.ports.blobs.put([text])
         write = Write(stack[0], Path(path), Entry(blob))
-        [outcome] = await self.world.trees.commit([Commit((write,), "ada", "why", 0)])
+        [outcome] = await self.ports.trees.commit([Commit((write,), "ada", "why", 0)])
         assert isinstance(outcome, Applied)
 
 
 @pytest.fixture
-async def office(world: Ports) -> Office:
-    _, owner = await founded(world)
-    return await Office(world, owner).open()
+async def office(ports: Ports) -> Office:
+    _, owner = await founded(ports)
+    return await Office(ports, owner).open()
 
 
 def version(path: str, content: bytes, template: str = "sales") -> str:
@@ -90,7 +90,7 @@ async def test_the_catalog_holds_what_every_layer_says_where_the_layout_has_it(
     await office.write(await office.own(), "notes/a.md", b"mine")
     await office.write(await office.own(), "GUARDRAILS.md", b"be yourself")
 
-    done = await export(office.world, depot)
+    done = await export(office.ports, depot)
 
     shown = depot.objects
     assert shown[f"{AGENTS}/marco/workspace/notes/a.md"] == b"mine"
@@ -110,12 +110,12 @@ async def test_a_template_that_moves_on_leaves_its_agents_pins_to_be_read(office
     depot = MemoryObjectStore()
     await office.write(await office.sales, "GUARDRAILS.md", b"be better")
 
-    await export(office.world, depot)
+    await export(office.ports, depot)
 
     assert depot.objects[version("GUARDRAILS.md", b"be good")] == b"be good"
     assert depot.objects[version("GUARDRAILS.md", b"be better")] == b"be better"
-    await pins.accept(office.world, office.owner, "marco", RULES, digest(b"be better"))
-    await export(office.world, depot)
+    await pins.accept(office.ports, office.owner, "marco", RULES, digest(b"be better"))
+    await export(office.ports, depot)
     assert version("GUARDRAILS.md", b"be good") not in depot.objects
 
 
@@ -124,29 +124,29 @@ async def test_what_is_the_same_is_not_written_again_and_what_is_gone_is_removed
 ) -> None:
     depot = MemoryObjectStore()
     await office.write(await office.own(), "notes/a.md", b"mine")
-    first = await export(office.world, depot)
+    first = await export(office.ports, depot)
     before, depot.written = dict(depot.objects), 0
 
-    again = await export(office.world, depot)
+    again = await export(office.ports, depot)
 
     assert (again.written, again.deleted, depot.written) == (0, 0, 0)
     assert again.unchanged == first.written
     assert depot.objects == before
-    await files.delete(office.world, await office.own(), Path("notes/a.md"), office.owner)
-    await agents.patch(office.world, office.owner, "loner", {"slug": "hermit"})
-    done = await export(office.world, depot)
+    await files.delete(office.ports, await office.own(), Path("notes/a.md"), office.owner)
+    await agents.patch(office.ports, office.owner, "loner", {"slug": "hermit"})
+    done = await export(office.ports, depot)
     assert not [key for key in depot.objects if "notes/a.md" in key or "/loner/" in key]
     assert f"{AGENTS}/hermit/workspace/manifest.json" in depot.objects
     assert (done.written, done.deleted, depot.written) == (2, 2, 2)
 
 
 async def test_only_what_is_of_the_layout_is_removed_and_of_other_tenants_nothing(
-    world: Ports,
+    ports: Ports,
 ) -> None:
     depot = MemoryObjectStore()
     for slug in ("acme", "acme-2"):
-        await founded(world, slug)
-    await export(world, depot)
+        await founded(ports, slug)
+    await export(ports, depot)
     theirs = {
         "README": b"",
         "tenants/acme/README": b"",
@@ -161,10 +161,10 @@ async def test_only_what_is_of_the_layout_is_removed_and_of_other_tenants_nothin
     }
     await depot.put({**theirs, **stale})
 
-    one = await export(world, depot, only="acme")
+    one = await export(ports, depot, only="acme")
     assert one.deleted == 1
     assert set(stale) & set(depot.objects) == set(list(stale)[1:])
-    assert (await export(world, depot)).deleted == 2
+    assert (await export(ports, depot)).deleted == 2
     assert not set(stale) & set(depot.objects)
     assert set(theirs) <= set(depot.objects)
 
@@ -174,33 +174,33 @@ async def test_a_catalog_of_others_is_left_alone_unless_it_is_adopted(office: Of
     await depot.put({"tenants/other/agents/a/workspace/b": b"theirs", "tenants/x": b"y"})
 
     with pytest.raises(Conflict):
-        await export(office.world, depot)
+        await export(office.ports, depot)
     assert set(depot.objects) == {"tenants/other/agents/a/workspace/b", "tenants/x"}
 
-    await export(office.world, depot, adopt=True)
+    await export(office.ports, depot, adopt=True)
     assert {CLAIM, "tenants/x"} <= set(depot.objects)
     assert "tenants/other/agents/a/workspace/b" not in depot.objects
 
 
-async def test_a_tenant_that_is_not_there_is_missing_and_nothing_is_written(world: Ports) -> None:
+async def test_a_tenant_that_is_not_there_is_missing_and_nothing_is_written(ports: Ports) -> None:
     depot = MemoryObjectStore()
 
     with pytest.raises(NotFound):
-        await export(world, depot, only="nobody")
+        await export(ports, depot, only="nobody")
 
     assert depot.objects == {}
 
 
 async def test_a_pin_whose_bytes_are_damaged_is_named_and_all_else_is_written() -> None:
     store = MemoryStore()
-    world = world_of(store)
-    _, owner = await founded(world)
-    office = await Office(world, owner).open()
+    ports = world_of(store)
+    _, owner = await founded(ports)
+    office = await Office(ports, owner).open()
     await office.write(await office.own(), "notes/a.md", b"mine")
     store.state.contents[digest(b"be good")] = flipped(b"be good")
     depot = MemoryObjectStore()
 
-    done = await export(world, depot)
+    done = await export(ports, depot)
 
     damaged = {
         version("GUARDRAILS.md", b"be good"),
@@ -212,7 +212,7 @@ async def test_a_pin_whose_bytes_are_damaged_is_named_and_all_else_is_written() 
     assert not damaged & set(depot.objects)
     assert depot.objects[f"{AGENTS}/marco/workspace/notes/a.md"] == b"mine"
     store.state.contents[digest(b"be good")] = b"be good"
-    healed = await export(world, depot)
+    healed = await export(ports, depot)
     assert (healed.failures, healed.written) == ([], 3)
 
 
@@ -221,7 +221,7 @@ async def test_a_file_that_is_called_like_a_part_of_the_layout_is_named(office: 
     await office.write(await office.own(), "manifest.json", b"mine")
     await office.write(await office.defaults, "_defaults_version", b"99")
 
-    done = await export(office.world, depot)
+    done = await export(office.ports, depot)
 
     assert sorted(done.left_out) == [
         "acme/_catalog/defaults/_defaults_version",
@@ -239,17 +239,17 @@ async def test_in_a_directory_a_file_bars_those_beneath_it_whichever_came_first(
 ) -> None:
     kept, fresh = DirectoryObjectStore(tmp_path / "kept"), DirectoryObjectStore(tmp_path / "fresh")
     await office.write(await office.own(), "memory/a/b.md", b"deep")
-    await export(office.world, kept)
+    await export(office.ports, kept)
     await office.insist(await office.own(), "memory", b"flat")
 
     for depot in (kept, fresh):
-        done = await export(office.world, depot)
+        done = await export(office.ports, depot)
         key = f"{AGENTS}/marco/workspace/memory"
         assert [failure.key for failure in done.failures] == [f"{key}/a/b.md"]
         assert await depot.get(key) == b"flat"
     assert await _all(kept) == await _all(fresh)
-    await files.delete(office.world, await office.own(), Path("memory"), office.owner)
-    assert (await export(office.world, kept)).failures == []
+    await files.delete(office.ports, await office.own(), Path("memory"), office.owner)
+    assert (await export(office.ports, kept)).failures == []
     assert await kept.get(f"{AGENTS}/marco/workspace/memory/a/b.md") == b"deep"
 
 
@@ -260,7 +260,7 @@ async def test_a_name_that_is_too_long_for_a_directory_is_named_and_all_else_is_
     await office.write(await office.own(), "x" * 255, b"fits")
     await office.write(await office.sales, "CAPABILITIES.md", b"able")
 
-    assert (await export(office.world, depot)).failures == []
+    assert (await export(office.ports, depot)).failures == []
 
     plan: dict[str, Any] = {f"{AGENTS}/marco/workspace/{'x' * 256}": b"1", f"{AGENTS}/b": b"2"}
     refused = await depot.put(plan)
@@ -284,25 +284,25 @@ class Counted:
         return getattr(self._port, name)
 
 
-async def test_many_agents_take_few_readings(world: Ports) -> None:
-    _, owner = await founded(world)
-    office = await Office(world, owner).open()
-    for number in range(2 * catalogs._TOGETHER):
-        await agents.create(world, owner, NewAgent(f"a-{number}", "A", "sales"))
+async def test_many_agents_take_few_readings(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    office = await Office(ports, owner).open()
+    for number in range(2 * catalog_export._TOGETHER):
+        await agents.create(ports, owner, NewAgent(f"a-{number}", "A", "sales"))
         await office.write(await office.own(f"a-{number}"), "notes/a.md", str(number).encode())
-    trees, blobs = Counted(world.trees), Counted(world.blobs)
+    trees, blobs = Counted(ports.trees), Counted(ports.blobs)
     told: list[tuple[str, int, int]] = []
 
     done = await export(
-        dataclasses.replace(world, trees=trees, blobs=blobs),
+        dataclasses.replace(ports, trees=trees, blobs=blobs),
         MemoryObjectStore(),
         watch=lambda *progress: told.append(progress),
     )
 
-    assert done.written > 4 * catalogs._TOGETHER
+    assert done.written > 4 * catalog_export._TOGETHER
     assert trees.asked <= 4
     assert blobs.asked <= 8
-    assert told[0] == ("exporting agents", 0, 2 * catalogs._TOGETHER + 2)
+    assert told[0] == ("exporting agents", 0, 2 * catalog_export._TOGETHER + 2)
     assert told[-1][1] == told[-1][2]
     assert len(told) <= 5
 
@@ -312,7 +312,7 @@ async def test_a_manifest_is_written_after_what_it_tells_of(office: Office) -> N
     for number in range(5):
         await office.write(await office.own(), f"notes/{number}.md", b"mine")
 
-    await export(office.world, depot)
+    await export(office.ports, depot)
 
     own = [key for key in depot.objects if key.startswith(f"{AGENTS}/marco/workspace/")]
     assert len(own) == 6
@@ -320,9 +320,9 @@ async def test_a_manifest_is_written_after_what_it_tells_of(office: Office) -> N
 
 
 async def test_projecting_writes_nothing_to_the_store(office: Office) -> None:
-    world = office.world
-    before = (await world.events.latest(), await world.records.revision())
+    ports = office.ports
+    before = (await ports.events.latest(), await ports.records.revision())
 
-    assert (await export(world, MemoryObjectStore())) != ExportResult()
+    assert (await export(ports, MemoryObjectStore())) != ExportResult()
 
-    assert (await world.events.latest(), await world.records.revision()) == before
+    assert (await ports.events.latest(), await ports.records.revision()) == before

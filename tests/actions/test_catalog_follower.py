@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 from tests.actions.changes import BEGINNING, Change, Town, changes
-from tests.contract.worlds import flipped
-from tests.worlds import travel, world_of
+from tests.contract.stores import flipped
+from tests.stores import travel, world_of
 
 from carrel.actions.catalog.export import CLAIM, export
 from carrel.actions.catalog.follower import BACKOFF, CatalogFollower, run_catalog
@@ -65,22 +65,22 @@ class Flaky(MemoryObjectStore):
             self.fails_after -= 1
 
 
-async def fresh(world: Ports) -> dict[str, bytes]:
+async def fresh(ports: Ports) -> dict[str, bytes]:
     depot = MemoryObjectStore()
-    await export(world, depot)
+    await export(ports, depot)
     return depot.objects
 
 
-async def read_by_others(world: Ports, objects: Mapping[str, bytes]) -> None:
+async def read_by_others(ports: Ports, objects: Mapping[str, bytes]) -> None:
     """Whoever reads the catalog by its own rules finds what Carrel serves each agent."""
-    for tenant in await world.records.list("", RecordType.TENANT):
-        for agent in await world.records.list(tenant.id, RecordType.AGENT):
-            workspace = await files.list_files(world, stack_of(agent))
-            raw = await files.read_contents(world, workspace, raw=True)
-            served = await files.read_contents(world, workspace)
+    for tenant in await ports.records.list("", RecordType.TENANT):
+        for agent in await ports.records.list(tenant.id, RecordType.AGENT):
+            workspace = await files.list_files(ports, stack_of(agent))
+            raw = await files.read_contents(ports, workspace, raw=True)
+            served = await files.read_contents(ports, workspace)
             for path in raw.found:
                 pinned = workspace.files[path].file_class is FileClass.PINNED
-                reader = await _pinned(world, agent, path) if pinned else await _live(world, agent)
+                reader = await _pinned(ports, agent, path) if pinned else await _live(ports, agent)
                 own = AgentFileKey(tenant.body["slug"], agent.body["slug"], path).text
                 managed = workspace.files[path].file_class is FileClass.MANAGED and own in objects
                 content = served.found[path] if managed else raw.found[path]
@@ -88,22 +88,22 @@ async def read_by_others(world: Ports, objects: Mapping[str, bytes]) -> None:
                 assert next(objects[way] for way in ways if way in objects) == content
 
 
-async def _slugs(world: Ports, agent: Record) -> tuple[str, list[str]]:
-    [tenant] = await world.records.get(agent.tenant, RecordType.TENANT, [agent.tenant])
+async def _slugs(ports: Ports, agent: Record) -> tuple[str, list[str]]:
+    [tenant] = await ports.records.get(agent.tenant, RecordType.TENANT, [agent.tenant])
     assert tenant
     id = agent.body.get("templateId")
-    [template] = await world.records.get(agent.tenant, RecordType.TEMPLATE, [id]) if id else [None]
+    [template] = await ports.records.get(agent.tenant, RecordType.TEMPLATE, [id]) if id else [None]
     return tenant.body["slug"], [*([template.body["slug"]] if template else []), "defaults"]
 
 
-async def _live(world: Ports, agent: Record) -> list[str]:
-    tenant, beneath = await _slugs(world, agent)
+async def _live(ports: Ports, agent: Record) -> list[str]:
+    tenant, beneath = await _slugs(ports, agent)
     return [TemplateFileKey(tenant, slug, Path("{path}")).text for slug in beneath]
 
 
-async def _pinned(world: Ports, agent: Record, path: Path) -> list[str]:
-    tenant, beneath = await _slugs(world, agent)
-    entry = held_entry(path, await world.trees.read(stack_of(agent), (path,)))
+async def _pinned(ports: Ports, agent: Record, path: Path) -> list[str]:
+    tenant, beneath = await _slugs(ports, agent)
+    entry = held_entry(path, await ports.trees.read(stack_of(agent), (path,)))
     base = entry.base if entry else None
     return [ReviewedFileKey(tenant, beneath[0], path, base.digest).text] if base else []
 
@@ -112,14 +112,14 @@ class Kept:
     """A town and its catalog, which somebody keeps up to date who may fail or die at any point."""
 
     def __init__(self, town: Town, depot: Flaky) -> None:
-        self.town, self.world, self.depot = town, town.world, depot
-        self._follower = CatalogFollower(self.world, depot)
+        self.town, self.ports, self.depot = town, town.ports, depot
+        self._follower = CatalogFollower(self.ports, depot)
 
     async def live(self, number: int, change: Change) -> None:
         if change[0] == "catch up":
             await self.check()
         elif change[0] == "restart":
-            self._follower = CatalogFollower(self.world, self.depot)
+            self._follower = CatalogFollower(self.ports, self.depot)
         elif change[0] == "crash":
             await self._crash(number)
         else:
@@ -131,11 +131,11 @@ class Kept:
             await self._follower.catch_up()
         self.depot.fails_after = None
         if number % 2:
-            self._follower = CatalogFollower(self.world, self.depot)
+            self._follower = CatalogFollower(self.ports, self.depot)
 
     async def check(self) -> None:
         await self._follower.catch_up()
-        assert self.depot.objects == await fresh(self.world)
+        assert self.depot.objects == await fresh(self.ports)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -149,7 +149,7 @@ def test_what_is_kept_is_what_a_fresh_export_would_be_after_any_history(
         for number, change in enumerate((*BEGINNING, *history)):
             await kept.live(number, change)
         await kept.check()
-        await read_by_others(town.world, kept.depot.objects)
+        await read_by_others(town.ports, kept.depot.objects)
 
     asyncio.run(live())
 
@@ -177,13 +177,13 @@ def test_so_it_is_in_a_directory_where_files_bar_those_beneath_them(
     async def live(place: File) -> None:
         town = await Town(world_of(MemoryStore())).open()
         kept = DirectoryObjectStore(place / "kept")
-        follower = CatalogFollower(town.world, kept)
+        follower = CatalogFollower(town.ports, kept)
         for number, change in enumerate((*BEGINNING, *history)):
             await town.happen(change)
             if number % often == 0:
                 await follower.catch_up()
         await follower.catch_up()
-        await export(town.world, DirectoryObjectStore(place / "fresh"))
+        await export(town.ports, DirectoryObjectStore(place / "fresh"))
         assert on_disk(place / "kept") == on_disk(place / "fresh")
 
     with tempfile.TemporaryDirectory() as place:
@@ -197,42 +197,42 @@ def on_disk(place: File) -> dict[str, bytes | None]:
 
 
 @pytest.fixture
-async def town(world: Ports) -> Town:
-    town = await Town(world).open()
+async def town(ports: Ports) -> Town:
+    town = await Town(ports).open()
     for change in BEGINNING:
         await town.happen(change)
     return town
 
 
-async def note(world: Ports, owner: Actor, text: bytes) -> None:
-    stack = await stacks.agent_stack(world, owner, "amy")
-    await files.put(world, stack, NOTE, text, owner, WriteOptions())
+async def note(ports: Ports, owner: Actor, text: bytes) -> None:
+    stack = await stacks.agent_stack(ports, owner, "amy")
+    await files.put(ports, stack, NOTE, text, owner, WriteOptions())
 
 
 async def test_only_the_tenants_that_changed_are_done_again(town: Town) -> None:
     depot = MemoryObjectStore()
-    follower = CatalogFollower(town.world, depot)
+    follower = CatalogFollower(town.ports, depot)
     assert (await follower.catch_up()).tenants == 2
     assert (await follower.catch_up()).tenants == 0
 
-    await note(town.world, town.owners[1], b"x")
+    await note(town.ports, town.owners[1], b"x")
     assert (await follower.catch_up()).tenants == 1
     await town.happen(("rename_agent", 0, 0, 2))
     assert (await follower.catch_up()).tenants == 1
-    await files.put(town.world, (town.owners[0].scope,), NOTE, b"elsewhere", town.owners[0])
+    await files.put(town.ports, (town.owners[0].scope,), NOTE, b"elsewhere", town.owners[0])
     assert (await follower.catch_up()).tenants == 0
-    assert depot.objects == await fresh(town.world)
+    assert depot.objects == await fresh(town.ports)
 
 
 async def test_what_is_left_of_tenants_that_are_gone_is_removed_at_the_start(town: Town) -> None:
     depot = MemoryObjectStore()
     await depot.put({CLAIM: b"{}", "tenants/gone/agents/a/workspace/b": b"x", "tenants/x": b"y"})
 
-    assert (await CatalogFollower(town.world, depot).catch_up()).deleted == 1
+    assert (await CatalogFollower(town.ports, depot).catch_up()).deleted == 1
 
     assert "tenants/x" in depot.objects
     assert {k: v for k, v in depot.objects.items() if k.startswith("tenants/acme")} == {
-        k: v for k, v in (await fresh(town.world)).items() if k != CLAIM
+        k: v for k, v in (await fresh(town.ports)).items() if k != CLAIM
     }
 
 
@@ -241,38 +241,38 @@ async def test_what_of_a_tenant_cannot_be_had_is_tried_again_and_holds_up_no_oth
     town = await Town(world_of(store)).open()
     for change in BEGINNING:
         await town.happen(change)
-    world, depot = town.world, MemoryObjectStore()
-    await note(world, town.owners[0], b"damaged")
+    ports, depot = town.ports, MemoryObjectStore()
+    await note(ports, town.owners[0], b"damaged")
     store.state.contents[digest(b"damaged")] = flipped(b"damaged")
-    follower = CatalogFollower(world, depot)
+    follower = CatalogFollower(ports, depot)
 
     with capture_logs() as logs:
         assert len((await follower.catch_up()).failures) == 1
-        await note(world, town.owners[1], b"sound")
+        await note(ports, town.owners[1], b"sound")
         assert (await follower.catch_up()).tenants == 1
         assert (await follower.catch_up()).tenants == 0
         for seconds in BACKOFF:
-            travel(world, seconds * 1000)
+            travel(ports, seconds * 1000)
             assert len((await follower.catch_up()).failures) == 1
 
     assert depot.objects["tenants/acme-2/agents/amy/workspace/notes/a.md"] == b"sound"
     assert [log["objects"] for log in logs] == [1] * (1 + len(BACKOFF))
     assert b"damaged" not in repr(logs).encode()
     store.state.contents[digest(b"damaged")] = b"damaged"
-    travel(world, BACKOFF[-1] * 1000)
+    travel(ports, BACKOFF[-1] * 1000)
     assert (await follower.catch_up()).failures == []
-    assert depot.objects == await fresh(world)
-    travel(world, BACKOFF[-1] * 1000)
+    assert depot.objects == await fresh(ports)
+    travel(ports, BACKOFF[-1] * 1000)
     assert (await follower.catch_up()).tenants == 0
 
 
 @asynccontextmanager
 async def keeping(
-    world: Ports, depot: MemoryObjectStore, processes: int = 1
+    ports: Ports, depot: MemoryObjectStore, processes: int = 1
 ) -> AsyncIterator[asyncio.Event]:
     stop, taken = asyncio.Event(), dict[str, MemoryLeaderLock]()
     works = [
-        asyncio.create_task(run_catalog(world, depot, MemoryLeaderLock("catalog", taken), stop))
+        asyncio.create_task(run_catalog(ports, depot, MemoryLeaderLock("catalog", taken), stop))
         for _ in range(processes)
     ]
     try:
@@ -284,31 +284,31 @@ async def keeping(
         assert taken == {}
 
 
-async def caught_up(world: Ports, depot: MemoryObjectStore) -> None:
+async def caught_up(ports: Ports, depot: MemoryObjectStore) -> None:
     async with asyncio.timeout(30):
-        while depot.objects != await fresh(world):
-            await world.events.wake(0.01)
+        while depot.objects != await fresh(ports):
+            await ports.events.wake(0.01)
 
 
 async def test_a_server_keeps_it_up_to_date_by_itself(town: Town) -> None:
     depot = MemoryObjectStore()
-    async with keeping(town.world, depot):
-        await caught_up(town.world, depot)
-        await note(town.world, town.owners[0], b"live")
-        await caught_up(town.world, depot)
+    async with keeping(town.ports, depot):
+        await caught_up(town.ports, depot)
+        await note(town.ports, town.owners[0], b"live")
+        await caught_up(town.ports, depot)
         assert depot.objects["tenants/acme/agents/amy/workspace/notes/a.md"] == b"live"
         await town.happen(("rename_template", 0, 0, 2))
-        await caught_up(town.world, depot)
+        await caught_up(town.ports, depot)
         await town.happen(("fire", 1, 0, 0))
-        await caught_up(town.world, depot)
+        await caught_up(town.ports, depot)
 
 
 async def test_of_many_processes_one_keeps_it(town: Town) -> None:
     depot = MemoryObjectStore()
-    async with keeping(town.world, depot, processes=3):
-        await caught_up(town.world, depot)
-        await note(town.world, town.owners[0], b"live")
-        await caught_up(town.world, depot)
+    async with keeping(town.ports, depot, processes=3):
+        await caught_up(town.ports, depot)
+        await note(town.ports, town.owners[0], b"live")
+        await caught_up(town.ports, depot)
     assert depot.written == len(depot.objects) + 1  # a manifest was written twice
 
 
@@ -316,12 +316,12 @@ async def test_a_place_that_fails_is_told_tried_again_and_stops_nothing(town: To
     depot = Flaky()
     depot.fails_after = 3
     with capture_logs() as logs:
-        async with keeping(town.world, depot):
+        async with keeping(town.ports, depot):
             async with asyncio.timeout(30):
                 while not logs:
-                    await town.world.events.wake(0.01)
+                    await town.ports.events.wake(0.01)
             depot.fails_after = None
-            await caught_up(town.world, depot)
+            await caught_up(town.ports, depot)
     assert logs[0]["event"] == "the catalog is held up"
     assert logs[0]["said"] == "the place is gone"
 
@@ -341,7 +341,7 @@ class Slow(MemoryObjectStore):
 
 async def test_a_place_that_never_answers_keeps_no_server_from_stopping(town: Town) -> None:
     depot = Slow()
-    async with keeping(town.world, depot), asyncio.timeout(30):
+    async with keeping(town.ports, depot), asyncio.timeout(30):
         await depot.asked.wait()
     assert depot.objects == {}
 
@@ -350,9 +350,9 @@ async def test_a_catalog_of_others_is_not_touched(town: Town) -> None:
     depot = MemoryObjectStore()
     await depot.put({"tenants/other/agents/a/workspace/b": b"theirs"})
     with capture_logs() as logs:
-        async with keeping(town.world, depot), asyncio.timeout(30):
+        async with keeping(town.ports, depot), asyncio.timeout(30):
             while not logs:
-                await town.world.events.wake(0.01)
+                await town.ports.events.wake(0.01)
     assert "--adopt" in logs[0]["said"]
     assert CLAIM not in depot.objects
     assert set(depot.objects) == {"tenants/other/agents/a/workspace/b"}
@@ -369,10 +369,10 @@ async def test_on_postgresql_what_one_server_writes_another_keeps(postgres_url: 
             asyncio.Event(),
         )
         kept = asyncio.create_task(run_catalog(world_of(mine), depot, turn, stop))
-        await caught_up(town.world, depot)
-        await note(town.world, town.owners[1], b"live")
-        await caught_up(town.world, depot)
+        await caught_up(town.ports, depot)
+        await note(town.ports, town.owners[1], b"live")
+        await caught_up(town.ports, depot)
         await town.happen(("rename_agent", 0, 0, 2))
-        await caught_up(town.world, depot)
+        await caught_up(town.ports, depot)
         stop.set()
         await kept

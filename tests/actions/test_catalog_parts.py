@@ -41,86 +41,86 @@ class Watched(MemoryObjectStore):
 
 
 @pytest.fixture
-async def town(world: Ports) -> Town:
-    town = await Town(world).open()
+async def town(ports: Ports) -> Town:
+    town = await Town(ports).open()
     for change in BEGINNING:
         await town.happen(change)
     return town
 
 
 async def test_only_the_files_of_what_changed_are_looked_through(town: Town) -> None:
-    depot, world, owner = Watched(), town.world, town.owners[1]
-    follower = CatalogFollower(world, depot)
+    depot, ports, owner = Watched(), town.ports, town.owners[1]
+    follower = CatalogFollower(ports, depot)
     await follower.catch_up()
     depot.looked()
-    amy = await stacks.agent_stack(world, owner, "amy")
+    amy = await stacks.agent_stack(ports, owner, "amy")
     layers = {
         "amy/workspace/": amy[:1],
-        "_catalog/sales/workspace/": await stacks.template_stack(world, owner, "sales"),
-        "_catalog/defaults/workspace/": await stacks.defaults_stack(world, owner),
+        "_catalog/sales/workspace/": await stacks.template_stack(ports, owner, "sales"),
+        "_catalog/defaults/workspace/": await stacks.defaults_stack(ports, owner),
     }
     for prefix, stack in layers.items():
-        await files.put(world, stack, NOTE, prefix.encode(), owner, WriteOptions())
+        await files.put(ports, stack, NOTE, prefix.encode(), owner, WriteOptions())
         assert (await follower.catch_up()).written > 0
         assert depot.looked() == [f"tenants/acme-2/agents/{prefix}"]
-        assert depot.objects == await fresh(world)
+        assert depot.objects == await fresh(ports)
     for stack in layers.values():
-        await files.delete(world, stack, NOTE, owner, WriteOptions())
+        await files.delete(ports, stack, NOTE, owner, WriteOptions())
     assert (await follower.catch_up()).deleted == 3
     assert depot.looked() == sorted(f"tenants/acme-2/agents/{prefix}" for prefix in layers)
 
     guard = layers["_catalog/sales/workspace/"]
-    await files.put(world, guard, Path("GUARDRAILS.md"), b"newer", owner, WriteOptions())
+    await files.put(ports, guard, Path("GUARDRAILS.md"), b"newer", owner, WriteOptions())
     await follower.catch_up()
     assert depot.looked() == ["tenants/acme-2/agents/"]
-    assert depot.objects == await fresh(world)
+    assert depot.objects == await fresh(ports)
 
 
 async def test_many_changes_are_done_as_one(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("carrel.actions.catalog.follower._MOST_PARTS", 1)
-    depot, world, owner = Watched(), town.world, town.owners[1]
-    follower = CatalogFollower(world, depot)
+    depot, ports, owner = Watched(), town.ports, town.owners[1]
+    follower = CatalogFollower(ports, depot)
     await follower.catch_up()
     depot.looked()
-    await note(world, owner, b"x")
+    await note(ports, owner, b"x")
     await files.put(
-        world, await stacks.defaults_stack(world, owner), NOTE, b"y", owner, WriteOptions()
+        ports, await stacks.defaults_stack(ports, owner), NOTE, b"y", owner, WriteOptions()
     )
     await follower.catch_up()
     assert depot.looked() == ["tenants/acme-2/agents/"]
-    assert depot.objects == await fresh(world)
+    assert depot.objects == await fresh(ports)
 
 
 async def test_a_template_s_managed_file_is_at_once_that_of_all_who_follow(town: Town) -> None:
-    depot, world, owner = Watched(), town.world, town.owners[1]
-    follower = CatalogFollower(world, depot)
+    depot, ports, owner = Watched(), town.ports, town.owners[1]
+    follower = CatalogFollower(ports, depot)
     await follower.catch_up()
-    sales = await stacks.template_stack(world, owner, "sales")
+    sales = await stacks.template_stack(ports, owner, "sales")
     key = "tenants/acme-2/agents/amy/workspace/USER.md"
     assert key in depot.objects
     text = b"# Your human, {{HUMAN_NAME}}, of {{TENANT_NAME}}\n"
-    await files.put(world, sales, Path("USER.md"), text, owner, WriteOptions())
+    await files.put(ports, sales, Path("USER.md"), text, owner, WriteOptions())
     await follower.catch_up()
 
-    amy = await stacks.agent_stack(world, owner, "amy")
-    shown = await files.read_content(world, await files.find_file(world, amy, Path("USER.md")))
+    amy = await stacks.agent_stack(ports, owner, "amy")
+    shown = await files.read_content(ports, await files.find_file(ports, amy, Path("USER.md")))
     assert depot.objects[key] == shown != text
     manifest = json.loads(depot.objects["tenants/acme-2/agents/amy/workspace/manifest.json"])
     [row] = [row for row in manifest["files"] if row["path"] == "USER.md"]
     assert (row["etag"], row["size"]) == (digest(shown), len(shown))
-    assert depot.objects == await fresh(world)
+    assert depot.objects == await fresh(ports)
 
 
 async def test_a_secret_in_a_profile_is_redacted_in_a_managed_file_that_is_filled_in(
     town: Town,
 ) -> None:
-    depot, world, owner = Watched(), town.world, town.owners[1]
-    await secrets.put(world, owner, "title", "title-of-the-human")
-    await people.patch(world, owner, town.humans[1].id, {"title": "title-of-the-human"})
+    depot, ports, owner = Watched(), town.ports, town.owners[1]
+    await secrets.put(ports, owner, "title", "title-of-the-human")
+    await people.patch(ports, owner, town.humans[1].id, {"title": "title-of-the-human"})
     text = b"{{HUMAN_TITLE}} of {{HUMAN_NAME}}"
-    sales = await stacks.template_stack(world, owner, "sales")
-    await files.put(world, sales, Path("USER.md"), text, owner, WriteOptions())
-    await CatalogFollower(world, depot).catch_up()
+    sales = await stacks.template_stack(ports, owner, "sales")
+    await files.put(ports, sales, Path("USER.md"), text, owner, WriteOptions())
+    await CatalogFollower(ports, depot).catch_up()
     told = depot.objects["tenants/acme-2/agents/amy/workspace/USER.md"]
     assert b"title-of-the-human" not in told
     assert b"[REDACTED:title]" in told

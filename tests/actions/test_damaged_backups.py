@@ -23,7 +23,7 @@ from tests.actions.stores import (
     take,
 )
 
-from carrel.actions.maintenance import backup as backups
+from carrel.actions.maintenance import backup
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import digest
 from carrel.core.maintenance.tables import TABLES
@@ -181,8 +181,8 @@ async def test_a_backup_that_contradicts_itself_is_refused_though_every_hash_is_
     rewrite(file, change, honest=True)
 
     with pytest.raises(CorruptContent, match=f"does not agree with itself: .*{text}"):
-        await backups.verify(file)
-    findings = await backups.examine_backup(file)
+        await backup.verify(file)
+    findings = await backup.examine_backup(file)
     assert [each.text for each in findings.items] == [text]
 
 
@@ -195,7 +195,7 @@ async def test_a_backup_that_was_cut_anywhere_is_refused(stores: Stores, file: F
     for length in [0, 1, 100, len(whole) // 2, len(whole) - 30, len(whole) - 1]:
         fill_file(file, whole[:length])
         with pytest.raises((CorruptContent, ValidationError)):
-            await backups.verify(file)
+            await backup.verify(file)
 
 
 async def test_a_backup_in_which_any_byte_was_changed_is_refused(
@@ -213,7 +213,7 @@ async def test_a_backup_in_which_any_byte_was_changed_is_refused(
         changed[place] ^= 1 << chance.randrange(8)
         fill_file(file, bytes(changed))
         with pytest.raises((CorruptContent, ValidationError)):
-            await backups.verify(file)
+            await backup.verify(file)
 
 
 @pytest.mark.parametrize("text", [b"", b"not a zip", b"PK\x05\x06" + bytes(18)])
@@ -221,12 +221,12 @@ async def test_a_file_that_is_no_backup_is_refused(file: File, text: bytes) -> N
     fill_file(file, text)
 
     with pytest.raises((CorruptContent, ValidationError)):
-        await backups.verify(file)
+        await backup.verify(file)
 
 
 async def test_a_file_that_is_not_there_is_named(file: File) -> None:
     with pytest.raises(NotFound, match=r"backup\.zip"):
-        await backups.verify(file)
+        await backup.verify(file)
 
 
 async def test_a_damaged_store_gives_no_backup_but_the_name_of_what_is_damaged(

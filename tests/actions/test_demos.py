@@ -6,15 +6,12 @@ from collections import Counter
 
 import pytest
 from tests.actions.stores import Stores
-from tests.worlds import world_of
+from tests.stores import world_of
 
-from carrel.actions import inbox as inboxes
-from carrel.actions import items
-from carrel.actions.accounts import audit as audits
-from carrel.actions.accounts import secrets, tenants
-from carrel.actions.agents import agents, templates
-from carrel.actions.agents import overview as surveys
-from carrel.actions.demo import demo as demos
+from carrel.actions import inbox, items
+from carrel.actions.accounts import audit, secrets, tenants
+from carrel.actions.agents import agents, overview, templates
+from carrel.actions.demo import demo
 from carrel.actions.events import webhooks
 from carrel.actions.maintenance.integrity import check_secrets, examine
 from carrel.actions.memory import dreams, memories
@@ -30,22 +27,22 @@ from carrel.ports import Ports
 pytestmark = pytest.mark.anyio
 
 
-async def furnished(world: Ports) -> Actor:
-    await tenants.bootstrap(world)
-    owner = await tenants.first_owner(world, tenants.FIRST)
-    assert await demos.create_demo(world, owner)
-    assert not await demos.create_demo(world, owner)
+async def furnished(ports: Ports) -> Actor:
+    await tenants.bootstrap(ports)
+    owner = await tenants.first_owner(ports, tenants.FIRST)
+    assert await demo.create_demo(ports, owner)
+    assert not await demo.create_demo(ports, owner)
     return Actor(owner.tenant, owner.id, role=Role.OWNER, person=owner.id)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 async def test_the_doctor_finds_nothing_wrong_with_it(stores: Stores, kind: str) -> None:
     async with stores.open(kind) as shelter:
-        world = world_of(shelter.store)
-        await furnished(world)
-        objects, now = shelter.objects, world.clock.now()
+        ports = world_of(shelter.store)
+        await furnished(ports)
+        objects, now = shelter.objects, ports.clock.now()
         findings = await examine(shelter.store.upkeep, objects, now=now, grace=0)
-        await check_secrets(world, findings)
+        await check_secrets(ports, findings)
         assert findings.items == []
 
 
@@ -57,32 +54,32 @@ async def mara(anywhere: Ports) -> Actor:
 async def test_there_is_something_of_everything_and_it_is_put_there_once(
     anywhere: Ports, mara: Actor
 ) -> None:
-    world = anywhere
-    assert len((await templates.listing(world, mara)).items) == 3
-    staff = (await agents.listing(world, mara)).items
+    ports = anywhere
+    assert len((await templates.listing(ports, mara)).items) == 3
+    staff = (await agents.listing(ports, mara)).items
     assert len(staff) >= 12
-    waiting = await inboxes.inbox(world, mara)
+    waiting = await inbox.inbox(ports, mara)
     assert waiting.pins.count >= 4
     assert (waiting.approvals.count, waiting.dreams.count) == (1, 1)
-    assert (await inboxes.inbox(world, mara, mine=True)).pins.count == 0
-    assert sum(await surveys.overrides(world, mara, staff)) >= 3
-    found = (await runs.page(world, mara)).items
+    assert (await inbox.inbox(ports, mara, mine=True)).pins.count == 0
+    assert sum(await overview.overrides(ports, mara, staff)) >= 3
+    found = (await runs.page(ports, mara)).items
     assert set(Counter(run.status for run in found)) == set(RunStatus)
     assert any(run.parent for run in found) and any(run.replay_of for run in found)
-    assert (await sessions.search(world, mara, "iris", "charged twice"))[0].utterance.number == 1
-    told = await dreams.listing(world, mara, "otto")
+    assert (await sessions.search(ports, mara, "iris", "charged twice"))[0].utterance.number == 1
+    told = await dreams.listing(ports, mara, "otto")
     assert told[0].status is Dreamed.DONE and told[0].promoted and told[0].reasons
-    assert len((await memories.listing(world, mara, "otto")).items) == 5
+    assert len((await memories.listing(ports, mara, "otto")).items) == 5
     for agent in ("iris", "page", "scout", "quill"):
-        assert (await items.listing(world, mara, agent)).items
-    assert len(await sandboxes.listing(world, mara)) == 1
-    for one in await workspaces.listing(world, mara):
-        [tree] = await world.trees.read(await stacks.workspace_stack(world, mara, one.id))
+        assert (await items.listing(ports, mara, agent)).items
+    assert len(await sandboxes.listing(ports, mara)) == 1
+    for one in await workspaces.listing(ports, mara):
+        [tree] = await ports.trees.read(await stacks.workspace_stack(ports, mara, one.id))
         assert tree.heads
-    assert (await secrets.listing(world, mara)).items
-    [hook] = (await webhooks.listing(world, mara)).items
+    assert (await secrets.listing(ports, mara)).items
+    [hook] = (await webhooks.listing(ports, mara)).items
     assert not hook.body["active"]
-    assert (await audits.listing(world, mara)).items
+    assert (await audit.listing(ports, mara)).items
 
 
 async def test_what_waits_tells_why(anywhere: Ports, mara: Actor) -> None:

@@ -19,65 +19,65 @@ HOUR = 3_600_000
 
 
 @pytest.fixture
-async def marco(world: Ports) -> Mind:
-    return await mind(world)
+async def marco(ports: Ports) -> Mind:
+    return await mind(ports)
 
 
-async def slept(world: Ports) -> list[DreamRun]:
-    return [one async for one in run_due_dreams(world)]
+async def slept(ports: Ports) -> list[DreamRun]:
+    return [one async for one in run_due_dreams(ports)]
 
 
 async def test_only_those_who_are_set_up_to_dream_do(marco: Mind) -> None:
     polo = await marco.office.hire("polo", "Polo")
-    assert await slept(marco.world) == []
+    assert await slept(marco.ports) == []
     await agents.patch(
-        marco.world, marco.owner, "polo", {"config": {"dreaming": {"enabled": True}}}
+        marco.ports, marco.owner, "polo", {"config": {"dreaming": {"enabled": True}}}
     )
-    assert [one.agent for one in await slept(marco.world)] == [polo.id]
-    await agents.patch(marco.world, marco.owner, "polo", {"config": {}})
+    assert [one.agent for one in await slept(marco.ports)] == [polo.id]
+    await agents.patch(marco.ports, marco.owner, "polo", {"config": {}})
     marco.sleeps()
-    assert await slept(marco.world) == []
+    assert await slept(marco.ports) == []
 
 
 async def test_dreams_are_as_far_apart_as_they_are_set_to_be(marco: Mind) -> None:
     await marco.set(enabled=True, intervalSecs=3600)
     await marco.learned("Ada likes tea")
-    [first] = await slept(marco.world)
+    [first] = await slept(marco.ports)
     assert (first.promoted, first.problem) == (1, None)
-    assert await slept(marco.world) == []
+    assert await slept(marco.ports) == []
     marco.sleeps(HOUR - 60_000)
-    assert await slept(marco.world) == []
+    assert await slept(marco.ports) == []
     marco.sleeps(61_000)
-    assert len(await slept(marco.world)) == 1
+    assert len(await slept(marco.ports)) == 1
 
 
 async def test_a_dream_by_hand_counts_as_one(marco: Mind) -> None:
     await marco.set(enabled=True)
     await marco.dreams()
-    assert await slept(marco.world) == []
+    assert await slept(marco.ports) == []
     marco.sleeps(DAY)
-    assert len(await slept(marco.world)) == 1
+    assert len(await slept(marco.ports)) == 1
 
 
 async def test_one_that_fails_waits_longer_and_stops_no_other(marco: Mind) -> None:
     await marco.office.hire("polo", "Polo")
-    polo = Mind(marco.world, marco.office, "polo")
+    polo = Mind(marco.ports, marco.office, "polo")
     for one in (marco, polo):
         await one.set(enabled=True, intervalSecs=3600)
     stack = await marco.office.own()
     await marco.office.write(stack, MEMORY, b"\xff\xfe")
-    found = await slept(marco.world)
+    found = await slept(marco.ports)
     assert [one.problem is None for one in found] == [False, True]
     marco.sleeps(HOUR + 60_000)
-    assert [one.agent for one in await slept(marco.world)] == [found[1].agent]
+    assert [one.agent for one in await slept(marco.ports)] == [found[1].agent]
     marco.sleeps(HOUR)
-    assert {one.agent for one in await slept(marco.world)} == {one.agent for one in found}
-    [rest] = await marco.world.records.get(marco.owner.tenant, RecordType.DREAM, [found[0].agent])
+    assert {one.agent for one in await slept(marco.ports)} == {one.agent for one in found}
+    [rest] = await marco.ports.records.get(marco.owner.tenant, RecordType.DREAM, [found[0].agent])
     assert schedule_of(rest).failures == 2
     await marco.writes("mine\n")
     marco.sleeps(DAY)
-    assert all(one.problem is None for one in await slept(marco.world))
-    [rest] = await marco.world.records.get(marco.owner.tenant, RecordType.DREAM, [found[0].agent])
+    assert all(one.problem is None for one in await slept(marco.ports))
+    [rest] = await marco.ports.records.get(marco.owner.tenant, RecordType.DREAM, [found[0].agent])
     assert schedule_of(rest).failures == 0
 
 

@@ -35,7 +35,7 @@ async def marco(anywhere: Ports) -> Mind:
 
 async def revision(marco: Mind) -> int:
     own = (await marco.office.own())[0]
-    [found] = await marco.world.trees.revisions([own])
+    [found] = await marco.ports.trees.revisions([own])
     return found
 
 
@@ -57,9 +57,9 @@ async def test_what_came_up_often_is_promoted_in_one_commit(marco: Mind) -> None
     assert "+- Ada likes tea" in report.diff
     assert "- promoted: 1\n" in diary
     assert json.loads(index)["archiveChecksum"] == digest(text.encode())
-    [promotion] = await marco.world.records.get(marco.owner.tenant, RecordType.PROMOTION, [tea.id])
+    [promotion] = await marco.ports.records.get(marco.owner.tenant, RecordType.PROMOTION, [tea.id])
     assert promotion
-    told = await memories.get(marco.world, marco.owner, "marco", tea.id)
+    told = await memories.get(marco.ports, marco.owner, "marco", tea.id)
     assert told.promoted == report.dream.started
 
 
@@ -76,7 +76,7 @@ async def test_a_second_dream_promotes_nothing_twice(marco: Mind) -> None:
     assert await marco.read() == text
     diary = await marco.read(DREAMS)
     assert diary and diary.count("## Deep Sleep") == 2
-    assert [one.skipped for one in await dreams.listing(marco.world, marco.owner, "marco")] == [
+    assert [one.skipped for one in await dreams.listing(marco.ports, marco.owner, "marco")] == [
         1,
         0,
     ]
@@ -100,7 +100,7 @@ async def test_a_dry_run_shows_what_would_be_and_changes_nothing(marco: Mind) ->
     assert (report.dry_run, [one.memory for one in report.dream.promoted]) == (True, [tea.id])
     assert "+- Ada likes tea _(score=0.73, hits=3, days=1)_" in report.diff
     assert await revision(marco) == before
-    assert await dreams.listing(marco.world, marco.owner, "marco") == ()
+    assert await dreams.listing(marco.ports, marco.owner, "marco") == ()
     assert [one.memory for one in (await marco.dreams()).dream.promoted] == [tea.id]
 
 
@@ -142,22 +142,22 @@ async def test_a_memory_file_that_is_pinned_is_left_alone(marco: Mind) -> None:
     await marco.learned("Ada likes tea")
     await marco.writes("mine\n")
     form = PolicyModel(classes=(ClassRuleModel("MEMORY.md", FileClass.PINNED),))
-    await policies.put(marco.world, marco.owner, form)
+    await policies.put(marco.ports, marco.owner, form)
     with pytest.raises(Forbidden):
         await marco.dreams()
-    assert await dreams.listing(marco.world, marco.owner, "marco") == ()
+    assert await dreams.listing(marco.ports, marco.owner, "marco") == ()
 
 
 async def test_a_line_in_which_something_became_a_secret_goes_with_its_memory(marco: Mind) -> None:
     memory = await marco.learned("the door opens by hunter2hunter2")
     await marco.dreams()
     other = await marco.learned("the key is under the mat")
-    await secrets.put(marco.world, marco.owner, "door", "hunter2hunter2")
+    await secrets.put(marco.ports, marco.owner, "door", "hunter2hunter2")
     await marco.dreams()
     assert "opens by [REDACTED:door]" in str(await marco.read())
     assert memory.id in str(await marco.read(INDEX))
     for one in (memory, other):
-        await memories.forget(marco.world, marco.owner, "marco", one.id)
+        await memories.forget(marco.ports, marco.owner, "marco", one.id)
     for path in (MEMORY, DREAMS):
         text = str(await marco.read(path))
         assert "opens by" not in text
@@ -168,11 +168,11 @@ async def test_what_became_a_secret_before_its_approval_is_forgotten_with_it(mar
     await marco.set(review=True)
     memory = await marco.learned("the door opens by hunter2hunter2")
     proposed = await marco.dreams()
-    await secrets.put(marco.world, marco.owner, "door", "hunter2hunter2")
-    await dreams.approve(marco.world, marco.owner, "marco", proposed.dream.id)
+    await secrets.put(marco.ports, marco.owner, "door", "hunter2hunter2")
+    await dreams.approve(marco.ports, marco.owner, "marco", proposed.dream.id)
     assert "opens by [REDACTED:door]" in str(await marco.read())
     assert memory.id in str(await marco.read(INDEX))
-    await memories.forget(marco.world, marco.owner, "marco", memory.id)
+    await memories.forget(marco.ports, marco.owner, "marco", memory.id)
     assert "opens by" not in str(await marco.read())
     assert "opens by" not in str(await marco.read(DREAMS))
 
@@ -181,7 +181,7 @@ async def test_old_lines_make_room_though_something_in_them_became_a_secret(marc
     await marco.set(maxChars=500)
     old = await marco.learned("the door opens by hunter2hunter2 " + "x" * 300)
     await marco.dreams()
-    await secrets.put(marco.world, marco.owner, "door", "hunter2hunter2")
+    await secrets.put(marco.ports, marco.owner, "door", "hunter2hunter2")
     await marco.dreams()
     await marco.learned("the key is under the mat " + "y" * 300)
     report = await marco.dreams()
@@ -191,7 +191,7 @@ async def test_old_lines_make_room_though_something_in_them_became_a_secret(marc
 
 async def test_secrets_that_became_some_later_are_not_written(marco: Mind) -> None:
     await marco.learned("the code is hunter2*hunter2")
-    await secrets.put(marco.world, marco.owner, "door", "hunter2*hunter2")
+    await secrets.put(marco.ports, marco.owner, "door", "hunter2*hunter2")
     await marco.dreams()
     texts = [await marco.read(path) for path in (MEMORY, DREAMS, INDEX)]
     assert "hunter2" not in str(texts)
@@ -221,38 +221,38 @@ async def test_a_proposal_lands_as_it_was_reviewed(marco: Mind) -> None:
     proposed = await marco.dreams()
     assert proposed.dream.status is DreamStatus.PROPOSED
     assert (await marco.read(), await marco.read(DREAMS)) == (None, None)
-    shown = await dreams.get(marco.world, marco.owner, "marco", proposed.dream.id)
+    shown = await dreams.get(marco.ports, marco.owner, "marco", proposed.dream.id)
     assert shown.diff == proposed.diff
     assert shown.contents == {tea.id: "Ada likes tea"}
     marco.sleeps()
     await marco.recalled("tea")
 
-    done = await dreams.approve(marco.world, marco.owner, "marco", proposed.dream.id)
+    done = await dreams.approve(marco.ports, marco.owner, "marco", proposed.dream.id)
 
     assert (done.dream.status, done.dream.answered_by) == (DreamStatus.DONE, marco.owner.name)
     assert await marco.read() == proposed.dream.after
     with pytest.raises(Conflict):
-        await dreams.approve(marco.world, marco.owner, "marco", proposed.dream.id)
+        await dreams.approve(marco.ports, marco.owner, "marco", proposed.dream.id)
     assert (await marco.dreams()).dream.promoted == ()
 
 
 async def test_a_proposal_is_superseded_by_an_edit_by_forgetting_and_by_the_next(
     marco: Mind,
 ) -> None:
-    world, owner = marco.world, marco.owner
+    ports, owner = marco.ports, marco.owner
     await marco.set(review=True)
     tea = await marco.learned("Ada likes tea")
     first, second = await marco.dreams(), await marco.dreams()
-    assert (await dreams.get(world, owner, "marco", first.dream.id)).dream.status == "superseded"
+    assert (await dreams.get(ports, owner, "marco", first.dream.id)).dream.status == "superseded"
     await marco.writes("mine\n")
     with pytest.raises(WorkspaceConflict):
-        await dreams.approve(world, owner, "marco", second.dream.id)
+        await dreams.approve(ports, owner, "marco", second.dream.id)
     assert await marco.read() == "mine\n"
     third = await marco.dreams()
     await marco.forgets(tea.id)
     with pytest.raises(Conflict):
-        await dreams.approve(world, owner, "marco", third.dream.id)
-    kept = [str(dream) for dream in await dreams.listing(world, owner, "marco")]
+        await dreams.approve(ports, owner, "marco", third.dream.id)
+    kept = [str(dream) for dream in await dreams.listing(ports, owner, "marco")]
     assert "tea" not in str(kept)
     assert await marco.read() == "mine\n"
 
@@ -261,7 +261,7 @@ async def test_a_proposal_that_is_rejected_leaves_nothing_and_may_come_again(mar
     await marco.set(review=True)
     tea = await marco.learned("Ada likes tea")
     proposed = await marco.dreams()
-    done = await dreams.reject(marco.world, marco.owner, "marco", proposed.dream.id, "not now")
+    done = await dreams.reject(marco.ports, marco.owner, "marco", proposed.dream.id, "not now")
     assert (done.dream.status, done.dream.reason) == (DreamStatus.REJECTED, "not now")
     assert await marco.read() is None
     assert [one.memory for one in (await marco.dreams()).dream.promoted] == [tea.id]
@@ -269,14 +269,14 @@ async def test_a_proposal_that_is_rejected_leaves_nothing_and_may_come_again(mar
 
 async def test_only_so_many_dreams_are_kept(marco: Mind) -> None:
     made = [(await marco.dreams()).dream.id for _ in range(MOST_KEPT + 3)]
-    kept = [one.id for one in await dreams.listing(marco.world, marco.owner, "marco")]
+    kept = [one.id for one in await dreams.listing(marco.ports, marco.owner, "marco")]
     assert kept == made[:2:-1]
 
 
 async def test_recalls_are_pruned_once_they_decide_nothing_more(marco: Mind) -> None:
     tea, milk = await marco.learned("Ada likes tea"), await marco.told("Bob likes milk")
     await marco.recalled("milk")
-    recalls, tenant = marco.world.recalls, marco.owner.tenant
+    recalls, tenant = marco.ports.recalls, marco.owner.tenant
     await marco.dreams()
     assert await recalls.since(tenant, tea.agent, 0) == {tea.id: 3, milk.id: 1}
     marco.sleeps(31 * DAY)
@@ -291,10 +291,10 @@ async def test_dreams_are_their_agents_own(marco: Mind) -> None:
     dream = (await marco.dreams()).dream
     await marco.office.hire("polo", "Polo")
     with pytest.raises(NotFound):
-        await dreams.get(marco.world, marco.owner, "polo", dream.id)
+        await dreams.get(marco.ports, marco.owner, "polo", dream.id)
     with pytest.raises(NotFound):
-        await dreams.get(marco.world, marco.owner, "marco", dream.agent)
-    _, member = await joined(marco.world, marco.owner, "bob")
+        await dreams.get(marco.ports, marco.owner, "marco", dream.agent)
+    _, member = await joined(marco.ports, marco.owner, "bob")
     with pytest.raises(Forbidden):
-        await dreams.sweep(marco.world, member, "marco")
-    await memories.remember(marco.world, marco.owner, "polo", NewMemory("tea"))
+        await dreams.sweep(marco.ports, member, "marco")
+    await memories.remember(marco.ports, marco.owner, "polo", NewMemory("tea"))

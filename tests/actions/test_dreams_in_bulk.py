@@ -36,39 +36,39 @@ class Counting:
         return ask
 
 
-def counting(world: Ports) -> tuple[Ports, list[str]]:
+def counting(ports: Ports) -> tuple[Ports, list[str]]:
     counts: list[str] = []
-    ports: dict[str, Any] = {name: Counting(getattr(world, name), counts) for name in PORTS}
-    return replace(world, **ports), counts
+    replaced: dict[str, Any] = {name: Counting(getattr(ports, name), counts) for name in PORTS}
+    return replace(ports, **replaced), counts
 
 
 async def fill(marco: Mind, memories: int, each: int) -> None:
     """So many memories, that each came up so often."""
-    agent, tenant, at = marco.office.agent.id, marco.owner.tenant, marco.world.clock.now()
+    agent, tenant, at = marco.office.agent.id, marco.owner.tenant, marco.ports.clock.now()
     made = [
         new_memory(f"mem_{n:06}", agent, f"fact {n} x", Audience.MAIN, at) for n in range(memories)
     ]
     for start in range(0, memories, 500):
         some = made[start : start + 500]
         changes = tuple(memory_change(tenant, one, 0) for one in some)
-        await marco.world.trees.commit([Commit((), "ada", "", at, changes=changes)])
+        await marco.ports.trees.commit([Commit((), "ada", "", at, changes=changes)])
         recalls = [
             Recall(f"{one.id}.{k}", agent, one.id, f"q{k}", 0.01, at)
             for one in some
             for k in range(each)
         ]
-        await marco.world.recalls.record(tenant, recalls)
+        await marco.ports.recalls.record(tenant, recalls)
 
 
-@pytest.mark.parametrize("world", ["sqlite"], indirect=True)
-async def test_the_number_of_questions_is_bounded(world: Ports) -> None:
-    marco = await mind(world)
+@pytest.mark.parametrize("ports", ["sqlite"], indirect=True)
+async def test_the_number_of_questions_is_bounded(ports: Ports) -> None:
+    marco = await mind(ports)
     await fill(marco, 3, 4)
-    few, counts = counting(world)
+    few, counts = counting(ports)
     await dreams.sweep(few, marco.owner, "marco", dry_run=True)
     little = len(counts)
     await fill_more(marco)
-    many, counts = counting(world)
+    many, counts = counting(ports)
     report = await dreams.sweep(many, marco.owner, "marco")
     assert report.dream.candidates == 2_500
     assert len(report.dream.promoted) == 20
@@ -79,7 +79,7 @@ async def test_the_number_of_questions_is_bounded(world: Ports) -> None:
 
 async def fill_more(marco: Mind) -> None:
     agent, tenant = marco.office.agent.id, marco.owner.tenant
-    await marco.world.recalls.prune(tenant, agent, 2**62)
+    await marco.ports.recalls.prune(tenant, agent, 2**62)
     for n in range(3):
         await marco.forgets(f"mem_{n:06}")
     await fill(marco, 2_500, 4)

@@ -27,7 +27,7 @@ PORTS: Final = ("trees", "blobs", "records")
 
 
 @pytest.fixture
-def world(anywhere: Ports) -> Ports:
+def ports(anywhere: Ports) -> Ports:
     return anywhere
 
 
@@ -71,18 +71,18 @@ class Fused:
 
 @dataclass
 class Firm:
-    world: Ports
+    ports: Ports
     owner: Actor
     ann: str
     bob: str
 
     async def agree(self) -> str:
         """The agent's record, its people's and its tenant's, and what its two files say: this."""
-        agent = agent_fields(await agents.get(self.world, self.owner, "marco"))
-        account = await tenants.me(self.world, self.owner)
+        agent = agent_fields(await agents.get(self.ports, self.owner, "marco"))
+        account = await tenants.me(self.ports, self.owner)
         human = {"name": "\u2014", "title": None}
         if agent["humanPairId"]:
-            human = dict((await people.get(self.world, self.owner, agent["humanPairId"])).body)
+            human = dict((await people.get(self.ports, self.owner, agent["humanPairId"])).body)
         told = f"{human['name']} ({human['title'] or chr(0x2014)})"
         about = f"{told} of {account.body['name']} and {agent['name']}"
         assert await self.read(USER) == about.encode()
@@ -92,63 +92,63 @@ class Firm:
         return about
 
     async def read(self, path: Path) -> bytes:
-        stack = await stacks.agent_stack(self.world, self.owner, "marco")
-        return await files.read_content(self.world, await files.find_file(self.world, stack, path))
+        stack = await stacks.agent_stack(self.ports, self.owner, "marco")
+        return await files.read_content(self.ports, await files.find_file(self.ports, stack, path))
 
 
-async def firm(world: Ports, slug: str) -> Firm:
-    _, owner = await founded(world, slug)
-    await templates.create(world, owner, "sales", "Sales")
-    sales = await stacks.template_stack(world, owner, "sales")
-    await files.put(world, sales, USER, ABOUT, owner)
-    await files.put(world, sales, IDENTITY, b"- **Name:** Nobody\n- **Vibe:** calm\n", owner)
-    ann, _ = await joined(world, owner, f"ann-{slug}")
-    bob, _ = await joined(world, owner, f"bob-{slug}")
-    await agents.create(world, owner, NewAgent("marco", "Marco", "sales", human=ann.id))
-    await agents.patch(world, owner, "marco", {"name": "Polo"})
-    return Firm(world, owner, ann.id, bob.id)
+async def firm(ports: Ports, slug: str) -> Firm:
+    _, owner = await founded(ports, slug)
+    await templates.create(ports, owner, "sales", "Sales")
+    sales = await stacks.template_stack(ports, owner, "sales")
+    await files.put(ports, sales, USER, ABOUT, owner)
+    await files.put(ports, sales, IDENTITY, b"- **Name:** Nobody\n- **Vibe:** calm\n", owner)
+    ann, _ = await joined(ports, owner, f"ann-{slug}")
+    bob, _ = await joined(ports, owner, f"bob-{slug}")
+    await agents.create(ports, owner, NewAgent("marco", "Marco", "sales", human=ann.id))
+    await agents.patch(ports, owner, "marco", {"name": "Polo"})
+    return Firm(ports, owner, ann.id, bob.id)
 
 
 Change = Callable[[Ports, Firm], Awaitable[Any]]
 CHANGES: Final[dict[str, Change]] = {
-    "a rename": lambda world, firm: agents.patch(world, firm.owner, "marco", {"name": "Ada"}),
-    "a pairing": lambda world, firm: agents.patch(
-        world, firm.owner, "marco", {"humanPairId": firm.bob}
+    "a rename": lambda ports, firm: agents.patch(ports, firm.owner, "marco", {"name": "Ada"}),
+    "a pairing": lambda ports, firm: agents.patch(
+        ports, firm.owner, "marco", {"humanPairId": firm.bob}
     ),
-    "both at once": lambda world, firm: agents.patch(
-        world, firm.owner, "marco", {"humanPairId": firm.bob, "name": "Ada"}
+    "both at once": lambda ports, firm: agents.patch(
+        ports, firm.owner, "marco", {"humanPairId": firm.bob, "name": "Ada"}
     ),
-    "a parting": lambda world, firm: agents.patch(
-        world, firm.owner, "marco", {"humanPairId": None}
+    "a parting": lambda ports, firm: agents.patch(
+        ports, firm.owner, "marco", {"humanPairId": None}
     ),
-    "a profile": lambda world, firm: people.patch(
-        world, firm.owner, firm.ann, {"title": "Dr", "name": "Annabel"}
+    "a profile": lambda ports, firm: people.patch(
+        ports, firm.owner, firm.ann, {"title": "Dr", "name": "Annabel"}
     ),
-    "a person who leaves": lambda world, firm: people.delete(world, firm.owner, firm.ann),
-    "a new name of the tenant": lambda world, firm: tenants.rename(world, firm.owner, "Globex"),
+    "a person who leaves": lambda ports, firm: people.delete(ports, firm.owner, firm.ann),
+    "a new name of the tenant": lambda ports, firm: tenants.rename(ports, firm.owner, "Globex"),
 }
 
 
 @pytest.mark.parametrize("answered", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 async def test_facts_and_files_agree_wherever_it_fails(
-    world: Ports, change: Change, answered: bool
+    ports: Ports, change: Change, answered: bool
 ) -> None:
     number, ended = 0, False
-    here = await firm(world, "firm")
+    here = await firm(ports, "firm")
     before = await here.agree()
     while not ended:
         fuse = Fuse(number, answered)
-        ports: dict[str, Any] = {name: Fused(getattr(world, name), fuse) for name in PORTS}
+        replaced: dict[str, Any] = {name: Fused(getattr(ports, name), fuse) for name in PORTS}
         try:
-            await change(dataclasses.replace(world, **ports), here)
+            await change(dataclasses.replace(ports, **replaced), here)
             ended = not fuse.blown
         except Outage:
             pass
         number += 1
         if await here.agree() != before:
             # Where nothing has changed it is tried again, and else somewhere else.
-            here = await firm(world, f"firm-{number}")
+            here = await firm(ports, f"firm-{number}")
             before = await here.agree()
         assert number < 100
     assert number > 5, "it asked the world for nothing"

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.actions.cast import founded, joined
 from tests.actions.studio import MEMORY, SOUL, Studio, everything, history, refs, sound, texts
-from tests.worlds import WORLDS, travel
+from tests.stores import WORLDS, travel
 
 from carrel.actions.accounts import secrets
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
-from carrel.actions.git import history as gits
+from carrel.actions.git import history as git_history
 from carrel.actions.runs import runs
 from carrel.core.access import Actor, CredentialKind, Permission
 from carrel.core.errors import Forbidden, NotFound, ValidationError
@@ -57,8 +57,8 @@ async def test_every_commit_of_the_store_is_one_of_gits(anywhere: Ports) -> None
     sound(studio.place)
 
 
-async def test_what_an_agent_inherits_is_not_in_its_history(world: Ports) -> None:
-    studio = await Studio.of(world)
+async def test_what_an_agent_inherits_is_not_in_its_history(ports: Ports) -> None:
+    studio = await Studio.of(ports)
     assert (await studio.refresh()).tip is None
     await studio.put(MEMORY, "mine")
     await studio.refresh()
@@ -67,8 +67,8 @@ async def test_what_an_agent_inherits_is_not_in_its_history(world: Ports) -> Non
     ]
 
 
-async def test_bytes_that_are_no_text_and_large_ones_come_as_they_are(world: Ports) -> None:
-    studio = await Studio.of(world)
+async def test_bytes_that_are_no_text_and_large_ones_come_as_they_are(ports: Ports) -> None:
+    studio = await Studio.of(ports)
     binary, large = bytes(range(256)) * 3, b"0123456789abcdef" * 60_000
     await studio.put("a.bin", binary)
     await studio.put("b.bin", large)
@@ -77,8 +77,8 @@ async def test_bytes_that_are_no_text_and_large_ones_come_as_they_are(world: Por
     sound(studio.place)
 
 
-async def test_it_goes_on_from_where_it_ended(world: Ports) -> None:
-    studio = await Studio.of(world)
+async def test_it_goes_on_from_where_it_ended(ports: Ports) -> None:
+    studio = await Studio.of(ports)
     await studio.put(SOUL, "one")
     assert (await studio.refresh()).made == 1
     assert (await studio.refresh()).made == 0
@@ -90,16 +90,16 @@ async def test_it_goes_on_from_where_it_ended(world: Ports) -> None:
     assert texts(studio.place, history(studio.place)[-1]) == {"MEMORY.md": b"two"}
 
 
-async def test_more_versions_than_are_kept_elsewhere_are_all_in_it(world: Ports) -> None:
-    studio = await Studio.of(world)
+async def test_more_versions_than_are_kept_elsewhere_are_all_in_it(ports: Ports) -> None:
+    studio = await Studio.of(ports)
     for n in range(8):
         await studio.write({"SOUL.md": f"text {n}"}, keep=2)
     assert (await studio.refresh()).made == 8
     assert not history(studio.place)[0].parents
 
 
-async def test_what_was_pruned_before_git_was_enabled_is_told_to_be_missing(world: Ports) -> None:
-    studio = await Studio.of(world)
+async def test_what_was_pruned_before_git_was_enabled_is_told_to_be_missing(ports: Ports) -> None:
+    studio = await Studio.of(ports)
     await studio.enable(False)
     await studio.write({"notes/old.md": "kept"})
     for n in range(6):
@@ -118,8 +118,8 @@ async def test_what_was_pruned_before_git_was_enabled_is_told_to_be_missing(worl
     sound(studio.place)
 
 
-async def test_what_was_pruned_while_git_was_off_is_never_served(world: Ports) -> None:
-    studio = await Studio.of(world)
+async def test_what_was_pruned_while_git_was_off_is_never_served(ports: Ports) -> None:
+    studio = await Studio.of(ports)
     for n in range(4):
         await studio.write({"SOUL.md": f"text {n}"})
     await studio.write({"MEMORY.md": "the newest, and untouched"})
@@ -133,8 +133,8 @@ async def test_what_was_pruned_while_git_was_off_is_never_served(world: Ports) -
     sound(studio.place)
 
 
-async def test_a_file_that_a_folder_hid_is_there_again_without_it(world: Ports) -> None:
-    studio = await Studio.of(world)
+async def test_a_file_that_a_folder_hid_is_there_again_without_it(ports: Ports) -> None:
+    studio = await Studio.of(ports)
     await studio.write({"a": "a file", "a/b": "in a folder of that name"})
     await studio.refresh()
     await studio.write({"a/b": None})
@@ -172,8 +172,8 @@ def test_however_it_came_about_making_it_again_gives_the_same(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, Any]]
 ) -> None:
     async def story() -> None:
-        async with WORLDS["memory"](tmp_path_factory.mktemp("any")) as world:
-            studio = await Studio.of(world)
+        async with WORLDS["memory"](tmp_path_factory.mktemp("any")) as ports:
+            studio = await Studio.of(ports)
             for what, about in steps:
                 await _step(studio, what, about)
             await studio.enable(True)
@@ -194,23 +194,23 @@ async def _step(studio: Studio, what: str, about: Any) -> None:
     elif what == "refresh" and on:
         await studio.refresh()
     elif what == "mark" and on:
-        await gits.checkpoint(studio.world, studio.owner, "marco", "here")
+        await git_history.checkpoint(studio.ports, studio.owner, "marco", "here")
     elif what in {"on", "off"}:
         await studio.enable(what == "on")
     elif what == "later":
-        travel(studio.world, 1000)
+        travel(studio.ports, 1000)
 
 
 async def _is_on(studio: Studio) -> bool:
-    agent = await agents.get(studio.world, studio.owner, "marco")
+    agent = await agents.get(studio.ports, studio.owner, "marco")
     return bool(agent.body["config"]["workspaceGit"]["enabled"])
 
 
 async def _agrees(studio: Studio) -> None:
     """The newest commit has the files that the store has, as far as git can hold them."""
-    [tree] = await studio.world.trees.read([studio.scope])
+    [tree] = await studio.ports.trees.read([studio.scope])
     live = {path.text: head.entry for path, head in tree.heads.items() if head.entry}
-    contents = await studio.world.blobs.get([entry.blob for entry in live.values()])
+    contents = await studio.ports.blobs.get([entry.blob for entry in live.values()])
     meant = {
         path: contents[entry.blob.digest]
         for path, entry in live.items()
@@ -220,9 +220,9 @@ async def _agrees(studio: Studio) -> None:
     assert (texts(studio.place, found[-1]) if found else {}) == meant
 
 
-async def test_a_store_that_was_set_back_is_followed(world: Ports, tmp_path: File) -> None:
+async def test_a_store_that_was_set_back_is_followed(ports: Ports, tmp_path: File) -> None:
     """As after restoring a backup over a machine that has gone on since."""
-    studio = await Studio.of(world)
+    studio = await Studio.of(ports)
     await studio.put(SOUL, "one")
     await studio.refresh()
     async with WORLDS["memory"](tmp_path / "other") as other:
@@ -238,16 +238,16 @@ async def test_a_store_that_was_set_back_is_followed(world: Ports, tmp_path: Fil
         assert texts(shorter.place, commit) == {"SOUL.md": b"another"}
 
 
-async def test_a_secret_is_in_no_object_of_whatever_age(world: Ports) -> None:
-    studio = await Studio.of(world)
+async def test_a_secret_is_in_no_object_of_whatever_age(ports: Ports) -> None:
+    studio = await Studio.of(ports)
     await studio.put(SOUL, "the password is swordfish-9", why="swordfish-9 it is")
     await studio.put("notes/swordfish-9.md", "a path")
-    await gits.checkpoint(world, studio.owner, "marco", "swordfish-9")
+    await git_history.checkpoint(ports, studio.owner, "marco", "swordfish-9")
     await studio.put(SOUL, "nothing")
     before = await studio.refresh()
     assert b"swordfish-9" in everything(studio.place)
 
-    await secrets.put(world, studio.owner, "fish", "swordfish-9")
+    await secrets.put(ports, studio.owner, "fish", "swordfish-9")
     await studio.put(MEMORY, "again swordfish-9")
     after = await studio.refresh()
 
@@ -262,26 +262,26 @@ async def test_a_secret_is_in_no_object_of_whatever_age(world: Ports) -> None:
     sound(studio.place)
 
 
-async def test_a_secret_that_stands_nowhere_changes_no_id(world: Ports) -> None:
-    studio = await Studio.of(world)
+async def test_a_secret_that_stands_nowhere_changes_no_id(ports: Ports) -> None:
+    studio = await Studio.of(ports)
     await studio.put(SOUL, "plain")
     before = await studio.refresh()
-    await secrets.put(world, studio.owner, "fish", "swordfish-9")
+    await secrets.put(ports, studio.owner, "fish", "swordfish-9")
     assert (await studio.refresh()).tip == before.tip
 
 
 async def test_a_checkpoint_is_a_tag_with_its_note(anywhere: Ports) -> None:
     studio = await Studio.of(anywhere)
-    nothing = await gits.checkpoint(anywhere, studio.owner, "marco", "early")
+    nothing = await git_history.checkpoint(anywhere, studio.owner, "marco", "early")
     assert (nothing.skipped, nothing.oid) == (True, "")
     await studio.put(SOUL, "one")
-    made = await gits.checkpoint(anywhere, studio.owner, "marco", "  before\nthe move ")
+    made = await git_history.checkpoint(anywhere, studio.owner, "marco", "  before\nthe move ")
     assert (made.skipped, made.subject) == (False, "checkpoint: before the move")
-    again = await gits.checkpoint(anywhere, studio.owner, "marco", "another")
+    again = await git_history.checkpoint(anywhere, studio.owner, "marco", "another")
     assert (again.skipped, again.subject, again.oid) == (True, made.subject, made.oid)
     assert again.reason
     await studio.put(SOUL, "two")
-    other = await gits.checkpoint(anywhere, studio.owner, "marco")
+    other = await git_history.checkpoint(anywhere, studio.owner, "marco")
     assert (other.subject, other.skipped) == ("checkpoint: manual", False)
     found = [commit.id.decode() for commit in history(studio.place)]
     assert [made.oid, other.oid] == found
@@ -293,71 +293,71 @@ async def test_a_checkpoint_is_a_tag_with_its_note(anywhere: Ports) -> None:
 
 
 @pytest.mark.parametrize("note", ["", " \n", "x" * 501])
-async def test_a_note_is_a_line(world: Ports, note: str) -> None:
-    studio = await Studio.of(world)
+async def test_a_note_is_a_line(ports: Ports, note: str) -> None:
+    studio = await Studio.of(ports)
     await studio.put(SOUL, "one")
     with pytest.raises(ValidationError):
-        await gits.checkpoint(world, studio.owner, "marco", note)
+        await git_history.checkpoint(ports, studio.owner, "marco", note)
 
 
-async def test_a_history_is_newest_first_with_what_it_changed(world: Ports) -> None:
-    studio = await Studio.of(world)
-    assert await gits.history(world, studio.owner, "marco", include_diff=True) == gits.GitHistory(
-        (), None
-    )
+async def test_a_history_is_newest_first_with_what_it_changed(ports: Ports) -> None:
+    studio = await Studio.of(ports)
+    assert await git_history.history(
+        ports, studio.owner, "marco", include_diff=True
+    ) == git_history.GitHistory((), None)
     for n in range(1, 4):
         await studio.put(SOUL, f"line {n}\n", why=f"turn {n}\n\nbecause")
-    await gits.checkpoint(world, studio.owner, "marco", "done")
+    await git_history.checkpoint(ports, studio.owner, "marco", "done")
 
-    told = await gits.history(world, studio.owner, "marco", limit=2, include_diff=True)
+    told = await git_history.history(ports, studio.owner, "marco", limit=2, include_diff=True)
     assert [line.commit.subject for line in told.commits] == ["turn 3", "turn 2"]
     assert told.commits[0].commit.body.startswith("because")
     assert [line.checkpoint and line.checkpoint.note for line in told.commits] == ["done", None]
     assert told.diff == "--- a/SOUL.md\n+++ b/SOUL.md\n@@ -1 +1 @@\n-line 1\n+line 3\n"
 
-    whole = await gits.history(world, studio.owner, "marco", limit=1000, include_diff=True)
+    whole = await git_history.history(ports, studio.owner, "marco", limit=1000, include_diff=True)
     assert len(whole.commits) == 3
     assert whole.diff == "--- /dev/null\n+++ b/SOUL.md\n@@ -0,0 +1 @@\n+line 3\n"
-    assert (await gits.history(world, studio.owner, "marco", limit=-5)).diff is None
-    assert len((await gits.history(world, studio.owner, "marco", limit=-5)).commits) == 1
+    assert (await git_history.history(ports, studio.owner, "marco", limit=-5)).diff is None
+    assert len((await git_history.history(ports, studio.owner, "marco", limit=-5)).commits) == 1
 
 
-async def test_a_long_diff_is_cut(world: Ports) -> None:
-    studio = await Studio.of(world)
+async def test_a_long_diff_is_cut(ports: Ports) -> None:
+    studio = await Studio.of(ports)
     await studio.put("long.md", "a line of no interest\n" * 10_000)
-    told = await gits.history(world, studio.owner, "marco", include_diff=True)
+    told = await git_history.history(ports, studio.owner, "marco", include_diff=True)
     assert told.diff is not None
     assert told.diff.endswith("\n[truncated]\n")
-    assert len(told.diff) < gits.DIFF_CHARS + 100
+    assert len(told.diff) < git_history.DIFF_CHARS + 100
 
 
-async def test_only_who_may_see_the_agent_and_only_where_git_is_enabled(world: Ports) -> None:
-    studio = await Studio.of(world)
+async def test_only_who_may_see_the_agent_and_only_where_git_is_enabled(ports: Ports) -> None:
+    studio = await Studio.of(ports)
     await studio.put(SOUL, "one")
-    _, stranger = await founded(world, "globex")
+    _, stranger = await founded(ports, "globex")
     with pytest.raises(NotFound):
-        await gits.refresh(world, stranger, studio.scope.name)
-    other = await agents.create(world, studio.owner, NewAgent("other", "Other"))
+        await git_history.refresh(ports, stranger, studio.scope.name)
+    other = await agents.create(ports, studio.owner, NewAgent("other", "Other"))
     for name in ("other", other.id, "nobody"):
         with pytest.raises(NotFound):
-            await gits.history(world, studio.owner, name)
-    _, member = await joined(world, studio.owner, "bob")
-    assert (await gits.history(world, member, "marco")).commits
+            await git_history.history(ports, studio.owner, name)
+    _, member = await joined(ports, studio.owner, "bob")
+    assert (await git_history.history(ports, member, "marco")).commits
     bound = Actor(studio.owner.tenant, "key_1", kind=CredentialKind.AGENT, agent=other.id)
     with pytest.raises(NotFound):
-        await gits.history(world, bound, "marco")
+        await git_history.history(ports, bound, "marco")
     reader = Actor(studio.owner.tenant, "key_2", frozenset({Permission.WORKSPACE_READ}))
     with pytest.raises(Forbidden):
-        await gits.checkpoint(world, reader, "marco", "x")
+        await git_history.checkpoint(ports, reader, "marco", "x")
     with pytest.raises(Forbidden):
-        await gits.history(world, Actor(studio.owner.tenant, "key_3", frozenset()), "marco")
+        await git_history.history(ports, Actor(studio.owner.tenant, "key_3", frozenset()), "marco")
     await studio.enable(False)
     with pytest.raises(NotFound):
-        await gits.advertised(world, studio.owner, "marco")
+        await git_history.advertised(ports, studio.owner, "marco")
 
 
-async def test_many_at_once_make_each_commit_once(world: Ports) -> None:
-    studio = await Studio.of(world)
+async def test_many_at_once_make_each_commit_once(ports: Ports) -> None:
+    studio = await Studio.of(ports)
 
     async def writer(number: int) -> None:
         for n in range(5):

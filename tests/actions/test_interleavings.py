@@ -28,12 +28,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from msgspec import structs
+from tests.stores import WORLDS, world_of
 from tests.tools.plain_runner import Left
-from tests.worlds import WORLDS, world_of
 
 from carrel.actions.files import files
-from carrel.actions.sandbox import workspace_files as handiwork
-from carrel.actions.sandbox import write_back as returns
+from carrel.actions.sandbox import workspace_files, write_back
 from carrel.actions.sandbox.workspace_files import WorkspaceFiles
 from carrel.adapters.postgres import open_store
 from carrel.core.access import Actor
@@ -56,7 +55,7 @@ letters = st.sampled_from("xyz")
 
 @dataclass
 class Stage:
-    world: Ports
+    ports: Ports
     runner: asyncio.Runner
     tenants: Iterator[int] = field(default_factory=count)
 
@@ -70,7 +69,7 @@ class Job:
 
     bench: WorkspaceFiles
     call: str
-    start: returns.CommandInputs
+    start: write_back.CommandInputs
     base: dict[Path, bytes]
     disk: dict[Path, bytes]
 
@@ -93,7 +92,7 @@ def in_the_way(path: Path, live: dict[Path, bytes]) -> Path | None:
 class Interleavings(RuleBasedStateMachine):
     def __init__(self, stage: Stage) -> None:
         super().__init__()
-        self.world, self.do = stage.world, stage.do
+        self.ports, self.do = stage.ports, stage.do
         self.tenant = f"tenant-{next(stage.tenants)}"
         self.live: dict[Path, bytes] = {}
         self.numbers: dict[Path, int] = {}
@@ -103,10 +102,10 @@ class Interleavings(RuleBasedStateMachine):
         record = RecordChange(
             self.tenant, RecordType.WORKSPACE, "ws_shared", {"name": "x", "config": {}}, 0
         )
-        self.do(self.world.trees.commit([Commit((), "ada", "begin", 1, changes=(record,))]))
+        self.do(self.ports.trees.commit([Commit((), "ada", "begin", 1, changes=(record,))]))
 
     def bench(self, who: str) -> WorkspaceFiles:
-        return WorkspaceFiles(self.world, Actor(self.tenant, who), "ws_shared")
+        return WorkspaceFiles(self.ports, Actor(self.tenant, who), "ws_shared")
 
     def becomes(self, path: Path, content: bytes | None) -> None:
         self.numbers[path] = self.numbers.get(path, 0) + 1
@@ -129,7 +128,7 @@ class Interleavings(RuleBasedStateMachine):
         self.becomes_written(who, path, self.text(letter))
 
     def becomes_written(self, who: str, path: Path, content: bytes) -> None:
-        work = handiwork.write(self.bench(who), path, content)
+        work = workspace_files.write(self.bench(who), path, content)
         if path not in self.live and in_the_way(path, self.live):
             with pytest.raises(Conflict):
                 self.do(work)
@@ -141,7 +140,7 @@ class Interleavings(RuleBasedStateMachine):
     def edit(self, who: str, path: Path, letter: str) -> None:
         new = next(self.words)
         old, after = f" {letter}".encode(), f" {new}".encode()
-        work = handiwork.edit(self.bench(who), path, old, after, every=False)
+        work = workspace_files.edit(self.bench(who), path, old, after, every=False)
         if path not in self.live or self.live[path].count(old) != 1:
             with pytest.raises(Refusal):
                 self.do(work)
@@ -152,7 +151,7 @@ class Interleavings(RuleBasedStateMachine):
     @rule(who=people, path=places)
     def delete(self, who: str, path: Path) -> None:
         bench = self.bench(who)
-        work = files.delete(self.world, (bench.scope,), path, bench.actor)
+        work = files.delete(self.ports, (bench.scope,), path, bench.actor)
         if path not in self.live:
             with pytest.raises(NotFound):
                 self.do(work)
@@ -165,7 +164,7 @@ class Interleavings(RuleBasedStateMachine):
     def begin(self, who: str, wanted: dict[Path, str | None]) -> None:
         """When it changes its files is of no account: nobody else sees them until it ends."""
         bench = self.bench(who)
-        start = self.do(returns.load_inputs(bench))
+        start = self.do(write_back.load_inputs(bench))
         assert {path: head.version for path, head in start.tree.heads.items()} == {
             path: self.numbers[path] for path in self.live
         }
@@ -202,8 +201,8 @@ class Interleavings(RuleBasedStateMachine):
         rest, self.jobs = self.jobs, []
         content, bench = self.text(letter), self.bench("ben")
         work: list[Coroutine[Any, Any, Any]] = [self.brought_back(one) for one in (job, *rest)]
-        work.append(handiwork.write(bench, path, content))
-        work.append(files.delete(self.world, (bench.scope,), other, bench.actor))
+        work.append(workspace_files.write(bench, path, content))
+        work.append(files.delete(self.ports, (bench.scope,), other, bench.actor))
         outcomes = self.do(gathered(work))
         assert all(isinstance(one, Refusal) for one in outcomes if isinstance(one, Exception))
         assert not any(isinstance(one, Exception) for one in outcomes[: len(rest) + 1])
@@ -220,11 +219,11 @@ class Interleavings(RuleBasedStateMachine):
         for path, content in new:
             asides = {name for name in said if ".conflict-" in name.text or name == path}
             assert any(content in said[name] for name in asides), (path, content)
-        [tree] = self.do(self.world.trees.read([scope]))
+        [tree] = self.do(self.ports.trees.read([scope]))
         self.live = self.do(self.contents())
         self.numbers |= {path: head.version for path, head in tree.heads.items()}
         for path, texts in said.items():
-            history = self.do(self.world.trees.history(scope, path))
+            history = self.do(self.ports.trees.history(scope, path))
             self.numbers[path] = history[0].head.version
             self.ever |= {(path, text) for text in texts}
 
@@ -258,20 +257,20 @@ class Interleavings(RuleBasedStateMachine):
 
     async def brought_back(self, job: Job) -> Any:
         bench = structs.replace(job.bench, call=job.call, name=job.call)
-        return await returns.commit_changes(bench, job.start, job.left(), job.call, "bash")
+        return await write_back.commit_changes(bench, job.start, job.left(), job.call, "bash")
 
     async def contents(self) -> dict[Path, bytes]:
-        [tree] = await self.world.trees.read([self.bench("ada").scope])
+        [tree] = await self.ports.trees.read([self.bench("ada").scope])
         blobs = {path: head.entry.blob for path, head in tree.heads.items() if head.entry}
-        found = await self.world.blobs.get(list(blobs.values()))
+        found = await self.ports.blobs.get(list(blobs.values()))
         return {path: found[blob.digest] for path, blob in blobs.items()}
 
     async def histories(self) -> dict[Path, set[bytes]]:
         """All that was ever said, by path."""
         said: dict[Path, set[bytes]] = {}
-        for version in await self.world.trees.log(self.bench("ada").scope):
+        for version in await self.ports.trees.log(self.bench("ada").scope):
             if entry := version.head.entry:
-                found = await self.world.blobs.get([entry.blob])
+                found = await self.ports.blobs.get([entry.blob])
                 said.setdefault(version.head.path, set()).add(found[entry.blob.digest])
         return said
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.actions.cast import founded, joined, later, rivals
-from tests.worlds import WORLDS, travel
+from tests.stores import WORLDS, travel
 
 from carrel.actions import items
 from carrel.actions.accounts import credentials, keys, secrets
@@ -46,21 +46,21 @@ from carrel.ports import Ports
 pytestmark = pytest.mark.anyio
 
 
-async def hired(world: Ports, by: Actor, slug: str, /, **facts: object) -> Record:
+async def hired(ports: Ports, by: Actor, slug: str, /, **facts: object) -> Record:
     new = replace(NewAgent(slug, slug), **facts)  # type: ignore[arg-type]
-    return await agents.create(world, by, new)
+    return await agents.create(ports, by, new)
 
 
-async def bound(world: Ports, owner: Actor, agent: Record) -> Actor:
+async def bound(ports: Ports, owner: Actor, agent: Record) -> Actor:
     """An agent, as its own key shows it."""
-    issued = await keys.create(world, owner, KeySpec("own", CredentialKind.AGENT, agent=agent.id))
-    return await credentials.authenticate(world, issued.token)
+    issued = await keys.create(ports, owner, KeySpec("own", CredentialKind.AGENT, agent=agent.id))
+    return await credentials.authenticate(ports, issued.token)
 
 
-async def all_of(world: Ports, actor: Actor, agent: str) -> dict[str, str]:
-    rows = (await items.listing(world, actor, agent)).items
+async def all_of(ports: Ports, actor: Actor, agent: str) -> dict[str, str]:
+    rows = (await items.listing(ports, actor, agent)).items
     return {
-        row.item.key: (await items.get(world, actor, agent, row.item.key)).value for row in rows
+        row.item.key: (await items.get(ports, actor, agent, row.item.key)).value for row in rows
     }
 
 
@@ -68,26 +68,26 @@ async def all_of(world: Ports, actor: Actor, agent: str) -> dict[str, str]:
 async def test_of_two_that_write_what_both_have_read_one_wins(
     anywhere: Ports, version: int | None
 ) -> None:
-    world = anywhere
-    _, owner = await founded(world)
-    await hired(world, owner, "cook", owner=owner.person)
-    await hired(world, owner, "main", owner=owner.person)
+    ports = anywhere
+    _, owner = await founded(ports)
+    await hired(ports, owner, "cook", owner=owner.person)
+    await hired(ports, owner, "main", owner=owner.person)
     for turns in range(8):
         key = f"list {turns}"
         if version == 1:
-            await items.put(world, owner, "cook", key, "milk")
+            await items.put(ports, owner, "cook", key, "milk")
         won, lost = await rivals(
             items.put(
-                world, owner, "cook", key, "cook", ItemWriteOptions(as_read(version), by="cook")
+                ports, owner, "cook", key, "cook", ItemWriteOptions(as_read(version), by="cook")
             ),
             later(
                 turns,
                 items.put(
-                    world, owner, "main", key, "main", ItemWriteOptions(as_read(version), by="main")
+                    ports, owner, "main", key, "main", ItemWriteOptions(as_read(version), by="main")
                 ),
             ),
         )
-        kept = await items.get(world, owner, "cook", key)
+        kept = await items.get(ports, owner, "cook", key)
         if version is None:
             assert (len(won), lost) == (2, [])
             creator = min(won, key=lambda one: one.item.version).item.created_by
@@ -99,72 +99,72 @@ async def test_of_two_that_write_what_both_have_read_one_wins(
 
 
 async def test_an_item_keeps_its_creator_however_often_it_is_written(anywhere: Ports) -> None:
-    world = anywhere
-    _, owner = await founded(world)
-    await hired(world, owner, "cook", owner=owner.person)
-    await policies.put(world, owner, PolicyModel(LimitsModel(max_versions=1)))
-    first = (await items.put(world, owner, "cook", "k", "0", ItemWriteOptions(by="agt_a"))).item
+    ports = anywhere
+    _, owner = await founded(ports)
+    await hired(ports, owner, "cook", owner=owner.person)
+    await policies.put(ports, owner, PolicyModel(LimitsModel(max_versions=1)))
+    first = (await items.put(ports, owner, "cook", "k", "0", ItemWriteOptions(by="agt_a"))).item
     for n in range(1, 5):
-        travel(world, 1000)
+        travel(ports, 1000)
         again = (
-            await items.put(world, owner, "cook", "k", str(n), ItemWriteOptions(by="agt_b"))
+            await items.put(ports, owner, "cook", "k", str(n), ItemWriteOptions(by="agt_b"))
         ).item
         assert (again.created_by, again.created_at) == ("agt_a", first.created_at)
         assert again.updated_at > first.updated_at
-    await items.delete(world, owner, "cook", "k")
-    anew = (await items.put(world, owner, "cook", "k", "new", ItemWriteOptions(by="agt_b"))).item
+    await items.delete(ports, owner, "cook", "k")
+    anew = (await items.put(ports, owner, "cook", "k", "new", ItemWriteOptions(by="agt_b"))).item
     assert (anew.created_by, anew.version) == ("agt_b", 7)
 
 
-async def test_an_item_is_whose_the_owner_else_the_human_else_the_caller_is(world: Ports) -> None:
-    _, ada = await founded(world)
-    bob, _ = await joined(world, ada, "bob")
-    eve, as_eve = await joined(world, ada, "eve")
-    owned = await hired(world, ada, "owned", owner=bob.id, human=eve.id)
-    await hired(world, ada, "paired", human=eve.id)
-    nobodys = await hired(world, ada, "nobodys")
+async def test_an_item_is_whose_the_owner_else_the_human_else_the_caller_is(ports: Ports) -> None:
+    _, ada = await founded(ports)
+    bob, _ = await joined(ports, ada, "bob")
+    eve, as_eve = await joined(ports, ada, "eve")
+    owned = await hired(ports, ada, "owned", owner=bob.id, human=eve.id)
+    await hired(ports, ada, "paired", human=eve.id)
+    nobodys = await hired(ports, ada, "nobodys")
     for name in ("owned", "paired", "nobodys"):
-        await items.put(world, ada, name, "from", name)
+        await items.put(ports, ada, name, "from", name)
     for person, seen in ((bob.id, "owned"), (eve.id, "paired"), (ada.person or "", "nobodys")):
-        [tree] = await world.trees.read((items_of_person(ada.tenant, person),))
+        [tree] = await ports.trees.read((items_of_person(ada.tenant, person),))
         assert len(tree.heads) == 1, seen
-    assert await all_of(world, as_eve, "paired") == {"from": "paired"}
-    assert await all_of(world, as_eve, "nobodys") == {"from": "paired"}
+    assert await all_of(ports, as_eve, "paired") == {"from": "paired"}
+    assert await all_of(ports, as_eve, "nobodys") == {"from": "paired"}
     with pytest.raises(Forbidden):
-        await items.listing(world, as_eve, "owned")
-    alone = await bound(world, ada, nobodys)
+        await items.listing(ports, as_eve, "owned")
+    alone = await bound(ports, ada, nobodys)
     with pytest.raises(Conflict, match="ownerId"):
-        await items.put(world, alone, "nobodys", "k", "v")
-    assert await all_of(world, await bound(world, ada, owned), "owned") == {"from": "owned"}
+        await items.put(ports, alone, "nobodys", "k", "v")
+    assert await all_of(ports, await bound(ports, ada, owned), "owned") == {"from": "owned"}
 
 
 async def test_items_stay_where_they_are_when_an_agent_is_shared_or_no_longer(
-    world: Ports,
+    ports: Ports,
 ) -> None:
-    _, owner = await founded(world)
-    await hired(world, owner, "cook", owner=owner.person)
-    await hired(world, owner, "main", owner=owner.person)
-    await items.put(world, owner, "cook", "private", "p")
-    await agents.patch(world, owner, "cook", {"isShared": True})
-    assert await all_of(world, owner, "cook") == {}
-    await items.put(world, owner, "cook", "shared", "s")
-    assert await all_of(world, owner, "main") == {"private": "p"}
-    await agents.patch(world, owner, "cook", {"isShared": False})
-    assert await all_of(world, owner, "cook") == {"private": "p"}
+    _, owner = await founded(ports)
+    await hired(ports, owner, "cook", owner=owner.person)
+    await hired(ports, owner, "main", owner=owner.person)
+    await items.put(ports, owner, "cook", "private", "p")
+    await agents.patch(ports, owner, "cook", {"isShared": True})
+    assert await all_of(ports, owner, "cook") == {}
+    await items.put(ports, owner, "cook", "shared", "s")
+    assert await all_of(ports, owner, "main") == {"private": "p"}
+    await agents.patch(ports, owner, "cook", {"isShared": False})
+    assert await all_of(ports, owner, "cook") == {"private": "p"}
 
 
-async def test_publishing_is_refused_for_the_first_reason_there_is(world: Ports) -> None:
-    _, owner = await founded(world)
-    _, stranger = await founded(world, "globex")
-    await hired(world, stranger, "theirs", is_shared=True)
-    await hired(world, owner, "mine", owner=owner.person)
-    await hired(world, owner, "other", owner=owner.person)
-    desk = await hired(world, owner, "desk", is_shared=True)
-    await hired(world, owner, "till", is_shared=True)
+async def test_publishing_is_refused_for_the_first_reason_there_is(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    _, stranger = await founded(ports, "globex")
+    await hired(ports, stranger, "theirs", is_shared=True)
+    await hired(ports, owner, "mine", owner=owner.person)
+    await hired(ports, owner, "other", owner=owner.person)
+    desk = await hired(ports, owner, "desk", is_shared=True)
+    await hired(ports, owner, "till", is_shared=True)
 
     async def published(agent: str, key: str, target: str, target_key: str = "") -> str:
         try:
-            to, kept = await items.publish(world, owner, agent, key, target, target_key=target_key)
+            to, kept = await items.publish(ports, owner, agent, key, target, target_key=target_key)
         except (NotFound, Forbidden, ValidationError) as refused:
             return str(refused)
         return f"{to.id} {kept.item.key} {kept.value}"
@@ -175,107 +175,107 @@ async def test_publishing_is_refused_for_the_first_reason_there_is(world: Ports)
     assert "no agent theirs" in await published("mine", "k", "theirs")
     assert "target is private" in await published("mine", "k", "other")
     assert "no item 'k'" in await published("mine", "k", "desk")
-    await items.put(world, owner, "mine", "k", "v")
+    await items.put(ports, owner, "mine", "k", "v")
     assert await published("mine", "k", "desk") == f"{desk.id} k v"
     assert await published("mine", "k", "desk", target_key="a/b") == f"{desk.id} a/b v"
     assert "control" in await published("mine", "k", "desk", target_key="a\n")
-    await items.put(world, owner, "mine", "k", "later")
-    assert await all_of(world, owner, "desk") == {"k": "v", "a/b": "v"}
-    await items.put(world, owner, "desk", "k", "theirs")
-    assert await all_of(world, owner, "mine") == {"k": "later"}
+    await items.put(ports, owner, "mine", "k", "later")
+    assert await all_of(ports, owner, "desk") == {"k": "v", "a/b": "v"}
+    await items.put(ports, owner, "desk", "k", "theirs")
+    assert await all_of(ports, owner, "mine") == {"k": "later"}
     assert "cannot publish" in await published("desk", "k", "till")
 
 
-async def test_what_is_published_over_an_item_keeps_its_creator(world: Ports) -> None:
-    _, owner = await founded(world)
-    await hired(world, owner, "mine", owner=owner.person)
-    await hired(world, owner, "desk", is_shared=True)
-    await items.put(world, owner, "mine", "k", "new")
-    await items.put(world, owner, "desk", "k", "old", ItemWriteOptions(by="agt_desk"))
+async def test_what_is_published_over_an_item_keeps_its_creator(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    await hired(ports, owner, "mine", owner=owner.person)
+    await hired(ports, owner, "desk", is_shared=True)
+    await items.put(ports, owner, "mine", "k", "new")
+    await items.put(ports, owner, "desk", "k", "old", ItemWriteOptions(by="agt_desk"))
     _, kept = await items.publish(
-        world, owner, "mine", "k", "desk", writing=ItemWriteOptions(by="agt_mine")
+        ports, owner, "mine", "k", "desk", writing=ItemWriteOptions(by="agt_mine")
     )
     assert (kept.value, kept.item.created_by, kept.item.version) == ("new", "agt_desk", 2)
 
 
-async def test_secrets_stand_in_no_value_no_key_and_no_history(world: Ports) -> None:
-    _, owner = await founded(world)
-    await hired(world, owner, "cook", owner=owner.person)
-    await secrets.put(world, owner, "door", "opensesame/é")
-    kept = await items.put(world, owner, "cook", "k", "say opensesame/é to it")
+async def test_secrets_stand_in_no_value_no_key_and_no_history(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    await hired(ports, owner, "cook", owner=owner.person)
+    await secrets.put(ports, owner, "door", "opensesame/é")
+    kept = await items.put(ports, owner, "cook", "k", "say opensesame/é to it")
     assert kept.value == "say [REDACTED:door] to it"
-    assert (await items.get(world, owner, "cook", "k")).value == kept.value
+    assert (await items.get(ports, owner, "cook", "k")).value == kept.value
     for key in ("opensesame/é", "x" * 200 + "opensesame/é" + "é" * 20):
         with pytest.raises(ValidationError, match="secret"):
-            await items.put(world, owner, "cook", key, "v")
+            await items.put(ports, owner, "cook", key, "v")
 
 
 async def test_there_is_room_for_so_many_items_and_no_more(
-    world: Ports, monkeypatch: pytest.MonkeyPatch
+    ports: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(policy, "ITEMS", Limits(policy.ITEMS.max_file_bytes, 2))
-    _, owner = await founded(world)
-    await hired(world, owner, "cook", owner=owner.person)
+    _, owner = await founded(ports)
+    await hired(ports, owner, "cook", owner=owner.person)
     for key in ("a", "b"):
-        await items.put(world, owner, "cook", key, "v")
+        await items.put(ports, owner, "cook", key, "v")
     with pytest.raises(WorkspaceTooLarge, match="items"):
-        await items.put(world, owner, "cook", "c", "v")
-    await items.put(world, owner, "cook", "a", "again")
-    await items.delete(world, owner, "cook", "b")
-    await items.put(world, owner, "cook", "c", "v")
+        await items.put(ports, owner, "cook", "c", "v")
+    await items.put(ports, owner, "cook", "a", "again")
+    await items.delete(ports, owner, "cook", "b")
+    await items.put(ports, owner, "cook", "c", "v")
 
 
 async def test_a_write_is_an_event_without_a_value_also_in_the_log_of_its_run(
-    world: Ports,
+    ports: Ports,
 ) -> None:
-    _, owner = await founded(world)
-    await hired(world, owner, "cook", owner=owner.person)
-    start = await world.events.latest()
-    await items.put(world, owner, "cook", "a/b", "canary")
-    [event] = await world.events.after(start, EventFilter(owner.tenant))
+    _, owner = await founded(ports)
+    await hired(ports, owner, "cook", owner=owner.person)
+    start = await ports.events.latest()
+    await items.put(ports, owner, "cook", "a/b", "canary")
+    [event] = await ports.events.after(start, EventFilter(owner.tenant))
     assert (event.type, event.payload["version"]) == ("workspace.updated", 1)
     assert "canary" not in str(event)
     with pytest.raises(NotFound, match="run"):
-        await items.put(world, owner, "cook", "a/b", "x", ItemWriteOptions(run="run_0"))
+        await items.put(ports, owner, "cook", "a/b", "x", ItemWriteOptions(run="run_0"))
 
 
-async def test_a_list_has_pages_and_the_last_written_comes_first(world: Ports) -> None:
-    _, owner = await founded(world)
-    await hired(world, owner, "cook", owner=owner.person)
+async def test_a_list_has_pages_and_the_last_written_comes_first(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    await hired(ports, owner, "cook", owner=owner.person)
     for key in ("a/1", "b", "a/2", "c"):
-        await items.put(world, owner, "cook", key, key * 60)
-    await items.put(world, owner, "cook", "b", "again")
+        await items.put(ports, owner, "cook", key, key * 60)
+    await items.put(ports, owner, "cook", "b", "again")
     found, cursor = [], ""
     while True:
-        page = await items.listing(world, owner, "cook", cursor=cursor, limit=2)
+        page = await items.listing(ports, owner, "cook", cursor=cursor, limit=2)
         found += [row.item.key for row in page.items]
         if page.next is None:
             break
         cursor = page.next
     assert found == ["b", "c", "a/2", "a/1"]
-    some = await items.listing(world, owner, "cook", prefix="a/")
+    some = await items.listing(ports, owner, "cook", prefix="a/")
     assert [row.preview for row in some.items] == [("a/2" * 60)[:100] + "...", "a/1" * 33 + "a..."]
     with pytest.raises(ValidationError):
-        await items.listing(world, owner, "cook", cursor="x")
+        await items.listing(ports, owner, "cook", cursor="x")
 
 
-async def test_one_whom_others_always_overtake_is_told_so(world: Ports) -> None:
-    _, owner = await founded(world)
-    await hired(world, owner, "cook", owner=owner.person)
-    read = world.trees.read
+async def test_one_whom_others_always_overtake_is_told_so(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    await hired(ports, owner, "cook", owner=owner.person)
+    read = ports.trees.read
 
     class Hurried:
         """Trees in which somebody else writes after every look."""
 
         def __getattr__(self, name: str) -> object:
-            return getattr(world.trees, name)
+            return getattr(ports.trees, name)
 
         async def read(self, *args: object, **more: object) -> object:
             found = await read(*args, **more)  # type: ignore[arg-type]
-            await items.put(world, owner, "cook", "k", "theirs")
+            await items.put(ports, owner, "cook", "k", "theirs")
             return found
 
-    hurried = replace(world, trees=Hurried())  # type: ignore[arg-type]
+    hurried = replace(ports, trees=Hurried())  # type: ignore[arg-type]
     with pytest.raises(Busy, match="'k'"):
         await items.put(hurried, owner, "cook", "k", "mine")
 
@@ -291,51 +291,51 @@ def test_a_canary_is_seen_by_those_who_share_it_and_by_nobody_else(
 ) -> None:
     async def scene() -> None:
         with TemporaryDirectory() as directory:
-            async with WORLDS["memory"](File(directory)) as world:
-                await _boundary(world, places)
+            async with WORLDS["memory"](File(directory)) as ports:
+                await _boundary(ports, places)
 
     asyncio.run(scene())
 
 
-async def _boundary(world: Ports, places: Sequence[tuple[str, bool]]) -> None:
+async def _boundary(ports: Ports, places: Sequence[tuple[str, bool]]) -> None:
     """Each agent, shared or a person's, writes what only those of its own home may see."""
-    _, owner = await founded(world)
-    known = {name: (await joined(world, owner, name))[0].id for name in PEOPLE}
+    _, owner = await founded(ports)
+    known = {name: (await joined(ports, owner, name))[0].id for name in PEOPLE}
     staff: list[tuple[Record, Actor, str]] = []
     for n, (person, shared) in enumerate(places):
-        agent = await hired(world, owner, f"a{n}", owner=known[person], is_shared=shared)
+        agent = await hired(ports, owner, f"a{n}", owner=known[person], is_shared=shared)
         home = agent.id if shared else person
-        staff.append((agent, await bound(world, owner, agent), home))
+        staff.append((agent, await bound(ports, owner, agent), home))
     for agent, actor, _ in staff:
-        await items.put(world, actor, agent.id, f"of {agent.id}", f"canary {agent.id}")
+        await items.put(ports, actor, agent.id, f"of {agent.id}", f"canary {agent.id}")
     for agent, actor, home in staff:
-        seen = await all_of(world, actor, agent.id)
+        seen = await all_of(ports, actor, agent.id)
         mates = [other.id for other, _, its in staff if its == home]
         assert seen == {f"of {mate}": f"canary {mate}" for mate in mates}
         for other, _, its in staff:
             if its != home:
                 with pytest.raises(NotFound):
-                    await items.get(world, actor, agent.id, f"of {other.id}")
+                    await items.get(ports, actor, agent.id, f"of {other.id}")
                 with pytest.raises(NotFound):
-                    await items.delete(world, actor, agent.id, f"of {other.id}")
+                    await items.delete(ports, actor, agent.id, f"of {other.id}")
             if other.id != agent.id:
                 with pytest.raises(NotFound):
-                    await items.listing(world, actor, other.id)
+                    await items.listing(ports, actor, other.id)
 
 
 async def test_nobody_else_hears_what_a_person_s_items_are_called(anywhere: Ports) -> None:
-    world = anywhere
-    _, owner = await founded(world)
-    ann, as_ann = await joined(world, owner, "ann")
-    _, as_bob = await joined(world, owner, "bob")
-    await hired(world, owner, "cook", owner=ann.id)
-    await hired(world, owner, "desk", is_shared=True)
-    await items.put(world, as_ann, "cook", "diagnosis", "x")
-    await items.put(world, as_ann, "desk", "for-all", "x")
+    ports = anywhere
+    _, owner = await founded(ports)
+    ann, as_ann = await joined(ports, owner, "ann")
+    _, as_bob = await joined(ports, owner, "bob")
+    await hired(ports, owner, "cook", owner=ann.id)
+    await hired(ports, owner, "desk", is_shared=True)
+    await items.put(ports, as_ann, "cook", "diagnosis", "x")
+    await items.put(ports, as_ann, "desk", "for-all", "x")
 
     async def heard(actor: Actor) -> set[str]:
         types = frozenset({UPDATED})
-        _, batches = await streams.listen_to_tenant(world, actor, types, streams.BEGINNING)
+        _, batches = await streams.listen_to_tenant(ports, actor, types, streams.BEGINNING)
         async with aclosing(batches):
             scopes = [event.scope for event in await anext(batches) if event.scope]
         return {scope.name for scope in scopes if scope.kind is ScopeKind.ITEMS}
@@ -347,17 +347,17 @@ async def test_nobody_else_hears_what_a_person_s_items_are_called(anywhere: Port
 
 
 async def test_nor_does_the_log_of_a_run_tell_them(anywhere: Ports) -> None:
-    world = anywhere
-    _, owner = await founded(world)
-    ann, as_ann = await joined(world, owner, "ann")
-    _, as_bob = await joined(world, owner, "bob")
-    cook = await hired(world, owner, "cook", owner=ann.id)
-    run = await runs.start(world, as_ann, runs.RunRequest("w", agent=cook.id))
-    await items.put(world, as_ann, "cook", "diagnosis", "x", ItemWriteOptions(run=run.id))
+    ports = anywhere
+    _, owner = await founded(ports)
+    ann, as_ann = await joined(ports, owner, "ann")
+    _, as_bob = await joined(ports, owner, "bob")
+    cook = await hired(ports, owner, "cook", owner=ann.id)
+    run = await runs.start(ports, as_ann, runs.RunRequest("w", agent=cook.id))
+    await items.put(ports, as_ann, "cook", "diagnosis", "x", ItemWriteOptions(run=run.id))
 
     async def told(actor: Actor) -> list[tuple[str, ...]]:
-        found, _, whole = await streams.page_of_run(world, actor, run, streams.BEGINNING)
-        _, batches = await streams.listen_to_run(world, actor, run)
+        found, _, whole = await streams.page_of_run(ports, actor, run, streams.BEGINNING)
+        _, batches = await streams.listen_to_run(ports, actor, run)
         async with aclosing(batches):
             heard = await anext(batches)
         assert whole
@@ -368,10 +368,10 @@ async def test_nor_does_the_log_of_a_run_tell_them(anywhere: Ports) -> None:
 
 
 async def test_of_many_who_say_no_version_every_one_writes(anywhere: Ports) -> None:
-    world = anywhere
-    _, owner = await founded(world)
-    await hired(world, owner, "cook")
+    ports = anywhere
+    _, owner = await founded(ports)
+    await hired(ports, owner, "cook")
     many = range(40)
-    await asyncio.gather(*(items.put(world, owner, "cook", "list", str(n)) for n in many))
-    versions = [(await items.get(world, owner, "cook", "list", n + 1)).value for n in many]
+    await asyncio.gather(*(items.put(ports, owner, "cook", "list", str(n)) for n in many))
+    versions = [(await items.get(ports, owner, "cook", "list", n + 1)).value for n in many]
     assert sorted(versions, key=int) == [str(n) for n in many]

@@ -13,8 +13,7 @@ from tests.actions.cast import founded
 from tests.actions.minds import Mind, mind
 from tests.actions.office import Office
 
-from carrel.actions.memory import memories
-from carrel.actions.memory import semantic_recall as meanings
+from carrel.actions.memory import memories, semantic_recall
 from carrel.adapters.model2vec import Model2VecIndex
 from carrel.core.errors import Forbidden
 from carrel.core.runs import Audience
@@ -47,9 +46,9 @@ async def marco(anywhere: Ports) -> Mind:
 async def test_a_memory_is_found_by_meaning_with_no_word_in_common(marco: Mind) -> None:
     car = await marco.told("Ada parks her car in the cellar")
     await marco.told("Bob drinks tea")
-    hits = await memories.recall(marco.world, marco.owner, "marco", "automobile")
+    hits = await memories.recall(marco.ports, marco.owner, "marco", "automobile")
     assert [(hit.memory, hit.score) for hit in hits] == [(car, 1.0)]
-    [tally] = await marco.world.recalls.tallies(marco.owner.tenant, car.agent)
+    [tally] = await marco.ports.recalls.tallies(marco.owner.tenant, car.agent)
     assert (tally.memory, tally.hits) == (car.id, 1)
 
 
@@ -95,13 +94,13 @@ async def test_tags_count_and_nothing_is_found_for_nothing(marco: Mind) -> None:
     await marco.told("It stands in the cellar", tags=("car",))
     assert await marco.recalled("vehicle") == ["It stands in the cellar"]
     for query in ("", "!!!", "coffee", "beverage", "x" * 10_000, "<!-- car -->"):
-        found = await memories.search(marco.world, marco.owner, "marco", query)
+        found = await memories.search(marco.ports, marco.owner, "marco", query)
         assert len(found) == (query == "<!-- car -->"), query
 
 
 async def test_a_question_of_half_a_character_is_answered_like_any_other(marco: Mind) -> None:
     await marco.told("car")
-    found = await memories.search(marco.world, marco.owner, "marco", "automobile \ud800")
+    found = await memories.search(marco.ports, marco.owner, "marco", "automobile \ud800")
     assert [hit.memory.content for hit in found] == ["car"]
 
 
@@ -123,18 +122,18 @@ async def test_what_another_process_forgets_meanwhile_is_not_shown(marco: Mind) 
             await marco.forgets(car.id)
             return found
 
-    world = replace(marco.world, meanings=Late(thesaurus.model()))
-    assert await memories.search(world, marco.owner, "marco", "vehicle") == ()
+    ports = replace(marco.ports, meanings=Late(thesaurus.model()))
+    assert await memories.search(ports, marco.owner, "marco", "vehicle") == ()
 
 
 async def test_memories_are_read_once_for_as_long_as_none_changes(marco: Mind) -> None:
     for n in range(7):
         await marco.told(f"car {n}")
-    listed: Any = Listed(marco.world.records)
-    world = replace(marco.world, records=listed)
+    listed: Any = Listed(marco.ports.records)
+    ports = replace(marco.ports, records=listed)
 
     async def found() -> int:
-        return len(await memories.search(world, marco.owner, "marco", "vehicle", limit=50))
+        return len(await memories.search(ports, marco.owner, "marco", "vehicle", limit=50))
 
     assert await asyncio.gather(*[found() for _ in range(5)]) == [7] * 5
     once = listed.lists
@@ -147,18 +146,18 @@ async def test_memories_are_read_once_for_as_long_as_none_changes(marco: Mind) -
 
 
 async def test_all_pages_are_compared(marco: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meanings, "_PAGE", 2)
+    monkeypatch.setattr(semantic_recall, "_PAGE", 2)
     for n in range(5):
         await marco.told(f"car {n}")
     assert len(await marco.recalled("vehicle", limit=50)) == 5
 
 
 async def test_agents_and_tenants_find_only_their_own(marco: Mind) -> None:
-    world, office = marco.world, marco.office
+    ports, office = marco.ports, marco.office
     await office.hire("polo", "Polo")
-    polo = Mind(world, office, "polo")
-    _, stranger = await founded(world, "globex")
-    other = Mind(world, await Office(world, stranger).open())
+    polo = Mind(ports, office, "polo")
+    _, stranger = await founded(ports, "globex")
+    other = Mind(ports, await Office(ports, stranger).open())
     await marco.told("car of Marco")
     await other.told("car of a stranger")
     for found in ([], ["car of Polo"]):
@@ -176,16 +175,16 @@ async def test_an_id_of_another_agent_is_believed_of_nobody(marco: Mind) -> None
         async def nearest(self, *given: Any, **more: Any) -> Any:
             return (((mine.id, 1.0),),)
 
-    world = replace(marco.world, meanings=Confused(thesaurus.model()))
-    assert len(await memories.search(world, marco.owner, "marco", "vehicle")) == 1
-    assert await memories.search(world, marco.owner, "polo", "vehicle") == ()
+    ports = replace(marco.ports, meanings=Confused(thesaurus.model()))
+    assert len(await memories.search(ports, marco.owner, "marco", "vehicle")) == 1
+    assert await memories.search(ports, marco.owner, "polo", "vehicle") == ()
 
 
 async def test_in_a_shared_session_nothing_is_found_by_meaning_either(marco: Mind) -> None:
     await marco.told("car")
     for ask in (memories.recall, memories.search):
         with pytest.raises(Forbidden):
-            await ask(marco.world, marco.owner, "marco", "vehicle", mode=Audience.SHARED)
+            await ask(marco.ports, marco.owner, "marco", "vehicle", mode=Audience.SHARED)
 
 
 async def test_never_very_many_are_found(marco: Mind) -> None:

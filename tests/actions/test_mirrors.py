@@ -12,12 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 from tests.actions.cast import founded
-from tests.worlds import travel, world_of
+from tests.stores import travel, world_of
 
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
-from carrel.actions.sessions import sessions
-from carrel.actions.sessions import transcript_mirror as mirrors
+from carrel.actions.sessions import sessions, transcript_mirror
 from carrel.actions.sessions.sessions import NewEntry
 from carrel.actions.sessions.transcript_mirror import AGAIN, MirrorFollower, expire, run_mirror
 from carrel.adapters.filesystem.transcript_directory import CLAIM, DirectoryTranscriptMirror
@@ -40,20 +39,20 @@ async def owner(anywhere: Ports) -> Actor:
     return owner
 
 
-async def hire(world: Ports, owner: Actor, slug: str, folder: str | None) -> str:
+async def hire(ports: Ports, owner: Actor, slug: str, folder: str | None) -> str:
     config = {} if folder is None else {"transcriptsDir": folder}
-    return (await agents.create(world, owner, NewAgent(slug, slug.title(), config=config))).id
+    return (await agents.create(ports, owner, NewAgent(slug, slug.title(), config=config))).id
 
 
-async def talk(world: Ports, owner: Actor, id: str, *texts: str, agent: str = "kate") -> None:
-    await sessions.start(world, owner, agent, id=id)
+async def talk(ports: Ports, owner: Actor, id: str, *texts: str, agent: str = "kate") -> None:
+    await sessions.start(ports, owner, agent, id=id)
     if texts:
-        await sessions.append(world, owner, agent, id, [NewEntry("user", text) for text in texts])
+        await sessions.append(ports, owner, agent, id, [NewEntry("user", text) for text in texts])
 
 
-async def exported(world: Ports, owner: Actor, id: str, agent: str = "kate") -> bytes:
-    session = await sessions.get(world, owner, agent, id)
-    return b"".join([some async for some in sessions.jsonl(world, session)])
+async def exported(ports: Ports, owner: Actor, id: str, agent: str = "kate") -> bytes:
+    session = await sessions.get(ports, owner, agent, id)
+    return b"".join([some async for some in sessions.jsonl(ports, session)])
 
 
 def files(root: File) -> dict[str, bytes]:
@@ -115,86 +114,86 @@ async def test_an_agent_that_gets_a_directory_later_is_mirrored_from_its_beginni
 
 @pytest.mark.parametrize("folder", ["../out", "a/../../out", "..", "a/..", "a\0b", "a\\..\\b"])
 async def test_a_directory_that_leads_out_is_refused_at_once(
-    world: Ports, tmp_path: File, folder: str
+    ports: Ports, tmp_path: File, folder: str
 ) -> None:
-    _, owner = await founded(world)
+    _, owner = await founded(ports)
     with pytest.raises(ValidationError, match="transcriptsDir"):
-        await hire(world, owner, "kate", folder)
+        await hire(ports, owner, "kate", folder)
     with pytest.raises(ValidationError):
         await DirectoryTranscriptMirror(tmp_path).claim(folder.replace("\\", "/"), "o", {})
 
 
 async def test_a_directory_outside_of_the_root_is_never_written_to(
-    world: Ports, tmp_path: File
+    ports: Ports, tmp_path: File
 ) -> None:
-    _, owner = await founded(world)
+    _, owner = await founded(ports)
     root, outside = tmp_path / "root", tmp_path / "outside"
     root.mkdir()
     outside.mkdir()
     (root / "link").symlink_to(outside)
     wanted = {"kate": str(outside), "marco": "link", "luis": "link/deeper", "ada": str(root / "in")}
     for n, (slug, folder) in enumerate(wanted.items()):
-        await hire(world, owner, slug, folder)
-        await talk(world, owner, IDS[n], "x", agent=slug)
+        await hire(ports, owner, slug, folder)
+        await talk(ports, owner, IDS[n], "x", agent=slug)
 
     with capture_logs() as logs:
-        await MirrorFollower(world, DirectoryTranscriptMirror(root)).catch_up()
+        await MirrorFollower(ports, DirectoryTranscriptMirror(root)).catch_up()
 
     assert list(outside.iterdir()) == []
     assert list(files(root)) == [f"in/{IDS[3]}.jsonl"]
     assert [log["error"] for log in logs] == ["Malformed"] * 3
 
 
-async def test_two_agents_never_share_a_directory(world: Ports, tmp_path: File) -> None:
-    _, owner = await founded(world)
-    _, stranger = await founded(world, "globex")
+async def test_two_agents_never_share_a_directory(ports: Ports, tmp_path: File) -> None:
+    _, owner = await founded(ports)
+    _, stranger = await founded(ports, "globex")
     for actor, slug, n in ((owner, "kate", 0), (owner, "marco", 1), (stranger, "kate", 2)):
-        await hire(world, actor, slug, "same" if n else "./same/")
-        await talk(world, actor, IDS[n], f"{n}", agent=slug)
+        await hire(ports, actor, slug, "same" if n else "./same/")
+        await talk(ports, actor, IDS[n], f"{n}", agent=slug)
 
     for _ in range(2):  # a process that begins anew lets everybody keep what they have
         with capture_logs() as logs:
-            follower = MirrorFollower(world, DirectoryTranscriptMirror(tmp_path))
+            follower = MirrorFollower(ports, DirectoryTranscriptMirror(tmp_path))
             await follower.catch_up()
         [held] = files(tmp_path)
         assert [log["error"] for log in logs] == ["Taken"] * 2
 
     whose = next(n for n in range(3) if IDS[n] in held)
     actor, slug = [(owner, "kate"), (owner, "marco"), (stranger, "kate")][whose]
-    await agents.patch(world, actor, slug, {"config": {"transcriptsDir": "elsewhere"}})
+    await agents.patch(ports, actor, slug, {"config": {"transcriptsDir": "elsewhere"}})
     await follower.catch_up()
-    travel(world, AGAIN)
+    travel(ports, AGAIN)
     await follower.catch_up()
     assert len(files(tmp_path)) == 3
     assert len(list((tmp_path / "same").glob("*.jsonl"))) == 2
 
 
-async def test_a_file_of_another_session_is_left_alone(world: Ports, tmp_path: File) -> None:
-    _, owner = await founded(world)
-    await hire(world, owner, "kate", "kate")
-    await talk(world, owner, IDS[0], "ours")
+async def test_a_file_of_another_session_is_left_alone(ports: Ports, tmp_path: File) -> None:
+    _, owner = await founded(ports)
+    await hire(ports, owner, "kate", "kate")
+    await talk(ports, owner, IDS[0], "ours")
     theirs = b'{"type":"session","version":1,"id":"x","timestamp":"2026-01-01T00:00:00Z"'
     theirs += b',"agent_id":"y","source_plugin":""}\n'
     (tmp_path / "kate").mkdir()
     (tmp_path / "kate" / f"{IDS[0]}.jsonl").write_bytes(theirs)
 
     with capture_logs() as logs:
-        await MirrorFollower(world, DirectoryTranscriptMirror(tmp_path)).catch_up()
+        await MirrorFollower(ports, DirectoryTranscriptMirror(tmp_path)).catch_up()
 
     assert list(files(tmp_path).values()) == [theirs]
     assert [log["error"] for log in logs] == ["Taken"]
 
 
-async def test_a_link_in_place_of_a_file_is_not_followed(world: Ports, tmp_path: File) -> None:
-    _, owner = await founded(world)
-    await hire(world, owner, "kate", "kate")
-    await talk(world, owner, IDS[0], "ours")
+async def test_a_link_in_place_of_a_file_is_not_followed(ports: Ports, tmp_path: File) -> None:
+    _, owner = await founded(ports)
+    await hire(ports, owner, "kate", "kate")
+    await talk(ports, owner, IDS[0], "ours")
     (tmp_path / "kate").mkdir()
     (tmp_path / "victim").write_text("mine")
     (tmp_path / "kate" / f"{IDS[0]}.jsonl").symlink_to(tmp_path / "victim")
 
     with capture_logs() as logs:
-        await MirrorFollower(world, DirectoryTranscriptMirror(tmp_path)).catch_up()
+        await MirrorFollower(ports, DirectoryTranscriptMirror(tmp_path)).catch_up()
 
     assert (tmp_path / "victim").read_text() == "mine"
     assert [log["error"] for log in logs] == ["OSError"]
@@ -207,30 +206,30 @@ async def test_a_link_in_place_of_a_file_is_not_followed(world: Ports, tmp_path:
 )
 @given(st.data())
 async def test_however_a_file_was_torn_it_is_mended(tmp_path: File, data: st.DataObject) -> None:
-    world = world_of(MemoryStore())
-    _, owner = await founded(world)
-    await hire(world, owner, "kate", f"kate-{world.clock.fresh('d')}")
-    await talk(world, owner, IDS[0], *[f"line {n} é" for n in range(data.draw(st.integers(0, 4)))])
-    await MirrorFollower(world, DirectoryTranscriptMirror(tmp_path)).catch_up()
-    agent = await agents.get(world, owner, "kate")
+    ports = world_of(MemoryStore())
+    _, owner = await founded(ports)
+    await hire(ports, owner, "kate", f"kate-{ports.clock.fresh('d')}")
+    await talk(ports, owner, IDS[0], *[f"line {n} é" for n in range(data.draw(st.integers(0, 4)))])
+    await MirrorFollower(ports, DirectoryTranscriptMirror(tmp_path)).catch_up()
+    agent = await agents.get(ports, owner, "kate")
     [file] = (tmp_path / agent.body["config"]["transcriptsDir"]).glob("*.jsonl")
     content = file.read_bytes()
     file.write_bytes(content[: data.draw(st.integers(0, len(content)))])
-    await talk(world, owner, IDS[0], "after")
+    await talk(ports, owner, IDS[0], "after")
 
-    await MirrorFollower(world, DirectoryTranscriptMirror(tmp_path)).catch_up()
+    await MirrorFollower(ports, DirectoryTranscriptMirror(tmp_path)).catch_up()
 
-    assert file.read_bytes() == await exported(world, owner, IDS[0])
+    assert file.read_bytes() == await exported(ports, owner, IDS[0])
 
 
 @pytest.mark.parametrize("harm", ["lost", "longer", "scribbled", "blank"])
 async def test_a_file_that_somebody_changed_is_written_anew(
-    world: Ports, tmp_path: File, harm: str
+    ports: Ports, tmp_path: File, harm: str
 ) -> None:
-    _, owner = await founded(world)
-    await hire(world, owner, "kate", "kate")
-    await talk(world, owner, IDS[0], "one", "two")
-    follower = MirrorFollower(world, DirectoryTranscriptMirror(tmp_path))
+    _, owner = await founded(ports)
+    await hire(ports, owner, "kate", "kate")
+    await talk(ports, owner, IDS[0], "one", "two")
+    follower = MirrorFollower(ports, DirectoryTranscriptMirror(tmp_path))
     await follower.catch_up()
     file = tmp_path / "kate" / f"{IDS[0]}.jsonl"
     content = file.read_bytes()
@@ -238,10 +237,10 @@ async def test_a_file_that_somebody_changed_is_written_anew(
     changed = {"longer": content + last * 3, "scribbled": content + b"note\n", "blank": b""}
     file.unlink() if harm == "lost" else file.write_bytes(changed[harm])
 
-    await talk(world, owner, IDS[0], "three")
+    await talk(ports, owner, IDS[0], "three")
     await follower.catch_up()
 
-    assert file.read_bytes() == await exported(world, owner, IDS[0])
+    assert file.read_bytes() == await exported(ports, owner, IDS[0])
 
 
 async def test_many_processes_write_each_line_once(
@@ -262,12 +261,12 @@ async def test_many_processes_write_each_line_once(
     assert files(tmp_path)[f"kate/{IDS[0]}.jsonl"] == await exported(anywhere, owner, IDS[0])
 
 
-async def test_whoever_was_overtaken_adds_nothing(world: Ports, tmp_path: File) -> None:
-    _, owner = await founded(world)
-    await hire(world, owner, "kate", "kate")
-    await talk(world, owner, IDS[0], "one")
-    session = await sessions.get(world, owner, "kate", IDS[0])
-    said = lines(await world.sessions.read(session.tenant, session.id))
+async def test_whoever_was_overtaken_adds_nothing(ports: Ports, tmp_path: File) -> None:
+    _, owner = await founded(ports)
+    await hire(ports, owner, "kate", "kate")
+    await talk(ports, owner, IDS[0], "one")
+    session = await sessions.get(ports, owner, "kate", IDS[0])
+    said = lines(await ports.sessions.read(session.tenant, session.id))
     first, second = DirectoryTranscriptMirror(tmp_path), DirectoryTranscriptMirror(tmp_path)
     for mirror in (first, second):
         await mirror.claim("kate", "o", {})
@@ -277,7 +276,7 @@ async def test_whoever_was_overtaken_adds_nothing(world: Ports, tmp_path: File) 
     with pytest.raises(OSError, match="changed by somebody else"):
         await first.add("kate", session, 0, said, 1)
 
-    assert list(files(tmp_path).values()) == [await exported(world, owner, IDS[0])]
+    assert list(files(tmp_path).values()) == [await exported(ports, owner, IDS[0])]
     assert await first.held("kate", session, "kate") == 1
 
 
@@ -296,33 +295,33 @@ class Flaky(DirectoryTranscriptMirror):
         super()._add(folder, session, after, lines, count)
 
 
-async def test_what_failed_is_tried_again(world: Ports, tmp_path: File) -> None:
-    _, owner = await founded(world)
-    await hire(world, owner, "kate", "kate")
-    await talk(world, owner, IDS[0], "one", "two")
+async def test_what_failed_is_tried_again(ports: Ports, tmp_path: File) -> None:
+    _, owner = await founded(ports)
+    await hire(ports, owner, "kate", "kate")
+    await talk(ports, owner, IDS[0], "one", "two")
     mirror = Flaky(tmp_path)
     mirror.fails = 2
-    follower = MirrorFollower(world, mirror)
+    follower = MirrorFollower(ports, mirror)
 
     with capture_logs() as logs:
         for _ in range(3):
             await follower.catch_up()
-            travel(world, AGAIN)
+            travel(ports, AGAIN)
 
     assert [log["said"] for log in logs] == ["no space left"] * 2
-    assert files(tmp_path)[f"kate/{IDS[0]}.jsonl"] == await exported(world, owner, IDS[0])
+    assert files(tmp_path)[f"kate/{IDS[0]}.jsonl"] == await exported(ports, owner, IDS[0])
 
 
 async def test_one_of_many_processes_mirrors_until_told_to_stop(
-    world: Ports, tmp_path: File
+    ports: Ports, tmp_path: File
 ) -> None:
-    _, owner = await founded(world)
-    await hire(world, owner, "kate", "kate")
+    _, owner = await founded(ports)
+    await hire(ports, owner, "kate", "kate")
     stop, taken = asyncio.Event(), dict[str, MemoryLeaderLock]()
     works = [
         asyncio.create_task(
             run_mirror(
-                world,
+                ports,
                 DirectoryTranscriptMirror(tmp_path),
                 MemoryLeaderLock("transcripts", taken),
                 stop,
@@ -330,7 +329,7 @@ async def test_one_of_many_processes_mirrors_until_told_to_stop(
         )
         for _ in range(2)
     ]
-    await talk(world, owner, IDS[0], "hello")
+    await talk(ports, owner, IDS[0], "hello")
     while len(read(b"".join(files(tmp_path).values())).utterances) < 1:
         await asyncio.wait(works, timeout=0.01)
     stop.set()
@@ -341,7 +340,7 @@ async def test_one_of_many_processes_mirrors_until_told_to_stop(
         (tmp_path / "kate" / CLAIM)
         .read_text()
         .strip()
-        .endswith("/" + (await agents.get(world, owner, "kate")).id)
+        .endswith("/" + (await agents.get(ports, owner, "kate")).id)
     )
 
 
@@ -372,28 +371,28 @@ async def test_sessions_that_have_had_their_time_go_with_their_files(
     assert await words_found(anywhere, owner) == ["and new", "old at first"]
 
 
-async def words_found(world: Ports, owner: Actor) -> Sequence[Any]:
-    hits = await sessions.search(world, owner, "kate", "old and")
+async def words_found(ports: Ports, owner: Actor) -> Sequence[Any]:
+    hits = await sessions.search(ports, owner, "kate", "old and")
     return [hit.utterance.content for hit in hits]
 
 
 async def test_more_sessions_than_are_looked_at_at_a_time(
-    world: Ports, tmp_path: File, monkeypatch: pytest.MonkeyPatch
+    ports: Ports, tmp_path: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mirrors, "_PAGE", 2)
-    _, owner = await founded(world)
-    await hire(world, owner, "kate", "kate")
-    ids = [(await sessions.start(world, owner, "kate")).id for _ in range(7)]
+    monkeypatch.setattr(transcript_mirror, "_PAGE", 2)
+    _, owner = await founded(ports)
+    await hire(ports, owner, "kate", "kate")
+    ids = [(await sessions.start(ports, owner, "kate")).id for _ in range(7)]
     for id in ids:
-        await talk(world, owner, id, "one", "two", "three", "four", "five")
-    follower = MirrorFollower(world, DirectoryTranscriptMirror(tmp_path))
+        await talk(ports, owner, id, "one", "two", "three", "four", "five")
+    follower = MirrorFollower(ports, DirectoryTranscriptMirror(tmp_path))
     await follower.catch_up()
-    expected = {f"kate/{id}.jsonl": await exported(world, owner, id) for id in ids}
+    expected = {f"kate/{id}.jsonl": await exported(ports, owner, id) for id in ids}
     assert files(tmp_path) == expected
 
     for id in ids:
-        await talk(world, owner, id, "six")
+        await talk(ports, owner, id, "six")
     assert await follower.catch_up() == 7
-    travel(world, DAY)
-    assert await expire(world, DirectoryTranscriptMirror(tmp_path), world.clock.now()) == 7
+    travel(ports, DAY)
+    assert await expire(ports, DirectoryTranscriptMirror(tmp_path), ports.clock.now()) == 7
     assert files(tmp_path) == {}

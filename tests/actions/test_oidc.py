@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from tests.actions.cast import founded, joined, rivals
 
-from carrel.actions.accounts import audit as audits
-from carrel.actions.accounts import credentials, people
+from carrel.actions.accounts import audit, credentials, people
 from carrel.actions.accounts.oidc import SEVERAL, is_jwt, person_of
 from carrel.actions.accounts.people import Profile
 from carrel.actions.files import files
@@ -60,68 +59,68 @@ ADA = Bearer("ada-1", "ada@acme.example")
 BARE = other(ADA, email=None)
 
 
-async def refused(world: Ports, bearer: Bearer, why: str = credentials.UNKNOWN) -> None:
+async def refused(ports: Ports, bearer: Bearer, why: str = credentials.UNKNOWN) -> None:
     with pytest.raises(Unauthenticated) as refusal:
-        await person_of(world, of(bearer), bearer.sub)
+        await person_of(ports, of(bearer), bearer.sub)
     assert str(refusal.value) == why
 
 
-async def test_a_verified_address_makes_the_bearer_that_person(world: Ports) -> None:
-    made, owner = await founded(world)
-    actor = await person_of(world, of(ADA), ADA.sub)
+async def test_a_verified_address_makes_the_bearer_that_person(ports: Ports) -> None:
+    made, owner = await founded(ports)
+    actor = await person_of(ports, of(ADA), ADA.sub)
     assert (actor.tenant, actor.person, actor.name) == (owner.tenant, made.owner.id, made.owner.id)
     assert (actor.role, actor.kind) == (Role.OWNER, CredentialKind.PERSON)
     assert actor.permissions == owner.permissions
     assert actor.scope == owner.scope
-    await files.put(world, (actor.scope,), Path("a.md"), b"hello", actor)
+    await files.put(ports, (actor.scope,), Path("a.md"), b"hello", actor)
 
 
-async def test_roles_come_from_here_and_change_with_the_next_request(world: Ports) -> None:
-    _, owner = await founded(world)
-    bob, _ = await joined(world, owner, "bob")
+async def test_roles_come_from_here_and_change_with_the_next_request(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    bob, _ = await joined(ports, owner, "bob")
     issuer = of(Bearer("bob-1", "bob@example.org"))
-    actor = await person_of(world, issuer, "bob-1")
+    actor = await person_of(ports, issuer, "bob-1")
     assert (actor.role, actor.permissions) == (Role.MEMBER, DAILY)
-    await people.patch(world, owner, bob.id, {"role": Role.ADMIN})
-    assert (await person_of(world, issuer, "bob-1")).role is Role.ADMIN
-    await people.delete(world, owner, bob.id)
+    await people.patch(ports, owner, bob.id, {"role": Role.ADMIN})
+    assert (await person_of(ports, issuer, "bob-1")).role is Role.ADMIN
+    await people.delete(ports, owner, bob.id)
     with pytest.raises(Unauthenticated):
-        await person_of(world, issuer, "bob-1")
+        await person_of(ports, issuer, "bob-1")
 
 
-async def test_what_was_once_seen_with_an_address_is_known_by_its_subject(world: Ports) -> None:
-    made, _ = await founded(world)
-    await refused(world, BARE)
-    await person_of(world, of(ADA), ADA.sub)
+async def test_what_was_once_seen_with_an_address_is_known_by_its_subject(ports: Ports) -> None:
+    made, _ = await founded(ports)
+    await refused(ports, BARE)
+    await person_of(ports, of(ADA), ADA.sub)
     for later in (BARE, other(ADA, email_verified=False), other(ADA, email="new@acme.example")):
-        assert (await person_of(world, of(later), later.sub)).person == made.owner.id
+        assert (await person_of(ports, of(later), later.sub)).person == made.owner.id
     elsewhere = Known({BARE.sub: BARE}, name="https://elsewhere.example")
     with pytest.raises(Unauthenticated):
-        await person_of(world, elsewhere, BARE.sub)
+        await person_of(ports, elsewhere, BARE.sub)
 
 
-async def test_the_link_is_made_once_and_leaves_the_person_as_they_were(world: Ports) -> None:
-    made, owner = await founded(world)
+async def test_the_link_is_made_once_and_leaves_the_person_as_they_were(ports: Ports) -> None:
+    made, owner = await founded(ports)
     for _ in range(3):
-        await person_of(world, of(ADA), ADA.sub)
-    linked = await people.get(world, owner, made.owner.id)
+        await person_of(ports, of(ADA), ADA.sub)
+    linked = await people.get(ports, owner, made.owner.id)
     signed_in = {**made.owner.body, people.SUBJECT: f"{ISSUER}|{ADA.sub}"}
     assert (linked.body, linked.revision) == (signed_in, made.owner.revision + 1)
-    assert await people.named(world, owner, "ada@acme.example") == linked
-    [deed, *_] = (await audits.listing(world, owner)).items
+    assert await people.named(ports, owner, "ada@acme.example") == linked
+    [deed, *_] = (await audit.listing(ports, owner)).items
     assert (deed.by, deed.why) == (made.owner.id, "link a sign-in")
     assert ADA.sub not in str(deed)
-    owners = await world.records.list(owner.tenant, RecordType.PERSON, link=people.OWNERS)
+    owners = await ports.records.list(owner.tenant, RecordType.PERSON, link=people.OWNERS)
     assert owners == (linked,)
-    await people.patch(world, owner, made.owner.id, {"title": "Countess"})
-    assert (await person_of(world, of(ADA), ADA.sub)).person == made.owner.id
+    await people.patch(ports, owner, made.owner.id, {"title": "Countess"})
+    assert (await person_of(ports, of(ADA), ADA.sub)).person == made.owner.id
 
 
-async def test_a_change_of_a_person_leaves_them_signed_in_by_their_subject(world: Ports) -> None:
-    made, owner = await founded(world)
-    bob, _ = await joined(world, owner, "bob")
+async def test_a_change_of_a_person_leaves_them_signed_in_by_their_subject(ports: Ports) -> None:
+    made, owner = await founded(ports)
+    bob, _ = await joined(ports, owner, "bob")
     bearer = Bearer("bob-1", "bob@example.org")
-    await person_of(world, of(bearer), bearer.sub)
+    await person_of(ports, of(bearer), bearer.sub)
     changes: list[dict[str, Any]] = [
         {"title": "Builder"},
         {"role": Role.OWNER},
@@ -129,41 +128,41 @@ async def test_a_change_of_a_person_leaves_them_signed_in_by_their_subject(world
         {"email": "robert@example.org"},
     ]
     for given in changes:
-        await people.patch(world, owner, bob.id, given)
+        await people.patch(ports, owner, bob.id, given)
         bare = other(bearer, email=None)
-        assert (await person_of(world, of(bare), bare.sub)).person == bob.id, given
-    await refused(world, other(bearer, sub="bob-2"))
-    await people.delete(world, owner, bob.id)
-    await refused(world, other(bearer, email=None))
-    assert (await people.get(world, owner, made.owner.id)).revision == 1
+        assert (await person_of(ports, of(bare), bare.sub)).person == bob.id, given
+    await refused(ports, other(bearer, sub="bob-2"))
+    await people.delete(ports, owner, bob.id)
+    await refused(ports, other(bearer, email=None))
+    assert (await people.get(ports, owner, made.owner.id)).revision == 1
 
 
 async def test_two_accounts_of_one_address_do_not_take_the_link_from_each_other(
-    world: Ports,
+    ports: Ports,
 ) -> None:
-    made, owner = await founded(world)
+    made, owner = await founded(ports)
     issuer = of(ADA, Bearer("ada-2", ADA.email))
     for _ in range(3):
         for subject in ("ada-1", "ada-2"):
-            assert (await person_of(world, issuer, subject)).person == made.owner.id
-    linked = await people.get(world, owner, made.owner.id)
+            assert (await person_of(ports, issuer, subject)).person == made.owner.id
+    linked = await people.get(ports, owner, made.owner.id)
     assert linked.revision == made.owner.revision + 1
 
 
-async def test_all_who_come_first_at_once_are_let_in(world: Ports) -> None:
-    made, owner = await founded(world)
-    done, lost = await rivals(*(person_of(world, of(ADA), ADA.sub) for _ in range(8)))
+async def test_all_who_come_first_at_once_are_let_in(ports: Ports) -> None:
+    made, owner = await founded(ports)
+    done, lost = await rivals(*(person_of(ports, of(ADA), ADA.sub) for _ in range(8)))
     assert not lost
     assert {actor.person for actor in done} == {made.owner.id}
-    linked = await people.get(world, owner, made.owner.id)
+    linked = await people.get(ports, owner, made.owner.id)
     assert linked.revision == made.owner.revision + 1
 
 
-async def test_one_subject_is_one_person_though_it_comes_with_two_addresses(world: Ports) -> None:
-    _, owner = await founded(world)
-    await joined(world, owner, "bob")
+async def test_one_subject_is_one_person_though_it_comes_with_two_addresses(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    await joined(ports, owner, "bob")
     both = (ADA, other(ADA, email="bob@example.org"))
-    done, lost = await rivals(*(person_of(world, of(bearer), bearer.sub) for bearer in both))
+    done, lost = await rivals(*(person_of(ports, of(bearer), bearer.sub) for bearer in both))
     assert not lost
     assert len({actor.person for actor in done}) == 1
 
@@ -179,68 +178,68 @@ async def test_one_subject_is_one_person_though_it_comes_with_two_addresses(worl
     ids=str,
 )
 async def test_nobody_is_let_in_without_a_verified_address_that_is_known(
-    world: Ports, bearer: Bearer
+    ports: Ports, bearer: Bearer
 ) -> None:
-    await founded(world)
-    await refused(world, bearer)
+    await founded(ports)
+    await refused(ports, bearer)
 
 
-async def test_letter_case_does_not_matter_but_looking_alike_is_not_enough(world: Ports) -> None:
-    _, owner = await founded(world)
-    kis = await people.create(world, owner, Profile("Kis", "kiss@example.org", Role.MEMBER))
+async def test_letter_case_does_not_matter_but_looking_alike_is_not_enough(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    kis = await people.create(ports, owner, Profile("Kis", "kiss@example.org", Role.MEMBER))
     for alike in ("\u212aiss@example.org", "ki\u017f\u017f@example.org", "ki\xdf@example.org"):
-        await refused(world, Bearer("eve", alike))
-    assert (await person_of(world, of(Bearer("k", "KISS@Example.org")), "k")).person == kis.id
+        await refused(ports, Bearer("eve", alike))
+    assert (await person_of(ports, of(Bearer("k", "KISS@Example.org")), "k")).person == kis.id
 
 
-async def test_an_address_in_several_tenants_does_not_say_which_is_meant(world: Ports) -> None:
-    _, acme = await founded(world)
-    _, globex = await founded(world, "globex")
-    bob, _ = await joined(world, acme, "bob")
+async def test_an_address_in_several_tenants_does_not_say_which_is_meant(ports: Ports) -> None:
+    _, acme = await founded(ports)
+    _, globex = await founded(ports, "globex")
+    bob, _ = await joined(ports, acme, "bob")
     bearer = Bearer("bob-1", "bob@example.org")
-    await person_of(world, of(bearer), bearer.sub)
-    await joined(world, globex, "bob")
-    assert (await person_of(world, of(bearer), bearer.sub)).person == bob.id
-    await refused(world, other(bearer, sub="bob-2"), SEVERAL)
+    await person_of(ports, of(bearer), bearer.sub)
+    await joined(ports, globex, "bob")
+    assert (await person_of(ports, of(bearer), bearer.sub)).person == bob.id
+    await refused(ports, other(bearer, sub="bob-2"), SEVERAL)
 
 
 async def test_the_one_person_is_found_among_many_tenants(
-    world: Ports, monkeypatch: pytest.MonkeyPatch
+    ports: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("carrel.actions.accounts.oidc._MANY", 2)
     for number in range(5):
-        await founded(world, f"tenant-{number}")
+        await founded(ports, f"tenant-{number}")
     for number in range(5):
         bearer = Bearer(f"{number}", f"ada@tenant-{number}.example")
-        actor = await person_of(world, of(bearer), bearer.sub)
-        assert (await people.get(world, actor, actor.name)).body["email"] == bearer.email
+        actor = await person_of(ports, of(bearer), bearer.sub)
+        assert (await people.get(ports, actor, actor.name)).body["email"] == bearer.email
 
 
-async def test_each_request_asks_the_issuer_and_only_the_first_the_store(world: Ports) -> None:
-    await founded(world)
+async def test_each_request_asks_the_issuer_and_only_the_first_the_store(ports: Ports) -> None:
+    await founded(ports)
     issuer = of(ADA)
-    await person_of(world, issuer, ADA.sub)
-    await person_of(world, issuer, ADA.sub)
-    hits = world.memo.hits
-    actor = await person_of(world, issuer, ADA.sub)
-    assert world.memo.hits == hits + 1
+    await person_of(ports, issuer, ADA.sub)
+    await person_of(ports, issuer, ADA.sub)
+    hits = ports.memo.hits
+    actor = await person_of(ports, issuer, ADA.sub)
+    assert ports.memo.hits == hits + 1
     del issuer.bearers[ADA.sub]
     with pytest.raises(Unauthenticated):
-        await person_of(world, issuer, ADA.sub)
+        await person_of(ports, issuer, ADA.sub)
     assert len(issuer.asked) == 4
     assert actor.person
 
 
-async def test_an_issuer_that_cannot_be_reached_is_an_outage_and_no_refusal(world: Ports) -> None:
-    await founded(world)
+async def test_an_issuer_that_cannot_be_reached_is_an_outage_and_no_refusal(ports: Ports) -> None:
+    await founded(ports)
     issuer = of(ADA)
     issuer.down = True
     with pytest.raises(ConnectionError):
-        await person_of(world, issuer, ADA.sub)
+        await person_of(ports, issuer, ADA.sub)
 
 
-async def test_a_key_never_looks_like_a_token_of_an_issuer(world: Ports) -> None:
-    made, _ = await founded(world)
+async def test_a_key_never_looks_like_a_token_of_an_issuer(ports: Ports) -> None:
+    made, _ = await founded(ports)
     assert not is_jwt(made.token)
     assert is_jwt("eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2ln")
     assert is_jwt("eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.")

@@ -7,10 +7,9 @@ from contextlib import AsyncExitStack
 
 import pytest
 from tests.actions.cast import founded, joined, rivals
-from tests.worlds import world_of
+from tests.stores import world_of
 
-from carrel.actions.accounts import credentials, keys, people, secrets, tenants
-from carrel.actions.accounts import sign_in as signins
+from carrel.actions.accounts import credentials, keys, people, secrets, sign_in, tenants
 from carrel.actions.accounts.keys import KeySpec
 from carrel.actions.accounts.people import Profile
 from carrel.actions.agents import agents, templates
@@ -26,34 +25,34 @@ ODD = ("\x00", "a\x00b", "\ud800", "\udcff", "é", "a/b", "a\n", "", "x" * 3000)
 
 
 @pytest.fixture
-async def worlds(postgres_url: str) -> AsyncIterator[list[Ports]]:
+async def stores(postgres_url: str) -> AsyncIterator[list[Ports]]:
     """Two servers on one database."""
     async with AsyncExitStack() as stack:
         yield [world_of(await stack.enter_async_context(open_store(postgres_url))) for _ in "12"]
 
 
-async def test_of_rivals_in_two_processes_exactly_one_wins(worlds: list[Ports]) -> None:
-    one, other = worlds
-    begun, failed = await rivals(*(tenants.bootstrap(world, "chosen") for world in worlds * 2))
+async def test_of_rivals_in_two_processes_exactly_one_wins(stores: list[Ports]) -> None:
+    one, other = stores
+    begun, failed = await rivals(*(tenants.bootstrap(ports, "chosen") for ports in stores * 2))
     assert not failed
     assert len([created for created in begun if created]) == 1
     owner = await credentials.authenticate(other, "chosen")
 
     ask = ("acme", "Acme", "Ada", "ada@example.org")
-    made, refused = await rivals(*(tenants.create(world, *ask) for world in worlds * 2))
+    made, refused = await rivals(*(tenants.create(ports, *ask) for ports in stores * 2))
     assert (len(made), {type(why) for why in refused}) == (1, {Conflict})
 
-    code = await signins.for_owner(one, tenants.FIRST)
-    signed_in, refused = await rivals(*(signins.redeem(world, code) for world in worlds * 2))
+    code = await sign_in.for_owner(one, tenants.FIRST)
+    signed_in, refused = await rivals(*(sign_in.redeem(ports, code) for ports in stores * 2))
     assert (len(signed_in), {type(why) for why in refused}) == (1, {Unauthenticated})
 
     bob = Profile("Bob", "bob@example.org", Role.MEMBER)
-    made, refused = await rivals(*(people.create(world, owner, bob) for world in worlds * 2))
+    made, refused = await rivals(*(people.create(ports, owner, bob) for ports in stores * 2))
     assert (len(made), {type(why) for why in refused}) == (1, {Conflict})
 
 
-async def test_of_two_owners_who_demote_each_other_one_stays(worlds: list[Ports]) -> None:
-    one, other = worlds
+async def test_of_two_owners_who_demote_each_other_one_stays(stores: list[Ports]) -> None:
+    one, other = stores
     made, ada = await founded(one)
     bob, bobs = await joined(one, ada, "bob", Role.OWNER)
     done, refused = await rivals(
@@ -66,8 +65,8 @@ async def test_of_two_owners_who_demote_each_other_one_stays(worlds: list[Ports]
     assert len(owners) == 1
 
 
-async def test_a_revoked_key_opens_nothing_in_any_process(worlds: list[Ports]) -> None:
-    one, other = worlds
+async def test_a_revoked_key_opens_nothing_in_any_process(stores: list[Ports]) -> None:
+    one, other = stores
     _, owner = await founded(one)
     issued = await keys.create(one, owner, KeySpec("robot", CredentialKind.SERVICE))
     await credentials.authenticate(other, issued.token)
@@ -77,28 +76,28 @@ async def test_a_revoked_key_opens_nothing_in_any_process(worlds: list[Ports]) -
 
 
 async def test_characters_that_postgresql_cannot_store_are_refused_before(
-    worlds: list[Ports],
+    stores: list[Ports],
 ) -> None:
-    world = worlds[0]
-    _, owner = await founded(world)
+    ports = stores[0]
+    _, owner = await founded(ports)
     for odd in ODD:
         for asked in (
-            people.get(world, owner, odd),
-            keys.get(world, owner, odd),
-            secrets.get(world, owner, odd),
-            agents.get(world, owner, odd),
-            templates.delete(world, owner, odd),
-            agents.create(world, owner, NewAgent("marco", "Marco", odd)),
+            people.get(ports, owner, odd),
+            keys.get(ports, owner, odd),
+            secrets.get(ports, owner, odd),
+            agents.get(ports, owner, odd),
+            templates.delete(ports, owner, odd),
+            agents.create(ports, owner, NewAgent("marco", "Marco", odd)),
         ):
             with pytest.raises(NotFound):
                 await asked
     for odd in set(ODD) - {"é", "a/b"}:
         for told in (
-            people.create(world, owner, Profile(odd, "bob@example.org", Role.MEMBER)),
-            tenants.rename(world, owner, odd),
-            templates.create(world, owner, "sales", odd),
-            keys.create(world, owner, KeySpec(odd, CredentialKind.SERVICE)),
+            people.create(ports, owner, Profile(odd, "bob@example.org", Role.MEMBER)),
+            tenants.rename(ports, owner, odd),
+            templates.create(ports, owner, "sales", odd),
+            keys.create(ports, owner, KeySpec(odd, CredentialKind.SERVICE)),
         ):
             with pytest.raises(ValidationError):
                 await told
-    await secrets.put(world, owner, "token", "hunter2\x00hunter2")
+    await secrets.put(ports, owner, "token", "hunter2\x00hunter2")

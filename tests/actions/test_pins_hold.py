@@ -11,7 +11,7 @@ from typing import Final
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.actions.cast import founded
-from tests.worlds import memory
+from tests.stores import memory
 
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
@@ -34,8 +34,8 @@ TEMPLATES: Final = ("sales", "care")
 class Model:
     """A firm, and for every agent what was reviewed last and what it is overridden by."""
 
-    def __init__(self, world: Ports, owner: Actor) -> None:
-        self.world, self.owner = world, owner
+    def __init__(self, ports: Ports, owner: Actor) -> None:
+        self.ports, self.owner = ports, owner
         self.reviewed: dict[str, bytes | None] = {}
         self.overridden: dict[str, bytes] = {}
         self.upstream: dict[str, bytes | None] = {"sales": None, "care": None, "defaults": b"0"}
@@ -48,32 +48,32 @@ class Model:
 
     async def edit(self, where: str, text: bytes | None) -> None:
         stack = await (
-            stacks.defaults_stack(self.world, self.owner)
+            stacks.defaults_stack(self.ports, self.owner)
             if where == "defaults"
-            else stacks.template_stack(self.world, self.owner, where)
+            else stacks.template_stack(self.ports, self.owner, where)
         )
         if text is not None:
-            await files.put(self.world, stack, RULES, text, self.owner)
+            await files.put(self.ports, stack, RULES, text, self.owner)
         elif self.upstream[where] is not None:
-            await files.delete(self.world, stack, RULES, self.owner)
+            await files.delete(self.ports, stack, RULES, self.owner)
         self.upstream[where] = text
 
     async def hire(self, agent: str, template: str | None) -> None:
         if agent not in self.follows:
-            await agents.create(self.world, self.owner, NewAgent(agent, agent, template))
+            await agents.create(self.ports, self.owner, NewAgent(agent, agent, template))
             self.follows[agent] = template
             self.reviewed[agent] = self.latest(agent)
 
     async def move(self, agent: str, template: str | None) -> None:
         if agent in self.follows:
             change = {"templateId": template, "name": f"{agent} of {template}"}
-            await agents.patch(self.world, self.owner, agent, change)
+            await agents.patch(self.ports, self.owner, agent, change)
             self.follows[agent] = template
 
     async def accept(self, agent: str) -> None:
         text = self.latest(agent) if agent in self.follows else None
         if text is not None:
-            await pins.accept(self.world, self.owner, agent, RULES, digest(text))
+            await pins.accept(self.ports, self.owner, agent, RULES, digest(text))
             self.reviewed[agent] = text
             self.overridden.pop(agent, None)
 
@@ -82,7 +82,7 @@ class Model:
         text = self.upstream[template] or self.upstream["defaults"]
         if text is None:
             return
-        results = await pins.accept_for_all(self.world, self.owner, template, RULES, digest(text))
+        results = await pins.accept_for_all(self.ports, self.owner, template, RULES, digest(text))
         assert len(results) == len(followers)
         assert not [result for result in results if result.problem]
         for agent in followers:
@@ -91,15 +91,15 @@ class Model:
 
     async def override(self, agent: str, text: bytes) -> None:
         if agent in self.follows:
-            stack = await stacks.agent_stack(self.world, self.owner, agent)
-            await files.put(self.world, stack, RULES, text, self.owner, WriteOptions(accepted=True))
+            stack = await stacks.agent_stack(self.ports, self.owner, agent)
+            await files.put(self.ports, stack, RULES, text, self.owner, WriteOptions(accepted=True))
             self.overridden[agent] = text
 
     async def revert(self, agent: str) -> None:
         if agent in self.follows:
-            stack = await stacks.agent_stack(self.world, self.owner, agent)
+            stack = await stacks.agent_stack(self.ports, self.owner, agent)
             try:
-                await files.delete(self.world, stack, RULES, self.owner)
+                await files.delete(self.ports, stack, RULES, self.owner)
             except NotFound:
                 assert self.overridden.get(agent, self.reviewed[agent]) == self.reviewed[agent]
             self.overridden.pop(agent, None)
@@ -110,15 +110,15 @@ class Model:
             ClassRuleModel("*.md", FileClass.LIVE),
         )
         form = PolicyModel(classes=rules if pinned else ())
-        await policies.put(self.world, self.owner, form, "to see")
+        await policies.put(self.ports, self.owner, form, "to see")
 
     async def check(self) -> None:
         for agent in self.follows:
-            stack = await stacks.agent_stack(self.world, self.owner, agent)
+            stack = await stacks.agent_stack(self.ports, self.owner, agent)
             expected = self.overridden.get(agent, self.reviewed[agent])
             try:
-                file = await files.find_file(self.world, stack, RULES)
-                found: bytes | None = await files.read_content(self.world, file)
+                file = await files.find_file(self.ports, stack, RULES)
+                found: bytes | None = await files.read_content(self.ports, file)
             except NotFound:
                 found = None
             assert found == expected, agent
@@ -147,11 +147,11 @@ acts: st.SearchStrategy[Act] = st.one_of(
 @settings(max_examples=60, deadline=None)
 def test_a_guardrail_changes_by_a_review_or_an_override_alone(story: list[Act]) -> None:
     async def play(directory: File) -> None:
-        async with memory(directory) as world:
-            _, owner = await founded(world)
-            model = Model(world, owner)
+        async with memory(directory) as ports:
+            _, owner = await founded(ports)
+            model = Model(ports, owner)
             for template in TEMPLATES:
-                await templates.create(world, owner, template, template)
+                await templates.create(ports, owner, template, template)
             await model.edit("defaults", b"0")
             await model.hire("ada", "sales")
             for act in story:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from tests.stores import WORLDS
 from tests.tools.plain_runner import KeepingRunner
 from tests.tools.workshop import Workshop, workshop
-from tests.worlds import WORLDS
 
-from carrel.actions.approvals import transitions as approval_steps
+from carrel.actions.approvals import transitions
 from carrel.actions.sandbox import jobs
 from carrel.core.access import CredentialKind
 from carrel.core.approvals import Approval, ApprovalStatus, Requester, change_of
@@ -53,13 +53,13 @@ async def kept(shop: Workshop, id: str, status: ApprovalStatus, ended: int | Non
         call=id,
     )
     change = change_of(replace(approval, status=status, ended=ended), 0)
-    commit = Commit((), "ada", "ask", shop.world.clock.now(), changes=(change,))
-    [outcome] = await shop.world.trees.commit([commit])
+    commit = Commit((), "ada", "ask", shop.ports.clock.now(), changes=(change,))
+    [outcome] = await shop.ports.trees.commit([commit])
     assert isinstance(outcome, Applied)
 
 
 async def ids(shop: Workshop, noun: RecordType) -> set[str]:
-    return {one.id for one in await shop.world.records.list(shop.owner.tenant, noun)}
+    return {one.id for one in await shop.ports.records.list(shop.owner.tenant, noun)}
 
 
 async def test_approvals_that_were_over_long_ago_are_forgotten(shop: Workshop) -> None:
@@ -72,13 +72,13 @@ async def test_approvals_that_were_over_long_ago_are_forgotten(shop: Workshop) -
     for status in ApprovalStatus:
         await kept(shop, f"apr_old_{status}", status, OLD if status in over else None)
         await kept(shop, f"apr_new_{status}", status, NOW if status in over else None)
-    assert await approval_steps.retire(shop.world, NOW) == len(over)
+    assert await transitions.retire(shop.ports, NOW) == len(over)
     left = await ids(shop, RecordType.APPROVAL)
     assert left == {
         *(f"apr_new_{status}" for status in ApprovalStatus),
         *(f"apr_old_{status}" for status in ApprovalStatus if status not in over),
     }
-    assert await approval_steps.retire(shop.world, NOW) == 0
+    assert await transitions.retire(shop.ports, NOW) == 0
     await kept(shop, "apr_old_denied", ApprovalStatus.DENIED, NOW)  # its names are free again
 
 
@@ -91,7 +91,7 @@ async def test_jobs_that_began_long_ago_are_forgotten_once_they_have_ended(shop:
     runner = shop.runner
     assert isinstance(runner, KeepingRunner)
     await next(process for (_, id), process in runner.processes.items() if id == done).wait()
-    assert await jobs.retire(shop.world, OLD) == 0
-    assert await jobs.retire(shop.world, shop.world.clock.now() + 1) == 1
+    assert await jobs.retire(shop.ports, OLD) == 0
+    assert await jobs.retire(shop.ports, shop.ports.clock.now() + 1) == 1
     assert await ids(shop, RecordType.JOB) == {busy}
     assert {id for _, id in runner.processes} == {busy}

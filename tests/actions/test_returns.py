@@ -15,8 +15,7 @@ from tests.tools.workshop import Workshop, workshop
 from carrel.actions.accounts import secrets
 from carrel.actions.files import files
 from carrel.actions.policy import policies
-from carrel.actions.sandbox import workspace_files as handiwork
-from carrel.actions.sandbox import write_back as returns
+from carrel.actions.sandbox import workspace_files, write_back
 from carrel.core.access import Actor
 from carrel.core.errors import WorkspaceTooLarge
 from carrel.core.identifiers import Path
@@ -37,43 +36,47 @@ def left(deleted: Sequence[str] = (), /, **contents: str) -> Left:
     return Left(held, frozenset(map(Path, deleted)))
 
 
-async def back(shop: Workshop, start: returns.CommandInputs, left: Left, call: str = "call") -> Any:
-    return await returns.commit_changes(shop.bench(call=call, name=call), start, left, call, "bash")
+async def back(
+    shop: Workshop, start: write_back.CommandInputs, left: Left, call: str = "call"
+) -> Any:
+    return await write_back.commit_changes(
+        shop.bench(call=call, name=call), start, left, call, "bash"
+    )
 
 
 async def write(shop: Workshop, path: str, text: str, by: str = "ben") -> None:
     bench = structs.replace(shop.bench(), actor=Actor(shop.owner.tenant, by))
-    await handiwork.write(bench, Path(path), text.encode())
+    await workspace_files.write(bench, Path(path), text.encode())
 
 
 async def delete(shop: Workshop, path: str) -> None:
     actor = Actor(shop.owner.tenant, "ben")
-    await files.delete(shop.world, (shop.scope(),), Path(path), actor)
+    await files.delete(shop.ports, (shop.scope(),), Path(path), actor)
 
 
 async def limited(shop: Workshop, **limits: int) -> None:
-    form = await policies.get(shop.world, shop.owner)
+    form = await policies.get(shop.ports, shop.owner)
     shared = structs.replace(form.shared_limits, **limits)
-    await policies.put(shop.world, shop.owner, structs.replace(form, shared_limits=shared))
+    await policies.put(shop.ports, shop.owner, structs.replace(form, shared_limits=shared))
 
 
 @pytest.fixture
-async def shop(world: Ports) -> Workshop:
-    made = await workshop(world)
+async def shop(ports: Ports) -> Workshop:
+    made = await workshop(ports)
     await write(made, "a", "a")
     await write(made, "d/x", "x")
     return made
 
 
 async def test_different_paths_merge(shop: Workshop) -> None:
-    start = await returns.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.bench())
     await write(shop, "b", "theirs")
     assert await back(shop, start, left(a="ours")) == ()
     assert await shop.files() == {"a": b"ours", "b": b"theirs", "d/x": b"x"}
 
 
 async def test_on_the_same_path_the_later_is_head_and_the_other_is_told(shop: Workshop) -> None:
-    start = await returns.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.bench())
     await write(shop, "a", "theirs")
     assert await back(shop, start, left(a="ours")) == (
         "[warning: a was also changed by ben at version 2, which stays in its history]",
@@ -82,14 +85,14 @@ async def test_on_the_same_path_the_later_is_head_and_the_other_is_told(shop: Wo
 
 
 async def test_the_same_content_is_nothing_new(shop: Workshop) -> None:
-    start = await returns.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.bench())
     await write(shop, "a", "same")
     assert await back(shop, start, left(a="same")) == ()
     assert await shop.said_before("a") == [b"same", b"a"]
 
 
 async def test_a_modification_beats_a_deletion(shop: Workshop) -> None:
-    start = await returns.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.bench())
     await write(shop, "a", "theirs")
     await delete(shop, "d/x")
     assert await back(shop, start, left(["a"], d__x="ours")) == (
@@ -100,7 +103,7 @@ async def test_a_modification_beats_a_deletion(shop: Workshop) -> None:
 
 
 async def test_a_file_and_a_directory_of_one_name_are_both_kept(shop: Workshop) -> None:
-    start = await returns.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.bench())
     await delete(shop, "a")
     await write(shop, "a/new", "theirs")
     await delete(shop, "d/x")
@@ -120,7 +123,7 @@ async def test_a_file_and_a_directory_of_one_name_are_both_kept(shop: Workshop) 
 
 
 async def test_a_call_that_comes_back_again_does_nothing_and_says_the_same(shop: Workshop) -> None:
-    start = await returns.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.bench())
     await write(shop, "a", "theirs")
     told = await back(shop, start, left(a="ours"))
     await write(shop, "a", "later")
@@ -129,7 +132,7 @@ async def test_a_call_that_comes_back_again_does_nothing_and_says_the_same(shop:
 
 
 async def test_many_warnings_are_told_in_few_lines(shop: Workshop) -> None:
-    start = await returns.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.bench())
     names = [f"n{n:02}" for n in range(25)]
     for name in names:
         await write(shop, name, "theirs")
@@ -140,7 +143,7 @@ async def test_many_warnings_are_told_in_few_lines(shop: Workshop) -> None:
 
 async def test_a_file_that_is_too_large_is_named_and_nothing_is_kept(shop: Workshop) -> None:
     await limited(shop, max_file_bytes=10)
-    start = await returns.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.bench())
     with pytest.raises(WorkspaceTooLarge, match="a file may have 10 bytes, and more have huge"):
         await back(shop, start, left(["d/x"], a="ours", huge="x" * 11))
     assert await shop.files() == {"a": b"a", "d/x": b"x"}
@@ -148,14 +151,14 @@ async def test_a_file_that_is_too_large_is_named_and_nothing_is_kept(shop: Works
 
 
 async def test_what_a_provider_found_too_much_is_not_kept(shop: Workshop) -> None:
-    start = await returns.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.bench())
     with pytest.raises(WorkspaceTooLarge, match="more than could be looked at"):
         await back(shop, start, Left(unkept="more than could be looked at"))
 
 
 async def test_a_workspace_that_would_be_too_full_is_left_as_it_is(shop: Workshop) -> None:
     await limited(shop, max_files=2)
-    start = await returns.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.bench())
     with pytest.raises(WorkspaceTooLarge, match="may have 2 files; changed were a, b"):
         await back(shop, start, left(a="ours", b="ours"))
     assert await shop.files() == {"a": b"a", "d/x": b"x"}
@@ -163,7 +166,7 @@ async def test_a_workspace_that_would_be_too_full_is_left_as_it_is(shop: Worksho
 
 async def test_of_what_is_too_much_in_all_nothing_is_even_read(shop: Workshop) -> None:
     await limited(shop, max_bytes=20)
-    start = await returns.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.bench())
 
     class Unread(Left):
         async def content(self, path: Path) -> bytes:
@@ -176,7 +179,7 @@ async def test_of_what_is_too_much_in_all_nothing_is_even_read(shop: Workshop) -
 
 async def test_a_swap_that_would_be_too_much_is_left_as_a_whole(shop: Workshop) -> None:
     await limited(shop, max_files=2)
-    start = await returns.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.bench())
     with pytest.raises(WorkspaceTooLarge):
         await back(shop, start, left(["a"], a__b="1", a__c="2", e="3"))
     assert await shop.files() == {"a": b"a", "d/x": b"x"}
@@ -203,10 +206,10 @@ async def interrupted(
 ) -> Sequence[str]:
     """Bring it back while somebody does something between reading and committing."""
     bench = shop.bench()
-    start = await returns.load_inputs(bench)
-    world = replace(shop.world, trees=Meanwhile(shop.world.trees, deed))
-    told: Sequence[str] = await returns.commit_changes(
-        structs.replace(bench, world=world), start, left, "call", "bash"
+    start = await write_back.load_inputs(bench)
+    ports = replace(shop.ports, trees=Meanwhile(shop.ports.trees, deed))
+    told: Sequence[str] = await write_back.commit_changes(
+        structs.replace(bench, ports=ports), start, left, "call", "bash"
     )
     return told
 
@@ -241,7 +244,7 @@ async def test_so_is_one_that_takes_the_place_of_a_directory(shop: Workshop) -> 
 
 async def test_a_secret_that_is_put_in_the_vault_meanwhile_is_not_kept(shop: Workshop) -> None:
     async def deed() -> None:
-        await secrets.put(shop.world, shop.owner, "door", "sesame-open-now")
+        await secrets.put(shop.ports, shop.owner, "door", "sesame-open-now")
 
     told = await interrupted(shop, left(a="say sesame-open-now"), deed)
     assert told == ("[redacted in a: door]",)
@@ -249,7 +252,7 @@ async def test_a_secret_that_is_put_in_the_vault_meanwhile_is_not_kept(shop: Wor
 
 
 async def test_of_two_that_bring_back_one_call_one_does_it(shop: Workshop) -> None:
-    start = await returns.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.bench())
     await asyncio.gather(
         *(back(shop, start, left(a="ours")) for _ in range(3)), return_exceptions=True
     )

@@ -6,13 +6,11 @@ import pytest
 from tests.actions.cast import founded, joined
 from tests.actions.office import IDENTITY, NOTICE, RULES, SOUL, USER, Office
 
-from carrel.actions.accounts import audit as audits
-from carrel.actions.accounts import keys, people
+from carrel.actions.accounts import audit, keys, people
 from carrel.actions.accounts.credentials import authenticate
 from carrel.actions.accounts.keys import KeySpec
 from carrel.actions.agents import agents, templates
-from carrel.actions.files import files
-from carrel.actions.files import history as histories
+from carrel.actions.files import files, history
 from carrel.actions.overlay import pins
 from carrel.actions.policy import policies
 from carrel.actions.policy.policies import ClassRuleModel, LimitsModel, PolicyModel
@@ -27,36 +25,36 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def world(anywhere: Ports) -> Ports:
+def ports(anywhere: Ports) -> Ports:
     return anywhere
 
 
 @pytest.fixture
-async def office(world: Ports) -> Office:
-    _, owner = await founded(world)
-    return await Office(world, owner).open()
+async def office(ports: Ports) -> Office:
+    _, owner = await founded(ports)
+    return await Office(ports, owner).open()
 
 
 async def test_explain_tells_why_a_pinned_or_managed_file_is_as_it_is(office: Office) -> None:
-    world, own = office.world, await office.own()
+    ports, own = office.ports, await office.own()
 
     async def why(path: Path) -> str:
-        return (await histories.explain(world, own, path)).why
+        return (await history.explain(ports, own, path)).why
 
     assert await why(SOUL) == "template decides, since agent says nothing of it"
     assert await why(RULES) == "it is pinned: this is what was reviewed"
-    layers = (await histories.explain(world, own, RULES)).layers
+    layers = (await history.explain(ports, own, RULES)).layers
     assert [said.scope.kind for said in layers] == ["agent", "pins", "template", "defaults"]
     await office.write(office.sales, RULES, b"be better")
     assert "something newer waits for a review" in await why(RULES)
     await office.write(own, RULES, b"mine", accepted=True)
     assert "overridden for this agent alone; something newer" in await why(RULES)
     assert await why(USER) == "it is managed; until there is a human, defaults decides"
-    ann, _ = await joined(world, office.owner, "ann")
-    await agents.patch(world, office.owner, "marco", {"humanPairId": ann.id})
+    ann, _ = await joined(ports, office.owner, "ann")
+    await agents.patch(ports, office.owner, "marco", {"humanPairId": ann.id})
     assert await why(USER) == "it is managed: written from the profile of the paired human"
     await policies.put(
-        world, office.owner, PolicyModel(classes=(ClassRuleModel("NOTICE.md", FileClass.PINNED),))
+        ports, office.owner, PolicyModel(classes=(ClassRuleModel("NOTICE.md", FileClass.PINNED),))
     )
     assert await why(NOTICE) == "no layer has it"
     await office.write(office.sales, NOTICE, b"mind the gap")
@@ -64,18 +62,18 @@ async def test_explain_tells_why_a_pinned_or_managed_file_is_as_it_is(office: Of
 
 
 async def test_the_audit_tells_of_every_review_and_override(office: Office) -> None:
-    world, owner, own = office.world, office.owner, await office.own()
+    ports, owner, own = office.ports, office.owner, await office.own()
     await office.write(own, SOUL, b"mine")
-    before = (await audits.listing(world, owner)).items
+    before = (await audit.listing(ports, owner)).items
     await office.write(office.sales, RULES, b"be better")
     await office.write(own, RULES, b"mine", accepted=True)
-    await files.delete(world, own, RULES, owner)
+    await files.delete(ports, own, RULES, owner)
     better, good = digest(b"be better"), digest(b"be good")
-    await pins.accept(world, owner, "marco", RULES, better)
-    await pins.roll_back(world, owner, "marco", RULES)
-    await pins.accept_for_all(world, owner, "sales", RULES, better)
+    await pins.accept(ports, owner, "marco", RULES, better)
+    await pins.roll_back(ports, owner, "marco", RULES)
+    await pins.accept_for_all(ports, owner, "sales", RULES, better)
 
-    deeds = [deed for deed in (await audits.listing(world, owner)).items if deed not in before]
+    deeds = [deed for deed in (await audit.listing(ports, owner)).items if deed not in before]
 
     assert [deed.why for deed in reversed(deeds)] == [
         "put GUARDRAILS.md",
@@ -91,109 +89,109 @@ async def test_the_audit_tells_of_every_review_and_override(office: Office) -> N
 async def agent_key(office: Office) -> Actor:
     holding = KeySpec("marco's", CredentialKind.AGENT, agent=office.agent.id)
     return await authenticate(
-        office.world, (await keys.create(office.world, office.owner, holding)).token
+        office.ports, (await keys.create(office.ports, office.owner, holding)).token
     )
 
 
 async def test_an_agent_gets_no_other_name_by_any_edit_of_its_own(office: Office) -> None:
     marco, own = await agent_key(office), await office.own()
     await office.write(office.sales, IDENTITY, b"- **Name:** Fixed\n")
-    await agents.patch(office.world, office.owner, "marco", {"name": "Three"})
+    await agents.patch(office.ports, office.owner, "marco", {"name": "Three"})
     assert await office.read(IDENTITY) == b"- **Name:** Three\n"
     hidden = b"<!--\n- **Name:** Three\n-->\n- **Name:** Evil\n"
     for text in (b"- **Name:** Evil\n", hidden, b"- **Name:** Three\n* name: Evil\n", b"", b"\xff"):
         with pytest.raises(Forbidden):
             await office.write(own, IDENTITY, text, marco)
     with pytest.raises(Forbidden):
-        await files.delete(office.world, own, IDENTITY, marco)
+        await files.delete(office.ports, own, IDENTITY, marco)
     await office.write(own, IDENTITY, b"- **Name:** Three\n- **Vibe:** calm\n", marco)
     await office.write(office.sales, IDENTITY, b"# I\n- **Name:** {{AGENT_NAME}}\n")
-    await files.delete(office.world, own, IDENTITY, marco)
+    await files.delete(office.ports, own, IDENTITY, marco)
     assert await office.read(IDENTITY) == b"# I\n- **Name:** Three\n"
 
 
 async def test_no_policy_lets_an_agent_override_its_own_guardrails(office: Office) -> None:
     marco, own = await agent_key(office), await office.own()
-    await policies.put(office.world, office.owner, PolicyModel(agent_writable=("**",)))
+    await policies.put(office.ports, office.owner, PolicyModel(agent_writable=("**",)))
     await office.write(own, SOUL, b"mine", marco)
     with pytest.raises(Forbidden, match="guardrails"):
         await office.write(own, RULES, b"mine", marco, accepted=True)
     await office.write(own, RULES, b"theirs", accepted=True)
     with pytest.raises(Forbidden):
-        await files.delete(office.world, own, RULES, marco)
+        await files.delete(office.ports, own, RULES, marco)
 
 
 async def test_who_rolls_back_again_goes_further_back_but_never_past_what_is_known(
     office: Office,
 ) -> None:
-    world, owner = office.world, office.owner
+    ports, owner = office.ports, office.owner
     for text in (b"one", b"two", b"three"):
         await office.write(office.sales, RULES, text)
-        await pins.accept(world, owner, "marco", RULES, digest(text))
+        await pins.accept(ports, owner, "marco", RULES, digest(text))
     for text in (b"two", b"one", b"be good"):
-        await pins.roll_back(world, owner, "marco", RULES)
+        await pins.roll_back(ports, owner, "marco", RULES)
         assert await office.read(RULES) == text
     with pytest.raises(NotFound):
-        await pins.roll_back(world, owner, "marco", RULES)
-    await pins.accept(world, owner, "marco", RULES, digest(b"three"))
-    await pins.roll_back(world, owner, "marco", RULES)
+        await pins.roll_back(ports, owner, "marco", RULES)
+    await pins.accept(ports, owner, "marco", RULES, digest(b"three"))
+    await pins.roll_back(ports, owner, "marco", RULES)
     assert await office.read(RULES) == b"be good"
 
-    await policies.put(world, owner, PolicyModel(limits=LimitsModel(max_versions=1)))
+    await policies.put(ports, owner, PolicyModel(limits=LimitsModel(max_versions=1)))
     for text in (b"four", b"five"):
         await office.write(office.sales, RULES, text)
-        await pins.accept(world, owner, "marco", RULES, digest(text))
+        await pins.accept(ports, owner, "marco", RULES, digest(text))
     with pytest.raises(NotFound):
-        await pins.roll_back(world, owner, "marco", RULES)
+        await pins.roll_back(ports, owner, "marco", RULES)
     assert await office.read(RULES) == b"five"
 
 
 async def test_a_pin_without_anything_beneath_is_kept_when_it_is_loosened_for_a_reason(
     office: Office,
 ) -> None:
-    world, owner = office.world, office.owner
+    ports, owner = office.ports, office.owner
     tight = PolicyModel(classes=(ClassRuleModel("NOTICE.md", FileClass.PINNED),))
-    await policies.put(world, owner, tight)
+    await policies.put(ports, owner, tight)
     await office.write(office.sales, NOTICE, b"mind the gap")
     await office.hire("polo", "Polo")
     await office.write(await office.own(), NOTICE, b"mine", accepted=True)
     for name in ("marco", "polo"):
-        await agents.patch(world, owner, name, {"templateId": None})
-    await templates.delete(world, owner, "sales")
+        await agents.patch(ports, owner, name, {"templateId": None})
+    await templates.delete(ports, owner, "sales")
     assert await office.read(NOTICE, "polo") == b"mind the gap"
     with pytest.raises(ValidationError, match="reason"):
-        await policies.put(world, owner, PolicyModel())
-    await policies.put(world, owner, PolicyModel(), "only a notice")
+        await policies.put(ports, owner, PolicyModel())
+    await policies.put(ports, owner, PolicyModel(), "only a notice")
     assert await office.read(NOTICE, "polo") == b"mind the gap"
     assert await office.source(NOTICE, "polo") == "agent-override"
     assert await office.read(NOTICE) == b"mine"
-    await policies.put(world, owner, tight)
+    await policies.put(ports, owner, tight)
     assert await office.read(NOTICE, "polo") == b"mind the gap"
 
 
 async def test_what_an_agent_was_made_with_has_a_version_and_a_history(office: Office) -> None:
-    world, own = office.world, await office.own()
-    file, content = await files.read_version(world, own, RULES, 1)
+    ports, own = office.ports, await office.own()
+    file, content = await files.read_version(ports, own, RULES, 1)
     assert (content, file.head.version) == (b"be good", 1)
-    [line] = (await histories.page(world, own, RULES)).items
+    [line] = (await history.page(ports, own, RULES)).items
     assert line.head.entry
     await office.write(office.sales, RULES, b"be better")
-    await pins.accept(world, office.owner, "marco", RULES, digest(b"be better"))
-    assert (await files.read_version(world, own, RULES, 1))[1] == b"be better"
-    await pins.roll_back(world, office.owner, "marco", RULES)
-    newest = (await histories.page(world, own, RULES)).items[0]
+    await pins.accept(ports, office.owner, "marco", RULES, digest(b"be better"))
+    assert (await files.read_version(ports, own, RULES, 1))[1] == b"be better"
+    await pins.roll_back(ports, office.owner, "marco", RULES)
+    newest = (await history.page(ports, own, RULES)).items[0]
     assert newest.why.startswith("roll GUARDRAILS.md back to what it was made with, from")
 
 
 async def test_who_leaves_owns_and_pairs_with_nobody_any_more(office: Office) -> None:
-    world, owner = office.world, office.owner
-    ann, _ = await joined(world, owner, "ann")
-    bob, _ = await joined(world, owner, "bob")
-    await agents.patch(world, owner, "marco", {"ownerId": ann.id, "humanPairId": bob.id})
-    await people.delete(world, owner, ann.id)
-    known = agent_fields(await agents.get(world, owner, "marco"))
+    ports, owner = office.ports, office.owner
+    ann, _ = await joined(ports, owner, "ann")
+    bob, _ = await joined(ports, owner, "bob")
+    await agents.patch(ports, owner, "marco", {"ownerId": ann.id, "humanPairId": bob.id})
+    await people.delete(ports, owner, ann.id)
+    known = agent_fields(await agents.get(ports, owner, "marco"))
     assert (known["ownerId"], known["humanPairId"]) == (None, bob.id)
-    await agents.patch(world, owner, "marco", {"ownerId": bob.id})
-    await people.delete(world, owner, bob.id)
-    known = agent_fields(await agents.get(world, owner, "marco"))
+    await agents.patch(ports, owner, "marco", {"ownerId": bob.id})
+    await people.delete(ports, owner, bob.id)
+    known = agent_fields(await agents.get(ports, owner, "marco"))
     assert (known["ownerId"], known["humanPairId"]) == (None, None)

@@ -8,7 +8,7 @@ from pathlib import Path as File
 
 import pytest
 from tests.actions.cast import founded
-from tests.worlds import sqlite, world_of
+from tests.stores import sqlite, world_of
 
 from carrel.actions.accounts import secrets
 from carrel.actions.files import files
@@ -192,11 +192,11 @@ async def test_rules_that_change_all_the_time_never_let_a_secret_through(pair: P
 
 
 async def test_the_first_write_of_a_process_knows_no_older_rules(tmp_path: File) -> None:
-    async with sqlite(tmp_path) as world:
-        _, owner = await founded(world)
-        await secrets.put(world, owner, "db", VALUE)
-    async with sqlite(tmp_path) as world:
-        written = await files.put(world, (owner.scope,), SOUL, VALUE.encode(), owner)
+    async with sqlite(tmp_path) as ports:
+        _, owner = await founded(ports)
+        await secrets.put(ports, owner, "db", VALUE)
+    async with sqlite(tmp_path) as ports:
+        written = await files.put(ports, (owner.scope,), SOUL, VALUE.encode(), owner)
         assert written.content == b"[REDACTED:db]"
         assert written.file.entry.type == MARKDOWN
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.worlds import travel
+from tests.stores import travel
 
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
@@ -16,8 +16,7 @@ from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.policy import policies
 from carrel.actions.policy.policies import LimitsModel, PolicyModel
-from carrel.actions.runs import diff as differences
-from carrel.actions.runs import runs
+from carrel.actions.runs import diff, runs
 from carrel.actions.runs.runs import RunRequest
 from carrel.core.access import Actor
 from carrel.core.errors import Conflict, NotFound, ValidationError
@@ -35,66 +34,66 @@ SOUL, NOTES = Path("SOUL.md"), Path("notes/today.md")
 WORK = RunRequest("work")
 
 
-async def say(world: Ports, text: str, path: Path = SOUL, stack: Stack = OWN) -> None:
-    await files.put(world, stack, path, text.encode(), ADA)
+async def say(ports: Ports, text: str, path: Path = SOUL, stack: Stack = OWN) -> None:
+    await files.put(ports, stack, path, text.encode(), ADA)
 
 
-async def seen(world: Ports, run: Run) -> dict[str, tuple[int, bytes]]:
+async def seen(ports: Ports, run: Run) -> dict[str, tuple[int, bytes]]:
     """Everything that a run sees: path to version and bytes."""
-    manifest = await runs.manifest(world, run)
-    contents = {path: await runs.file(world, run, path) for path in manifest.files}
+    manifest = await runs.manifest(ports, run)
+    contents = {path: await runs.file(ports, run, path) for path in manifest.files}
     return {path.text: (file.head.version, text) for path, (file, text) in contents.items()}
 
 
-async def log_of(world: Ports, run: Run) -> list[str]:
-    found = await world.events.after(None, EventFilter(run.tenant, run=run.id))
+async def log_of(ports: Ports, run: Run) -> list[str]:
+    found = await ports.events.after(None, EventFilter(run.tenant, run=run.id))
     assert [event.sequence for event in found] == list(range(1, len(found) + 1))
     return [event.type for event in found]
 
 
-async def keep_only(world: Ports, versions: int) -> None:
+async def keep_only(ports: Ports, versions: int) -> None:
     limits = LimitsModel(max_versions=versions)
-    await policies.put(world, ADA, PolicyModel(limits=limits))
+    await policies.put(ports, ADA, PolicyModel(limits=limits))
 
 
-async def test_a_run_is_recorded_as_it_was_asked_for(world: Ports) -> None:
-    await say(world, "kind")
-    run = await runs.start(world, ADA, RunRequest("a workflow", mode=Audience.SHARED))
-    assert await runs.get(world, ADA, run.id) == run
+async def test_a_run_is_recorded_as_it_was_asked_for(ports: Ports) -> None:
+    await say(ports, "kind")
+    run = await runs.start(ports, ADA, RunRequest("a workflow", mode=Audience.SHARED))
+    assert await runs.get(ports, ADA, run.id) == run
     assert (run.scope, run.by, run.workflow) == (ADA.scope, "ada", "a workflow")
     assert (run.mode, run.status, run.kept) == (Audience.SHARED, RunStatus.RUNNING, True)
     assert (run.ended, run.parent, run.replay_of) == (None, None, None)
-    assert await log_of(world, run) == ["run.started"]
-    assert (await runs.start(world, ADA, WORK)).mode is Audience.MAIN
+    assert await log_of(ports, run) == ["run.started"]
+    assert (await runs.start(ports, ADA, WORK)).mode is Audience.MAIN
 
 
-async def test_a_write_in_a_run_is_invisible_to_it_and_seen_by_the_next(world: Ports) -> None:
-    await say(world, "before")
-    run = await runs.start(world, ADA, WORK)
-    await files.put(world, OWN, SOUL, b"during", ADA, WriteOptions(run=run.id))
-    await files.put(world, OWN, NOTES, b"new", ADA, WriteOptions(run=run.id))
-    after = await runs.start(world, ADA, WORK)
-    assert await seen(world, run) == {"SOUL.md": (1, b"before")}
-    assert await seen(world, after) == {"SOUL.md": (2, b"during"), "notes/today.md": (1, b"new")}
-    assert await log_of(world, run) == ["run.started", "workspace.updated", "workspace.updated"]
+async def test_a_write_in_a_run_is_invisible_to_it_and_seen_by_the_next(ports: Ports) -> None:
+    await say(ports, "before")
+    run = await runs.start(ports, ADA, WORK)
+    await files.put(ports, OWN, SOUL, b"during", ADA, WriteOptions(run=run.id))
+    await files.put(ports, OWN, NOTES, b"new", ADA, WriteOptions(run=run.id))
+    after = await runs.start(ports, ADA, WORK)
+    assert await seen(ports, run) == {"SOUL.md": (1, b"before")}
+    assert await seen(ports, after) == {"SOUL.md": (2, b"during"), "notes/today.md": (1, b"new")}
+    assert await log_of(ports, run) == ["run.started", "workspace.updated", "workspace.updated"]
     with pytest.raises(NotFound):
-        await runs.file(world, run, NOTES)
+        await runs.file(ports, run, NOTES)
 
 
-async def test_frozen_bytes_survive_edits_deletes_recreates_and_pruning(world: Ports) -> None:
-    await keep_only(world, 2)
-    await say(world, "first")
-    await say(world, "kept", NOTES)
-    run = await runs.start(world, ADA, WORK)
-    frozen = await seen(world, run)
+async def test_frozen_bytes_survive_edits_deletes_recreates_and_pruning(ports: Ports) -> None:
+    await keep_only(ports, 2)
+    await say(ports, "first")
+    await say(ports, "kept", NOTES)
+    run = await runs.start(ports, ADA, WORK)
+    frozen = await seen(ports, run)
     for number in range(5):
-        await say(world, f"edit {number}")
-        await files.delete(world, OWN, SOUL, ADA)
-        await say(world, f"again {number}")
-        assert await seen(world, run) == frozen
-    await files.delete(world, OWN, NOTES, ADA)
+        await say(ports, f"edit {number}")
+        await files.delete(ports, OWN, SOUL, ADA)
+        await say(ports, f"again {number}")
+        assert await seen(ports, run) == frozen
+    await files.delete(ports, OWN, NOTES, ADA)
     assert (
-        await seen(world, run)
+        await seen(ports, run)
         == frozen
         == {
             "SOUL.md": (1, b"first"),
@@ -102,81 +101,81 @@ async def test_frozen_bytes_survive_edits_deletes_recreates_and_pruning(world: P
         }
     )
     with pytest.raises(NotFound):
-        await files.read_version(world, OWN, SOUL, 2)
+        await files.read_version(ports, OWN, SOUL, 2)
 
 
-async def test_an_agent_s_run_freezes_every_layer(world: Ports) -> None:
-    template = await templates.create(world, ADA, "sales", "Sales")
-    agent = await agents.create(world, ADA, NewAgent("marco", "Marco", "sales"))
+async def test_an_agent_s_run_freezes_every_layer(ports: Ports) -> None:
+    template = await templates.create(ports, ADA, "sales", "Sales")
+    agent = await agents.create(ports, ADA, NewAgent("marco", "Marco", "sales"))
     above = (Scope("acme", ScopeKind.TEMPLATE, template.id),)
     own = (Scope("acme", ScopeKind.AGENT, agent.id),)
-    await say(world, "of the template", stack=above)
-    run = await runs.start(world, ADA, RunRequest(agent="marco"))
-    await say(world, "newer", stack=above)
-    await say(world, "its own", stack=own)
-    assert await seen(world, run) == {"SOUL.md": (1, b"of the template")}
+    await say(ports, "of the template", stack=above)
+    run = await runs.start(ports, ADA, RunRequest(agent="marco"))
+    await say(ports, "newer", stack=above)
+    await say(ports, "its own", stack=own)
+    assert await seen(ports, run) == {"SOUL.md": (1, b"of the template")}
     assert run.scope == own[0]
     assert [layer.scope.kind for layer in run.snapshot] == ["agent", "template", "defaults"]
     itself = Actor("acme", "key_1", agent=agent.id)
-    assert (await runs.start(world, itself, WORK)).scope == own[0]
+    assert (await runs.start(ports, itself, WORK)).scope == own[0]
     with pytest.raises(NotFound):
-        await runs.start(world, OTHER, RunRequest(agent="marco"))
+        await runs.start(ports, OTHER, RunRequest(agent="marco"))
     with pytest.raises(NotFound):
-        await runs.start(world, ADA, RunRequest(agent="nobody"))
+        await runs.start(ports, ADA, RunRequest(agent="nobody"))
 
 
-async def test_the_noop_workflow_has_completed_by_the_time_it_is_seen(world: Ports) -> None:
-    run = await runs.start(world, ADA, RunRequest(NOOP))
+async def test_the_noop_workflow_has_completed_by_the_time_it_is_seen(ports: Ports) -> None:
+    run = await runs.start(ports, ADA, RunRequest(NOOP))
     assert run.status is RunStatus.COMPLETED
     assert run.ended is not None
-    assert await runs.get(world, ADA, run.id) == run
-    assert await log_of(world, run) == ["run.started", "run.completed"]
+    assert await runs.get(ports, ADA, run.id) == run
+    assert await log_of(ports, run) == ["run.started", "run.completed"]
 
 
 async def test_a_child_is_of_its_parent_s_workspace_with_a_snapshot_of_its_own(
-    world: Ports,
+    ports: Ports,
 ) -> None:
-    await say(world, "old", stack=(OTHER.scope,))
-    parent = await runs.start(world, OTHER, RunRequest("parent", mode=Audience.SHARED))
-    await say(world, "new", stack=(OTHER.scope,))
-    child = await runs.start(world, ADA, RunRequest("child", parent=parent.id, mode=Audience.MAIN))
+    await say(ports, "old", stack=(OTHER.scope,))
+    parent = await runs.start(ports, OTHER, RunRequest("parent", mode=Audience.SHARED))
+    await say(ports, "new", stack=(OTHER.scope,))
+    child = await runs.start(ports, ADA, RunRequest("child", parent=parent.id, mode=Audience.MAIN))
     assert (child.parent, child.scope) == (parent.id, OTHER.scope)
-    assert await seen(world, child) == {"SOUL.md": (2, b"new")}
-    assert await seen(world, parent) == {"SOUL.md": (1, b"old")}
+    assert await seen(ports, child) == {"SOUL.md": (2, b"new")}
+    assert await seen(ports, parent) == {"SOUL.md": (1, b"old")}
     assert child.mode is Audience.SHARED, "a child may not hear what its parent must not"
 
 
-async def test_a_child_of_a_shared_run_replays_none_that_heard_more(world: Ports) -> None:
-    await say(world, "x")
-    private = await runs.start(world, ADA, RunRequest("private"))
-    parent = await runs.start(world, ADA, RunRequest("parent", mode=Audience.SHARED))
+async def test_a_child_of_a_shared_run_replays_none_that_heard_more(ports: Ports) -> None:
+    await say(ports, "x")
+    private = await runs.start(ports, ADA, RunRequest("private"))
+    parent = await runs.start(ports, ADA, RunRequest("parent", mode=Audience.SHARED))
     with pytest.raises(ValidationError, match="shared"):
-        await runs.start(world, ADA, RunRequest(parent=parent.id, replay_of=private.id))
-    child = await runs.start(world, ADA, RunRequest(parent=private.id, replay_of=parent.id))
+        await runs.start(ports, ADA, RunRequest(parent=parent.id, replay_of=private.id))
+    child = await runs.start(ports, ADA, RunRequest(parent=private.id, replay_of=parent.id))
     assert child.mode is Audience.SHARED
 
 
-async def test_a_child_may_share_its_parent_s_snapshot(world: Ports) -> None:
-    await say(world, "old")
-    parent = await runs.start(world, ADA, RunRequest("parent", variables={"AGENT_NAME": "Marco"}))
-    await say(world, "new")
-    child = await runs.start(world, ADA, RunRequest(parent=parent.id, share_parent=True))
-    assert await seen(world, child) == await seen(world, parent) == {"SOUL.md": (1, b"old")}
+async def test_a_child_may_share_its_parent_s_snapshot(ports: Ports) -> None:
+    await say(ports, "old")
+    parent = await runs.start(ports, ADA, RunRequest("parent", variables={"AGENT_NAME": "Marco"}))
+    await say(ports, "new")
+    child = await runs.start(ports, ADA, RunRequest(parent=parent.id, share_parent=True))
+    assert await seen(ports, child) == await seen(ports, parent) == {"SOUL.md": (1, b"old")}
     assert (child.snapshot, child.variables) == (parent.snapshot, parent.variables)
     assert child.workflow == "parent"
 
 
-async def test_a_replay_sees_what_the_original_saw_to_the_byte(world: Ports) -> None:
-    await keep_only(world, 1)
-    await say(world, "as it was")
+async def test_a_replay_sees_what_the_original_saw_to_the_byte(ports: Ports) -> None:
+    await keep_only(ports, 1)
+    await say(ports, "as it was")
     variables = {"HUMAN_NAME": "Zoë"}
     original = await runs.start(
-        world, ADA, RunRequest("w", mode=Audience.SHARED, variables=variables)
+        ports, ADA, RunRequest("w", mode=Audience.SHARED, variables=variables)
     )
-    await say(world, "edited")
-    await files.delete(world, OWN, SOUL, ADA)
-    again = await runs.start(world, ADA, RunRequest(replay_of=original.id))
-    assert await seen(world, again) == {"SOUL.md": (1, b"as it was")}
+    await say(ports, "edited")
+    await files.delete(ports, OWN, SOUL, ADA)
+    again = await runs.start(ports, ADA, RunRequest(replay_of=original.id))
+    assert await seen(ports, again) == {"SOUL.md": (1, b"as it was")}
     assert (again.workflow, again.mode, again.variables) == (
         "w",
         Audience.SHARED,
@@ -184,57 +183,57 @@ async def test_a_replay_sees_what_the_original_saw_to_the_byte(world: Ports) -> 
     )
     assert original.variables["HUMAN_NAME"] == "Zoë"
     assert again.replay_of == original.id
-    await runs.change(world, ADA, original.id, status=RunStatus.COMPLETED, kept=False)
-    await say(world, "pruning what only the replay still holds")
-    assert await seen(world, again) == {"SOUL.md": (1, b"as it was")}
+    await runs.change(ports, ADA, original.id, status=RunStatus.COMPLETED, kept=False)
+    await say(ports, "pruning what only the replay still holds")
+    assert await seen(ports, again) == {"SOUL.md": (1, b"as it was")}
 
 
-async def test_a_run_that_was_let_go_has_nothing_to_show_or_to_share(world: Ports) -> None:
-    await say(world, "x")
-    run = await runs.start(world, ADA, RunRequest(NOOP))
-    gone = await runs.change(world, ADA, run.id, kept=False)
-    assert gone == await runs.get(world, ADA, run.id)
+async def test_a_run_that_was_let_go_has_nothing_to_show_or_to_share(ports: Ports) -> None:
+    await say(ports, "x")
+    run = await runs.start(ports, ADA, RunRequest(NOOP))
+    gone = await runs.change(ports, ADA, run.id, kept=False)
+    assert gone == await runs.get(ports, ADA, run.id)
     for stale in (run, gone):
         for reading in (
-            runs.manifest(world, stale),
-            runs.file(world, stale, SOUL),
-            differences.diff(world, stale),
-            differences.difference(world, stale, SOUL),
+            runs.manifest(ports, stale),
+            runs.file(ports, stale, SOUL),
+            diff.diff(ports, stale),
+            diff.difference(ports, stale, SOUL),
         ):
             with pytest.raises(NotFound, match="let go"):
                 await reading
     for asked in (RunRequest(replay_of=run.id), RunRequest(parent=run.id, share_parent=True)):
         with pytest.raises(Conflict, match="let go"):
-            await runs.start(world, ADA, asked)
+            await runs.start(ports, ADA, asked)
     with pytest.raises(Conflict, match="kept again"):
-        await runs.change(world, ADA, run.id, kept=True)
-    child = await runs.start(world, ADA, RunRequest(parent=run.id))
-    assert await seen(world, child) == {"SOUL.md": (1, b"x")}
+        await runs.change(ports, ADA, run.id, kept=True)
+    child = await runs.start(ports, ADA, RunRequest(parent=run.id))
+    assert await seen(ports, child) == {"SOUL.md": (1, b"x")}
 
 
 class LetsGo:
     """Runs among which another caller lets go of one just before the next is started."""
 
-    def __init__(self, world: Ports, victim: str) -> None:
-        self._world, self._victim = world, victim
+    def __init__(self, ports: Ports, victim: str) -> None:
+        self._ports, self._victim = ports, victim
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._world.runs, name)
+        return getattr(self._ports.runs, name)
 
     async def start(self, started: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]]) -> Any:
-        await runs.change(self._world, ADA, self._victim, kept=False)
-        return await self._world.runs.start(started)
+        await runs.change(self._ports, ADA, self._victim, kept=False)
+        return await self._ports.runs.start(started)
 
 
 async def test_a_snapshot_that_is_let_go_while_it_is_taken_over_is_not_taken(
-    world: Ports,
+    ports: Ports,
 ) -> None:
-    await say(world, "x")
-    original = await runs.start(world, ADA, RunRequest(NOOP))
-    torn = replace(world, runs=LetsGo(world, original.id))
+    await say(ports, "x")
+    original = await runs.start(ports, ADA, RunRequest(NOOP))
+    torn = replace(ports, runs=LetsGo(ports, original.id))
     with pytest.raises(Conflict, match="let go"):
         await runs.start(torn, ADA, RunRequest(replay_of=original.id))
-    [replay, _] = (await runs.page(world, ADA)).items
+    [replay, _] = (await runs.page(ports, ADA)).items
     assert (replay.kept, replay.status) == (False, RunStatus.CANCELLED)
 
 
@@ -253,16 +252,16 @@ async def test_a_snapshot_that_is_let_go_while_it_is_taken_over_is_not_taken(
     ],
     ids=str,
 )
-async def test_what_makes_no_sense_is_refused(world: Ports, asked: RunRequest) -> None:
+async def test_what_makes_no_sense_is_refused(ports: Ports, asked: RunRequest) -> None:
     with pytest.raises(ValidationError):
-        await runs.start(world, ADA, asked)
-    assert not (await runs.page(world, ADA)).items
+        await runs.start(ports, ADA, asked)
+    assert not (await runs.page(ports, ADA)).items
 
 
-async def test_a_run_cannot_follow_one_and_belong_to_another(world: Ports) -> None:
-    await agents.create(world, ADA, NewAgent("marco", "Marco"))
-    run = await runs.start(world, ADA, WORK)
-    attic = await runs.start(world, OTHER, RunRequest("w", mode=Audience.SHARED))
+async def test_a_run_cannot_follow_one_and_belong_to_another(ports: Ports) -> None:
+    await agents.create(ports, ADA, NewAgent("marco", "Marco"))
+    run = await runs.start(ports, ADA, WORK)
+    attic = await runs.start(ports, OTHER, RunRequest("w", mode=Audience.SHARED))
     for asked in (
         RunRequest(parent=run.id, agent="marco"),
         RunRequest(replay_of=run.id, agent="marco"),
@@ -270,87 +269,87 @@ async def test_a_run_cannot_follow_one_and_belong_to_another(world: Ports) -> No
         RunRequest(replay_of=attic.id, mode=Audience.MAIN),
     ):
         with pytest.raises(ValidationError):
-            await runs.start(world, ADA, asked)
+            await runs.start(ports, ADA, asked)
 
 
 @pytest.mark.parametrize("status", [RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED])
-async def test_a_run_ends_once_and_stays_as_it_ended(world: Ports, status: RunStatus) -> None:
-    run = await runs.start(world, ADA, WORK)
-    assert await runs.change(world, ADA, run.id, status=RunStatus.RUNNING) == run
-    ended = await runs.change(world, ADA, run.id, status=status)
+async def test_a_run_ends_once_and_stays_as_it_ended(ports: Ports, status: RunStatus) -> None:
+    run = await runs.start(ports, ADA, WORK)
+    assert await runs.change(ports, ADA, run.id, status=RunStatus.RUNNING) == run
+    ended = await runs.change(ports, ADA, run.id, status=status)
     assert (ended.status, ended.ended is not None) == (status, True)
-    travel(world, 1000)
-    assert await runs.change(world, ADA, run.id, status=status) == ended
+    travel(ports, 1000)
+    assert await runs.change(ports, ADA, run.id, status=status) == ended
     for other in {*RunStatus} - {status}:
         with pytest.raises(Conflict):
-            await runs.change(world, ADA, run.id, status=other)
-    assert await runs.get(world, ADA, run.id) == ended
-    assert await log_of(world, run) == ["run.started", f"run.{status}"]
+            await runs.change(ports, ADA, run.id, status=other)
+    assert await runs.get(ports, ADA, run.id) == ended
+    assert await log_of(ports, run) == ["run.started", f"run.{status}"]
 
 
-async def test_of_rivals_that_end_a_run_one_wins_and_the_others_are_told(world: Ports) -> None:
-    run = await runs.start(world, ADA, WORK)
+async def test_of_rivals_that_end_a_run_one_wins_and_the_others_are_told(ports: Ports) -> None:
+    run = await runs.start(ports, ADA, WORK)
     wanted = [RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED] * 4
     outcomes = await asyncio.gather(
-        *(runs.change(world, ADA, run.id, status=status) for status in wanted),
+        *(runs.change(ports, ADA, run.id, status=status) for status in wanted),
         return_exceptions=True,
     )
-    final = await runs.get(world, ADA, run.id)
+    final = await runs.get(ports, ADA, run.id)
     for status, outcome in zip(wanted, outcomes, strict=True):
         assert outcome == final if status is final.status else isinstance(outcome, Conflict)
-    assert len(await log_of(world, run)) == 2
+    assert len(await log_of(ports, run)) == 2
 
 
-async def test_a_run_under_way_cannot_be_let_go_but_can_be_ended_so(world: Ports) -> None:
-    run = await runs.start(world, ADA, WORK)
+async def test_a_run_under_way_cannot_be_let_go_but_can_be_ended_so(ports: Ports) -> None:
+    run = await runs.start(ports, ADA, WORK)
     with pytest.raises(Conflict):
-        await runs.change(world, ADA, run.id, kept=False)
-    ended = await runs.change(world, ADA, run.id, status=RunStatus.FAILED, kept=False)
+        await runs.change(ports, ADA, run.id, kept=False)
+    ended = await runs.change(ports, ADA, run.id, status=RunStatus.FAILED, kept=False)
     assert (ended.kept, ended.snapshot) == (False, ())
 
 
 async def test_nobody_knows_of_a_run_in_another_tenant_or_beyond_their_own_scope(
-    world: Ports,
+    ports: Ports,
 ) -> None:
-    run = await runs.start(world, ADA, WORK)
-    attic = await runs.start(world, OTHER, WORK)
+    run = await runs.start(ports, ADA, WORK)
+    attic = await runs.start(ports, OTHER, WORK)
     for actor, hidden in ((STRANGER, run), (OTHER, run), (Actor("acme", "k", agent="x"), attic)):
         with pytest.raises(NotFound):
-            await runs.get(world, actor, hidden.id)
+            await runs.get(ports, actor, hidden.id)
         with pytest.raises(NotFound):
-            await runs.change(world, actor, hidden.id, status=RunStatus.CANCELLED)
+            await runs.change(ports, actor, hidden.id, status=RunStatus.CANCELLED)
         for asked in (RunRequest(parent=hidden.id), RunRequest(replay_of=hidden.id)):
             with pytest.raises(NotFound):
-                await runs.start(world, actor, asked)
-        assert hidden.id not in {each.id for each in (await runs.page(world, actor)).items}
+                await runs.start(ports, actor, asked)
+        assert hidden.id not in {each.id for each in (await runs.page(ports, actor)).items}
     for nonsense in ("", "run\x00", "\ud800", "../x", "r" * 200):
         with pytest.raises(NotFound):
-            await runs.get(world, ADA, nonsense)
+            await runs.get(ports, ADA, nonsense)
 
 
-async def test_runs_are_listed_newest_first_page_by_page(world: Ports) -> None:
-    agent = await agents.create(world, ADA, NewAgent("marco", "Marco"))
-    started = [await runs.start(world, ADA, WORK) for _ in range(5)]
-    mine = await runs.start(world, ADA, RunRequest(agent="marco"))
-    first = await runs.page(world, ADA, limit=4)
-    rest = await runs.page(world, ADA, limit=4, cursor=first.next or "")
+async def test_runs_are_listed_newest_first_page_by_page(ports: Ports) -> None:
+    agent = await agents.create(ports, ADA, NewAgent("marco", "Marco"))
+    started = [await runs.start(ports, ADA, WORK) for _ in range(5)]
+    mine = await runs.start(ports, ADA, RunRequest(agent="marco"))
+    first = await runs.page(ports, ADA, limit=4)
+    rest = await runs.page(ports, ADA, limit=4, cursor=first.next or "")
     assert [*first.items, *rest.items] == [mine, *reversed(started)]
     assert rest.next is None
-    assert (await runs.page(world, ADA, agent=agent.id)).items == (mine,)
+    assert (await runs.page(ports, ADA, agent=agent.id)).items == (mine,)
     with pytest.raises(ValidationError):
-        await runs.page(world, ADA, cursor="\x00")
+        await runs.page(ports, ADA, cursor="\x00")
 
 
-async def test_a_diff_tells_what_changed_since_and_how(world: Ports) -> None:
+async def test_a_diff_tells_what_changed_since_and_how(ports: Ports) -> None:
     for path, text in {"a.md": "1\n2\n", "b.md": "b", "c.md": "c", "d.md": "d"}.items():
-        await say(world, text, Path(path))
-    run = await runs.start(world, ADA, WORK)
-    assert await differences.diff(world, run) == ()
-    await say(world, "1\nTWO\n", Path("a.md"))
-    await files.delete(world, OWN, Path("b.md"), ADA)
-    await say(world, "c", Path("c.md"))
-    await say(world, "e", Path("e.md"))
-    found = await differences.diff(world, run)
+        await say(ports, text, Path(path))
+    run = await runs.start(ports, ADA, WORK)
+    assert await diff.diff(ports, run) == ()
+    await say(ports, "1\nTWO\n", Path("a.md"))
+    await files.delete(ports, OWN, Path("b.md"), ADA)
+    await say(ports, "c", Path("c.md"))
+    await say(ports, "e", Path("e.md"))
+    found = await diff.diff(ports, run)
     assert [(each.path.text, each.kind) for each in found] == [
         ("a.md", "changed"),
         ("b.md", "removed"),
@@ -358,23 +357,23 @@ async def test_a_diff_tells_what_changed_since_and_how(world: Ports) -> None:
     ]
     versions = [tuple(f and f.head.version for f in (d.before, d.after)) for d in found]
     assert versions == [(1, 2), (1, None), (None, 1)]
-    difference, text = await differences.difference(world, run, Path("a.md"))
+    difference, text = await diff.difference(ports, run, Path("a.md"))
     assert difference == found[0]
     assert text == "--- a/a.md\n+++ b/a.md\n@@ -1,2 +1,2 @@\n 1\n-2\n+TWO\n"
-    assert await differences.difference(world, run, Path("c.md")) == (None, "")
-    _, removed = await differences.difference(world, run, Path("b.md"))
+    assert await diff.difference(ports, run, Path("c.md")) == (None, "")
+    _, removed = await diff.difference(ports, run, Path("b.md"))
     assert "-b" in removed
     with pytest.raises(NotFound):
-        await differences.difference(world, run, Path("never.md"))
+        await diff.difference(ports, run, Path("never.md"))
 
 
 async def test_the_diff_of_an_agent_that_is_gone_is_against_the_layers_it_had(
-    world: Ports,
+    ports: Ports,
 ) -> None:
-    agent = await agents.create(world, ADA, NewAgent("marco", "Marco"))
+    agent = await agents.create(ports, ADA, NewAgent("marco", "Marco"))
     own = (Scope("acme", ScopeKind.AGENT, agent.id),)
-    await say(world, "x", stack=own)
-    run = await runs.start(world, ADA, RunRequest(agent="marco"))
-    await agents.delete(world, ADA, "marco")
-    assert await differences.diff(world, run) == ()
-    assert await seen(world, run) == {"SOUL.md": (1, b"x")}
+    await say(ports, "x", stack=own)
+    run = await runs.start(ports, ADA, RunRequest(agent="marco"))
+    await agents.delete(ports, ADA, "marco")
+    assert await diff.diff(ports, run) == ()
+    assert await seen(ports, run) == {"SOUL.md": (1, b"x")}

@@ -37,71 +37,71 @@ CANARY = "canary-4711"
 
 
 @pytest.fixture
-async def owner(world: Ports) -> Actor:
-    return (await founded(world))[1]
+async def owner(ports: Ports) -> Actor:
+    return (await founded(ports))[1]
 
 
-async def sandbox(world: Ports, owner: Actor, **config: Any) -> Record:
-    return await sandboxes.create(world, owner, {"name": "one", "config": config})
+async def sandbox(ports: Ports, owner: Actor, **config: Any) -> Record:
+    return await sandboxes.create(ports, owner, {"name": "one", "config": config})
 
 
-async def workspace(world: Ports, owner: Actor, **said: Any) -> Record:
-    return await workspaces.create(world, owner, {"name": "notes", **said})
+async def workspace(ports: Ports, owner: Actor, **said: Any) -> Record:
+    return await workspaces.create(ports, owner, {"name": "notes", **said})
 
 
-async def reached(world: Ports, owner: Actor, **config: Any) -> ToolAccess:
-    return await load_tool_access(world, owner.tenant, checked(config))
+async def reached(ports: Ports, owner: Actor, **config: Any) -> ToolAccess:
+    return await load_tool_access(ports, owner.tenant, checked(config))
 
 
-async def test_an_agent_reaches_what_its_config_refers_to(world: Ports, owner: Actor) -> None:
-    one, two = await sandbox(world, owner), await sandbox(world, owner, permissionMode="bypass")
-    notes = await workspace(world, owner, description="for all")
-    quiet = await workspace(world, owner, config={"harness": {"enabled": False}})
+async def test_an_agent_reaches_what_its_config_refers_to(ports: Ports, owner: Actor) -> None:
+    one, two = await sandbox(ports, owner), await sandbox(ports, owner, permissionMode="bypass")
+    notes = await workspace(ports, owner, description="for all")
+    quiet = await workspace(ports, owner, config={"harness": {"enabled": False}})
     attached = [
         {"name": "notes", "workspaceId": notes.id},
         {"name": "other", "workspaceId": notes.id, "sandbox": two.id},
         {"name": "docs", "workspaceId": quiet.id, "sandbox": None},
     ]
-    found = await reached(world, owner, sandbox=one.id, workspaces=attached)
+    found = await reached(ports, owner, sandbox=one.id, workspaces=attached)
     assert found.sandbox is not None
     assert (found.sandbox.id, found.sandbox.mode) == (one.id, PermissionMode.ASK)
     through = [reach.sandbox and reach.sandbox.id for reach in found.workspaces]
     assert through == [one.id, two.id, None]
     assert [reach.harness for reach in found.workspaces] == [True, True, False]
     assert [reach.description for reach in found.workspaces] == ["for all", "for all", ""]
-    assert await reached(world, owner) == EMPTY
+    assert await reached(ports, owner) == EMPTY
 
 
-async def test_what_is_gone_is_named(world: Ports, owner: Actor) -> None:
-    one, notes = await sandbox(world, owner), await workspace(world, owner)
+async def test_what_is_gone_is_named(ports: Ports, owner: Actor) -> None:
+    one, notes = await sandbox(ports, owner), await workspace(ports, owner)
     config = {"sandbox": one.id, "workspaces": [{"name": "n", "workspaceId": notes.id}]}
-    await reached(world, owner, **config)
-    await sandboxes.delete(world, owner, one.id)
+    await reached(ports, owner, **config)
+    await sandboxes.delete(ports, owner, one.id)
     with pytest.raises(NotFound, match=rf"\AReferenced sandbox not found: {one.id}\Z"):
-        await reached(world, owner, **config)
-    config["sandbox"] = (await sandbox(world, owner)).id
-    await workspaces.delete(world, owner, notes.id)
+        await reached(ports, owner, **config)
+    config["sandbox"] = (await sandbox(ports, owner)).id
+    await workspaces.delete(ports, owner, notes.id)
     told = rf'\AReferenced workspace not found: {notes.id} \(as "n"\)\Z'
     with pytest.raises(NotFound, match=told):
-        await reached(world, owner, **config)
+        await reached(ports, owner, **config)
     with pytest.raises(NotFound, match="Referenced sandbox not found: no such thing"):
-        await reached(world, owner, sandbox="no such thing")
+        await reached(ports, owner, sandbox="no such thing")
 
 
-async def test_nothing_of_another_tenant_is_reached(world: Ports, owner: Actor) -> None:
-    one, notes = await sandbox(world, owner), await workspace(world, owner)
-    _, stranger = await founded(world, "globex")
+async def test_nothing_of_another_tenant_is_reached(ports: Ports, owner: Actor) -> None:
+    one, notes = await sandbox(ports, owner), await workspace(ports, owner)
+    _, stranger = await founded(ports, "globex")
     with pytest.raises(NotFound, match="Referenced sandbox"):
-        await reached(world, stranger, sandbox=one.id)
+        await reached(ports, stranger, sandbox=one.id)
     with pytest.raises(NotFound, match="Referenced workspace"):
-        await reached(world, stranger, workspaces=[{"name": "n", "workspaceId": notes.id}])
+        await reached(ports, stranger, workspaces=[{"name": "n", "workspaceId": notes.id}])
 
 
-async def test_a_change_is_seen_at_the_next_call(world: Ports, owner: Actor) -> None:
-    one = await sandbox(world, owner)
-    assert (await reached(world, owner, sandbox=one.id)).sandbox is not None
-    await sandboxes.patch(world, owner, one.id, {"config": {"permissionMode": "edit"}})
-    found = (await reached(world, owner, sandbox=one.id)).sandbox
+async def test_a_change_is_seen_at_the_next_call(ports: Ports, owner: Actor) -> None:
+    one = await sandbox(ports, owner)
+    assert (await reached(ports, owner, sandbox=one.id)).sandbox is not None
+    await sandboxes.patch(ports, owner, one.id, {"config": {"permissionMode": "edit"}})
+    found = (await reached(ports, owner, sandbox=one.id)).sandbox
     assert found is not None
     assert (found.mode, found.revision) == (PermissionMode.EDIT, 2)
 
@@ -125,15 +125,15 @@ class Questions:
 
 
 async def test_however_much_is_attached_it_is_found_in_two_questions(
-    world: Ports, owner: Actor
+    ports: Ports, owner: Actor
 ) -> None:
-    ids = [(await workspace(world, owner)).id for _ in range(5)]
-    through = [(await sandbox(world, owner)).id for _ in range(5)]
+    ids = [(await workspace(ports, owner)).id for _ in range(5)]
+    through = [(await sandbox(ports, owner)).id for _ in range(5)]
     attached = [
         {"name": f"w{n}", "workspaceId": id, "sandbox": through[n]} for n, id in enumerate(ids)
     ]
-    records = Questions(world.records)
-    counting = replace(world, records=records)
+    records = Questions(ports.records)
+    counting = replace(ports, records=records)
     found = await reached(counting, owner, workspaces=attached)
     assert sorted(records.asked) == ["get", "get", "revision"]
     assert await reached(counting, owner, workspaces=attached) is found
@@ -141,17 +141,17 @@ async def test_however_much_is_attached_it_is_found_in_two_questions(
 
 
 async def test_variables_are_sealed_and_open_only_where_they_belong(
-    world: Ports, owner: Actor
+    ports: Ports, owner: Actor
 ) -> None:
-    one = await sandbox(world, owner, envVars={"TOKEN": CANARY, "EMPTY": ""})
+    one = await sandbox(ports, owner, envVars={"TOKEN": CANARY, "EMPTY": ""})
     assert CANARY not in str(one.body)
-    found = (await reached(world, owner, sandbox=one.id)).sandbox
+    found = (await reached(ports, owner, sandbox=one.id)).sandbox
     assert found is not None
-    assert sandboxes.opened(world, found)["envVars"] == {"TOKEN": CANARY, "EMPTY": ""}
-    bare = (await reached(world, owner, sandbox=(await sandbox(world, owner)).id)).sandbox
+    assert sandboxes.opened(ports, found)["envVars"] == {"TOKEN": CANARY, "EMPTY": ""}
+    bare = (await reached(ports, owner, sandbox=(await sandbox(ports, owner)).id)).sandbox
     assert bare is not None
-    assert "envVars" not in sandboxes.opened(world, bare)
-    other = await sandbox(world, owner)
+    assert "envVars" not in sandboxes.opened(ports, bare)
+    other = await sandbox(ports, owner)
     swapped = one.body["config"]["envVars"]
     for body, id in (
         ({"envVars": swapped}, other.id),
@@ -159,11 +159,11 @@ async def test_variables_are_sealed_and_open_only_where_they_belong(
     ):
         config = {**one.body["config"], **body}
         moved = RecordChange(owner.tenant, RecordType.SANDBOX, id, {"name": "x", "config": config})
-        await world.trees.commit([Commit((), "x", "x", 0, changes=(moved,))])
-        stolen = (await reached(world, owner, sandbox=id)).sandbox
+        await ports.trees.commit([Commit((), "x", "x", 0, changes=(moved,))])
+        stolen = (await reached(ports, owner, sandbox=id)).sandbox
         assert stolen is not None
         with pytest.raises(CorruptContent):
-            sandboxes.opened(world, stolen)
+            sandboxes.opened(ports, stolen)
 
 
 def test_bounds_are_those_of_the_config_and_never_silently_less() -> None:
@@ -196,9 +196,9 @@ class Narrow:
 
 
 async def test_what_a_provider_cannot_enforce_is_refused_when_it_is_said(
-    world: Ports, owner: Actor
+    ports: Ports, owner: Actor
 ) -> None:
-    narrow = replace(world, sandboxes={"docker": Narrow(2048), "e2b": Narrow(0)})
+    narrow = replace(ports, sandboxes={"docker": Narrow(2048), "e2b": Narrow(0)})
     await sandbox(narrow, owner, provider="docker", memoryLimit=2048)
     with pytest.raises(
         ValidationError, match="cannot be enforced by provider docker: too much memory"
@@ -211,9 +211,9 @@ async def test_what_a_provider_cannot_enforce_is_refused_when_it_is_said(
 
 
 async def test_no_address_in_it_leads_to_where_only_we_should_get(
-    world: Ports, owner: Actor
+    ports: Ports, owner: Actor
 ) -> None:
-    careful = replace(world, post=HttpWebhookSender())
+    careful = replace(ports, post=HttpWebhookSender())
     for url in ("https://127.0.0.1/", "http://93.184.216.34/", "unix:///run/docker.sock"):
         with pytest.raises(ValidationError, match=r"config.options.nested.0.apiUrl is refused"):
             await sandbox(careful, owner, options={"nested": [{"apiUrl": url}]})
@@ -241,41 +241,41 @@ async def test_a_deleted_workspace_takes_its_files_along_in_one_commit(anywhere:
         await stacks.workspace_stack(anywhere, owner, notes.id)
 
 
-async def test_a_run_in_a_workspace_sees_it_after_it_was_deleted(world: Ports) -> None:
-    _, owner = await founded(world)
-    notes = await workspace(world, owner)
+async def test_a_run_in_a_workspace_sees_it_after_it_was_deleted(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    notes = await workspace(ports, owner)
     bound = replace(owner, workspace=notes.id)
-    await files.put(world, await stacks.default_stack(world, bound), Path("a.md"), b"kept", bound)
-    run = await runs.start(world, bound, RunRequest("work"))
-    await workspaces.delete(world, owner, notes.id)
-    assert (await runs.file(world, run, Path("a.md")))[1] == b"kept"
+    await files.put(ports, await stacks.default_stack(ports, bound), Path("a.md"), b"kept", bound)
+    run = await runs.start(ports, bound, RunRequest("work"))
+    await workspaces.delete(ports, owner, notes.id)
+    assert (await runs.file(ports, run, Path("a.md")))[1] == b"kept"
     with pytest.raises(NotFound):
-        await runs.start(world, bound, RunRequest("work"))
+        await runs.start(ports, bound, RunRequest("work"))
 
 
-async def test_no_file_outlives_its_workspace_however_late_it_comes(world: Ports) -> None:
-    _, owner = await founded(world)
+async def test_no_file_outlives_its_workspace_however_late_it_comes(ports: Ports) -> None:
+    _, owner = await founded(ports)
     outcomes = set()
     for turn in range(40):
-        notes = await workspace(world, owner)
-        stack = await stacks.workspace_stack(world, owner, notes.id)
-        writing = files.put(world, stack, Path("a.md"), b"x", owner)
-        going = later(turn, workspaces.delete(world, owner, notes.id))
+        notes = await workspace(ports, owner)
+        stack = await stacks.workspace_stack(ports, owner, notes.id)
+        writing = files.put(ports, stack, Path("a.md"), b"x", owner)
+        going = later(turn, workspaces.delete(ports, owner, notes.id))
         _, lost = await rivals(writing, going)
         assert all(isinstance(each, NotFound) for each in lost)
         outcomes.add(len(lost))
-        [tree] = await world.trees.read(stack)
+        [tree] = await ports.trees.read(stack)
         assert not tree.heads
     assert 0 in outcomes
 
 
-async def test_a_deletion_that_meets_a_write_takes_that_along(world: Ports) -> None:
-    _, owner = await founded(world)
+async def test_a_deletion_that_meets_a_write_takes_that_along(ports: Ports) -> None:
+    _, owner = await founded(ports)
     for turn in range(40):
-        notes = await workspace(world, owner)
-        stack = await stacks.workspace_stack(world, owner, notes.id)
-        writing = later(turn, files.put(world, stack, Path("a.md"), b"x", owner))
-        _, lost = await rivals(workspaces.delete(world, owner, notes.id), writing)
+        notes = await workspace(ports, owner)
+        stack = await stacks.workspace_stack(ports, owner, notes.id)
+        writing = later(turn, files.put(ports, stack, Path("a.md"), b"x", owner))
+        _, lost = await rivals(workspaces.delete(ports, owner, notes.id), writing)
         assert all(isinstance(each, NotFound) for each in lost)
-        [tree] = await world.trees.read(stack)
+        [tree] = await ports.trees.read(stack)
         assert not tree.heads

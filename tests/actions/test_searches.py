@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.tools.workshop import Workshop, workshop
 
-from carrel.actions.sandbox import grep as searches
-from carrel.actions.sandbox import workspace_files as handiwork
+from carrel.actions.sandbox import grep, workspace_files
 from carrel.adapters import ripgrep
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.grep import GrepOutput, GrepQuery
@@ -33,11 +32,11 @@ class Watched:
 
 
 @pytest.fixture
-async def shop(world: Ports) -> Workshop:
-    made = await workshop(world)
+async def shop(ports: Ports) -> Workshop:
+    made = await workshop(ports)
     for n in range(12):
         body = b"".join(b"line %d of %d\n" % (line, n) for line in range(40))
-        await handiwork.write(made.bench(), Path(f"f{n:02}"), body)
+        await workspace_files.write(made.bench(), Path(f"f{n:02}"), body)
     return made
 
 
@@ -45,31 +44,31 @@ async def shop(world: Ports) -> Workshop:
 async def test_whoever_searches_the_answer_is_the_same(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch, gives_up: bool
 ) -> None:
-    monkeypatch.setattr(searches, "BATCH", 1500)
+    monkeypatch.setattr(grep, "BATCH", 1500)
     for mode in GrepOutput:
         wanted = GrepQuery(r"1\d of [37]$", mode=mode, numbers=True)
-        here = await searches.search(shop.bench(), wanted, 10**6)
+        here = await grep.search(shop.bench(), wanted, 10**6)
         assert b"f03" in here
-        monkeypatch.setattr(searches, "SMALL", 0)
-        assert await searches.search(shop.bench(), wanted, 10**6) == here
-        monkeypatch.setattr(searches, "LARGE", 0)
+        monkeypatch.setattr(grep, "SMALL", 0)
+        assert await grep.search(shop.bench(), wanted, 10**6) == here
+        monkeypatch.setattr(grep, "LARGE", 0)
         watched = Watched(gives_up=gives_up)
-        world = replace(shop.world, search=watched)  # type: ignore[arg-type]
-        bench = replace_world(shop, world)
-        assert await searches.search(bench, wanted, 10**6) == here
+        ports = replace(shop.ports, search=watched)  # type: ignore[arg-type]
+        bench = replace_world(shop, ports)
+        assert await grep.search(bench, wanted, 10**6) == here
         assert watched.asked > 1
 
 
-def replace_world(shop: Workshop, world: Ports) -> handiwork.WorkspaceFiles:
-    return handiwork.WorkspaceFiles(world, shop.owner, shop.bench().workspace)
+def replace_world(shop: Workshop, ports: Ports) -> workspace_files.WorkspaceFiles:
+    return workspace_files.WorkspaceFiles(ports, shop.owner, shop.bench().workspace)
 
 
 async def test_no_more_is_looked_for_than_is_told(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searches, "BATCH", 1)
-    monkeypatch.setattr(searches, "LARGE", 0)
+    monkeypatch.setattr(grep, "BATCH", 1)
+    monkeypatch.setattr(grep, "LARGE", 0)
     watched = Watched()
-    bench = replace_world(shop, replace(shop.world, search=watched))  # type: ignore[arg-type]
-    said = await searches.search(bench, GrepQuery("line", mode=GrepOutput.CONTENT), 100)
+    bench = replace_world(shop, replace(shop.ports, search=watched))  # type: ignore[arg-type]
+    said = await grep.search(bench, GrepQuery("line", mode=GrepOutput.CONTENT), 100)
     assert (len(said) > 100, watched.asked) == (True, 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.actions.cast import founded, rivals
-from tests.worlds import travel
+from tests.stores import travel
 
 from carrel.actions.accounts import secrets
 from carrel.actions.agents import agents
@@ -34,8 +34,8 @@ async def owner(anywhere: Ports) -> Actor:
     return owner
 
 
-async def tell(world: Ports, owner: Actor, *texts: str, agent: str = "kate", id: str = ID) -> None:
-    await sessions.append(world, owner, agent, id, [NewEntry("user", text) for text in texts])
+async def tell(ports: Ports, owner: Actor, *texts: str, agent: str = "kate", id: str = ID) -> None:
+    await sessions.append(ports, owner, agent, id, [NewEntry("user", text) for text in texts])
 
 
 async def test_a_session_is_started_with_an_id_of_ones_own_or_a_new_one(

@@ -38,8 +38,8 @@ ATTIC = Actor("acme", "ada", workspace="attic")
 EVERYTHING = EventFilter("acme")
 
 
-async def write(world: Ports, actor: Actor = ADA, path: str = "a.md", **more: Any) -> None:
-    await files.put(world, (actor.scope,), Path(path), b"x", actor, WriteOptions(**more))
+async def write(ports: Ports, actor: Actor = ADA, path: str = "a.md", **more: Any) -> None:
+    await files.put(ports, (actor.scope,), Path(path), b"x", actor, WriteOptions(**more))
 
 
 async def heard(batches: Batches, count: int) -> list[Event]:
@@ -53,43 +53,43 @@ async def heard(batches: Batches, count: int) -> list[Event]:
     return found
 
 
-async def logged(world: Ports, cursor: str | None = None) -> list[Event]:
-    return list(await world.events.after(cursor, EVERYTHING, limit=100_000))
+async def logged(ports: Ports, cursor: str | None = None) -> list[Event]:
+    return list(await ports.events.after(cursor, EVERYTHING, limit=100_000))
 
 
-async def test_a_stream_begins_with_what_happens_next(world: Ports) -> None:
-    await write(world)
-    start, batches = await listen(world, EVERYTHING)
-    await write(world, path="b.md")
-    await write(world, path="c.md")
+async def test_a_stream_begins_with_what_happens_next(ports: Ports) -> None:
+    await write(ports)
+    start, batches = await listen(ports, EVERYTHING)
+    await write(ports, path="b.md")
+    await write(ports, path="c.md")
     found = await heard(batches, 2)
     assert [event.payload["path"] for event in found] == ["b.md", "c.md"]
-    assert found == await logged(world, start)
+    assert found == await logged(ports, start)
 
 
-async def test_a_stream_goes_on_where_another_left_off(world: Ports) -> None:
+async def test_a_stream_goes_on_where_another_left_off(ports: Ports) -> None:
     for _ in range(5):
-        await write(world)
-    _, batches = await listen(world, EVERYTHING, "0")
+        await write(ports)
+    _, batches = await listen(ports, EVERYTHING, "0")
     everything = await heard(batches, 5)
-    assert everything == await logged(world)
+    assert everything == await logged(ports)
     for place, event in enumerate(everything[:-1], 1):
-        _, batches = await listen(world, EVERYTHING, event.cursor)
+        _, batches = await listen(ports, EVERYTHING, event.cursor)
         assert await heard(batches, 5 - place) == everything[place:]
 
 
-async def test_a_listener_hears_only_what_it_asked_for(world: Ports) -> None:
+async def test_a_listener_hears_only_what_it_asked_for(ports: Ports) -> None:
     wanted = {
         "tenant": EventFilter("acme"),
         "scope": EventFilter("acme", scopes=frozenset({ATTIC.scope})),
         "types": EventFilter("acme", types=frozenset({"run.started"})),
     }
-    streams_of = {name: (await listen(world, one))[1] for name, one in wanted.items()}
+    streams_of = {name: (await listen(ports, one))[1] for name, one in wanted.items()}
     later = {name: asyncio.create_task(heard(one, 2)) for name, one in streams_of.items()}
     for _ in range(2):
-        await write(world, STRANGER)
-        await write(world, ATTIC)
-        await runs.start(world, ADA, RunRequest("w"))
+        await write(ports, STRANGER)
+        await write(ports, ATTIC)
+        await runs.start(ports, ADA, RunRequest("w"))
     found = {name: await task for name, task in later.items()}
     assert [event.type for event in found["tenant"]] == [UPDATED, "run.started"]
     assert {event.scope for event in found["scope"]} == {ATTIC.scope}
@@ -99,19 +99,19 @@ async def test_a_listener_hears_only_what_it_asked_for(world: Ports) -> None:
 
 @pytest.mark.parametrize("nonsense", ["x", "", "-1", "1 ", "9" * 40, "1;2", "\x00"])
 async def test_what_is_no_cursor_is_refused_before_anything_is_streamed(
-    world: Ports, nonsense: str
+    ports: Ports, nonsense: str
 ) -> None:
-    run = await runs.start(world, ADA, RunRequest("w"))
-    for asked in (listen(world, EVERYTHING, nonsense), listen_to_run(world, ADA, run, nonsense)):
+    run = await runs.start(ports, ADA, RunRequest("w"))
+    for asked in (listen(ports, EVERYTHING, nonsense), listen_to_run(ports, ADA, run, nonsense)):
         with pytest.raises(ValidationError):
             await asked
     with pytest.raises(ValidationError):
-        await streams.page(world, EVERYTHING, nonsense)
+        await streams.page(ports, EVERYTHING, nonsense)
 
 
 @pytest.mark.parametrize("room", [4, 64, 4096])
 async def test_none_is_missed_or_doubled_while_many_write_and_listeners_come_and_go(
-    world: Ports, room: int
+    ports: Ports, room: int
 ) -> None:
     """Rings of several sizes, so that listeners read from the table, the ring, and both."""
     chance = random.Random(room)
@@ -120,41 +120,41 @@ async def test_none_is_missed_or_doubled_while_many_write_and_listeners_come_and
 
     async def author(number: int) -> None:
         for _ in range(each):
-            await write(world, path=f"{number}.md")
+            await write(ports, path=f"{number}.md")
 
     async def follower() -> list[Event]:
         found: list[Event] = []
         since = "0"
         while len(found) < total:
-            _, batches = await listen(world, EVERYTHING, since)
+            _, batches = await listen(ports, EVERYTHING, since)
             found += await heard(batches, min(chance.randint(1, 60), total - len(found)))
             since = found[-1].cursor
         return found
 
-    async with asyncio.timeout(60), broadcaster_of(world.events, room):
+    async with asyncio.timeout(60), broadcaster_of(ports.events, room):
         following = [asyncio.create_task(follower()) for _ in range(listeners)]
         await asyncio.gather(*map(author, range(writers)))
         stories = await asyncio.gather(*following)
-    truth = await logged(world)
+    truth = await logged(ports)
     assert len(truth) == total
     for story in stories:
         assert [event.cursor for event in story] == [event.cursor for event in truth]
 
 
 async def test_a_slow_listener_that_falls_behind_the_ring_goes_back_to_the_table(
-    world: Ports,
+    ports: Ports,
 ) -> None:
-    async with broadcaster_of(world.events, 4) as hub:
-        slow = EventSubscriber(hub, EVERYTHING, await world.events.latest())
+    async with broadcaster_of(ports.events, 4) as hub:
+        slow = EventSubscriber(hub, EVERYTHING, await ports.events.latest())
         found: list[Event] = []
         for burst in (1, 1, 50, 1):
             for _ in range(burst):
-                await write(world)
+                await write(ports)
                 await hub.catch_up()
             expected = len(found) + burst
             while len(found) < expected:
                 found += await slow.next()
-        assert found == await logged(world)
+        assert found == await logged(ports)
 
 
 class Counting:
@@ -173,14 +173,14 @@ class Counting:
         return asked
 
 
-async def test_a_thousand_listeners_cost_the_log_no_more_than_one(world: Ports) -> None:
-    counting = Counting(world.events)
-    crowded = replace(world, events=counting)
+async def test_a_thousand_listeners_cost_the_log_no_more_than_one(ports: Ports) -> None:
+    counting = Counting(ports.events)
+    crowded = replace(ports, events=counting)
     async with broadcaster_of(counting) as hub:
-        start = await world.events.latest()
-        await write(world)
+        start = await ports.events.latest()
+        await write(ports)
         await hub.catch_up()
-        [event] = await logged(world, start)
+        [event] = await logged(ports, start)
         crowd = [EventSubscriber(hub, EVERYTHING, event.cursor) for _ in range(1000)]
         waiting = [asyncio.create_task(listener.next()) for listener in crowd]
         await asyncio.sleep(0)
@@ -192,35 +192,35 @@ async def test_a_thousand_listeners_cost_the_log_no_more_than_one(world: Ports) 
     assert counting.asked["after"] < 10
 
 
-async def test_those_who_arrive_together_share_one_reading(world: Ports) -> None:
-    counting = Counting(world.events)
+async def test_those_who_arrive_together_share_one_reading(ports: Ports) -> None:
+    counting = Counting(ports.events)
     async with broadcaster_of(counting) as hub:
         counting.asked.clear()
         await asyncio.gather(*(hub.catch_up() for _ in range(1000)))
     assert counting.asked["after"] < 10
 
 
-async def test_the_last_listener_switches_off_the_light(world: Ports) -> None:
+async def test_the_last_listener_switches_off_the_light(ports: Ports) -> None:
     before = asyncio.all_tasks()
-    opened = [(await listen(world, EVERYTHING))[1] for _ in range(3)]
+    opened = [(await listen(ports, EVERYTHING))[1] for _ in range(3)]
     waiting = [asyncio.create_task(heard(batches, 1)) for batches in opened]
-    await write(world)
+    await write(ports)
     await asyncio.gather(*waiting)
     assert asyncio.all_tasks() == before
-    assert world.events not in streams._HUBS
+    assert ports.events not in streams._HUBS
     listening = asyncio.Event()
 
     async def one() -> None:
-        async with broadcaster_of(world.events) as hub:
+        async with broadcaster_of(ports.events) as hub:
             listening.set()
-            await EventSubscriber(hub, EVERYTHING, await world.events.latest()).next()
+            await EventSubscriber(hub, EVERYTHING, await ports.events.latest()).next()
 
     task = asyncio.create_task(one())
     await listening.wait()
     task.cancel()
     await asyncio.wait({task})
     assert asyncio.all_tasks() == before
-    assert world.events not in streams._HUBS
+    assert ports.events not in streams._HUBS
 
 
 class Flaky:
@@ -239,18 +239,18 @@ class Flaky:
 
 
 async def test_listeners_outlive_an_outage_of_the_store(
-    world: Ports, monkeypatch: pytest.MonkeyPatch
+    ports: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "_PAUSE", 0.01)
-    flaky = Flaky(world.events)
+    flaky = Flaky(ports.events)
     async with asyncio.timeout(30), broadcaster_of(flaky) as hub:
-        listener = EventSubscriber(hub, EVERYTHING, await world.events.latest())
-        await write(world, path="before.md")
+        listener = EventSubscriber(hub, EVERYTHING, await ports.events.latest())
+        await write(ports, path="before.md")
         assert [event.payload["path"] for event in await listener.next()] == ["before.md"]
         flaky.away = True
         next_one = asyncio.create_task(listener.next())
         await flaky.failed.wait()
-        await write(world, path="during.md")
+        await write(ports, path="during.md")
         flaky.away = False
         assert [event.payload["path"] for event in await next_one] == ["during.md"]
 
@@ -271,31 +271,31 @@ async def test_a_ring_knows_what_it_holds_and_forgets_the_oldest() -> None:
     assert ring.since(3) == tuple(told[3:])
 
 
-async def kinds(world: Ports, run: Run, since: str | None = None) -> list[str]:
-    _, batches = await listen_to_run(world, ADA, run, since)
+async def kinds(ports: Ports, run: Run, since: str | None = None) -> list[str]:
+    _, batches = await listen_to_run(ports, ADA, run, since)
     return [event.type for event in await heard(batches, 1000)]
 
 
-async def test_the_stream_of_a_run_is_its_whole_log_and_ends_with_it(world: Ports) -> None:
-    run = await runs.start(world, ADA, RunRequest("w"))
-    await runs.start(world, ADA, RunRequest("another"))
-    following = asyncio.create_task(kinds(world, run))
-    await write(world, run=run.id)
-    await write(world)
-    await runs.change(world, ADA, run.id, status=RunStatus.FAILED)
+async def test_the_stream_of_a_run_is_its_whole_log_and_ends_with_it(ports: Ports) -> None:
+    run = await runs.start(ports, ADA, RunRequest("w"))
+    await runs.start(ports, ADA, RunRequest("another"))
+    following = asyncio.create_task(kinds(ports, run))
+    await write(ports, run=run.id)
+    await write(ports)
+    await runs.change(ports, ADA, run.id, status=RunStatus.FAILED)
     assert await following == ["run.started", UPDATED, "run.failed"]
-    ended = await runs.get(world, ADA, run.id)
-    assert await kinds(world, ended) == ["run.started", UPDATED, "run.failed"]
-    assert world.events not in streams._HUBS
+    ended = await runs.get(ports, ADA, run.id)
+    assert await kinds(ports, ended) == ["run.started", UPDATED, "run.failed"]
+    assert ports.events not in streams._HUBS
 
 
-async def test_the_stream_of_an_ended_run_ends_wherever_it_is_taken_up(world: Ports) -> None:
-    run = await runs.start(world, ADA, RunRequest(NOOP))
-    started, completed = await world.events.after(None, EventFilter("acme", run=run.id))
-    assert await kinds(world, run, started.cursor) == ["run.completed"]
-    assert await kinds(world, run, completed.cursor) == []
-    await write(world)
-    assert await kinds(world, run, await world.events.latest()) == []
+async def test_the_stream_of_an_ended_run_ends_wherever_it_is_taken_up(ports: Ports) -> None:
+    run = await runs.start(ports, ADA, RunRequest(NOOP))
+    started, completed = await ports.events.after(None, EventFilter("acme", run=run.id))
+    assert await kinds(ports, run, started.cursor) == ["run.completed"]
+    assert await kinds(ports, run, completed.cursor) == []
+    await write(ports)
+    assert await kinds(ports, run, await ports.events.latest()) == []
 
 
 class Forgetful:
@@ -311,18 +311,18 @@ class Forgetful:
         return ()
 
 
-async def test_the_stream_of_a_run_that_is_forgotten_ends_too(world: Ports) -> None:
-    run = await runs.start(world, ADA, RunRequest(NOOP))
-    gone = await runs.change(world, ADA, run.id, kept=False)
-    assert await kinds(replace(world, events=Forgetful(world.events)), gone) == []
+async def test_the_stream_of_a_run_that_is_forgotten_ends_too(ports: Ports) -> None:
+    run = await runs.start(ports, ADA, RunRequest(NOOP))
+    gone = await runs.change(ports, ADA, run.id, kept=False)
+    assert await kinds(replace(ports, events=Forgetful(ports.events)), gone) == []
 
 
-async def test_a_page_says_where_to_go_on(world: Ports) -> None:
+async def test_a_page_says_where_to_go_on(ports: Ports) -> None:
     for _ in range(5):
-        await write(world)
-    everything = await logged(world)
-    first, cursor = await streams.page(world, EVERYTHING, limit=3)
-    rest, last = await streams.page(world, EVERYTHING, cursor, limit=3)
+        await write(ports)
+    everything = await logged(ports)
+    first, cursor = await streams.page(ports, EVERYTHING, limit=3)
+    rest, last = await streams.page(ports, EVERYTHING, cursor, limit=3)
     assert [*first, *rest] == everything
-    assert await streams.page(world, EVERYTHING, last) == ((), last)
+    assert await streams.page(ports, EVERYTHING, last) == ((), last)
     assert {event.type for event in everything} <= {*TYPES}

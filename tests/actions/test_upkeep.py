@@ -30,8 +30,7 @@ from tests.actions.stores import (
 )
 from tests.services.files import fresh
 
-from carrel.actions.accounts import secrets
-from carrel.actions.accounts import vault_check as vaults
+from carrel.actions.accounts import secrets, vault_check
 from carrel.actions.maintenance.integrity import check_secrets, collect, merge_by_key
 from carrel.adapters.aes_vault import AesGcmVault
 from carrel.adapters.memory import MemoryObjects
@@ -180,20 +179,20 @@ async def test_what_is_held_by_a_frozen_view_can_be_read_after_a_collection(
         assert await objects.get(NAME) == BODY
 
 
-async def test_a_secret_that_the_key_of_the_vault_does_not_open_is_found(world: Ports) -> None:
+async def test_a_secret_that_the_key_of_the_vault_does_not_open_is_found(ports: Ports) -> None:
     async def problems(key: bytes) -> list[str]:
         findings = FindingList()
-        await check_secrets(replace(world, vault=AesGcmVault(key)), findings)
+        await check_secrets(replace(ports, vault=AesGcmVault(key)), findings)
         return [f"{each.subject}: {each.text}" for each in findings.items]
 
-    _, owner = await founded(world)
-    await secrets.put(world, owner, "sec_1", "open sesame")
+    _, owner = await founded(ports)
+    await secrets.put(ports, owner, "sec_1", "open sesame")
     assert await problems(bytes(32)) == []
     assert await problems(b"x" * 32) == [
         f"secret sec_1 of {owner.tenant}: the key of the vault does not open it"
     ]
 
-    assert await vaults.verify_vault_key(world)
+    assert await vault_check.verify_vault_key(ports)
     assert await problems(b"x" * 32) == [
         "vault: its key is not the one that this store was sealed with"
     ]

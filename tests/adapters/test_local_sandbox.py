@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.e2e.yard import processes_marked
 
-from carrel.adapters.sandbox.local import LocalSandbox, cgroups
-from carrel.adapters.sandbox.local import bwrap_arguments as profile
+from carrel.adapters.sandbox.local import LocalSandbox, bwrap_arguments, cgroups
 from carrel.adapters.sandbox.local.child_process import ChildProcess
 from carrel.adapters.sandbox.local.command_run import IsolationTools
 from carrel.adapters.sandbox.local.file_cache import FileCache, MaterializedFiles
@@ -230,9 +229,9 @@ async def test_behind_landlock_nothing_is_kept_between_calls(tmp_path: File) -> 
     await sandbox.close()
 
 
-@pytest.mark.parametrize("above", profile.STAGES)
+@pytest.mark.parametrize("above", bwrap_arguments.STAGES)
 def test_the_stage_never_hides_the_program_and_its_libraries(above: str) -> None:
-    stage = profile.stage_for(f"{above}/desk/lib/bwrap")
+    stage = bwrap_arguments.stage_for(f"{above}/desk/lib/bwrap")
     assert stage != above
     assert File(stage).is_dir()
     assert not File(f"{above}/desk/lib/bwrap").is_relative_to(stage)

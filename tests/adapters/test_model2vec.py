@@ -17,7 +17,7 @@ import carrel
 from carrel.adapters.model2vec import _BESIDE, Model2VecIndex
 from carrel.ports import IndexedTexts
 from carrel.settings import Settings, SettingsError, load
-from carrel.wiring.world import open_world
+from carrel.wiring.ports import open_world
 
 pytestmark = pytest.mark.anyio
 
@@ -162,7 +162,7 @@ async def test_without_the_extra_a_model_is_refused_and_everything_else_works(
     said = await refusal(tmp_path, model)
     assert said == "CARREL_SEMANTIC_MODEL needs the extra `semantic`"
     async with open_world(_settings(tmp_path, "")) as opened:
-        assert opened.world.meanings is None
+        assert opened.ports.meanings is None
 
 
 def _settings(directory: File, model: str) -> Settings:

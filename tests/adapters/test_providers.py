@@ -25,7 +25,7 @@ from tests.contract.elsewhere import (
 from carrel.adapters.sandbox.docker import DockerHost, DockerSandbox
 from carrel.ports.sandbox import CommandResult, SandboxUnavailable
 from carrel.settings import SettingsError, load
-from carrel.wiring import sandbox_providers as providers
+from carrel.wiring import sandbox_providers
 from carrel.wiring.sandbox_providers import remote_sandboxes
 
 Opens = Callable[[File], AbstractContextManager[Provider]]
@@ -239,4 +239,4 @@ def test_there_are_only_the_providers_that_somebody_has_set_up(tmp_path: File) -
 def test_an_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "carrel.adapters.sandbox.docker", None)
     with pytest.raises(SettingsError, match="CARREL_DOCKER_HOST needs the extra `docker`"):
-        providers.remote_sandboxes(load({"docker_host": "unix:///x"}, environ={}))
+        sandbox_providers.remote_sandboxes(load({"docker_host": "unix:///x"}, environ={}))

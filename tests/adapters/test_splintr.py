@@ -12,7 +12,7 @@ import pytest
 from carrel.adapters.tokenizers.estimate import EstimateTokens
 from carrel.adapters.tokenizers.splintr import _MOST, SplintrTokens
 from carrel.settings import SettingsError, load
-from carrel.wiring.world import open_world
+from carrel.wiring.ports import open_world
 
 pytestmark = pytest.mark.anyio
 
@@ -47,7 +47,7 @@ async def test_an_estimate_is_a_quarter_of_the_bytes() -> None:
 )
 async def test_a_setting_chooses(chosen: str, name: str, tmp_path: File) -> None:
     async with open_world(_settings(tmp_path, tokenizer=chosen)) as opened:
-        assert opened.world.tokens.name == name
+        assert opened.ports.tokens.name == name
 
 
 async def test_a_tokenizer_that_is_none_is_said_at_the_start(tmp_path: File) -> None:

@@ -9,9 +9,7 @@ from pathlib import Path as File
 import pytest
 from tests.contract.scenes import AGENT
 
-from carrel.adapters.sqlite import SqliteStore, open_store
-from carrel.adapters.sqlite import wal_checkpoint as checkpoint
-from carrel.adapters.sqlite import wal_file as log
+from carrel.adapters.sqlite import SqliteStore, open_store, wal_checkpoint, wal_file
 from carrel.adapters.sqlite.wal_file import WalFile
 from carrel.core.identifiers import Path
 from carrel.core.store.tree import Applied, Commit, Entry, Write
@@ -64,8 +62,8 @@ async def test_laying_the_log_touches_nothing_that_is_being_written(
     tmp_path: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody lays it just where others write; then only what is on the disk counts."""
-    monkeypatch.setattr(log, "_AHEAD", 2)
-    monkeypatch.setattr(checkpoint, "_PAGES", 100_000)  # all of it stays in the log
+    monkeypatch.setattr(wal_file, "_AHEAD", 2)
+    monkeypatch.setattr(wal_checkpoint, "_PAGES", 100_000)  # all of it stays in the log
     file, copy = tmp_path / "carrel.db", tmp_path / "copy"
     copy.mkdir()
     names = [f"{writer}-{n}.md" for writer in range(8) for n in range(40)]

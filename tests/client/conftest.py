@@ -11,8 +11,7 @@ from tests.client.commands import Carrel
 from tests.client.scene import Hands
 from tests.e2e.servers import PLAIN, TOKEN, Live, serving
 
-from carrel.client import Client
-from carrel.client import requests as asking
+from carrel.client import Client, requests
 
 
 @pytest.fixture
@@ -60,4 +59,4 @@ def desk(tmp_path: File) -> File:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(requests, "FIRST_WAIT", 0.001)

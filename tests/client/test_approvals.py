@@ -155,7 +155,7 @@ async def test_a_program_without_a_server_runs_what_it_approves(
     async with carrel.open(tmp_path / "data") as desk:
         seat = desk._seat
         config = {"permissionMode": "ask"}
-        await kept(seat.world, seat.actor.tenant, RecordType.SANDBOX, HERE["sandbox"], config)
+        await kept(seat.ports, seat.actor.tenant, RecordType.SANDBOX, HERE["sandbox"], config)
         await desk.agents.create("kate", config=HERE)
         tools = desk.agent("kate").tools
         assert "bash" in [one["name"] for one in await tools.describe()]

@@ -23,8 +23,8 @@ from carrel.client import (
     Malformed,
     ResponseTooLarge,
     ServerError,
+    requests,
 )
-from carrel.client import requests as asking
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 Manner = Callable[[socket.socket, threading.Event], None]
@@ -190,7 +190,7 @@ def test_an_answer_of_exactly_the_limit_is_taken(
 def test_a_pause_that_would_outlast_the_deadline_is_not_begun(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(asking, "FIRST_WAIT", 60.0)
+    monkeypatch.setattr(requests, "FIRST_WAIT", 60.0)
 
     def failing(line: socket.socket, over: threading.Event) -> None:
         line.sendall(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")

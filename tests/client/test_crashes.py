@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 from tests.client.scene import Hands, held
 
-from carrel.client import Client
-from carrel.client import atomic_directory as directory
+from carrel.client import Client, atomic_directory
 
 STEPS = (
     "mkdir",
@@ -61,7 +60,7 @@ class Machine:
         for name in STEPS:
             patch.setattr(os, name, self.step(getattr(os, name)))
         patch.setattr(shutil, "rmtree", self.step(shutil.rmtree))
-        patch.setattr(directory, "exchanged", self.step(vars(directory)["exchanged"]))
+        patch.setattr(atomic_directory, "exchanged", self.step(vars(atomic_directory)["exchanged"]))
 
 
 def interrupted(
@@ -106,7 +105,7 @@ def test_whenever_it_is_interrupted_the_directory_is_whole(
     client: Client, hands: Hands, desk: File, monkeypatch: pytest.MonkeyPatch, case: Case
 ) -> None:
     if not case.exchange:
-        monkeypatch.setattr(directory, "exchanged", never)
+        monkeypatch.setattr(atomic_directory, "exchanged", never)
     hands.put("a.md", "0")
     hands.put("b/c.md", "0")
     client.materialise(hands.agent, desk)

@@ -19,8 +19,8 @@ from carrel.client import (
     InvalidResponse,
     Missing,
     Taken,
+    events,
 )
-from carrel.client import events as streams
 from carrel.client.events import parsed
 
 UPDATED = "workspace.updated"
@@ -28,7 +28,7 @@ UPDATED = "workspace.updated"
 
 @pytest.fixture(autouse=True)
 def impatient_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(events, "FIRST_WAIT", 0.001)
 
 
 async def until(heard: AsyncGenerator[Event, None], type: str) -> Event:

@@ -23,8 +23,8 @@ from carrel.client import (
     Taken,
     TooLarge,
     Unauthenticated,
+    requests,
 )
-from carrel.client import requests as asking
 
 PATHS = [
     "MANNERS.md",
@@ -220,7 +220,7 @@ def test_a_run_may_follow_another(client: Client, hands: Hands) -> None:
 def test_a_write_whose_answer_was_lost_is_done_once(
     live: Live, hands: Hands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(requests, "FIRST_WAIT", 0.001)
     wire = Wire(lose_answers=1, lose_requests=1)
     with over(wire, live.url) as client:
         desk = client.agent(hands.agent)
@@ -235,11 +235,11 @@ def test_a_write_whose_answer_was_lost_is_done_once(
 def test_a_server_that_is_gone_is_told_so(
     live: Live, hands: Hands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(requests, "FIRST_WAIT", 0.001)
     wire = Wire(cut=True)
     with over(wire, live.url) as client, pytest.raises(ServerUnreachable) as problem:
         client.agent(hands.agent).list()
-    assert (problem.value.status, len(wire.seen)) == (None, asking.TRIES)
+    assert (problem.value.status, len(wire.seen)) == (None, requests.TRIES)
 
 
 @pytest.mark.anyio

@@ -11,7 +11,7 @@ import pytest
 from tests.client.commands import Carrel
 from tests.client.scene import Hands, made
 
-from carrel.cli.import_files import directory_scan as local
+from carrel.cli.import_files import directory_scan
 from carrel.cli.import_files.import_plan import ImportAction, ImportStep, execute_plan, planned
 from carrel.client import AsyncClient
 
@@ -111,16 +111,16 @@ def test_what_was_changed_meanwhile_is_left_alone(
     hands: Hands, carrel: Carrel, folder: Local, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files are read once more right before they are written: that is when others write here."""
-    read = local.LocalFiles.read
+    read = directory_scan.LocalFiles.read
 
-    def meddled(here: local.LocalFiles, path: str) -> bytes:
+    def meddled(here: directory_scan.LocalFiles, path: str) -> bytes:
         if path == "SOUL.md":
             hands.put("SOUL.md", "theirs")
         else:
             (folder / path).write_text("changed on disk")
         return read(here, path)
 
-    monkeypatch.setattr(local.LocalFiles, "read", meddled)
+    monkeypatch.setattr(directory_scan.LocalFiles, "read", meddled)
     told = carrel.told("import", folder, hands.agent, code=1)
     problems = {row["path"]: row["problem"] for row in told["files"]}
     assert problems == {
@@ -136,7 +136,7 @@ def test_a_server_that_goes_away_leaves_the_rest_untried(folder: Local) -> None:
         raise httpx.ConnectError("nobody there", request=request)
 
     async def imported() -> list[ImportStep]:
-        found = local.scan_directory(str(folder))
+        found = directory_scan.scan_directory(str(folder))
         steps = planned(found, {})
         async with AsyncClient(NOBODY, "t", transport=httpx.MockTransport(lost)) as desk:
             how = ImportAction(None, accept=False)

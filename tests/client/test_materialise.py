@@ -23,8 +23,8 @@ from carrel.client import (
     ResponseTooLarge,
     ServerUnreachable,
     UnusableWorkspace,
+    atomic_directory,
 )
-from carrel.client import atomic_directory as directory
 
 
 class Spoiling(Wire):
@@ -338,13 +338,13 @@ async def test_whoever_is_cancelled_leaves_nothing_half_done_and_no_lock(
     for name in range(10):
         hands.put(f"{name}.md", "x")
     loop, writing = asyncio.get_running_loop(), asyncio.Event()
-    create = directory._create
+    create = atomic_directory._create
 
     def noticed(path: str, content: bytes) -> None:
         loop.call_soon_threadsafe(writing.set)
         create(path, content)
 
-    monkeypatch.setattr(directory, "_create", noticed)
+    monkeypatch.setattr(atomic_directory, "_create", noticed)
     async with AsyncClient(live.url, TOKEN) as client:
         task = asyncio.create_task(client.materialise(hands.agent, desk))
         await writing.wait()

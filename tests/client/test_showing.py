@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.cli import formatting as showing
+from carrel.cli import formatting
 from carrel.cli.commands.pins import show_offer
 from carrel.client import Pin
 
@@ -29,18 +29,18 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
     ],
 )
 def test_how_long_ago_is_said_as_people_say_it(seconds: int, said: str) -> None:
-    assert showing.ago(NOW - timedelta(seconds=seconds), NOW) == said
+    assert formatting.ago(NOW - timedelta(seconds=seconds), NOW) == said
 
 
 @given(st.text())
 def test_a_line_that_is_shown_cannot_make_a_terminal_do_anything(text: str) -> None:
-    shown = showing.plain(text)
+    shown = formatting.plain(text)
     assert len(shown) == len(text)
     assert not any(one < " " or "\x7f" <= one < "\xa0" for one in shown if one != "\t")
 
 
 def test_columns_are_aligned_and_whole_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    showing.table(("path", "n"), [("a" * 300, "1"), ("b", ("22", "red"))], right=("n",))
+    formatting.table(("path", "n"), [("a" * 300, "1"), ("b", ("22", "red"))], right=("n",))
     head, first, second = capsys.readouterr().out.splitlines()
     assert head == "path" + " " * 298 + " n"
     assert first == "a" * 300 + "   1"

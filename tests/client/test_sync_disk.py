@@ -15,10 +15,10 @@ from tests.client.scene import Hands
 from tests.client.syncs import STATE, Synced
 from tests.e2e.servers import Live
 
-from carrel.cli.sync import directory as folders
+from carrel.cli.sync import directory as sync_directory
 from carrel.cli.sync.directory import SyncedDirectory
 from carrel.cli.sync.scan import DirectoryScanner
-from carrel.client import atomic_rename as exchange
+from carrel.client import atomic_rename
 
 
 @pytest.fixture
@@ -217,7 +217,7 @@ def test_what_was_saved_in_the_meantime_is_not_replaced(
     folder: SyncedDirectory, can_exchange: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not can_exchange:
-        monkeypatch.setattr(exchange, "_renameat2", lambda: None)
+        monkeypatch.setattr(atomic_rename, "_renameat2", lambda: None)
     file = File(folder.path) / "a.md"
     file.write_text("saved meanwhile")
     assert not folder.put("a.md", b"theirs", digest("as it was seen"))
@@ -252,7 +252,7 @@ def test_a_save_in_the_very_moment_of_replacing_is_put_back(
 ) -> None:
     file = File(folder.path) / "a.md"
     file.write_text("seen")
-    real = exchange.swap_names
+    real = atomic_rename.swap_names
     saved: list[str] = []
 
     def late(one: str, other: str, within: int) -> bool:
@@ -261,7 +261,7 @@ def test_a_save_in_the_very_moment_of_replacing_is_put_back(
             file.write_text("saved in that moment")
         return real(one, other, within)
 
-    monkeypatch.setattr(folders, "exchanged", late)
+    monkeypatch.setattr(sync_directory, "exchanged", late)
     assert not folder.put("a.md", b"theirs", digest("seen"))
     assert file.read_text("utf-8") == "saved in that moment"
     assert names(File(folder.path)) == {"a.md"}

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path as File
 
 import pytest
-from tests.contract.worlds import STORES, Place, World
+from tests.contract.stores import STORES, Place, Ports
 
 
 @pytest.fixture
@@ -21,6 +21,6 @@ def place(request: pytest.FixtureRequest, tmp_path: File) -> Place:
 
 
 @pytest.fixture(params=STORES)
-async def world(request: pytest.FixtureRequest, place: Place) -> AsyncIterator[World]:
+async def ports(request: pytest.FixtureRequest, place: Place) -> AsyncIterator[Ports]:
     async with STORES[request.param](place) as opened:
         yield opened

@@ -17,7 +17,7 @@ from tests.contract.scenes import (
     start,
     texts,
 )
-from tests.contract.worlds import STORES, World
+from tests.contract.stores import STORES, Ports
 
 from carrel.core.identifiers import Path, Scope
 from carrel.core.maintenance.tables import TABLES
@@ -46,81 +46,81 @@ KEPT = [name for name in STORES if name != "memory"]
 """The stores that outlive their process, and so are looked after."""
 
 
-def upkeep(world: World) -> StoreMaintenance:
-    assert world.upkeep
-    return world.upkeep
+def upkeep(ports: Ports) -> StoreMaintenance:
+    assert ports.upkeep
+    return ports.upkeep
 
 
-async def tidy(world: World, now: int = NOW, grace: int = 0, events_kept: int = DAY) -> int:
+async def tidy(ports: Ports, now: int = NOW, grace: int = 0, events_kept: int = DAY) -> int:
     """Collect, and say how much went in all."""
-    gone = await upkeep(world).collect(now, grace, events_kept)
+    gone = await upkeep(ports).collect(now, grace, events_kept)
     return sum(gone.values())
 
 
-async def rows(world: World) -> dict[str, Rows]:
-    async with upkeep(world).frozen() as view:
+async def rows(ports: Ports) -> dict[str, Rows]:
+    async with upkeep(ports).frozen() as view:
         return {table: [r async for some in view.rows(table) for r in some] for table in TABLES}
 
 
-async def live_in(world: World) -> None:
+async def live_in(ports: Ports) -> None:
     """Leave something in every table."""
     for n, key in enumerate(REQUESTS):
-        assert await world.receipts.claim(key, f"f{n}", NOW, 0) == Claimed()
-    await world.receipts.settle(REQUESTS[0], ANSWER)
+        assert await ports.receipts.claim(key, f"f{n}", NOW, 0) == Claimed()
+    await ports.receipts.settle(REQUESTS[0], ANSWER)
     for n in range(4):
-        await say(world, f"text {n}", at=NOW, receipt=REQUESTS[1] if n == 2 else None)
-    run = await start(world, "run_1", AGENT, TEMPLATE)
-    await say(world, LARGE, path=Path("large.md"), at=NOW, run=run.id)
-    [tree] = await world.trees.read([AGENT], [SOUL])
+        await say(ports, f"text {n}", at=NOW, receipt=REQUESTS[1] if n == 2 else None)
+    run = await start(ports, "run_1", AGENT, TEMPLATE)
+    await say(ports, LARGE, path=Path("large.md"), at=NOW, run=run.id)
+    [tree] = await ports.trees.read([AGENT], [SOUL])
     beneath = tree.entry(SOUL)
     assert beneath
     pin = Write(TEMPLATE, SOUL, Entry(beneath.blob, beneath.blob, "text/plain"))
     person = RecordChange(
         ACME, RecordType.PERSON, "ada", {"name": "Ada ✓"}, handles=("h",), links=("l",)
     )
-    await world.trees.commit([commit(pin, at=NOW, changes=(person,), by="ada", why="é")])
-    await say(world, None, at=NOW)
-    await world.records.used({"k1": NOW})
+    await ports.trees.commit([commit(pin, at=NOW, changes=(person,), by="ada", why="é")])
+    await say(ports, None, at=NOW)
+    await ports.records.used({"k1": NOW})
     told = {"content": "Ada likes tea", "agentId": "marco"}
     memory = RecordChange(ACME, RecordType.MEMORY, "mem_1", told, links=("agent:marco",))
-    await world.trees.commit([commit(changes=(memory,), at=NOW)])
-    await world.recalls.record(ACME, [Recall("rcl_1", "marco", "mem_1", "tea", 1.0, NOW)])
-    [_, second, *_] = await world.events.after(None)
+    await ports.trees.commit([commit(changes=(memory,), at=NOW)])
+    await ports.recalls.record(ACME, [Recall("rcl_1", "marco", "mem_1", "tea", 1.0, NOW)])
+    [_, second, *_] = await ports.events.after(None)
     posted = Delivery("dl_1", ACME, "wh_1", "t", b"\x00body", DeliveryState.PENDING, NOW, NOW)
-    assert await world.deliveries.enqueue(None, second.cursor, [posted])
-    await world.deliveries.settle(
+    assert await ports.deliveries.enqueue(None, second.cursor, [posted])
+    await ports.deliveries.settle(
         [(replace(posted, tries=1), DeliveryAttempt(NOW, PostResult(500, "x", 3)))]
     )
-    await world.sessions.start([TALK])
+    await ports.sessions.start([TALK])
     said = (TranscriptEntry(0, NOW, SpeakerRole.USER, "Grüße \0", "m", "web", "ada"), ANSWERED)
-    await world.sessions.append([SessionAppend(ACME, TALK.id, "marco", said)])
-    await world.sessions.close(ACME, "marco", [TALK.id], NOW + 1)
+    await ports.sessions.append([SessionAppend(ACME, TALK.id, "marco", said)])
+    await ports.sessions.close(ACME, "marco", [TALK.id], NOW + 1)
 
 
-async def portrait(world: World) -> list[Any]:
+async def portrait(ports: Ports) -> list[Any]:
     """All that can be asked of a store, in one value."""
-    [run] = await world.runs.get(ACME, ["run_1"])
+    [run] = await ports.runs.get(ACME, ["run_1"])
     assert run
-    events = await world.events.after(None)
+    events = await ports.events.after(None)
     layers: list[Scope | SnapshotLayer] = [AGENT, TEMPLATE, *run.snapshot]
     return [
-        await world.trees.read(layers),
-        [await texts(world, layer) for layer in layers],
-        [await world.trees.history(scope, SOUL) for scope in (AGENT, TEMPLATE)],
+        await ports.trees.read(layers),
+        [await texts(ports, layer) for layer in layers],
+        [await ports.trees.history(scope, SOUL) for scope in (AGENT, TEMPLATE)],
         run,
         [replace(event, cursor="") for event in events],
-        len(await world.events.after(await world.deliveries.mark())),
-        await world.records.list(ACME, RecordType.PERSON, link="l"),
-        await world.records.named(["h"]),
-        await world.records.shelves([(ACME, RecordType.PERSON)]),
-        await world.records.revision(),
-        await world.recalls.tallies(ACME, "marco"),
-        await world.records.find(ACME, RecordType.MEMORY, "agent:marco", ["te"]),
-        await world.records.audit(ACME),
-        await world.records.last_used(["k1"]),
-        await world.sessions.get(ACME, [TALK.id]),
-        await world.sessions.read(ACME, TALK.id),
-        await world.sessions.search(ACME, "marco", ["gruss"]),
-        [await world.receipts.claim(key, f"f{n}", NOW, 0) for n, key in enumerate(REQUESTS)],
-        await world.deliveries.list(ACME, "wh_1"),
+        len(await ports.events.after(await ports.deliveries.mark())),
+        await ports.records.list(ACME, RecordType.PERSON, link="l"),
+        await ports.records.named(["h"]),
+        await ports.records.shelves([(ACME, RecordType.PERSON)]),
+        await ports.records.revision(),
+        await ports.recalls.tallies(ACME, "marco"),
+        await ports.records.find(ACME, RecordType.MEMORY, "agent:marco", ["te"]),
+        await ports.records.audit(ACME),
+        await ports.records.last_used(["k1"]),
+        await ports.sessions.get(ACME, [TALK.id]),
+        await ports.sessions.read(ACME, TALK.id),
+        await ports.sessions.search(ACME, "marco", ["gruss"]),
+        [await ports.receipts.claim(key, f"f{n}", NOW, 0) for n, key in enumerate(REQUESTS)],
+        await ports.deliveries.list(ACME, "wh_1"),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tests.contract.worlds import Store
+from tests.contract.stores import Store
 
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.runs import Audience, Run, RunStatus, SnapshotLayer
@@ -21,19 +21,19 @@ SOUL, RULES = Path("SOUL.md"), Path("GUARDRAILS.md")
 NOW = 1_800_000_000_000
 
 
-async def blob(world: Store, text: str) -> Blob:
-    [kept] = await world.blobs.put([text.encode()])
+async def blob(ports: Store, text: str) -> Blob:
+    [kept] = await ports.blobs.put([text.encode()])
     return kept
 
 
-async def entry(world: Store, text: str, *, base: str | None = None, type: str = MARKDOWN) -> Entry:
-    beneath = None if base is None else await blob(world, base)
-    return Entry(await blob(world, text), beneath, type)
+async def entry(ports: Store, text: str, *, base: str | None = None, type: str = MARKDOWN) -> Entry:
+    beneath = None if base is None else await blob(ports, base)
+    return Entry(await blob(ports, text), beneath, type)
 
 
-async def write(world: Store, text: str | None, scope: Scope = AGENT, path: Path = SOUL) -> Write:
+async def write(ports: Store, text: str | None, scope: Scope = AGENT, path: Path = SOUL) -> Write:
     """What puts this text there; None leaves a tombstone."""
-    return Write(scope, path, None if text is None else await entry(world, text))
+    return Write(scope, path, None if text is None else await entry(ports, text))
 
 
 def commit(*writes: Write, **more: Any) -> Commit:
@@ -41,18 +41,18 @@ def commit(*writes: Write, **more: Any) -> Commit:
 
 
 async def attempt(
-    world: Store, text: str | None, scope: Scope = AGENT, path: Path = SOUL, **more: Any
+    ports: Store, text: str | None, scope: Scope = AGENT, path: Path = SOUL, **more: Any
 ) -> Outcome:
     """Try one write, and say what became of it."""
-    [outcome] = await world.trees.commit([commit(await write(world, text, scope, path), **more)])
+    [outcome] = await ports.trees.commit([commit(await write(ports, text, scope, path), **more)])
     return outcome
 
 
 async def say(
-    world: Store, text: str | None, scope: Scope = AGENT, path: Path = SOUL, **more: Any
+    ports: Store, text: str | None, scope: Scope = AGENT, path: Path = SOUL, **more: Any
 ) -> Head:
     """Make one write that must succeed."""
-    [head] = applied(await attempt(world, text, scope, path, **more)).heads
+    [head] = applied(await attempt(ports, text, scope, path, **more)).heads
     return head
 
 
@@ -61,18 +61,18 @@ def applied(outcome: Outcome) -> Applied:
     return outcome
 
 
-async def texts(world: Store, layer: Scope | SnapshotLayer, *, prefix: str = "") -> dict[str, str]:
+async def texts(ports: Store, layer: Scope | SnapshotLayer, *, prefix: str = "") -> dict[str, str]:
     """The files of a layer: path to content. A listing shows what is live, and nothing else."""
-    [tree] = await world.trees.read([layer], prefix=prefix)
+    [tree] = await ports.trees.read([layer], prefix=prefix)
     assert all(head.entry for head in tree.heads.values())
     entries = {path.text: head.entry for path, head in tree.heads.items() if head.entry}
-    contents = await world.blobs.get([entry.blob for entry in entries.values()])
+    contents = await ports.blobs.get([entry.blob for entry in entries.values()])
     return {path: contents[entry.blob.digest].decode() for path, entry in entries.items()}
 
 
-async def numbers(world: Store, scope: Scope = AGENT, path: Path = SOUL) -> list[int]:
+async def numbers(ports: Store, scope: Scope = AGENT, path: Path = SOUL) -> list[int]:
     """The versions of a path that are still there, newest first."""
-    history = await world.trees.history(scope, path, limit=1000)
+    history = await ports.trees.history(scope, path, limit=1000)
     return [version.head.version for version in history]
 
 
@@ -82,11 +82,11 @@ def run(id: str, scope: Scope = AGENT, **more: Any) -> Run:
     )
 
 
-async def start(world: Store, id: str, *layers: Scope | SnapshotLayer) -> Run:
-    [started] = await world.runs.start([(run(id), layers or (AGENT,))])
+async def start(ports: Store, id: str, *layers: Scope | SnapshotLayer) -> Run:
+    [started] = await ports.runs.start([(run(id), layers or (AGENT,))])
     return started
 
 
-async def log(world: Store, **wanted: Any) -> Sequence[Event]:
+async def log(ports: Store, **wanted: Any) -> Sequence[Event]:
     """Every event of the tenant so far that is wanted."""
-    return await world.events.after(None, EventFilter(**{"tenant": ACME, **wanted}), limit=10_000)
+    return await ports.events.after(None, EventFilter(**{"tenant": ACME, **wanted}), limit=10_000)

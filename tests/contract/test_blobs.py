@@ -15,7 +15,7 @@ from tests.contract.scenes import (
     start,
     texts,
 )
-from tests.contract.worlds import World
+from tests.contract.stores import Ports
 
 from carrel.core.identifiers import Digest, digest
 from carrel.core.store.tree import Blob, Entry, Write
@@ -27,97 +27,97 @@ SMALL, LARGE = b"small", b"large " * 40_000
 BODIES = [b"", SMALL, b"\x00\xff\n\r\n", LARGE]
 
 
-async def stored(world: World, content: bytes) -> Blob:
+async def stored(ports: Ports, content: bytes) -> Blob:
     """The blob as one reads it back from a tree."""
-    [kept] = await world.blobs.put([content])
-    await world.trees.commit([commit(Write(AGENT, SOUL, Entry(kept)))])
-    [tree] = await world.trees.read([AGENT], [SOUL])
+    [kept] = await ports.blobs.put([content])
+    await ports.trees.commit([commit(Write(AGENT, SOUL, Entry(kept)))])
+    [tree] = await ports.trees.read([AGENT], [SOUL])
     entry = tree.entry(SOUL)
     assert entry
     return entry.blob
 
 
-async def test_a_blob_comes_for_each_content_in_order(world: World) -> None:
-    blobs = await world.blobs.put([SMALL, LARGE, b"", SMALL])
+async def test_a_blob_comes_for_each_content_in_order(ports: Ports) -> None:
+    blobs = await ports.blobs.put([SMALL, LARGE, b"", SMALL])
 
     assert blobs == tuple(Blob(digest(c), len(c)) for c in (SMALL, LARGE, b"", SMALL))
-    assert await world.blobs.put([]) == ()
+    assert await ports.blobs.put([]) == ()
 
 
 @pytest.mark.parametrize("content", BODIES, ids=["empty", "small", "binary", "large"])
 async def test_what_is_put_can_be_got_before_and_after_the_commit(
-    world: World, content: bytes
+    ports: Ports, content: bytes
 ) -> None:
-    [kept] = await world.blobs.put([content])
-    assert await world.blobs.get([kept]) == {digest(content): content}
+    [kept] = await ports.blobs.put([content])
+    assert await ports.blobs.get([kept]) == {digest(content): content}
 
-    found = await stored(world, content)
+    found = await stored(ports, content)
 
     assert found == kept
-    assert await world.blobs.get([found]) == {digest(content): content}
+    assert await ports.blobs.get([found]) == {digest(content): content}
 
 
-async def test_many_are_got_at_once(world: World) -> None:
+async def test_many_are_got_at_once(ports: Ports) -> None:
     contents = [*BODIES, *[f"text {n}".encode() for n in range(200)]]
-    blobs = await world.blobs.put(contents)
+    blobs = await ports.blobs.put(contents)
     names = [f"{n}.md" for n in range(len(blobs))]
     writes = [
         Write(AGENT, type(SOUL)(name), Entry(blob)) for name, blob in zip(names, blobs, strict=True)
     ]
-    [outcome] = await world.trees.commit([commit(*writes)])
+    [outcome] = await ports.trees.commit([commit(*writes)])
     assert len(applied(outcome).heads) == len(contents)
 
-    [tree] = await world.trees.read([AGENT])
+    [tree] = await ports.trees.read([AGENT])
     found = [head.entry.blob for head in tree.heads.values() if head.entry]
 
-    assert await world.blobs.get(found) == {digest(content): content for content in contents}
-    assert await world.blobs.get([]) == {}
+    assert await ports.blobs.get(found) == {digest(content): content for content in contents}
+    assert await ports.blobs.get([]) == {}
 
 
-async def test_the_same_bytes_in_two_places_are_got_by_either(world: World) -> None:
-    first = await stored(world, SMALL)
-    await say(world, SMALL.decode(), TEMPLATE, RULES)
-    [tree] = await world.trees.read([TEMPLATE])
+async def test_the_same_bytes_in_two_places_are_got_by_either(ports: Ports) -> None:
+    first = await stored(ports, SMALL)
+    await say(ports, SMALL.decode(), TEMPLATE, RULES)
+    [tree] = await ports.trees.read([TEMPLATE])
     [head] = tree.heads.values()
     assert head.entry
 
     assert head.entry.blob == first
-    assert await world.blobs.get([first, head.entry.blob]) == {first.digest: SMALL}
+    assert await ports.blobs.get([first, head.entry.blob]) == {first.digest: SMALL}
 
 
 @pytest.mark.parametrize("content", [SMALL, LARGE], ids=["small", "large"])
 async def test_bytes_that_are_not_what_their_digest_says_are_never_served(
-    world: World, content: bytes
+    ports: Ports, content: bytes
 ) -> None:
-    found = await stored(world, content)
-    await say(world, "sound", path=RULES)
-    await world.tamper(found.digest)
+    found = await stored(ports, content)
+    await say(ports, "sound", path=RULES)
+    await ports.tamper(found.digest)
 
     with pytest.raises(CorruptContent, match=found.digest):
-        await world.blobs.get([found])
-    [tree] = await world.trees.read([AGENT], [RULES])
+        await ports.blobs.get([found])
+    [tree] = await ports.trees.read([AGENT], [RULES])
     sound = tree.entry(RULES)
     assert sound
-    assert await world.blobs.get([sound.blob]) == {digest(b"sound"): b"sound"}
+    assert await ports.blobs.get([sound.blob]) == {digest(b"sound"): b"sound"}
     with pytest.raises(CorruptContent, match=found.digest):
-        await world.blobs.get([sound.blob, found])
+        await ports.blobs.get([sound.blob, found])
 
 
-async def test_bytes_that_are_gone_are_said_to_be_gone(world: World) -> None:
+async def test_bytes_that_are_gone_are_said_to_be_gone(ports: Ports) -> None:
     never: Digest = digest(b"never put")
 
     with pytest.raises(CorruptContent, match=never):
-        await world.blobs.get([Blob(never, 9)])
+        await ports.blobs.get([Blob(never, 9)])
 
 
-async def test_bytes_that_a_commit_refers_to_outlive_the_tidying(world: World) -> None:
-    await stored(world, LARGE)
-    run = await start(world, "run_1")
-    await say(world, "new", keep=1)
-    await say(world, "newer", keep=1)
+async def test_bytes_that_a_commit_refers_to_outlive_the_tidying(ports: Ports) -> None:
+    await stored(ports, LARGE)
+    run = await start(ports, "run_1")
+    await say(ports, "new", keep=1)
+    await say(ports, "newer", keep=1)
 
-    if world.upkeep:
-        await world.upkeep.collect(NOW * 2, grace=0, events_kept=0)
+    if ports.upkeep:
+        await ports.upkeep.collect(NOW * 2, grace=0, events_kept=0)
 
-    assert await texts(world, AGENT) == {"SOUL.md": "newer"}
-    assert await texts(world, run.snapshot[0]) == {"SOUL.md": LARGE.decode()}
+    assert await texts(ports, AGENT) == {"SOUL.md": "newer"}
+    assert await texts(ports, run.snapshot[0]) == {"SOUL.md": LARGE.decode()}

@@ -23,7 +23,7 @@ from tests.contract.scenes import (
     texts,
     write,
 )
-from tests.contract.worlds import World
+from tests.contract.stores import Ports
 
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.store.idempotency import Claimed, InProgress
@@ -42,24 +42,24 @@ from carrel.core.store.tree import (
 pytestmark = pytest.mark.anyio
 
 
-async def test_every_commit_has_its_answer_in_order(world: World) -> None:
-    one, two = await write(world, "one"), await write(world, "two", path=RULES)
+async def test_every_commit_has_its_answer_in_order(ports: Ports) -> None:
+    one, two = await write(ports, "one"), await write(ports, "two", path=RULES)
     refused = Expect(AGENT, SOUL, version=7)
 
-    answers = await world.trees.commit(
+    answers = await ports.trees.commit(
         [commit(one), commit(two, expects=(refused,)), commit(two), commit(one, two)]
     )
 
     assert [type(answer) for answer in answers] == [Applied, ExpectationFailed, Applied, Applied]
     assert [head.path for head in applied(answers[3]).heads] == [SOUL, RULES]
     assert [head.version for head in applied(answers[3]).heads] == [2, 2]
-    assert await world.trees.commit([]) == ()
+    assert await ports.trees.commit([]) == ()
 
 
-async def test_later_commits_of_one_call_see_earlier_ones(world: World) -> None:
-    one, two = await write(world, "one"), await write(world, "two")
+async def test_later_commits_of_one_call_see_earlier_ones(ports: Ports) -> None:
+    one, two = await write(ports, "one"), await write(ports, "two")
 
-    answers = await world.trees.commit(
+    answers = await ports.trees.commit(
         [
             commit(one, expects=(Expect(AGENT, SOUL, version=0),)),
             commit(two, expects=(Expect(AGENT, SOUL, version=0),)),
@@ -68,16 +68,16 @@ async def test_later_commits_of_one_call_see_earlier_ones(world: World) -> None:
     )
 
     assert [type(answer) for answer in answers] == [Applied, ExpectationFailed, Applied]
-    assert await texts(world, AGENT) == {"SOUL.md": "two"}
+    assert await texts(ports, AGENT) == {"SOUL.md": "two"}
 
 
-async def test_a_refused_commit_leaves_no_trace_in_any_scope(world: World) -> None:
-    await say(world, "mine", AGENT)
+async def test_a_refused_commit_leaves_no_trace_in_any_scope(ports: Ports) -> None:
+    await say(ports, "mine", AGENT)
     key = IdempotencyKey(ACME, "PUT", "k")
-    assert await world.receipts.claim(key, "f", NOW, NOW) == Claimed()
-    writes = [await write(world, "new", scope) for scope in (AGENT, TEMPLATE, DEFAULTS)]
+    assert await ports.receipts.claim(key, "f", NOW, NOW) == Claimed()
+    writes = [await write(ports, "new", scope) for scope in (AGENT, TEMPLATE, DEFAULTS)]
 
-    [answer] = await world.trees.commit(
+    [answer] = await ports.trees.commit(
         [
             commit(
                 *writes,
@@ -89,20 +89,20 @@ async def test_a_refused_commit_leaves_no_trace_in_any_scope(world: World) -> No
     )
 
     assert answer == ExpectationFailed(Expect(DEFAULTS, SOUL, live=True), None)
-    assert await world.trees.revisions([AGENT, TEMPLATE, DEFAULTS]) == (1, 0, 0)
-    assert await texts(world, AGENT) == {"SOUL.md": "mine"}
-    assert await world.records.get(ACME, RecordType.AGENT, ["marco"]) == (None,)
-    assert await world.records.audit(ACME) == ()
-    assert [event.payload["version"] for event in await log(world)] == [1]
-    assert await world.receipts.claim(key, "f", NOW, NOW) == InProgress()
+    assert await ports.trees.revisions([AGENT, TEMPLATE, DEFAULTS]) == (1, 0, 0)
+    assert await texts(ports, AGENT) == {"SOUL.md": "mine"}
+    assert await ports.records.get(ACME, RecordType.AGENT, ["marco"]) == (None,)
+    assert await ports.records.audit(ACME) == ()
+    assert [event.payload["version"] for event in await log(ports)] == [1]
+    assert await ports.receipts.claim(key, "f", NOW, NOW) == InProgress()
 
 
-async def test_a_commit_over_several_scopes_is_applied_to_all_of_them(world: World) -> None:
-    await say(world, "old", TEMPLATE)
+async def test_a_commit_over_several_scopes_is_applied_to_all_of_them(ports: Ports) -> None:
+    await say(ports, "old", TEMPLATE)
     scopes = (AGENT, TEMPLATE, DEFAULTS)
 
-    [answer] = await world.trees.commit(
-        [commit(*[await write(world, "new", scope) for scope in scopes])]
+    [answer] = await ports.trees.commit(
+        [commit(*[await write(ports, "new", scope) for scope in scopes])]
     )
 
     assert [(head.version, head.revision) for head in applied(answer).heads] == [
@@ -110,7 +110,7 @@ async def test_a_commit_over_several_scopes_is_applied_to_all_of_them(world: Wor
         (2, 2),
         (1, 1),
     ]
-    assert await world.trees.revisions(scopes) == (1, 2, 1)
+    assert await ports.trees.revisions(scopes) == (1, 2, 1)
 
 
 GONE = "gone"
@@ -136,125 +136,125 @@ HOLDS = {
 }
 
 
-async def test_a_commit_is_applied_if_what_it_expects_holds(world: World) -> None:
+async def test_a_commit_is_applied_if_what_it_expects_holds(ports: Ports) -> None:
     for n, ((there, version, live), holds) in enumerate(HOLDS.items()):
         scope = Scope(ACME, ScopeKind.AGENT, f"agent-{n}")
-        found = await say(world, "text", scope) if there else None
-        found = await say(world, None, scope) if there == GONE else found
+        found = await say(ports, "text", scope) if there else None
+        found = await say(ports, None, scope) if there == GONE else found
         expect = Expect(scope, SOUL, version, live)
 
-        outcome = await attempt(world, "new", scope, RULES, expects=(expect,))
+        outcome = await attempt(ports, "new", scope, RULES, expects=(expect,))
 
         if holds:
             assert isinstance(outcome, Applied), (there, expect)
         else:
             assert outcome == ExpectationFailed(expect, found)
-            assert await texts(world, scope, prefix="GUARD") == {}
+            assert await texts(ports, scope, prefix="GUARD") == {}
 
 
-async def test_an_expectation_may_rest_on_a_scope_that_is_not_written(world: World) -> None:
-    seen = await say(world, "beneath", TEMPLATE)
+async def test_an_expectation_may_rest_on_a_scope_that_is_not_written(ports: Ports) -> None:
+    seen = await say(ports, "beneath", TEMPLATE)
     expect = Expect(TEMPLATE, SOUL, seen.version)
-    moved = await say(world, "moved", TEMPLATE)
+    moved = await say(ports, "moved", TEMPLATE)
 
-    assert await attempt(world, "mine", expects=(expect,)) == ExpectationFailed(expect, moved)
+    assert await attempt(ports, "mine", expects=(expect,)) == ExpectationFailed(expect, moved)
 
 
-async def test_a_commit_is_refused_if_records_it_rested_on_have_moved(world: World) -> None:
+async def test_a_commit_is_refused_if_records_it_rested_on_have_moved(ports: Ports) -> None:
     policy = RecordChange(ACME, RecordType.POLICY, "policy", {"a": 1})
     unmoved, moved = (
         CollectionRevision(ACME, RecordType.POLICY, 0),
         CollectionRevision(ACME, RecordType.POLICY, 1),
     )
 
-    assert isinstance(await attempt(world, "one", shelves=(unmoved,)), Applied)
-    await world.trees.commit([commit(changes=(policy,))])
+    assert isinstance(await attempt(ports, "one", shelves=(unmoved,)), Applied)
+    await ports.trees.commit([commit(changes=(policy,))])
 
-    assert await attempt(world, "two", shelves=(unmoved,)) == ExpectationFailed(unmoved)
-    assert isinstance(await attempt(world, "two", shelves=(moved,)), Applied)
+    assert await attempt(ports, "two", shelves=(unmoved,)) == ExpectationFailed(unmoved)
+    assert isinstance(await attempt(ports, "two", shelves=(moved,)), Applied)
     assert isinstance(
-        await attempt(world, "x", shelves=(CollectionRevision("globex", RecordType.KEY, 0),)),
+        await attempt(ports, "x", shelves=(CollectionRevision("globex", RecordType.KEY, 0),)),
         Applied,
     )
-    assert await numbers(world) == [3, 2, 1]
+    assert await numbers(ports) == [3, 2, 1]
 
 
-async def test_one_commit_raises_each_written_scope_by_exactly_one(world: World) -> None:
+async def test_one_commit_raises_each_written_scope_by_exactly_one(ports: Ports) -> None:
     paths = [Path(f"{n}.md") for n in range(5)]
-    await say(world, "before")
+    await say(ports, "before")
 
-    [answer] = await world.trees.commit(
-        [commit(*[await write(world, "text", path=path) for path in paths])]
+    [answer] = await ports.trees.commit(
+        [commit(*[await write(ports, "text", path=path) for path in paths])]
     )
 
     assert {head.revision for head in applied(answer).heads} == {2}
-    assert await world.trees.revisions([AGENT, TEMPLATE]) == (2, 0)
+    assert await ports.trees.revisions([AGENT, TEMPLATE]) == (2, 0)
 
 
 async def test_a_tombstone_is_a_version_and_a_path_made_anew_goes_on_counting(
-    world: World,
+    ports: Ports,
 ) -> None:
-    heads = [await say(world, text) for text in ("one", None, "three", None, "five")]
+    heads = [await say(ports, text) for text in ("one", None, "three", None, "five")]
 
     assert [head.version for head in heads] == [1, 2, 3, 4, 5]
     assert [head.revision for head in heads] == [1, 2, 3, 4, 5]
     assert [bool(head.entry) for head in heads] == [True, False, True, False, True]
 
 
-async def test_deleting_what_is_not_there_changes_nothing(world: World) -> None:
-    await say(world, "strict", path=RULES)
-    gone = await say(world, None, path=RULES)
+async def test_deleting_what_is_not_there_changes_nothing(ports: Ports) -> None:
+    await say(ports, "strict", path=RULES)
+    gone = await say(ports, None, path=RULES)
 
-    never = await say(world, None, path=SOUL, at=NOW + 9)
-    again = await say(world, None, path=RULES, at=NOW + 9)
+    never = await say(ports, None, path=SOUL, at=NOW + 9)
+    again = await say(ports, None, path=RULES, at=NOW + 9)
 
     assert never == Head(SOUL, 0, 2, NOW + 9, None)
     assert again == gone
-    assert await world.trees.revisions([AGENT]) == (2,)
-    assert (await numbers(world, path=SOUL), await numbers(world, path=RULES)) == ([], [2, 1])
-    assert len(await log(world)) == 2
+    assert await ports.trees.revisions([AGENT]) == (2,)
+    assert (await numbers(ports, path=SOUL), await numbers(ports, path=RULES)) == ([], [2, 1])
+    assert len(await log(ports)) == 2
 
 
-async def test_a_scope_is_not_made_by_deleting_from_it(world: World) -> None:
-    assert await say(world, None, STRANGER) == Head(SOUL, 0, 0, NOW, None)
-    assert await world.trees.revisions([STRANGER]) == (0,)
+async def test_a_scope_is_not_made_by_deleting_from_it(ports: Ports) -> None:
+    assert await say(ports, None, STRANGER) == Head(SOUL, 0, 0, NOW, None)
+    assert await ports.trees.revisions([STRANGER]) == (0,)
 
 
-async def test_a_commit_of_nothing_is_applied_and_changes_nothing(world: World) -> None:
+async def test_a_commit_of_nothing_is_applied_and_changes_nothing(ports: Ports) -> None:
     expect = Expect(AGENT, SOUL, 1)
 
-    answers = await world.trees.commit([commit(), commit(expects=(expect,))])
+    answers = await ports.trees.commit([commit(), commit(expects=(expect,))])
 
     assert answers == (Applied(()), ExpectationFailed(expect))
-    assert await world.trees.revisions([AGENT]) == (0,)
+    assert await ports.trees.revisions([AGENT]) == (0,)
 
 
-async def test_putting_the_same_again_is_a_new_version(world: World) -> None:
-    assert [(await say(world, "same")).version for _ in range(3)] == [1, 2, 3]
+async def test_putting_the_same_again_is_a_new_version(ports: Ports) -> None:
+    assert [(await say(ports, "same")).version for _ in range(3)] == [1, 2, 3]
 
 
-async def test_when_the_store_raises_nothing_of_the_call_was_applied(world: World) -> None:
-    good = commit(await write(world, "good"))
+async def test_when_the_store_raises_nothing_of_the_call_was_applied(ports: Ports) -> None:
+    good = commit(await write(ports, "good"))
     unspeakable = RecordChange(ACME, RecordType.AGENT, "marco", {"name": object()})
-    bad = commit(await write(world, "bad"), changes=(unspeakable,))
-    others = asyncio.gather(*[attempt(world, "other", TEMPLATE) for _ in range(4)])
+    bad = commit(await write(ports, "bad"), changes=(unspeakable,))
+    others = asyncio.gather(*[attempt(ports, "other", TEMPLATE) for _ in range(4)])
 
     with pytest.raises(Exception, match=r".+"):
-        await world.trees.commit([good, bad])
+        await ports.trees.commit([good, bad])
 
-    assert await world.trees.revisions([AGENT]) == (0,)
+    assert await ports.trees.revisions([AGENT]) == (0,)
     assert [type(outcome) for outcome in await others] == [Applied] * 4
-    assert isinstance(await attempt(world, "after"), Applied)
+    assert isinstance(await attempt(ports, "after"), Applied)
 
 
-async def test_a_commit_can_fail_on_a_quota_after_its_expectations_held(world: World) -> None:
+async def test_a_commit_can_fail_on_a_quota_after_its_expectations_held(ports: Ports) -> None:
     quota = Quota(AGENT, files=0)
     crowding: Commit = commit(
-        await write(world, "text"),
+        await write(ports, "text"),
         expects=(Expect(AGENT, SOUL, 0),),
         changes=(RecordChange(ACME, RecordType.AGENT, "marco", {}, expected=0),),
         quotas=(quota,),
     )
 
-    assert await world.trees.commit([crowding]) == (QuotaExceeded(quota, 1, 4),)
-    assert await world.records.get(ACME, RecordType.AGENT, ["marco"]) == (None,)
+    assert await ports.trees.commit([crowding]) == (QuotaExceeded(quota, 1, 4),)
+    assert await ports.records.get(ACME, RecordType.AGENT, ["marco"]) == (None,)

@@ -24,7 +24,7 @@ from tests.contract.scenes import (
     start,
     write,
 )
-from tests.contract.worlds import World
+from tests.contract.stores import Ports
 
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind
@@ -36,34 +36,34 @@ pytestmark = pytest.mark.anyio
 
 
 async def pages(
-    world: World, cursor: str | None = None, wanted: EventFilter | None = None, limit: int = 7
+    ports: Ports, cursor: str | None = None, wanted: EventFilter | None = None, limit: int = 7
 ) -> list[Event]:
     """Everything past a cursor, page by page, until there is nothing more."""
     read: list[Event] = []
-    while page := await world.events.after(cursor, wanted, limit=limit):
+    while page := await ports.events.after(cursor, wanted, limit=limit):
         assert len(page) <= limit
         read.extend(page)
         cursor = page[-1].cursor
     return read
 
 
-async def quiet(world: World) -> None:
+async def quiet(ports: Ports) -> None:
     """Wait until nothing wakes any more; a store may wake somebody once too often."""
     async with asyncio.timeout(30):
-        while await world.events.wake(0.3):
+        while await ports.events.wake(0.3):
             pass
 
 
-async def test_an_empty_log_has_an_end_and_nothing_in_it(world: World) -> None:
-    assert await world.events.after(None) == ()
-    assert await world.events.after(await world.events.latest()) == ()
+async def test_an_empty_log_has_an_end_and_nothing_in_it(ports: Ports) -> None:
+    assert await ports.events.after(None) == ()
+    assert await ports.events.after(await ports.events.latest()) == ()
 
 
-async def test_every_write_is_told_without_its_content(world: World) -> None:
-    await say(world, "kind", at=NOW)
-    await say(world, None, at=NOW + 1)
+async def test_every_write_is_told_without_its_content(ports: Ports) -> None:
+    await say(ports, "kind", at=NOW)
+    await say(ports, None, at=NOW + 1)
 
-    put, deleted = await world.events.after(None)
+    put, deleted = await ports.events.after(None)
 
     assert put == Event(
         *(put.cursor, put.id, UPDATED, ACME, NOW),
@@ -75,56 +75,56 @@ async def test_every_write_is_told_without_its_content(world: World) -> None:
     assert put.id != deleted.id
 
 
-async def test_a_commit_tells_of_each_of_its_writes_in_order(world: World) -> None:
+async def test_a_commit_tells_of_each_of_its_writes_in_order(ports: Ports) -> None:
     names = ["c.md", "a.md", "b.md"]
-    writes = [await write(world, "text", path=Path(name)) for name in names]
-    shared = await write(world, "text", TEMPLATE)
+    writes = [await write(ports, "text", path=Path(name)) for name in names]
+    shared = await write(ports, "text", TEMPLATE)
 
-    await world.trees.commit([commit(*writes, shared)])
+    await ports.trees.commit([commit(*writes, shared)])
 
-    events = await world.events.after(None)
+    events = await ports.events.after(None)
     assert [event.payload["path"] for event in events] == [*names, "SOUL.md"]
     assert [event.scope for event in events] == [AGENT, AGENT, AGENT, TEMPLATE]
 
 
-async def test_what_was_refused_is_not_told(world: World) -> None:
-    await attempt(world, "kind", expects=(Expect(AGENT, SOUL, 3),))
+async def test_what_was_refused_is_not_told(ports: Ports) -> None:
+    await attempt(ports, "kind", expects=(Expect(AGENT, SOUL, 3),))
 
-    assert await world.events.after(None) == ()
+    assert await ports.events.after(None) == ()
 
 
-async def test_the_log_goes_on_after_any_of_its_cursors(world: World) -> None:
+async def test_the_log_goes_on_after_any_of_its_cursors(ports: Ports) -> None:
     for n in range(10):
-        await say(world, f"text {n}")
+        await say(ports, f"text {n}")
 
-    whole = await world.events.after(None)
+    whole = await ports.events.after(None)
 
     assert [event.payload["version"] for event in whole] == list(range(1, 11))
     for place, event in enumerate(whole, 1):
-        assert await world.events.after(event.cursor) == whole[place:]
-    assert await world.events.after(None, limit=4) == whole[:4]
-    assert tuple(await pages(world, limit=3)) == whole
+        assert await ports.events.after(event.cursor) == whole[place:]
+    assert await ports.events.after(None, limit=4) == whole[:4]
+    assert tuple(await pages(ports, limit=3)) == whole
 
 
 async def test_the_latest_cursor_is_past_what_is_there_and_before_what_comes(
-    world: World,
+    ports: Ports,
 ) -> None:
-    await say(world, "before")
-    end = await world.events.latest()
-    assert await world.events.after(end) == ()
+    await say(ports, "before")
+    end = await ports.events.latest()
+    assert await ports.events.after(end) == ()
 
-    await say(world, "after")
+    await say(ports, "after")
 
-    assert [event.payload["version"] for event in await world.events.after(end)] == [2]
+    assert [event.payload["version"] for event in await ports.events.after(end)] == [2]
 
 
-async def test_what_is_not_a_cursor_is_refused(world: World) -> None:
-    await say(world, "text")
+async def test_what_is_not_a_cursor_is_refused(ports: Ports) -> None:
+    await say(ports, "text")
 
     for text in ("", "x", "-1", "1 ", " 1", "1.2.3", "٣", "1e3", "0x1", "None", "9" * 400, "1\n"):
         for wanted in (None, EventFilter(ACME)):
             with pytest.raises(ValidationError):
-                await world.events.after(text, wanted)
+                await ports.events.after(text, wanted)
 
 
 FILTERS: list[tuple[dict[str, Any], list[str]]] = [
@@ -150,79 +150,79 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
 ]
 
 
-async def test_a_filter_lets_through_what_is_wanted_and_only_that(world: World) -> None:
-    started = await start(world, "run_1")
-    await say(world, "one")
-    await say(world, "two", run="run_1")
-    await say(world, "foreign", STRANGER)
-    await say(world, "shared", TEMPLATE)
-    await world.runs.change(replace(started, status=RunStatus.COMPLETED, ended=NOW), started)
-    whole = await world.events.after(None)
+async def test_a_filter_lets_through_what_is_wanted_and_only_that(ports: Ports) -> None:
+    started = await start(ports, "run_1")
+    await say(ports, "one")
+    await say(ports, "two", run="run_1")
+    await say(ports, "foreign", STRANGER)
+    await say(ports, "shared", TEMPLATE)
+    await ports.runs.change(replace(started, status=RunStatus.COMPLETED, ended=NOW), started)
+    whole = await ports.events.after(None)
     told = ["started", "one", "two", "foreign", "shared", "ended"]
     names = {event.cursor: name for event, name in zip(whole, told, strict=True)}
 
     for wanted, expected in FILTERS:
         filter = EventFilter(**{"tenant": ACME, **wanted})
-        assert [names[event.cursor] for event in await log(world, **wanted)] == expected
-        assert [names[event.cursor] for event in await pages(world, None, filter, 1)] == expected
+        assert [names[event.cursor] for event in await log(ports, **wanted)] == expected
+        assert [names[event.cursor] for event in await pages(ports, None, filter, 1)] == expected
         assert [names[event.cursor] for event in whole if filter.admits(event)] == expected
 
 
-async def test_each_run_counts_its_own_events_without_a_gap(world: World) -> None:
-    await world.runs.start([(run("run_1"), [AGENT]), (run("run_2"), [AGENT])])
+async def test_each_run_counts_its_own_events_without_a_gap(ports: Ports) -> None:
+    await ports.runs.start([(run("run_1"), [AGENT]), (run("run_2"), [AGENT])])
 
     async def writer(name: str, path: Path) -> None:
         for n in range(10):
-            twice = [await write(world, f"{n}", scope, path) for scope in (AGENT, TEMPLATE)]
-            await world.trees.commit([commit(*twice, run=name)])
+            twice = [await write(ports, f"{n}", scope, path) for scope in (AGENT, TEMPLATE)]
+            await ports.trees.commit([commit(*twice, run=name)])
 
     await asyncio.gather(
         *[writer(f"run_{1 + n % 2}", Path(f"{n}.md")) for n in range(4)],
-        *[say(world, f"by hand {n}") for n in range(10)],
+        *[say(ports, f"by hand {n}") for n in range(10)],
     )
 
     for name in ("run_1", "run_2"):
-        events = await log(world, run=name)
+        events = await log(ports, run=name)
         assert [event.sequence for event in events] == list(range(1, 42))
 
 
 async def test_a_write_in_the_name_of_a_run_that_is_not_there_has_no_place_in_a_log(
-    world: World,
+    ports: Ports,
 ) -> None:
-    await world.runs.start([(run("run_1", STRANGER), [STRANGER])])
+    await ports.runs.start([(run("run_1", STRANGER), [STRANGER])])
 
-    await say(world, "text", run="run_1")
-    await say(world, "text", path=RULES, run="run_9")
+    await say(ports, "text", run="run_1")
+    await say(ports, "text", path=RULES, run="run_9")
 
-    assert [(event.run, event.sequence) for event in await log(world)] == [
+    assert [(event.run, event.sequence) for event in await log(ports)] == [
         ("run_1", None),
         ("run_9", None),
     ]
-    theirs = await log(world, tenant=GLOBEX)
+    theirs = await log(ports, tenant=GLOBEX)
     assert [(event.type, event.sequence) for event in theirs] == [(RUN_STARTED, 1)]
 
 
-async def test_none_is_missed_while_many_write(world: World) -> None:
+async def test_none_is_missed_while_many_write(ports: Ports) -> None:
     async def writer(n: int) -> None:
         for turn in range(12):
             scopes = [AGENT, TEMPLATE][: 1 + turn % 2]
-            writes = [await write(world, "text", scope, Path(f"{n}.md")) for scope in scopes]
-            await world.trees.commit([commit(*writes)])
+            writes = [await write(ports, "text", scope, Path(f"{n}.md")) for scope in scopes]
+            await ports.trees.commit([commit(*writes)])
 
     async def reader(writing: asyncio.Future[Any]) -> list[Event]:
         read: list[Event] = []
         over = False
         while not over:
             over = writing.done()
-            read += await pages(world, read[-1].cursor if read else None)
+            read += await pages(ports, read[-1].cursor if read else None)
             await asyncio.sleep(0)
         return read
 
     async def listener(writing: asyncio.Future[Any]) -> list[Event]:
         read: list[Event] = []
-        cursor = await world.events.latest()
-        while not writing.done() or await world.events.after(cursor):
-            read += await pages(world, cursor)
+        cursor = await ports.events.latest()
+        while not writing.done() or await ports.events.after(cursor):
+            read += await pages(ports, cursor)
             cursor = read[-1].cursor if read else cursor
             await asyncio.sleep(0)
         return read
@@ -231,7 +231,7 @@ async def test_none_is_missed_while_many_write(world: World) -> None:
     read, heard = await asyncio.gather(reader(writing), listener(writing))
     await writing
 
-    whole = await pages(world, limit=500)
+    whole = await pages(ports, limit=500)
     assert [event.cursor for event in read] == [event.cursor for event in whole]
     assert heard == whole[len(whole) - len(heard) :]
     told = [(event.scope, event.payload["path"], event.payload["version"]) for event in whole]
@@ -242,21 +242,21 @@ async def test_none_is_missed_while_many_write(world: World) -> None:
     assert len({event.id for event in whole}) == len(whole)
 
 
-async def test_whoever_waits_is_woken_by_a_write(world: World) -> None:
-    sleepers = [asyncio.create_task(world.events.wake(60)) for _ in range(3)]
+async def test_whoever_waits_is_woken_by_a_write(ports: Ports) -> None:
+    sleepers = [asyncio.create_task(ports.events.wake(60)) for _ in range(3)]
 
     async with asyncio.timeout(30):
         while not all(sleeper.done() for sleeper in sleepers):
-            await say(world, "wake up")
+            await say(ports, "wake up")
             await asyncio.wait(sleepers, timeout=0.1)
 
     assert [sleeper.result() for sleeper in sleepers] == [True, True, True]
 
 
-async def test_whoever_waits_is_woken_by_the_writes_of_another_process(world: World) -> None:
-    async with world.twin() as other:
-        await quiet(world)
-        sleepers = [asyncio.create_task(world.events.wake(30)) for _ in range(3)]
+async def test_whoever_waits_is_woken_by_the_writes_of_another_process(ports: Ports) -> None:
+    async with ports.twin() as other:
+        await quiet(ports)
+        sleepers = [asyncio.create_task(ports.events.wake(30)) for _ in range(3)]
         while not any(sleeper.done() for sleeper in sleepers):
             kept = await other.blobs.put([b"wake up"])
             await other.trees.commit([commit(Write(AGENT, SOUL, Entry(kept[0])))])
@@ -264,25 +264,25 @@ async def test_whoever_waits_is_woken_by_the_writes_of_another_process(world: Wo
         await asyncio.wait(sleepers)
 
         assert [sleeper.result() for sleeper in sleepers] == [True, True, True]
-        versions = [event.payload["version"] for event in await world.events.after(None)]
+        versions = [event.payload["version"] for event in await ports.events.after(None)]
         assert versions == list(range(1, len(versions) + 1))
 
 
-async def test_whoever_waits_for_nothing_is_told_when_the_time_is_over(world: World) -> None:
-    await quiet(world)
-    assert await world.events.wake(0.01) is False
+async def test_whoever_waits_for_nothing_is_told_when_the_time_is_over(ports: Ports) -> None:
+    await quiet(ports)
+    assert await ports.events.wake(0.01) is False
 
 
-async def test_a_waiter_who_gives_up_leaves_the_others_waiting(world: World) -> None:
-    await quiet(world)
-    gone, patient = (asyncio.create_task(world.events.wake(60)) for _ in range(2))
+async def test_a_waiter_who_gives_up_leaves_the_others_waiting(ports: Ports) -> None:
+    await quiet(ports)
+    gone, patient = (asyncio.create_task(ports.events.wake(60)) for _ in range(2))
     await asyncio.sleep(0)
     gone.cancel()
     await asyncio.wait([gone])
 
     async with asyncio.timeout(30):
         while not patient.done():
-            await say(world, "wake up")
+            await say(ports, "wake up")
             await asyncio.wait([patient], timeout=0.1)
 
     assert (gone.cancelled(), patient.result()) == (True, True)

@@ -17,7 +17,7 @@ from tests.contract.scenes import (
     start,
     write,
 )
-from tests.contract.worlds import World
+from tests.contract.stores import Ports
 
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.store.record import RecordChange, RecordType
@@ -27,50 +27,50 @@ pytestmark = pytest.mark.anyio
 DAY = 24 * 3600 * 1000
 
 
-async def told(world: World, **more: object) -> list[tuple[int, str, int]]:
-    log = await world.trees.log(AGENT, **more)  # type: ignore[arg-type]  # as a test says it
+async def told(ports: Ports, **more: object) -> list[tuple[int, str, int]]:
+    log = await ports.trees.log(AGENT, **more)  # type: ignore[arg-type]  # as a test says it
     return [(one.head.revision, one.head.path.text, one.head.version) for one in log]
 
 
-async def enable(world: World, enabled: object = True, scope: Scope = AGENT) -> None:
+async def enable(ports: Ports, enabled: object = True, scope: Scope = AGENT) -> None:
     body = {"slug": scope.name, "config": {"workspaceGit": {"enabled": enabled}}}
     change = RecordChange(scope.tenant, RecordType.AGENT, scope.name, body)
-    await world.trees.commit([commit(changes=(change,))])
+    await ports.trees.commit([commit(changes=(change,))])
 
 
-async def tidy(world: World) -> None:
-    if world.upkeep:
-        await world.upkeep.collect(NOW + DAY, grace=0, events_kept=DAY)
+async def tidy(ports: Ports) -> None:
+    if ports.upkeep:
+        await ports.upkeep.collect(NOW + DAY, grace=0, events_kept=DAY)
 
 
-async def test_a_log_has_every_version_in_the_order_of_revisions(world: World) -> None:
-    await say(world, "one", path=SOUL, by="ada", why="first")
-    await world.trees.commit(
-        [commit(await write(world, "x", path=SOUL), await write(world, "y", path=RULES), run="r1")]
+async def test_a_log_has_every_version_in_the_order_of_revisions(ports: Ports) -> None:
+    await say(ports, "one", path=SOUL, by="ada", why="first")
+    await ports.trees.commit(
+        [commit(await write(ports, "x", path=SOUL), await write(ports, "y", path=RULES), run="r1")]
     )
-    await say(world, None, path=SOUL)
-    await say(world, "elsewhere", STRANGER)
+    await say(ports, None, path=SOUL)
+    await say(ports, "elsewhere", STRANGER)
 
-    assert await told(world) == [
+    assert await told(ports) == [
         (1, "SOUL.md", 1),
         (2, "GUARDRAILS.md", 1),
         (2, "SOUL.md", 2),
         (3, "SOUL.md", 3),
     ]
-    first, second, _, last = await world.trees.log(AGENT)
+    first, second, _, last = await ports.trees.log(AGENT)
     assert (first.by, first.why, first.run, first.head.at) == ("ada", "first", None, NOW)
     assert second.run == "r1"
     assert last.head.entry is None
 
 
-async def test_a_log_can_be_read_in_pieces(world: World) -> None:
+async def test_a_log_can_be_read_in_pieces(ports: Ports) -> None:
     paths = [Path(name) for name in ("b", "a", "é", "z", "A")]
-    await world.trees.commit([commit(*[await write(world, "x", path=path) for path in paths])])
-    await say(world, "y", path=paths[0])
-    whole = await told(world)
+    await ports.trees.commit([commit(*[await write(ports, "x", path=path) for path in paths])])
+    await say(ports, "y", path=paths[0])
+    whole = await told(ports)
 
     pieces, after = [], (0, "", 0)
-    while some := await told(world, after=after, limit=2):
+    while some := await told(ports, after=after, limit=2):
         pieces += some
         after = some[-1]
 
@@ -78,68 +78,68 @@ async def test_a_log_can_be_read_in_pieces(world: World) -> None:
     assert len(whole) == 6
 
 
-async def test_of_a_scope_that_never_said_anything_nothing_is_missing(world: World) -> None:
-    assert await told(world) == []
-    assert await world.trees.unbroken(AGENT) == 0
+async def test_of_a_scope_that_never_said_anything_nothing_is_missing(ports: Ports) -> None:
+    assert await told(ports) == []
+    assert await ports.trees.unbroken(AGENT) == 0
 
 
 async def test_a_log_is_unbroken_from_the_version_after_the_last_that_was_pruned(
-    world: World,
+    ports: Ports,
 ) -> None:
-    await say(world, "strict", path=RULES)
+    await say(ports, "strict", path=RULES)
     for n in range(4):
-        await say(world, f"text {n}", keep=10)
-    assert await world.trees.unbroken(AGENT) == 0
+        await say(ports, f"text {n}", keep=10)
+    assert await ports.trees.unbroken(AGENT) == 0
 
-    run = await start(world, "run_1")  # at revision 5, where it sees version 4
+    run = await start(ports, "run_1")  # at revision 5, where it sees version 4
     for n in range(4, 8):
-        await say(world, f"text {n}", keep=2)
-    [_, newer, seen] = (await numbers(world))[:3]
+        await say(ports, f"text {n}", keep=2)
+    [_, newer, seen] = (await numbers(ports))[:3]
 
     assert (newer, seen) == (7, 4)
-    assert await world.trees.unbroken(AGENT) == 8  # the revision of version 7
-    assert await world.runs.change(replace(run, kept=False), run)
+    assert await ports.trees.unbroken(AGENT) == 8  # the revision of version 7
+    assert await ports.runs.change(replace(run, kept=False), run)
 
 
 @pytest.mark.parametrize("keep", [1, 3])
 async def test_nothing_is_pruned_of_an_agent_that_keeps_its_history_in_git(
-    world: World, keep: int
+    ports: Ports, keep: int
 ) -> None:
-    await enable(world)
+    await enable(ports)
     for n in range(8):
-        await say(world, f"text {n}", keep=keep)
-    await tidy(world)
+        await say(ports, f"text {n}", keep=keep)
+    await tidy(ports)
 
-    assert await numbers(world) == list(range(8, 0, -1))
-    assert await world.trees.unbroken(AGENT) == 0
+    assert await numbers(ports) == list(range(8, 0, -1))
+    assert await ports.trees.unbroken(AGENT) == 0
 
 
 @pytest.mark.parametrize("said", [False, None, "true", 1])
-async def test_what_does_not_enable_git_holds_nothing(world: World, said: object) -> None:
-    await enable(world, said)
+async def test_what_does_not_enable_git_holds_nothing(ports: Ports, said: object) -> None:
+    await enable(ports, said)
     for n in range(5):
-        await say(world, f"text {n}", keep=2)
+        await say(ports, f"text {n}", keep=2)
 
-    assert await numbers(world) == [5, 4]
+    assert await numbers(ports) == [5, 4]
 
 
-async def test_only_the_agent_itself_is_spared(world: World) -> None:
-    await enable(world)
+async def test_only_the_agent_itself_is_spared(ports: Ports) -> None:
+    await enable(ports)
     namesake = Scope(ACME, ScopeKind.TEMPLATE, AGENT.name)
     for n in range(4):
-        await say(world, f"text {n}", namesake, keep=1)
-        await say(world, f"text {n}", STRANGER, keep=1)
+        await say(ports, f"text {n}", namesake, keep=1)
+        await say(ports, f"text {n}", STRANGER, keep=1)
 
-    assert await numbers(world, namesake) == [4]
-    assert await numbers(world, STRANGER) == [4]
+    assert await numbers(ports, namesake) == [4]
+    assert await numbers(ports, STRANGER) == [4]
 
 
-async def test_once_git_is_off_what_is_old_goes(world: World) -> None:
-    await enable(world)
+async def test_once_git_is_off_what_is_old_goes(ports: Ports) -> None:
+    await enable(ports)
     for n in range(4):
-        await say(world, f"text {n}", keep=2)
-    await enable(world, False)
-    await say(world, "text 4", keep=2)
+        await say(ports, f"text {n}", keep=2)
+    await enable(ports, False)
+    await say(ports, "text 4", keep=2)
 
-    assert 3 not in await numbers(world)
-    assert await world.trees.unbroken(AGENT) == 4
+    assert 3 not in await numbers(ports)
+    assert await ports.trees.unbroken(AGENT) == 4

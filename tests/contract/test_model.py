@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 from msgspec import structs
 from tests.contract.model import Frozen, Model, Texts, merged
 from tests.contract.scenes import NOW, applied, commit, log, run, write
-from tests.contract.worlds import STORES, Place, World
+from tests.contract.stores import STORES, Place, Ports
 
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay.compose import compose
@@ -48,7 +48,7 @@ EXAMPLES = {"memory": 60}
 class Stage:
     """One open store, in which every history plays in a tenant of its own."""
 
-    world: World
+    ports: Ports
     runner: asyncio.Runner
     tenants: Iterator[int] = field(default_factory=count)
 
@@ -59,18 +59,18 @@ class Stage:
 class Histories(RuleBasedStateMachine):
     def __init__(self, stage: Stage) -> None:
         super().__init__()
-        self.world, self.do, self.model = stage.world, stage.do, Model()
+        self.ports, self.do, self.model = stage.ports, stage.do, Model()
         self.tenant, self.names = f"tenant-{next(stage.tenants)}", count()
         self.scopes = [Scope(self.tenant, kind, "x") for kind in KINDS]
 
     @rule(writes=st.dictionaries(keys, words, min_size=1, max_size=4))
     def commit(self, writes: Mapping[Key, str | None]) -> None:
-        [outcome] = self.do(self.world.trees.commit([self.asked(writes)]))
+        [outcome] = self.do(self.ports.trees.commit([self.asked(writes)]))
         self.check(outcome, writes)
 
     @rule(batch=st.lists(st.dictionaries(keys, words, min_size=1, max_size=2), max_size=3))
     def commit_several_in_one_call(self, batch: list[Mapping[Key, str | None]]) -> None:
-        outcomes = self.do(self.world.trees.commit([self.asked(writes) for writes in batch]))
+        outcomes = self.do(self.ports.trees.commit([self.asked(writes) for writes in batch]))
         for outcome, writes in zip(outcomes, batch, strict=True):
             self.check(outcome, writes)
 
@@ -79,7 +79,7 @@ class Histories(RuleBasedStateMachine):
         seen = [Expect(s, p, self.model.version(s, p)) for s, p in map(self.place, writes)]
         if wrong:
             seen[-1] = structs.replace(seen[-1], version=(seen[-1].version or 0) + 1)
-        [outcome] = self.do(self.world.trees.commit([self.asked(writes, expects=tuple(seen))]))
+        [outcome] = self.do(self.ports.trees.commit([self.asked(writes, expects=tuple(seen))]))
         if wrong:
             assert isinstance(outcome, ExpectationFailed)
             assert outcome.expected == seen[-1]
@@ -94,7 +94,7 @@ class Histories(RuleBasedStateMachine):
         asked = [self.asked(writes, expects=(seen,)) for writes in rivals]
 
         async def tried() -> list[tuple[Outcome, ...]]:
-            return await asyncio.gather(*[self.world.trees.commit([one]) for one in asked])
+            return await asyncio.gather(*[self.ports.trees.commit([one]) for one in asked])
 
         outcomes = [outcome for [outcome] in self.do(tried())]
         [(won, writes)] = [
@@ -120,23 +120,23 @@ class Histories(RuleBasedStateMachine):
     @rule(choice=st.randoms(use_true_random=False))
     def let_go(self, choice: Any) -> None:
         frozen = self.model.runs.pop(choice.choice(sorted(self.model.runs)))
-        assert self.do(self.world.runs.change(structs.replace(frozen.run, kept=False), frozen.run))
+        assert self.do(self.ports.runs.change(structs.replace(frozen.run, kept=False), frozen.run))
 
     @rule()
     def tidy_up(self) -> None:
-        if self.world.upkeep:
-            self.do(self.world.upkeep.collect(NOW + 1, grace=0, events_kept=1000))
+        if self.ports.upkeep:
+            self.do(self.ports.upkeep.collect(NOW + 1, grace=0, events_kept=1000))
 
     @invariant()
     def what_is_put_is_seen_and_composing_is_merging(self) -> None:
-        trees = self.do(self.world.trees.read(self.scopes))
+        trees = self.do(self.ports.trees.read(self.scopes))
         expected = [self.model.texts(scope) for scope in self.scopes]
         assert [self.texts(tree) for tree in trees] == expected
         assert [tree.revision for tree in trees] == [
             self.model.revisions.get(scope, 0) for scope in self.scopes
         ]
         composed = {path: file.blob for path, file in compose(trees).files.items()}
-        contents = self.do(self.world.blobs.get(list(composed.values())))
+        contents = self.do(self.ports.blobs.get(list(composed.values())))
         whole = {path: contents[blob.digest].decode() for path, blob in composed.items()}
         assert whole == merged(expected)
         assert list(whole) == sorted(whole)
@@ -144,12 +144,12 @@ class Histories(RuleBasedStateMachine):
     @invariant()
     def a_snapshot_never_changes(self) -> None:
         for frozen in self.model.runs.values():
-            trees = self.do(self.world.trees.read(frozen.run.snapshot))
+            trees = self.do(self.ports.trees.read(frozen.run.snapshot))
             assert tuple(self.texts(tree) for tree in trees) == frozen.layers
 
     def teardown(self) -> None:
         for (scope, path), said in self.model.said.items():
-            history = self.do(self.world.trees.history(scope, path, limit=1000))
+            history = self.do(self.ports.trees.history(scope, path, limit=1000))
             numbers = [version.head.version for version in history]
             assert numbers == sorted(set(numbers), reverse=True)
             assert set(numbers) >= self.model.held(scope, path, KEEP)
@@ -157,7 +157,7 @@ class Histories(RuleBasedStateMachine):
                 one = said[version.head.version - 1]
                 assert version.head.revision == one.revision
                 assert (version.head.entry is None) == (one.text is None)
-        events = self.do(log(self.world, tenant=self.tenant, types=frozenset({UPDATED})))
+        events = self.do(log(self.ports, tenant=self.tenant, types=frozenset({UPDATED})))
         told = [(e.scope, Path(e.payload["path"]), e.payload["version"]) for e in events]
         assert told == self.model.told
 
@@ -165,7 +165,7 @@ class Histories(RuleBasedStateMachine):
         return self.scopes[key[0]], key[1]
 
     def asked(self, writes: Mapping[Key, str | None], **more: Any) -> Commit:
-        made = [self.do(write(self.world, t, *self.place(key))) for key, t in writes.items()]
+        made = [self.do(write(self.ports, t, *self.place(key))) for key, t in writes.items()]
         return commit(*made, keep=KEEP, **more)
 
     def check(self, outcome: Outcome, writes: Mapping[Key, str | None]) -> None:
@@ -175,14 +175,14 @@ class Histories(RuleBasedStateMachine):
 
     def begin(self, layers: Any, seen: tuple[Texts, ...]) -> None:
         id = f"run_{self.tenant}_{next(self.names)}"
-        [started] = self.do(self.world.runs.start([(run(id, self.scopes[0]), layers)]))
+        [started] = self.do(self.ports.runs.start([(run(id, self.scopes[0]), layers)]))
         assert all(isinstance(layer, SnapshotLayer) for layer in started.snapshot)
         self.model.runs[id] = Frozen(started, seen)
 
     def texts(self, tree: Tree) -> Texts:
         assert all(head.entry for head in tree.heads.values())
         entries = {path: head.entry for path, head in tree.heads.items() if head.entry}
-        contents = self.do(self.world.blobs.get([entry.blob for entry in entries.values()]))
+        contents = self.do(self.ports.blobs.get([entry.blob for entry in entries.values()]))
         return {path: contents[entry.blob.digest].decode() for path, entry in entries.items()}
 
 
@@ -190,16 +190,16 @@ class Histories(RuleBasedStateMachine):
 def staged(name: str, place: Place) -> Iterator[Stage]:
     opened = STORES[name](place)
     with asyncio.Runner() as runner:
-        world = runner.run(_entered(opened))
+        ports = runner.run(_entered(opened))
         try:
-            yield Stage(world, runner)
+            yield Stage(ports, runner)
         finally:
             runner.run(_left(opened))
 
 
-async def _entered(opened: Any) -> World:
-    world: World = await opened.__aenter__()
-    return world
+async def _entered(opened: Any) -> Ports:
+    ports: Ports = await opened.__aenter__()
+    return ports
 
 
 async def _left(opened: Any) -> None:

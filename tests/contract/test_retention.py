@@ -17,7 +17,7 @@ from tests.contract.scenes import (
     texts,
     write,
 )
-from tests.contract.worlds import World
+from tests.contract.stores import Ports
 
 from carrel.core.runs import Run, SnapshotLayer
 
@@ -26,143 +26,143 @@ pytestmark = pytest.mark.anyio
 DAY = 24 * 3600 * 1000
 
 
-async def let_go(world: World, run: Run) -> None:
-    assert await world.runs.change(replace(run, kept=False), run)
+async def let_go(ports: Ports, run: Run) -> None:
+    assert await ports.runs.change(replace(run, kept=False), run)
 
 
-async def tidy(world: World) -> None:
-    if world.upkeep:
-        await world.upkeep.collect(NOW + DAY, grace=0, events_kept=DAY)
+async def tidy(ports: Ports) -> None:
+    if ports.upkeep:
+        await ports.upkeep.collect(NOW + DAY, grace=0, events_kept=DAY)
 
 
 @pytest.mark.parametrize("keep", [1, 3])
-async def test_exactly_the_newest_versions_stay(world: World, keep: int) -> None:
+async def test_exactly_the_newest_versions_stay(ports: Ports, keep: int) -> None:
     for n in range(8):
-        await say(world, f"text {n}", keep=keep)
+        await say(ports, f"text {n}", keep=keep)
 
-    assert await numbers(world) == list(range(8, 8 - keep, -1))
-    assert await texts(world, AGENT) == {"SOUL.md": "text 7"}
-    assert await world.trees.versions([(AGENT, SOUL, 8 - keep)]) == (None,)
+    assert await numbers(ports) == list(range(8, 8 - keep, -1))
+    assert await texts(ports, AGENT) == {"SOUL.md": "text 7"}
+    assert await ports.trees.versions([(AGENT, SOUL, 8 - keep)]) == (None,)
 
 
-async def test_tombstones_are_pruned_like_any_version(world: World) -> None:
+async def test_tombstones_are_pruned_like_any_version(ports: Ports) -> None:
     for text in ("one", None, "three", None, "five"):
-        await say(world, text, keep=2)
+        await say(ports, text, keep=2)
 
-    assert await numbers(world) == [5, 4]
+    assert await numbers(ports) == [5, 4]
 
 
-async def test_pruning_one_path_spares_the_others(world: World) -> None:
-    await say(world, "strict", path=RULES, keep=1)
-    await say(world, "elsewhere", TEMPLATE, keep=1)
+async def test_pruning_one_path_spares_the_others(ports: Ports) -> None:
+    await say(ports, "strict", path=RULES, keep=1)
+    await say(ports, "elsewhere", TEMPLATE, keep=1)
     for n in range(4):
-        await say(world, f"text {n}", keep=1)
+        await say(ports, f"text {n}", keep=1)
 
-    assert await numbers(world, path=RULES) == [1]
-    assert await numbers(world, TEMPLATE) == [1]
+    assert await numbers(ports, path=RULES) == [1]
+    assert await numbers(ports, TEMPLATE) == [1]
 
 
 async def test_a_version_number_is_never_given_twice_even_when_all_before_it_are_gone(
-    world: World,
+    ports: Ports,
 ) -> None:
-    given = [(await say(world, text, keep=1)).version for text in ("a", None, "b", None, "c")]
+    given = [(await say(ports, text, keep=1)).version for text in ("a", None, "b", None, "c")]
 
     assert given == [1, 2, 3, 4, 5]
-    assert await numbers(world) == [5]
-    assert (await say(world, None, keep=1)).version == 6
-    assert (await say(world, "d", keep=1)).version == 7
+    assert await numbers(ports) == [5]
+    assert (await say(ports, None, keep=1)).version == 6
+    assert (await say(ports, "d", keep=1)).version == 7
 
 
-async def test_what_a_kept_run_can_see_is_never_taken(world: World) -> None:
+async def test_what_a_kept_run_can_see_is_never_taken(ports: Ports) -> None:
     for n in range(3):
-        await say(world, f"text {n}", keep=2)
-    run = await start(world, "run_1")
+        await say(ports, f"text {n}", keep=2)
+    run = await start(ports, "run_1")
     for n in range(3, 9):
-        await say(world, f"text {n}", keep=2)
-    await tidy(world)
+        await say(ports, f"text {n}", keep=2)
+    await tidy(ports)
 
-    assert await numbers(world) == [9, 8, 3]
-    assert await texts(world, run.snapshot[0]) == {"SOUL.md": "text 2"}
+    assert await numbers(ports) == [9, 8, 3]
+    assert await texts(ports, run.snapshot[0]) == {"SOUL.md": "text 2"}
 
 
-async def test_two_runs_hold_what_each_of_them_sees(world: World) -> None:
+async def test_two_runs_hold_what_each_of_them_sees(ports: Ports) -> None:
     runs = []
     for n in range(6):
-        await say(world, f"text {n}", keep=1)
+        await say(ports, f"text {n}", keep=1)
         if n in {1, 3}:
-            runs.append(await start(world, f"run_{n}"))
+            runs.append(await start(ports, f"run_{n}"))
 
-    assert await numbers(world) == [6, 4, 2]
-    assert [await texts(world, run.snapshot[0]) for run in runs] == [
+    assert await numbers(ports) == [6, 4, 2]
+    assert [await texts(ports, run.snapshot[0]) for run in runs] == [
         {"SOUL.md": "text 1"},
         {"SOUL.md": "text 3"},
     ]
 
 
-async def test_a_run_holds_what_was_newest_at_its_revision_however_old(world: World) -> None:
-    await say(world, "old", keep=1)
+async def test_a_run_holds_what_was_newest_at_its_revision_however_old(ports: Ports) -> None:
+    await say(ports, "old", keep=1)
     for n in range(4):
-        await say(world, f"rules {n}", path=RULES, keep=1)
-    run = await start(world, "run_1")
+        await say(ports, f"rules {n}", path=RULES, keep=1)
+    run = await start(ports, "run_1")
     for n in range(4):
-        await say(world, f"new {n}", keep=1)
+        await say(ports, f"new {n}", keep=1)
 
-    assert await texts(world, run.snapshot[0]) == {"SOUL.md": "old", "GUARDRAILS.md": "rules 3"}
-    assert await numbers(world) == [5, 1]
+    assert await texts(ports, run.snapshot[0]) == {"SOUL.md": "old", "GUARDRAILS.md": "rules 3"}
+    assert await numbers(ports) == [5, 1]
 
 
-async def test_a_run_that_saw_no_file_still_sees_none_after_it_was_made(world: World) -> None:
-    await say(world, "strict", path=RULES)
-    before = await start(world, "run_1")
-    await say(world, "one", keep=1)
-    await say(world, None, keep=1)
-    gone = await start(world, "run_2")
+async def test_a_run_that_saw_no_file_still_sees_none_after_it_was_made(ports: Ports) -> None:
+    await say(ports, "strict", path=RULES)
+    before = await start(ports, "run_1")
+    await say(ports, "one", keep=1)
+    await say(ports, None, keep=1)
+    gone = await start(ports, "run_2")
     for n in range(4):
-        await say(world, f"new {n}", keep=1)
+        await say(ports, f"new {n}", keep=1)
 
-    assert await texts(world, before.snapshot[0]) == {"GUARDRAILS.md": "strict"}
-    assert await texts(world, gone.snapshot[0]) == {"GUARDRAILS.md": "strict"}
-    [tree] = await world.trees.read(gone.snapshot, [SOUL])
+    assert await texts(ports, before.snapshot[0]) == {"GUARDRAILS.md": "strict"}
+    assert await texts(ports, gone.snapshot[0]) == {"GUARDRAILS.md": "strict"}
+    [tree] = await ports.trees.read(gone.snapshot, [SOUL])
     assert (tree.version(SOUL), tree.entry(SOUL)) == (2, None)
 
 
-async def test_a_snapshot_reads_the_same_whatever_happens_after(world: World) -> None:
-    await say(world, "soul", path=SOUL)
-    await say(world, "rules", path=RULES)
-    await say(world, "shared", TEMPLATE)
-    run = await start(world, "run_1", AGENT, TEMPLATE)
-    before = await world.trees.read(run.snapshot)
-    contents = [await texts(world, layer) for layer in run.snapshot]
+async def test_a_snapshot_reads_the_same_whatever_happens_after(ports: Ports) -> None:
+    await say(ports, "soul", path=SOUL)
+    await say(ports, "rules", path=RULES)
+    await say(ports, "shared", TEMPLATE)
+    run = await start(ports, "run_1", AGENT, TEMPLATE)
+    before = await ports.trees.read(run.snapshot)
+    contents = [await texts(ports, layer) for layer in run.snapshot]
 
     for n in range(5):
-        await say(world, f"edit {n}", path=SOUL, keep=1)
-        await say(world, None, path=RULES, keep=1)
-        await say(world, f"anew {n}", path=RULES, keep=1)
-        await say(world, f"moved {n}", TEMPLATE, keep=1)
-    await say(world, None, TEMPLATE, keep=1)
-    await tidy(world)
+        await say(ports, f"edit {n}", path=SOUL, keep=1)
+        await say(ports, None, path=RULES, keep=1)
+        await say(ports, f"anew {n}", path=RULES, keep=1)
+        await say(ports, f"moved {n}", TEMPLATE, keep=1)
+    await say(ports, None, TEMPLATE, keep=1)
+    await tidy(ports)
 
-    assert await world.trees.read(run.snapshot) == before
-    assert await world.trees.read(run.snapshot, [SOUL, RULES]) == before
-    assert [await texts(world, layer) for layer in run.snapshot] == contents
+    assert await ports.trees.read(run.snapshot) == before
+    assert await ports.trees.read(run.snapshot, [SOUL, RULES]) == before
+    assert [await texts(ports, layer) for layer in run.snapshot] == contents
 
 
-async def test_letting_a_run_go_frees_what_only_it_could_see(world: World) -> None:
-    await say(world, "seen")
+async def test_letting_a_run_go_frees_what_only_it_could_see(ports: Ports) -> None:
+    await say(ports, "seen")
     first, second = (
-        await start(world, "run_1"),
-        await start(world, "run_2", SnapshotLayer(AGENT, 1)),
+        await start(ports, "run_1"),
+        await start(ports, "run_2", SnapshotLayer(AGENT, 1)),
     )
-    await world.trees.commit([commit(await write(world, f"text {n}")) for n in range(101)])
-    assert await numbers(world) == [*range(102, 2, -1), 1]
+    await ports.trees.commit([commit(await write(ports, f"text {n}")) for n in range(101)])
+    assert await numbers(ports) == [*range(102, 2, -1), 1]
 
-    await let_go(world, first)
-    await say(world, "still held")
-    await tidy(world)
-    assert await numbers(world) == [*range(103, 3, -1), 1]
-    assert await texts(world, second.snapshot[0]) == {"SOUL.md": "seen"}
+    await let_go(ports, first)
+    await say(ports, "still held")
+    await tidy(ports)
+    assert await numbers(ports) == [*range(103, 3, -1), 1]
+    assert await texts(ports, second.snapshot[0]) == {"SOUL.md": "seen"}
 
-    await let_go(world, second)
-    await say(world, "free")
-    await tidy(world)
-    assert await numbers(world) == [*range(104, 4, -1)]
+    await let_go(ports, second)
+    await say(ports, "free")
+    await tidy(ports)
+    assert await numbers(ports) == [*range(104, 4, -1)]

@@ -24,7 +24,7 @@ from tests.contract.scenes import (
     texts,
     write,
 )
-from tests.contract.worlds import World
+from tests.contract.stores import Ports
 
 from carrel.core.identifiers import Path
 from carrel.core.runs import Audience, Run, RunStatus, SnapshotLayer
@@ -33,77 +33,77 @@ from carrel.core.store.event import RUN_ENDED, RUN_STARTED
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_run_is_kept_with_all_that_was_said_of_it(world: World) -> None:
+async def test_a_run_is_kept_with_all_that_was_said_of_it(ports: Ports) -> None:
     asked = Run(
         *("run_2", ACME, AGENT, "daily", Audience.SHARED, RunStatus.RUNNING, "ada", NOW),
         parent="run_1",
         replay_of="run_0",
         variables={"HUMAN_NAME": "Ada — “x”", "empty": ""},
     )
-    await say(world, "kind")
+    await say(ports, "kind")
 
-    [started] = await world.runs.start([(asked, [AGENT, TEMPLATE, SnapshotLayer(DEFAULTS, 0)])])
+    [started] = await ports.runs.start([(asked, [AGENT, TEMPLATE, SnapshotLayer(DEFAULTS, 0)])])
 
     layers = (SnapshotLayer(AGENT, 1), SnapshotLayer(TEMPLATE, 0), SnapshotLayer(DEFAULTS, 0))
     assert started == replace(asked, snapshot=layers)
-    assert await world.runs.get(ACME, ["run_2"]) == (started,)
-    assert await world.runs.list(ACME) == (started,)
+    assert await ports.runs.get(ACME, ["run_2"]) == (started,)
+    assert await ports.runs.list(ACME) == (started,)
 
 
-async def test_runs_are_got_by_id_in_order_and_only_by_their_tenant(world: World) -> None:
-    ours = await start(world, "run_1")
-    [theirs] = await world.runs.start([(run("run_2", STRANGER), [STRANGER])])
+async def test_runs_are_got_by_id_in_order_and_only_by_their_tenant(ports: Ports) -> None:
+    ours = await start(ports, "run_1")
+    [theirs] = await ports.runs.start([(run("run_2", STRANGER), [STRANGER])])
 
-    assert await world.runs.get(ACME, ["run_3", "run_2", "run_1", "run_1"]) == (
+    assert await ports.runs.get(ACME, ["run_3", "run_2", "run_1", "run_1"]) == (
         *(None, None),
         *(ours, ours),
     )
-    assert await world.runs.get(GLOBEX, ["run_2"]) == (theirs,)
-    assert await world.runs.get(ACME, []) == ()
-    assert await world.runs.start([]) == ()
+    assert await ports.runs.get(GLOBEX, ["run_2"]) == (theirs,)
+    assert await ports.runs.get(ACME, []) == ()
+    assert await ports.runs.start([]) == ()
 
 
-async def test_a_scope_is_frozen_at_its_revision_and_a_layer_as_it_is(world: World) -> None:
+async def test_a_scope_is_frozen_at_its_revision_and_a_layer_as_it_is(ports: Ports) -> None:
     for n in range(3):
-        await say(world, f"text {n}")
-    await say(world, "shared", TEMPLATE)
+        await say(ports, f"text {n}")
+    await say(ports, "shared", TEMPLATE)
 
-    first = await start(world, "run_1", AGENT, TEMPLATE)
-    await say(world, "later")
-    second = await start(world, "run_2", *first.snapshot)
-    third = await start(world, "run_3", SnapshotLayer(AGENT, 2), TEMPLATE)
+    first = await start(ports, "run_1", AGENT, TEMPLATE)
+    await say(ports, "later")
+    second = await start(ports, "run_2", *first.snapshot)
+    third = await start(ports, "run_3", SnapshotLayer(AGENT, 2), TEMPLATE)
 
     assert (
         first.snapshot == second.snapshot == (SnapshotLayer(AGENT, 3), SnapshotLayer(TEMPLATE, 1))
     )
     assert third.snapshot == (SnapshotLayer(AGENT, 2), SnapshotLayer(TEMPLATE, 1))
-    assert await texts(world, second.snapshot[0]) == {"SOUL.md": "text 2"}
-    assert await texts(world, third.snapshot[0]) == {"SOUL.md": "text 1"}
+    assert await texts(ports, second.snapshot[0]) == {"SOUL.md": "text 2"}
+    assert await texts(ports, third.snapshot[0]) == {"SOUL.md": "text 1"}
 
 
-async def test_several_runs_start_in_one_call(world: World) -> None:
-    await say(world, "kind")
+async def test_several_runs_start_in_one_call(ports: Ports) -> None:
+    await say(ports, "kind")
     asked = [(run(f"run_{n}"), [AGENT] if n % 2 else [TEMPLATE, AGENT]) for n in range(4)]
 
-    started = await world.runs.start(asked)
+    started = await ports.runs.start(asked)
 
     assert [one.id for one in started] == ["run_0", "run_1", "run_2", "run_3"]
     assert [len(one.snapshot) for one in started] == [2, 1, 2, 1]
-    assert await world.runs.get(ACME, [one.id for one in started]) == started
+    assert await ports.runs.get(ACME, [one.id for one in started]) == started
 
 
-async def test_a_run_never_sees_half_of_a_commit(world: World) -> None:
+async def test_a_run_never_sees_half_of_a_commit(ports: Ports) -> None:
     async def writer() -> None:
         for n in range(40):
-            writes = [await write(world, str(n), scope) for scope in (AGENT, TEMPLATE, DEFAULTS)]
-            await world.trees.commit([commit(*writes)])
+            writes = [await write(ports, str(n), scope) for scope in (AGENT, TEMPLATE, DEFAULTS)]
+            await ports.trees.commit([commit(*writes)])
 
     async def starter(writing: asyncio.Task[None]) -> list[Run]:
-        started = [await start(world, "run_first", AGENT, TEMPLATE, DEFAULTS)]
+        started = [await start(ports, "run_first", AGENT, TEMPLATE, DEFAULTS)]
         while not writing.done():
             await asyncio.sleep(0)
             name = f"run_{len(started)}"
-            started.append(await start(world, name, DEFAULTS, AGENT, TEMPLATE))
+            started.append(await start(ports, name, DEFAULTS, AGENT, TEMPLATE))
         return started
 
     writing = asyncio.create_task(writer())
@@ -112,138 +112,138 @@ async def test_a_run_never_sees_half_of_a_commit(world: World) -> None:
 
     for one in started:
         assert len({layer.revision for layer in one.snapshot}) == 1
-        contents = [await texts(world, layer) for layer in one.snapshot]
+        contents = [await texts(ports, layer) for layer in one.snapshot]
         assert contents[0] == contents[1] == contents[2]
     assert len({one.snapshot[0].revision for one in started}) > 1
 
 
-async def test_what_a_run_sees_does_not_move_with_the_workspace(world: World) -> None:
-    await say(world, "kind")
-    await say(world, "strict", path=RULES)
-    one = await start(world, "run_1")
+async def test_what_a_run_sees_does_not_move_with_the_workspace(ports: Ports) -> None:
+    await say(ports, "kind")
+    await say(ports, "strict", path=RULES)
+    one = await start(ports, "run_1")
 
-    await say(world, "unkind")
-    await say(world, None, path=RULES)
-    await say(world, "new", path=Path("new.md"))
-    two = await start(world, "run_2")
+    await say(ports, "unkind")
+    await say(ports, None, path=RULES)
+    await say(ports, "new", path=Path("new.md"))
+    two = await start(ports, "run_2")
 
-    assert await texts(world, one.snapshot[0]) == {"SOUL.md": "kind", "GUARDRAILS.md": "strict"}
-    assert await texts(world, two.snapshot[0]) == {"SOUL.md": "unkind", "new.md": "new"}
+    assert await texts(ports, one.snapshot[0]) == {"SOUL.md": "kind", "GUARDRAILS.md": "strict"}
+    assert await texts(ports, two.snapshot[0]) == {"SOUL.md": "unkind", "new.md": "new"}
 
 
 async def test_the_newest_run_of_each_scope_is_found_with_its_layers_and_let_go_or_not(
-    world: World,
+    ports: Ports,
 ) -> None:
     names = [f"run_{n}" for n in "0123456789abcdef"]
-    await world.runs.start([(run(name), [AGENT]) for name in reversed(names)])
-    last = await start(world, "run_g", AGENT, TEMPLATE)
-    other = (await world.runs.start([(run("run_3x", TEMPLATE), [TEMPLATE])]))[0]
-    [theirs] = await world.runs.start([(run("run_z", STRANGER), [STRANGER])])
+    await ports.runs.start([(run(name), [AGENT]) for name in reversed(names)])
+    last = await start(ports, "run_g", AGENT, TEMPLATE)
+    other = (await ports.runs.start([(run("run_3x", TEMPLATE), [TEMPLATE])]))[0]
+    [theirs] = await ports.runs.start([(run("run_z", STRANGER), [STRANGER])])
 
     asked = [TEMPLATE, AGENT, DEFAULTS, STRANGER, AGENT]
-    assert await world.runs.newest(ACME, asked) == (other, last, None, None, last)
-    assert await world.runs.newest(GLOBEX, [STRANGER, AGENT]) == (theirs, None)
-    assert await world.runs.newest(ACME, []) == ()
+    assert await ports.runs.newest(ACME, asked) == (other, last, None, None, last)
+    assert await ports.runs.newest(GLOBEX, [STRANGER, AGENT]) == (theirs, None)
+    assert await ports.runs.newest(ACME, []) == ()
 
     gone = replace(last, status=RunStatus.COMPLETED, ended=NOW, kept=False, snapshot=())
-    assert await world.runs.change(gone, last)
-    assert await world.runs.newest(ACME, [AGENT]) == (gone,)
+    assert await ports.runs.change(gone, last)
+    assert await ports.runs.newest(ACME, [AGENT]) == (gone,)
 
 
-async def test_runs_are_listed_newest_first_and_can_be_paged(world: World) -> None:
+async def test_runs_are_listed_newest_first_and_can_be_paged(ports: Ports) -> None:
     names = [f"run_{n}" for n in "0123456789abcdef"]
-    await world.runs.start([(run(name), [AGENT, TEMPLATE]) for name in names])
-    await world.runs.start([(run("run_5x", STRANGER), [STRANGER])])
+    await ports.runs.start([(run(name), [AGENT, TEMPLATE]) for name in names])
+    await ports.runs.start([(run("run_5x", STRANGER), [STRANGER])])
     expected = names[::-1]
 
-    assert [one.id for one in await world.runs.list(ACME)] == expected
-    assert [one.id for one in await world.runs.list(ACME, limit=3)] == expected[:3]
-    page = await world.runs.list(ACME, before=expected[2], limit=4)
+    assert [one.id for one in await ports.runs.list(ACME)] == expected
+    assert [one.id for one in await ports.runs.list(ACME, limit=3)] == expected[:3]
+    page = await ports.runs.list(ACME, before=expected[2], limit=4)
     assert [one.id for one in page] == expected[3:7]
     assert page[0].snapshot == (SnapshotLayer(AGENT, 0), SnapshotLayer(TEMPLATE, 0))
-    assert await world.runs.list(ACME, before="run_0") == ()
+    assert await ports.runs.list(ACME, before="run_0") == ()
 
 
-async def test_runs_are_listed_by_the_workspace_they_belong_to(world: World) -> None:
-    await world.runs.start([(run("run_1"), [AGENT, TEMPLATE])])
-    await world.runs.start([(run("run_2", TEMPLATE), [TEMPLATE, AGENT])])
-    await world.runs.start([(run("run_3"), [TEMPLATE])])
+async def test_runs_are_listed_by_the_workspace_they_belong_to(ports: Ports) -> None:
+    await ports.runs.start([(run("run_1"), [AGENT, TEMPLATE])])
+    await ports.runs.start([(run("run_2", TEMPLATE), [TEMPLATE, AGENT])])
+    await ports.runs.start([(run("run_3"), [TEMPLATE])])
 
-    assert [one.id for one in await world.runs.list(ACME, scope=AGENT)] == ["run_3", "run_1"]
-    assert [one.id for one in await world.runs.list(ACME, scope=TEMPLATE)] == ["run_2"]
-    assert await world.runs.list(ACME, scope=DEFAULTS) == ()
+    assert [one.id for one in await ports.runs.list(ACME, scope=AGENT)] == ["run_3", "run_1"]
+    assert [one.id for one in await ports.runs.list(ACME, scope=TEMPLATE)] == ["run_2"]
+    assert await ports.runs.list(ACME, scope=DEFAULTS) == ()
 
 
-async def test_a_change_is_stored_if_the_run_still_is_as_it_was(world: World) -> None:
-    was = await start(world, "run_1")
+async def test_a_change_is_stored_if_the_run_still_is_as_it_was(ports: Ports) -> None:
+    was = await start(ports, "run_1")
     done = replace(was, status=RunStatus.COMPLETED, ended=NOW + 9)
 
-    assert await world.runs.change(done, was)
-    assert await world.runs.get(ACME, ["run_1"]) == (done,)
-    assert not await world.runs.change(replace(was, status=RunStatus.FAILED, ended=NOW), was)
-    assert await world.runs.get(ACME, ["run_1"]) == (done,)
+    assert await ports.runs.change(done, was)
+    assert await ports.runs.get(ACME, ["run_1"]) == (done,)
+    assert not await ports.runs.change(replace(was, status=RunStatus.FAILED, ended=NOW), was)
+    assert await ports.runs.get(ACME, ["run_1"]) == (done,)
 
 
-async def test_a_run_that_does_not_exist_here_cannot_be_changed(world: World) -> None:
-    was = await start(world, "run_1")
+async def test_a_run_that_does_not_exist_here_cannot_be_changed(ports: Ports) -> None:
+    was = await start(ports, "run_1")
     foreign = replace(was, tenant=GLOBEX, scope=STRANGER)
 
-    assert not await world.runs.change(replace(run("run_2"), kept=False), run("run_2"))
-    assert not await world.runs.change(replace(foreign, kept=False), foreign)
-    assert await world.runs.get(ACME, ["run_1"]) == (was,)
+    assert not await ports.runs.change(replace(run("run_2"), kept=False), run("run_2"))
+    assert not await ports.runs.change(replace(foreign, kept=False), foreign)
+    assert await ports.runs.get(ACME, ["run_1"]) == (was,)
 
 
-async def test_of_many_who_end_a_run_exactly_one_does(world: World) -> None:
-    was = await start(world, "run_1")
+async def test_of_many_who_end_a_run_exactly_one_does(ports: Ports) -> None:
+    was = await start(ports, "run_1")
     ends = [RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.COMPLETED] * 8
 
     answers = await asyncio.gather(
-        *[world.runs.change(replace(was, status=end, ended=NOW), was) for end in ends]
+        *[ports.runs.change(replace(was, status=end, ended=NOW), was) for end in ends]
     )
 
     assert answers.count(True) == 1
     ended = RUN_ENDED[ends[answers.index(True)]]
-    assert [event.type for event in await log(world, run="run_1")] == [RUN_STARTED, ended]
+    assert [event.type for event in await log(ports, run="run_1")] == [RUN_STARTED, ended]
 
 
-async def test_letting_go_of_a_run_drops_its_snapshot_and_nothing_else(world: World) -> None:
-    was = await start(world, "run_1", AGENT, TEMPLATE)
-    other = await start(world, "run_2", AGENT, TEMPLATE)
+async def test_letting_go_of_a_run_drops_its_snapshot_and_nothing_else(ports: Ports) -> None:
+    was = await start(ports, "run_1", AGENT, TEMPLATE)
+    other = await start(ports, "run_2", AGENT, TEMPLATE)
 
-    assert await world.runs.change(replace(was, kept=False), was)
+    assert await ports.runs.change(replace(was, kept=False), was)
 
-    assert await world.runs.get(ACME, ["run_1", "run_2"]) == (
+    assert await ports.runs.get(ACME, ["run_1", "run_2"]) == (
         replace(was, kept=False, snapshot=()),
         other,
     )
-    assert [event.type for event in await log(world, run="run_1")] == [RUN_STARTED]
+    assert [event.type for event in await log(ports, run="run_1")] == [RUN_STARTED]
 
 
-async def test_letting_go_of_a_run_that_has_ended_does_not_end_it_again(world: World) -> None:
-    was = await start(world, "run_1")
+async def test_letting_go_of_a_run_that_has_ended_does_not_end_it_again(ports: Ports) -> None:
+    was = await start(ports, "run_1")
     done = replace(was, status=RunStatus.COMPLETED, ended=NOW + 1)
-    assert await world.runs.change(done, was)
+    assert await ports.runs.change(done, was)
 
-    assert await world.runs.change(replace(done, kept=False), done)
+    assert await ports.runs.change(replace(done, kept=False), done)
 
-    told = [event.type for event in await log(world, run="run_1")]
+    told = [event.type for event in await log(ports, run="run_1")]
     assert told == [RUN_STARTED, "run.completed"]
 
 
-async def test_ending_and_letting_go_can_be_one_change(world: World) -> None:
-    was = await start(world, "run_1")
+async def test_ending_and_letting_go_can_be_one_change(ports: Ports) -> None:
+    was = await start(ports, "run_1")
     done = replace(was, status=RunStatus.FAILED, ended=NOW + 1, kept=False)
 
-    assert await world.runs.change(done, was)
-    assert await world.runs.get(ACME, ["run_1"]) == (replace(done, snapshot=()),)
+    assert await ports.runs.change(done, was)
+    assert await ports.runs.get(ACME, ["run_1"]) == (replace(done, snapshot=()),)
 
 
-async def test_the_beginning_and_the_end_of_a_run_are_events(world: World) -> None:
+async def test_the_beginning_and_the_end_of_a_run_are_events(ports: Ports) -> None:
     for status in (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED):
-        was = await start(world, f"run_{status}")
-        await world.runs.change(replace(was, status=status, ended=NOW + 9), was)
+        was = await start(ports, f"run_{status}")
+        await ports.runs.change(replace(was, status=status, ended=NOW + 9), was)
 
-        started, ended = await log(world, run=was.id)
+        started, ended = await log(ports, run=was.id)
 
         assert (started.type, ended.type) == (RUN_STARTED, f"run.{status}")
         assert (started.at, ended.at) == (NOW, NOW + 9)
@@ -255,14 +255,14 @@ async def test_the_beginning_and_the_end_of_a_run_are_events(world: World) -> No
         assert ended.payload == {**facts, "status": str(status)}
 
 
-async def test_what_a_run_writes_says_so_in_history_and_stands_in_its_log(world: World) -> None:
-    await start(world, "run_1")
-    await say(world, "by hand")
-    await say(world, "by the run", run="run_1")
+async def test_what_a_run_writes_says_so_in_history_and_stands_in_its_log(ports: Ports) -> None:
+    await start(ports, "run_1")
+    await say(ports, "by hand")
+    await say(ports, "by the run", run="run_1")
 
-    [newest, first] = await world.trees.history(AGENT, SOUL)
+    [newest, first] = await ports.trees.history(AGENT, SOUL)
     assert (newest.run, first.run) == ("run_1", None)
-    events = await log(world, run="run_1")
+    events = await log(ports, run="run_1")
     assert [(event.type, event.sequence) for event in events] == [
         (RUN_STARTED, 1),
         ("workspace.updated", 2),

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from tests.contract.scenes import ACME, AGENT, GLOBEX, NOW, RULES, STRANGER, commit, log, run, write
-from tests.contract.worlds import World
+from tests.contract.stores import Ports
 
 from carrel.core.identifiers import Path
 from carrel.core.store.event import (
@@ -31,37 +31,37 @@ def change(expected: int | None = 0) -> RecordChange:
     return RecordChange(ACME, RecordType.APPROVAL, "apr_1", {"status": "requested"}, expected)
 
 
-async def test_it_is_told_with_the_record_that_changes(world: World) -> None:
-    await world.trees.commit([commit(changes=(change(),), tells=(asked(),), at=NOW)])
+async def test_it_is_told_with_the_record_that_changes(ports: Ports) -> None:
+    await ports.trees.commit([commit(changes=(change(),), tells=(asked(),), at=NOW)])
 
-    [event] = await world.events.after(None)
+    [event] = await ports.events.after(None)
 
     assert event == Event(
         *(event.cursor, event.id, APPROVAL_REQUESTED, ACME, NOW),
         {"approvalId": "apr_1", "why": "é"},
     )
-    [deed] = await world.records.audit(ACME)
+    [deed] = await ports.records.audit(ACME)
     assert deed.subjects == ("approval/apr_1",)
 
 
-async def test_it_is_told_where_nothing_else_changes_and_stands_in_no_audit(world: World) -> None:
-    await world.trees.commit([commit(tells=(asked("a"), asked("b"), asked("c", GLOBEX)))])
+async def test_it_is_told_where_nothing_else_changes_and_stands_in_no_audit(ports: Ports) -> None:
+    await ports.trees.commit([commit(tells=(asked("a"), asked("b"), asked("c", GLOBEX)))])
 
-    assert [one.payload["approvalId"] for one in await world.events.after(None)] == ["a", "b", "c"]
-    assert [one.payload["approvalId"] for one in await log(world, tenant=GLOBEX)] == ["c"]
-    assert await world.records.audit(ACME) == ()
-    assert await world.records.revision() == 0
+    assert [one.payload["approvalId"] for one in await ports.events.after(None)] == ["a", "b", "c"]
+    assert [one.payload["approvalId"] for one in await log(ports, tenant=GLOBEX)] == ["c"]
+    assert await ports.records.audit(ACME) == ()
+    assert await ports.records.revision() == 0
 
 
-async def test_what_was_refused_is_not_told(world: World) -> None:
+async def test_what_was_refused_is_not_told(ports: Ports) -> None:
     stale, early = commit(changes=(change(7),), tells=(asked(),)), Expect(AGENT, RULES, 3)
-    refused = await world.trees.commit([stale, commit(expects=(early,), tells=(asked(),))])
+    refused = await ports.trees.commit([stale, commit(expects=(early,), tells=(asked(),))])
 
     assert [type(outcome) for outcome in refused] == [ExpectationFailed, ExpectationFailed]
-    assert await world.events.after(None) == ()
+    assert await ports.events.after(None) == ()
 
 
-async def test_a_record_that_people_look_at_is_told_when_it_changes(world: World) -> None:
+async def test_a_record_that_people_look_at_is_told_when_it_changes(ports: Ports) -> None:
     nouns = (
         RecordType.AGENT,
         RecordType.SECRET,
@@ -71,10 +71,10 @@ async def test_a_record_that_people_look_at_is_told_when_it_changes(world: World
     )
     made = tuple(RecordChange(ACME, noun, f"{noun}_1", {"content": ""}, 0) for noun in nouns)
     gone = RecordChange(ACME, RecordType.AGENT, "agent_1", None, 1)
-    await world.trees.commit([commit(changes=made, tells=(asked(),), at=NOW)])
-    await world.trees.commit([commit(changes=(gone,), at=NOW)])
+    await ports.trees.commit([commit(changes=made, tells=(asked(),), at=NOW)])
+    await ports.trees.commit([commit(changes=(gone,), at=NOW)])
 
-    events = await world.events.after(None)
+    events = await ports.events.after(None)
 
     assert [(event.type, event.payload.get("noun")) for event in events] == [
         (RECORD_CHANGED, "agent"),
@@ -88,34 +88,34 @@ async def test_a_record_that_people_look_at_is_told_when_it_changes(world: World
 
 
 async def test_it_comes_after_what_its_commit_writes_and_before_the_next_commit(
-    world: World,
+    ports: Ports,
 ) -> None:
-    first = commit(await write(world, "one"), tells=(asked("a"), asked("b")))
-    second = commit(await write(world, "two"), changes=(change(),), tells=(asked("c"),))
-    await world.trees.commit([first, second, commit(await write(world, "three"))])
+    first = commit(await write(ports, "one"), tells=(asked("a"), asked("b")))
+    second = commit(await write(ports, "two"), changes=(change(),), tells=(asked("c"),))
+    await ports.trees.commit([first, second, commit(await write(ports, "three"))])
 
-    events = await world.events.after(None)
+    events = await ports.events.after(None)
 
     told = [event.payload.get("approvalId", event.payload.get("version")) for event in events]
     assert told == [1, "a", "b", 2, "c", 3]
     assert [event.scope for event in events] == [AGENT, None, None, AGENT, None, AGENT]
 
 
-async def test_it_has_its_place_in_the_log_of_its_run(world: World) -> None:
-    await world.runs.start([(run("run_1"), [AGENT]), (run("run_2", STRANGER), [STRANGER])])
+async def test_it_has_its_place_in_the_log_of_its_run(ports: Ports) -> None:
+    await ports.runs.start([(run("run_1"), [AGENT]), (run("run_2", STRANGER), [STRANGER])])
 
     async def writer(n: int) -> None:
         for turn in range(5):
-            wanted = await write(world, f"{turn}", path=Path(f"{n}.md"))
+            wanted = await write(ports, f"{turn}", path=Path(f"{n}.md"))
             one = commit(wanted, tells=(asked(f"{n}"),), run="run_1")
-            await world.trees.commit([one, commit(tells=(asked("x"),), run="run_1")])
+            await ports.trees.commit([one, commit(tells=(asked("x"),), run="run_1")])
 
     await asyncio.gather(*[writer(n) for n in range(4)])
     foreign = commit(tells=(EventDraft(ACME, APPROVAL_ANSWERED, {}),), run="run_2")
-    await world.trees.commit([foreign])
+    await ports.trees.commit([foreign])
 
-    events = await log(world, run="run_1")
+    events = await log(ports, run="run_1")
     assert [event.sequence for event in events] == list(range(1, 62))
     assert {event.type for event in events[1:]} == {UPDATED, APPROVAL_REQUESTED}
-    [strange] = await log(world, run="run_2")
+    [strange] = await log(ports, run="run_2")
     assert (strange.type, strange.sequence) == (APPROVAL_ANSWERED, None)

@@ -22,7 +22,7 @@ from tests.contract.scenes import (
     texts,
     write,
 )
-from tests.contract.worlds import World
+from tests.contract.stores import Ports
 
 from carrel.core.identifiers import Path
 from carrel.core.runs import SnapshotLayer
@@ -31,29 +31,29 @@ from carrel.core.store.tree import Entry, Head, Tree, Version, Write
 pytestmark = pytest.mark.anyio
 
 
-async def test_an_unknown_scope_is_empty(world: World) -> None:
-    [now, then] = await world.trees.read([AGENT, SnapshotLayer(AGENT, 3)])
+async def test_an_unknown_scope_is_empty(ports: Ports) -> None:
+    [now, then] = await ports.trees.read([AGENT, SnapshotLayer(AGENT, 3)])
 
     assert (now, then) == (Tree(AGENT, 0, {}), Tree(AGENT, 3, {}))
-    assert await world.trees.revisions([AGENT]) == (0,)
-    assert await world.trees.history(AGENT, SOUL) == ()
-    assert await world.trees.versions([(AGENT, SOUL, 1)]) == (None,)
+    assert await ports.trees.revisions([AGENT]) == (0,)
+    assert await ports.trees.history(AGENT, SOUL) == ()
+    assert await ports.trees.versions([(AGENT, SOUL, 1)]) == (None,)
 
 
-async def test_reading_no_layer_and_no_path_gives_nothing(world: World) -> None:
-    head = await say(world, "kind")
+async def test_reading_no_layer_and_no_path_gives_nothing(ports: Ports) -> None:
+    head = await say(ports, "kind")
 
-    assert await world.trees.read([]) == ()
-    assert await world.trees.read([AGENT], []) == (Tree(AGENT, head.revision, {}),)
-    assert await world.trees.revisions([]) == ()
-    assert await world.trees.versions([]) == ()
+    assert await ports.trees.read([]) == ()
+    assert await ports.trees.read([AGENT], []) == (Tree(AGENT, head.revision, {}),)
+    assert await ports.trees.revisions([]) == ()
+    assert await ports.trees.versions([]) == ()
 
 
-async def test_what_is_put_is_seen_with_all_that_was_said_of_it(world: World) -> None:
-    said = await entry(world, "kind", base="strict", type="text/plain")
-    await world.trees.commit([commit(Write(AGENT, SOUL, said), at=NOW + 5)])
+async def test_what_is_put_is_seen_with_all_that_was_said_of_it(ports: Ports) -> None:
+    said = await entry(ports, "kind", base="strict", type="text/plain")
+    await ports.trees.commit([commit(Write(AGENT, SOUL, said), at=NOW + 5)])
 
-    [tree] = await world.trees.read([AGENT])
+    [tree] = await ports.trees.read([AGENT])
 
     assert tree == Tree(AGENT, 1, {SOUL: Head(SOUL, 1, 1, NOW + 5, said)})
     assert tree.entry(SOUL) == said
@@ -61,45 +61,45 @@ async def test_what_is_put_is_seen_with_all_that_was_said_of_it(world: World) ->
     assert said.base == tree.heads[SOUL].entry.base  # type: ignore[union-attr]
 
 
-async def test_a_tree_comes_for_each_layer_in_the_order_asked(world: World) -> None:
-    await say(world, "mine", AGENT)
-    await say(world, "ours", TEMPLATE)
+async def test_a_tree_comes_for_each_layer_in_the_order_asked(ports: Ports) -> None:
+    await say(ports, "mine", AGENT)
+    await say(ports, "ours", TEMPLATE)
 
-    trees = await world.trees.read([TEMPLATE, DEFAULTS, AGENT, TEMPLATE, SnapshotLayer(AGENT, 0)])
+    trees = await ports.trees.read([TEMPLATE, DEFAULTS, AGENT, TEMPLATE, SnapshotLayer(AGENT, 0)])
 
     assert [tree.scope for tree in trees] == [TEMPLATE, DEFAULTS, AGENT, TEMPLATE, AGENT]
     assert [len(tree.heads) for tree in trees] == [1, 0, 1, 1, 0]
-    assert await world.trees.revisions([DEFAULTS, TEMPLATE, AGENT, TEMPLATE]) == (0, 1, 1, 1)
+    assert await ports.trees.revisions([DEFAULTS, TEMPLATE, AGENT, TEMPLATE]) == (0, 1, 1, 1)
 
 
-async def test_equal_names_in_two_tenants_are_two_scopes(world: World) -> None:
-    await say(world, "ours", AGENT)
-    await say(world, "theirs", STRANGER)
+async def test_equal_names_in_two_tenants_are_two_scopes(ports: Ports) -> None:
+    await say(ports, "ours", AGENT)
+    await say(ports, "theirs", STRANGER)
 
-    assert await texts(world, AGENT) == {"SOUL.md": "ours"}
-    assert await texts(world, STRANGER) == {"SOUL.md": "theirs"}
-    assert await numbers(world, STRANGER) == [1]
+    assert await texts(ports, AGENT) == {"SOUL.md": "ours"}
+    assert await texts(ports, STRANGER) == {"SOUL.md": "theirs"}
+    assert await numbers(ports, STRANGER) == [1]
 
 
-async def test_paths_asked_for_by_name_come_with_their_tombstones(world: World) -> None:
-    await say(world, "kind", path=SOUL)
-    await say(world, "strict", path=RULES)
-    gone = await say(world, None, path=RULES)
-    await say(world, "other", path=Path("other.md"))
+async def test_paths_asked_for_by_name_come_with_their_tombstones(ports: Ports) -> None:
+    await say(ports, "kind", path=SOUL)
+    await say(ports, "strict", path=RULES)
+    gone = await say(ports, None, path=RULES)
+    await say(ports, "other", path=Path("other.md"))
 
-    [tree] = await world.trees.read([AGENT], [SOUL, RULES, Path("never.md")])
+    [tree] = await ports.trees.read([AGENT], [SOUL, RULES, Path("never.md")])
 
     assert set(tree.heads) == {SOUL, RULES}
     assert tree.heads[RULES] == gone == Head(RULES, 2, 3, NOW, None)
     assert (tree.version(SOUL), tree.version(RULES), tree.version(Path("never.md"))) == (1, 2, 0)
 
 
-async def test_without_paths_only_what_is_live_is_read(world: World) -> None:
-    await say(world, "kind", path=SOUL)
-    await say(world, "strict", path=RULES)
-    await say(world, None, path=RULES)
+async def test_without_paths_only_what_is_live_is_read(ports: Ports) -> None:
+    await say(ports, "kind", path=SOUL)
+    await say(ports, "strict", path=RULES)
+    await say(ports, None, path=RULES)
 
-    assert await texts(world, AGENT) == {"SOUL.md": "kind"}
+    assert await texts(ports, AGENT) == {"SOUL.md": "kind"}
 
 
 PREFIXES: Final[Mapping[str, set[str]]] = {
@@ -116,27 +116,27 @@ PREFIXES: Final[Mapping[str, set[str]]] = {
 }
 
 
-async def test_a_prefix_is_a_plain_starts_with(world: World) -> None:
-    writes = [await write(world, name, path=Path(name)) for name in PREFIXES[""]]
-    await world.trees.commit([commit(*writes)])
+async def test_a_prefix_is_a_plain_starts_with(ports: Ports) -> None:
+    writes = [await write(ports, name, path=Path(name)) for name in PREFIXES[""]]
+    await ports.trees.commit([commit(*writes)])
 
     for prefix, found in PREFIXES.items():
-        assert set(await texts(world, AGENT, prefix=prefix)) == found, prefix
-        assert set(await texts(world, SnapshotLayer(AGENT, 1), prefix=prefix)) == found, prefix
+        assert set(await texts(ports, AGENT, prefix=prefix)) == found, prefix
+        assert set(await texts(ports, SnapshotLayer(AGENT, 1), prefix=prefix)) == found, prefix
     for name in ("a/three", "ab", "\U0010ffff"):
-        await say(world, "later", path=Path(name))
+        await say(ports, "later", path=Path(name))
     for prefix, found in PREFIXES.items():
-        assert set(await texts(world, SnapshotLayer(AGENT, 1), prefix=prefix)) == found, prefix
+        assert set(await texts(ports, SnapshotLayer(AGENT, 1), prefix=prefix)) == found, prefix
 
 
-async def test_a_layer_is_read_as_it_was_at_its_revision(world: World) -> None:
-    await say(world, "one")
-    await say(world, "strict", path=RULES)
-    await say(world, "two")
-    await say(world, None)
-    await say(world, "three")
+async def test_a_layer_is_read_as_it_was_at_its_revision(ports: Ports) -> None:
+    await say(ports, "one")
+    await say(ports, "strict", path=RULES)
+    await say(ports, "two")
+    await say(ports, None)
+    await say(ports, "three")
 
-    read = [await texts(world, SnapshotLayer(AGENT, revision)) for revision in range(6)]
+    read = [await texts(ports, SnapshotLayer(AGENT, revision)) for revision in range(6)]
 
     strict = {"GUARDRAILS.md": "strict"}
     assert read == [
@@ -149,12 +149,12 @@ async def test_a_layer_is_read_as_it_was_at_its_revision(world: World) -> None:
     ]
 
 
-async def test_a_layer_says_its_own_revision_and_the_heads_of_then(world: World) -> None:
-    one = await say(world, "one")
-    gone = await say(world, None)
-    await say(world, "three")
+async def test_a_layer_says_its_own_revision_and_the_heads_of_then(ports: Ports) -> None:
+    one = await say(ports, "one")
+    gone = await say(ports, None)
+    await say(ports, "three")
 
-    first, second = await world.trees.read(
+    first, second = await ports.trees.read(
         [SnapshotLayer(AGENT, 1), SnapshotLayer(AGENT, 2)], [SOUL, RULES]
     )
 
@@ -162,19 +162,19 @@ async def test_a_layer_says_its_own_revision_and_the_heads_of_then(world: World)
     assert second == Tree(AGENT, 2, {SOUL: gone})
 
 
-async def test_one_answer_shows_one_moment(world: World) -> None:
+async def test_one_answer_shows_one_moment(ports: Ports) -> None:
     async def writer() -> None:
         for turn in range(40):
             text = str(turn)
-            writes = [await write(world, text, scope) for scope in (AGENT, TEMPLATE, DEFAULTS)]
-            await world.trees.commit([commit(*writes)])
+            writes = [await write(ports, text, scope) for scope in (AGENT, TEMPLATE, DEFAULTS)]
+            await ports.trees.commit([commit(*writes)])
 
     async def reader(writing: asyncio.Task[None]) -> list[tuple[Tree, ...]]:
-        seen = [await world.trees.read([DEFAULTS, AGENT, TEMPLATE])]
+        seen = [await ports.trees.read([DEFAULTS, AGENT, TEMPLATE])]
         while not writing.done():
-            seen.append(await world.trees.read([DEFAULTS, AGENT, TEMPLATE], [SOUL]))
+            seen.append(await ports.trees.read([DEFAULTS, AGENT, TEMPLATE], [SOUL]))
             await asyncio.sleep(0)
-            seen.append(await world.trees.read([DEFAULTS, AGENT, TEMPLATE]))
+            seen.append(await ports.trees.read([DEFAULTS, AGENT, TEMPLATE]))
         return seen
 
     writing = asyncio.create_task(writer())
@@ -188,24 +188,24 @@ async def test_one_answer_shows_one_moment(world: World) -> None:
     assert len({trees[0].revision for trees in seen}) > 1
 
 
-async def test_what_was_read_stays_as_it_was_read(world: World) -> None:
-    await say(world, "one")
-    [before] = await world.trees.read([AGENT])
+async def test_what_was_read_stays_as_it_was_read(ports: Ports) -> None:
+    await say(ports, "one")
+    [before] = await ports.trees.read([AGENT])
     copy = Tree(before.scope, before.revision, dict(before.heads))
 
-    await say(world, "two")
-    await say(world, "strict", path=RULES)
+    await say(ports, "two")
+    await say(ports, "strict", path=RULES)
 
     assert before == copy
 
 
-async def test_a_version_is_found_by_its_number_tombstones_too(world: World) -> None:
-    one = await entry(world, "one")
-    await world.trees.commit([commit(Write(AGENT, SOUL, one), by="ada", why="first", run="run_1")])
-    await say(world, None, by="bob", why="enough", at=NOW + 1)
+async def test_a_version_is_found_by_its_number_tombstones_too(ports: Ports) -> None:
+    one = await entry(ports, "one")
+    await ports.trees.commit([commit(Write(AGENT, SOUL, one), by="ada", why="first", run="run_1")])
+    await say(ports, None, by="bob", why="enough", at=NOW + 1)
 
     asks = [(AGENT, SOUL, 2), (AGENT, SOUL, 1), (AGENT, SOUL, 3), (AGENT, RULES, 1)]
-    found = await world.trees.versions([*asks, (STRANGER, SOUL, 1), (AGENT, SOUL, 0)])
+    found = await ports.trees.versions([*asks, (STRANGER, SOUL, 1), (AGENT, SOUL, 0)])
 
     assert found == (
         Version(Head(SOUL, 2, 2, NOW + 1, None), "bob", "enough", None),
@@ -214,58 +214,58 @@ async def test_a_version_is_found_by_its_number_tombstones_too(world: World) -> 
     )
 
 
-async def test_history_is_newest_first_and_can_be_paged(world: World) -> None:
+async def test_history_is_newest_first_and_can_be_paged(ports: Ports) -> None:
     for text in ("one", "two", None, "four", "five"):
-        await say(world, text)
-    await say(world, "strict", path=RULES)
+        await say(ports, text)
+    await say(ports, "strict", path=RULES)
 
-    whole = await world.trees.history(AGENT, SOUL)
-    page = await world.trees.history(AGENT, SOUL, before=5, limit=2)
-    rest = await world.trees.history(AGENT, SOUL, before=3, limit=2)
+    whole = await ports.trees.history(AGENT, SOUL)
+    page = await ports.trees.history(AGENT, SOUL, before=5, limit=2)
+    rest = await ports.trees.history(AGENT, SOUL, before=3, limit=2)
 
     assert [version.head.version for version in whole] == [5, 4, 3, 2, 1]
     assert [bool(version.head.entry) for version in whole] == [True, True, False, True, True]
     assert (page, rest) == (whole[1:3], whole[3:])
-    assert await world.trees.history(AGENT, SOUL, before=1) == ()
+    assert await ports.trees.history(AGENT, SOUL, before=1) == ()
 
 
-async def test_an_empty_file_is_there(world: World) -> None:
-    await say(world, "")
+async def test_an_empty_file_is_there(ports: Ports) -> None:
+    await say(ports, "")
 
-    assert await texts(world, AGENT) == {"SOUL.md": ""}
-    [tree] = await world.trees.read([AGENT], [SOUL])
+    assert await texts(ports, AGENT) == {"SOUL.md": ""}
+    [tree] = await ports.trees.read([AGENT], [SOUL])
     assert tree.entry(SOUL)
 
 
-async def test_content_read_from_one_scope_can_be_laid_into_another(world: World) -> None:
+async def test_content_read_from_one_scope_can_be_laid_into_another(ports: Ports) -> None:
     """That is how a file is pinned: what lies beneath becomes both content and base."""
-    await say(world, "strict", TEMPLATE, RULES)
-    [template] = await world.trees.read([TEMPLATE], [RULES])
+    await say(ports, "strict", TEMPLATE, RULES)
+    [template] = await ports.trees.read([TEMPLATE], [RULES])
     beneath = template.entry(RULES)
     assert beneath
 
     pin = Entry(beneath.blob, beneath.blob, beneath.type)
-    await world.trees.commit([commit(Write(AGENT, RULES, pin))])
-    await say(world, "lax", TEMPLATE, RULES)
+    await ports.trees.commit([commit(Write(AGENT, RULES, pin))])
+    await say(ports, "lax", TEMPLATE, RULES)
 
-    [agent] = await world.trees.read([AGENT])
+    [agent] = await ports.trees.read([AGENT])
     assert agent.entry(RULES) == pin
-    assert await texts(world, AGENT) == {"GUARDRAILS.md": "strict"}
+    assert await texts(ports, AGENT) == {"GUARDRAILS.md": "strict"}
     read = agent.heads[RULES].entry
     assert read and read.base
-    assert await world.blobs.get([read.base]) == {beneath.blob.digest: b"strict"}
+    assert await ports.blobs.get([read.base]) == {beneath.blob.digest: b"strict"}
 
 
-async def test_a_listing_follows_what_anybody_writes(world: World) -> None:
+async def test_a_listing_follows_what_anybody_writes(ports: Ports) -> None:
     stack = (AGENT, TEMPLATE, DEFAULTS)
     for number in range(3):
         for scope in stack:
-            before = await world.trees.read(stack)
-            await say(world, f"{scope.kind} {number}", scope, RULES)
-            after = await world.trees.read(stack)
+            before = await ports.trees.read(stack)
+            await say(ports, f"{scope.kind} {number}", scope, RULES)
+            after = await ports.trees.read(stack)
             assert [tree.revision for tree in after] != [tree.revision for tree in before]
             [changed] = [tree for tree in after if tree.scope == scope]
             assert changed.version(RULES) == number + 1
-            assert after == await world.trees.read(stack)
-    await say(world, None, AGENT, RULES)
-    assert (await world.trees.read(stack))[0].heads == {}
+            assert after == await ports.trees.read(stack)
+    await say(ports, None, AGENT, RULES)
+    assert (await ports.trees.read(stack))[0].heads == {}

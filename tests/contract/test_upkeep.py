@@ -28,18 +28,18 @@ from tests.contract.scenes import (
     start,
     texts,
 )
-from tests.contract.worlds import STORES, Place, World
+from tests.contract.stores import STORES, Place, Ports
 
 from carrel.core.errors import Conflict as Occupied
 from carrel.core.maintenance.tables import COLUMNS, KEYS, TABLES
 from carrel.core.store.idempotency import Committed, Completed
 from carrel.core.store.record import RecordChange, RecordType
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("world", KEPT, indirect=True)]
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("ports", KEPT, indirect=True)]
 
 
 @pytest.fixture(params=KEPT)
-def elsewhere(request: pytest.FixtureRequest, tmp_path: File) -> AbstractAsyncContextManager[World]:
+def elsewhere(request: pytest.FixtureRequest, tmp_path: File) -> AbstractAsyncContextManager[Ports]:
     """A second store, empty, of the same kind or another."""
     place = Place(tmp_path / "other", lambda: str(request.getfixturevalue("empty_postgres_url")))
     return STORES[request.param](place)
@@ -51,14 +51,14 @@ async def poured(tables: dict[str, Rows]) -> AsyncIterator[tuple[str, Rows]]:
             yield table, found[place : place + 2]
 
 
-async def test_a_store_that_is_well_answers(world: World) -> None:
-    await upkeep(world).ping()
+async def test_a_store_that_is_well_answers(ports: Ports) -> None:
+    await upkeep(ports).ping()
 
 
-async def test_every_table_is_shown_row_by_row_in_order_of_its_key(world: World) -> None:
-    await live_in(world)
+async def test_every_table_is_shown_row_by_row_in_order_of_its_key(ports: Ports) -> None:
+    await live_in(ports)
 
-    async with upkeep(world).frozen() as view:
+    async with upkeep(ports).frozen() as view:
         for table, columns in COLUMNS.items():
             batches = [batch async for batch in view.rows(table, 2)]
             found = [tuple(row) for batch in batches for row in batch]
@@ -70,28 +70,28 @@ async def test_every_table_is_shown_row_by_row_in_order_of_its_key(world: World)
                 assert all(map(isinstance, row, columns.values())), (table, row)
 
 
-async def test_a_frozen_view_stands_still_while_others_go_on_writing(world: World) -> None:
-    await live_in(world)
-    before = await rows(world)
+async def test_a_frozen_view_stands_still_while_others_go_on_writing(ports: Ports) -> None:
+    await live_in(ports)
+    before = await rows(ports)
 
-    async with upkeep(world).frozen() as view:
+    async with upkeep(ports).frozen() as view:
         first = [row async for some in view.rows("scope") for row in some]
-        await asyncio.gather(*[say(world, f"new {n}") for n in range(8)])
-        await start(world, "run_2")
+        await asyncio.gather(*[say(ports, f"new {n}") for n in range(8)])
+        await start(ports, "run_2")
         after = {table: [r async for some in view.rows(table) for r in some] for table in TABLES}
 
     assert [tuple(row) for row in first] == [tuple(row) for row in before["scope"]]
     for table in TABLES.keys() - {"counter"}:  # which may run ahead of what it counts
         assert [tuple(r) for r in after[table]] == [tuple(r) for r in before[table]]
-    assert (await numbers(world))[0] == 13
+    assert (await numbers(ports))[0] == 13
 
 
 async def test_a_store_can_move_house(
-    world: World, elsewhere: AbstractAsyncContextManager[World]
+    ports: Ports, elsewhere: AbstractAsyncContextManager[Ports]
 ) -> None:
-    await live_in(world)
-    expected, tables = await portrait(world), await rows(world)
-    contents = await world.blobs.put([LARGE.encode()])
+    await live_in(ports)
+    expected, tables = await portrait(ports), await rows(ports)
+    contents = await ports.blobs.put([LARGE.encode()])
 
     async with elsewhere as new:
         assert await new.blobs.put([LARGE.encode()]) == contents
@@ -103,10 +103,10 @@ async def test_a_store_can_move_house(
 
 
 async def test_a_store_that_moved_goes_on_counting_where_it_was(
-    world: World, elsewhere: AbstractAsyncContextManager[World]
+    ports: Ports, elsewhere: AbstractAsyncContextManager[Ports]
 ) -> None:
-    await live_in(world)
-    tables = await rows(world)
+    await live_in(ports)
+    tables = await rows(ports)
 
     async with elsewhere as new:
         await new.blobs.put([LARGE.encode()])
@@ -137,21 +137,21 @@ async def test_a_store_that_moved_goes_on_counting_where_it_was(
         assert sequences == [1, 2, 3]
 
 
-async def test_a_store_that_is_not_empty_is_not_overwritten(world: World) -> None:
-    await say(world, "mine")
-    tables = await rows(world)
+async def test_a_store_that_is_not_empty_is_not_overwritten(ports: Ports) -> None:
+    await say(ports, "mine")
+    tables = await rows(ports)
 
     with pytest.raises(Occupied):
-        await upkeep(world).load(poured(tables))
+        await upkeep(ports).load(poured(tables))
 
-    assert await texts(world, AGENT) == {"SOUL.md": "mine"}
+    assert await texts(ports, AGENT) == {"SOUL.md": "mine"}
 
 
 async def test_what_cannot_be_loaded_whole_is_not_loaded_at_all(
-    world: World, elsewhere: AbstractAsyncContextManager[World]
+    ports: Ports, elsewhere: AbstractAsyncContextManager[Ports]
 ) -> None:
-    await live_in(world)
-    tables = await rows(world)
+    await live_in(ports)
+    tables = await rows(ports)
 
     async def torn() -> AsyncIterator[tuple[str, Rows]]:
         async for table, some in poured(tables):
@@ -167,8 +167,8 @@ async def test_what_cannot_be_loaded_whole_is_not_loaded_at_all(
         assert (await say(new, "still empty")).version == 1
 
 
-async def test_a_store_knows_the_steps_by_which_it_got_its_shape(world: World) -> None:
-    steps = await upkeep(world).migrations()
+async def test_a_store_knows_the_steps_by_which_it_got_its_shape(ports: Ports) -> None:
+    steps = await upkeep(ports).migrations()
 
     assert steps
     assert list(steps) == sorted(set(steps))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.forests import blob
 
-from carrel.core.catalog import layout as catalog
+from carrel.core.catalog import layout
 from carrel.core.catalog.layout import (
     DEFAULTS,
     AgentFileKey,
@@ -60,11 +60,11 @@ def tree(files: Mapping[str, Entry | None]) -> Tree:
     return Tree(SCOPE, 1, heads)
 
 
-def marco(files: Mapping[str, Entry | None], template: str = "sales") -> catalog.Plan:
-    return catalog.of_agent("acme", CLASSES, CatalogAgent("marco", tree(files), 7, template))
+def marco(files: Mapping[str, Entry | None], template: str = "sales") -> layout.Plan:
+    return layout.of_agent("acme", CLASSES, CatalogAgent("marco", tree(files), 7, template))
 
 
-def own_files(plan: catalog.Plan) -> set[str]:
+def own_files(plan: layout.Plan) -> set[str]:
     parsed = [parse(key) for key in plan]
     own = {str(key.path) for key in parsed if isinstance(key, AgentFileKey)}
     return own - {"manifest.json"}
@@ -73,7 +73,7 @@ def own_files(plan: catalog.Plan) -> set[str]:
 @given(keys)
 def test_a_key_is_read_as_it_was_written(key: Key) -> None:
     assert parse(key.text) == key
-    assert key.text.startswith(catalog.prefix_of(key.tenant))
+    assert key.text.startswith(layout.prefix_of(key.tenant))
 
 
 @given(st.lists(keys, max_size=20))
@@ -159,7 +159,7 @@ def test_what_an_agent_was_made_with_stands_until_it_holds_something_else() -> N
 
     def reviewed(files: Mapping[str, Entry | None]) -> set[str]:
         own = CatalogAgent("marco", tree(files), 7, "sales", first)
-        found = map(parse, catalog.of_agent("acme", CLASSES, own))
+        found = map(parse, layout.of_agent("acme", CLASSES, own))
         return {f"{k.path} {k.digest}" for k in found if isinstance(k, ReviewedFileKey)}
 
     assert reviewed({}) == {f"GUARDRAILS.md {digest(b'one')}"}
@@ -178,7 +178,7 @@ def test_pins_stand_under_the_template_that_is_followed_or_under_the_defaults() 
 def test_a_templates_own_files_stand_there_and_its_pinned_ones_by_digest_too() -> None:
     files = {"GUARDRAILS.md": Entry(blob("one")), "SOUL.md": Entry(blob("two")), "x": None}
 
-    plan = catalog.of_layer("acme", CLASSES, CatalogLayer("sales", tree(files)))
+    plan = layout.of_layer("acme", CLASSES, CatalogLayer("sales", tree(files)))
 
     assert plan == {
         f"{AGENTS}/_catalog/sales/workspace/GUARDRAILS.md": blob("one"),
@@ -193,9 +193,9 @@ def test_the_defaults_tell_the_version_they_were_seeded_with_where_that_is_known
         DEFAULTS, tree({"_defaults_version": Entry(blob("99")), "a": Entry(blob("a"))})
     )
 
-    assert catalog.of_layer("acme", CLASSES, layer, 12)[key] == b"12"
-    assert key not in catalog.of_layer("acme", CLASSES, layer)
-    assert catalog.left_out(layer.tree) == (Path("_defaults_version"),)
+    assert layout.of_layer("acme", CLASSES, layer, 12)[key] == b"12"
+    assert key not in layout.of_layer("acme", CLASSES, layer)
+    assert layout.left_out(layer.tree) == (Path("_defaults_version"),)
 
 
 def test_a_file_that_is_called_like_a_part_of_the_layout_is_left_out_and_told() -> None:
@@ -206,8 +206,8 @@ def test_a_file_that_is_called_like_a_part_of_the_layout_is_left_out_and_told() 
     made = plan[f"{AGENTS}/marco/workspace/manifest.json"]
     assert isinstance(made, bytes)
     assert [file["path"] for file in json.loads(made)["files"]] == ["docs/manifest.json"]
-    assert catalog.left_out(tree(files)) == (Path("manifest.json"),)
-    layer = catalog.of_layer("acme", CLASSES, CatalogLayer("sales", tree(files)))
+    assert layout.left_out(tree(files)) == (Path("manifest.json"),)
+    layer = layout.of_layer("acme", CLASSES, CatalogLayer("sales", tree(files)))
     assert set(layer) == {f"{AGENTS}/_catalog/sales/workspace/docs/manifest.json"}
 
 
@@ -261,7 +261,7 @@ def test_whoever_reads_the_catalog_gets_what_the_agent_is_served(
     """An own object first, else for a pinned file the bytes of its pin."""
     plan, layers = marco(files), (tree(files), Tree(Scope("ten_1", ScopeKind.DEFAULTS, ""), 0, {}))
     workspace = RenderContext(CLASSES).compose(layers)
-    for path in {Path(name) for name in files} - catalog.ITS_OWN:
+    for path in {Path(name) for name in files} - layout.ITS_OWN:
         shown, entry = workspace.files.get(path), files[path.text]
         found = plan.get(AgentFileKey("acme", "marco", path).text)
         if found is None and CLASSES.of(path) is FileClass.PINNED and entry and entry.base:

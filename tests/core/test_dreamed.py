@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from carrel.core.memory import dream_log as diary
+from carrel.core.memory import dream_log
 from carrel.core.memory.promoted_lines import (
     MemoryFileUpdate,
     PromotedLine,
@@ -233,23 +233,25 @@ MarkdownKinds = [
 
 
 def test_the_diary_notes_every_night() -> None:
-    quiet = diary.append_dream(None, NOW, (3, 1), ())
+    quiet = dream_log.append_dream(None, NOW, (3, 1), ())
     assert quiet == (
         "# DREAMS.md — Dream Diary\n\n## Deep Sleep 2027-01-15 08:00 UTC\n\n"
         "- candidates: 3\n- promoted: 0\n- skipped (already promoted): 1\n"
     )
     tea = promotion_of(good("tea"))
-    second = diary.append_dream(quiet, NOW + MINUTE, (3, 1), [tea])
+    second = dream_log.append_dream(quiet, NOW + MINUTE, (3, 1), [tea])
     assert second.endswith("\n\n### Promoted\n\n- tea — score 0.42, hits 5\n")
     assert second.startswith(quiet)
-    assert diary.without_line(second, diary.diary_line(tea)) == second[: second.index("- tea")]
+    assert (
+        dream_log.without_line(second, dream_log.diary_line(tea)) == second[: second.index("- tea")]
+    )
 
 
 def test_the_oldest_nights_make_room_in_the_diary() -> None:
     text: str | None = "# Mine\n\nabout dreams\n"
     for n in range(600):
-        text = diary.append_dream(text, NOW + n * MINUTE, (n, 0), ())
-        assert len(text) <= diary.LONGEST
+        text = dream_log.append_dream(text, NOW + n * MINUTE, (n, 0), ())
+        assert len(text) <= dream_log.LONGEST
     assert text
     assert text.startswith("# Mine\n\nabout dreams\n\n## Deep Sleep ")
     assert "- candidates: 599\n" in text
@@ -257,7 +259,7 @@ def test_the_oldest_nights_make_room_in_the_diary() -> None:
 
 def test_the_index_tells_what_a_memory_file_holds() -> None:
     after = written("# Mine\n\n- one\n\n```\n- no\n```\n", (), [good("tea")], NOW, ROOMY)
-    index = json.loads(diary.index_of(after.text, stood(after), NOW))
+    index = json.loads(dream_log.index_of(after.text, stood(after), NOW))
 
     assert (index["version"], index["file"], index["entryCount"]) == (1, "MEMORY.md", 2)
     assert index["archiveChecksum"].startswith("sha256:")
@@ -269,11 +271,11 @@ def test_the_index_tells_what_a_memory_file_holds() -> None:
 
 
 def test_an_index_that_differs_only_in_its_time_is_the_same() -> None:
-    one, later = diary.index_of("x\n", (), NOW), diary.index_of("x\n", (), NOW + MINUTE)
+    one, later = dream_log.index_of("x\n", (), NOW), dream_log.index_of("x\n", (), NOW + MINUTE)
     assert one != later
-    assert diary.same_index(one, later)
-    assert not diary.same_index(one, diary.index_of("y\n", (), NOW))
-    assert not diary.same_index(None, one)
+    assert dream_log.same_index(one, later)
+    assert not dream_log.same_index(one, dream_log.index_of("y\n", (), NOW))
+    assert not dream_log.same_index(None, one)
 
 
 def test_a_promotion_carries_what_the_ledger_needs() -> None:

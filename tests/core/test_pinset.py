@@ -11,8 +11,8 @@ from tests.core.test_overlay import EYE, RULES, SOUL, blob, tree
 
 from carrel.core.errors import Refusal
 from carrel.core.identifiers import Path, Scope, ScopeKind
-from carrel.core.overlay import agent_files as overlay
-from carrel.core.overlay import pins as pinned
+from carrel.core.overlay import agent_files
+from carrel.core.overlay import pins as overlay_pins
 from carrel.core.overlay.agent_files import NewContent
 from carrel.core.overlay.edit import UNCONDITIONAL, PlannedWrite
 from carrel.core.overlay.pin_sets import missing, pinset_of
@@ -38,11 +38,11 @@ def layered(
 
 
 ACTS: dict[str, Act] = {
-    "put": lambda layers: overlay.put(
+    "put": lambda layers: agent_files.put(
         layers, RULES, NewContent(blob("mine"), accepted=True), EYE, UNCONDITIONAL
     ),
-    "delete": lambda layers: overlay.delete(layers, RULES, EYE, UNCONDITIONAL),
-    "accept": lambda layers: pinned.accept(layers, RULES, blob("two").digest),
+    "delete": lambda layers: agent_files.delete(layers, RULES, EYE, UNCONDITIONAL),
+    "accept": lambda layers: overlay_pins.accept(layers, RULES, blob("two").digest),
 }
 
 
@@ -62,7 +62,7 @@ def test_what_is_shown_and_offered_is_the_same(
     for stack in (shared, own):
         file = EYE.shown(RULES, stack)
         assert (file and file.entry) == pin
-    assert pinned.pin_of(RULES, shared) == pinned.pin_of(RULES, own)
+    assert overlay_pins.pin_of(RULES, shared) == overlay_pins.pin_of(RULES, own)
     assert set(EYE.compose(shared).files) == set(EYE.compose(own).files)
 
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core import field_validation as demands
+from carrel.core import field_validation
 from carrel.core.agents.config import checked as checked_agent
 from carrel.core.errors import ValidationError
 from carrel.core.field_validation import merged
-from carrel.core.sandbox import workspace_config as workspace_record
+from carrel.core.sandbox import workspace_config
 from carrel.core.sandbox.sandbox_config import (
     MASK,
     Place,
@@ -187,7 +187,7 @@ keys = st.sampled_from(
 
 @given(st.dictionaries(keys, json, max_size=5))
 def test_whatever_is_said_is_kept_or_refused_and_never_breaks(said: dict[str, Any]) -> None:
-    for check in (checked, workspace_record.checked):
+    for check in (checked, workspace_config.checked):
         try:
             kept = check(said)
         except ValidationError:
@@ -234,14 +234,14 @@ def test_what_is_nested_too_deeply_is_refused_however_deep() -> None:
     for _ in range(5000):
         deep = [deep]
     with pytest.raises(ValidationError, match="config is nested too deeply"):
-        demands.shallow("config", {"options": deep})
-    demands.shallow("config", {"options": {"a": [{"b": 1}]}})
+        field_validation.shallow("config", {"options": deep})
+    field_validation.shallow("config", {"options": {"a": [{"b": 1}]}})
 
 
 def test_a_workspace_is_kept_with_all_others_and_its_harness_is_on() -> None:
-    assert workspace_record.checked({}) == {"storage": {"provider": "s3"}}
+    assert workspace_config.checked({}) == {"storage": {"provider": "s3"}}
     said = {"storage": {"provider": "s3"}, "harness": {"enabled": False}}
-    assert workspace_record.checked({**said, "isolation": False}) == said
+    assert workspace_config.checked({**said, "isolation": False}) == said
     wrongs: list[tuple[dict[str, Any], str]] = [
         ({"storage": "s3"}, "config.storage must be an object"),
         ({"storage": {"provider": "disk"}}, "config.storage.provider must be one of: s3"),
@@ -251,7 +251,7 @@ def test_a_workspace_is_kept_with_all_others_and_its_harness_is_on() -> None:
     ]
     for wrong, told in wrongs:
         with pytest.raises(ValidationError, match=told):
-            workspace_record.checked(wrong)
+            workspace_config.checked(wrong)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,7 @@ import carrel
 from carrel.cli import main as cli
 from carrel.core.store.record import RecordType
 from carrel.ports import Ports
-from carrel.tools import ALL
-from carrel.tools import calls as calling
+from carrel.tools import ALL, calls
 from carrel.tools.tool import Tool, ToolContext
 from carrel.wiring import background
 
@@ -43,14 +42,14 @@ async def _run(sitting: ToolContext, asked: Command) -> object:
     return "written"
 
 
-async def _nobody(world: Ports, stop: asyncio.Event) -> None:
+async def _nobody(ports: Ports, stop: asyncio.Event) -> None:
     await stop.wait()
 
 
 def main(*, idle: bool = False) -> None:
     tool = Tool("bash", "Runs.", Command, _run, writes=True, gate=gate)
-    others = (tool for tool in ALL if tool.name not in calling.WORKSPACE_TOOLS)
-    calling.ALL = (*others, tool)  # type: ignore[attr-defined]  # in this process alone
+    others = (tool for tool in ALL if tool.name not in calls.WORKSPACE_TOOLS)
+    calls.ALL = (*others, tool)  # type: ignore[attr-defined]  # in this process alone
     if idle:
         background.run_approvals = _nobody  # type: ignore[attr-defined]  # as above
     cli()
@@ -61,5 +60,5 @@ async def furnish(where: str | File, **settings: str) -> None:
     async with carrel.open(where, owner_token=TOKEN, **settings) as desk:
         seat = desk._seat
         config = {"permissionMode": "ask"}
-        await kept(seat.world, seat.actor.tenant, RecordType.SANDBOX, HERE["sandbox"], config)
+        await kept(seat.ports, seat.actor.tenant, RecordType.SANDBOX, HERE["sandbox"], config)
         await desk.agents.create("kate", "Kate", config=HERE)

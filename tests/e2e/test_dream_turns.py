@@ -13,7 +13,7 @@ from carrel.actions.memory import dreams
 from carrel.settings import load
 from carrel.wiring.background import run_dreams_as_leader
 from carrel.wiring.catalog import leader_lock
-from carrel.wiring.world import open_world
+from carrel.wiring.ports import open_world
 
 pytestmark = pytest.mark.anyio
 
@@ -32,19 +32,19 @@ async def test_who_has_not_the_turn_lets_nobody_dream(
         where["database_url"] = request.getfixturevalue("postgres_url")
     settings = load(where)
     async with open_world(settings) as opened:
-        world = opened.world
-        _, owner = await founded(world)
+        ports = opened.ports
+        _, owner = await founded(ports)
         config = {"dreaming": {"enabled": True}}
-        await agents.create(world, owner, NewAgent("marco", "Marco", config=config))
+        await agents.create(ports, owner, NewAgent("marco", "Marco", config=config))
         first, second = (leader_lock(settings, "dreams") for _ in range(2))
         assert await first.take()
 
         await run_dreams_as_leader(opened, second)
-        assert await dreams.listing(world, owner, "marco") == ()
+        assert await dreams.listing(ports, owner, "marco") == ()
 
         await first.leave()
         for _ in range(2):
             await run_dreams_as_leader(opened, second)
-        [dream] = await dreams.listing(world, owner, "marco")
+        [dream] = await dreams.listing(ports, owner, "marco")
         assert dream.by == "carrel"
         await second.leave()

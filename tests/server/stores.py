@@ -8,7 +8,7 @@ from pathlib import Path as File
 
 import pytest
 from tests.server.whole import Whole, app_of, whole
-from tests.worlds import world_of
+from tests.stores import world_of
 
 from carrel.adapters.postgres import open_store
 
@@ -23,5 +23,5 @@ async def over(request: pytest.FixtureRequest, directory: File) -> AsyncIterator
             yield opened
         return
     async with open_store(str(request.getfixturevalue("postgres_url"))) as store:
-        world = world_of(store, directory=directory)
-        yield Whole(world, app_of(world))
+        ports = world_of(store, directory=directory)
+        yield Whole(ports, app_of(ports))

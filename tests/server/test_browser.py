@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.server.whole import FILES, Whole, whole
-from tests.worlds import travel
+from tests.stores import travel
 
-from carrel.actions.accounts import credentials, tenants
-from carrel.actions.accounts import sign_in as signins
+from carrel.actions.accounts import credentials, sign_in, tenants
 from carrel.core.errors import Forbidden
 from carrel.server.http.app import create_app
 from carrel.server.http.cookies import SESSION, SiteSettings, cookie
@@ -76,8 +75,8 @@ async def test_a_token_begins_a_session_that_holds_a_key_of_its_own(here: Whole)
 
 
 async def test_a_one_time_code_begins_one_session(here: Whole) -> None:
-    made = await tenants.create(here.world, "acme", "Acme", "Ada", "ada@acme.example")
-    code = await signins.issue(here.world, made.tenant.id, made.owner.id)
+    made = await tenants.create(here.ports, "acme", "Acme", "Ada", "ada@acme.example")
+    code = await sign_in.issue(here.ports, made.tenant.id, made.owner.id)
     browser = here.as_(None)
     assert (await browser.post("/v1/session", json={"code": code})).status_code == 200
     assert (await browser.get("/v1/session")).json()["person"]["id"] == made.owner.id
@@ -106,12 +105,12 @@ async def test_a_session_ends_when_its_key_is_revoked_or_a_month_is_over(one: Wh
     owner = await one.owner()
     first, second = await signed_in(one, owner), await signed_in(one, owner)
     keys = (await owner.get("/v1/keys")).json()["items"]
-    revoked = (await credentials.authenticate(one.world, first.cookies[SESSION])).key
+    revoked = (await credentials.authenticate(one.ports, first.cookies[SESSION])).key
     assert revoked in {key["id"] for key in keys}
     await owner.delete(f"/v1/keys/{revoked}")
     assert (await first.get("/v1/session")).status_code == 401
     assert (await second.get("/v1/session")).status_code == 200
-    travel(one.world, 30 * DAY)
+    travel(one.ports, 30 * DAY)
     assert (await second.get("/v1/session")).status_code == 401
 
 
@@ -134,7 +133,7 @@ async def test_only_people_have_sessions(one: Whole) -> None:
 async def test_a_session_is_worth_no_more_than_the_token_it_began_with(one: Whole) -> None:
     owner = await one.owner()
     body = {"name": "narrow", "kind": "person", "scopes": ["workspace:read", "tenant:read"]}
-    until = one.world.clock.now() + DAY
+    until = one.ports.clock.now() + DAY
     body["expiresAt"] = rfc3339(until)
     made = await owner.post("/v1/keys", json=body)
     browser = one.as_(None)
@@ -143,7 +142,7 @@ async def test_a_session_is_worth_no_more_than_the_token_it_began_with(one: Whol
     assert done.json()["expiresAt"] == made.json()["expiresAt"]
     refused = await browser.put(f"{FILES}/SOUL.md", json=SAID, headers=OURS)
     assert refused.status_code == 403
-    travel(one.world, DAY)
+    travel(one.ports, DAY)
     assert (await browser.get("/v1/session")).status_code == 401
 
 
@@ -288,9 +287,9 @@ async def test_over_https_the_cookie_goes_over_https_alone(one: Whole) -> None:
 async def test_a_server_whose_address_is_known_knows_its_origin_behind_a_proxy(one: Whole) -> None:
     owner = await one.owner()
     settings = load({"public_url": "https://desk.example.com/"}, environ={}, file=File("none"))
-    known = authenticator(one.world, settings)
+    known = authenticator(one.ports, settings)
     app = create_app(
-        one.world, endpoints(settings), known, metrics=Metrics(), site=site_of(settings)
+        one.ports, endpoints(settings), known, metrics=Metrics(), site=site_of(settings)
     )
     body = {"token": token_of(owner)}
     async with httpx.AsyncClient(

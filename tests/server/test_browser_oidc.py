@@ -18,7 +18,7 @@ import pytest
 from joserfc import jws
 from joserfc.jwk import RSAKey
 from tests.server.live import serving
-from tests.worlds import WORLDS, travel
+from tests.stores import WORLDS, travel
 
 from carrel.actions.accounts import tenants
 from carrel.ports import Ports
@@ -127,17 +127,17 @@ def provider() -> Iterator[Provider]:
 
 
 @pytest.fixture
-async def world(tmp_path: File) -> AsyncIterator[Ports]:
+async def ports(tmp_path: File) -> AsyncIterator[Ports]:
     async with WORLDS["sqlite"](tmp_path) as opened:
         await tenants.create(opened, "acme", "Acme", "Ada", "ada@acme.example")
         yield opened
 
 
-def browser(world: Ports, provider: Provider, scheme: str = "http", **more: Any) -> Any:
+def browser(ports: Ports, provider: Provider, scheme: str = "http", **more: Any) -> Any:
     given = {"oidc_issuer": provider.url, "oidc_audience": "api", "oidc_client_id": CLIENT, **more}
     settings = load(given, environ={}, file=File("none"))
-    known, site = authenticator(world, settings), site_of(settings)
-    app = create_app(world, endpoints(settings), known, metrics=Metrics(), site=site)
+    known, site = authenticator(ports, settings), site_of(settings)
+    app = create_app(ports, endpoints(settings), known, metrics=Metrics(), site=site)
     return httpx.AsyncClient(
         transport=httpx.ASGITransport(app=app), base_url=f"{scheme}://carrel.example"
     )
@@ -153,9 +153,9 @@ def error_of(answer: httpx.Response) -> str:
 
 
 async def test_a_browser_goes_there_and_comes_back_signed_in(
-    world: Ports, provider: Provider
+    ports: Ports, provider: Provider
 ) -> None:
-    page = browser(world, provider)
+    page = browser(ports, provider)
     ways = (await page.get("/v1/session/ways")).json()
     assert ways == {"link": True, "token": True, "oidc": {"name": "127.0.0.1", "start": START}}
     out = await page.get(START, params={"return": "/agents/reed?tab=2"})
@@ -186,10 +186,10 @@ async def test_a_browser_goes_there_and_comes_back_signed_in(
 
 @pytest.mark.parametrize("methods", [None, ["client_secret_basic"], ["client_secret_post"]])
 async def test_a_client_with_a_secret_shows_it(
-    world: Ports, provider: Provider, methods: list[str] | None
+    ports: Ports, provider: Provider, methods: list[str] | None
 ) -> None:
     provider.methods = methods
-    page = browser(world, provider, oidc_client_secret="hush: 1", oidc_name="Acme ID")
+    page = browser(ports, provider, oidc_client_secret="hush: 1", oidc_name="Acme ID")
     assert (await page.get("/v1/session/ways")).json()["oidc"]["name"] == "Acme ID"
     out = await page.get(START)
     back = await page.get(f"{BACK}?{provider.sign_in(out.headers['location'])}")
@@ -204,9 +204,9 @@ async def test_a_client_with_a_secret_shows_it(
 
 
 async def test_the_address_of_the_server_is_the_one_that_was_set(
-    world: Ports, provider: Provider
+    ports: Ports, provider: Provider
 ) -> None:
-    page = browser(world, provider, "https", public_url="https://desk.example.com/")
+    page = browser(ports, provider, "https", public_url="https://desk.example.com/")
     out = await page.get(START)
     asked = dict(parse_qsl(urlsplit(out.headers["location"]).query))
     assert asked["redirect_uri"] == f"https://desk.example.com{BACK}"
@@ -231,10 +231,10 @@ async def test_the_address_of_the_server_is_the_one_that_was_set(
     ids=str,
 )
 async def test_a_token_for_something_or_somebody_else_signs_nobody_in(
-    world: Ports, provider: Provider, said: dict[str, Any]
+    ports: Ports, provider: Provider, said: dict[str, Any]
 ) -> None:
     provider.claims = said
-    page = browser(world, provider)
+    page = browser(ports, provider)
     out = await page.get(START)
     back = await page.get(f"{BACK}?{provider.sign_in(out.headers['location'])}")
     assert error_of(back) == "unknown"
@@ -242,9 +242,9 @@ async def test_a_token_for_something_or_somebody_else_signs_nobody_in(
 
 
 async def test_only_the_browser_that_was_sent_comes_back_and_only_once_and_soon(
-    world: Ports, provider: Provider
+    ports: Ports, provider: Provider
 ) -> None:
-    page, other = browser(world, provider), browser(world, provider)
+    page, other = browser(ports, provider), browser(ports, provider)
     out = await page.get(START)
     brought = provider.sign_in(out.headers["location"])
     assert error_of(await other.get(f"{BACK}?{brought}")) == "expired"
@@ -255,18 +255,18 @@ async def test_only_the_browser_that_was_sent_comes_back_and_only_once_and_soon(
         assert error_of(await page.get(f"{BACK}?{wrong}")) == "expired"
     for sealed in ("", "x", "v1.x.y", "é" * 9, out.headers["set-cookie"].split(";")[0][12:-4]):
         cookie = {"Cookie": f"carrel_oidc={sealed}".encode()}
-        assert error_of(await browser(world, provider).get(BACK, headers=cookie)) == "expired"
+        assert error_of(await browser(ports, provider).get(BACK, headers=cookie)) == "expired"
     out = await page.get(START)
     brought = provider.sign_in(out.headers["location"])
-    travel(world, 600_000)
+    travel(ports, 600_000)
     assert error_of(await page.get(f"{BACK}?{brought}")) == "expired"
     assert provider.asked == []
 
 
 async def test_a_code_that_the_provider_refuses_signs_nobody_in(
-    world: Ports, provider: Provider
+    ports: Ports, provider: Provider
 ) -> None:
-    page = browser(world, provider)
+    page = browser(ports, provider)
     out = await page.get(START)
     brought = provider.sign_in(out.headers["location"])
     provider.codes.clear()
@@ -280,17 +280,17 @@ async def test_a_code_that_the_provider_refuses_signs_nobody_in(
     assert error_of(await page.get(f"{BACK}?{brought}&iss=https://evil.example")) == "denied"
 
 
-async def test_a_provider_that_does_not_answer_is_told_of(world: Ports, provider: Provider) -> None:
-    page = browser(world, provider)
+async def test_a_provider_that_does_not_answer_is_told_of(ports: Ports, provider: Provider) -> None:
+    page = browser(ports, provider)
     out = await page.get(START)
     brought = provider.sign_in(out.headers["location"])
     provider.status = 500
     assert error_of(await page.get(f"{BACK}?{brought}")) == "unavailable"
-    gone = browser(world, Provider("http://127.0.0.1:1"))
+    gone = browser(ports, Provider("http://127.0.0.1:1"))
     assert error_of(await gone.get(START)) == "unavailable"
     for wrong in ("javascript:alert(1)", "http://a b/", "http://a/\r\nx: y", "/authorize"):
         provider.endpoints = {"authorization_endpoint": wrong}
-        assert error_of(await browser(world, provider).get(START)) == "unavailable"
+        assert error_of(await browser(ports, provider).get(START)) == "unavailable"
 
 
 @pytest.mark.parametrize(
@@ -301,14 +301,14 @@ async def test_a_provider_that_does_not_answer_is_told_of(world: Ports, provider
     ],
 )
 async def test_nobody_is_sent_to_another_site_in_the_end(
-    world: Ports, provider: Provider, home: str
+    ports: Ports, provider: Provider, home: str
 ) -> None:
-    answer = await browser(world, provider).get(START, params={"return": home})
+    answer = await browser(ports, provider).get(START, params={"return": home})
     assert answer.status_code == 400
 
 
-async def test_without_a_client_there_is_no_such_way(world: Ports, provider: Provider) -> None:
-    page = browser(world, provider, oidc_client_id="")
+async def test_without_a_client_there_is_no_such_way(ports: Ports, provider: Provider) -> None:
+    page = browser(ports, provider, oidc_client_id="")
     assert (await page.get("/v1/session/ways")).json()["oidc"] is None
     assert error_of(await page.get(START)) == "not_offered"
     assert error_of(await page.get(BACK)) == "not_offered"

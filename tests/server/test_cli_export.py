@@ -12,7 +12,7 @@ from pathlib import Path as File
 import httpx
 import pytest
 from tests.actions.cast import founded
-from tests.contract.worlds import flipped
+from tests.contract.stores import flipped
 from tests.e2e.servers import TOKEN, serving
 from tests.server.test_cli_upkeep import carrel, started, told
 from tests.services.s3 import Bucket
@@ -26,7 +26,7 @@ from carrel.adapters.s3 import S3ObjectStore
 from carrel.core.identifiers import Path, digest
 from carrel.settings import Settings
 from carrel.wiring.catalog import is_same_place
-from carrel.wiring.world import open_world
+from carrel.wiring.ports import open_world
 
 AGENTS = "tenants/acme/agents"
 LARGE = b"be good " * 20_000
@@ -40,15 +40,15 @@ def place(tmp_path: File) -> dict[str, str]:
 
     async def make() -> None:
         async with open_world(Settings(**settings)) as opened:  # type: ignore[arg-type]
-            world = opened.world
-            _, owner = await founded(world)
-            await founded(world, "acme-2")
-            await templates.create(world, owner, "sales", "Sales")
-            sales = await stacks.template_stack(world, owner, "sales")
-            await files.put(world, sales, Path("GUARDRAILS.md"), LARGE, owner)
-            await agents.create(world, owner, NewAgent("marco", "Marco", "sales"))
-            own = await stacks.agent_stack(world, owner, "marco")
-            await files.put(world, own, Path("notes/ä.md"), "ünï".encode(), owner)
+            ports = opened.ports
+            _, owner = await founded(ports)
+            await founded(ports, "acme-2")
+            await templates.create(ports, owner, "sales", "Sales")
+            sales = await stacks.template_stack(ports, owner, "sales")
+            await files.put(ports, sales, Path("GUARDRAILS.md"), LARGE, owner)
+            await agents.create(ports, owner, NewAgent("marco", "Marco", "sales"))
+            own = await stacks.agent_stack(ports, owner, "marco")
+            await files.put(ports, own, Path("notes/ä.md"), "ünï".encode(), owner)
 
     asyncio.run(make())
     return settings

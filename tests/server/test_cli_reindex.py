@@ -12,7 +12,7 @@ from tests.e2e.servers import carrel
 
 import carrel as library
 from carrel.wiring.inprocess import settings_for
-from carrel.wiring.world import open_world
+from carrel.wiring.ports import open_world
 
 
 def told(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
@@ -36,7 +36,7 @@ async def _found(data: File) -> int:
 
 async def _lose(data: File) -> None:
     async with open_world(settings_for(data, {})) as opened:
-        await opened.world.sessions.unindex()
+        await opened.ports.sessions.unindex()
 
 
 def test_it_makes_the_index_again_and_says_how_far_it_is(tmp_path: File) -> None:

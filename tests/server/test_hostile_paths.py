@@ -22,7 +22,7 @@ from tests.server.tenancy.stage import URL, member, stage
 
 from carrel.actions.accounts import credentials
 from carrel.core.errors import Refusal
-from carrel.server.graphql import http as graphs
+from carrel.server.graphql import http
 from carrel.server.python.caller import CallerContext
 from carrel.server.python.carrel import Carrel
 from carrel.server.python.overlay import AgentWorkspace
@@ -38,12 +38,12 @@ class Hand:
 
     def __init__(self, here: Desk, token: str, agent: str) -> None:
         self.agent = agent
-        self.world, self._app, self._token = here.world, here.app, token
+        self.ports, self._app, self._token = here.ports, here.app, token
 
     async def sit(self) -> AgentWorkspace:
         """The same agent in a Python program that acts as this credential."""
-        actor = await credentials.authenticate(self.world, self._token)
-        return Carrel(CallerContext(self.world, actor)).agent(self.agent)
+        actor = await credentials.authenticate(self.ports, self._token)
+        return Carrel(CallerContext(self.ports, actor)).agent(self.agent)
 
     async def send(self, method: str, raw: bytes, body: Any = None) -> int:
         """The status of what came back, which is never a failure of the server."""
@@ -251,7 +251,7 @@ async def shown(here: Desk, token: str, agent: str) -> dict[str, Any]:
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 def test_no_spelling_changes_a_protected_file(face: str, path: str, tmp_path: File) -> None:
     async def story() -> None:
-        async with desk("memory", tmp_path, more=graphs.endpoints(12, 10_000)) as here:
+        async with desk("memory", tmp_path, more=http.endpoints(12, 10_000)) as here:
             agent, tokens = await guarded(here)
             owner = tokens["the owner"]
             before = await shown(here, owner, agent)
@@ -286,7 +286,7 @@ def same_on_some_disk(one: str, other: str) -> bool:
 @pytest.mark.parametrize("face", FACES)
 def test_a_face_that_is_tried_does_change_what_is_not_protected(face: str, tmp_path: File) -> None:
     async def story() -> None:
-        async with desk("memory", tmp_path, more=graphs.endpoints(12, 10_000)) as here:
+        async with desk("memory", tmp_path, more=http.endpoints(12, 10_000)) as here:
             agent, tokens = await guarded(here)
             owner, own = tokens["the owner"], FACES[face] is host_wire
             hand = Hand(here, tokens["agent"] if own else owner, agent)

@@ -24,9 +24,9 @@ KEY = {"Idempotency-Key": "k-1"}
 URL = "/v1/notes/a.md"
 
 
-async def version(world: Ports) -> int:
+async def version(ports: Ports) -> int:
     """How often the note was really written."""
-    [tree] = await world.trees.read([ADA.scope], [Path("a.md")])
+    [tree] = await ports.trees.read([ADA.scope], [Path("a.md")])
     head = tree.heads.get(Path("a.md"))
     return head.version if head else 0
 
@@ -36,23 +36,23 @@ async def send(http: httpx.AsyncClient, text: str = "one", **headers: str) -> ht
 
 
 async def test_the_same_request_again_gets_the_same_answer_and_does_nothing() -> None:
-    world = memory_world()
-    async with client(toy_app(world=world)) as http:
+    ports = memory_world()
+    async with client(toy_app(ports=ports)) as http:
         first, second = await send(http), await send(http)
     assert first.status_code == second.status_code == 200
     assert first.content == second.content
     assert first.headers["etag"] == second.headers["etag"] == '"v1"'
     assert REPLAY not in first.headers
     assert second.headers[REPLAY] == "true"
-    assert await version(world) == 1
+    assert await version(ports) == 1
 
 
 async def test_without_a_key_it_is_done_each_time() -> None:
-    world = memory_world()
-    async with client(toy_app(world=world)) as http:
+    ports = memory_world()
+    async with client(toy_app(ports=ports)) as http:
         for _ in range(2):
             assert REPLAY not in (await http.put(URL, json={"text": "one"})).headers
-    assert await version(world) == 2
+    assert await version(ports) == 2
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ async def test_without_a_key_it_is_done_each_time() -> None:
 async def test_the_key_with_another_request_is_refused(
     path: str, body: dict[str, Any], headers: dict[str, str]
 ) -> None:
-    world = memory_world()
-    async with client(toy_app(world=world)) as http:
+    ports = memory_world()
+    async with client(toy_app(ports=ports)) as http:
         await send(http)
         answer = await http.put(path, json=body, headers=KEY | headers)
         problem(answer, 409, "idempotency_key_mismatch")
-    assert await version(world) == 1
+    assert await version(ports) == 1
 
 
 async def test_the_same_key_elsewhere_or_with_other_people_is_another_key() -> None:
@@ -87,13 +87,13 @@ async def test_the_same_key_elsewhere_or_with_other_people_is_another_key() -> N
 
 
 async def test_of_many_at_once_one_is_done_and_all_are_answered_alike() -> None:
-    world = memory_world()
-    async with client(toy_app(world=world)) as http:
+    ports = memory_world()
+    async with client(toy_app(ports=ports)) as http:
         answers = await asyncio.gather(*[send(http) for _ in range(16)])
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.content for answer in answers}) == 1
     assert sum(REPLAY in answer.headers for answer in answers) == 15
-    assert await version(world) == 1
+    assert await version(ports) == 1
 
 
 async def test_a_final_refusal_is_an_answer_like_any_other() -> None:
@@ -183,7 +183,7 @@ async def test_a_key_is_visible_ascii_of_a_sensible_length(key: str) -> None:
 
 
 async def test_a_key_whose_request_is_still_being_answered_is_in_flight() -> None:
-    world, going = memory_world(), asyncio.Event()
+    ports, going = memory_world(), asyncio.Event()
     started = asyncio.Event()
 
     @endpoint("POST", "/v1/slow", body=Note, idempotent=True, answers={204: None})
@@ -192,7 +192,7 @@ async def test_a_key_whose_request_is_still_being_answered_is_in_flight() -> Non
         await going.wait()
         return Response.empty()
 
-    async with client(toy_app(slow, world=world)) as http:
+    async with client(toy_app(slow, ports=ports)) as http:
         first = asyncio.create_task(http.post("/v1/slow", json={"text": "x"}, headers=KEY))
         await started.wait()
         answer = await http.post("/v1/slow", json={"text": "x"}, headers=KEY)
@@ -208,7 +208,7 @@ class Lost(BaseException):
     """The process died between the commit and the answer."""
 
 
-def dying(world: Ports) -> HttpApp:
+def dying(ports: Ports) -> HttpApp:
     """An app that commits and never comes to answering."""
 
     @endpoint(
@@ -224,40 +224,40 @@ def dying(world: Ports) -> HttpApp:
         await put.run(call)
         raise Lost
 
-    return toy_app(put_and_die, world=world)
+    return toy_app(put_and_die, ports=ports)
 
 
 async def test_an_answer_lost_after_the_commit_is_made_anew_from_what_was_committed() -> None:
-    world = memory_world()
-    async with client(dying(world)) as http:
+    ports = memory_world()
+    async with client(dying(ports)) as http:
         with pytest.raises(Lost):
             await send(http)
-    assert await version(world) == 1
-    async with client(toy_app(world=world)) as http:
+    assert await version(ports) == 1
+    async with client(toy_app(ports=ports)) as http:
         first, second = await send(http), await send(http)
     for answer in (first, second):
         assert answer.json() == {"path": "a.md", "version": 1, "etag": '"v1"'}
         assert answer.headers[REPLAY] == "true"
         assert answer.headers["etag"] == '"v1"'
-    async with client(dying(world)) as http:
+    async with client(dying(ports)) as http:
         assert (await send(http)).content == first.content
-    assert await version(world) == 1
+    assert await version(ports) == 1
 
 
 async def test_an_answer_that_nobody_can_make_anew_is_said_to_be_lost() -> None:
-    world = memory_world()
-    app = dying(world)
+    ports = memory_world()
+    app = dying(ports)
     async with client(app) as http:
         with pytest.raises(Lost):
             await send(http)
         body = problem(await send(http), 409, "conflict")
     assert body["details"] == {"versions": [1]}
-    assert await version(world) == 1
+    assert await version(ports) == 1
 
 
 async def test_a_claim_that_came_to_nothing_is_taken_over_after_a_minute() -> None:
     clock = MovableClock()
-    world = memory_world(clock)
+    ports = memory_world(clock)
     dies = [True]
 
     @endpoint("POST", "/v1/dies", body=Note, idempotent=True, answers={204: None})
@@ -266,7 +266,7 @@ async def test_a_claim_that_came_to_nothing_is_taken_over_after_a_minute() -> No
             raise Lost
         return Response.empty()
 
-    async with client(toy_app(mortal, world=world)) as http:
+    async with client(toy_app(mortal, ports=ports)) as http:
         with pytest.raises(Lost):
             await http.post("/v1/dies", json={"text": "x"}, headers=KEY)
         early = await http.post("/v1/dies", json={"text": "x"}, headers=KEY)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.server.whole import Whole, app_of
 from tests.services import files
-from tests.worlds import world_of
+from tests.stores import world_of
 
 from carrel.adapters import postgres, sqlite
 
@@ -80,8 +80,8 @@ async def houses(kind: str, at: str | File) -> AsyncIterator[tuple[Whole, Whole]
         for _ in "12":
             opened: Any = sqlite.open_store(File(at)) if kind == "sqlite" else None
             store = await stack.enter_async_context(opened or postgres.open_store(str(at)))
-            world = world_of(store)
-            found.append(Whole(world, app_of(world)))
+            ports = world_of(store)
+            found.append(Whole(ports, app_of(ports)))
         yield found[0], found[1]
 
 

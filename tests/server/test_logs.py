@@ -13,7 +13,7 @@ import pytest
 import structlog
 from tests.server.toys import client, toy_app
 
-from carrel.server.http import request_log as logs
+from carrel.server.http import request_log
 from carrel.server.http.endpoint import Request, Response, endpoint
 
 pytestmark = pytest.mark.anyio
@@ -25,7 +25,7 @@ def written(request: pytest.FixtureRequest) -> Iterator[io.StringIO]:
     root = logging.getLogger()
     before = (list(root.handlers), root.level)
     out = io.StringIO()
-    logs.configure(getattr(request, "param", "info"), out)
+    request_log.configure(getattr(request, "param", "info"), out)
     yield out
     structlog.reset_defaults()
     root.handlers[:], root.level = before
@@ -117,11 +117,11 @@ def test_libraries_that_write_what_callers_send_are_hushed(written: io.StringIO)
 def test_only_the_disk_and_the_database_file_may_speak_for_themselves() -> None:
     error = ValueError("content")
     error.__cause__ = OSError(28, "No space left on device", "/secret")
-    told = logs.error_fields(error)
+    told = request_log.error_fields(error)
     assert told["error"] == "builtins.ValueError"
     assert told["cause"]["said"] == "No space left on device"
     assert told["cause"]["code"] == 28
     assert "content" not in str(told)
     assert "/secret" not in str(told)
-    full = logs.error_fields(sqlite3.OperationalError("database or disk is full"))
+    full = request_log.error_fields(sqlite3.OperationalError("database or disk is full"))
     assert full["said"] == "database or disk is full"

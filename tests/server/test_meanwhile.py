@@ -11,7 +11,7 @@ from typing import Any, Final
 import httpx
 import pytest
 from tests.server.whole import Whole, app_of
-from tests.worlds import WORLDS, world_of
+from tests.stores import WORLDS, world_of
 
 from carrel.adapters.postgres import open_store
 from carrel.ports import Ports
@@ -24,7 +24,7 @@ Change = Callable[[httpx.AsyncClient], Awaitable[httpx.Response]]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def world(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Ports]:
+async def ports(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Ports]:
     if request.param == "postgres":
         async with open_store(request.getfixturevalue("postgres_url")) as store:
             yield world_of(store)
@@ -65,9 +65,9 @@ class Interrupted:
         return asked
 
 
-def interrupted(world: Ports, interlude: Interlude) -> Ports:
-    trees, records = (Interrupted(port, interlude) for port in (world.trees, world.records))
-    return dataclasses.replace(world, trees=trees, records=records)
+def interrupted(ports: Ports, interlude: Interlude) -> Ports:
+    trees, records = (Interrupted(port, interlude) for port in (ports.trees, ports.records))
+    return dataclasses.replace(ports, trees=trees, records=records)
 
 
 def renamed(name: str) -> Change:
@@ -105,8 +105,8 @@ def told(answer: httpx.Response) -> tuple[int, str | None, str]:
     return answer.status_code, answer.headers.get("etag"), answer.text
 
 
-async def office(world: Ports, own: dict[str, str]) -> httpx.AsyncClient:
-    owner = await Whole(world, app_of(world)).owner()
+async def office(ports: Ports, own: dict[str, str]) -> httpx.AsyncClient:
+    owner = await Whole(ports, app_of(ports)).owner()
     await owner.post("/v1/templates", json={"slug": "sales", "name": "Sales"})
     soul = {"content": "I am {{AGENT_NAME}}"}
     await owner.put("/v1/templates/sales/files/SOUL.md", json=soul)
@@ -140,16 +140,16 @@ async def done(change: Change, owner: httpx.AsyncClient) -> None:
 @pytest.mark.parametrize("what", READS)
 @pytest.mark.parametrize("change", CHANGES)
 async def test_a_reader_sees_what_was_or_what_is(
-    world: Ports, change: str, what: str, own: dict[str, str]
+    ports: Ports, change: str, what: str, own: dict[str, str]
 ) -> None:
-    owner, (happens, undo) = await office(world, own), CHANGES[change]
+    owner, (happens, undo) = await office(ports, own), CHANGES[change]
     at, over = 0, True
     while over:
         at += 1
         before = told(await read(owner, what))
         RESPONSE_CACHE._kept.clear()
         interlude = Interlude(at, lambda: done(happens, owner))
-        slow = Whole(world, app_of(interrupted(world, interlude)))
+        slow = Whole(ports, app_of(interrupted(ports, interlude)))
         reader = slow.as_(owner.headers["Authorization"].partition(" ")[2])
         seen, over = told(await read(reader, what)), interlude.over
         after = told(await read(owner, what))
@@ -158,13 +158,13 @@ async def test_a_reader_sees_what_was_or_what_is(
         await agrees(owner)
 
 
-async def test_a_run_freezes_names_and_files_of_one_moment(world: Ports) -> None:
-    owner = await office(world, OWN)
+async def test_a_run_freezes_names_and_files_of_one_moment(ports: Ports) -> None:
+    owner = await office(ports, OWN)
     at, over = 0, True
     while over:
         at += 1
         interlude = Interlude(at, lambda: done(renamed("Polo"), owner))
-        slow = Whole(world, app_of(interrupted(world, interlude)))
+        slow = Whole(ports, app_of(interrupted(ports, interlude)))
         reader = slow.as_(owner.headers["Authorization"].partition(" ")[2])
         started = await reader.post("/v1/runs", json={"agentId": "marco"})
         assert started.status_code < 300, started.text

@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 from tests.server.whole import Whole, whole
+from tests.stores import travel
 from tests.tools.commands import HERE, SANDBOX, SHARED, Shell, kept, sandbox, standing_in
 from tests.tools.room import running
-from tests.worlds import travel
 
 from carrel.actions.accounts.credentials import authenticate
 from carrel.core.access import Permission
@@ -44,7 +44,7 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> Shell:
 @pytest.fixture
 async def ada(desk: Whole, shell: Shell) -> httpx.AsyncClient:
     owner = await desk.owner()
-    await sandbox(desk.world, await tenant(desk, owner))
+    await sandbox(desk.ports, await tenant(desk, owner))
     made = await owner.post("/v1/agents", json={"slug": "kate", "name": "Kate", "config": HERE})
     assert made.status_code == 201, made.text
     return owner
@@ -52,7 +52,7 @@ async def ada(desk: Whole, shell: Shell) -> httpx.AsyncClient:
 
 async def tenant(desk: Whole, who: httpx.AsyncClient) -> str:
     token = who.headers["Authorization"].partition(" ")[2]
-    return (await authenticate(desk.world, token)).tenant
+    return (await authenticate(desk.ports, token)).tenant
 
 
 async def asked(who: httpx.AsyncClient, **more: Any) -> dict[str, Any]:
@@ -70,7 +70,7 @@ async def said(who: httpx.AsyncClient, id: str, approved: bool, **more: Any) -> 
 async def test_a_call_is_answered_with_202_and_its_result_is_waited_for(
     desk: Whole, ada: httpx.AsyncClient
 ) -> None:
-    async with running(desk.world):
+    async with running(desk.ports):
         one = await asked(ada, callId="call_1")
         assert (one["status"], one["tool"], one["input"]) == ("requested", "bash", RUN["arguments"])
         assert (one["sandboxId"], one["callId"], one["result"]) == (SANDBOX, "call_1", None)
@@ -101,12 +101,12 @@ async def test_an_answer_is_idempotent_another_is_409_late_is_410_and_unknown_40
     assert (again.status_code, again.json()) == (200, first.json())
     other = await said(ada, no["id"], True)
     assert (other.status_code, other.json()["error"]) == (409, "conflict")
-    travel(desk.world, DAY)
+    travel(desk.ports, DAY)
     gone = await said(ada, late["id"], True)
     assert (gone.status_code, gone.json()["error"]) == (410, "expired")
     assert (await said(ada, "apr_" + "0" * 24, True)).status_code == 404
     assert (await said(ada, "..", True)).status_code == 404
-    async with running(desk.world):
+    async with running(desk.ports):
         pass
     assert shell.ran == []
 
@@ -187,16 +187,16 @@ async def test_a_list_of_tools_is_fitted_to_the_agent_and_outlives_what_is_gone(
         assert answer.status_code == 200, answer.text
 
     assert list((await told())["bash"]) == ["command"]
-    await kept(desk.world, owner, RecordType.WORKSPACE, SHARED, {})
+    await kept(desk.ports, owner, RecordType.WORKSPACE, SHARED, {})
     one = {"name": "a", "workspaceId": SHARED}
     await configured(**HERE, workspaces=[one, {**one, "name": "b"}])
     assert list((await told())["bash"]) == ["command", "workspace"]
     assert "async_status" not in await told()
-    await sandbox(desk.world, owner, "bypass", persistent=True)
+    await sandbox(desk.ports, owner, "bypass", persistent=True)
     assert "async_status" in await told()
     called = await ada.post(f"{TOOLS}/async_status", json={"arguments": {"command": "x"}})
     assert called.json()["content"] == "ran x"
-    await sandbox(desk.world, owner, None)
+    await sandbox(desk.ports, owner, None)
     assert "bash" in await told()
     assert "async_status" not in await told()
     broken = await ada.post(f"{TOOLS}/bash", json=RUN)

@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.servers import Live, serving
 from tests.server.listening import Sent, listening
 from tests.server.whole import FILES, Whole, whole
-from tests.worlds import WORLDS
+from tests.stores import WORLDS
 
 from carrel import defaults
 from carrel.core.access import Permission

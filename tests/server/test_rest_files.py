@@ -366,7 +366,7 @@ async def test_a_file_that_is_not_text_is_refused_and_never_a_crash(
 ) -> None:
     tenant = (await ada.get("/v1/tenants/me")).json()["id"]
     actor = Actor(tenant, "a program in process")
-    await files.put(here.world, (actor.scope,), Path("a.bin"), b"\xff\x00", actor)
+    await files.put(here.ports, (actor.scope,), Path("a.bin"), b"\xff\x00", actor)
 
     refused = await ada.get(f"{FILES}/a.bin")
     assert (refused.status_code, refused.json()["error"]) == (409, "conflict")

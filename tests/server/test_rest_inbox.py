@@ -112,17 +112,17 @@ async def test_what_was_never_reviewed_is_newly_offered_also_without_a_template(
 async def test_calls_and_dreams_wait_until_somebody_answers(
     here: Whole, owner: httpx.AsyncClient
 ) -> None:
-    actor = await authenticate(here.world, owner.headers["Authorization"].partition(" ")[2])
+    actor = await authenticate(here.ports, owner.headers["Authorization"].partition(" ")[2])
     agents = await ids(owner)
     for slug in ("ann", "bea"):
         arguments = {"command": "rm -r old"}
         question = ApprovalRequest(
             agent=agents[slug], tool="bash", arguments=arguments, mode=Audience.MAIN
         )
-        await approvals.request_approval(here.world, actor, question)
-        await memories.remember(here.world, actor, slug, NewMemory("Ada likes tea"))
+        await approvals.request_approval(here.ports, actor, question)
+        await memories.remember(here.ports, actor, slug, NewMemory("Ada likes tea"))
         for words in ("tea", "what does Ada like"):
-            await memories.recall(here.world, actor, slug, words)
+            await memories.recall(here.ports, actor, slug, words)
         swept = await owner.post(f"/v1/agents/{slug}/dreams", json={})
         assert swept.json()["status"] == "proposed", swept.text
     found = await inbox(owner)

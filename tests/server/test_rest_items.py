@@ -45,8 +45,8 @@ async def ada(desk: Whole) -> httpx.AsyncClient:
 async def bound(desk: Whole, owner: httpx.AsyncClient, slug: str) -> httpx.AsyncClient:
     """A client with the key of an agent."""
     agent = (await owner.get(f"/v1/agents/{slug}")).json()["id"]
-    actor = await authenticate(desk.world, owner.headers["Authorization"].partition(" ")[2])
-    issued = await keys.create(desk.world, actor, KeySpec("own", CredentialKind.AGENT, agent=agent))
+    actor = await authenticate(desk.ports, owner.headers["Authorization"].partition(" ")[2])
+    issued = await keys.create(desk.ports, actor, KeySpec("own", CredentialKind.AGENT, agent=agent))
     return desk.as_(issued.token)
 
 
@@ -145,8 +145,8 @@ async def test_a_value_has_at_most_256_kib(ada: httpx.AsyncClient) -> None:
 async def test_a_request_that_is_repeated_is_answered_as_it_was(desk: Whole, tmp_path: Any) -> None:
     from dataclasses import replace  # noqa: PLC0415 - by this test alone
 
-    forgetful: Any = Forgetful(desk.world.receipts)
-    here = Whole(desk.world, app_of(replace(desk.world, receipts=forgetful)))
+    forgetful: Any = Forgetful(desk.ports.receipts)
+    here = Whole(desk.ports, app_of(replace(desk.ports, receipts=forgetful)))
     owner = await here.owner()
     await owner.post("/v1/agents", json={"slug": "cook", "name": "Cook"})
     once = {"Idempotency_Key": "once"}

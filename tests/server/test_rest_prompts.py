@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.server.whole import Whole, whole
-from tests.worlds import travel
+from tests.stores import travel
 
 from carrel.core.access import Permission
 from carrel.server.rest.files.response_cache import RESPONSE_CACHE
@@ -85,7 +85,7 @@ async def test_who_has_it_already_is_told_so(here: Whole, ada: httpx.AsyncClient
     assert (answer.status_code, answer.content, answer.headers["etag"]) == (304, b"", first["etag"])
     assert await shown(ada) == first
     assert RESPONSE_CACHE.misses == misses
-    travel(here.world, 86_400_000)
+    travel(here.ports, 86_400_000)
     assert (await ada.get(PROMPT, headers=known)).status_code == 200, "other notes are recent"
     await put(ada, "SOUL.md", "other")
     assert (await ada.get(PROMPT, headers=known)).status_code == 200
@@ -118,7 +118,7 @@ async def test_a_runs_prompt_stays(here: Whole, ada: httpx.AsyncClient) -> None:
     assert before.json() == await shown(ada)
     await put(ada, "SOUL.md", "other")
     await ada.patch(AGENT, json={"name": "Mara", "config": {"promptChars": 1000}})
-    travel(here.world, 9 * 86_400_000)
+    travel(here.ports, 9 * 86_400_000)
     RESPONSE_CACHE._kept.clear()
     again = await ada.get(f"{run}/prompt")
     assert again.content == before.content

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from tests.e2e.servers import FILES
 from tests.server.whole import Whole, whole
-from tests.worlds import WORLDS
+from tests.stores import WORLDS
 
 from carrel.server.http.app import create_app
 from carrel.server.http.metrics import Metrics
@@ -28,11 +28,11 @@ async def test_it_is_not_there_unless_asked_for(tmp_path: Any) -> None:
 
 async def test_it_does_what_the_endpoints_do_in_owners_of_its_own(tmp_path: Any) -> None:
     settings = load({"test_seam": True}, environ={})
-    async with WORLDS["memory"](tmp_path) as world:
+    async with WORLDS["memory"](tmp_path) as ports:
         app = create_app(
-            world, endpoints(settings), authenticator(world, settings), metrics=Metrics()
+            ports, endpoints(settings), authenticator(ports, settings), metrics=Metrics()
         )
-        here = Whole(world, app)
+        here = Whole(ports, app)
         ada = await here.owner()
 
         async def op(client: httpx.AsyncClient, **asked: Any) -> httpx.Response:

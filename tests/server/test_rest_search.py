@@ -9,10 +9,9 @@ from typing import Any
 import httpx
 import pytest
 from tests.server.whole import FILES, Whole, app_of, whole
-from tests.worlds import world_of
+from tests.stores import world_of
 
-from carrel.actions.search import file_search as lookup_files
-from carrel.actions.search import search as lookups
+from carrel.actions.search import file_search, search
 from carrel.adapters import postgres
 
 pytestmark = pytest.mark.anyio
@@ -27,8 +26,8 @@ async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[
         return
     url = request.getfixturevalue("postgres_url")
     async with postgres.open_store(url) as store:
-        world = world_of(store, directory=tmp_path)
-        yield Whole(world, app_of(world))
+        ports = world_of(store, directory=tmp_path)
+        yield Whole(ports, app_of(ports))
 
 
 @pytest.fixture
@@ -248,14 +247,14 @@ async def test_more_than_one_question_looks_at_is_told(
     whole = (await owner.get("/v1/search?q=avocet")).json()
     assert (len(whole["items"]), whole["complete"]) == (9, True)
     for room, name, most, kinds in (
-        (lookups, "KNOWN", 2, "files"),
-        (lookups, "OPENED", 2, "files"),
-        (lookups, "ASKED", 2, "memories"),
-        (lookups, "ASKED", 2, "sessions"),
-        (lookups, "HELD", 20, "memories"),
-        (lookup_files, "MOST_FILES", 2, "files"),
-        (lookup_files, "MOST_BYTES", 90, "files"),
-        (lookup_files, "LARGEST", 10, "files"),
+        (search, "KNOWN", 2, "files"),
+        (search, "OPENED", 2, "files"),
+        (search, "ASKED", 2, "memories"),
+        (search, "ASKED", 2, "sessions"),
+        (search, "HELD", 20, "memories"),
+        (file_search, "MOST_FILES", 2, "files"),
+        (file_search, "MOST_BYTES", 90, "files"),
+        (file_search, "LARGEST", 10, "files"),
     ):
         with monkeypatch.context() as patched:
             patched.setattr(room, name, most)

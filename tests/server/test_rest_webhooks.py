@@ -17,7 +17,7 @@ import pytest
 from tests.e2e.servers import serving
 from tests.server.receiving import receiver
 from tests.server.whole import FILES, Whole, app_of, whole
-from tests.worlds import WORLDS
+from tests.stores import WORLDS
 
 from carrel.actions.events.webhook_dispatch import fan_out, run_dispatch
 from carrel.adapters.http_webhooks import HttpWebhookSender
@@ -109,7 +109,7 @@ async def test_an_address_within_is_refused_with_the_reason(
     here: Whole, ada: httpx.AsyncClient, url: str
 ) -> None:
     async with HttpWebhookSender() as post:
-        careful = Whole(here.world, app_of(replace(here.world, post=post)))
+        careful = Whole(here.ports, app_of(replace(here.ports, post=post)))
         client = careful.as_(ada.headers["Authorization"].partition(" ")[2])
         answer = await client.post(HOOKS, json={**WANTED, "url": url})
     assert answer.status_code == 400
@@ -140,13 +140,13 @@ async def test_webhooks_are_for_administrators_of_the_whole_tenant(
 
 
 async def test_deliveries_are_inspected_and_replayed(here: Whole, ada: httpx.AsyncClient) -> None:
-    await fan_out(here.world)
+    await fan_out(here.ports)
     id = (await made(ada))["id"]
     await ada.put(f"{FILES}/a.md", json={"content": "a text that is never told"})
     place = f"{HOOKS}/{id}/deliveries"
     stop = asyncio.Event()
-    work = asyncio.create_task(run_dispatch(here.world, stop, backoff=()))
-    failed = await _settled(ada, place, 1, here.world)
+    work = asyncio.create_task(run_dispatch(here.ports, stop, backoff=()))
+    failed = await _settled(ada, place, 1, here.ports)
     [tried] = failed["attempts"]
     assert (failed["state"], failed["type"], failed["tries"]) == ("failed", "workspace.updated", 1)
     assert (tried["status"], tried["problem"]) == (None, "there is no network here")
@@ -154,7 +154,7 @@ async def test_deliveries_are_inspected_and_replayed(here: Whole, ada: httpx.Asy
     assert "never told" not in json.dumps(failed)
     again = await ada.post(f"{place}/{failed['id']}/replay")
     assert (again.status_code, again.json()["state"]) == (202, "pending")
-    twice = await _settled(ada, place, 2, here.world)
+    twice = await _settled(ada, place, 2, here.ports)
     stop.set()
     await work
     assert (twice["id"], len(twice["attempts"])) == (failed["id"], 2)
@@ -168,7 +168,7 @@ async def test_deliveries_are_inspected_and_replayed(here: Whole, ada: httpx.Asy
 
 
 async def _settled(
-    client: httpx.AsyncClient, place: str, tries: int, world: Ports | None = None
+    client: httpx.AsyncClient, place: str, tries: int, ports: Ports | None = None
 ) -> dict[str, Any]:
     """The one delivery, once it has been tried so often and is no longer pending."""
     async with asyncio.timeout(30):
@@ -177,8 +177,8 @@ async def _settled(
             if items and len(items[0]["attempts"]) >= tries and items[0]["state"] != "pending":
                 told: dict[str, Any] = items[0]
                 return told
-            if world is not None:
-                await world.events.wake(0.01)
+            if ports is not None:
+                await ports.events.wake(0.01)
 
 
 async def test_a_live_server_delivers_signed_and_tries_again(tmp_path: File) -> None:

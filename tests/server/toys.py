@@ -130,15 +130,15 @@ async def put(call: Request[Note]) -> Response:
     """Keep a note."""
     if not re.fullmatch(NAMED, call.params["path"]):
         raise ValidationError("this is no path of a note")
-    world, path, scope = call.world, Path(call.params["path"]), call.actor.scope
+    ports, path, scope = call.ports, Path(call.params["path"]), call.actor.scope
     condition = parse_condition(call.header(b"if-match"), call.header(b"if-none-match"))
-    layers = await world.trees.read([scope], [path])
-    [blob] = await world.blobs.put([call.body.text.encode()])
+    layers = await ports.trees.read([scope], [path])
+    [blob] = await ports.blobs.put([call.body.text.encode()])
     decided = edit.put(layers, path, blob, condition)
-    now = world.clock.now()
+    now = ports.clock.now()
     change = (decided.write,)
     commit = Commit(change, call.actor.name, "put", now, decided.expects, receipt=call.receipt)
-    [outcome] = await world.trees.commit([commit])
+    [outcome] = await ports.trees.commit([commit])
     if not isinstance(outcome, Applied):
         raise Busy("others wrote it meanwhile")
     return await again(call, (outcome.heads[0].version,))
@@ -156,7 +156,7 @@ async def put(call: Request[Note]) -> Response:
 async def get(call: Request) -> Response:
     """Look at a note."""
     path = Path(call.params["path"])
-    [tree] = await call.world.trees.read([call.actor.scope], [path])
+    [tree] = await call.ports.trees.read([call.actor.scope], [path])
     if path not in tree.heads:
         raise NotFound(f"there is no {path}")
     return await again(call, (tree.heads[path].version,))
@@ -260,13 +260,13 @@ def memory_world(clock: SystemClock | None = None) -> Ports:
 
 
 def toy_app(
-    *more: Endpoint, world: Ports | None = None, closing: asyncio.Event | None = None, **given: Any
+    *more: Endpoint, ports: Ports | None = None, closing: asyncio.Event | None = None, **given: Any
 ) -> HttpApp:
     """The toys, and more of them, which stand in for those of the same name."""
     given.setdefault("metrics", Metrics())
     kept = [toy for toy in TOYS if toy.name not in {other.name for other in more}]
     return create_app(
-        world or memory_world(), [*kept, *more], authenticate, closing=closing, **given
+        ports or memory_world(), [*kept, *more], authenticate, closing=closing, **given
     )
 
 

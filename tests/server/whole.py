@@ -9,7 +9,7 @@ from pathlib import Path as File
 from typing import Any
 
 import httpx
-from tests.worlds import WORLDS
+from tests.stores import WORLDS
 
 from carrel.actions.accounts import keys, tenants
 from carrel.actions.accounts.credentials import authenticate
@@ -26,7 +26,7 @@ FILES = "/v1/host/workspace/files"
 
 @dataclass(frozen=True)
 class Whole:
-    world: Ports
+    ports: Ports
     app: HttpApp
 
     def as_(self, token: str | None) -> httpx.AsyncClient:
@@ -38,17 +38,17 @@ class Whole:
 
     async def owner(self, slug: str = "acme") -> httpx.AsyncClient:
         """The owner of a new tenant."""
-        made = await tenants.create(self.world, slug, slug.title(), "Ada", f"ada@{slug}.example")
+        made = await tenants.create(self.ports, slug, slug.title(), "Ada", f"ada@{slug}.example")
         return self.as_(made.token)
 
     async def key(
         self, owner: httpx.AsyncClient, *scopes: Permission, **bound: Any
     ) -> httpx.AsyncClient:
         """A service's key of the owner's tenant, with just these permissions or the usual."""
-        actor = await authenticate(self.world, owner.headers["Authorization"].partition(" ")[2])
+        actor = await authenticate(self.ports, owner.headers["Authorization"].partition(" ")[2])
         asked = frozenset(scopes) if scopes else None
         holding = KeySpec("a service", CredentialKind.SERVICE, scopes=asked, **bound)
-        return self.as_((await keys.create(self.world, actor, holding)).token)
+        return self.as_((await keys.create(self.ports, actor, holding)).token)
 
 
 async def hands(owner: httpx.AsyncClient) -> dict[str, Any]:
@@ -60,13 +60,13 @@ async def hands(owner: httpx.AsyncClient) -> dict[str, Any]:
     return {"sandbox": sandbox, "workspaces": [attached]}
 
 
-def app_of(world: Ports) -> HttpApp:
+def app_of(ports: Ports) -> HttpApp:
     settings = load(environ={}, file=File("no such file"))
-    known = authenticator(world, settings)
-    return create_app(world, endpoints(settings), known, metrics=Metrics())
+    known = authenticator(ports, settings)
+    return create_app(ports, endpoints(settings), known, metrics=Metrics())
 
 
 @asynccontextmanager
 async def whole(kind: str, directory: File) -> AsyncIterator[Whole]:
-    async with WORLDS[kind](directory) as world:
-        yield Whole(world, app_of(world))
+    async with WORLDS[kind](directory) as ports:
+        yield Whole(ports, app_of(ports))

@@ -12,12 +12,11 @@ from msgspec import Meta
 from carrel.actions.sandbox.tool_access import load_tool_access
 from carrel.core.access import Actor
 from carrel.core.errors import Forbidden, ValidationError
-from carrel.core.sandbox import tool_access as core
+from carrel.core.sandbox import tool_access
 from carrel.core.store.record import RecordChange, RecordType
 from carrel.core.store.tree import Applied, Commit
 from carrel.ports import Ports
-from carrel.tools import ALL
-from carrel.tools import calls as calling
+from carrel.tools import ALL, calls
 from carrel.tools.tool import ApprovalCheck, Tool, ToolArguments, ToolContext
 
 SANDBOX = "sb_" + "0" * 24
@@ -53,18 +52,18 @@ class Shell:
 
 
 async def gate(sitting: ToolContext, asked: Command) -> ApprovalCheck:
-    hands = await load_tool_access(sitting.world, sitting.agent.tenant, sitting.config)
+    hands = await load_tool_access(sitting.ports, sitting.agent.tenant, sitting.config)
     if not asked.command.strip():
         raise ValidationError("command must not be empty")
     reach = hands.chosen(asked.workspace) if hands.workspaces else None
     sandbox = reach.sandbox if reach else hands.sandbox
     if sandbox is None:
         raise Forbidden("workspace is read-only")
-    asks = core.requires_approval("bash", sandbox.mode)
+    asks = tool_access.requires_approval("bash", sandbox.mode)
     return ApprovalCheck(asks, reach.workspace if reach else None, sandbox.id, sandbox.revision)
 
 
-def fitted(schema: Any, hands: core.ToolAccess) -> Any:
+def fitted(schema: Any, hands: tool_access.ToolAccess) -> Any:
     if len(hands.workspaces) > 1:
         return schema
     kept = {name: said for name, said in schema["properties"].items() if name != "workspace"}
@@ -78,20 +77,20 @@ def standing_in(monkeypatch: pytest.MonkeyPatch, gate: Any = gate) -> Shell:
         Tool(name, "Runs.", Command, shell.run, writes=True, gate=gate, fitted=fitted)
         for name in ("async_status", "bash")
     ]
-    others = [tool for tool in ALL if tool.name not in calling.WORKSPACE_TOOLS]
-    monkeypatch.setattr(calling, "ALL", tuple(sorted((*others, *mine), key=lambda t: t.name)))
+    others = [tool for tool in ALL if tool.name not in calls.WORKSPACE_TOOLS]
+    monkeypatch.setattr(calls, "ALL", tuple(sorted((*others, *mine), key=lambda t: t.name)))
     return shell
 
 
-async def kept(world: Ports, tenant: str, noun: RecordType, id: str, config: Any) -> None:
+async def kept(ports: Ports, tenant: str, noun: RecordType, id: str, config: Any) -> None:
     """A record as others make them; None removes it."""
     body = None if config is None else {"config": config}
     change = RecordChange(tenant, noun, id, body)
-    commit = Commit((), "ada", "test", world.clock.now(), changes=(change,))
-    [outcome] = await world.trees.commit([commit])
+    commit = Commit((), "ada", "test", ports.clock.now(), changes=(change,))
+    [outcome] = await ports.trees.commit([commit])
     assert isinstance(outcome, Applied)
 
 
-async def sandbox(world: Ports, tenant: str, mode: str | None = "ask", **more: Any) -> None:
+async def sandbox(ports: Ports, tenant: str, mode: str | None = "ask", **more: Any) -> None:
     config = None if mode is None else {"permissionMode": mode, **more}
-    await kept(world, tenant, RecordType.SANDBOX, SANDBOX, config)
+    await kept(ports, tenant, RecordType.SANDBOX, SANDBOX, config)

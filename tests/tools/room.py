@@ -27,7 +27,7 @@ from carrel.tools.tool import ToolReply
 
 @dataclass
 class Room:
-    world: Ports
+    ports: Ports
     ada: Actor
     """The owner."""
     kate: Actor
@@ -39,7 +39,7 @@ class Room:
         """What the agent is told when it calls."""
         circumstances = {n: more.pop(n) for n in ("session", "run", "scope") if n in more}
         sitting = await open_tool_context(
-            self.world, more.pop("by", self.kate), self.agent.id, **circumstances
+            self.ports, more.pop("by", self.kate), self.agent.id, **circumstances
         )
         call_id = more.pop("call", None)
         return await call(sitting, "bash", {"command": command, **more}, call_id)
@@ -51,14 +51,14 @@ class Room:
 
     async def answer(self, one: Approval, yes: bool = True, **more: Any) -> Approval:
         by = more.pop("by", self.ada)
-        return await approvals.answer(self.world, by, one.id, yes, **more)
+        return await approvals.answer(self.ports, by, one.id, yes, **more)
 
     async def look(self, one: Approval) -> Approval:
-        return await approvals.get(self.world, self.ada, one.id)
+        return await approvals.get(self.ports, self.ada, one.id)
 
     async def ended(self, one: Approval) -> Approval:
         async with asyncio.timeout(30):
-            found = await approvals.wait_until_closed(self.world, self.ada, one.id, 30)
+            found = await approvals.wait_until_closed(self.ports, self.ada, one.id, 30)
         assert found.lasts, found
         return found
 
@@ -72,20 +72,20 @@ class Room:
         del self.shell.ran[-2:], self.shell.by[-2:]
 
 
-async def furnished(world: Ports, shell: Shell, slug: str = "acme") -> Room:
-    _, ada = await founded(world, slug)
-    await sandbox(world, ada.tenant)
-    agent = await agents.create(world, ada, NewAgent("kate", "Kate", config=HERE))
-    made = await keys.create(world, ada, KeySpec("kate's", CredentialKind.AGENT, agent=agent.id))
-    kate = await credentials.authenticate(world, made.token)
-    return Room(world, ada, kate, agent, shell)
+async def furnished(ports: Ports, shell: Shell, slug: str = "acme") -> Room:
+    _, ada = await founded(ports, slug)
+    await sandbox(ports, ada.tenant)
+    agent = await agents.create(ports, ada, NewAgent("kate", "Kate", config=HERE))
+    made = await keys.create(ports, ada, KeySpec("kate's", CredentialKind.AGENT, agent=agent.id))
+    kate = await credentials.authenticate(ports, made.token)
+    return Room(ports, ada, kate, agent, shell)
 
 
 @asynccontextmanager
-async def running(*worlds: Ports) -> AsyncIterator[None]:
+async def running(*stores: Ports) -> AsyncIterator[None]:
     """With somebody who runs what is approved, in as many processes."""
     stop = asyncio.Event()
-    tasks = [asyncio.create_task(run_approvals(world, stop)) for world in worlds]
+    tasks = [asyncio.create_task(run_approvals(ports, stop)) for ports in stores]
     try:
         yield
     finally:

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 from tests.actions.cast import joined, rivals
+from tests.stores import travel
 from tests.tools.commands import HERE, SANDBOX, SHARED, kept, sandbox
 from tests.tools.room import Room, furnished, running
-from tests.worlds import travel
 
-from carrel.actions.accounts import audit as audits
-from carrel.actions.accounts import secrets
+from carrel.actions.accounts import audit, secrets
 from carrel.actions.agents import agents
 from carrel.actions.approvals import approvals
 from carrel.actions.runs import runs
@@ -35,7 +34,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_call_waits_for_a_yes_and_then_runs_as_it_was_given(room: Room) -> None:
-    async with running(room.world):
+    async with running(room.ports):
         reply = await room.bash("rm -r old")
         one = reply.approval
         assert one is not None
@@ -60,7 +59,7 @@ async def test_a_call_waits_for_a_yes_and_then_runs_as_it_was_given(room: Room) 
 
 
 async def test_it_runs_by_the_rights_of_whoever_asked(room: Room) -> None:
-    async with running(room.world):
+    async with running(room.ports):
         one = await room.asked()
         await room.answer(one)
         await room.ended(one)
@@ -70,11 +69,11 @@ async def test_it_runs_by_the_rights_of_whoever_asked(room: Room) -> None:
 async def test_who_asked_what_who_answered_and_what_came_of_it_stands_in_the_audit(
     room: Room,
 ) -> None:
-    async with running(room.world):
+    async with running(room.ports):
         one = await room.asked()
         await room.answer(one)
         await room.ended(one)
-    deeds = (await audits.listing(room.world, room.ada)).items
+    deeds = (await audit.listing(room.ports, room.ada)).items
     mine = [(d.by, d.why) for d in reversed(deeds) if f"approval/{one.id}" in d.subjects]
     assert mine == [
         (room.kate.name, "ask to run bash"),
@@ -85,15 +84,15 @@ async def test_who_asked_what_who_answered_and_what_came_of_it_stands_in_the_aud
 
 
 async def test_events_tell_of_it_in_the_log_of_its_run_too(room: Room) -> None:
-    run = await runs.start(room.world, room.ada, runs.RunRequest(agent="kate"))
-    async with running(room.world):
+    run = await runs.start(room.ports, room.ada, runs.RunRequest(agent="kate"))
+    async with running(room.ports):
         one = await room.asked("echo canary", run=run.id, by=room.ada)
         await room.answer(one, reason="canary")
         await room.ended(one)
         no = await room.asked("echo canary")
         await room.answer(no, False)
     wanted = EventFilter(room.ada.tenant, types=frozenset(APPROVALS))
-    told = await room.world.events.after(None, wanted)
+    told = await room.ports.events.after(None, wanted)
     about = [(event.type, event.payload["status"]) for event in told]
     assert about == [
         ("approval.requested", "requested"),
@@ -103,13 +102,13 @@ async def test_events_tell_of_it_in_the_log_of_its_run_too(room: Room) -> None:
         ("approval.answered", "denied"),
     ]
     assert "canary" not in str(told)
-    log = await room.world.events.after(None, EventFilter(room.ada.tenant, run=run.id))
+    log = await room.ports.events.after(None, EventFilter(room.ada.tenant, run=run.id))
     assert [event.type for event in log] == ["run.started", *APPROVALS]
     assert [event.sequence for event in log] == [1, 2, 3, 4]
 
 
 async def test_what_is_denied_never_runs_and_the_model_is_told_why(room: Room) -> None:
-    async with running(room.world):
+    async with running(room.ports):
         one = await room.asked(call="c1")
         await room.answer(one, False, reason="not on Fridays")
         with pytest.raises(Conflict):
@@ -122,11 +121,11 @@ async def test_what_is_denied_never_runs_and_the_model_is_told_why(room: Room) -
 
 async def test_what_nobody_answers_in_time_never_runs(room: Room) -> None:
     late, seen = await room.asked("late"), await room.asked("seen")
-    travel(room.world, DAY)
+    travel(room.ports, DAY)
     with pytest.raises(Expired):
         await room.answer(late)
     assert (await room.look(late)).status is ApprovalStatus.EXPIRED
-    async with running(room.world):
+    async with running(room.ports):
         assert (await room.ended(seen)).status is ApprovalStatus.EXPIRED
         await room.look_around()
     with pytest.raises(Expired):
@@ -135,15 +134,15 @@ async def test_what_nobody_answers_in_time_never_runs(room: Room) -> None:
 
 
 async def test_a_person_who_says_something_else_makes_it_void(room: Room) -> None:
-    talk = await sessions.start(room.world, room.kate, "kate")
-    other = await sessions.start(room.world, room.kate, "kate")
-    async with running(room.world):
+    talk = await sessions.start(room.ports, room.kate, "kate")
+    other = await sessions.start(room.ports, room.kate, "kate")
+    async with running(room.ports):
         one = await room.asked(session=talk.id, call="c1")
         stays = await room.asked(session=other.id)
         note = [NewEntry("assistant", "I asked")]
-        await sessions.append(room.world, room.kate, "kate", talk.id, note)
+        await sessions.append(room.ports, room.kate, "kate", talk.id, note)
         assert (await room.look(one)).status is ApprovalStatus.REQUESTED
-        await sessions.append(room.world, room.kate, "kate", talk.id, [NewEntry("user", "wait")])
+        await sessions.append(room.ports, room.kate, "kate", talk.id, [NewEntry("user", "wait")])
         assert (await room.look(one)).status is ApprovalStatus.CANCELLED
         assert (await room.look(stays)).status is ApprovalStatus.REQUESTED
         with pytest.raises(Conflict):
@@ -155,11 +154,11 @@ async def test_a_person_who_says_something_else_makes_it_void(room: Room) -> Non
 
 
 async def test_so_it_does_where_the_yes_came_a_moment_before(room: Room) -> None:
-    talk = await sessions.start(room.world, room.kate, "kate")
+    talk = await sessions.start(room.ports, room.kate, "kate")
     one = await room.asked(session=talk.id)
     await room.answer(one)
-    await sessions.append(room.world, room.kate, "kate", talk.id, [NewEntry("user", "wait")])
-    async with running(room.world):
+    await sessions.append(room.ports, room.kate, "kate", talk.id, [NewEntry("user", "wait")])
+    async with running(room.ports):
         done = await room.ended(one)
     assert (done.status, done.reason, room.shell.ran) == (
         ApprovalStatus.CANCELLED,
@@ -175,7 +174,7 @@ async def test_the_same_call_is_asked_about_and_done_once(room: Room) -> None:
     with pytest.raises(Conflict, match="another one"):
         await room.bash("ls -a", call="c1")
     assert (await room.asked("ls", call="c2")).id != asked[0].id
-    async with running(room.world):
+    async with running(room.ports):
         await room.answer(asked[0])
         await room.ended(asked[0])
     told = [await room.bash("ls", call="c1") for _ in range(3)]
@@ -184,7 +183,7 @@ async def test_the_same_call_is_asked_about_and_done_once(room: Room) -> None:
 
 
 async def test_a_call_that_nobody_is_asked_about_is_done_once_too(room: Room) -> None:
-    await sandbox(room.world, room.ada.tenant, "bypass")
+    await sandbox(room.ports, room.ada.tenant, "bypass")
     told, refused = await rivals(*(room.bash("ls", call="c1") for _ in range(8)))
     assert {type(why) for why in refused} <= {IdempotencyInFlight}
     assert {one.content for one in told} == {"ran ls"}
@@ -213,10 +212,10 @@ async def test_nobody_is_asked_about_what_cannot_be_done(room: Room) -> None:
         assert told.is_error
         assert told.approval is None
         assert told.content.startswith(expected)
-    await kept(room.world, room.ada.tenant, RecordType.WORKSPACE, SHARED, {})
+    await kept(room.ports, room.ada.tenant, RecordType.WORKSPACE, SHARED, {})
     attached = [{"name": "docs", "workspaceId": SHARED, "sandbox": None}]
     both = [*attached, {"name": "code", "workspaceId": SHARED}]
-    await agents.patch(room.world, room.ada, "kate", {"config": {**HERE, "workspaces": both}})
+    await agents.patch(room.ports, room.ada, "kate", {"config": {**HERE, "workspaces": both}})
     assert (await room.bash("ls")).content == "Error: workspace is read-only"
     assert (await room.bash("ls", workspace="x")).content == "Error: unknown workspace x"
     assert (await room.bash("ls", workspace="code")).approval is not None
@@ -224,17 +223,17 @@ async def test_nobody_is_asked_about_what_cannot_be_done(room: Room) -> None:
 
 
 async def waiting(room: Room) -> tuple[Approval, ...]:
-    page = await approvals.listing(room.world, room.ada, status=ApprovalStatus.REQUESTED)
+    page = await approvals.listing(room.ports, room.ada, status=ApprovalStatus.REQUESTED)
     return page.items
 
 
 async def test_only_some_people_may_answer_and_never_the_agent(room: Room) -> None:
     one = await room.asked()
-    _, member = await joined(room.world, room.ada, "bob")
-    person, human = await joined(room.world, room.ada, "eve")
-    owner_id, owner = await joined(room.world, room.ada, "tom")
+    _, member = await joined(room.ports, room.ada, "bob")
+    person, human = await joined(room.ports, room.ada, "eve")
+    owner_id, owner = await joined(room.ports, room.ada, "tom")
     facts = {"humanPairId": person.id, "ownerId": owner_id.id}
-    await agents.patch(room.world, room.ada, "kate", facts)
+    await agents.patch(room.ports, room.ada, "kate", facts)
     reader = replace(room.ada, permissions=frozenset({Permission.WORKSPACE_READ}))
     for who in (room.kate, member, reader):
         for yes in (True, False):
@@ -246,40 +245,40 @@ async def test_only_some_people_may_answer_and_never_the_agent(room: Room) -> No
 
 async def test_nobody_sees_or_answers_those_of_others(room: Room) -> None:
     one = await room.asked()
-    await agents.create(room.world, room.ada, agents.NewAgent("marco", "Marco"))
-    other = await furnished(room.world, room.shell, "globex")
-    marco = replace(room.kate, agent=(await agents.get(room.world, room.ada, "marco")).id)
+    await agents.create(room.ports, room.ada, agents.NewAgent("marco", "Marco"))
+    other = await furnished(room.ports, room.shell, "globex")
+    marco = replace(room.kate, agent=(await agents.get(room.ports, room.ada, "marco")).id)
     for who in (other.ada, other.kate, marco, replace(room.ada, workspace="desk")):
         with pytest.raises(NotFound):
-            await approvals.get(room.world, who, one.id)
+            await approvals.get(room.ports, who, one.id)
         with pytest.raises(NotFound):
             await room.answer(one, by=who)
-    assert (await approvals.listing(room.world, other.ada)).items == ()
-    assert (await approvals.listing(room.world, marco)).items == ()
-    assert (await approvals.listing(room.world, room.kate)).items == (await room.look(one),)
+    assert (await approvals.listing(room.ports, other.ada)).items == ()
+    assert (await approvals.listing(room.ports, marco)).items == ()
+    assert (await approvals.listing(room.ports, room.kate)).items == (await room.look(one),)
     with pytest.raises(NotFound):
-        await approvals.answer(room.world, room.ada, "apr_nothing", True)
+        await approvals.answer(room.ports, room.ada, "apr_nothing", True)
 
 
 async def test_they_are_listed_by_status_and_agent_page_by_page(room: Room) -> None:
     ones = [await room.asked(f"n {n}") for n in range(5)]
     await room.answer(ones[1], False)
-    page = await approvals.listing(room.world, room.ada, status=ApprovalStatus.REQUESTED, limit=3)
+    page = await approvals.listing(room.ports, room.ada, status=ApprovalStatus.REQUESTED, limit=3)
     assert [one.id for one in page.items] == [ones[n].id for n in (0, 2, 3)]
     assert page.next is not None
     rest = await approvals.listing(
-        room.world, room.ada, agent="kate", status=ApprovalStatus.REQUESTED, cursor=page.next
+        room.ports, room.ada, agent="kate", status=ApprovalStatus.REQUESTED, cursor=page.next
     )
     assert [one.id for one in rest.items] == [ones[4].id]
     with pytest.raises(ValidationError):
-        await approvals.listing(room.world, room.ada, cursor="agt_1")
+        await approvals.listing(room.ports, room.ada, cursor="agt_1")
 
 
 async def test_no_secret_lies_open_and_what_runs_is_what_was_given(room: Room) -> None:
-    await secrets.put(room.world, room.ada, "TOKEN", "zanzibar-zanzibar")
-    async with running(room.world):
+    await secrets.put(room.ports, room.ada, "TOKEN", "zanzibar-zanzibar")
+    async with running(room.ports):
         one = await room.asked("echo zanzibar-zanzibar", call="c1")
-        [record] = await room.world.records.get(room.ada.tenant, RecordType.APPROVAL, [one.id])
+        [record] = await room.ports.records.get(room.ada.tenant, RecordType.APPROVAL, [one.id])
         assert record is not None
         assert "zanzibar" not in str(record.body)
         await room.answer(one, reason="for zanzibar-zanzibar")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.actions.cast import joined, rivals
+from tests.stores import travel
 from tests.tools.commands import (
     HERE,
     SANDBOX,
@@ -19,7 +20,6 @@ from tests.tools.commands import (
     standing_in,
 )
 from tests.tools.room import Room, running
-from tests.worlds import travel
 
 from carrel.actions.accounts import keys
 from carrel.actions.agents import agents
@@ -27,7 +27,7 @@ from carrel.core.access import Role
 from carrel.core.approvals import ApprovalStatus
 from carrel.core.errors import Conflict
 from carrel.core.store.record import RecordType
-from carrel.tools import approved_calls as resuming
+from carrel.tools import approved_calls
 from carrel.tools.approved_calls import close_if_abandoned
 from carrel.tools.tool import ApprovalCheck, ToolContext
 
@@ -35,35 +35,35 @@ pytestmark = pytest.mark.anyio
 
 
 async def gone_agent(room: Room) -> None:
-    await agents.delete(room.world, room.ada, "kate")
+    await agents.delete(room.ports, room.ada, "kate")
 
 
 async def gone_sandbox(room: Room) -> None:
-    await sandbox(room.world, room.ada.tenant, None)
+    await sandbox(room.ports, room.ada.tenant, None)
 
 
 async def changed_sandbox(room: Room) -> None:
-    await sandbox(room.world, room.ada.tenant, "ask", internet=True)
+    await sandbox(room.ports, room.ada.tenant, "ask", internet=True)
 
 
 async def other_sandbox(room: Room) -> None:
     other = "sb_" + "1" * 24
-    await kept(room.world, room.ada.tenant, RecordType.SANDBOX, other, {"permissionMode": "ask"})
-    await agents.patch(room.world, room.ada, "kate", {"config": {"sandbox": other}})
+    await kept(room.ports, room.ada.tenant, RecordType.SANDBOX, other, {"permissionMode": "ask"})
+    await agents.patch(room.ports, room.ada, "kate", {"config": {"sandbox": other}})
 
 
 async def other_workspace(room: Room) -> None:
-    await kept(room.world, room.ada.tenant, RecordType.WORKSPACE, SHARED, {})
+    await kept(room.ports, room.ada.tenant, RecordType.WORKSPACE, SHARED, {})
     attached = [{"name": "docs", "workspaceId": SHARED}]
-    await agents.patch(room.world, room.ada, "kate", {"config": {**HERE, "workspaces": attached}})
+    await agents.patch(room.ports, room.ada, "kate", {"config": {**HERE, "workspaces": attached}})
 
 
 async def no_tool(room: Room) -> None:
-    await agents.patch(room.world, room.ada, "kate", {"config": {**HERE, "allowedTools": ["no"]}})
+    await agents.patch(room.ports, room.ada, "kate", {"config": {**HERE, "allowedTools": ["no"]}})
 
 
 async def no_key(room: Room) -> None:
-    await keys.revoke(room.world, room.ada, room.kate.key)
+    await keys.revoke(room.ports, room.ada, room.kate.key)
 
 
 CHANGES = [
@@ -83,7 +83,7 @@ async def test_what_it_rests_on_has_changed_and_it_never_runs(
 ) -> None:
     one = await room.asked()
     await change(room)
-    async with running(room.world):
+    async with running(room.ports):
         await room.answer(one)
         done = await room.ended(one)
     assert done.status is ApprovalStatus.CANCELLED
@@ -107,7 +107,7 @@ async def test_a_change_between_the_last_look_and_the_beginning_is_seen(
 
     room.shell = standing_in(monkeypatch, changing)
     one = await room.asked()
-    async with running(room.world):
+    async with running(room.ports):
         await room.answer(one)
         done = await room.ended(one)
     assert (done.status, looks, room.shell.ran) == (ApprovalStatus.CANCELLED, 3, [])
@@ -115,8 +115,8 @@ async def test_a_change_between_the_last_look_and_the_beginning_is_seen(
 
 
 async def test_of_many_who_answer_at_once_one_is_heard(room: Room) -> None:
-    bosses = [(await joined(room.world, room.ada, f"boss-{n}", Role.ADMIN))[1] for n in range(4)]
-    async with running(room.world, room.world, room.world):
+    bosses = [(await joined(room.ports, room.ada, f"boss-{n}", Role.ADMIN))[1] for n in range(4)]
+    async with running(room.ports, room.ports, room.ports):
         for turn in range(4):
             one = await room.asked(f"turn {turn}")
             answers = [(boss, n % 2 == 0) for n, boss in enumerate(bosses * 3)]
@@ -138,7 +138,7 @@ async def test_of_many_processes_one_runs_it(room: Room) -> None:
     ones = [await room.asked(f"n {n}") for n in range(6)]
     for one in ones:
         await room.answer(one)
-    async with running(*[room.world] * 4):
+    async with running(*[room.ports] * 4):
         for one in ones:
             assert (await room.ended(one)).status is ApprovalStatus.FINISHED
     assert sorted(room.shell.ran) == [f"n {n}" for n in range(6)]
@@ -147,17 +147,17 @@ async def test_of_many_processes_one_runs_it(room: Room) -> None:
 async def test_what_was_begun_by_a_process_that_died_is_not_begun_again(room: Room) -> None:
     one = await room.asked("hold")
     await room.answer(one)
-    world, dead = room.world, Dead()
-    zombie = replace(world, trees=dead.port(world.trees), records=dead.port(world.records))
+    ports, dead = room.ports, Dead()
+    zombie = replace(ports, trees=dead.port(ports.trees), records=dead.port(ports.records))
     async with running(zombie):
         await room.shell.held.wait()
         dead.set()
         assert (await room.look(one)).status is ApprovalStatus.RUNNING
-        async with running(world):
+        async with running(ports):
             await room.look_around()
             assert (await room.look(one)).status is ApprovalStatus.RUNNING
-        travel(world, world.asking.lease + 1)
-        async with running(world):
+        travel(ports, ports.asking.lease + 1)
+        async with running(ports):
             done = await room.ended(one)
             await room.look_around()
         room.shell.go_on.set()
@@ -190,14 +190,14 @@ class Dead:
 
 
 async def test_a_long_call_shows_signs_of_life(room: Room) -> None:
-    quick = replace(room.world, asking=replace(room.world.asking, lease=60))
+    quick = replace(room.ports, asking=replace(room.ports.asking, lease=60))
     one = await room.asked("hold")
     await room.answer(one)
     async with running(quick):
         seen = set[int | None]()
         async with asyncio.timeout(30):
             while len(seen) < 4:
-                seen.update(await room.world.records.last_used([one.id]))
+                seen.update(await room.ports.records.last_used([one.id]))
                 await asyncio.sleep(0.01)
         room.shell.go_on.set()
         done = await room.ended(one)
@@ -208,9 +208,9 @@ async def test_a_long_call_shows_signs_of_life(room: Room) -> None:
 async def test_a_process_never_gives_up_what_it_runs_itself(room: Room) -> None:
     one = await room.asked("hold")
     await room.answer(one)
-    async with running(room.world):
+    async with running(room.ports):
         await room.shell.held.wait()
-        travel(room.world, room.world.asking.lease + 1)
+        travel(room.ports, room.ports.asking.lease + 1)
         await room.look_around()
         assert (await room.look(one)).status is ApprovalStatus.RUNNING
         room.shell.go_on.set()
@@ -222,10 +222,10 @@ async def test_a_process_never_gives_up_what_it_runs_itself(room: Room) -> None:
 async def test_a_process_that_is_told_to_stop_says_what_it_leaves_unfinished(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resuming, "_GRACE", 0.01)
+    monkeypatch.setattr(approved_calls, "_GRACE", 0.01)
     one = await room.asked("hold")
     await room.answer(one)
-    async with running(room.world):
+    async with running(room.ports):
         await room.shell.held.wait()
     done = await room.look(one)
     assert done.status is ApprovalStatus.FINISHED
@@ -236,17 +236,17 @@ async def test_a_process_that_is_told_to_stop_says_what_it_leaves_unfinished(
 async def test_a_sign_of_life_keeps_others_from_giving_a_call_up(room: Room) -> None:
     one = await room.asked("hold")
     await room.answer(one)
-    async with running(room.world):
+    async with running(room.ports):
         await room.shell.held.wait()
-        [record] = await room.world.records.get(room.ada.tenant, RecordType.APPROVAL, [one.id])
+        [record] = await room.ports.records.get(room.ada.tenant, RecordType.APPROVAL, [one.id])
         assert record is not None
-        travel(room.world, room.world.asking.lease)
-        await room.world.records.used({one.id: room.world.clock.now()})
-        travel(room.world, room.world.asking.lease // 2)
-        await close_if_abandoned(room.world, record)
+        travel(room.ports, room.ports.asking.lease)
+        await room.ports.records.used({one.id: room.ports.clock.now()})
+        travel(room.ports, room.ports.asking.lease // 2)
+        await close_if_abandoned(room.ports, record)
         assert (await room.look(one)).status is ApprovalStatus.RUNNING
-        travel(room.world, room.world.asking.lease)
-        await close_if_abandoned(room.world, record)
+        travel(room.ports, room.ports.asking.lease)
+        await close_if_abandoned(room.ports, record)
         assert (await room.look(one)).status is ApprovalStatus.FINISHED
         room.shell.go_on.set()
     told = (await room.look(one)).told
@@ -264,7 +264,7 @@ async def test_a_sign_of_life_keeps_others_from_giving_a_call_up(room: Room) -> 
 async def test_what_goes_wrong_is_told_and_not_tried_again(
     room: Room, command: str, content: str
 ) -> None:
-    async with running(room.world):
+    async with running(room.ports):
         one = await room.asked(command)
         await room.answer(one)
         done = await room.ended(one)

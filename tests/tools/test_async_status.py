@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from msgspec import structs
+from tests.stores import WORLDS
 from tests.tools.plain_runner import KeepingRunner
 from tests.tools.workshop import TOOLS, Workshop, workshop
-from tests.worlds import WORLDS
 
 from carrel.core.errors import CapabilityNotProvided, NotFound, ValidationError
 from carrel.core.store.record import RecordType
@@ -92,7 +92,7 @@ async def test_what_is_refused_is_not_remembered(shop: Workshop) -> None:
     shop.runner.refusal = "ten are running"
     with pytest.raises(CapabilityNotProvided, match="Sandbox setup failed: ten are running"):
         await shop.call("bash", command="true", background=True)
-    assert await shop.world.records.list(shop.owner.tenant, RecordType.JOB) == ()
+    assert await shop.ports.records.list(shop.owner.tenant, RecordType.JOB) == ()
 
 
 async def test_only_a_persistent_sandbox_lets_commands_go_on(tmp_path: File) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path as File
 
 import pytest
 from msgspec import structs
+from tests.stores import WORLDS
 from tests.tools.workshop import BOX, NOTES, Workshop, workshop
-from tests.worlds import WORLDS
 
 from carrel.actions.accounts import secrets
 from carrel.actions.agents import agents
@@ -42,14 +42,14 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(params=WORLDS)
-async def world(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Ports]:
+async def ports(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Ports]:
     async with WORLDS[request.param](tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def shop(world: Ports) -> Workshop:
-    return await workshop(world)
+async def shop(ports: Ports) -> Workshop:
+    return await workshop(ports)
 
 
 async def refused(shop: Workshop, **given: object) -> str:
@@ -68,10 +68,10 @@ async def test_output_errors_and_a_bad_end_are_told_in_that_order(shop: Workshop
 async def test_what_a_command_changes_comes_back_as_one_commit(shop: Workshop) -> None:
     for path in ("keep", "drop", "change", "dir/a"):
         await shop.call("write", file_path=path, content=path)
-    [before] = await shop.world.trees.revisions([shop.scope()])
+    [before] = await shop.ports.trees.revisions([shop.scope()])
     command = "rm drop; echo more >> change; mkdir -p new; echo x > new/y; chmod +x keep; ln -s y l"
     assert await shop.call("bash", command=command) == ""
-    [after] = await shop.world.trees.revisions([shop.scope()])
+    [after] = await shop.ports.trees.revisions([shop.scope()])
     assert after == before + 1
     assert await shop.files() == {
         "keep": b"keep",
@@ -90,9 +90,9 @@ async def test_what_a_command_changes_comes_back_as_one_commit(shop: Workshop) -
 
 async def test_nothing_is_written_where_nothing_changed(shop: Workshop) -> None:
     await shop.call("write", file_path="a", content="x")
-    before = await shop.world.trees.revisions([shop.scope()])
+    before = await shop.ports.trees.revisions([shop.scope()])
     await shop.call("bash", command="cat a; touch a; cp a b; rm b")
-    assert await shop.world.trees.revisions([shop.scope()]) == before
+    assert await shop.ports.trees.revisions([shop.scope()]) == before
 
 
 async def test_files_and_directories_change_places(shop: Workshop) -> None:
@@ -115,8 +115,8 @@ async def test_the_next_command_finds_what_the_last_one_left(shop: Workshop) -> 
     }
 
 
-async def test_work_that_was_cut_short_is_kept_and_marked(world: Ports) -> None:
-    shop = await workshop(world, timeout=2)
+async def test_work_that_was_cut_short_is_kept_and_marked(ports: Ports) -> None:
+    shop = await workshop(ports, timeout=2)
     said = await shop.call("bash", command="echo half > a; echo begun; exec sleep 600")
     assert said == "begun\n[timed out after 2s]"
     assert await shop.files() == {"a": b"half\n"}
@@ -124,8 +124,8 @@ async def test_work_that_was_cut_short_is_kept_and_marked(world: Ports) -> None:
     assert version.why.startswith("bash (partial) call_")
 
 
-async def test_an_agent_without_workspaces_has_an_empty_directory(world: Ports) -> None:
-    shop = await workshop(world, {"sandbox": BOX}, envVars={"GREETING": "hello"})
+async def test_an_agent_without_workspaces_has_an_empty_directory(ports: Ports) -> None:
+    shop = await workshop(ports, {"sandbox": BOX}, envVars={"GREETING": "hello"})
     assert await shop.call("bash", command="echo $GREETING > a; cat a; ls") == "hello\na\n"
     assert await shop.call("bash", command="ls") == ""
     assert await shop.files() == {}
@@ -133,8 +133,8 @@ async def test_an_agent_without_workspaces_has_an_empty_directory(world: Ports) 
     assert first.files is None
 
 
-async def test_what_is_wrong_is_told_before_anything_runs(world: Ports) -> None:
-    shop = await workshop(world, runtimes=["bash", "node"])
+async def test_what_is_wrong_is_told_before_anything_runs(ports: Ports) -> None:
+    shop = await workshop(ports, runtimes=["bash", "node"])
     assert await refused(shop, command=" \n") == "command is required"
     assert await refused(shop, command="a\0b") == "command must hold no NUL"
     assert await refused(shop, command="ä" * 65_536) == "command must have 131071 bytes at most"
@@ -146,16 +146,16 @@ async def test_what_is_wrong_is_told_before_anything_runs(world: Ports) -> None:
     assert len(shop.runner.orders) == 1
 
 
-async def test_bounds_that_cannot_be_kept_are_refused(world: Ports) -> None:
-    shop = await workshop(world, internet=True)
+async def test_bounds_that_cannot_be_kept_are_refused(ports: Ports) -> None:
+    shop = await workshop(ports, internet=True)
     with pytest.raises(CapabilityNotProvided, match="Sandbox setup failed: no network here"):
         await shop.gate("bash", command="true")
 
 
-async def test_a_persistent_sandbox_has_an_instance_for_each_workspace(world: Ports) -> None:
+async def test_a_persistent_sandbox_has_an_instance_for_each_workspace(ports: Ports) -> None:
     lifecycle = {"idleTimeoutSeconds": 60, "maxLifetimeSeconds": 600}
     more = {"lifecycle": lifecycle, "options": {"image": "small"}}
-    shop = await workshop(world, persistent=True, **more)
+    shop = await workshop(ports, persistent=True, **more)
     with pytest.raises(CapabilityNotProvided, match="Sandbox setup failed: nothing is kept here"):
         await shop.gate("bash", command="true")
     shop.runner.keeps = True
@@ -166,8 +166,8 @@ async def test_a_persistent_sandbox_has_an_instance_for_each_workspace(world: Po
     assert order.options == {"image": "small"}
 
 
-async def test_a_provider_that_is_not_here_is_named(world: Ports) -> None:
-    shop = await workshop(world, provider="e2b")
+async def test_a_provider_that_is_not_here_is_named(ports: Ports) -> None:
+    shop = await workshop(ports, provider="e2b")
     with pytest.raises(
         CapabilityNotProvided, match="Sandbox setup failed: there is no provider e2b here"
     ):
@@ -187,7 +187,7 @@ async def test_no_sandbox_lets_a_command_reach_a_read_only_workspace(shop: Works
 
 
 async def test_secrets_in_files_are_replaced_and_the_caller_is_told(shop: Workshop) -> None:
-    await secrets.put(shop.world, shop.owner, "door", "sesame-open-now")
+    await secrets.put(shop.ports, shop.owner, "door", "sesame-open-now")
     said = await shop.call("bash", command="echo say sesame-open-now > a; touch sesame-open-now")
     assert said == (
         "[redacted in a: door]\n[warning: a file whose name holds a secret was not kept]"
@@ -199,7 +199,7 @@ async def test_secrets_in_files_are_replaced_and_the_caller_is_told(shop: Worksh
 
 async def test_no_half_of_a_secret_stands_in_a_reason(shop: Workshop) -> None:
     secret = "sesame-open-now-and-for-ever"
-    await secrets.put(shop.world, shop.owner, "door", secret)
+    await secrets.put(shop.ports, shop.owner, "door", secret)
     for before in range(170, 400, 15):
         await shop.call("bash", command=f"echo {before} > a # {'x' * before}{secret}")
     reasons = [version.why for version in await shop.history("a")]
@@ -226,7 +226,7 @@ async def test_what_was_said_is_told_though_the_workspace_went_meanwhile(
     command = f"echo said; echo x > a; : > {began}; : < {go}"
     under_way = asyncio.create_task(refused(shop, command=command))
     await asyncio.to_thread(began.read_bytes)
-    await workspaces.delete(shop.world, shop.owner, NOTES)
+    await workspaces.delete(shop.ports, shop.owner, NOTES)
     await asyncio.to_thread(go.write_bytes, b"")
     told = await under_way
     assert told.startswith("the changes were not kept: there is no workspace ")
@@ -234,14 +234,14 @@ async def test_what_was_said_is_told_though_the_workspace_went_meanwhile(
 
 
 async def test_a_run_is_named_by_what_it_writes_and_must_be_under_way(shop: Workshop) -> None:
-    run = await runs.start(shop.world, shop.owner, RunRequest("noop", agent="kate"))
+    run = await runs.start(shop.ports, shop.owner, RunRequest("noop", agent="kate"))
     shop.sitting = structs.replace(shop.sitting, run=run)
     await shop.call("bash", command="echo x > a")
     await shop.call("write", file_path="b", content="y")
     for path in ("a", "b"):
         [version] = await shop.history(path)
         assert version.run == run.id
-    ended = await runs.change(shop.world, shop.owner, run.id, status=RunStatus.COMPLETED)
+    ended = await runs.change(shop.ports, shop.owner, run.id, status=RunStatus.COMPLETED)
     shop.sitting = structs.replace(shop.sitting, run=ended)
     with pytest.raises(Conflict):
         await shop.gate("bash", command="echo x > a")
@@ -252,12 +252,12 @@ async def test_a_run_is_named_by_what_it_writes_and_must_be_under_way(shop: Work
 
 async def test_whoever_calls_it_the_same_each_call_is_one_of_its_own(shop: Workshop) -> None:
     config = agent_fields(shop.agent)["config"]
-    await agents.create(shop.world, shop.owner, NewAgent("marco", "Marco", config=config))
-    talk = await sessions.start(shop.world, shop.owner, "kate")
+    await agents.create(shop.ports, shop.owner, NewAgent("marco", "Marco", config=config))
+    talk = await sessions.start(shop.ports, shop.owner, "kate")
     seats = {
-        "kate": await open_tool_context(shop.world, shop.owner, "kate"),
-        "marco": await open_tool_context(shop.world, shop.owner, "marco"),
-        "talk": await open_tool_context(shop.world, shop.owner, "kate", session=talk.id),
+        "kate": await open_tool_context(shop.ports, shop.owner, "kate"),
+        "marco": await open_tool_context(shop.ports, shop.owner, "marco"),
+        "talk": await open_tool_context(shop.ports, shop.owner, "kate", session=talk.id),
     }
     for name, sitting in seats.items():
         for _ in range(2):

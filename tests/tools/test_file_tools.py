@@ -10,13 +10,13 @@ import msgspec
 import pytest
 from msgspec import structs
 from tests.actions.cast import rivals
+from tests.stores import WORLDS, travel
 from tests.tools.workshop import BOX, DOCS, EASY, NOTES, TOOLS, Workshop, workshop
-from tests.worlds import WORLDS, travel
 
 from carrel.actions.accounts import secrets
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
-from carrel.actions.sandbox import tool_access as hands
+from carrel.actions.sandbox import tool_access
 from carrel.core.agents.config import config_of
 from carrel.core.errors import Conflict, Forbidden, NotFound, Refusal, WorkspaceTooLarge
 from carrel.core.identifiers import Path
@@ -33,19 +33,19 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(params=WORLDS)
-async def world(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Ports]:
+async def ports(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Ports]:
     async with WORLDS[request.param](tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def shop(world: Ports) -> Workshop:
-    return await workshop(world)
+async def shop(ports: Ports) -> Workshop:
+    return await workshop(ports)
 
 
 async def put(shop: Workshop, path: str, content: bytes, type: str = "text/plain") -> None:
     stack, intent = (shop.scope(),), WriteOptions(type=type)
-    await files.put(shop.world, stack, Path(path), content, shop.owner, intent)
+    await files.put(shop.ports, stack, Path(path), content, shop.owner, intent)
 
 
 async def refused(shop: Workshop, tool: str, /, **given: object) -> str:
@@ -131,12 +131,12 @@ async def test_a_workspace_without_a_sandbox_is_read_only_and_nobody_is_asked(
     assert await shop.call("glob", pattern="*", workspace="docs") == "No files found"
 
 
-async def test_who_is_asked_is_told_by_the_sandbox_that_would_be_used(world: Ports) -> None:
+async def test_who_is_asked_is_told_by_the_sandbox_that_would_be_used(ports: Ports) -> None:
     attached = [
         {"name": "notes", "workspaceId": NOTES},
         {"name": "docs", "workspaceId": DOCS, "sandbox": EASY},
     ]
-    shop = await workshop(world, {"sandbox": BOX, "workspaces": attached}, mode="ask")
+    shop = await workshop(ports, {"sandbox": BOX, "workspaces": attached}, mode="ask")
     write = {"file_path": "a", "content": "x"}
     gate = await shop.gate("write", **write)
     assert (gate.asks, gate.workspace, gate.sandbox, gate.revision) == (True, NOTES, BOX, 1)
@@ -220,7 +220,7 @@ async def test_of_two_writers_one_is_head_and_the_other_in_history(shop: Worksho
 
 
 async def test_secrets_are_not_stored_and_the_caller_is_told(shop: Workshop) -> None:
-    await secrets.put(shop.world, shop.owner, "door", "sesame-open-now")
+    await secrets.put(shop.ports, shop.owner, "door", "sesame-open-now")
     said = await shop.call("write", file_path="a", content="say sesame-open-now")
     assert said == "Wrote a (19 bytes)\n[redacted: door]"
     assert await shop.files() == {"a": b"say [REDACTED:door]"}
@@ -256,7 +256,7 @@ async def test_the_call_and_the_run_are_in_the_history(shop: Workshop) -> None:
 async def test_globs_find_files_newest_first(shop: Workshop) -> None:
     for path in ("src/b.py", "src/a.py", "README.md", ".env", "src/deep/er/c.py"):
         await put(shop, path, b"x")
-        travel(shop.world, 1000)
+        travel(shop.ports, 1000)
     await put(shop, "src/b.py", b"y")
     assert await shop.call("glob", pattern="**/*.py") == "src/b.py\nsrc/deep/er/c.py\nsrc/a.py\n"
     assert await shop.call("glob", pattern="*.py", path="src") == "b.py\na.py\n"
@@ -292,8 +292,8 @@ async def test_grep_tells_files_lines_or_counts(shop: Workshop) -> None:
     assert await refused(shop, "grep", pattern="(") == "Invalid pattern: a ( is not closed"
 
 
-async def test_long_answers_are_cut_within_the_bound(world: Ports) -> None:
-    shop = await workshop(world, outputLimitBytes=100)
+async def test_long_answers_are_cut_within_the_bound(ports: Ports) -> None:
+    shop = await workshop(ports, outputLimitBytes=100)
     await put(shop, "a", "é".encode() * 300 + b"\n")
     for said in (
         await shop.call("read", file_path="a"),
@@ -318,7 +318,7 @@ async def test_what_is_no_unicode_is_refused(shop: Workshop) -> None:
 
 
 async def test_a_workspace_is_in_the_schema_where_there_is_a_choice(shop: Workshop) -> None:
-    both = await hands.load_tool_access(shop.world, shop.owner.tenant, shop.sitting.config)
+    both = await tool_access.load_tool_access(shop.ports, shop.owner.tenant, shop.sitting.config)
     one = ToolAccess(both.sandbox, both.workspaces[:1])
     for name in ("read", "write", "edit", "glob", "grep", "bash"):
         tool = TOOLS[name]

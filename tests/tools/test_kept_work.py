@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 from msgspec import structs
 from tests.e2e.yard import processes_marked
+from tests.stores import WORLDS
 from tests.tools.workshop import BOX, NOTES, TOOLS, Workshop, workshop
-from tests.worlds import WORLDS
 
-from carrel.actions.sandbox import sandboxes, workspaces
-from carrel.actions.sandbox import workspace_files as handiwork
+from carrel.actions.sandbox import sandboxes, workspace_files, workspaces
 from carrel.adapters.sandbox.local import LocalSandbox, cgroups
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path
@@ -69,11 +68,11 @@ async def until(true: Callable[[], object]) -> None:
 
 async def test_what_a_job_changed_is_brought_back_when_it_ends(shop: Workshop) -> None:
     await shop.call("write", file_path="old", content="x")
-    [before] = await shop.world.trees.revisions([shop.scope()])
+    [before] = await shop.ports.trees.revisions([shop.scope()])
     id = await begun(shop, "sleep 0.3; echo done > a; mkdir d; echo b > d/b; rm old")
     await ended(shop, id)
     assert await shop.files() == {"a": b"done\n", "d/b": b"b\n"}
-    assert await shop.world.trees.revisions([shop.scope()]) == (before + 1,)
+    assert await shop.ports.trees.revisions([shop.scope()]) == (before + 1,)
     [version] = await shop.history("a")
     assert version.by == shop.owner.name
     assert version.why.startswith(f"bash (background) {id}: sleep 0.3; echo done")
@@ -87,9 +86,9 @@ async def test_who_sees_that_a_job_has_ended_finds_its_files(shop: Workshop) -> 
         while (await asked(shop, id))["status"] == "processing":  # noqa: ASYNC110 - it is outside
             await asyncio.sleep(0.02)
     assert (await shop.files())["a"] == b"done\n"
-    [after] = await shop.world.trees.revisions([shop.scope()])
+    [after] = await shop.ports.trees.revisions([shop.scope()])
     await shop.call("bash", command="true")
-    assert await shop.world.trees.revisions([shop.scope()]) == (after,)
+    assert await shop.ports.trees.revisions([shop.scope()]) == (after,)
 
 
 async def test_a_job_that_is_stopped_keeps_what_it_had_done(shop: Workshop) -> None:
@@ -114,7 +113,7 @@ async def test_others_and_a_job_meet_as_they_do_with_any_command(shop: Workshop)
         await shop.call("write", file_path=path, content="1")
     id = await begun(shop, "while [ ! -e /tmp/go ]; do sleep 0.02; done; echo 2 > same; rm gone")
     for path in ("same", "gone", "theirs"):
-        await handiwork.write(shop.bench(), Path(path), b"others")
+        await workspace_files.write(shop.bench(), Path(path), b"others")
     await shop.call("bash", command="cat same; touch /tmp/go")
     await ended(shop, id)
     files = await shop.files()
@@ -132,7 +131,7 @@ async def test_what_is_too_much_is_told_with_the_job(shop: Workshop) -> None:
 async def test_deleting_a_sandbox_lets_its_instances_go(shop: Workshop) -> None:
     await begun(shop, "echo half > a; exec sleep 600")
     await shop.call("bash", command="while [ ! -e a ]; do sleep 0.02; done")
-    await sandboxes.delete(shop.world, shop.owner, BOX)
+    await sandboxes.delete(shop.ports, shop.owner, BOX)
     assert (local(shop)._instances, local(shop)._following) == ({}, {})
     assert await shop.files() == {"a": b"half\n"}
 
@@ -142,7 +141,7 @@ async def test_deleting_a_workspace_lets_its_instances_go_and_nothing_comes_back
 ) -> None:
     id = await begun(shop, "echo begun; while sleep 0.01; do date +%N > a; done")
     await logged(shop, id, "begun\n")
-    await workspaces.delete(shop.world, shop.owner, NOTES)
+    await workspaces.delete(shop.ports, shop.owner, NOTES)
     assert (local(shop)._instances, local(shop)._following) == ({}, {})
     assert await shop.files() == {}
     called = reservation(namespace(shop.owner.tenant, NOTES), BOX)
@@ -162,13 +161,13 @@ async def test_deleting_a_workspace_lets_its_instances_go_and_nothing_comes_back
 async def test_nothing_goes_on_by_settings_that_have_changed(
     shop: Workshop, config: dict[str, Any], kept: bool
 ) -> None:
-    await sandboxes.patch(shop.world, shop.owner, BOX, {"config": {"envVars": {"A": "1"}}})
+    await sandboxes.patch(shop.ports, shop.owner, BOX, {"config": {"envVars": {"A": "1"}}})
     await shop.call("bash", command="echo old > ~/a")
     if "memoryLimit" in config and cgroups.find() is None:
         with pytest.raises(ValidationError, match="memoryLimit cannot be enforced here"):
-            await sandboxes.patch(shop.world, shop.owner, BOX, {"name": "b", "config": config})
+            await sandboxes.patch(shop.ports, shop.owner, BOX, {"name": "b", "config": config})
         return
-    await sandboxes.patch(shop.world, shop.owner, BOX, {"name": "b", "config": config})
+    await sandboxes.patch(shop.ports, shop.owner, BOX, {"name": "b", "config": config})
     assert bool(local(shop)._instances) is kept
     said = await shop.call("bash", command="cat ~/a; exit 0")
     assert (said == "old\n") is kept
@@ -176,7 +175,7 @@ async def test_nothing_goes_on_by_settings_that_have_changed(
 
 async def test_a_sandbox_is_given_what_its_record_says(shop: Workshop) -> None:
     lifecycle = {"idleTimeoutSeconds": 1, "maxLifetimeSeconds": 600}
-    await sandboxes.patch(shop.world, shop.owner, BOX, {"config": {"lifecycle": lifecycle}})
+    await sandboxes.patch(shop.ports, shop.owner, BOX, {"config": {"lifecycle": lifecycle}})
     await shop.call("bash", command="(setsid sh -c 'sleep 0.3; echo late > a' &) >/dev/null 2>&1")
     await until(lambda: not local(shop)._instances)
     await until(lambda: not local(shop)._ending)

@@ -174,7 +174,7 @@ async def test_a_session_that_is_not_there_is_404(ada: httpx.AsyncClient) -> Non
 
 
 async def test_history_is_told_and_marked(desk: Whole, ada: httpx.AsyncClient) -> None:
-    if desk.world.repositories is None:
+    if desk.ports.repositories is None:
         assert "no git" in await refused(ada, "memory_history")
         return
     await put(ada, "MEMORY.md", "## People\n- Luis\n")

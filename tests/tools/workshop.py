@@ -30,7 +30,7 @@ BOX, EASY = f"sb_{1:024x}", f"sb_{2:024x}"
 
 @dataclass
 class Workshop:
-    world: Ports
+    ports: Ports
     owner: Actor
     agent: Record
     sitting: ToolContext
@@ -50,32 +50,32 @@ class Workshop:
         return await meant.gate(self.sitting, meant.understood(given))
 
     def bench(self, workspace: str = NOTES, **more: Any) -> WorkspaceFiles:
-        return WorkspaceFiles(self.world, self.owner, workspace, **more)
+        return WorkspaceFiles(self.ports, self.owner, workspace, **more)
 
     def scope(self, workspace: str = NOTES) -> Scope:
         return Scope(self.owner.tenant, ScopeKind.WORKSPACE, workspace)
 
     async def files(self, workspace: str = NOTES) -> dict[str, bytes]:
-        [tree] = await self.world.trees.read([self.scope(workspace)])
+        [tree] = await self.ports.trees.read([self.scope(workspace)])
         blobs = {path.text: head.entry.blob for path, head in tree.heads.items() if head.entry}
-        contents = await self.world.blobs.get(list(blobs.values()))
+        contents = await self.ports.blobs.get(list(blobs.values()))
         return {path: contents[blob.digest] for path, blob in blobs.items()}
 
     async def type_of(self, path: str) -> str:
-        [tree] = await self.world.trees.read([self.scope()], [Path(path)])
+        [tree] = await self.ports.trees.read([self.scope()], [Path(path)])
         entry = tree.entry(Path(path))
         assert entry
         return entry.type
 
     async def history(self, path: str) -> tuple[Version, ...]:
-        return await self.world.trees.history(self.scope(), Path(path))
+        return await self.ports.trees.history(self.scope(), Path(path))
 
     async def said_before(self, path: str) -> list[bytes | None]:
         """All that a path ever held, newest first."""
         told: list[bytes | None] = []
         for version in await self.history(path):
             entry = version.head.entry
-            found = await self.world.blobs.get([entry.blob]) if entry else {}
+            found = await self.ports.blobs.get([entry.blob]) if entry else {}
             told.append(found[entry.blob.digest] if entry else None)
         return told
 
@@ -85,20 +85,20 @@ def sandbox(tenant: str, id: str, mode: str = "bypass", **config: Any) -> Record
     return RecordChange(tenant, RecordType.SANDBOX, id, body, 0)
 
 
-async def adorned(world: Ports, owner: Actor, id: str, variables: Mapping[str, str]) -> None:
+async def adorned(ports: Ports, owner: Actor, id: str, variables: Mapping[str, str]) -> None:
     """Variables are sealed, which only an action does."""
-    await sandboxes.patch(world, owner, id, {"config": {"envVars": variables}})
+    await sandboxes.patch(ports, owner, id, {"config": {"envVars": variables}})
 
 
 def workspace(tenant: str, id: str) -> RecordChange:
     return RecordChange(tenant, RecordType.WORKSPACE, id, {"name": id, "config": {}}, 0)
 
 
-async def workshop(world: Ports, config: Any = None, **box: Any) -> Workshop:
+async def workshop(ports: Ports, config: Any = None, **box: Any) -> Workshop:
     """By default: `notes` through a sandbox that asks nobody, and `docs`, which is read-only."""
     runner = box.pop("runner", None) or PlainRunner()
-    world = replace(world, sandboxes={"local": runner})
-    _, owner = await founded(world)
+    ports = replace(ports, sandboxes={"local": runner})
+    _, owner = await founded(ports)
     variables = box.pop("envVars", None)
     records = (
         sandbox(owner.tenant, BOX, **box),
@@ -106,12 +106,12 @@ async def workshop(world: Ports, config: Any = None, **box: Any) -> Workshop:
         workspace(owner.tenant, NOTES),
         workspace(owner.tenant, DOCS),
     )
-    [done] = await world.trees.commit(
-        [Commit((), "ada", "to begin", world.clock.now(), changes=records)]
+    [done] = await ports.trees.commit(
+        [Commit((), "ada", "to begin", ports.clock.now(), changes=records)]
     )
     assert isinstance(done, Applied)
     if variables:
-        await adorned(world, owner, BOX, variables)
+        await adorned(ports, owner, BOX, variables)
     usual = {
         "sandbox": BOX,
         "workspaces": [
@@ -120,7 +120,7 @@ async def workshop(world: Ports, config: Any = None, **box: Any) -> Workshop:
         ],
     }
     new = NewAgent("kate", "Kate", config=usual if config is None else config)
-    agent = await agents.create(world, owner, new)
-    stack = await stacks.agent_stack(world, owner, "kate")
-    sitting = ToolContext(world, owner, agent, stack, Audience.MAIN)
-    return Workshop(world, owner, agent, sitting, runner)
+    agent = await agents.create(ports, owner, new)
+    stack = await stacks.agent_stack(ports, owner, "kate")
+    sitting = ToolContext(ports, owner, agent, stack, Audience.MAIN)
+    return Workshop(ports, owner, agent, sitting, runner)

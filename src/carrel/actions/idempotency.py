@@ -12,7 +12,7 @@ import msgspec
 
 from carrel.core.access import Actor
 from carrel.core.errors import IdempotencyInFlight, IdempotencyKeyMismatch, ValidationError
-from carrel.core.store import idempotency as core
+from carrel.core.store import idempotency
 from carrel.core.store.idempotency import (
     Claim,
     Committed,
@@ -46,7 +46,7 @@ class IdempotentRequest(msgspec.Struct, frozen=True):
 
 
 async def run_once(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     asked: IdempotentRequest,
     act: Callable[[IdempotencyKey | None], Awaitable[Record]],
@@ -63,9 +63,9 @@ async def run_once(
         raise ValidationError("an idempotencyKey is 1 to 255 visible ASCII characters")
     who = [asked.deed, actor.name, actor.scope.kind, actor.scope.name]
     key = IdempotencyKey(actor.tenant, _encode(who).decode(), asked.key)
-    match await _claim(world, key, hashlib.sha256(_encode(asked.given)).hexdigest()):
+    match await _claim(ports, key, hashlib.sha256(_encode(asked.given)).hexdigest()):
         case Completed(receipt):
-            return _decode(world.vault.open(receipt.sealed, _CONTEXT))
+            return _decode(ports.vault.open(receipt.sealed, _CONTEXT))
         case KeyMismatch():
             raise IdempotencyKeyMismatch("this idempotencyKey was used for something else")
         case InProgress():
@@ -73,16 +73,16 @@ async def run_once(
                 "the first request with this idempotencyKey is still being answered"
             )
         case Committed():
-            return await _settled(world, key, await again())
-        case core.Claimed():
-            return await _first(world, key, act)
+            return await _settled(ports, key, await again())
+        case idempotency.Claimed():
+            return await _first(ports, key, act)
 
 
-async def _claim(world: Ports, key: IdempotencyKey, fingerprint: str) -> Claim:
+async def _claim(ports: Ports, key: IdempotencyKey, fingerprint: str) -> Claim:
     """Take the key; while somebody else is at work on it, wait a little for their answer."""
     for wait in (*_WAITS, None):
-        now = world.clock.now()
-        claim = await world.receipts.claim(key, fingerprint, now, now - LEASE)
+        now = ports.clock.now()
+        claim = await ports.receipts.claim(key, fingerprint, now, now - LEASE)
         if not isinstance(claim, InProgress) or wait is None:
             break
         await asyncio.sleep(wait)
@@ -90,17 +90,17 @@ async def _claim(world: Ports, key: IdempotencyKey, fingerprint: str) -> Claim:
 
 
 async def _first(
-    world: Ports, key: IdempotencyKey, act: Callable[[IdempotencyKey | None], Awaitable[Record]]
+    ports: Ports, key: IdempotencyKey, act: Callable[[IdempotencyKey | None], Awaitable[Record]]
 ) -> Record:
     try:
         record = await act(key)
     except Exception:
-        await world.receipts.drop(key)
+        await ports.receipts.drop(key)
         raise
-    return await _settled(world, key, record)
+    return await _settled(ports, key, record)
 
 
-async def _settled(world: Ports, key: IdempotencyKey, record: Record) -> Record:
-    sealed = world.vault.seal(_encode(record), _CONTEXT)
-    await world.receipts.settle(key, StoredResponse(_DONE, sealed))
+async def _settled(ports: Ports, key: IdempotencyKey, record: Record) -> Record:
+    sealed = ports.vault.seal(_encode(record), _CONTEXT)
+    await ports.receipts.settle(key, StoredResponse(_DONE, sealed))
     return record

@@ -47,31 +47,31 @@ def is_mine(actor: Actor, agent: Record) -> bool:
     return actor.person is not None and actor.person in pair
 
 
-async def inbox(world: Ports, actor: Actor, *, mine: bool = False) -> Inbox:
+async def inbox(ports: Ports, actor: Actor, *, mine: bool = False) -> Inbox:
     """What waits in the tenant, or with the agents of the person who asks. Raises Forbidden."""
     if actor.bound:
         raise Forbidden("this credential is confined to one workspace")
-    pins = await _pins(world, actor, mine)
-    approvals = await _approvals(world, actor, mine)
-    dreams = await _dreams(world, actor, mine)
+    pins = await _pins(ports, actor, mine)
+    approvals = await _approvals(ports, actor, mine)
+    dreams = await _dreams(ports, actor, mine)
     spoken = [agent.body.get("templateId") for agent, _ in pins.pins]
     ids = sorted({id for id in spoken if id})
-    found = await world.records.get(actor.tenant, RecordType.TEMPLATE, ids) if ids else ()
+    found = await ports.records.get(actor.tenant, RecordType.TEMPLATE, ids) if ids else ()
     names = {one.id: str(one.body["name"]) for one in found if one}
     return Inbox(pins, approvals, dreams, names)
 
 
-async def _pins(world: Ports, actor: Actor, mine: bool) -> InboxSection:
+async def _pins(ports: Ports, actor: Actor, mine: bool) -> InboxSection:
     count, first = 0, list[tuple[Record, Awaited]]()
-    async for agents in _agents(world, actor, mine):
-        waiting = await pending_pin_updates(world, actor.tenant, agents)
+    async for agents in _agents(ports, actor, mine):
+        waiting = await pending_pin_updates(ports, actor.tenant, agents)
         for agent, pins in zip(agents, waiting, strict=True):
             count += len(pins)
             first += [(agent, pin) for pin in pins[: MOST - len(first)]]
     return InboxSection(count, pins=tuple(first))
 
 
-async def _agents(world: Ports, actor: Actor, mine: bool) -> AsyncIterator[Sequence[Record]]:
+async def _agents(ports: Ports, actor: Actor, mine: bool) -> AsyncIterator[Sequence[Record]]:
     """All of the tenant, some thousands at once; or those of the person who asks, all together."""
     if mine:
         person = actor.person
@@ -79,32 +79,32 @@ async def _agents(world: Ports, actor: Actor, mine: bool) -> AsyncIterator[Seque
         own = [
             one
             for link in links
-            async for one in iter_records(world, actor.tenant, RecordType.AGENT, link)
+            async for one in iter_records(ports, actor.tenant, RecordType.AGENT, link)
         ]
         known = {agent.id: agent for agent in own}
         yield [known[id] for id in sorted(known)]
         return
     after = ""
-    while found := await world.records.list(
+    while found := await ports.records.list(
         actor.tenant, RecordType.AGENT, after=after, limit=_A_PAGE
     ):
         yield found
         after = found[-1].id
 
 
-async def _approvals(world: Ports, actor: Actor, mine: bool) -> InboxSection:
+async def _approvals(ports: Ports, actor: Actor, mine: bool) -> InboxSection:
     link = link_of(status=Asked.REQUESTED)
     count, first = 0, list[Approval]()
-    async for agents, records in _waiting(world, actor, RecordType.APPROVAL, link):
+    async for agents, records in _waiting(ports, actor, RecordType.APPROVAL, link):
         known = [one for one in records if not mine or _of(actor, agents, one)]
         count += len(known)
         first += [approval_of(one) for one in known[: MOST - len(first)]]
     return InboxSection(count, approvals=tuple(first))
 
 
-async def _dreams(world: Ports, actor: Actor, mine: bool) -> InboxSection:
+async def _dreams(ports: Ports, actor: Actor, mine: bool) -> InboxSection:
     count, first = 0, list[tuple[Record, Dream]]()
-    async for agents, records in _waiting(world, actor, RecordType.DREAM, PROPOSALS):
+    async for agents, records in _waiting(ports, actor, RecordType.DREAM, PROPOSALS):
         known = [one for one in records if one.body["agent"] in agents]
         known = [one for one in known if not mine or _of(actor, agents, one)]
         count += len(known)
@@ -119,12 +119,12 @@ def _of(actor: Actor, agents: Mapping[str, Record], waiting: Record) -> bool:
 
 
 async def _waiting(
-    world: Ports, actor: Actor, noun: RecordType, link: str
+    ports: Ports, actor: Actor, noun: RecordType, link: str
 ) -> AsyncIterator[tuple[Mapping[str, Record], Collection[Record]]]:
     """Records under a link, some hundred at once, with the agents that they are of."""
     after = ""
-    while found := await world.records.list(actor.tenant, noun, link=link, after=after, limit=MOST):
+    while found := await ports.records.list(actor.tenant, noun, link=link, after=after, limit=MOST):
         ids = sorted({str(one.body["agent"]) for one in found})
-        agents = await world.records.get(actor.tenant, RecordType.AGENT, ids)
+        agents = await ports.records.get(actor.tenant, RecordType.AGENT, ids)
         yield {agent.id: agent for agent in agents if agent}, found
         after = found[-1].id

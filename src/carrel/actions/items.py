@@ -110,7 +110,7 @@ class _ItemWriter(FileWriter, frozen=True, gc=False):
 
 
 async def listing(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     agent: str,
     *,
@@ -121,8 +121,8 @@ async def listing(
     """The items that an agent has, the last written first."""
     if cursor and not _CURSOR.fullmatch(cursor):
         raise ValidationError("the cursor is none that a page gave")
-    _, scope = await _home(world, actor, agent)
-    [tree] = await world.trees.read((scope,))
+    _, scope = await _home(ports, actor, agent)
+    [tree] = await ports.trees.read((scope,))
     found = sorted(
         (head for head in tree.heads.values() if key_at(head.path).startswith(prefix)),
         key=lambda head: head.revision,
@@ -130,57 +130,57 @@ async def listing(
     )
     past = [head for head in found if not cursor or head.revision < int(cursor)]
     shown = [item_of(head, _etag(resolve(head.path, (tree,)))) for head in past[:limit]]
-    previews = await _previews(world, shown)
+    previews = await _previews(ports, shown)
     rows = tuple(ItemRow(item, previews[item.key]) for item in shown)
     return Page(rows, str(shown[-1].revision) if shown and len(past) > limit else None)
 
 
-async def _previews(world: Ports, items: list[Item]) -> Mapping[str, str]:
+async def _previews(ports: Ports, items: list[Item]) -> Mapping[str, str]:
     """How each value begins; a few are read at a time, since together they may be very large."""
     found: dict[str, str] = {}
     for at in range(0, len(items), _AT_ONCE):
         some = items[at : at + _AT_ONCE]
-        values = await world.blobs.get([item.blob for item in some])
+        values = await ports.blobs.get([item.blob for item in some])
         found |= {item.key: preview(values[item.blob.digest].decode()) for item in some}
     return found
 
 
 async def get(
-    world: Ports, actor: Actor, agent: str, key: str, version: int | None = None
+    ports: Ports, actor: Actor, agent: str, key: str, version: int | None = None
 ) -> StoredItem:
     """One item, as it is now or was at a version. Raises Missing."""
-    _, scope = await _home(world, actor, agent)
-    return await _read(world, scope, key, version)
+    _, scope = await _home(ports, actor, agent)
+    return await _read(ports, scope, key, version)
 
 
 async def put(
-    world: Ports, actor: Actor, agent: str, key: str, value: str, writing: ItemWriteOptions = PLAIN
+    ports: Ports, actor: Actor, agent: str, key: str, value: str, writing: ItemWriteOptions = PLAIN
 ) -> StoredItem:
     """Write one item, whether or not it was there; who wrote it first stays its creator.
 
     Raises Malformed, Missing, Forbidden, Stale, TooLarge or Busy.
     """
-    record, scope = await _home(world, actor, agent)
-    await _told_in_run(world, record, writing.run)
-    return await _write(world, actor, scope, key, value, writing)
+    record, scope = await _home(ports, actor, agent)
+    await _told_in_run(ports, record, writing.run)
+    return await _write(ports, actor, scope, key, value, writing)
 
 
 async def delete(
-    world: Ports, actor: Actor, agent: str, key: str, writing: ItemWriteOptions = PLAIN
+    ports: Ports, actor: Actor, agent: str, key: str, writing: ItemWriteOptions = PLAIN
 ) -> None:
     """Remove one item. Raises Missing, Stale, Forbidden or Busy."""
-    record, scope = await _home(world, actor, agent)
-    await _told_in_run(world, record, writing.run)
+    record, scope = await _home(ports, actor, agent)
+    await _told_in_run(ports, record, writing.run)
     path = item_path(item_key(key))
     intent = WriteOptions(
         writing.condition, None, writing.why or f"delete {key}", writing.run, writing.receipt
     )
     with _speaking_of(key):
-        await _ItemWriter(world, (scope,), path, actor, intent, key).delete()
+        await _ItemWriter(ports, (scope,), path, actor, intent, key).delete()
 
 
 async def publish(  # noqa: PLR0913 - from whom what goes where
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     agent: str,
     key: str,
@@ -193,28 +193,28 @@ async def publish(  # noqa: PLR0913 - from whom what goes where
 
     What is told of first is checked first: who publishes, to whom, and then what.
     """
-    record = await _agent(world, actor, agent)
+    record = await _agent(ports, actor, agent)
     if agent_fields(record)["isShared"]:
         raise Forbidden("a shared agent cannot publish: only what is private can be")
-    other = await find_by_id_or_slug(world, actor.tenant, RecordType.AGENT, target)
+    other = await find_by_id_or_slug(ports, actor.tenant, RecordType.AGENT, target)
     if not agent_fields(other)["isShared"]:
         raise Forbidden("items are published to shared agents only, and the target is private")
     item_key(target_key or key)
-    _, scope = await _home(world, actor, agent)
-    await _told_in_run(world, record, writing.run)
-    kept = await _read(world, scope, key, None)
+    _, scope = await _home(ports, actor, agent)
+    await _told_in_run(ports, record, writing.run)
+    kept = await _read(ports, scope, key, None)
     shelf = items_of_agent(actor.tenant, other.id)
-    return other, await _write(world, actor, shelf, target_key or key, kept.value, writing)
+    return other, await _write(ports, actor, shelf, target_key or key, kept.value, writing)
 
 
-async def _agent(world: Ports, actor: Actor, name: str) -> Record:
-    [own, *_] = await stacks.agent_stack(world, actor, name)
-    return await find_by_id_or_slug(world, actor.tenant, RecordType.AGENT, own.name)
+async def _agent(ports: Ports, actor: Actor, name: str) -> Record:
+    [own, *_] = await stacks.agent_stack(ports, actor, name)
+    return await find_by_id_or_slug(ports, actor.tenant, RecordType.AGENT, own.name)
 
 
-async def _home(world: Ports, actor: Actor, name: str) -> tuple[Record, Scope]:
+async def _home(ports: Ports, actor: Actor, name: str) -> tuple[Record, Scope]:
     """An agent, and where its items are. Raises Missing, Forbidden or Taken."""
-    record = await _agent(world, actor, name)
+    record = await _agent(ports, actor, name)
     known = agent_fields(record)
     if known["isShared"]:
         return record, items_of_agent(record.tenant, record.id)
@@ -226,44 +226,44 @@ async def _home(world: Ports, actor: Actor, name: str) -> tuple[Record, Scope]:
     return record, items_of_person(record.tenant, person)
 
 
-async def _told_in_run(world: Ports, agent: Record, id: str | None) -> None:
+async def _told_in_run(ports: Ports, agent: Record, id: str | None) -> None:
     """A write may name the run it belongs to: one of this agent that has not ended."""
     if id is None:
         return
-    [run] = await world.runs.get(agent.tenant, [id])
+    [run] = await ports.runs.get(agent.tenant, [id])
     if run is None or run.scope.name != agent.id:
         raise NotFound(f"there is no run {id} of this agent")
     if run.status is not RunStatus.RUNNING:
         raise Conflict(f"the run has {run.status}", status=run.status)
 
 
-async def _read(world: Ports, scope: Scope, key: str, version: int | None) -> StoredItem:
+async def _read(ports: Ports, scope: Scope, key: str, version: int | None) -> StoredItem:
     path = item_path(item_key(key))
     with _speaking_of(key):
         if version is not None:
-            file, content = await files.read_version(world, (scope,), path, version)
+            file, content = await files.read_version(ports, (scope,), path, version)
         else:
-            file = await files.find_file(world, (scope,), path)
-            content = await files.read_content(world, file, raw=True)
+            file = await files.find_file(ports, (scope,), path)
+            content = await files.read_content(ports, file, raw=True)
     return StoredItem(item_of(file.head, file.etag), content.decode())
 
 
 async def _write(
-    world: Ports, actor: Actor, scope: Scope, key: str, value: str, writing: ItemWriteOptions
+    ports: Ports, actor: Actor, scope: Scope, key: str, value: str, writing: ItemWriteOptions
 ) -> StoredItem:
     """What is there is looked at first, since it says who its creator is, and must still be so."""
     path, content = item_path(item_key(key)), item_value(value)
-    async with local_lock(id(world.trees), scope, path):
-        return await _write_at(world, actor, scope, key, content, writing)
+    async with local_lock(id(ports.trees), scope, path):
+        return await _write_at(ports, actor, scope, key, content, writing)
 
 
 async def _write_at(
-    world: Ports, actor: Actor, scope: Scope, key: str, content: bytes, writing: ItemWriteOptions
+    ports: Ports, actor: Actor, scope: Scope, key: str, content: bytes, writing: ItemWriteOptions
 ) -> StoredItem:
     path = item_path(key)
     creator = writing.by or actor.agent or actor.name
     for _ in range(_ATTEMPTS):
-        current = await _current(world, scope, path)
+        current = await _current(ports, scope, path)
         with _speaking_of(key):
             writing.condition.check(path, current)
         if current is None:
@@ -276,7 +276,7 @@ async def _write_at(
         )
         try:
             with _speaking_of(key):
-                pen = _ItemWriter(world, (scope,), path, actor, intent, key)
+                pen = _ItemWriter(ports, (scope,), path, actor, intent, key)
                 written = await pen.put(content)
         except WorkspaceConflict:
             continue
@@ -285,8 +285,8 @@ async def _write_at(
     raise Busy(f"the item {key!a} is being written by many others")
 
 
-async def _current(world: Ports, scope: Scope, path: Path) -> File | None:
-    return resolve(path, await world.trees.read((scope,), (path,)))
+async def _current(ports: Ports, scope: Scope, path: Path) -> File | None:
+    return resolve(path, await ports.trees.read((scope,), (path,)))
 
 
 def _etag(file: File | None) -> str:

@@ -14,21 +14,21 @@ from carrel.core.sandbox.tool_access import available_tool_names
 from carrel.ports import Ports
 
 
-async def current_prompt_inputs(world: Ports, lineage: AgentLayers, mode: Audience) -> PromptInputs:
+async def current_prompt_inputs(ports: Ports, lineage: AgentLayers, mode: Audience) -> PromptInputs:
     """Raises Missing where a workspace or sandbox is gone that the agent's config refers to."""
     agent = lineage.agent
     config = config_of(agent.body.get("config") or {})
-    today = day(world.clock.now(), config.timezone)
-    harness = await _harness(world, agent.tenant, config)
+    today = day(ports.clock.now(), config.timezone)
+    harness = await _harness(ports, agent.tenant, config)
     return PromptInputs(
         *(mode, today, config.extra_docs, config.prompt_chars, config.file_chars), harness=harness
     )
 
 
-async def _harness(world: Ports, tenant: str, config: AgentConfig) -> WorkspaceNotes:
+async def _harness(ports: Ports, tenant: str, config: AgentConfig) -> WorkspaceNotes:
     if not config.workspaces:
         return WorkspaceNotes()
-    hands = await load_tool_access(world, tenant, config)
+    hands = await load_tool_access(ports, tenant, config)
     tools = [
         tool for tool in available_tool_names(config, hands) if allows(config.allowed_tools, tool)
     ]

@@ -62,21 +62,21 @@ class Page(Generic[Item]):
     """Where the following page begins, None on the last."""
 
 
-async def find(world: Ports, tenant: str, noun: RecordType, id: str) -> Record:
+async def find(ports: Ports, tenant: str, noun: RecordType, id: str) -> Record:
     """Raises Missing, also for what could be no id."""
-    [record] = await world.records.get(tenant, noun, [_valid_id_or_not_found(noun, id)])
+    [record] = await ports.records.get(tenant, noun, [_valid_id_or_not_found(noun, id)])
     if record is None:
         raise NotFound(f"there is no {noun} {id}")
     return record
 
 
-async def find_by_id_or_slug(world: Ports, tenant: str, noun: RecordType, name: str) -> Record:
+async def find_by_id_or_slug(ports: Ports, tenant: str, noun: RecordType, name: str) -> Record:
     """A record by its id or by its slug: ids have a ``_``, and no slug has one."""
     _valid_id_or_not_found(noun, name)
     if "_" in name:
-        [record] = await world.records.get(tenant, noun, [name])
+        [record] = await ports.records.get(tenant, noun, [name])
     else:
-        [record] = await world.records.named([unique_key(tenant, noun, "slug", name)])
+        [record] = await ports.records.named([unique_key(tenant, noun, "slug", name)])
     if record is None:
         raise NotFound(f"there is no {noun} {name}")
     return record
@@ -101,7 +101,7 @@ def validate_cursor(cursor: str, prefix: str | None) -> str:
 
 
 async def page(
-    world: Ports,
+    ports: Ports,
     tenant: str,
     noun: RecordType,
     *,
@@ -110,37 +110,37 @@ async def page(
     limit: int = 100,
 ) -> Page[Record]:
     after = validate_cursor(cursor, PREFIXES.get(noun))
-    found = await world.records.list(tenant, noun, link=link, after=after, limit=limit + 1)
+    found = await ports.records.list(tenant, noun, link=link, after=after, limit=limit + 1)
     more = len(found) > limit
     return Page(found[:limit], found[limit - 1].id if more else None)
 
 
 async def iter_records(
-    world: Ports, tenant: str, noun: RecordType, link: str = ""
+    ports: Ports, tenant: str, noun: RecordType, link: str = ""
 ) -> AsyncIterator[Record]:
     """Every record of a noun, however many."""
     after = ""
-    while found := await world.records.list(tenant, noun, link=link, after=after, limit=500):
+    while found := await ports.records.list(tenant, noun, link=link, after=after, limit=500):
         for record in found:
             yield record
         after = found[-1].id
 
 
-async def collection_revision(world: Ports, tenant: str, noun: RecordType) -> CollectionRevision:
+async def collection_revision(ports: Ports, tenant: str, noun: RecordType) -> CollectionRevision:
     """All records of a noun as they are now, for a commit that rests on them: ask before reading.
 
     Every decision made from what is read afterwards is refused if any of them changes meanwhile.
     """
-    [found] = await collection_revisions(world, tenant, (noun,))
+    [found] = await collection_revisions(ports, tenant, (noun,))
     return found
 
 
 async def collection_revisions(
-    world: Ports, tenant: str, nouns: Iterable[RecordType]
+    ports: Ports, tenant: str, nouns: Iterable[RecordType]
 ) -> list[CollectionRevision]:
     """The same for several nouns."""
     asked = tuple(nouns)
-    seen = await world.records.shelves([(tenant, noun) for noun in asked])
+    seen = await ports.records.shelves([(tenant, noun) for noun in asked])
     return [CollectionRevision(tenant, noun, at) for noun, at in zip(asked, seen, strict=True)]
 
 
@@ -155,7 +155,7 @@ async def retry_while_busy(attempt: Callable[[], Awaitable[Item]]) -> Item:
 
 
 async def commit_changes(  # noqa: PLR0913 - a change and all that goes with it, by name
-    world: Ports,
+    ports: Ports,
     by: str,
     why: str,
     changes: Sequence[RecordChange],
@@ -169,7 +169,7 @@ async def commit_changes(  # noqa: PLR0913 - a change and all that goes with it,
 
     Raises Taken for a name another has, else Busy.
     """
-    at = world.clock.now()
+    at = ports.clock.now()
     commit = Commit(
         drafts.writes,
         by,
@@ -181,7 +181,7 @@ async def commit_changes(  # noqa: PLR0913 - a change and all that goes with it,
         receipt=receipt,
         keep=keep,
     )
-    [outcome] = await world.trees.commit([commit])
+    [outcome] = await ports.trees.commit([commit])
     if isinstance(outcome, Applied):
         return at
     if isinstance(outcome, ExpectationFailed) and outcome.handle:
@@ -209,7 +209,7 @@ def record_after(change: RecordChange, at: TimestampMs, was: Record | None = Non
     )
 
 
-async def delete_unchanged(world: Ports, by: str, why: str, records: Iterable[Record]) -> int:
+async def delete_unchanged(ports: Ports, by: str, why: str, records: Iterable[Record]) -> int:
     """Remove records as they were seen, some at a time; how many. What has changed since stays."""
     gone = 0
     ordered = sorted(records, key=lambda record: record.tenant)
@@ -218,6 +218,6 @@ async def delete_unchanged(world: Ports, by: str, why: str, records: Iterable[Re
         for start in range(0, len(changes), _TOGETHER):
             some = changes[start : start + _TOGETHER]
             with suppress(Busy):
-                await commit_changes(world, by, why, some)
+                await commit_changes(ports, by, why, some)
                 gone += len(some)
     return gone

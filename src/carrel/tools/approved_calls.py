@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.actions.accounts.credentials import actor_now
-from carrel.actions.approvals import transitions as steps
+from carrel.actions.approvals import transitions
 from carrel.actions.records import collection_revisions, find, retry_while_busy
 from carrel.core.approvals import (
     INTERRUPTED,
@@ -54,25 +54,25 @@ class PreparedCall(Struct, frozen=True):
     asked: ToolArguments
 
 
-async def run_approvals(world: Ports, stop: asyncio.Event) -> None:
+async def run_approvals(ports: Ports, stop: asyncio.Event) -> None:
     """Run what is approved, and close what nobody answers, until told to stop."""
-    crew = ApprovedCallWorker(world)
+    crew = ApprovedCallWorker(ports)
     try:
         while not stop.is_set():
-            world.asking.approved.clear()
+            ports.asking.approved.clear()
             try:
                 await crew.look()
             except Exception as problem:
                 _log.warning("approvals are held up", error=type(problem).__name__)
-            await _first(min(_LOOK, world.asking.lease / 1000), stop, world.asking.approved)
+            await _first(min(_LOOK, ports.asking.lease / 1000), stop, ports.asking.approved)
     finally:
         await crew.finish()
 
 
-async def resume(world: Ports, tenant: str, id: str) -> None:
+async def resume(ports: Ports, tenant: str, id: str) -> None:
     """Run an approved call to its end, here and now, unless another has taken it."""
-    if ready := await _claim(world, tenant, id):
-        await _run_and_record(world, tenant, id, ready)
+    if ready := await _claim(ports, tenant, id):
+        await _run_and_record(ports, tenant, id, ready)
 
 
 async def _first(seconds: float, *events: asyncio.Event) -> None:
@@ -89,21 +89,21 @@ async def _first(seconds: float, *events: asyncio.Event) -> None:
 class ApprovedCallWorker:
     """Those calls that this process runs, a bounded number at a time."""
 
-    def __init__(self, world: Ports) -> None:
-        self._world = world
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
         self._busy: dict[str, asyncio.Task[None]] = {}
 
     async def look(self) -> None:
         """See to all that are open."""
-        async for record in steps.in_status(self._world, ApprovalStatus.APPROVED):
+        async for record in transitions.in_status(self._ports, ApprovalStatus.APPROVED):
             if len(self._busy) < AT_ONCE and record.id not in self._busy:
                 self._set_out(record)
-        async for record in steps.in_status(self._world, ApprovalStatus.RUNNING):
+        async for record in transitions.in_status(self._ports, ApprovalStatus.RUNNING):
             if record.id not in self._busy:
-                await close_if_abandoned(self._world, record)
-        async for record in steps.in_status(self._world, ApprovalStatus.REQUESTED):
+                await close_if_abandoned(self._ports, record)
+        async for record in transitions.in_status(self._ports, ApprovalStatus.REQUESTED):
             with suppress(Busy):  # somebody else saw to it, or somebody answered
-                await steps.expire(self._world, record)
+                await transitions.expire(self._ports, record)
 
     def _set_out(self, record: Record) -> None:
         task = asyncio.create_task(self._go(record))
@@ -112,9 +112,9 @@ class ApprovedCallWorker:
 
     async def _go(self, record: Record) -> None:
         try:
-            await resume(self._world, record.tenant, record.id)
+            await resume(self._ports, record.tenant, record.id)
             if len(self._busy) >= AT_ONCE:
-                self._world.asking.approved.set()  # others may have waited for a free hand
+                self._ports.asking.approved.set()  # others may have waited for a free hand
         except Exception as problem:
             error = type(problem).__name__
             _log.warning("an approved call is held up", approval=record.id, error=error)
@@ -129,50 +129,50 @@ class ApprovedCallWorker:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def close_if_abandoned(world: Ports, record: Record) -> None:
+async def close_if_abandoned(ports: Ports, record: Record) -> None:
     """Finish a call whose process shows no sign of life; what it did is not known."""
-    [seen] = await world.records.last_used([record.id])
+    [seen] = await ports.records.last_used([record.id])
     last = max(seen or 0, approval_of(record).started or 0)
-    if world.clock.now() > last + world.asking.lease:
+    if ports.clock.now() > last + ports.asking.lease:
         cut = ToolResult(f"Error: {INTERRUPTED}", True)
-        await steps.finish(world, record.tenant, record.id, cut)
+        await transitions.finish(ports, record.tenant, record.id, cut)
 
 
-async def _claim(world: Ports, tenant: str, id: str) -> PreparedCall | None:
+async def _claim(ports: Ports, tenant: str, id: str) -> PreparedCall | None:
     """Take a call to run it, if it is approved and still is what was asked for.
 
     What it is decided from is expected unchanged by the commit that takes it.
     """
 
     async def attempt() -> PreparedCall | None:
-        seen = await collection_revisions(world, tenant, _RESTS_ON)
-        [record] = await world.records.get(tenant, RecordType.APPROVAL, [id])
+        seen = await collection_revisions(ports, tenant, _RESTS_ON)
+        [record] = await ports.records.get(tenant, RecordType.APPROVAL, [id])
         if record is None or record.body["status"] != ApprovalStatus.APPROVED:
             return None
         try:
-            ready = await _prepared(world, approval_of(record))
+            ready = await _prepared(ports, approval_of(record))
         except Busy:
             raise
         except (Refusal, CorruptContent) as gone:
-            await steps.cancel(world, record, str(gone))
+            await transitions.cancel(ports, record, str(gone))
             return None
-        await steps.begin(world, record, seen)
+        await transitions.begin(ports, record, seen)
         return ready
 
     return await retry_while_busy(attempt)
 
 
-async def _prepared(world: Ports, approval: Approval) -> PreparedCall:
+async def _prepared(ports: Ports, approval: Approval) -> PreparedCall:
     """The call as it would be made now. Raises a Refusal that names what has changed."""
-    if await steps.is_superseded(world, approval):
+    if await transitions.is_superseded(ports, approval):
         raise Conflict(SUPERSEDED)
-    await find(world, approval.tenant, RecordType.AGENT, approval.agent)
+    await find(ports, approval.tenant, RecordType.AGENT, approval.agent)
     try:
-        actor = await actor_now(world, approval.asker.actor(approval.tenant))
+        actor = await actor_now(ports, approval.asker.actor(approval.tenant))
     except Unauthenticated:
         raise Conflict("the credential that asked for it is there no more") from None
     sitting = await open_tool_context(
-        world,
+        ports,
         actor,
         approval.agent,
         scope=approval.mode,
@@ -181,7 +181,7 @@ async def _prepared(world: Ports, approval: Approval) -> PreparedCall:
     )
     sitting = replace(sitting, call=approval.call)
     tool = await find_tool(sitting, approval.tool)
-    asked, gate = await check_call(sitting, tool, steps.arguments_of(world, approval))
+    asked, gate = await check_call(sitting, tool, transitions.arguments_of(ports, approval))
     _must_match(approval, gate)
     return PreparedCall(sitting, tool, asked)
 
@@ -197,29 +197,29 @@ def _must_match(approval: Approval, gate: ApprovalCheck) -> None:
         raise ValidationError(f"sandbox {gate.sandbox} has changed since it was asked")
 
 
-async def _run_and_record(world: Ports, tenant: str, id: str, ready: PreparedCall) -> None:
+async def _run_and_record(ports: Ports, tenant: str, id: str, ready: PreparedCall) -> None:
     """Run it and note what came of it, whatever that was."""
     result = ToolResult(f"Error: {INTERRUPTED}", True)
     try:
-        async with _heartbeat(world, id):
+        async with _heartbeat(ports, id):
             reply = await execute(ready.sitting, ready.tool, ready.asked)
         result = ToolResult(reply.content, reply.is_error, reply.structured)
     except Exception as problem:
         _log.error("an approved call failed", approval=id, error=type(problem).__name__)
         result = ToolResult("Error: something went wrong here, and it is not run again", True)
     finally:
-        await asyncio.shield(steps.finish(world, tenant, id, result))
+        await asyncio.shield(transitions.finish(ports, tenant, id, result))
 
 
 @asynccontextmanager
-async def _heartbeat(world: Ports, id: str) -> AsyncIterator[None]:
+async def _heartbeat(ports: Ports, id: str) -> AsyncIterator[None]:
     """Show from time to time that this process lives."""
 
     async def beat() -> None:
         while True:
-            await asyncio.sleep(world.asking.lease / 3000)
+            await asyncio.sleep(ports.asking.lease / 3000)
             with suppress(Exception):  # the next beat may come through
-                await world.records.used({id: world.clock.now()})
+                await ports.records.used({id: ports.clock.now()})
 
     beating = asyncio.create_task(beat())
     try:

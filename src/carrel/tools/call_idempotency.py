@@ -27,18 +27,18 @@ async def run_call_once(
 
     Raises Taken where a call of that id was another, InFlight where it is under way or was cut off.
     """
-    world, tenant = sitting.world, sitting.agent.tenant
+    ports, tenant = sitting.ports, sitting.agent.tenant
     name = call_name(question.agent, question.session, question.run, question.call or "")
     key = IdempotencyKey(tenant, "call", name)
     mark = fingerprint(question.tool, question.arguments)
-    match await world.receipts.claim(key, mark, world.clock.now(), _NEVER):
+    match await ports.receipts.claim(key, mark, ports.clock.now(), _NEVER):
         case Claimed():
             reply = await work()
             kept = msgspec.json.encode(ToolResult(reply.content, reply.is_error, reply.structured))
-            await world.receipts.settle(key, StoredResponse(200, world.vault.seal(kept, _CONTEXT)))
+            await ports.receipts.settle(key, StoredResponse(200, ports.vault.seal(kept, _CONTEXT)))
             return reply
         case Completed(receipt):
-            found = _decode(world.vault.open(receipt.sealed, _CONTEXT))
+            found = _decode(ports.vault.open(receipt.sealed, _CONTEXT))
             return ToolReply(found.content, found.is_error, found.structured)
         case KeyMismatch():
             raise errors.Conflict("a call of that id was another one", callId=question.call)

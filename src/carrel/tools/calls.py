@@ -86,13 +86,13 @@ async def _hands(sitting: ToolContext) -> ToolAccess | None:
     if not available_tool_names(config):
         return None
     try:
-        return await load_tool_access(sitting.world, sitting.agent.tenant, config)
+        return await load_tool_access(sitting.ports, sitting.agent.tenant, config)
     except NotFound:
         return None
 
 
 async def open_tool_context(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     agent: str,
     *,
@@ -104,18 +104,18 @@ async def open_tool_context(
 
     Of scope, session and run the one with the most listeners decides.
     """
-    stack = await stacks.agent_stack(world, actor, agent)
-    record = await agents.get(world, actor, stack[0].name)
+    stack = await stacks.agent_stack(ports, actor, agent)
+    record = await agents.get(ports, actor, stack[0].name)
     modes = [mode_of(scope)]
-    frozen = await runs.get(world, actor, run) if run is not None else None
+    frozen = await runs.get(ports, actor, run) if run is not None else None
     if frozen is not None:
         if frozen.scope != stack[0]:
             raise NotFound(f"there is no run {run} of this agent")
         modes.append(frozen.mode)
     if session is not None:
-        modes.append((await sessions.get(world, actor, record.id, session)).mode)
+        modes.append((await sessions.get(ports, actor, record.id, session)).mode)
     mode = Audience.SHARED if Audience.SHARED in modes else Audience.MAIN
-    return ToolContext(world, actor, record, stack, mode, session, frozen)
+    return ToolContext(ports, actor, record, stack, mode, session, frozen)
 
 
 async def call(
@@ -131,7 +131,7 @@ async def call(
     tool = await find_tool(sitting, name)
     sitting = structs.replace(sitting, call=call_id)
     question = _question(sitting, tool, arguments)
-    if known := await approvals.find_for_call(sitting.world, sitting.agent.tenant, question):
+    if known := await approvals.find_for_call(sitting.ports, sitting.agent.tenant, question):
         return reply_from_approval(known)
     try:
         asked, gate = await check_call(sitting, tool, arguments)
@@ -140,7 +140,7 @@ async def call(
     if gate.asks:
         wanted = _with_gate(question, gate)
         return reply_from_approval(
-            await approvals.request_approval(sitting.world, sitting.actor, wanted)
+            await approvals.request_approval(sitting.ports, sitting.actor, wanted)
         )
     if call_id is None or not tool.writes:
         return await execute(sitting, tool, asked)

@@ -45,7 +45,7 @@ class ToolArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class ToolContext(Struct, frozen=True):
     """Who calls, and under which circumstances."""
 
-    world: Ports
+    ports: Ports
     actor: Actor
     agent: Record
     stack: Stack
@@ -80,14 +80,14 @@ class ToolContext(Struct, frozen=True):
     async def paths(self) -> Set[Path]:
         """Of all files that the agent has."""
         if self.run is not None:
-            return set((await runs.manifest(self.world, self.run)).files)
-        return set((await files.list_files(self.world, self.stack)).files)
+            return set((await runs.manifest(self.ports, self.run)).files)
+        return set((await files.list_files(self.ports, self.stack)).files)
 
     async def _content(self, path: Path) -> bytes:
         if self.run is not None:
-            return (await runs.file(self.world, self.run, path))[1]
+            return (await runs.file(self.ports, self.run, path))[1]
         return await files.read_content(
-            self.world, await files.find_file(self.world, self.stack, path)
+            self.ports, await files.find_file(self.ports, self.stack, path)
         )
 
 

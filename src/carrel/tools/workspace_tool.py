@@ -42,7 +42,7 @@ class WorkspaceCall(Struct, frozen=True):
         run, call = sitting.run.id if sitting.run else None, sitting.call
         name = None if call is None else call_name(sitting.agent.id, sitting.session, run, call)
         return WorkspaceFiles(
-            sitting.world, sitting.actor, self.aim.reach.workspace, run, call, name
+            sitting.ports, sitting.actor, self.aim.reach.workspace, run, call, name
         )
 
     @property
@@ -73,7 +73,7 @@ async def resolve_workspace_call(
     for name, value in asdict(asked).items():
         if isinstance(value, str):
             encode_utf8(name, value)
-    hands = await load_tool_access(sitting.world, sitting.actor.tenant, sitting.config)
+    hands = await load_tool_access(sitting.ports, sitting.actor.tenant, sitting.config)
     aim = resolve_call_target(tool, hands, workspace or None)
     run = sitting.run
     if tool in (*WRITING, *RUNNING) and run is not None and run.status is not RunStatus.RUNNING:

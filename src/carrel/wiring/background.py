@@ -8,18 +8,18 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from carrel.actions.events.webhook_dispatch import run_dispatch
-from carrel.actions.maintenance import integrity as upkeep
+from carrel.actions.maintenance import integrity
 from carrel.actions.memory.dream_scheduler import run_due_dreams
-from carrel.actions.overlay import default_files as seeds
+from carrel.actions.overlay import default_files
 from carrel.ports import LeaderLock, Ports
 from carrel.ports.logging import log_of
 from carrel.server.http.request_log import error_fields
 from carrel.tools.approved_calls import run_approvals
 from carrel.wiring.catalog import configured_object_store, keep_catalog, leader_lock
 from carrel.wiring.lazy_local_sandbox import LOCAL, LazyLocalSandbox
+from carrel.wiring.ports import OpenStore
 from carrel.wiring.retention import expire_approvals_and_jobs
 from carrel.wiring.transcripts import keep_transcripts, retire_sessions
-from carrel.wiring.world import OpenStore
 
 _NOTE_EVERY: Final = 15.0
 _log = log_of("carrel")
@@ -28,19 +28,19 @@ _log = log_of("carrel")
 @asynccontextmanager
 async def background(opened: OpenStore, stop: asyncio.Event) -> AsyncIterator[None]:
     """Go on until the end; what is half done then is finished."""
-    settings, world = opened.settings, opened.world
+    settings, ports = opened.settings, opened.ports
     backoff = tuple(int(seconds) for seconds in settings.webhook_backoff.split(","))
     works = [
-        run_dispatch(world, stop, backoff=backoff),
+        run_dispatch(ports, stop, backoff=backoff),
         keep_transcripts(opened, stop),
-        run_approvals(world, stop),
-        _run_periodically(_NOTE_EVERY, stop, lambda: flush_key_usage(world)),
-        _self_test_sandbox(world),
+        run_approvals(ports, stop),
+        _run_periodically(_NOTE_EVERY, stop, lambda: flush_key_usage(ports)),
+        _self_test_sandbox(ports),
     ]
     if depot := configured_object_store(settings):
         works.append(keep_catalog(opened, depot, stop))
     if settings.defaults_follow:
-        works.append(_follow_defaults(world))
+        works.append(_follow_defaults(ports))
     if settings.dreams_seconds:
         works.append(_dream(opened, stop))
     if settings.gc_minutes:
@@ -51,7 +51,7 @@ async def background(opened: OpenStore, stop: asyncio.Event) -> AsyncIterator[No
     finally:
         stop.set()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await flush_key_usage(world)
+        await flush_key_usage(ports)
 
 
 async def _run_periodically(
@@ -67,9 +67,9 @@ async def _run_periodically(
             _log.error("background work failed", **error_fields(problem))
 
 
-async def _self_test_sandbox(world: Ports) -> None:
+async def _self_test_sandbox(ports: Ports) -> None:
     """Once, so that the first command need not wait, and operators see what isolates here."""
-    local = world.sandboxes.get(LOCAL)
+    local = ports.sandboxes.get(LOCAL)
     if not isinstance(local, LazyLocalSandbox):
         return
     try:
@@ -79,10 +79,10 @@ async def _self_test_sandbox(world: Ports) -> None:
         _log.error("background work failed", **error_fields(problem))
 
 
-async def _follow_defaults(world: Ports) -> None:
+async def _follow_defaults(ports: Ports) -> None:
     """Once, for the files that came with this Carrel."""
     try:
-        async for brought in seeds.update_all_tenants(world):
+        async for brought in default_files.update_all_tenants(ports):
             await asyncio.sleep(0)  # a store that answers at once would let nobody else go first
             if brought.problem or brought.written:
                 problem = brought.problem and str(brought.problem)
@@ -107,7 +107,7 @@ async def run_dreams_as_leader(opened: OpenStore, turn: LeaderLock) -> None:
     """Let those dream whose time has come, unless another process has the turn."""
     if not await turn.take():
         return
-    async for slept in run_due_dreams(opened.world):
+    async for slept in run_due_dreams(opened.ports):
         if slept.problem is None:
             _log.info("dream", tenant=slept.tenant, agent=slept.agent, promoted=slept.promoted)
         else:
@@ -115,20 +115,20 @@ async def run_dreams_as_leader(opened: OpenStore, turn: LeaderLock) -> None:
             _log.error("dream failed", tenant=slept.tenant, agent=slept.agent, **about)
 
 
-async def flush_key_usage(world: Ports) -> None:
+async def flush_key_usage(ports: Ports) -> None:
     """Write down when keys were last used."""
-    marks = dict(world.marks)
-    world.marks.clear()
+    marks = dict(ports.marks)
+    ports.marks.clear()
     if marks:
-        await world.records.used(marks)
+        await ports.records.used(marks)
 
 
 async def _collect(opened: OpenStore) -> None:
     settings = opened.settings
-    await upkeep.collect(
+    await integrity.collect(
         opened.upkeep,
         opened.objects,
-        now=opened.world.clock.now(),
+        now=opened.ports.clock.now(),
         grace=settings.gc_grace_minutes * 60_000,
         events_kept=settings.events_days * 86_400_000,
     )

@@ -17,7 +17,7 @@ from carrel.core.errors import Conflict
 from carrel.ports import LeaderLock, ObjectStore
 from carrel.settings import Settings, SettingsError
 from carrel.wiring.open_store import translate_open_errors
-from carrel.wiring.world import OpenStore
+from carrel.wiring.ports import OpenStore
 
 _FORMS = "must be file:///… or s3://bucket/prefix"
 
@@ -84,7 +84,7 @@ def leader_lock(settings: Settings, work: str = "catalog") -> LeaderLock:
 
 async def keep_catalog(opened: OpenStore, depot: ObjectStore, stop: asyncio.Event) -> None:
     """Keep the catalog of the settings up to date until told to stop."""
-    await run_catalog(opened.world, depot, leader_lock(opened.settings), stop)
+    await run_catalog(opened.ports, depot, leader_lock(opened.settings), stop)
 
 
 async def export_catalog(
@@ -99,11 +99,11 @@ async def export_catalog(
         kept = opened.settings.catalog_url
         shared = bool(kept) and await asyncio.to_thread(is_same_place, place, kept)
     if not shared:
-        return await export(opened.world, depot, only=only, adopt=adopt, watch=watch)
+        return await export(opened.ports, depot, only=only, adopt=adopt, watch=watch)
     turn = leader_lock(opened.settings)
     if not await turn.take():
         raise Conflict("a server keeps the catalog there up to date already")
     try:
-        return await export(opened.world, depot, only=only, adopt=adopt, watch=watch)
+        return await export(opened.ports, depot, only=only, adopt=adopt, watch=watch)
     finally:
         await turn.leave()

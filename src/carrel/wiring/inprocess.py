@@ -11,7 +11,7 @@ from typing import Any, Final
 from carrel.actions.accounts import tenants
 from carrel.server.python import Carrel
 from carrel.settings import Settings, load
-from carrel.wiring.world import open_world
+from carrel.wiring.ports import open_world
 
 _SQLITE: Final = "sqlite:///"
 
@@ -22,8 +22,8 @@ async def open_carrel(
 ) -> AsyncIterator[Carrel]:
     """The desk of the first tenant, which an empty store is given. Raises Unusable."""
     async with open_world(settings_for(where, given)) as opened:
-        await tenants.bootstrap(opened.world, opened.settings.owner_token or None)
-        desk = await Carrel.of(opened.world, tenants.FIRST)
+        await tenants.bootstrap(opened.ports, opened.settings.owner_token or None)
+        desk = await Carrel.of(opened.ports, tenants.FIRST)
         try:
             yield desk
         finally:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 LOCAL: Final = "local"
 
 
-async def isolation_report(world: Ports) -> dict[str, Any]:
+async def isolation_report(ports: Ports) -> dict[str, Any]:
     """What isolates commands here and what is missing, tried now."""
-    local = world.sandboxes.get(LOCAL)
+    local = ports.sandboxes.get(LOCAL)
     if not isinstance(local, LazyLocalSandbox):
         return {}
     return {"tier": await local.ready(), "lacking": list(local.lacking)}

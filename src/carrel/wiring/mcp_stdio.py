@@ -8,13 +8,13 @@ from typing import Any
 
 from carrel.actions.accounts import credentials, tenants
 from carrel.actions.agents import agents
-from carrel.actions.overlay import default_files as seeds
+from carrel.actions.overlay import default_files
 from carrel.core.access import Actor, CredentialKind, granted
 from carrel.ports import Ports
 from carrel.server.http.request_log import RequestLog, configure
 from carrel.server.mcp.http import preload
 from carrel.tools.approved_calls import run_approvals
-from carrel.wiring.world import OpenStore
+from carrel.wiring.ports import OpenStore
 
 
 async def serve(
@@ -28,38 +28,38 @@ async def serve(
     await asyncio.to_thread(preload)
     from carrel.server.mcp import Circumstances, Visit  # noqa: PLC0415 - it takes a while to load
 
-    world, circumstances = opened.world, Circumstances(**asks)
-    itself = None if token else await _itself(world, agent, tenant)
+    ports, circumstances = opened.ports, Circumstances(**asks)
+    itself = None if token else await _itself(ports, agent, tenant)
 
     async def visiting(ctx: Any) -> Visit:
-        actor = itself or await credentials.authenticate(world, token)
-        return Visit(world, actor, agent, circumstances)
+        actor = itself or await credentials.authenticate(ports, token)
+        return Visit(ports, actor, agent, circumstances)
 
     await (await visiting(None)).sitting(None)
-    await _speak(world, visiting)
+    await _speak(ports, visiting)
 
 
-async def _itself(world: Ports, agent: str, tenant: str | None) -> Actor:
+async def _itself(ports: Ports, agent: str, tenant: str | None) -> Actor:
     slug = tenant or tenants.FIRST
-    operator = Actor((await seeds.tenants(world, slug))[slug], seeds.CARREL)
-    found = await agents.get(world, operator, agent)
+    operator = Actor((await default_files.tenants(ports, slug))[slug], default_files.CARREL)
+    found = await agents.get(ports, operator, agent)
     held = granted(CredentialKind.AGENT, None, None)
     return Actor(found.tenant, found.id, held, CredentialKind.AGENT, agent=found.id)
 
 
-async def _speak(world: Ports, visiting: Any) -> None:
+async def _speak(ports: Ports, visiting: Any) -> None:
     from mcp.server.lowlevel import NotificationOptions  # noqa: PLC0415 - it takes a while to load
     from mcp.server.stdio import stdio_server  # noqa: PLC0415 - as above
 
     from carrel.server.mcp import Subscriptions, made  # noqa: PLC0415 - as above
 
     def tell(failure: BaseException) -> str:
-        id = world.clock.fresh("req")
+        id = ports.clock.fresh("req")
         RequestLog().failure(id, failure)
         return id
 
     closing, subscriptions = asyncio.Event(), Subscriptions()
-    approving = asyncio.create_task(run_approvals(world, closing))
+    approving = asyncio.create_task(run_approvals(ports, closing))
     server = made(visiting, tell, closing, subscriptions)
     told = server.create_initialization_options(NotificationOptions(resources_changed=True))
     try:

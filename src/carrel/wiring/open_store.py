@@ -12,7 +12,7 @@ from carrel.adapters.aes_vault import VaultKeyUnusable
 from carrel.adapters.sqlite.database import Incompatible
 from carrel.settings import Settings, SettingsError
 from carrel.wiring.cli_settings import StoreUnavailable, load_settings
-from carrel.wiring.world import OpenStore, open_world
+from carrel.wiring.ports import OpenStore, open_world
 
 __all__ = ["OpenStore", "StoreUnavailable", "load_settings", "open_store", "translate_open_errors"]
 
@@ -29,8 +29,8 @@ async def open_store(given: Mapping[str, Any], *, new: bool = False) -> AsyncIte
         with translate_open_errors(settings):
             if not new:
                 _must_exist(settings.sqlite_file)
-            world = await stack.enter_async_context(open_world(settings, insist=False))
-        yield world
+            ports = await stack.enter_async_context(open_world(settings, insist=False))
+        yield ports
 
 
 @contextmanager

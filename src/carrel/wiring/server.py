@@ -15,15 +15,14 @@ from typing import Final
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from carrel.actions.accounts import sign_in as signins
-from carrel.actions.accounts import tenants
+from carrel.actions.accounts import sign_in, tenants
 from carrel.actions.demo import demo as demos
 from carrel.server.http.uvicorn_protocol import Connection
 from carrel.settings import Settings, export, load, pooled_metrics
 from carrel.wiring.catalog import configured_object_store
 from carrel.wiring.open_store import translate_open_errors
+from carrel.wiring.ports import open_world
 from carrel.wiring.server_app import Server
-from carrel.wiring.world import open_world
 
 PR_SET_DUMPABLE: Final = 4
 APP: Final = "carrel.wiring.server:create_app"
@@ -54,12 +53,12 @@ class StartupBanner:
 async def prepare_store(settings: Settings, port: int, *, demo: bool = False) -> StartupBanner:
     """Make the store ready, with a first tenant if it is empty, and a link to sign in with."""
     async with open_world(settings) as opened:
-        created = await tenants.bootstrap(opened.world, settings.owner_token or None)
+        created = await tenants.bootstrap(opened.ports, settings.owner_token or None)
         if demo:
             await demos.create_demo(
-                opened.world, await tenants.first_owner(opened.world, tenants.FIRST)
+                opened.ports, await tenants.first_owner(opened.ports, tenants.FIRST)
             )
-        code = await signins.for_owner(opened.world, tenants.FIRST)
+        code = await sign_in.for_owner(opened.ports, tenants.FIRST)
         host = "127.0.0.1" if settings.host in {"0.0.0.0", "::", ""} else settings.host
         shown = f"[{host}]" if ":" in host else host
         url = settings.public_url.rstrip("/") or f"http://{shown}:{port}"

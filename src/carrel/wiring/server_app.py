@@ -15,17 +15,25 @@ from carrel.actions.accounts import credentials, oidc
 from carrel.core.access import Actor
 from carrel.core.errors import Unauthenticated
 from carrel.ports import Ports
-from carrel.server.graphql import http as graphql
+from carrel.server.graphql import http
 from carrel.server.http.app import HttpApp, create_app
 from carrel.server.http.cookies import SiteSettings
 from carrel.server.http.endpoint import Endpoint, Headers
 from carrel.server.http.metrics import Metrics
 from carrel.server.http.request_log import configure
-from carrel.server.mcp import http as mcp
+from carrel.server.mcp import http as mcp_http
 from carrel.server.rest import inbox, search
-from carrel.server.rest.accounts import audit, browser_oidc, keys, people, policy, secrets, tenants
-from carrel.server.rest.accounts import browser_session as browser
-from carrel.server.rest.accounts import sign_in as signin
+from carrel.server.rest.accounts import (
+    audit,
+    browser_oidc,
+    browser_session,
+    keys,
+    people,
+    policy,
+    secrets,
+    sign_in,
+    tenants,
+)
 from carrel.server.rest.agents import (
     agents,
     dreams,
@@ -38,20 +46,25 @@ from carrel.server.rest.agents import (
     tools,
 )
 from carrel.server.rest.events import events, webhooks
-from carrel.server.rest.files import conformance as seam
-from carrel.server.rest.files import defaults, drafts, files, history, impacts, pins
-from carrel.server.rest.files import overlay_api as dialect
-from carrel.server.rest.meta import discovery, health
-from carrel.server.rest.meta import schema_documents as documents
+from carrel.server.rest.files import (
+    conformance,
+    defaults,
+    drafts,
+    files,
+    history,
+    impacts,
+    overlay_api,
+    pins,
+)
+from carrel.server.rest.meta import discovery, health, schema_documents
 from carrel.server.rest.runs import runs
-from carrel.server.rest.sandbox import account_records as accounts
-from carrel.server.rest.sandbox import approvals
-from carrel.server.web import http as web
+from carrel.server.rest.sandbox import account_records, approvals
+from carrel.server.web import http as web_http
 from carrel.settings import Settings
 from carrel.wiring.background import background
 from carrel.wiring.oidc import code_flow_of, issuer_of
+from carrel.wiring.ports import open_world
 from carrel.wiring.store_metrics import watch
-from carrel.wiring.world import open_world
 
 _NOUNS: Final = (
     files,
@@ -62,7 +75,7 @@ _NOUNS: Final = (
     prompts,
     events,
     discovery,
-    documents,
+    schema_documents,
     health,
     tenants,
     people,
@@ -78,35 +91,35 @@ _NOUNS: Final = (
     dreams,
     items,
     defaults,
-    dialect,
+    overlay_api,
     tools,
-    accounts,
+    account_records,
     approvals,
     inbox,
     audit,
-    signin,
+    sign_in,
     search,
     git,
-    web,
+    web_http,
 )
 PLATFORM: Final = Actor("", "platform", frozenset(), platform=True)
 
 
 def endpoints(settings: Settings) -> tuple[Endpoint, ...]:
     """Everything that this server answers to."""
-    shown = _NOUNS + ((seam,) if settings.test_seam else ())
+    shown = _NOUNS + ((conformance,) if settings.test_seam else ())
     told = tuple(endpoint for noun in shown for endpoint in noun.ENDPOINTS)
     site = site_of(settings)
-    doors = browser.endpoints(site) + browser_oidc.endpoints(site, code_flow_of(settings))
-    return told + doors + graphql.endpoints(settings.graphql_depth, settings.graphql_cost)
+    doors = browser_session.endpoints(site) + browser_oidc.endpoints(site, code_flow_of(settings))
+    return told + doors + http.endpoints(settings.graphql_depth, settings.graphql_cost)
 
 
 def site_of(settings: Settings) -> SiteSettings:
     return SiteSettings(settings.public_url)
 
 
-def authenticator(world: Ports, settings: Settings) -> Callable[[Headers], Awaitable[Actor]]:
-    of_token = _by_token(world, settings)
+def authenticator(ports: Ports, settings: Settings) -> Callable[[Headers], Awaitable[Actor]]:
+    of_token = _by_token(ports, settings)
 
     def authenticate(headers: Headers) -> Awaitable[Actor]:
         """By the Authorization, else by a service's own lane of x-api-key and x-tenant-id."""
@@ -123,15 +136,15 @@ def authenticator(world: Ports, settings: Settings) -> Callable[[Headers], Await
         except Unauthenticated:
             if key is None:
                 raise
-            return await credentials.authenticate_service(world, key.decode("latin-1"), tenant)
+            return await credentials.authenticate_service(ports, key.decode("latin-1"), tenant)
         if named is not None:
-            await credentials.refuse_contradiction(world, actor, tenant)
+            await credentials.refuse_contradiction(ports, actor, tenant)
         return actor
 
     return authenticate
 
 
-def _by_token(world: Ports, settings: Settings) -> Callable[[str], Awaitable[Actor]]:
+def _by_token(ports: Ports, settings: Settings) -> Callable[[str], Awaitable[Actor]]:
     """Raises Unauthenticated, at once or when it is awaited."""
     platform = credentials.hash_of(settings.platform_token) if settings.platform_token else ""
     issuer = issuer_of(settings)
@@ -142,8 +155,8 @@ def _by_token(world: Ports, settings: Settings) -> Callable[[str], Awaitable[Act
         if platform and hmac.compare_digest(credentials.hash_of(token), platform):
             return _platform()
         if issuer is not None and oidc.is_jwt(token):
-            return oidc.person_of(world, issuer, token)
-        return credentials.authenticate(world, token)
+            return oidc.person_of(ports, issuer, token)
+        return credentials.authenticate(ports, token)
 
     return of_token
 
@@ -222,16 +235,16 @@ async def run_app(
     closing = asyncio.Event()
     async with open_world(settings) as opened:
         watch(metrics, opened)
-        known = authenticator(opened.world, settings)
+        known = authenticator(opened.ports, settings)
         site = site_of(settings)
-        async with mcp.mounted(opened.world, known, closing, site) as mount:
+        async with mcp_http.mounted(opened.ports, known, closing, site) as mount:
             app = create_app(
-                opened.world,
+                opened.ports,
                 endpoints(settings) + more,
                 known,
                 metrics=metrics,
                 tracer=_tracer(settings),
-                mounts=(mount, *web.MOUNTS),
+                mounts=(mount, *web_http.MOUNTS),
                 site=site,
                 closing=closing,
             )

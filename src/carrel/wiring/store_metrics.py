@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from carrel.server.http.metrics import Metrics
 from carrel.server.rest.files.response_cache import RESPONSE_CACHE
-from carrel.wiring.world import OpenStore
+from carrel.wiring.ports import OpenStore
 
 
 def watch(metrics: Metrics, opened: OpenStore) -> None:
-    memo, store = opened.world.memo, opened.store
+    memo, store = opened.ports.memo, opened.store
     metrics.watch(
         "carrel_answers_kept_hits_total", "Answers given again.", lambda: RESPONSE_CACHE.hits
     )

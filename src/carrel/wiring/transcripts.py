@@ -10,7 +10,7 @@ from carrel.adapters.filesystem.transcript_directory import DirectoryTranscriptM
 from carrel.adapters.sqlite.leader_lock import FileLeaderLock
 from carrel.ports import LeaderLock
 from carrel.settings import Settings
-from carrel.wiring.world import OpenStore
+from carrel.wiring.ports import OpenStore
 
 _DAY: Final = 86_400_000
 
@@ -28,14 +28,14 @@ async def keep_transcripts(opened: OpenStore, stop: asyncio.Event) -> None:
     """Mirror transcripts until told to stop."""
     settings = opened.settings
     await run_mirror(
-        opened.world, DirectoryTranscriptMirror(settings.transcripts), _turn(settings), stop
+        opened.ports, DirectoryTranscriptMirror(settings.transcripts), _turn(settings), stop
     )
 
 
 async def retire_sessions(opened: OpenStore) -> int:
     """Forget sessions that have had their time; how many."""
-    settings, world = opened.settings, opened.world
+    settings, ports = opened.settings, opened.ports
     if not settings.transcripts_days:
         return 0
-    before = world.clock.now() - settings.transcripts_days * _DAY
-    return await expire(world, DirectoryTranscriptMirror(settings.transcripts), before)
+    before = ports.clock.now() - settings.transcripts_days * _DAY
+    return await expire(ports, DirectoryTranscriptMirror(settings.transcripts), before)

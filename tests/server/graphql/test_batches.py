@@ -12,11 +12,10 @@ from tests.server.graphql.asking import Scene, scene, told, write
 from tests.server.graphql.test_overview import ROWS
 from tests.server.whole import Whole, app_of
 from tests.services.files import fresh
-from tests.worlds import world_of
+from tests.stores import world_of
 
 from carrel.actions.accounts.credentials import authenticate
-from carrel.actions.agents import agents
-from carrel.actions.agents import overview as surveys
+from carrel.actions.agents import agents, overview
 from carrel.actions.files import files
 from carrel.actions.overlay import pins, stacks
 from carrel.adapters.sqlite import database, open_store, reader
@@ -57,12 +56,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Counted:
 @pytest.fixture
 async def here(tmp_path: File, asked: Counted) -> AsyncIterator[Whole]:
     async with open_store(fresh(tmp_path / "carrel.db")) as store:
-        world = world_of(store)
-        yield Whole(world, app_of(world))
+        ports = world_of(store)
+        yield Whole(ports, app_of(ports))
 
 
 async def actor_of(here: Whole, owner: httpx.AsyncClient) -> Actor:
-    return await authenticate(here.world, owner.headers["Authorization"].partition(" ")[2])
+    return await authenticate(here.ports, owner.headers["Authorization"].partition(" ")[2])
 
 
 async def crowd(here: Whole, owner: httpx.AsyncClient, desk: Scene, many: int) -> None:
@@ -70,10 +69,10 @@ async def crowd(here: Whole, owner: httpx.AsyncClient, desk: Scene, many: int) -
     actor = await actor_of(here, owner)
     for number in range(many):
         new = agents.NewAgent(f"bot-{number}", f"Bot {number}", "sales", human=desk.person)
-        made = await agents.create(here.world, actor, new)
-        stack = await stacks.agent_stack(here.world, actor, made.id)
+        made = await agents.create(here.ports, actor, new)
+        stack = await stacks.agent_stack(here.ports, actor, made.id)
         note = f"the note of {number}".encode()
-        await files.put(here.world, stack, Path("notes/a.md"), note, actor)
+        await files.put(here.ports, stack, Path("notes/a.md"), note, actor)
     await write(owner, "/v1/templates/sales/files/GUARDRAILS.md", "be better")
 
 
@@ -154,19 +153,19 @@ async def test_templates_with_followers_pins_and_files_do_too(
 async def test_many_at_once_are_as_each_by_itself(here: Whole, owner: httpx.AsyncClient) -> None:
     desk = await scene(owner)
     await crowd(here, owner, desk, 5)
-    world, actor = here.world, await actor_of(here, owner)
-    found = (await surveys.agents(world, actor, limit=100)).items
-    several = [await stacks.agent_stack(world, actor, one.id) for one in found]
+    ports, actor = here.ports, await actor_of(here, owner)
+    found = (await overview.agents(ports, actor, limit=100)).items
+    several = [await stacks.agent_stack(ports, actor, one.id) for one in found]
     gone = Scope(actor.tenant, several[0][0].kind, "agt_gone")
-    *shown, nothing = await surveys.workspaces(world, [*several, (gone,)])
+    *shown, nothing = await overview.workspaces(ports, [*several, (gone,)])
     assert nothing is None
     for stack, workspace in zip(several, shown, strict=True):
-        assert workspace == await files.list_files(world, stack)
-    standings = await pins.pin_statuses(world, actor, found)
+        assert workspace == await files.list_files(ports, stack)
+    standings = await pins.pin_statuses(ports, actor, found)
     for one, standing in zip(found, standings, strict=True):
-        statuses = await pins.status(world, actor, one.id)
+        statuses = await pins.status(ports, actor, one.id)
         assert [status.pin for status in statuses] == list(standing)
     bound = Actor(actor.tenant, "key", agent=found[0].id)
-    assert len(await pins.pin_statuses(world, bound, found[:1])) == 1
+    assert len(await pins.pin_statuses(ports, bound, found[:1])) == 1
     with pytest.raises(NotFound):
-        await pins.pin_statuses(world, bound, found[:2])
+        await pins.pin_statuses(ports, bound, found[:2])

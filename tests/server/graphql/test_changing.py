@@ -75,8 +75,8 @@ async def test_a_repeated_creation_gives_the_same_agent_even_all_at_once(
 async def test_an_answer_that_was_lost_is_found_again(
     here: Whole, owner: httpx.AsyncClient, desk: Scene
 ) -> None:
-    world = replace(here.world, receipts=Forgetful(here.world.receipts))
-    forgetful = Whole(world, app_of(world)).as_(owner.headers["Authorization"].partition(" ")[2])
+    ports = replace(here.ports, receipts=Forgetful(here.ports.receipts))
+    forgetful = Whole(ports, app_of(ports)).as_(owner.headers["Authorization"].partition(" ")[2])
     once = {"input": {**POLO, "idempotencyKey": "k1"}}
     first = (await told(forgetful, CREATE, **once))["createAgentFromTemplate"]
     for who in (forgetful, owner, owner):

@@ -109,8 +109,8 @@ async def test_what_nobody_foresaw_is_told_by_an_id_and_logged_once(stored: Whol
     for number in range(5):
         new = {"slug": f"a{number}", "name": "A", "templateId": "sales"}
         assert (await owner.post("/v1/agents", json=new)).status_code == 201
-    world = replace(stored.world, records=Failing(stored.world.records))
-    transport = httpx.ASGITransport(app=app_of(world))
+    ports = replace(stored.ports, records=Failing(stored.ports.records))
+    transport = httpx.ASGITransport(app=app_of(ports))
     broken = httpx.AsyncClient(transport=transport, base_url="http://carrel", headers=owner.headers)
     document = "{ audit { next } agents { items { slug template { slug } } } me { role } }"
     with capture_logs() as logs:

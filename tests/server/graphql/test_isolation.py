@@ -161,7 +161,7 @@ async def test_whoever_is_confined_stays_so_whatever_else_the_credential_carries
             'template(id: "sales") { files { next } }',
             'template(id: "sales") { file(path: "SOUL.md") { path } }',
         ):
-            answer = await execute(here.world, actor, Asked(f"{{ {field} }}", {}), str)
+            answer = await execute(here.ports, actor, Asked(f"{{ {field} }}", {}), str)
             [error] = answer["errors"]
             assert error["extensions"]["code"] == "NOT_FOUND", (field, error)
 

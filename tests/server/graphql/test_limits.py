@@ -237,12 +237,12 @@ async def test_an_answer_carries_so_much_and_says_what_it_left_out(
     here: Whole, owner: httpx.AsyncClient, desk: Scene
 ) -> None:
     limits = QueryLimits(bytes=1000)
-    actor = await authenticate(here.world, owner.headers["Authorization"].partition(" ")[2])
+    actor = await authenticate(here.ports, owner.headers["Authorization"].partition(" ")[2])
     for name in ("notes/a.md", "notes/b.md", "notes/c.md"):
         await write(owner, f"/v1/agents/marco/files/{name}", "x" * 400)
     document = '{ files(place: {agentId: "marco"}, prefix: "notes/") { items { path content } } }'
     asked = Asked(document, {})
-    answer = await execute(here.world, actor, asked, str, DocumentCache(SCHEMA, limits))
+    answer = await execute(here.ports, actor, asked, str, DocumentCache(SCHEMA, limits))
     items = answer["data"]["files"]["items"]
     assert [len(one["content"] or "") for one in items] == [400, 400, 0]
     [error] = answer["errors"]
@@ -252,9 +252,9 @@ async def test_an_answer_carries_so_much_and_says_what_it_left_out(
 
 async def test_an_operator_chooses_depth_and_cost(here: Whole, owner: httpx.AsyncClient) -> None:
     settings = load({"graphql_depth": 2, "graphql_cost": 5}, environ={}, file=File("no such file"))
-    known = authenticator(here.world, settings)
-    app = create_app(here.world, endpoints(settings), known, metrics=Metrics())
-    who = Whole(here.world, app).as_(owner.headers["Authorization"].partition(" ")[2])
+    known = authenticator(here.ports, settings)
+    app = create_app(here.ports, endpoints(settings), known, metrics=Metrics())
+    who = Whole(here.ports, app).as_(owner.headers["Authorization"].partition(" ")[2])
     assert await told(who, "{ me { name kind role } }")
     assert await limit(who, "{ me { name kind role permissions tenantId } }") == "cost"
     assert await limit(who, "{ me { person { name } } }") == "depth"

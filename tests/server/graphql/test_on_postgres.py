@@ -9,7 +9,7 @@ from tests.server.graphql.asking import ask, scene, sha, told, write
 from tests.server.graphql.test_batches import DOCUMENT, REVIEWS
 from tests.server.graphql.test_fuzz import STRICT, WORDS
 from tests.server.whole import Whole, app_of
-from tests.worlds import world_of
+from tests.stores import world_of
 
 from carrel.adapters.postgres import open_store
 
@@ -20,8 +20,8 @@ ODD = ("\x00", "a\x00b", "é", "a/b", "a\n", "", "x" * 3000, "marco")
 @pytest.fixture
 async def here(postgres_url: str) -> AsyncIterator[Whole]:
     async with open_store(postgres_url) as store:
-        world = world_of(store)
-        yield Whole(world, app_of(world))
+        ports = world_of(store)
+        yield Whole(ports, app_of(ports))
 
 
 async def test_odd_words_are_refused_and_never_break_anything(here: Whole) -> None:

@@ -278,10 +278,10 @@ async def test_the_audit_is_paged(owner: httpx.AsyncClient, desk: Scene) -> None
 async def test_bytes_that_are_no_text_are_told_by_name(
     here: Whole, owner: httpx.AsyncClient, desk: Scene
 ) -> None:
-    actor = await authenticate(here.world, owner.headers["Authorization"].partition(" ")[2])
-    stack = await stacks.agent_stack(here.world, actor, "marco")
+    actor = await authenticate(here.ports, owner.headers["Authorization"].partition(" ")[2])
+    stack = await stacks.agent_stack(here.ports, actor, "marco")
     for name, content in (("notes/a.md", b"text"), ("notes/b.bin", b"\xff")):
-        await files.put(here.world, stack, Path(name), content, actor)
+        await files.put(here.ports, stack, Path(name), content, actor)
     answer = await ask(
         owner, '{ files(place: {agentId: "marco"}, prefix: "notes/") { items { path content } } }'
     )

@@ -9,8 +9,7 @@ import pytest
 from graphql import GraphQLObjectType, print_schema
 from tests.architecture.test_architecture import every_refusal
 
-from carrel.server.graphql import SCHEMA_TEXT
-from carrel.server.graphql import types as views
+from carrel.server.graphql import SCHEMA_TEXT, types
 from carrel.server.graphql.arguments import inside
 from carrel.server.graphql.errors import CODES
 from carrel.server.graphql.schema import MADE_FROM, SCHEMA, bound
@@ -47,7 +46,7 @@ def test_every_field_has_a_resolver_or_an_attribute(name: str) -> None:
     if name in {"Query", "Mutation"}:
         assert set(OBJECTS[name].fields) == resolved
         return
-    source = views.Page if name.endswith("Page") else MADE_FROM[name]
+    source = types.Page if name.endswith("Page") else MADE_FROM[name]
     known = set(source.__struct_fields__)
     for field in OBJECTS[name].fields.keys() - resolved:
         asked = "file_class" if field == "class" else inside(field)

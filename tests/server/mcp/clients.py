@@ -91,10 +91,10 @@ def _founded(server: Server, settings: Any) -> Any:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             from carrel.actions.accounts import tenants  # noqa: PLC0415 - only where it is needed
-            from carrel.wiring.world import open_world  # noqa: PLC0415 - as above
+            from carrel.wiring.ports import open_world  # noqa: PLC0415 - as above
 
             async with open_world(settings) as opened:
-                await tenants.bootstrap(opened.world, settings.owner_token)
+                await tenants.bootstrap(opened.ports, settings.owner_token)
         await server(scope, receive, send)
 
     return app

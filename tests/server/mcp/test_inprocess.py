@@ -14,7 +14,7 @@ from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import BlobResourceContents, ElicitResult
 from tests.actions.cast import founded, joined
-from tests.worlds import WORLDS
+from tests.stores import WORLDS
 
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
@@ -59,7 +59,7 @@ BREAKS = Tool("breaks", "Breaks.", Arguments, _breaks)
 
 
 @pytest.fixture
-async def world(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ports]:
+async def ports(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ports]:
     monkeypatch.setattr("carrel.tools.calls.ALL", (BREAKS, LAUNCH, *ALL))
     FAILED.clear()
     async with WORLDS["memory"](tmp_path) as opened:
@@ -71,9 +71,9 @@ async def world(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 
 
 @asynccontextmanager
-async def visited(world: Ports, actor: Actor, mode: str, **more: Any) -> AsyncIterator[Client]:
+async def visited(ports: Ports, actor: Actor, mode: str, **more: Any) -> AsyncIterator[Client]:
     async def visiting(ctx: Any) -> Visit:
-        return Visit(world, actor, "kate")
+        return Visit(ports, actor, "kate")
 
     subscriptions = Subscriptions()
     server = made(visiting, tell, asyncio.Event(), subscriptions)
@@ -84,23 +84,23 @@ async def visited(world: Ports, actor: Actor, mode: str, **more: Any) -> AsyncIt
         await subscriptions.close()
 
 
-async def hired(world: Ports, **facts: Any) -> Actor:
-    _, owner = await founded(world)
-    await agents.create(world, owner, NewAgent("kate", "Kate", **facts))
+async def hired(ports: Ports, **facts: Any) -> Actor:
+    _, owner = await founded(ports)
+    await agents.create(ports, owner, NewAgent("kate", "Kate", **facts))
     return owner
 
 
 @pytest.mark.parametrize("approved", [True, False])
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_person_is_asked_in_the_middle_of_a_call(
-    world: Ports, mode: str, approved: bool
+    ports: Ports, mode: str, approved: bool
 ) -> None:
-    owner = await hired(world)
+    owner = await hired(ports)
 
     async def person(context: Any, params: Any) -> ElicitResult:
         return ElicitResult(action="accept", content={"approved": approved, "reason": "since"})
 
-    async with visited(world, owner, mode, elicitation_callback=person) as client:
+    async with visited(ports, owner, mode, elicitation_callback=person) as client:
         told = await client.call_tool("launch", {})
     assert told.is_error is not approved
     [content] = told.content
@@ -108,10 +108,10 @@ async def test_a_person_is_asked_in_the_middle_of_a_call(
     assert getattr(content, "text", None) == expected
 
 
-async def test_only_those_are_asked_whose_answer_would_count(world: Ports) -> None:
-    owner = await hired(world)
-    _, member = await joined(world, owner, "bob")
-    agent = (await agents.get(world, owner, "kate")).id
+async def test_only_those_are_asked_whose_answer_would_count(ports: Ports) -> None:
+    owner = await hired(ports)
+    _, member = await joined(ports, owner, "bob")
+    agent = (await agents.get(ports, owner, "kate")).id
     itself = Actor(
         owner.tenant,
         "key_1",
@@ -127,32 +127,32 @@ async def test_only_those_are_asked_whose_answer_would_count(world: Ports) -> No
 
     for who in (member, itself):
         for mode in ("legacy", "auto"):
-            async with visited(world, who, mode, elicitation_callback=person) as client:
+            async with visited(ports, who, mode, elicitation_callback=person) as client:
                 told = await client.call_tool("launch", {})
                 assert told.structured_content is not None
                 assert told.structured_content["approval"]["status"] == "requested"
     assert asked == []
 
 
-async def test_the_agents_own_person_is_asked(world: Ports) -> None:
-    _, owner = await founded(world)
-    bob, member = await joined(world, owner, "bob")
-    await agents.create(world, owner, NewAgent("kate", "Kate", human=bob.id))
+async def test_the_agents_own_person_is_asked(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    bob, member = await joined(ports, owner, "bob")
+    await agents.create(ports, owner, NewAgent("kate", "Kate", human=bob.id))
 
     async def person(context: Any, params: Any) -> ElicitResult:
         return ElicitResult(action="accept", content={"approved": True})
 
-    async with visited(world, member, "auto", elicitation_callback=person) as client:
+    async with visited(ports, member, "auto", elicitation_callback=person) as client:
         assert not (await client.call_tool("launch", {})).is_error
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_a_file_that_is_no_text_is_read_as_bytes(world: Ports, mode: str) -> None:
-    owner = await hired(world)
-    stack = await stacks.agent_stack(world, owner, "kate")
+async def test_a_file_that_is_no_text_is_read_as_bytes(ports: Ports, mode: str) -> None:
+    owner = await hired(ports)
+    stack = await stacks.agent_stack(ports, owner, "kate")
     content, kind = bytes(range(256)), WriteOptions(type="application/octet-stream")
-    await files.put(world, stack, Path("a.bin"), content, owner, kind)
-    async with visited(world, owner, mode) as client:
+    await files.put(ports, stack, Path("a.bin"), content, owner, kind)
+    async with visited(ports, owner, mode) as client:
         rows = {row.name: row for row in (await client.list_resources()).resources}
         assert rows["a.bin"].mime_type == "application/octet-stream"
         [found] = (await client.read_resource(rows["a.bin"].uri)).contents
@@ -161,9 +161,9 @@ async def test_a_file_that_is_no_text_is_read_as_bytes(world: Ports, mode: str) 
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_of_a_failure_the_client_learns_an_id_alone(world: Ports, mode: str) -> None:
-    owner = await hired(world)
-    async with visited(world, owner, mode) as client:
+async def test_of_a_failure_the_client_learns_an_id_alone(ports: Ports, mode: str) -> None:
+    owner = await hired(ports)
+    async with visited(ports, owner, mode) as client:
         with pytest.raises(MCPError) as caught:
             await client.call_tool("breaks", {})
     assert caught.value.data == {"correlationId": "req_1"}
@@ -171,29 +171,29 @@ async def test_of_a_failure_the_client_learns_an_id_alone(world: Ports, mode: st
     assert [type(one) for one in FAILED] == [ZeroDivisionError]
 
 
-async def test_a_change_reaches_whoever_listens_however_the_layers_move(world: Ports) -> None:
-    owner = await hired(world)
-    stack = await stacks.agent_stack(world, owner, "kate")
+async def test_a_change_reaches_whoever_listens_however_the_layers_move(ports: Ports) -> None:
+    owner = await hired(ports)
+    stack = await stacks.agent_stack(ports, owner, "kate")
     uri = "carrel://agents/kate/files/SOUL.md"
     async with (
-        visited(world, owner, "auto") as client,
+        visited(ports, owner, "auto") as client,
         client.listen(resource_subscriptions=[uri], resources_list_changed=True) as heard,
     ):
-        await files.put(world, stack[-1:], Path("SOUL.md"), b"from the defaults", owner)
+        await files.put(ports, stack[-1:], Path("SOUL.md"), b"from the defaults", owner)
         assert getattr(await anext(heard), "uri", None) == uri
-        await files.put(world, stack, Path("new.md"), b"x", owner)
+        await files.put(ports, stack, Path("new.md"), b"x", owner)
         assert type(await anext(heard)).__name__ == "ResourcesListChanged"
     assert FAILED == []
 
 
-async def test_a_stream_ends_when_its_agent_is_gone(world: Ports) -> None:
-    owner = await hired(world)
-    defaults = await stacks.defaults_stack(world, owner)
+async def test_a_stream_ends_when_its_agent_is_gone(ports: Ports) -> None:
+    owner = await hired(ports)
+    defaults = await stacks.defaults_stack(ports, owner)
     async with (
-        visited(world, owner, "auto") as client,
+        visited(ports, owner, "auto") as client,
         client.listen(resources_list_changed=True) as heard,
     ):
-        await agents.delete(world, owner, "kate")
-        await files.put(world, defaults, Path("new.md"), b"x", owner)
+        await agents.delete(ports, owner, "kate")
+        await files.put(ports, defaults, Path("new.md"), b"x", owner)
         assert [change async for change in heard] == []
     assert FAILED == []

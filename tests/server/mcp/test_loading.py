@@ -8,12 +8,12 @@ import sys
 from pathlib import Path as File
 
 import pytest
-from tests.worlds import WORLDS
+from tests.stores import WORLDS
 
 from carrel.core.access import Actor
 from carrel.core.errors import Unauthenticated
 from carrel.server.http.endpoint import Headers
-from carrel.server.mcp import http as mcp
+from carrel.server.mcp import http
 
 
 @pytest.mark.parametrize(
@@ -41,11 +41,11 @@ async def test_a_server_that_has_time_loads_it_before_a_client_comes(
     if closes:
         closing.set()
     async with (
-        WORLDS["memory"](tmp_path) as world,
-        mcp.mounted(world, nobody, closing, calm=0 if not closes else 600) as mount,
+        WORLDS["memory"](tmp_path) as ports,
+        http.mounted(ports, nobody, closing, calm=0 if not closes else 600) as mount,
     ):
         app = mount.app
-        assert isinstance(app, mcp.Mcp)
+        assert isinstance(app, http.Mcp)
         async with asyncio.timeout(120):
             while not closes and (app._engine is None or not app._engine.done()):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)

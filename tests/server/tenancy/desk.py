@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import httpx
-from tests.worlds import WORLDS
+from tests.stores import WORLDS
 
 from carrel.actions.accounts import credentials
 from carrel.core.access import Actor
@@ -21,8 +21,7 @@ from carrel.ports import IdempotencyStore, Ports
 from carrel.server.http.app import HttpApp, create_app
 from carrel.server.http.endpoint import Endpoint, Headers
 from carrel.server.http.metrics import Metrics
-from carrel.server.rest.accounts import audit, keys, people, policy, secrets, tenants
-from carrel.server.rest.accounts import sign_in as signin
+from carrel.server.rest.accounts import audit, keys, people, policy, secrets, sign_in, tenants
 from carrel.server.rest.agents import (
     agents,
     dreams,
@@ -33,19 +32,18 @@ from carrel.server.rest.agents import (
     templates,
     tools,
 )
-from carrel.server.rest.files import defaults, files, history, pins
-from carrel.server.rest.files import overlay_api as dialect
-from carrel.server.rest.sandbox import account_records as accounts
+from carrel.server.rest.files import defaults, files, history, overlay_api, pins
+from carrel.server.rest.sandbox import account_records
 
 NOUNS: tuple[ModuleType, ...] = (
-    accounts,
+    account_records,
     agents,
     pins,
     memories,
     dreams,
     audit,
     defaults,
-    dialect,
+    overlay_api,
     files,
     git,
     history,
@@ -55,7 +53,7 @@ NOUNS: tuple[ModuleType, ...] = (
     prompts,
     secrets,
     sessions,
-    signin,
+    sign_in,
     templates,
     tenants,
     tools,
@@ -65,7 +63,7 @@ PLATFORM = "platform-token"
 
 @dataclass(frozen=True)
 class Desk:
-    world: Ports
+    ports: Ports
     app: HttpApp
 
     def as_(self, token: str | None) -> httpx.AsyncClient:
@@ -105,7 +103,7 @@ async def desk(
 ) -> AsyncIterator[Desk]:
     async with WORLDS[kind](directory) as opened:
         receipts = Forgetful(opened.receipts) if forgetful else opened.receipts
-        world = replace(opened, receipts=receipts)
+        ports = replace(opened, receipts=receipts)
 
         async def authenticate(headers: Headers) -> Actor:
             _, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
@@ -113,7 +111,7 @@ async def desk(
                 return Actor("", "platform", frozenset(), platform=True)
             if not token:
                 raise Unauthenticated(credentials.UNKNOWN)
-            return await credentials.authenticate(world, token)
+            return await credentials.authenticate(ports, token)
 
         endpoints = [endpoint for noun in NOUNS for endpoint in noun.ENDPOINTS]
-        yield Desk(world, create_app(world, [*endpoints, *more], authenticate, metrics=Metrics()))
+        yield Desk(ports, create_app(ports, [*endpoints, *more], authenticate, metrics=Metrics()))

@@ -193,7 +193,7 @@ async def test_secrets_are_never_shown_and_a_mask_keeps_them(
     )
     everything = [one, changed, (await owner.get(SANDBOXES)).json(), refused.text]
     everything.append((await owner.get("/v1/audit")).text)
-    [record] = await here.world.records.get(one["accountId"], RecordType.SANDBOX, [id])
+    [record] = await here.ports.records.get(one["accountId"], RecordType.SANDBOX, [id])
     assert record is not None
     assert CANARY not in f"{everything} {record.body}"
 

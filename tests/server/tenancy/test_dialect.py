@@ -16,7 +16,7 @@ from carrel.core.access import Actor
 from carrel.server.http.app import create_app
 from carrel.server.http.endpoint import Headers
 from carrel.server.http.metrics import Metrics
-from carrel.server.rest.files import overlay_api as dialect
+from carrel.server.rest.files import overlay_api
 
 pytestmark = pytest.mark.anyio
 
@@ -273,11 +273,11 @@ async def test_what_nobody_foresaw_shows_an_id_and_nothing_else(
 ) -> None:
     async def authenticate(headers: Headers) -> Actor:
         token = owner.headers["authorization"].partition(" ")[2]
-        return await credentials.authenticate(here.world, token)
+        return await credentials.authenticate(here.ports, token)
 
-    world = replace(here.world, trees=Failing())
-    app = create_app(world, dialect.ENDPOINTS, authenticate, metrics=Metrics())
-    answer = await ask(Desk(world, app).as_(None), "get", agentId=marco, path="SOUL.md")
+    ports = replace(here.ports, trees=Failing())
+    app = create_app(ports, overlay_api.ENDPOINTS, authenticate, metrics=Metrics())
+    answer = await ask(Desk(ports, app).as_(None), "get", agentId=marco, path="SOUL.md")
     open_to_all(answer)
     assert (answer.status_code, answer.json()["ok"]) == (500, False)
     assert answer.headers["x-request-id"] in answer.json()["error"]

@@ -243,9 +243,9 @@ async def test_a_map_in_a_file_that_is_pinned_or_no_text_is_refused(
     here: Desk, owner: httpx.AsyncClient, marco: str
 ) -> None:
     token = owner.headers["authorization"].partition(" ")[2]
-    actor = await credentials.authenticate(here.world, token)
-    stack = await stacks.agent_stack(here.world, actor, marco)
-    await files.put(here.world, stack, AGENTS, b"\xff\x00", actor)
+    actor = await credentials.authenticate(here.ports, token)
+    stack = await stacks.agent_stack(here.ports, actor, marco)
+    await files.put(here.ports, stack, AGENTS, b"\xff\x00", actor)
     assert (await no(owner, "regenerate-map", agentId=marco))[0] == 409
     await done(owner, "delete", agentId=marco, path="AGENTS.md")
     classes = {"classes": [{"pattern": "AGENTS.md", "class": "pinned"}]}

@@ -255,7 +255,7 @@ async def test_one_file_that_cannot_be_read_fails_by_name_and_alone(tmp_path: Fi
     async with desk("memory", tmp_path) as here:
         owner = await here.found()
         marco = await stage(owner)
-        state: Any = here.world.blobs
+        state: Any = here.ports.blobs
         contents = state._port._state.contents
         warm = {"action": "list", "agentId": marco, "includeContent": True, "raw": True}
         tag = (await owner.post(URL, json=warm)).headers["etag"]
@@ -285,9 +285,9 @@ async def test_what_is_no_text_is_told_by_name_and_the_others_are_listed(
     here: Desk, owner: httpx.AsyncClient, marco: str
 ) -> None:
     token = owner.headers["authorization"].partition(" ")[2]
-    actor = await credentials.authenticate(here.world, token)
-    stack = await stacks.agent_stack(here.world, actor, marco)
-    await files.put(here.world, stack, Path("a.png"), b"\xff\x00", actor)
+    actor = await credentials.authenticate(here.ports, token)
+    stack = await stacks.agent_stack(here.ports, actor, marco)
+    await files.put(here.ports, stack, Path("a.png"), b"\xff\x00", actor)
     assert (await no(owner, "get", agentId=marco, path="a.png"))[0] == 409
     listed = await ask(owner, "list", agentId=marco, includeContent=True)
     found = {row["path"]: row for row in listed.json()["files"]}

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from tests.server.tenancy.stage import URL
 from tests.server.whole import FILES, Whole, whole
-from tests.worlds import WORLDS
+from tests.stores import WORLDS
 
 from carrel.actions.accounts.credentials import authenticate
 from carrel.core.access import Actor
@@ -29,7 +29,7 @@ def token_of(who: httpx.AsyncClient) -> str:
 
 
 async def actor_of(here: Whole, who: httpx.AsyncClient) -> Actor:
-    return await authenticate(here.world, token_of(who))
+    return await authenticate(here.ports, token_of(who))
 
 
 async def statuses(here: Whole, headers: dict[str, str]) -> set[int]:

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.server.tenancy.desk import Desk, desk
-from tests.worlds import travel
+from tests.stores import travel
 
 pytestmark = pytest.mark.anyio
 ROBOT = {"name": "robot", "kind": "service"}
@@ -54,7 +54,7 @@ async def test_a_key_expires_when_it_says(here: Desk, owner: httpx.AsyncClient) 
     assert made.json()["expiresAt"] == "2099-12-31T22:00:00.123Z"
     robot = here.as_(made.json()["key"])
     assert (await robot.get("/v1/people")).status_code == 200
-    travel(here.world, 75 * 366 * 86_400_000)
+    travel(here.ports, 75 * 366 * 86_400_000)
     assert (await robot.get("/v1/people")).status_code == 401
 
 

@@ -36,7 +36,7 @@ async def learned(here: Desk, owner: httpx.AsyncClient, content: str) -> dict[st
     memory = await told(owner, content)
     actor = Actor((await owner.get("/v1/tenants/me")).json()["id"], "marco")
     for query in (content, f"{content}?", f"{content}!"):
-        await memories.recall(here.world, actor, "marco", query + query[0], limit=1)
+        await memories.recall(here.ports, actor, "marco", query + query[0], limit=1)
     return memory
 
 
@@ -65,7 +65,7 @@ async def test_memories_are_found_by_words_and_nothing_is_noted(
     for query in ("", "!!!", "\0"):
         assert (await owner.get(TOLD, params={"q": query})).json()["items"] == []
     tenant = (await owner.get("/v1/tenants/me")).json()["id"]
-    assert await here.world.recalls.tallies(tenant, marco["id"]) == ()
+    assert await here.ports.recalls.tallies(tenant, marco["id"]) == ()
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ async def test_a_sweep_tells_what_it_did_and_why_it_did_not_more(
     tea = await learned(here, owner, "Ada likes tea")
     await told(owner, "Bob prefers milk")
     actor = Actor((await owner.get("/v1/tenants/me")).json()["id"], "marco")
-    await memories.recall(here.world, actor, "marco", "milk")
+    await memories.recall(here.ports, actor, "marco", "milk")
 
     dry = (await owner.post(DREAMS, json={"dryRun": True})).json()
     assert (dry["dryRun"], dry["id"], dry["promotedCount"]) == (True, "", 1)

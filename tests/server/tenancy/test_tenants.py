@@ -9,8 +9,7 @@ import httpx
 import pytest
 from tests.server.tenancy.desk import PLATFORM, Desk
 
-from carrel.actions.accounts import sign_in as signins
-from carrel.actions.accounts import tenants
+from carrel.actions.accounts import sign_in, tenants
 from carrel.core.text_validation import RESERVED
 
 pytestmark = pytest.mark.anyio
@@ -97,8 +96,8 @@ async def test_a_tenant_is_renamed_by_those_who_administer_it(
 
 
 async def test_a_code_signs_in_once(here: Desk) -> None:
-    await tenants.bootstrap(here.world)
-    code = await signins.for_owner(here.world, tenants.FIRST)
+    await tenants.bootstrap(here.ports)
+    code = await sign_in.for_owner(here.ports, tenants.FIRST)
     anybody = here.as_(None)
     answers = await asyncio.gather(
         *(anybody.post("/v1/sign-in", json={"code": code}) for _ in range(4))

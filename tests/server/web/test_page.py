@@ -9,15 +9,14 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.worlds import memory
+from tests.stores import memory
 
 from carrel.core.access import Actor
 from carrel.core.errors import Unauthenticated
 from carrel.server.http.app import create_app
 from carrel.server.http.endpoint import Headers
 from carrel.server.http.metrics import Metrics
-from carrel.server.web import PREFIXES, assets, page
-from carrel.server.web import http as web
+from carrel.server.web import PREFIXES, assets, http, page
 from carrel.settings import Settings
 from carrel.wiring.server_app import endpoints
 
@@ -33,9 +32,9 @@ async def anybody(tmp_path: File) -> AsyncIterator[httpx.AsyncClient]:
     async def nobody(headers: Headers) -> Actor:
         raise Unauthenticated("nobody is known here")
 
-    async with memory(tmp_path) as world:
+    async with memory(tmp_path) as ports:
         told = endpoints(Settings())
-        app = create_app(world, told, nobody, metrics=Metrics(), mounts=web.MOUNTS)
+        app = create_app(ports, told, nobody, metrics=Metrics(), mounts=http.MOUNTS)
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://carrel") as client:
             yield client

@@ -9,9 +9,9 @@ from carrel.ports import Ports
 
 
 async def listing(
-    world: Ports, actor: Actor, *, before: int = 0, limit: int = 100
+    ports: Ports, actor: Actor, *, before: int = 0, limit: int = 100
 ) -> Page[AuditEntry]:
     """Newest first; before 0 is from the newest."""
-    found = await world.records.audit(actor.tenant, before=before, limit=limit + 1)
+    found = await ports.records.audit(actor.tenant, before=before, limit=limit + 1)
     more = len(found) > limit
     return Page(found[:limit], str(found[limit - 1].id) if more else None)

@@ -25,62 +25,62 @@ def key_handle(hash: str) -> str:
     return global_unique_key(RecordType.KEY, "hash", hash)
 
 
-async def authenticate(world: Ports, token: str) -> Actor:
+async def authenticate(ports: Ports, token: str) -> Actor:
     """Return whose token this is. Raises Unauthenticated, saying nothing of why."""
-    revision = await world.records.revision()
-    found: tuple[Actor, str, TimestampMs] | None = world.memo.find(revision, token)
+    revision = await ports.records.revision()
+    found: tuple[Actor, str, TimestampMs] | None = ports.memo.find(revision, token)
     if found is None:
-        found = await _find(world, hash_of(token))
-        world.memo.keep(revision, token, found)
+        found = await _find(ports, hash_of(token))
+        ports.memo.keep(revision, token, found)
     actor, key, expires = found
-    now = world.clock.now()
+    now = ports.clock.now()
     if expires and now >= expires:
         raise Unauthenticated(UNKNOWN)
-    world.marks[key] = now
+    ports.marks[key] = now
     return actor
 
 
-async def authenticate_service(world: Ports, token: str, tenant: str) -> Actor:
+async def authenticate_service(ports: Ports, token: str, tenant: str) -> Actor:
     """The same for a service that also names its tenant, by id or slug: that has to be its own.
 
     Raises Unauthenticated, for keys of people and agents too.
     """
-    actor = await authenticate(world, token)
+    actor = await authenticate(ports, token)
     if actor.kind is not CredentialKind.SERVICE:
         raise Unauthenticated(UNKNOWN)
-    await refuse_contradiction(world, actor, tenant)
+    await refuse_contradiction(ports, actor, tenant)
     return actor
 
 
-async def refuse_contradiction(world: Ports, actor: Actor, tenant: str) -> None:
+async def refuse_contradiction(ports: Ports, actor: Actor, tenant: str) -> None:
     """Raises Unauthenticated for a service that names another tenant than its own."""
-    if actor.kind is CredentialKind.SERVICE and not await _is_called(world, actor.tenant, tenant):
+    if actor.kind is CredentialKind.SERVICE and not await _is_called(ports, actor.tenant, tenant):
         raise Unauthenticated(UNKNOWN)
 
 
-async def _is_called(world: Ports, tenant: str, name: str) -> bool:
+async def _is_called(ports: Ports, tenant: str, name: str) -> bool:
     if name == tenant:
         return True
-    revision = await world.records.revision()
-    known: str | None = world.memo.find(revision, ("slug", tenant))
+    revision = await ports.records.revision()
+    known: str | None = ports.memo.find(revision, ("slug", tenant))
     if known is None:
-        [record] = await world.records.get(tenant, RecordType.TENANT, [tenant])
+        [record] = await ports.records.get(tenant, RecordType.TENANT, [tenant])
         known = str(record.body["slug"]) if record else ""
-        world.memo.keep(revision, ("slug", tenant), known)
+        ports.memo.keep(revision, ("slug", tenant), known)
     return bool(name) and name == known
 
 
-async def _find(world: Ports, hashed: str) -> tuple[Actor, str, TimestampMs]:
-    [key] = await world.records.named([key_handle(hashed)])
+async def _find(ports: Ports, hashed: str) -> tuple[Actor, str, TimestampMs]:
+    [key] = await ports.records.named([key_handle(hashed)])
     if key is None or not hmac.compare_digest(str(key.body["hash"]), hashed):
         raise Unauthenticated(UNKNOWN)
-    return await _actor(world, key), key.id, key.body.get("expires") or 0
+    return await _actor(ports, key), key.id, key.body.get("expires") or 0
 
 
-async def _actor(world: Ports, key: Record) -> Actor:
+async def _actor(ports: Ports, key: Record) -> Actor:
     body = key.body
     kind = CredentialKind(body["kind"])
-    role = await _role(world, key.tenant, body) if kind is CredentialKind.PERSON else None
+    role = await _role(ports, key.tenant, body) if kind is CredentialKind.PERSON else None
     scopes = body.get("scopes")
     asked = None if scopes is None else frozenset(map(Permission, scopes))
     return Actor(
@@ -96,28 +96,28 @@ async def _actor(world: Ports, key: Record) -> Actor:
     )
 
 
-async def actor_now(world: Ports, actor: Actor) -> Actor:
+async def actor_now(ports: Ports, actor: Actor) -> Actor:
     """The same caller with what they may do now, never more than they might then.
 
     Raises Unauthenticated where their key, or they themselves, are gone.
     """
     if actor.key:
-        [key] = await world.records.get(actor.tenant, RecordType.KEY, [actor.key])
+        [key] = await ports.records.get(actor.tenant, RecordType.KEY, [actor.key])
         expires = (key.body.get("expires") or 0) if key else 0
-        if key is None or (expires and world.clock.now() >= expires):
+        if key is None or (expires and ports.clock.now() >= expires):
             raise Unauthenticated(UNKNOWN)
-        now = await _actor(world, key)
+        now = await _actor(ports, key)
     elif actor.person is not None:
-        role = await _role(world, actor.tenant, {"personId": actor.person})
+        role = await _role(ports, actor.tenant, {"personId": actor.person})
         now = replace(actor, role=role, permissions=granted(actor.kind, role, None))
     else:
         return actor
     return replace(now, permissions=now.permissions & actor.permissions)
 
 
-async def _role(world: Ports, tenant: str, body: Any) -> Role:
+async def _role(ports: Ports, tenant: str, body: Any) -> Role:
     """The role that the person has now: it is never copied into a key."""
-    [person] = await world.records.get(tenant, RecordType.PERSON, [body["personId"]])
+    [person] = await ports.records.get(tenant, RecordType.PERSON, [body["personId"]])
     if person is None:
         raise Unauthenticated(UNKNOWN)
     return Role(person.body["role"])

@@ -68,9 +68,9 @@ def agent_keys_index(id: str) -> str:
     return f"agent:{id}"
 
 
-def new_key(world: Ports, tenant: str, holding: KeySpec, token: str | None = None) -> NewKey:
+def new_key(ports: Ports, tenant: str, holding: KeySpec, token: str | None = None) -> NewKey:
     """A key on its way into the store, for a commit that makes it and perhaps more."""
-    token = token or world.clock.token("carrel")
+    token = token or ports.clock.token("carrel")
     hashed = hash_of(token)
     scopes = None if holding.scopes is None else sorted(scope.value for scope in holding.scopes)
     body = {
@@ -90,7 +90,7 @@ def new_key(world: Ports, tenant: str, holding: KeySpec, token: str | None = Non
     change = RecordChange(
         tenant,
         RecordType.KEY,
-        world.clock.fresh("key"),
+        ports.clock.fresh("key"),
         body,
         expected=0,
         handles=(key_handle(hashed),),
@@ -100,7 +100,7 @@ def new_key(world: Ports, tenant: str, holding: KeySpec, token: str | None = Non
 
 
 async def create(
-    world: Ports, actor: Actor, wanted: KeySpec, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, wanted: KeySpec, receipt: IdempotencyKey | None = None
 ) -> IssuedKey:
     """Issue a key that is worth no more than the caller's own.
 
@@ -109,22 +109,22 @@ async def create(
     """
     if actor.bound:
         raise Forbidden("a credential that is confined to one workspace cannot make keys")
-    asked = _checked(world, actor, wanted)
+    asked = _checked(ports, actor, wanted)
     if asked.person is None or asked.person != actor.person:
         actor.must(Permission.TENANT_ADMIN)
 
     async def attempt() -> IssuedKey:
-        holding, rests = await _settled(world, actor, asked)
-        key = new_key(world, actor.tenant, holding)
+        holding, rests = await _settled(ports, actor, asked)
+        key = new_key(ports, actor.tenant, holding)
         at = await commit_changes(
-            world, actor.name, "make a key", [key.change], shelves=rests, receipt=receipt
+            ports, actor.name, "make a key", [key.change], shelves=rests, receipt=receipt
         )
         return IssuedKey(record_after(key.change, at), key.token)
 
     return await retry_while_busy(attempt)
 
 
-def _checked(world: Ports, actor: Actor, wanted: KeySpec) -> KeySpec:
+def _checked(ports: Ports, actor: Actor, wanted: KeySpec) -> KeySpec:
     """What is asked for, complete and in itself sound."""
     person = wanted.person
     if wanted.kind is CredentialKind.PERSON:
@@ -137,7 +137,7 @@ def _checked(world: Ports, actor: Actor, wanted: KeySpec) -> KeySpec:
         raise ValidationError("an agent's key needs an agentId")
     if wanted.agent is not None and wanted.workspace is not None:
         raise ValidationError("a key is bound to an agent or to a workspace, not to both")
-    now = world.clock.now()
+    now = ports.clock.now()
     if wanted.expires is not None and not now < wanted.expires <= now + LONGEST_LIFE:
         raise ValidationError("expiresAt must be in the future, and at most a hundred years ahead")
     if wanted.workspace is not None:
@@ -161,7 +161,7 @@ def _confined(wanted: KeySpec) -> frozenset[Permission] | None:
 
 
 async def _settled(
-    world: Ports, actor: Actor, asked: KeySpec
+    ports: Ports, actor: Actor, asked: KeySpec
 ) -> tuple[KeySpec, list[CollectionRevision]]:
     """The key with its holder found and its worth weighed, and what that rests on."""
     nouns = [
@@ -169,12 +169,12 @@ async def _settled(
         for noun, id in ((RecordType.PERSON, asked.person), (RecordType.AGENT, asked.agent))
         if id
     ]
-    rests = await collection_revisions(world, actor.tenant, nouns)
+    rests = await collection_revisions(ports, actor.tenant, nouns)
     role, agent = None, None
     if asked.person is not None:
-        role = Role((await find(world, actor.tenant, RecordType.PERSON, asked.person)).body["role"])
+        role = Role((await find(ports, actor.tenant, RecordType.PERSON, asked.person)).body["role"])
     if asked.agent is not None:
-        agent = (await find_by_id_or_slug(world, actor.tenant, RecordType.AGENT, asked.agent)).id
+        agent = (await find_by_id_or_slug(ports, actor.tenant, RecordType.AGENT, asked.agent)).id
     _weigh(actor, asked, role)
     return replace(asked, agent=agent), rests
 
@@ -192,46 +192,46 @@ def _weigh(actor: Actor, asked: KeySpec, role: Role | None) -> None:
         raise Forbidden("only an owner may make a key for an owner")
 
 
-async def get(world: Ports, actor: Actor, id: str) -> Record:
+async def get(ports: Ports, actor: Actor, id: str) -> Record:
     """One of the caller's own keys, or any for who may administer the tenant."""
-    key = await find(world, actor.tenant, RecordType.KEY, id)
+    key = await find(ports, actor.tenant, RecordType.KEY, id)
     if Permission.TENANT_ADMIN not in actor.permissions and not _own(actor, key):
         raise NotFound(f"there is no {RecordType.KEY} {id}")
     return key
 
 
 async def listing(
-    world: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
+    ports: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
 ) -> Page[Record]:
     """The caller's own keys, or all of them for who may administer the tenant."""
     if Permission.TENANT_ADMIN in actor.permissions:
-        return await page(world, actor.tenant, RecordType.KEY, cursor=cursor, limit=limit)
+        return await page(ports, actor.tenant, RecordType.KEY, cursor=cursor, limit=limit)
     if actor.person is None:
         validate_cursor(cursor, PREFIXES[RecordType.KEY])
-        own = await world.records.get(
+        own = await ports.records.get(
             actor.tenant, RecordType.KEY, [actor.key] if actor.key else []
         )
         return Page(tuple(key for key in own if key and key.id > cursor), None)
     link = of_person(actor.person)
-    return await page(world, actor.tenant, RecordType.KEY, link=link, cursor=cursor, limit=limit)
+    return await page(ports, actor.tenant, RecordType.KEY, link=link, cursor=cursor, limit=limit)
 
 
-async def last_used(world: Ports, keys: tuple[Record, ...]) -> tuple[TimestampMs | None, ...]:
+async def last_used(ports: Ports, keys: tuple[Record, ...]) -> tuple[TimestampMs | None, ...]:
     """When each was last used: as written down, or as noted since by this process."""
-    written = await world.records.last_used([key.id for key in keys])
-    noted = [world.marks.get(key.id) for key in keys]
+    written = await ports.records.last_used([key.id for key in keys])
+    noted = [ports.marks.get(key.id) for key in keys]
     return tuple(max(filter(None, both), default=None) for both in zip(written, noted, strict=True))
 
 
 async def revoke(
-    world: Ports, actor: Actor, id: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, id: str, receipt: IdempotencyKey | None = None
 ) -> None:
     """From the next request on it opens nothing."""
 
     async def attempt() -> None:
-        key = await get(world, actor, id)
+        key = await get(ports, actor, id)
         change = RecordChange(key.tenant, RecordType.KEY, key.id, None, key.revision)
-        await commit_changes(world, actor.name, "revoke a key", [change], receipt=receipt)
+        await commit_changes(ports, actor.name, "revoke a key", [change], receipt=receipt)
 
     await retry_while_busy(attempt)
 

@@ -55,7 +55,7 @@ def is_jwt(token: str) -> bool:
     return _JWT.fullmatch(token) is not None
 
 
-async def person_of(world: Ports, issuer: Issuer, token: str) -> Actor:
+async def person_of(ports: Ports, issuer: Issuer, token: str) -> Actor:
     """The person whose token this is: by its subject, else by an address that was verified.
 
     Tenant and role are those of the person here, whatever the token says. Raises Unauthenticated,
@@ -63,13 +63,13 @@ async def person_of(world: Ports, issuer: Issuer, token: str) -> Actor:
     """
     claims = await issuer.claims(token)
     address = _address(claims)
-    revision = await world.records.revision()
+    revision = await ports.records.revision()
     bearer = ("oidc", issuer.name, claims.sub, address)
-    known: Actor | None = world.memo.find(revision, bearer)
+    known: Actor | None = ports.memo.find(revision, bearer)
     if known is None:
         subject = f"{issuer.name}|{claims.sub}"
-        known = _actor(await retry_while_busy(lambda: _found(world, subject, address)))
-        world.memo.keep(revision, bearer, known)
+        known = _actor(await retry_while_busy(lambda: _found(ports, subject, address)))
+        ports.memo.keep(revision, bearer, known)
     return known
 
 
@@ -95,24 +95,24 @@ def _address(claims: Claims) -> str | None:
     return claims.email
 
 
-async def _found(world: Ports, subject: str, address: str | None) -> Record:
-    [linked] = await world.records.named([people.subject_handle(subject)])
+async def _found(ports: Ports, subject: str, address: str | None) -> Record:
+    [linked] = await ports.records.named([people.subject_handle(subject)])
     if linked is not None:
         return linked
     if address is None:
         raise Unauthenticated(UNKNOWN)
-    person = await _only_one(world, address)
-    await _link(world, person, subject)
+    person = await _only_one(ports, address)
+    await _link(ports, person, subject)
     return person
 
 
-async def _only_one(world: Ports, address: str) -> Record:
+async def _only_one(ports: Ports, address: str) -> Record:
     """The one person of that address, in whatever tenant."""
     found: list[Record] = []
     after, key = "", email_key(address)
-    while tenants := await world.records.list("", RecordType.TENANT, after=after, limit=_MANY):
+    while tenants := await ports.records.list("", RecordType.TENANT, after=after, limit=_MANY):
         handles = [unique_key(tenant.id, RecordType.PERSON, "email", key) for tenant in tenants]
-        named = await world.records.named(handles)
+        named = await ports.records.named(handles)
         found += [person for person in named if person and _same(person.body["email"], address)]
         after = tenants[-1].id
     if len(found) > 1:
@@ -131,17 +131,17 @@ def _same(ours: str, theirs: str) -> bool:
     return ours.encode().lower() == theirs.encode().lower()
 
 
-async def _link(world: Ports, person: Record, subject: str) -> None:
+async def _link(ports: Ports, person: Record, subject: str) -> None:
     """Let the subject name the person from now on, unless another subject does already.
 
     One at a time: two accounts of one address would take the link from each other for ever.
     """
     mark = people.linked(person.id)
-    if await world.records.list(person.tenant, RecordType.PERSON, link=mark, limit=1):
+    if await ports.records.list(person.tenant, RecordType.PERSON, link=mark, limit=1):
         return
     body = {**person.body, people.SUBJECT: subject}
     change = people.change_of(person.tenant, person.id, person.revision, body)
     try:
-        await commit_changes(world, person.id, "link a sign-in", [change])
+        await commit_changes(ports, person.id, "link a sign-in", [change])
     except Conflict:
         raise Busy("the same account signs in elsewhere at the same time") from None

@@ -8,8 +8,7 @@ from typing import Final, Protocol
 import msgspec
 from msgspec import Struct
 
-from carrel.actions.accounts import oidc
-from carrel.actions.accounts import sign_in as signins
+from carrel.actions.accounts import oidc, sign_in
 from carrel.actions.accounts.credentials import UNKNOWN
 from carrel.actions.accounts.oidc import Issuer
 from carrel.core.errors import Expired, Unauthenticated
@@ -63,34 +62,34 @@ class SignInResult(Struct, frozen=True):
     home: str
 
 
-async def begin(world: Ports, flow: CodeFlow, redirect: str, home: str) -> SignInStart:
+async def begin(ports: Ports, flow: CodeFlow, redirect: str, home: str) -> SignInStart:
     """Raises ConnectionError."""
-    state, nonce, verifier = (world.clock.token(word) for word in ("state", "nonce", "verifier"))
+    state, nonce, verifier = (ports.clock.token(word) for word in ("state", "nonce", "verifier"))
     address = await flow.address(redirect, state, nonce, verifier)
-    errand = SignInState(state, nonce, verifier, home, world.clock.now() + LIFE)
-    return SignInStart(address, world.vault.seal(msgspec.json.encode(errand), _CONTEXT))
+    errand = SignInState(state, nonce, verifier, home, ports.clock.now() + LIFE)
+    return SignInStart(address, ports.vault.seal(msgspec.json.encode(errand), _CONTEXT))
 
 
 async def finish(
-    world: Ports, flow: CodeFlow, redirect: str, sealed: str, state: str, code: str
+    ports: Ports, flow: CodeFlow, redirect: str, sealed: str, state: str, code: str
 ) -> SignInResult:
     """A session for who is back with a code: a person who is known as by the issuer's tokens.
 
     Raises Gone where this browser was not sent, or too long ago; Unauthenticated; ConnectionError.
     """
-    errand = _errand(world, sealed)
+    errand = _errand(ports, sealed)
     if errand is None or not hmac.compare_digest(errand.state.encode(), state.encode()):
         raise Expired("this sign-in is over, or was begun elsewhere")
     if not code:
         raise Unauthenticated(UNKNOWN)
     token = await flow.token(code, redirect, errand.nonce, errand.verifier)
-    actor = await oidc.person_of(world, flow.issuer, token)
-    return SignInResult(await signins.sign_in_person(world, actor), errand.home)
+    actor = await oidc.person_of(ports, flow.issuer, token)
+    return SignInResult(await sign_in.sign_in_person(ports, actor), errand.home)
 
 
-def _errand(world: Ports, sealed: str) -> SignInState | None:
+def _errand(ports: Ports, sealed: str) -> SignInState | None:
     try:
-        errand = msgspec.json.decode(world.vault.open(sealed, _CONTEXT), type=SignInState)
+        errand = msgspec.json.decode(ports.vault.open(sealed, _CONTEXT), type=SignInState)
     except (CorruptContent, ValueError):
         return None
-    return errand if world.clock.now() < errand.until else None
+    return errand if ports.clock.now() < errand.until else None

@@ -66,35 +66,35 @@ def of_person(id: str) -> str:
     return f"person:{id}"
 
 
-async def get(world: Ports, actor: Actor, id: str) -> Record:
-    return await find(world, actor.tenant, RecordType.PERSON, id)
+async def get(ports: Ports, actor: Actor, id: str) -> Record:
+    return await find(ports, actor.tenant, RecordType.PERSON, id)
 
 
 async def listing(
-    world: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
+    ports: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
 ) -> Page[Record]:
-    return await page(world, actor.tenant, RecordType.PERSON, cursor=cursor, limit=limit)
+    return await page(ports, actor.tenant, RecordType.PERSON, cursor=cursor, limit=limit)
 
 
-async def named(world: Ports, actor: Actor, address: str) -> Record:
+async def named(ports: Ports, actor: Actor, address: str) -> Record:
     """The person with an e-mail address. Raises Missing."""
-    [found] = await world.records.named([_handle(actor.tenant, address)])
+    [found] = await ports.records.named([_handle(actor.tenant, address)])
     if found is None:
         raise NotFound("there is no person of that address")
     return found
 
 
 async def create(
-    world: Ports, actor: Actor, profile: Profile, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, profile: Profile, receipt: IdempotencyKey | None = None
 ) -> Record:
     """Raises Taken where another has the address, Forbidden for an owner not made by one."""
     body = await body_of(profile)
-    change = change_of(actor.tenant, world.clock.fresh("per"), 0, body)
+    change = change_of(actor.tenant, ports.clock.fresh("per"), 0, body)
 
     async def attempt() -> Record:
-        rests = await _on_owners(world, actor, {profile.role})
+        rests = await _on_owners(ports, actor, {profile.role})
         at = await commit_changes(
-            world, actor.name, "add a person", [change], shelves=rests, receipt=receipt
+            ports, actor.name, "add a person", [change], shelves=rests, receipt=receipt
         )
         return record_after(change, at)
 
@@ -102,7 +102,7 @@ async def create(
 
 
 async def patch(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     id: str,
     given: Mapping[str, Any],
@@ -114,20 +114,20 @@ async def patch(
     """
 
     async def attempt() -> Record:
-        was = await get(world, actor, id)
+        was = await get(ports, actor, id)
         profile = Profile(**{**_known(was), **given})
         body = {**_sign_in(was.body), **await body_of(profile)}
         if body == was.body:
             return was
-        rests = await _on_owners(world, actor, {was.body["role"], body["role"]})
+        rests = await _on_owners(ports, actor, {was.body["role"], body["role"]})
         if body["role"] != Role.OWNER:
-            await _spare_the_last_owner(world, was, rests)
+            await _spare_the_last_owner(ports, was, rests)
         change = change_of(was.tenant, id, was.revision, body)
-        rests.append(await collection_revision(world, actor.tenant, RecordType.AGENT))
-        rules = await load_rules(world, actor.tenant)
-        drafts = await person_changed(world, rules, record_after(change, 0, was))
+        rests.append(await collection_revision(ports, actor.tenant, RecordType.AGENT))
+        rules = await load_rules(ports, actor.tenant)
+        drafts = await person_changed(ports, rules, record_after(change, 0, was))
         at = await commit_changes(
-            world,
+            ports,
             actor.name,
             "change a person",
             [change],
@@ -141,24 +141,24 @@ async def patch(
 
 
 async def delete(
-    world: Ports, actor: Actor, id: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, id: str, receipt: IdempotencyKey | None = None
 ) -> None:
     """Remove a person and every key they hold. Raises Taken for the last owner."""
 
     async def attempt() -> None:
-        rests = await collection_revisions(world, actor.tenant, _HOLDINGS)
-        was = await get(world, actor, id)
-        rests += await _on_owners(world, actor, {was.body["role"]})
-        await _spare_the_last_owner(world, was, rests)
+        rests = await collection_revisions(ports, actor.tenant, _HOLDINGS)
+        was = await get(ports, actor, id)
+        rests += await _on_owners(ports, actor, {was.body["role"]})
+        await _spare_the_last_owner(ports, was, rests)
         gone = [was]
         for noun in _HOLDINGS:
-            gone += [held async for held in iter_records(world, was.tenant, noun, of_person(id))]
+            gone += [held async for held in iter_records(ports, was.tenant, noun, of_person(id))]
         changes = [RecordChange(one.tenant, one.noun, one.id, None, one.revision) for one in gone]
-        rests.append(await collection_revision(world, actor.tenant, RecordType.AGENT))
-        rules = await load_rules(world, actor.tenant)
-        unpaired, drafts = await person_left(world, rules, was)
+        rests.append(await collection_revision(ports, actor.tenant, RecordType.AGENT))
+        rules = await load_rules(ports, actor.tenant)
+        unpaired, drafts = await person_left(ports, rules, was)
         await commit_changes(
-            world,
+            ports,
             actor.name,
             "remove a person",
             [*changes, *unpaired],
@@ -212,7 +212,7 @@ def _sign_in(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def _on_owners(
-    world: Ports, actor: Actor, roles: Collection[str]
+    ports: Ports, actor: Actor, roles: Collection[str]
 ) -> list[CollectionRevision]:
     """What a change of owners rests on: that the caller still is one, and who the others are.
 
@@ -220,20 +220,20 @@ async def _on_owners(
     """
     if Role.OWNER not in roles:
         return []
-    seen = await collection_revision(world, actor.tenant, RecordType.PERSON)
-    [caller] = await world.records.get(actor.tenant, RecordType.PERSON, [actor.person or ""])
+    seen = await collection_revision(ports, actor.tenant, RecordType.PERSON)
+    [caller] = await ports.records.get(actor.tenant, RecordType.PERSON, [actor.person or ""])
     if actor.role is not Role.OWNER or caller is None or caller.body["role"] != Role.OWNER:
         raise Forbidden("only an owner may make, change or remove an owner")
     return [seen]
 
 
 async def _spare_the_last_owner(
-    world: Ports, person: Record, rests: Sequence[CollectionRevision]
+    ports: Ports, person: Record, rests: Sequence[CollectionRevision]
 ) -> None:
     """Raises Busy where the caller, whom they were asked with, may have ceased to be one since."""
-    owners = await world.records.list(person.tenant, RecordType.PERSON, link=OWNERS, limit=2)
+    owners = await ports.records.list(person.tenant, RecordType.PERSON, link=OWNERS, limit=2)
     if [owner.id for owner in owners] == [person.id]:
-        if [await collection_revision(world, seen.tenant, seen.noun) for seen in rests] != list(
+        if [await collection_revision(ports, seen.tenant, seen.noun) for seen in rests] != list(
             rests
         ):
             raise Busy("people were being changed at the same time")

@@ -12,41 +12,41 @@ from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 
 
-async def get(world: Ports, actor: Actor, id: str) -> Record:
-    return await find(world, actor.tenant, RecordType.SECRET, id)
+async def get(ports: Ports, actor: Actor, id: str) -> Record:
+    return await find(ports, actor.tenant, RecordType.SECRET, id)
 
 
 async def listing(
-    world: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
+    ports: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
 ) -> Page[Record]:
-    return await page(world, actor.tenant, RecordType.SECRET, cursor=cursor, limit=limit)
+    return await page(ports, actor.tenant, RecordType.SECRET, cursor=cursor, limit=limit)
 
 
 async def put(
-    world: Ports, actor: Actor, id: str, value: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, id: str, value: str, receipt: IdempotencyKey | None = None
 ) -> Record:
     """Keep a value, or another in its place. Raises Malformed, without repeating it."""
     if problem := secret_problem(id, value):
         raise ValidationError(problem)
 
     async def attempt() -> Record:
-        [was] = await world.records.get(actor.tenant, RecordType.SECRET, [id])
-        sealed = world.vault.seal(value.encode(), secret_context(actor.tenant, id))
+        [was] = await ports.records.get(actor.tenant, RecordType.SECRET, [id])
+        sealed = ports.vault.seal(value.encode(), secret_context(actor.tenant, id))
         expected = was.revision if was else None
         change = RecordChange(actor.tenant, RecordType.SECRET, id, {"sealed": sealed}, expected)
         why = "replace a secret" if was else "add a secret"
-        at = await commit_changes(world, actor.name, why, [change], receipt=receipt)
+        at = await commit_changes(ports, actor.name, why, [change], receipt=receipt)
         return record_after(change, at, was)
 
     return await retry_while_busy(attempt)
 
 
 async def delete(
-    world: Ports, actor: Actor, id: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, id: str, receipt: IdempotencyKey | None = None
 ) -> None:
     async def attempt() -> None:
-        was = await get(world, actor, id)
+        was = await get(ports, actor, id)
         change = RecordChange(was.tenant, RecordType.SECRET, was.id, None, was.revision)
-        await commit_changes(world, actor.name, "remove a secret", [change], receipt=receipt)
+        await commit_changes(ports, actor.name, "remove a secret", [change], receipt=receipt)
 
     await retry_while_busy(attempt)

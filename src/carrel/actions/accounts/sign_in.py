@@ -52,85 +52,85 @@ class CredentialDetails:
     """0 for one that does not."""
 
 
-async def issue(world: Ports, tenant: str, person: str) -> str:
+async def issue(ports: Ports, tenant: str, person: str) -> str:
     """A new code for a person; those that have run out are swept away. Raises Missing."""
-    code = world.clock.token("code")
+    code = ports.clock.token("code")
 
     async def attempt() -> str:
-        rests = await collection_revision(world, tenant, RecordType.PERSON)
-        await find(world, tenant, RecordType.PERSON, person)
-        now = world.clock.now()
+        rests = await collection_revision(ports, tenant, RecordType.PERSON)
+        await find(ports, tenant, RecordType.PERSON, person)
+        now = ports.clock.now()
         old = [
-            known async for known in iter_records(world, tenant, RecordType.CODE, of_person(person))
+            known async for known in iter_records(ports, tenant, RecordType.CODE, of_person(person))
         ]
         changes = [_removed(known) for known in old if known.body["expires"] <= now]
-        changes.append(_made(world, tenant, person, code))
-        await commit_changes(world, person, "issue a sign-in code", changes, shelves=[rests])
+        changes.append(_made(ports, tenant, person, code))
+        await commit_changes(ports, person, "issue a sign-in code", changes, shelves=[rests])
         return code
 
     return await retry_while_busy(attempt)
 
 
-async def for_owner(world: Ports, slug: str) -> str:
+async def for_owner(ports: Ports, slug: str) -> str:
     """A new code for the owner who has been in a tenant longest. Raises Missing."""
-    owner = await tenants.first_owner(world, slug)
-    return await issue(world, owner.tenant, owner.id)
+    owner = await tenants.first_owner(ports, slug)
+    return await issue(ports, owner.tenant, owner.id)
 
 
-async def redeem(world: Ports, code: str, name: str = "web sign-in") -> SignedIn:
+async def redeem(ports: Ports, code: str, name: str = "web sign-in") -> SignedIn:
     """Trade a code for a key that lasts 30 days; of several that try one succeeds.
 
     Raises Unauthenticated for a code that is unknown, used or over, saying nothing of which.
     """
 
     async def attempt() -> SignedIn:
-        [found] = await world.records.named([_handle(hash_of(code))])
-        now = world.clock.now()
+        [found] = await ports.records.named([_handle(hash_of(code))])
+        now = ports.clock.now()
         if found is None or now >= found.body["expires"]:
             raise Unauthenticated(UNKNOWN)
-        rests, person = await _holder(world, found)
+        rests, person = await _holder(ports, found)
         holding = keys.KeySpec(
             name, CredentialKind.PERSON, person=person.id, expires=now + KEY_LIFE
         )
-        key = keys.new_key(world, found.tenant, holding)
+        key = keys.new_key(ports, found.tenant, holding)
         changes = [_removed(found), key.change]
-        await commit_changes(world, key.change.id, "sign in", changes, shelves=[rests])
-        tenant = await find(world, found.tenant, RecordType.TENANT, found.tenant)
+        await commit_changes(ports, key.change.id, "sign in", changes, shelves=[rests])
+        tenant = await find(ports, found.tenant, RecordType.TENANT, found.tenant)
         return SignedIn(key.token, tenant, person)
 
     return await retry_while_busy(attempt)
 
 
-async def begin(world: Ports, token: str) -> str:
+async def begin(ports: Ports, token: str) -> str:
     """A browser's own key for who shows a person's: good for the same, and never for longer.
 
     Raises Unauthenticated, and Forbidden for the key of a service or an agent.
     """
 
     async def attempt() -> str:
-        actor = await authenticate(world, token)
+        actor = await authenticate(ports, token)
         if actor.kind is not CredentialKind.PERSON:
             raise Forbidden(f"a session is for people: this is the key of {_a(actor.kind)}")
-        rests = await collection_revisions(world, actor.tenant, (RecordType.PERSON, RecordType.KEY))
-        shown = await _still(world, actor.tenant, RecordType.KEY, actor.key)
-        await _still(world, actor.tenant, RecordType.PERSON, shown.body["personId"])
-        key = keys.new_key(world, actor.tenant, _like(shown, world.clock.now()))
-        await commit_changes(world, actor.name, "sign in", [key.change], shelves=rests)
+        rests = await collection_revisions(ports, actor.tenant, (RecordType.PERSON, RecordType.KEY))
+        shown = await _still(ports, actor.tenant, RecordType.KEY, actor.key)
+        await _still(ports, actor.tenant, RecordType.PERSON, shown.body["personId"])
+        key = keys.new_key(ports, actor.tenant, _like(shown, ports.clock.now()))
+        await commit_changes(ports, actor.name, "sign in", [key.change], shelves=rests)
         return key.token
 
     return await retry_while_busy(attempt)
 
 
-async def sign_in_person(world: Ports, actor: Actor) -> str:
+async def sign_in_person(ports: Ports, actor: Actor) -> str:
     """A browser's key for a person whom somebody else vouches for. Raises Unauthenticated."""
 
     async def attempt() -> str:
-        rests = await collection_revision(world, actor.tenant, RecordType.PERSON)
-        person = await _still(world, actor.tenant, RecordType.PERSON, actor.person or "")
-        until = world.clock.now() + KEY_LIFE
+        rests = await collection_revision(ports, actor.tenant, RecordType.PERSON)
+        person = await _still(ports, actor.tenant, RecordType.PERSON, actor.person or "")
+        until = ports.clock.now() + KEY_LIFE
         holding = keys.KeySpec(BROWSER, CredentialKind.PERSON, person=person.id, expires=until)
-        key = keys.new_key(world, actor.tenant, holding)
-        await commit_changes(world, person.id, "sign in", [key.change], shelves=[rests])
+        key = keys.new_key(ports, actor.tenant, holding)
+        await commit_changes(ports, person.id, "sign in", [key.change], shelves=[rests])
         return key.token
 
     return await retry_while_busy(attempt)
@@ -155,42 +155,42 @@ def _like(key: Record, now: TimestampMs) -> keys.KeySpec:
     )
 
 
-async def end(world: Ports, actor: Actor) -> None:
+async def end(ports: Ports, actor: Actor) -> None:
     """Revoke the key that the caller came with."""
     with suppress(NotFound):  # Somebody else did it, and that is what was wanted.
-        await keys.revoke(world, actor, actor.key)
+        await keys.revoke(ports, actor, actor.key)
 
 
-async def current_credential(world: Ports, actor: Actor) -> CredentialDetails:
+async def current_credential(ports: Ports, actor: Actor) -> CredentialDetails:
     """Raises Unauthenticated where the key, or whose it is, has gone since it was shown."""
-    tenant = await _still(world, actor.tenant, RecordType.TENANT, actor.tenant)
+    tenant = await _still(ports, actor.tenant, RecordType.TENANT, actor.tenant)
     person, expires = None, 0
     if actor.person is not None:
-        person = await _still(world, actor.tenant, RecordType.PERSON, actor.person)
+        person = await _still(ports, actor.tenant, RecordType.PERSON, actor.person)
     if actor.key:
-        key = await _still(world, actor.tenant, RecordType.KEY, actor.key)
+        key = await _still(ports, actor.tenant, RecordType.KEY, actor.key)
         expires = key.body.get("expires") or 0
     return CredentialDetails(tenant, person, expires)
 
 
-async def _still(world: Ports, tenant: str, noun: RecordType, id: str) -> Record:
+async def _still(ports: Ports, tenant: str, noun: RecordType, id: str) -> Record:
     try:
-        return await find(world, tenant, noun, id)
+        return await find(ports, tenant, noun, id)
     except NotFound:
         raise Unauthenticated(UNKNOWN) from None
 
 
-async def _holder(world: Ports, code: Record) -> tuple[CollectionRevision, Record]:
-    rests = await collection_revision(world, code.tenant, RecordType.PERSON)
-    return rests, await _still(world, code.tenant, RecordType.PERSON, code.body["personId"])
+async def _holder(ports: Ports, code: Record) -> tuple[CollectionRevision, Record]:
+    rests = await collection_revision(ports, code.tenant, RecordType.PERSON)
+    return rests, await _still(ports, code.tenant, RecordType.PERSON, code.body["personId"])
 
 
-def _made(world: Ports, tenant: str, person: str, code: str) -> RecordChange:
+def _made(ports: Ports, tenant: str, person: str, code: str) -> RecordChange:
     return RecordChange(
         tenant,
         RecordType.CODE,
-        world.clock.fresh("cod"),
-        {"personId": person, "expires": world.clock.now() + CODE_LIFE},
+        ports.clock.fresh("cod"),
+        {"personId": person, "expires": ports.clock.now() + CODE_LIFE},
         expected=0,
         handles=(_handle(hash_of(code)),),
         links=(of_person(person),),

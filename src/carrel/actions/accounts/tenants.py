@@ -8,7 +8,7 @@ from typing import Final
 from carrel.actions.accounts import keys, people
 from carrel.actions.accounts.credentials import hash_of, key_handle
 from carrel.actions.accounts.people import Profile
-from carrel.actions.overlay import default_files as seeds
+from carrel.actions.overlay import default_files
 from carrel.actions.overlay.pairing import tenant_renamed
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import (
@@ -41,7 +41,7 @@ class NewTenant:
 
 
 async def create(  # noqa: PLR0913 - what a tenant begins with
-    world: Ports,
+    ports: Ports,
     slug: str,
     name: str,
     owner_name: str,
@@ -54,92 +54,92 @@ async def create(  # noqa: PLR0913 - what a tenant begins with
 
     Raises Taken for a known slug.
     """
-    id, person = world.clock.fresh("ten"), world.clock.fresh("per")
+    id, person = ports.clock.fresh("ten"), ports.clock.fresh("per")
     tenant = _change(id, 0, free_slug(slug), single_line(name, "name"))
     profile = Profile(owner_name, owner_email, Role.OWNER)
     owner = people.change_of(id, person, 0, await people.body_of(profile))
     made = keys.new_key(
-        world, id, keys.KeySpec("owner", CredentialKind.PERSON, person=person), token
+        ports, id, keys.KeySpec("owner", CredentialKind.PERSON, person=person), token
     )
-    seeded, drafts = await seeds.seed_new_tenant(world, id, Redactor({}))
+    seeded, drafts = await default_files.seed_new_tenant(ports, id, Redactor({}))
     changes = [tenant, owner, made.change, seeded]
     at = await commit_changes(
-        world, _PLATFORM, "create the tenant", changes, receipt=receipt, drafts=drafts
+        ports, _PLATFORM, "create the tenant", changes, receipt=receipt, drafts=drafts
     )
     return NewTenant(record_after(tenant, at), record_after(owner, at), made.token)
 
 
-async def bootstrap(world: Ports, owner_token: str | None = None) -> NewTenant | None:
+async def bootstrap(ports: Ports, owner_token: str | None = None) -> NewTenant | None:
     """Give an empty store its first tenant; of several that try at once, one does and is told so.
 
     A token that is given opens the first tenant afterwards, whoever made it and when.
     """
     created = None
-    if await by_slug(world, FIRST) is None:
+    if await by_slug(ports, FIRST) is None:
         try:
             created = await create(
-                world, FIRST, "Default", "Owner", "owner@localhost", token=owner_token
+                ports, FIRST, "Default", "Owner", "owner@localhost", token=owner_token
             )
         except Conflict:
             created = None
     if created is None and owner_token:
-        await _admit(world, owner_token)
+        await _admit(ports, owner_token)
     return created
 
 
-async def _admit(world: Ports, token: str) -> None:
+async def _admit(ports: Ports, token: str) -> None:
     """Make sure that an owner of the first tenant holds this token."""
     handle = key_handle(hash_of(token))
-    [known] = await world.records.named([handle])
+    [known] = await ports.records.named([handle])
     if known is not None:
         return
-    owner = await first_owner(world, FIRST)
+    owner = await first_owner(ports, FIRST)
     holding = keys.KeySpec("owner", CredentialKind.PERSON, person=owner.id)
-    made = keys.new_key(world, owner.tenant, holding, token)
+    made = keys.new_key(ports, owner.tenant, holding, token)
     try:
-        await commit_changes(world, _PLATFORM, "admit the owner's token", [made.change])
+        await commit_changes(ports, _PLATFORM, "admit the owner's token", [made.change])
     except Conflict:
         return
 
 
-async def by_slug(world: Ports, slug: str) -> Record | None:
-    [found] = await world.records.named([global_unique_key(RecordType.TENANT, "slug", slug)])
+async def by_slug(ports: Ports, slug: str) -> Record | None:
+    [found] = await ports.records.named([global_unique_key(RecordType.TENANT, "slug", slug)])
     return found
 
 
-async def first_owner(world: Ports, slug: str) -> Record:
+async def first_owner(ports: Ports, slug: str) -> Record:
     """The owner who has been there longest. Raises Missing where there is no such tenant."""
-    tenant = await by_slug(world, slug)
+    tenant = await by_slug(ports, slug)
     if tenant is None:
         raise NotFound(f"there is no tenant {slug}")
-    [owner] = await world.records.list(tenant.id, RecordType.PERSON, link=people.OWNERS, limit=1)
+    [owner] = await ports.records.list(tenant.id, RecordType.PERSON, link=people.OWNERS, limit=1)
     return owner
 
 
-async def me(world: Ports, actor: Actor) -> Record:
-    return await find(world, actor.tenant, RecordType.TENANT, actor.tenant)
+async def me(ports: Ports, actor: Actor) -> Record:
+    return await find(ports, actor.tenant, RecordType.TENANT, actor.tenant)
 
 
 async def rename(
-    world: Ports, actor: Actor, name: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, name: str, receipt: IdempotencyKey | None = None
 ) -> Record:
     name = single_line(name, "name")
 
     async def attempt() -> Record:
-        was = await me(world, actor)
+        was = await me(ports, actor)
         if was.body["name"] == name:
             return was
         change = _change(was.id, was.revision, was.body["slug"], name)
-        rests = await collection_revisions(world, was.id, (RecordType.AGENT, RecordType.PERSON))
-        rules = await load_rules(world, was.id)
+        rests = await collection_revisions(ports, was.id, (RecordType.AGENT, RecordType.PERSON))
+        rules = await load_rules(ports, was.id)
         at = await commit_changes(
-            world,
+            ports,
             actor.name,
             "rename the tenant",
             [change],
             shelves=[*rests, *rules.shelves],
             receipt=receipt,
-            drafts=await tenant_renamed(world, rules, record_after(change, 0, was)),
+            drafts=await tenant_renamed(ports, rules, record_after(change, 0, was)),
         )
         return record_after(change, at, was)
 

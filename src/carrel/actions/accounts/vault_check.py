@@ -12,18 +12,18 @@ _NOBODY: Final = "*"
 _ID: Final = "key"
 
 
-async def verify_vault_key(world: Ports) -> bool:
+async def verify_vault_key(ports: Ports) -> bool:
     """Whether this vault's key is the store's; the first to ask decides which that is."""
-    ours = world.vault.fingerprint()
-    if (noted := await known(world)) is None:
+    ours = ports.vault.fingerprint()
+    if (noted := await known(ports)) is None:
         change = RecordChange(_NOBODY, RecordType.VAULT, _ID, {"fingerprint": ours}, expected=0)
         why = "note which key seals secrets"
-        await world.trees.commit([Commit((), "carrel", why, world.clock.now(), changes=(change,))])
-        noted = await known(world)
+        await ports.trees.commit([Commit((), "carrel", why, ports.clock.now(), changes=(change,))])
+        noted = await known(ports)
     return noted == ours
 
 
-async def known(world: Ports) -> str | None:
+async def known(ports: Ports) -> str | None:
     """The fingerprint of the key that this store is sealed with, None before the first."""
-    [record] = await world.records.get(_NOBODY, RecordType.VAULT, [_ID])
+    [record] = await ports.records.get(_NOBODY, RecordType.VAULT, [_ID])
     return str(record.body["fingerprint"]) if record else None

@@ -51,49 +51,49 @@ class NewAgent:
     config: Mapping[str, Any] | None = None
 
 
-async def get(world: Ports, actor: Actor, name: str) -> Record:
+async def get(ports: Ports, actor: Actor, name: str) -> Record:
     """By id or slug. Raises Missing."""
-    return await find_by_id_or_slug(world, actor.tenant, RecordType.AGENT, name)
+    return await find_by_id_or_slug(ports, actor.tenant, RecordType.AGENT, name)
 
 
 async def listing(
-    world: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
+    ports: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
 ) -> Page[Record]:
-    return await page(world, actor.tenant, RecordType.AGENT, cursor=cursor, limit=limit)
+    return await page(ports, actor.tenant, RecordType.AGENT, cursor=cursor, limit=limit)
 
 
 async def create(
-    world: Ports, actor: Actor, new: NewAgent, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, new: NewAgent, receipt: IdempotencyKey | None = None
 ) -> Record:
     """With every pinned file as it is at this moment, and its human's USER.md, all in one.
 
     Raises Taken where another has the slug, Missing where there is no such template or person.
     """
     slug, name = free_slug(new.slug), single_line(new.name, "name")
-    id = world.clock.fresh("agt")
+    id = ports.clock.fresh("agt")
 
     async def attempt() -> Record:
-        rests = await _rests(world, actor.tenant)
-        rules = await load_rules(world, actor.tenant)
+        rests = await _rests(ports, actor.tenant)
+        rules = await load_rules(ports, actor.tenant)
         body = {
             **BLANK,
             "slug": slug,
             "name": name,
-            "templateId": await _template(world, actor, new.template),
-            "humanPairId": await _person(world, actor, new.human),
+            "templateId": await _template(ports, actor, new.template),
+            "humanPairId": await _person(ports, actor, new.human),
             "isShared": new.is_shared,
-            "ownerId": await _person(world, actor, new.owner),
+            "ownerId": await _person(ports, actor, new.owner),
             "config": _config(new.config or {}),
             "userFile": new.human is not None,
         }
         change = agent_change(actor.tenant, id, body, 0)
-        body["pins"], drafts = await _pins(world, rules, record_after(change, 0))
+        body["pins"], drafts = await _pins(ports, rules, record_after(change, 0))
         change = agent_change(actor.tenant, id, body, 0)
         agent = record_after(change, 0)
         if new.human is not None:
-            drafts += await _user_file(world, rules, agent)
+            drafts += await _user_file(ports, rules, agent)
         at = await commit_changes(
-            world,
+            ports,
             actor.name,
             "create an agent",
             [change],
@@ -107,7 +107,7 @@ async def create(
 
 
 async def patch(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     name: str,
     given: Mapping[str, Any],
@@ -119,16 +119,16 @@ async def patch(
     """
 
     async def attempt() -> Record:
-        rests = await _rests(world, actor.tenant)
-        rules = await load_rules(world, actor.tenant)
-        was = await get(world, actor, name)
-        body = await _patched(world, actor, was, given)
+        rests = await _rests(ports, actor.tenant)
+        rules = await load_rules(ports, actor.tenant)
+        was = await get(ports, actor, name)
+        body = await _patched(ports, actor, was, given)
         if body == agent_fields(was):
             return was
         change = agent_change(was.tenant, was.id, body, was.revision)
-        drafts = await _following(world, rules, was, record_after(change, 0, was))
+        drafts = await _following(ports, rules, was, record_after(change, 0, was))
         at = await commit_changes(
-            world,
+            ports,
             actor.name,
             "change an agent",
             [change],
@@ -142,55 +142,55 @@ async def patch(
 
 
 async def delete(
-    world: Ports, actor: Actor, name: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, name: str, receipt: IdempotencyKey | None = None
 ) -> None:
     """Remove an agent and the keys that are bound to it, and then what it remembered."""
 
     async def attempt() -> Record:
-        rests = await collection_revision(world, actor.tenant, RecordType.KEY)
-        was = await get(world, actor, name)
+        rests = await collection_revision(ports, actor.tenant, RecordType.KEY)
+        was = await get(ports, actor, name)
         gone = [was]
         gone += [
             key
             async for key in iter_records(
-                world, was.tenant, RecordType.KEY, agent_keys_index(was.id)
+                ports, was.tenant, RecordType.KEY, agent_keys_index(was.id)
             )
         ]
         changes = [RecordChange(one.tenant, one.noun, one.id, None, one.revision) for one in gone]
         await commit_changes(
-            world, actor.name, "delete an agent", changes, shelves=[rests], receipt=receipt
+            ports, actor.name, "delete an agent", changes, shelves=[rests], receipt=receipt
         )
         return was
 
     gone = await retry_while_busy(attempt)
-    await delete_agent_memory(world, actor.name, gone.tenant, gone.id)
+    await delete_agent_memory(ports, actor.name, gone.tenant, gone.id)
 
 
-async def _rests(world: Ports, tenant: str) -> list[CollectionRevision]:
+async def _rests(ports: Ports, tenant: str) -> list[CollectionRevision]:
     """What names, people and templates a decision is made from."""
     return await collection_revisions(
-        world, tenant, (RecordType.TEMPLATE, RecordType.PERSON, RecordType.TENANT)
+        ports, tenant, (RecordType.TEMPLATE, RecordType.PERSON, RecordType.TENANT)
     )
 
 
-async def _template(world: Ports, actor: Actor, name: str | None) -> str | None:
+async def _template(ports: Ports, actor: Actor, name: str | None) -> str | None:
     if name is None:
         return None
-    return (await find_by_id_or_slug(world, actor.tenant, RecordType.TEMPLATE, name)).id
+    return (await find_by_id_or_slug(ports, actor.tenant, RecordType.TEMPLATE, name)).id
 
 
-async def _person(world: Ports, actor: Actor, id: str | None) -> str | None:
+async def _person(ports: Ports, actor: Actor, id: str | None) -> str | None:
     """A person of the same tenant. Raises Missing."""
     if id is None:
         return None
-    [person] = await world.records.get(actor.tenant, RecordType.PERSON, [id])
+    [person] = await ports.records.get(actor.tenant, RecordType.PERSON, [id])
     if person is None:
         raise NotFound(f"there is no person {id}")
     return person.id
 
 
 async def _patched(
-    world: Ports, actor: Actor, was: Record, given: Mapping[str, Any]
+    ports: Ports, actor: Actor, was: Record, given: Mapping[str, Any]
 ) -> dict[str, Any]:
     body = {**agent_fields(was), **given}
     if "slug" in given:
@@ -200,10 +200,10 @@ async def _patched(
     if "config" in given:
         body["config"] = _config(given["config"])
     if given.get("templateId") is not None:
-        body["templateId"] = await _template(world, actor, given["templateId"])
+        body["templateId"] = await _template(ports, actor, given["templateId"])
     for field in ("humanPairId", "ownerId"):
         if given.get(field) is not None:
-            body[field] = await _person(world, actor, given[field])
+            body[field] = await _person(ports, actor, given[field])
     body["userFile"] = body["userFile"] or body["humanPairId"] is not None
     return body
 
@@ -216,9 +216,9 @@ def _config(given: Mapping[str, Any]) -> dict[str, Any]:
     return dict(given)
 
 
-async def _pins(world: Ports, rules: TenantRules, agent: Record) -> tuple[str | None, FileDrafts]:
+async def _pins(ports: Ports, rules: TenantRules, agent: Record) -> tuple[str | None, FileDrafts]:
     """Every pinned file beneath as it is now: the name of the set, and what is new of it."""
-    layers = await world.trees.read(upstream_of(agent))
+    layers = await ports.trees.read(upstream_of(agent))
     paths = sorted({path for tree in layers for path in tree.heads})
     pins = {
         path: Entry(found.blob, found.blob, found.entry.type)
@@ -228,25 +228,25 @@ async def _pins(world: Ports, rules: TenantRules, agent: Record) -> tuple[str | 
     if not pins:
         return None, FileDrafts()
     scope = pinset_of(agent.tenant, pins)
-    [known] = await world.trees.read([scope], pins)
+    [known] = await ports.trees.read([scope], pins)
     seen = tuple(expect_unchanged(tree, path) for tree in layers for path in pins)
     writes, unwritten = missing(known, pins)
     return scope.name, FileDrafts(writes, seen + unwritten)
 
 
-async def _following(world: Ports, rules: TenantRules, was: Record, agent: Record) -> FileDrafts:
+async def _following(ports: Ports, rules: TenantRules, was: Record, agent: Record) -> FileDrafts:
     """The files that change with an agent's facts."""
     drafts = FileDrafts()
     before, now = agent_fields(was), agent_fields(agent)
     if before["name"] != now["name"]:
-        drafts += await identity_file(world, rules, agent, now["name"])
+        drafts += await identity_file(ports, rules, agent, now["name"])
     told = ("name", "humanPairId", "templateId")
     if now["userFile"] and any(before[fact] != now[fact] for fact in told):
-        drafts += await _user_file(world, rules, agent)
+        drafts += await _user_file(ports, rules, agent)
     return drafts
 
 
-async def _user_file(world: Ports, rules: TenantRules, agent: Record) -> FileDrafts:
+async def _user_file(ports: Ports, rules: TenantRules, agent: Record) -> FileDrafts:
     return await user_files(
-        world, rules, [AgentWithVariables(agent, await load_placeholder_values(world, agent))]
+        ports, rules, [AgentWithVariables(agent, await load_placeholder_values(ports, agent))]
     )

@@ -33,7 +33,7 @@ from carrel.ports import Ports
 _OF_ITS_HUMAN: Final = "written by Carrel, from the profile of the paired human"
 
 
-async def regenerate(world: Ports, actor: Actor, stack: Stack) -> RewriteOutcome:
+async def regenerate(ports: Ports, actor: Actor, stack: Stack) -> RewriteOutcome:
     """Write the map anew, in its block of AGENTS.md and nowhere else.
 
     Raises Forbidden, Taken for an AGENTS.md that is no text, TooLarge, Busy.
@@ -44,17 +44,17 @@ async def regenerate(world: Ports, actor: Actor, stack: Stack) -> RewriteOutcome
             file = TITLE if text is None else text.decode()
         except UnicodeDecodeError:
             raise Conflict(f"{AGENTS} is not text") from None
-        places = await _places(world, stack, summarize(outside(file).encode()))
-        return replace_map(file, render_map(places, await _peers(world, stack))).encode()
+        places = await _places(ports, stack, summarize(outside(file).encode()))
+        return replace_map(file, render_map(places, await _peers(ports, stack))).encode()
 
-    return await rewrite(world, actor, stack, AGENTS, change, "draw the map anew")
+    return await rewrite(ports, actor, stack, AGENTS, change, "draw the map anew")
 
 
-async def _places(world: Ports, stack: Stack, of_itself: str) -> list[MapEntry]:
+async def _places(ports: Ports, stack: Stack, of_itself: str) -> list[MapEntry]:
     """Every file that the agent has, AGENTS.md too, whether it is there yet or not."""
-    workspace = await files.list_files(world, stack)
+    workspace = await files.list_files(ports, stack)
     first = dict(islice(workspace.files.items(), MOST_FILES))
-    contents = await files.read_contents(world, Workspace(first), raw=True)
+    contents = await files.read_contents(ports, Workspace(first), raw=True)
     told = {path: _about(file, contents.found.get(path, b"")) for path, file in first.items()}
     told[AGENTS] = of_itself
     return [MapEntry(path, told.get(path, "")) for path in sorted({*workspace.files, AGENTS})]
@@ -67,14 +67,14 @@ def _about(file: File, content: bytes) -> str:
     return "" if own and private(file.path) else summarize(content)
 
 
-async def _peers(world: Ports, stack: Stack) -> list[PeerAgent]:
+async def _peers(ports: Ports, stack: Stack) -> list[PeerAgent]:
     """The other agents to which this one may delegate, in order of slug."""
     own = stack[0]
-    agent = (await load_agent_layers(world, own.tenant, own.name)).agent
+    agent = (await load_agent_layers(ports, own.tenant, own.name)).agent
     allowed = _allowed(agent)
     found = [
         PeerAgent(other.body["slug"], other.body["name"])
-        async for other in iter_records(world, own.tenant, RecordType.AGENT)
+        async for other in iter_records(ports, own.tenant, RecordType.AGENT)
         if allowed is not None and other.id != agent.id and allows(allowed, other.body["slug"])
     ]
     return sorted(found, key=lambda peer: peer.slug)

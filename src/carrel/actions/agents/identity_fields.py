@@ -12,7 +12,7 @@ from carrel.ports import Ports
 
 
 async def update_field(
-    world: Ports, actor: Actor, stack: Stack, field: str, value: str
+    ports: Ports, actor: Actor, stack: Stack, field: str, value: str
 ) -> RewriteOutcome:
     """Change one field of an agent, and no other byte; what it inherits becomes its own by that.
 
@@ -25,4 +25,4 @@ async def update_field(
     async def change(text: bytes | None) -> bytes | None:
         return None if text is None else with_field(text, field, value)
 
-    return await rewrite(world, actor, stack, IDENTITY, change, f"say the {field} of the agent")
+    return await rewrite(ports, actor, stack, IDENTITY, change, f"say the {field} of the agent")

@@ -35,7 +35,7 @@ class PinOffer(Struct, frozen=True):
 
 
 async def agents(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     *,
     template: str | None = None,
@@ -50,12 +50,12 @@ async def agents(
     link = ""
     if template is not None:
         link = by_template_index(
-            (await find_by_id_or_slug(world, actor.tenant, RecordType.TEMPLATE, template)).id
+            (await find_by_id_or_slug(ports, actor.tenant, RecordType.TEMPLATE, template)).id
         )
     validate_cursor(cursor, PREFIXES[RecordType.AGENT])
     wanted, found = starts.casefold(), list[Record]()
     at_once = _AT_ONCE if wanted else limit + 1
-    while some := await world.records.list(
+    while some := await ports.records.list(
         actor.tenant, RecordType.AGENT, link=link, after=cursor, limit=at_once
     ):
         found += [one for one in some if _starts(one, wanted)]
@@ -70,14 +70,14 @@ def _starts(agent: Record, wanted: str) -> bool:
     return slug.startswith(wanted) or name.casefold().startswith(wanted)
 
 
-async def followers(world: Ports, tenant: str, templates: Sequence[str]) -> tuple[int, ...]:
+async def followers(ports: Ports, tenant: str, templates: Sequence[str]) -> tuple[int, ...]:
     """How many agents follow each of these templates, by id."""
     links = [by_template_index(id) for id in templates]
-    return await world.records.count(tenant, RecordType.AGENT, links)
+    return await ports.records.count(tenant, RecordType.AGENT, links)
 
 
 async def workspaces(
-    world: Ports, stacks: Sequence[Stack], prefix: str = ""
+    ports: Ports, stacks: Sequence[Stack], prefix: str = ""
 ) -> tuple[Workspace | None, ...]:
     """Everything that each of them shows, all as of one moment; None for an agent that is gone."""
     scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
@@ -85,9 +85,9 @@ async def workspaces(
     known: dict[Scope, RenderContext] = {}
     for tenant in {scope.tenant for scope in agents}:
         ids = [scope.name for scope in agents if scope.tenant == tenant]
-        found = await load_many_agent_layers(world, tenant, ids)
+        found = await load_many_agent_layers(ports, tenant, ids)
         known |= {Scope(tenant, ScopeKind.AGENT, id): found[id].eye for id in found}
-    trees = dict(zip(scopes, await world.trees.read(scopes, prefix=prefix), strict=True))
+    trees = dict(zip(scopes, await ports.trees.read(scopes, prefix=prefix), strict=True))
     shown: list[Workspace | None] = []
     for stack in stacks:
         layers = [trees[scope] for scope in stack]
@@ -95,42 +95,42 @@ async def workspaces(
             eye = known.get(stack[0])
             shown.append(eye.compose(layers) if eye else None)
         else:
-            shown.append(compose(layers, await classes_of(world, stack)))
+            shown.append(compose(layers, await classes_of(ports, stack)))
     return tuple(shown)
 
 
-async def overrides(world: Ports, actor: Actor, agents: Sequence[Record]) -> tuple[int, ...]:
+async def overrides(ports: Ports, actor: Actor, agents: Sequence[Record]) -> tuple[int, ...]:
     """Of how many files each has a text of its own in place of what lies beneath.
 
     Raises Missing where one is not within the caller's reach.
     """
     if not all(can_see_agent(actor, agent) for agent in agents):
         raise NotFound("there is no such agent")
-    classes = (await load_rules(world, actor.tenant)).policy.classes
+    classes = (await load_rules(ports, actor.tenant)).policy.classes
     stacks = [stack_of(agent) for agent in agents]
     scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
-    trees = dict(zip(scopes, await world.trees.read(scopes), strict=True))
+    trees = dict(zip(scopes, await ports.trees.read(scopes), strict=True))
     layers = ([trees[scope] for scope in stack] for stack in stacks)
     return tuple([len(overridden(classes, each)) for each in layers])
 
 
-async def newest_runs(world: Ports, actor: Actor, agents: Sequence[str]) -> tuple[Run | None, ...]:
+async def newest_runs(ports: Ports, actor: Actor, agents: Sequence[str]) -> tuple[Run | None, ...]:
     """The run of each of these agents, by id, that began last. Raises Missing beyond reach."""
     if actor.bound and any(actor.agent != id for id in agents):
         raise NotFound("there is no such agent")
     scopes = [Scope(actor.tenant, ScopeKind.AGENT, id) for id in agents]
-    return await world.runs.newest(actor.tenant, scopes)
+    return await ports.runs.newest(actor.tenant, scopes)
 
 
 async def offers(
-    world: Ports, actor: Actor, templates: Sequence[str]
+    ports: Ports, actor: Actor, templates: Sequence[str]
 ) -> tuple[tuple[PinOffer, ...], ...]:
     """The pinned files that each of these templates, by id, or the defaults beneath it offer."""
     if actor.bound:
         raise NotFound("this credential is confined to one workspace")
-    classes = (await load_rules(world, actor.tenant)).policy.classes
+    classes = (await load_rules(ports, actor.tenant)).policy.classes
     scopes = [Scope(actor.tenant, ScopeKind.TEMPLATE, id) for id in templates]
-    *own, defaults = await world.trees.read((*scopes, Scope(actor.tenant, ScopeKind.DEFAULTS, "")))
+    *own, defaults = await ports.trees.read((*scopes, Scope(actor.tenant, ScopeKind.DEFAULTS, "")))
     offered = []
     for tree in own:
         paths = sorted({*tree.heads, *defaults.heads})

@@ -22,35 +22,35 @@ from carrel.core.text_validation import free_slug, single_line
 from carrel.ports import Ports
 
 
-async def get(world: Ports, actor: Actor, name: str) -> Record:
+async def get(ports: Ports, actor: Actor, name: str) -> Record:
     """By id or slug. Raises Missing."""
-    return await find_by_id_or_slug(world, actor.tenant, RecordType.TEMPLATE, name)
+    return await find_by_id_or_slug(ports, actor.tenant, RecordType.TEMPLATE, name)
 
 
 async def listing(
-    world: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
+    ports: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
 ) -> Page[Record]:
-    return await page(world, actor.tenant, RecordType.TEMPLATE, cursor=cursor, limit=limit)
+    return await page(ports, actor.tenant, RecordType.TEMPLATE, cursor=cursor, limit=limit)
 
 
 async def create(
-    world: Ports, actor: Actor, slug: str, name: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, slug: str, name: str, receipt: IdempotencyKey | None = None
 ) -> Record:
     """Raises Taken where another has the slug."""
     change = RecordChange(
         actor.tenant,
         RecordType.TEMPLATE,
-        world.clock.fresh("tpl"),
+        ports.clock.fresh("tpl"),
         {"slug": free_slug(slug), "name": single_line(name, "name")},
         expected=0,
         handles=(unique_key(actor.tenant, RecordType.TEMPLATE, "slug", slug),),
     )
-    at = await commit_changes(world, actor.name, "create a template", [change], receipt=receipt)
+    at = await commit_changes(ports, actor.name, "create a template", [change], receipt=receipt)
     return record_after(change, at)
 
 
 async def patch(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     name: str,
     given: Mapping[str, str],
@@ -62,7 +62,7 @@ async def patch(
     """
 
     async def attempt() -> Record:
-        was = await get(world, actor, name)
+        was = await get(ports, actor, name)
         body = {**was.body, **given}
         slug, body["name"] = free_slug(body["slug"]), single_line(body["name"], "name")
         if body == was.body:
@@ -71,26 +71,26 @@ async def patch(
         change = RecordChange(
             was.tenant, RecordType.TEMPLATE, was.id, body, was.revision, handles=handles
         )
-        at = await commit_changes(world, actor.name, "change a template", [change], receipt=receipt)
+        at = await commit_changes(ports, actor.name, "change a template", [change], receipt=receipt)
         return record_after(change, at, was)
 
     return await retry_while_busy(attempt)
 
 
 async def delete(
-    world: Ports, actor: Actor, name: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, name: str, receipt: IdempotencyKey | None = None
 ) -> None:
     """Raises Taken where agents follow it."""
 
     async def attempt() -> None:
-        rests = await collection_revision(world, actor.tenant, RecordType.AGENT)
-        was = await get(world, actor, name)
+        rests = await collection_revision(ports, actor.tenant, RecordType.AGENT)
+        was = await get(ports, actor, name)
         link = by_template_index(was.id)
-        if await world.records.list(actor.tenant, RecordType.AGENT, link=link, limit=1):
+        if await ports.records.list(actor.tenant, RecordType.AGENT, link=link, limit=1):
             raise Conflict("agents follow this template")
         change = RecordChange(was.tenant, RecordType.TEMPLATE, was.id, None, was.revision)
         await commit_changes(
-            world, actor.name, "delete a template", [change], shelves=[rests], receipt=receipt
+            ports, actor.name, "delete a template", [change], shelves=[rests], receipt=receipt
         )
 
     await retry_while_busy(attempt)

@@ -18,7 +18,7 @@ from carrel.actions.approvals.transitions import cancel, commit, context, expire
 from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import Page, find, iter_records, page, retry_while_busy
-from carrel.core import approvals as core
+from carrel.core import approvals
 from carrel.core.access import Actor, CredentialKind, Permission, Role
 from carrel.core.agents.agent import agent_fields
 from carrel.core.approvals import (
@@ -61,17 +61,17 @@ class ApprovalRequest:
     call: str | None = None
 
 
-async def request_approval(world: Ports, actor: Actor, question: ApprovalRequest) -> Approval:
+async def request_approval(ports: Ports, actor: Actor, question: ApprovalRequest) -> Approval:
     """Keep a call until it is answered; one that was asked about before is found again.
 
     Its arguments are kept sealed, and shown without secrets. Raises Taken where a call of that id
     was another.
     """
-    if known := await find_for_call(world, actor.tenant, question):
+    if known := await find_for_call(ports, actor.tenant, question):
         return known
-    id, at = world.clock.fresh(PREFIX), world.clock.now()
-    rules = await load_rules(world, actor.tenant)
-    sealed = world.vault.seal(msgspec.json.encode(question.arguments), context(actor.tenant, id))
+    id, at = ports.clock.fresh(PREFIX), ports.clock.now()
+    rules = await load_rules(ports, actor.tenant)
+    sealed = ports.vault.seal(msgspec.json.encode(question.arguments), context(actor.tenant, id))
     new = Approval(
         id=id,
         tenant=actor.tenant,
@@ -82,31 +82,31 @@ async def request_approval(world: Ports, actor: Actor, question: ApprovalRequest
         sealed=sealed,
         digest=fingerprint(question.tool, question.arguments),
         requested=at,
-        expires=at + world.asking.span,
+        expires=at + ports.asking.span,
         mode=question.mode,
         workspace=question.workspace,
         sandbox=question.sandbox,
         sandbox_revision=question.sandbox_revision,
         run=question.run,
         session=question.session,
-        said=await _said(world, actor.tenant, question.session),
+        said=await _said(ports, actor.tenant, question.session),
         call=question.call,
     )
     try:
-        await commit(world, actor.name, f"ask to run {new.tool}", new, 0)
+        await commit(ports, actor.name, f"ask to run {new.tool}", new, 0)
     except Busy:
-        if known := await find_for_call(world, actor.tenant, question):
+        if known := await find_for_call(ports, actor.tenant, question):
             return known
         raise
     return new
 
 
-async def find_for_call(world: Ports, tenant: str, question: ApprovalRequest) -> Approval | None:
+async def find_for_call(ports: Ports, tenant: str, question: ApprovalRequest) -> Approval | None:
     """What was asked about a call of this id. Raises Taken where that was another call."""
     if question.call is None:
         return None
     name = call_name(question.agent, question.session, question.run, question.call)
-    [record] = await world.records.named([call_handle(tenant, name)])
+    [record] = await ports.records.named([call_handle(tenant, name)])
     if record is None:
         return None
     found = approval_of(record)
@@ -115,13 +115,13 @@ async def find_for_call(world: Ports, tenant: str, question: ApprovalRequest) ->
     return found
 
 
-async def get(world: Ports, actor: Actor, id: str) -> Approval:
+async def get(ports: Ports, actor: Actor, id: str) -> Approval:
     """Raises Missing, also for one that this caller may not know of."""
-    return approval_of(await _find(world, actor, id))
+    return approval_of(await _find(ports, actor, id))
 
 
 async def listing(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     *,
     agent: str | None = None,
@@ -133,25 +133,25 @@ async def listing(
     if actor.bound and actor.agent is None:
         raise Forbidden("this credential is confined to one workspace")
     named = agent or actor.agent
-    owner = (await stacks.agent_stack(world, actor, named))[0].name if named else None
+    owner = (await stacks.agent_stack(ports, actor, named))[0].name if named else None
     link = link_of(agent=owner, status=status)
     found = await page(
-        world, actor.tenant, RecordType.APPROVAL, link=link, cursor=cursor, limit=limit
+        ports, actor.tenant, RecordType.APPROVAL, link=link, cursor=cursor, limit=limit
     )
     return Page(tuple(map(approval_of, found.items)), found.next)
 
 
-async def wait_until_closed(world: Ports, actor: Actor, id: str, seconds: float) -> Approval:
+async def wait_until_closed(ports: Ports, actor: Actor, id: str, seconds: float) -> Approval:
     """The same as `get`, but not before nothing more becomes of it, or the time is over."""
     loop = asyncio.get_running_loop()
     ends = loop.time() + seconds
-    while not (found := await get(world, actor, id)).lasts and (left := ends - loop.time()) > 0:
-        await world.events.wake(min(left, _LOOK))
+    while not (found := await get(ports, actor, id)).lasts and (left := ends - loop.time()) > 0:
+        await ports.events.wake(min(left, _LOOK))
         await asyncio.sleep(min(left, _BREATH))  # a busy store wakes all the time
     return found
 
 
-async def answer(world: Ports, actor: Actor, id: str, approved: bool, reason: str = "") -> Approval:
+async def answer(ports: Ports, actor: Actor, id: str, approved: bool, reason: str = "") -> Approval:
     """Say yes or no; the same answer again changes nothing.
 
     What is approved is run by whoever finds it, this process first. Raises Missing, Forbidden,
@@ -161,66 +161,66 @@ async def answer(world: Ports, actor: Actor, id: str, approved: bool, reason: st
         raise ValidationError(f"a reason has at most {LONGEST_REASON} characters")
 
     async def attempt() -> Approval:
-        record = await _find(world, actor, id)
-        was, at = approval_of(record), world.clock.now()
-        await _may_answer(world, actor, was)
+        record = await _find(ports, actor, id)
+        was, at = approval_of(record), ports.clock.now()
+        await _may_answer(ports, actor, was)
         if is_late(was, at):
-            await expire(world, record)
-        said = (await load_rules(world, actor.tenant)).redacted(reason)
-        now = core.answered(was, approved, actor.name, at, said)
+            await expire(ports, record)
+        said = (await load_rules(ports, actor.tenant)).redacted(reason)
+        now = approvals.answered(was, approved, actor.name, at, said)
         if now is not was:
             verb = "approve" if approved else "deny"
-            await commit(world, actor.name, f"{verb} a call of {was.tool}", now, record.revision)
+            await commit(ports, actor.name, f"{verb} a call of {was.tool}", now, record.revision)
         return now
 
     found = await retry_while_busy(attempt)
     if found.status is ApprovalStatus.APPROVED:
-        world.asking.approved.set()
+        ports.asking.approved.set()
     return found
 
 
-async def supersede(world: Ports, tenant: str, session: str) -> None:
+async def supersede(ports: Ports, tenant: str, session: str) -> None:
     """Cancel what waits in a session in which somebody has said something else."""
-    async for record in iter_records(world, tenant, RecordType.APPROVAL, session_link(session)):
+    async for record in iter_records(ports, tenant, RecordType.APPROVAL, session_link(session)):
         with suppress(
             Busy, Conflict
         ):  # it was answered meanwhile: whoever would run it looks again
-            await cancel(world, record, SUPERSEDED)
+            await cancel(ports, record, SUPERSEDED)
 
 
-async def _find(world: Ports, actor: Actor, id: str) -> Record:
-    record = await find(world, actor.tenant, RecordType.APPROVAL, id)
+async def _find(ports: Ports, actor: Actor, id: str) -> Record:
+    record = await find(ports, actor.tenant, RecordType.APPROVAL, id)
     if actor.bound and actor.agent != record.body["agent"]:
         raise NotFound(f"there is no approval {id}")
     return record
 
 
-async def _may_answer(world: Ports, actor: Actor, approval: Approval) -> None:
+async def _may_answer(ports: Ports, actor: Actor, approval: Approval) -> None:
     """Owners and admins may, and the person whom the agent works for or belongs to."""
     actor.must(Permission.WORKSPACE_WRITE)
     if actor.kind is CredentialKind.PERSON:
         if actor.role in {Role.OWNER, Role.ADMIN}:
             return
-        [agent] = await world.records.get(actor.tenant, RecordType.AGENT, [approval.agent])
+        [agent] = await ports.records.get(actor.tenant, RecordType.AGENT, [approval.agent])
         known = agent_fields(agent) if agent else {}
         if actor.person and actor.person in {known.get("humanPairId"), known.get("ownerId")}:
             return
     raise Forbidden("only an owner, an admin or the agent's own person may answer")
 
 
-async def may_answer(world: Ports, actor: Actor, approval: Approval) -> bool:
+async def may_answer(ports: Ports, actor: Actor, approval: Approval) -> bool:
     """Whether somebody's answer would count."""
     try:
-        await _may_answer(world, actor, approval)
+        await _may_answer(ports, actor, approval)
     except Forbidden:
         return False
     return True
 
 
-async def _said(world: Ports, tenant: str, session: str | None) -> int:
+async def _said(ports: Ports, tenant: str, session: str | None) -> int:
     if session is None:
         return 0
-    [found] = await world.sessions.get(tenant, [session])
+    [found] = await ports.sessions.get(tenant, [session])
     return found.entries if found else 0
 
 

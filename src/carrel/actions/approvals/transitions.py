@@ -9,7 +9,7 @@ import msgspec
 
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import delete_unchanged, iter_records, retry_while_busy
-from carrel.core import approvals as core
+from carrel.core import approvals
 from carrel.core.approvals import (
     TRANSITIONS,
     Approval,
@@ -32,77 +32,77 @@ CARREL: Final = "carrel"
 """What the audit says did it, where nobody in particular did."""
 
 
-async def in_status(world: Ports, status: ApprovalStatus) -> AsyncIterator[Record]:
+async def in_status(ports: Ports, status: ApprovalStatus) -> AsyncIterator[Record]:
     """Those of all tenants, for whoever sees to them."""
-    async for record in iter_records(world, "", RecordType.APPROVAL, link_of(status=status)):
+    async for record in iter_records(ports, "", RecordType.APPROVAL, link_of(status=status)):
         yield record
 
 
-async def cancel(world: Ports, record: Record, why: str) -> Approval:
+async def cancel(ports: Ports, record: Record, why: str) -> Approval:
     """Raises Taken for what has begun or is over, Busy where it changed meanwhile."""
-    now = core.cancelled(approval_of(record), why, world.clock.now())
-    await commit(world, CARREL, f"cancel a call of {now.tool}", now, record.revision)
+    now = approvals.cancelled(approval_of(record), why, ports.clock.now())
+    await commit(ports, CARREL, f"cancel a call of {now.tool}", now, record.revision)
     return now
 
 
-async def begin(world: Ports, record: Record, seen: Sequence[CollectionRevision]) -> Approval:
+async def begin(ports: Ports, record: Record, seen: Sequence[CollectionRevision]) -> Approval:
     """Take an approved call to run it: nobody else will. Raises Busy and Taken.
 
     It is refused if any of the ``seen`` records has changed, on which the decision rests.
     """
-    now = core.start(approval_of(record), world.clock.now())
-    await commit(world, CARREL, f"run a call of {now.tool}", now, record.revision, seen)
+    now = approvals.start(approval_of(record), ports.clock.now())
+    await commit(ports, CARREL, f"run a call of {now.tool}", now, record.revision, seen)
     return now
 
 
-async def finish(world: Ports, tenant: str, id: str, result: ToolResult) -> None:
+async def finish(ports: Ports, tenant: str, id: str, result: ToolResult) -> None:
     """Note what came of a call that was run. What is over stays as it is."""
 
     async def attempt() -> None:
-        [record] = await world.records.get(tenant, RecordType.APPROVAL, [id])
+        [record] = await ports.records.get(tenant, RecordType.APPROVAL, [id])
         if record is None or record.body["status"] != ApprovalStatus.RUNNING:
             return
-        text = (await load_rules(world, tenant)).redacted(result.content)
+        text = (await load_rules(ports, tenant)).redacted(result.content)
         kept = result if text == result.content else ToolResult(text, result.is_error)
-        now = core.finished(approval_of(record), kept, world.clock.now())
-        await commit(world, CARREL, f"finish a call of {now.tool}", now, record.revision)
+        now = approvals.finished(approval_of(record), kept, ports.clock.now())
+        await commit(ports, CARREL, f"finish a call of {now.tool}", now, record.revision)
 
     await retry_while_busy(attempt)
 
 
-async def expire(world: Ports, record: Record) -> None:
+async def expire(ports: Ports, record: Record) -> None:
     """Close what nobody has answered in time; for all else there is time left. Raises Busy."""
     was = approval_of(record)
-    if is_late(was, world.clock.now()):
-        now = core.expired(was, world.clock.now())
-        await commit(world, CARREL, f"give up a call of {now.tool}", now, record.revision)
+    if is_late(was, ports.clock.now()):
+        now = approvals.expired(was, ports.clock.now())
+        await commit(ports, CARREL, f"give up a call of {now.tool}", now, record.revision)
 
 
-async def retire(world: Ports, before: TimestampMs) -> int:
+async def retire(ports: Ports, before: TimestampMs) -> int:
     """Forget approvals that were over before then; how many. The audit still tells of them."""
     old = [
         record
         for status in ApprovalStatus
         if not TRANSITIONS[status]
-        async for record in in_status(world, status)
+        async for record in in_status(ports, status)
         if (approval_of(record).ended or 0) < before
     ]
-    return await delete_unchanged(world, CARREL, "forget approvals that are over", old)
+    return await delete_unchanged(ports, CARREL, "forget approvals that are over", old)
 
 
-def arguments_of(world: Ports, approval: Approval) -> Mapping[str, Any]:
+def arguments_of(ports: Ports, approval: Approval) -> Mapping[str, Any]:
     """As they were given. Raises Corrupt."""
-    opened = world.vault.open(approval.sealed, context(approval.tenant, approval.id))
+    opened = ports.vault.open(approval.sealed, context(approval.tenant, approval.id))
     given: Mapping[str, Any] = msgspec.json.decode(opened)
     return given
 
 
-async def is_superseded(world: Ports, approval: Approval) -> bool:
+async def is_superseded(ports: Ports, approval: Approval) -> bool:
     """Whether a person has said something in its session since it was asked."""
     if approval.session is None:
         return False
     after = approval.said
-    while said := await world.sessions.read(approval.tenant, approval.session, after=after):
+    while said := await ports.sessions.read(approval.tenant, approval.session, after=after):
         if any(one.role is SpeakerRole.USER for one in said):
             return True
         after = said[-1].number
@@ -110,7 +110,7 @@ async def is_superseded(world: Ports, approval: Approval) -> bool:
 
 
 async def commit(
-    world: Ports,
+    ports: Ports,
     by: str,
     why: str,
     approval: Approval,
@@ -122,13 +122,13 @@ async def commit(
         (),
         by,
         why,
-        world.clock.now(),
+        ports.clock.now(),
         shelves=tuple(seen),
         changes=(change_of(approval, expected),),
         run=approval.run,
         tells=approval_event(approval),
     )
-    [outcome] = await world.trees.commit([wanted])
+    [outcome] = await ports.trees.commit([wanted])
     if isinstance(outcome, Applied):
         return
     assert isinstance(outcome, ExpectationFailed)

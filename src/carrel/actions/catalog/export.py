@@ -17,7 +17,7 @@ from carrel.actions.catalog.writer import CatalogWriter, ExportResult
 from carrel.actions.policy.policies import POLICY_ID, policy_of
 from carrel.actions.progress import ProgressCounter, Watch, no_progress
 from carrel.actions.records import iter_records
-from carrel.core.catalog import layout as catalog
+from carrel.core.catalog import layout
 from carrel.core.catalog.layout import DEFAULTS, CatalogAgent, CatalogLayer, Plan
 from carrel.core.errors import Conflict, NotFound
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
@@ -50,7 +50,7 @@ Item = TypeVar("Item")
 
 
 async def export(
-    world: Ports,
+    ports: Ports,
     depot: ObjectStore,
     *,
     only: str | None = None,
@@ -62,13 +62,13 @@ async def export(
     Raises Missing where there is no such tenant, and Taken where the place holds a catalog that
     is not Carrel's, unless that is to be adopted.
     """
-    chosen = [await _tenant(world, only)] if only is not None else None
+    chosen = [await _tenant(ports, only)] if only is not None else None
     await claim(depot, adopt=adopt)
     tally, done = ProgressCounter(watch, "exporting agents"), ExportResult()
-    tally.expect(await _count(world, chosen))
+    tally.expect(await _count(ports, chosen))
     slugs: set[str] = set()
-    async for tenant in _each_of(world, chosen):
-        await project(world, depot, tenant, done, tally)
+    async for tenant in _each_of(ports, chosen):
+        await project(ports, depot, tenant, done, tally)
         slugs.add(tenant.body["slug"])
     if chosen is None:
         done.deleted += await remove_strangers(depot, slugs)
@@ -81,7 +81,7 @@ async def claim(depot: ObjectStore, *, adopt: bool = False) -> None:
         return
     if not adopt:
         async for key, _ in depot.list("tenants/"):
-            if catalog.parse(key):
+            if layout.parse(key):
                 raise Conflict("there is a catalog already that is not Carrel's; --adopt takes it")
     await depot.put({CLAIM: _CLAIMED})
 
@@ -91,7 +91,7 @@ async def remove_strangers(depot: ObjectStore, slugs: Iterable[str]) -> int:
     known = frozenset(slugs)
     strange: list[str] = []
     async for key, _ in depot.list("tenants/"):
-        found = catalog.parse(key)
+        found = layout.parse(key)
         if found is not None and found.tenant not in known:
             strange.append(key)
     await depot.delete(strange)
@@ -99,29 +99,29 @@ async def remove_strangers(depot: ObjectStore, slugs: Iterable[str]) -> int:
 
 
 async def project(
-    world: Ports,
+    ports: Ports,
     depot: ObjectStore,
     tenant: Record,
     done: ExportResult,
     tally: ProgressCounter | None = None,
 ) -> Marks:
     """Bring what stands of one tenant to what the store says now."""
-    slug, classes = tenant.body["slug"], await _classes(world, tenant)
-    keeper, marks = CatalogWriter(world, depot, done), dict[Scope, Digest]()
-    await keeper.look(catalog.prefix_of(slug))
+    slug, classes = tenant.body["slug"], await _classes(ports, tenant)
+    keeper, marks = CatalogWriter(ports, depot, done), dict[Scope, Digest]()
+    await keeper.look(layout.prefix_of(slug))
     templates = {
         one.id: one.body["slug"]
-        async for one in iter_records(world, tenant.id, RecordType.TEMPLATE)
+        async for one in iter_records(ports, tenant.id, RecordType.TEMPLATE)
     }
     scopes = {Scope(tenant.id, ScopeKind.DEFAULTS, ""): DEFAULTS}
     scopes |= {Scope(tenant.id, ScopeKind.TEMPLATE, id): name for id, name in templates.items()}
     for some in _chunks(scopes, _TOGETHER):
         layers = {scope: scopes[scope] for scope in some}
-        plans = await _layers(world, tenant, classes, layers, done)
+        plans = await _layers(ports, tenant, classes, layers, done)
         await keeper.want(_whole(plans))
         marks |= _marks(plans)
-    async for batch in _batches(iter_records(world, tenant.id, RecordType.AGENT)):
-        plans = await _agents(world, slug, classes, templates, batch, done)
+    async for batch in _batches(iter_records(ports, tenant.id, RecordType.AGENT)):
+        plans = await _agents(ports, slug, classes, templates, batch, done)
         await keeper.want(_whole(plans))
         marks |= _marks(plans)
         if tally is not None:
@@ -132,7 +132,7 @@ async def project(
 
 
 async def project_parts(
-    world: Ports, depot: ObjectStore, tenant: Record, parts: Parts, done: ExportResult
+    ports: Ports, depot: ObjectStore, tenant: Record, parts: Parts, done: ExportResult
 ) -> bool:
     """The same for some scopes alone. False, and nothing is done, where more follows from them.
 
@@ -140,26 +140,26 @@ async def project_parts(
     others want those too only the whole tenant tells. And a managed file of a template or of the
     defaults is at once that of all who follow.
     """
-    classes, said = await _classes(world, tenant), ExportResult()
+    classes, said = await _classes(ports, tenant), ExportResult()
     if any(_is_followed(classes, scope, part) for scope, part in parts.items()):
         return False
-    found = await _slugs(world, tenant, parts)
+    found = await _slugs(ports, tenant, parts)
     if found is None:
         return False
     layers, templates, agents = found
-    plans = await _layers(world, tenant, classes, layers, said)
+    plans = await _layers(ports, tenant, classes, layers, said)
     slug = tenant.body["slug"]
-    plans |= await _agents(world, slug, classes, templates, agents, said)
+    plans |= await _agents(ports, slug, classes, templates, agents, said)
     if any(parts[scope].mark != mark for scope, mark in _marks(plans).items()):
         return False
     names = {agent.id: agent.body["slug"] for agent in agents}
     for scope, plan in plans.items():
         prefix = (
-            catalog.agent_prefix(slug, names[scope.name])
+            layout.agent_prefix(slug, names[scope.name])
             if scope.kind is ScopeKind.AGENT
-            else catalog.template_prefix(slug, layers[scope])
+            else layout.template_prefix(slug, layers[scope])
         )
-        keeper = CatalogWriter(world, depot, done)
+        keeper = CatalogWriter(ports, depot, done)
         await keeper.look(prefix)
         await keeper.want({key: plan[key] for key in plan if key.startswith(prefix)})
         await keeper.finish()
@@ -174,14 +174,14 @@ def _is_followed(classes: FileClassRules, scope: Scope, part: ChangedScope) -> b
 
 
 async def _slugs(
-    world: Ports, tenant: Record, scopes: Collection[Scope]
+    ports: Ports, tenant: Record, scopes: Collection[Scope]
 ) -> tuple[dict[Scope, str], dict[str, str], list[Record]] | None:
     """The slugs of layers, those of templates by id, and the agents; None where one is gone."""
     ids = [scope.name for scope in scopes if scope.kind is ScopeKind.AGENT]
-    agents = [one for one in await world.records.get(tenant.id, RecordType.AGENT, ids) if one]
+    agents = [one for one in await ports.records.get(tenant.id, RecordType.AGENT, ids) if one]
     chosen = {scope.name for scope in scopes if scope.kind is ScopeKind.TEMPLATE}
     wanted = sorted(chosen | {agent.body.get("templateId") or "" for agent in agents} - {""})
-    found = await world.records.get(tenant.id, RecordType.TEMPLATE, wanted)
+    found = await ports.records.get(tenant.id, RecordType.TEMPLATE, wanted)
     templates = {one.id: str(one.body["slug"]) for one in found if one}
     if len(agents) < len(ids) or not chosen <= templates.keys():
         return None
@@ -189,8 +189,8 @@ async def _slugs(
     return {one: templates.get(one.name, DEFAULTS) for one in above}, templates, agents
 
 
-async def _classes(world: Ports, tenant: Record) -> FileClassRules:
-    [policy] = await world.records.get(tenant.id, RecordType.POLICY, [POLICY_ID])
+async def _classes(ports: Ports, tenant: Record) -> FileClassRules:
+    [policy] = await ports.records.get(tenant.id, RecordType.POLICY, [POLICY_ID])
     return policy_of(policy).classes
 
 
@@ -199,30 +199,30 @@ def _whole(plans: Plans) -> Plan:
 
 
 def _marks(plans: Plans) -> dict[Scope, Digest]:
-    return {scope: catalog.reviewed(plan) for scope, plan in plans.items()}
+    return {scope: layout.reviewed(plan) for scope, plan in plans.items()}
 
 
 async def _layers(
-    world: Ports,
+    ports: Ports,
     tenant: Record,
     classes: FileClassRules,
     scopes: Mapping[Scope, str],
     done: ExportResult,
 ) -> Plans:
     """The defaults and templates, by their slugs."""
-    [seeded] = await world.records.get(tenant.id, RecordType.DEFAULTS, [tenant.id])
+    [seeded] = await ports.records.get(tenant.id, RecordType.DEFAULTS, [tenant.id])
     version = seeded.body["version"] if seeded else 0
     slug, plans = tenant.body["slug"], dict[Scope, Plan]()
-    for tree in await world.trees.read(tuple(scopes)) if scopes else ():
+    for tree in await ports.trees.read(tuple(scopes)) if scopes else ():
         layer = CatalogLayer(scopes[tree.scope], tree)
         _tell_left_out(done, f"{slug}/_catalog/{layer.slug}", tree)
         seeds = version * (layer.slug == DEFAULTS)
-        plans[tree.scope] = catalog.of_layer(slug, classes, layer, seeds)
+        plans[tree.scope] = layout.of_layer(slug, classes, layer, seeds)
     return plans
 
 
 async def _agents(
-    world: Ports,
+    ports: Ports,
     tenant: str,
     classes: FileClassRules,
     templates: Mapping[str, str],
@@ -233,8 +233,8 @@ async def _agents(
     own = [Scope(agent.tenant, ScopeKind.AGENT, agent.id) for agent in agents]
     pins = [Scope(agent.tenant, ScopeKind.PINS, agent.body.get("pins") or "") for agent in agents]
     scopes = tuple(dict.fromkeys((*own, *pins)))
-    trees = dict(zip(scopes, await world.trees.read(scopes) if scopes else (), strict=True))
-    shown = await shown_instead(world, classes, agents, trees)
+    trees = dict(zip(scopes, await ports.trees.read(scopes) if scopes else (), strict=True))
+    shown = await shown_instead(ports, classes, agents, trees)
     plans: Plans = {}
     for agent, scope, pinset in zip(agents, own, pins, strict=True):
         # A template that came after these were listed is projected when it is noticed itself.
@@ -243,12 +243,12 @@ async def _agents(
         _tell_left_out(done, f"{tenant}/{slug}", tree)
         instead = shown.get(agent.id, {})
         own_files = CatalogAgent(slug, tree, agent.created, template, trees[pinset], instead)
-        plans[scope] = catalog.of_agent(tenant, classes, own_files)
+        plans[scope] = layout.of_agent(tenant, classes, own_files)
     return plans
 
 
 def _tell_left_out(done: ExportResult, whose: str, tree: Tree) -> None:
-    done.left_out += [f"{whose}/{path}" for path in catalog.left_out(tree)]
+    done.left_out += [f"{whose}/{path}" for path in layout.left_out(tree)]
 
 
 def _chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
@@ -268,25 +268,25 @@ async def _batches(items: AsyncIterator[Item]) -> AsyncIterator[list[Item]]:
         yield batch
 
 
-async def _tenant(world: Ports, slug: str) -> Record:
-    found = await by_slug(world, slug)
+async def _tenant(ports: Ports, slug: str) -> Record:
+    found = await by_slug(ports, slug)
     if found is None:
         raise NotFound(f"there is no tenant {slug}")
     return found
 
 
-async def _each_of(world: Ports, chosen: Sequence[Record] | None) -> AsyncIterator[Record]:
+async def _each_of(ports: Ports, chosen: Sequence[Record] | None) -> AsyncIterator[Record]:
     if chosen is None:
-        async for tenant in iter_records(world, "", RecordType.TENANT):
+        async for tenant in iter_records(ports, "", RecordType.TENANT):
             yield tenant
     else:
         for tenant in chosen:
             yield tenant
 
 
-async def _count(world: Ports, chosen: Sequence[Record] | None) -> int:
+async def _count(ports: Ports, chosen: Sequence[Record] | None) -> int:
     """How many agents there are to come."""
     total = 0
-    async for tenant in _each_of(world, chosen):
-        total += sum([1 async for _ in iter_records(world, tenant.id, RecordType.AGENT)])
+    async for tenant in _each_of(ports, chosen):
+        total += sum([1 async for _ in iter_records(ports, tenant.id, RecordType.AGENT)])
     return total

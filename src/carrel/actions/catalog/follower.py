@@ -53,15 +53,15 @@ _log = log_of("carrel.catalog")
 
 
 async def run_catalog(
-    world: Ports, depot: ObjectStore, turn: LeaderLock, stop: asyncio.Event
+    ports: Ports, depot: ObjectStore, turn: LeaderLock, stop: asyncio.Event
 ) -> None:
     """Keep it up to date until told to stop, whatever goes wrong, while it is this one's turn."""
-    follower, tries = CatalogFollower(world, depot), 0
+    follower, tries = CatalogFollower(ports, depot), 0
     try:
         while not stop.is_set():
             try:
                 if not await turn.take():
-                    follower = CatalogFollower(world, depot)
+                    follower = CatalogFollower(ports, depot)
                     await first_of(_BESIDE, stop.wait())
                     continue
                 # Called off when told to stop: what is half done then is what a crash would leave.
@@ -72,7 +72,7 @@ async def run_catalog(
                 await first_of(BACKOFF[min(tries, len(BACKOFF) - 1)], stop.wait())
                 tries += 1
             else:
-                if await first_of(_IDLE, stop.wait(), world.events.wake(_IDLE)):
+                if await first_of(_IDLE, stop.wait(), ports.events.wake(_IDLE)):
                     await first_of(_GATHER, stop.wait())
     finally:
         await turn.leave()
@@ -81,8 +81,8 @@ async def run_catalog(
 class CatalogFollower:
     """Knows which tenants are to be done, and does them."""
 
-    def __init__(self, world: Ports, depot: ObjectStore) -> None:
-        self._world, self._depot = world, depot
+    def __init__(self, ports: Ports, depot: ObjectStore) -> None:
+        self._ports, self._depot = ports, depot
         self._cursor: str | None = None
         self._revision = -1
         self._shelves: dict[str, tuple[int, ...]] = {}
@@ -109,7 +109,7 @@ class CatalogFollower:
         await self._look()
         for id in [id for id in self._parts if id not in self._due]:
             await self._do_parts(id, done)
-        now = self._world.clock.now()
+        now = self._ports.clock.now()
         for id in [id for id, at in self._due.items() if at <= now]:
             await self._do(id, done)
         if self._strangers:
@@ -120,9 +120,9 @@ class CatalogFollower:
     async def _do(self, id: str, done: ExportResult) -> None:
         before = len(done.failures)
         try:
-            [tenant] = await self._world.records.get(id, RecordType.TENANT, [id])
+            [tenant] = await self._ports.records.get(id, RecordType.TENANT, [id])
             if tenant is not None:
-                self._marks[id] = await project(self._world, self._depot, tenant, done)
+                self._marks[id] = await project(self._ports, self._depot, tenant, done)
         except OSError:
             raise
         except Exception as problem:
@@ -141,9 +141,9 @@ class CatalogFollower:
         }
         fits = False
         try:
-            [tenant] = await self._world.records.get(id, RecordType.TENANT, [id])
+            [tenant] = await self._ports.records.get(id, RecordType.TENANT, [id])
             if tenant is not None and len(parts) <= _MOST_PARTS:
-                fits = await project_parts(self._world, self._depot, tenant, parts, done)
+                fits = await project_parts(self._ports, self._depot, tenant, parts, done)
         except OSError:
             raise
         except Exception as problem:
@@ -166,20 +166,20 @@ class CatalogFollower:
     def _put_off(self, id: str) -> None:
         tries = self._tries.get(id, 0)
         self._tries[id] = tries + 1
-        self._due[id] = self._world.clock.now() + 1000 * BACKOFF[min(tries, len(BACKOFF) - 1)]
+        self._due[id] = self._ports.clock.now() + 1000 * BACKOFF[min(tries, len(BACKOFF) - 1)]
 
     async def _look(self) -> None:
         """What is read for a tenant is read after this, so that no change falls in between."""
         await self._look_at_events()
-        revision = await self._world.records.revision()
+        revision = await self._ports.records.revision()
         if revision != self._revision:
             await self._look_at_records()
             self._revision = revision
 
     async def _look_at_events(self) -> None:
         if self._cursor is None:
-            self._cursor = await self._world.events.latest()
-        while events := await self._world.events.after(self._cursor, limit=_PAGE):
+            self._cursor = await self._ports.events.latest()
+        while events := await self._ports.events.after(self._cursor, limit=_PAGE):
             for event in events:
                 if event.type == UPDATED and event.scope and event.scope.kind in _KINDS:
                     self._note(event.tenant, event.scope, Path(event.payload["path"]))
@@ -193,7 +193,7 @@ class CatalogFollower:
 
     async def _look_at_records(self) -> None:
         """By the shelves of what a plan is made from; a tenant that is not known yet is due."""
-        tenants = [tenant async for tenant in iter_records(self._world, "", RecordType.TENANT)]
+        tenants = [tenant async for tenant in iter_records(self._ports, "", RecordType.TENANT)]
         found = await self._revisions(tenants)
         for id, shelves in found.items():
             if self._shelves.get(id) != shelves:
@@ -204,7 +204,7 @@ class CatalogFollower:
 
     async def _revisions(self, tenants: list[Record]) -> dict[str, tuple[int, ...]]:
         asks = [(tenant.id, noun) for tenant in tenants for noun in _NOUNS]
-        told = await self._world.records.shelves(asks) if asks else ()
+        told = await self._ports.records.shelves(asks) if asks else ()
         width = len(_NOUNS)
         return {
             tenant.id: tuple(told[at * width : (at + 1) * width])

@@ -25,7 +25,7 @@ Passed = dict[str, list[Path]]
 
 
 async def shown_instead(
-    world: Ports, classes: FileClassRules, agents: Sequence[Record], trees: Mapping[Scope, Tree]
+    ports: Ports, classes: FileClassRules, agents: Sequence[Record], trees: Mapping[Scope, Tree]
 ) -> Mapping[str, Mapping[Path, ServedFile]]:
     """What stands for each such file, by agent; in as many questions for many as for one."""
     own = {agent.id: trees[Scope(agent.tenant, ScopeKind.AGENT, agent.id)] for agent in agents}
@@ -36,7 +36,7 @@ async def shown_instead(
     if not paths:
         return {}
     above = tuple(dict.fromkeys(scope for agent in agents for scope in upstream_of(agent)))
-    beneath = dict(zip(above, await world.trees.read(above, paths), strict=True))
+    beneath = dict(zip(above, await ports.trees.read(above, paths), strict=True))
     layers = {
         agent.id: (own[agent.id], *(beneath[scope] for scope in upstream_of(agent)))
         for agent in agents
@@ -47,16 +47,16 @@ async def shown_instead(
             file = RenderContext(classes).shown(path, layers[id])
             if file is not None and file.origin is not FileSource.OVERRIDE:
                 passed.setdefault(id, []).append(path)
-    return await _filled_in(world, classes, passed, layers) if passed else {}
+    return await _filled_in(ports, classes, passed, layers) if passed else {}
 
 
 async def _filled_in(
-    world: Ports, classes: FileClassRules, passed: Passed, layers: Mapping[str, tuple[Tree, ...]]
+    ports: Ports, classes: FileClassRules, passed: Passed, layers: Mapping[str, tuple[Tree, ...]]
 ) -> Mapping[str, Mapping[Path, ServedFile]]:
     """Redacted like all that is written down, which what is read need not be."""
     tenant = next(iter(layers.values()))[0].scope.tenant
-    lineages = await load_many_agent_layers(world, tenant, list(passed))
-    redactor = (await load_rules(world, tenant)).redactor
+    lineages = await load_many_agent_layers(ports, tenant, list(passed))
+    redactor = (await load_rules(ports, tenant)).redactor
     files = {
         (id, path): file
         for id, paths in passed.items()
@@ -64,7 +64,7 @@ async def _filled_in(
         if id in lineages
         and (file := RenderContext(classes, lineages[id].eye.variables).shown(path, layers[id]))
     }
-    blobs = await contents_of(world, [file.blob for file in files.values()])
+    blobs = await contents_of(ports, [file.blob for file in files.values()])
     found: dict[str, dict[Path, ServedFile]] = {}
     for (id, path), file in files.items():
         stored = blobs[file.blob.digest]

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.core.catalog import layout as catalog
+from carrel.core.catalog import layout
 from carrel.core.catalog.layout import Plan, ReviewedFileKey
 from carrel.core.catalog.object_keys import beneath_others
 from carrel.core.identifiers import Digest, digest
@@ -46,8 +46,8 @@ class ExportResult:
 class CatalogWriter:
     """Brings what stands under one prefix to what is wanted there, plan by plan."""
 
-    def __init__(self, world: Ports, depot: ObjectStore, done: ExportResult) -> None:
-        self._world, self._depot, self._done = world, depot, done
+    def __init__(self, ports: Ports, depot: ObjectStore, done: ExportResult) -> None:
+        self._ports, self._depot, self._done = ports, depot, done
         self._standing: dict[str, Digest | None] = {}
         """What is there and was not wanted so far."""
         self._reviewed: set[str] = set()
@@ -56,7 +56,7 @@ class CatalogWriter:
 
     async def look(self, prefix: str) -> None:
         async for key, known in self._depot.list(prefix):
-            if catalog.parse(key):
+            if layout.parse(key):
                 self._standing[key] = known
 
     async def want(self, plan: Plan) -> None:
@@ -82,7 +82,7 @@ class CatalogWriter:
     def _is_news(self, key: str, content: Blob | bytes) -> bool:
         if key in self._reviewed:
             return False
-        if isinstance(catalog.parse(key), ReviewedFileKey):
+        if isinstance(layout.parse(key), ReviewedFileKey):
             self._reviewed.add(key)
         name = content.digest if isinstance(content, Blob) else digest(content)
         same = self._standing.pop(key, None) == name
@@ -103,7 +103,7 @@ class CatalogWriter:
         blobs = {key: blob for key, blob in contents.items() if isinstance(blob, Blob)}
         made = {key: made for key, made in contents.items() if isinstance(made, bytes)}
         try:
-            stored = await self._world.blobs.get(set(blobs.values())) if blobs else {}
+            stored = await self._ports.blobs.get(set(blobs.values())) if blobs else {}
         except CorruptContent:
             return made | await self._one_by_one(blobs)
         return made | {key: stored[blob.digest] for key, blob in blobs.items()}
@@ -112,7 +112,7 @@ class CatalogWriter:
         found: dict[str, bytes] = {}
         for key, blob in blobs.items():
             try:
-                found[key] = (await self._world.blobs.get([blob]))[blob.digest]
+                found[key] = (await self._ports.blobs.get([blob]))[blob.digest]
             except CorruptContent as problem:
                 self._done.failures.append(ExportFailure(key, str(problem), passing=True))
         return found

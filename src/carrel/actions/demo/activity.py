@@ -77,9 +77,9 @@ async def _run(
     stage: DemoContext, start: RunRequest, ends: RunStatus | None, lasts: TimestampMs = 90_000
 ) -> str:
     actor = stage.person("tomas")
-    run = await runs.start(stage.world, actor, start)
+    run = await runs.start(stage.ports, actor, start)
     if ends:
-        later = stage.later(lasts).world
+        later = stage.later(lasts).ports
         await runs.change(later, actor, run.id, status=ends)
     return run.id
 
@@ -101,35 +101,35 @@ async def _learning(day: DemoContext, ago: int) -> None:
     if ago == 6:
         for fact in _FACTS:
             new = NewMemory(fact, tags=("billing",) if "nvoice" in fact else ())
-            await memories.remember(day.world, actor, "otto", new)
+            await memories.remember(day.ports, actor, "otto", new)
         for habit in _HABITS:
-            await memories.remember(day.world, actor, "wren", NewMemory(habit))
+            await memories.remember(day.ports, actor, "wren", NewMemory(habit))
     asked = _OFTEN + (_ONCE if ago == 1 else ())
     for question in asked:
-        await memories.recall(day.world, actor, "otto", question)
+        await memories.recall(day.ports, actor, "otto", question)
     for question in ("column mapping", "where do new customers stop"):
-        await memories.recall(day.world, actor, "wren", question)
+        await memories.recall(day.ports, actor, "wren", question)
 
 
 async def _talks(day: DemoContext) -> None:
     actor = day.person("tomas")
     for agent, talk in _TALKS:
-        session = await sessions.start(day.world, actor, agent, plugin="web")
+        session = await sessions.start(day.ports, actor, agent, plugin="web")
         said = [NewEntry(role, text, plugin="web") for role, text in talk]
-        await sessions.append(day.world, actor, agent, session.id, said)
+        await sessions.append(day.ports, actor, agent, session.id, said)
         if agent == "iris":
-            await sessions.close(day.world, actor, agent, session.id)
+            await sessions.close(day.ports, actor, agent, session.id)
 
 
 async def _items(day: DemoContext) -> None:
-    world = day.world
+    ports = day.ports
     mine, theirs = day.person("mara"), day.person("jonas")
-    await items.put(world, mine, "scout", "watchlist", "exports, sign-in, seat counting")
-    await items.put(world, mine, "ember", "next-release", "2.15, planned for the second week")
-    await items.put(world, theirs, "quill", "interviews/left", "three, two of them in Lisbon")
+    await items.put(ports, mine, "scout", "watchlist", "exports, sign-in, seat counting")
+    await items.put(ports, mine, "ember", "next-release", "2.15, planned for the second week")
+    await items.put(ports, theirs, "quill", "interviews/left", "three, two of them in Lisbon")
     queue = "41 open, 6 older than a day"
-    await items.put(world, day.person("tomas"), "iris", "queue/today", queue)
-    await items.publish(world, mine, "ember", "next-release", "page")
+    await items.put(ports, day.person("tomas"), "iris", "queue/today", queue)
+    await items.publish(ports, mine, "ember", "next-release", "page")
 
 
 async def _unfinished(day: DemoContext) -> None:
@@ -144,12 +144,12 @@ async def _unfinished(day: DemoContext) -> None:
 async def dream(stage: DemoContext) -> None:
     """One has landed; the other waits for somebody to look at it."""
     for agent in ("otto", "wren"):
-        await dreams.sweep(stage.world, stage.person("mara"), agent)
+        await dreams.sweep(stage.ports, stage.person("mara"), agent)
 
 
 async def ask(stage: DemoContext, agent: Record, sandbox: Record, workspace: str) -> None:
     """A call that waits for a yes."""
-    session = await sessions.start(stage.world, stage.person("mara"), agent.id, plugin="web")
+    session = await sessions.start(stage.ports, stage.person("mara"), agent.id, plugin="web")
     command = "rm -r articles/2023 && git commit -am 'Retire old articles'"
     question = ApprovalRequest(
         agent=agent.id,
@@ -161,4 +161,4 @@ async def ask(stage: DemoContext, agent: Record, sandbox: Record, workspace: str
         sandbox_revision=sandbox.revision,
         session=session.id,
     )
-    await approvals.request_approval(stage.world, stage.person("mara"), question)
+    await approvals.request_approval(stage.ports, stage.person("mara"), question)

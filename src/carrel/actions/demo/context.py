@@ -44,7 +44,7 @@ class DemoContext:
     ago: int = 0
 
     @property
-    def world(self) -> Ports:
+    def ports(self) -> Ports:
         return replace(self.now, clock=EarlierClock(self.now.clock, self.ago), post=NoPost())
 
     def person(self, name: str) -> Actor:

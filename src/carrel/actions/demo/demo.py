@@ -34,13 +34,13 @@ _DREAMS: Final[Mapping[str, Mapping[str, Any]]] = {
 _HOOK: Final = "https://hooks.meridian.example/carrel"
 
 
-async def create_demo(world: Ports, owner: Record) -> bool:
+async def create_demo(ports: Ports, owner: Record) -> bool:
     """Put it all into the owner's tenant; False where there are agents or templates already."""
     for noun in (RecordType.AGENT, RecordType.TEMPLATE):
-        if await world.records.list(owner.tenant, noun, limit=1):
+        if await ports.records.list(owner.tenant, noun, limit=1):
             return False
     mara = Actor(owner.tenant, owner.id, role=Role.OWNER, person=owner.id)
-    stage = DemoContext(world, {"mara": mara}, 9 * DAY)
+    stage = DemoContext(ports, {"mara": mara}, 9 * DAY)
     await _company(stage)
     await _shelves(stage.earlier(8 * DAY))
     await _staff(stage.earlier(7 * DAY))
@@ -54,33 +54,33 @@ async def create_demo(world: Ports, owner: Record) -> bool:
 
 
 async def _company(stage: DemoContext) -> None:
-    world, mara = stage.world, stage.person("mara")
-    await tenants.rename(world, mara, demo_texts.TENANT)
+    ports, mara = stage.ports, stage.person("mara")
+    await tenants.rename(ports, mara, demo_texts.TENANT)
     profile = dict(zip(("name", "title", "timezone", "pronouns"), demo_texts.OWNER, strict=True))
-    await people.patch(world, mara, mara.name, profile)
+    await people.patch(ports, mara, mara.name, profile)
     for name, human in demo_texts.PEOPLE.items():
-        made = await people.create(world, mara, Profile(*human))
+        made = await people.create(ports, mara, Profile(*human))
         stage.people[name] = Actor(made.tenant, made.id, role=human.role, person=made.id)
-    await secrets.put(world, mara, "billing-api", "mrd-live-7d1f0c2ab94e4a65")
-    hook = (await webhooks.create(world, mara, _HOOK, ["workspace.updated"])).webhook
-    await webhooks.change(world, mara, hook.id, webhooks.WebhookPatch(active=False))
-    await keys.create(world, mara, keys.KeySpec("runtime", CredentialKind.SERVICE))
+    await secrets.put(ports, mara, "billing-api", "mrd-live-7d1f0c2ab94e4a65")
+    hook = (await webhooks.create(ports, mara, _HOOK, ["workspace.updated"])).webhook
+    await webhooks.change(ports, mara, hook.id, webhooks.WebhookPatch(active=False))
+    await keys.create(ports, mara, keys.KeySpec("runtime", CredentialKind.SERVICE))
     rules = (ClassRuleModel("docs/refunds.md", FileClass.PINNED),)
-    await policies.put(world, mara, PolicyModel(classes=rules), "refunds are reviewed")
+    await policies.put(ports, mara, PolicyModel(classes=rules), "refunds are reviewed")
 
 
 async def _shelves(stage: DemoContext) -> None:
-    world, mara = stage.world, stage.person("mara")
+    ports, mara = stage.ports, stage.person("mara")
     for slug, name in demo_texts.TEMPLATES.items():
-        await templates.create(world, mara, slug, name)
-        shelf = await stacks.template_stack(world, mara, slug)
+        await templates.create(ports, mara, slug, name)
+        shelf = await stacks.template_stack(ports, mara, slug)
         for path, text in demo_texts.FILES[slug].items():
-            await _write(world, mara, shelf, path, text, "first version")
+            await _write(ports, mara, shelf, path, text, "first version")
 
 
 async def _staff(stage: DemoContext) -> None:
     for worker in demo_texts.WORKERS:
-        await agents.create(stage.world, stage.person("mara"), _new(stage, worker))
+        await agents.create(stage.ports, stage.person("mara"), _new(stage, worker))
 
 
 def _new(stage: DemoContext, worker: DemoAgent) -> NewAgent:
@@ -96,44 +96,44 @@ def _new(stage: DemoContext, worker: DemoAgent) -> NewAgent:
 
 
 async def _own_files(stage: DemoContext) -> None:
-    world, tomas = stage.world, stage.person("tomas")
+    ports, tomas = stage.ports, stage.person("tomas")
     for slug, own in demo_texts.OWN.items():
-        stack = await stacks.agent_stack(world, tomas, slug)
+        stack = await stacks.agent_stack(ports, tomas, slug)
         for path, text in own.items():
-            await _write(world, tomas, stack, path, text)
+            await _write(ports, tomas, stack, path, text)
     slug, rules = demo_texts.PINNED_OVERRIDE
-    stack = await stacks.agent_stack(world, tomas, slug)
-    await _write(world, tomas, stack, "GUARDRAILS.md", rules, "tax numbers are for accountants")
+    stack = await stacks.agent_stack(ports, tomas, slug)
+    await _write(ports, tomas, stack, "GUARDRAILS.md", rules, "tax numbers are for accountants")
 
 
 async def _hands(stage: DemoContext) -> tuple[Record, Record, str]:
     """A sandbox and two workspaces, and the agent that works with them."""
-    world, mara = stage.world, stage.person("mara")
+    ports, mara = stage.ports, stage.person("mara")
     box = {"name": "Editing room", "config": {"permissionMode": "ask", "timeoutSeconds": 30}}
-    sandbox = await sandboxes.create(world, mara, box)
+    sandbox = await sandboxes.create(ports, mara, box)
     attached = []
     for name, texts in demo_texts.SHARED_FILES.items():
-        made = await workspaces.create(world, mara, {"name": name})
-        stack = await stacks.workspace_stack(world, mara, made.id)
+        made = await workspaces.create(ports, mara, {"name": name})
+        stack = await stacks.workspace_stack(ports, mara, made.id)
         for path, text in texts.items():
-            await _write(world, mara, stack, path, text)
+            await _write(ports, mara, stack, path, text)
         known = name.lower().replace(" ", "-")
         attached.append({"name": known, "workspaceId": made.id})
     config = {"sandbox": sandbox.id, "workspaces": attached}
-    page = await agents.patch(world, mara, "page", {"config": config})
+    page = await agents.patch(ports, mara, "page", {"config": config})
     return page, sandbox, attached[0]["workspaceId"]
 
 
 async def _edited(stage: DemoContext) -> None:
     """Guardrails that got stricter, and wait for a review with everybody at the support desk."""
-    world, tomas = stage.world, stage.person("tomas")
-    shelf = await stacks.template_stack(world, tomas, "support")
+    ports, tomas = stage.ports, stage.person("tomas")
+    shelf = await stacks.template_stack(ports, tomas, "support")
     text, why = demo_texts.STRICTER, demo_texts.STRICTER_WHY
-    await _write(world, tomas, shelf, "GUARDRAILS.md", text, why)
+    await _write(ports, tomas, shelf, "GUARDRAILS.md", text, why)
 
 
 async def _write(
-    world: Ports, actor: Actor, stack: Stack, path: str, text: str, why: str = ""
+    ports: Ports, actor: Actor, stack: Stack, path: str, text: str, why: str = ""
 ) -> None:
     intent = WriteOptions(why=why, accepted=True)
-    await files.put(world, stack, Path(path), text.encode(), actor, intent)
+    await files.put(ports, stack, Path(path), text.encode(), actor, intent)

@@ -200,30 +200,30 @@ class EventSubscriber:
 
 
 async def page(
-    world: Ports, filter: EventFilter, since: str | None = None, limit: int = PAGE
+    ports: Ports, filter: EventFilter, since: str | None = None, limit: int = PAGE
 ) -> tuple[Batch, str | None]:
     """Events past a cursor, and the cursor to go on from. Raises Malformed for what is none."""
-    found = await world.events.after(_cursor(since), filter, limit=limit)
+    found = await ports.events.after(_cursor(since), filter, limit=limit)
     return found, found[-1].cursor if found else since
 
 
 async def listen(
-    world: Ports, filter: EventFilter, since: str | None = None
+    ports: Ports, filter: EventFilter, since: str | None = None
 ) -> tuple[str, Batches]:
     """Follow the log past a cursor, else from now on: where that is, and what comes after it.
 
     Raises Malformed for what is not a cursor, here and not when the first event is asked for.
     """
-    start = await world.events.latest() if since is None else since
-    first = await world.events.after(_cursor(start), filter, limit=PAGE)
-    return start, _followed(world, filter, _cursor(start), first)
+    start = await ports.events.latest() if since is None else since
+    first = await ports.events.after(_cursor(start), filter, limit=PAGE)
+    return start, _followed(ports, filter, _cursor(start), first)
 
 
 async def listen_to_tenant(
-    world: Ports, actor: Actor, types: frozenset[str], since: str | None = None
+    ports: Ports, actor: Actor, types: frozenset[str], since: str | None = None
 ) -> tuple[str, Batches]:
     """Follow all that happens in a tenant, as far as this caller may know of it."""
-    start, batches = await listen(world, EventFilter(actor.tenant, types=types), since)
+    start, batches = await listen(ports, EventFilter(actor.tenant, types=types), since)
     return start, _known_to(actor, batches)
 
 
@@ -244,7 +244,7 @@ def _may_know(actor: Actor, event: Event) -> bool:
 
 
 async def listen_to_run(
-    world: Ports, actor: Actor, run: Run, since: str | None = None
+    ports: Ports, actor: Actor, run: Run, since: str | None = None
 ) -> tuple[str, Batches]:
     """Follow a run's own log, by default from its beginning; it ends when the run has.
 
@@ -252,18 +252,18 @@ async def listen_to_run(
     """
     start = BEGINNING if since is None else since
     log = EventFilter(run.tenant, run=run.id)
-    first = await world.events.after(_cursor(start), log, limit=PAGE)
-    if await _is_over(world, run):
-        return start, _known_to(actor, _remaining(world, log, _cursor(start)))
-    followed = _followed(world, log, _cursor(start), first)
+    first = await ports.events.after(_cursor(start), log, limit=PAGE)
+    if await _is_over(ports, run):
+        return start, _known_to(actor, _remaining(ports, log, _cursor(start)))
+    followed = _followed(ports, log, _cursor(start), first)
     return start, _known_to(actor, _until_ended(followed))
 
 
 async def page_of_run(
-    world: Ports, actor: Actor, run: Run, since: str
+    ports: Ports, actor: Actor, run: Run, since: str
 ) -> tuple[Batch, str | None, bool]:
     """A part of a run's log: what this caller may know of, where to go on, whether that is all."""
-    found, after = await page(world, EventFilter(run.tenant, run=run.id), since)
+    found, after = await page(ports, EventFilter(run.tenant, run=run.id), since)
     known = tuple(event for event in found if _may_know(actor, event))
     return known, after, len(found) < PAGE
 
@@ -272,11 +272,11 @@ def _cursor(since: str | None) -> str | None:
     return None if since == BEGINNING else since
 
 
-async def _followed(world: Ports, filter: EventFilter, cursor: str | None, first: Batch) -> Batches:
+async def _followed(ports: Ports, filter: EventFilter, cursor: str | None, first: Batch) -> Batches:
     if first:
         yield first
         cursor = first[-1].cursor
-    async with broadcaster_of(world.events) as hub:
+    async with broadcaster_of(ports.events) as hub:
         listener = EventSubscriber(hub, filter, cursor)
         while True:
             yield await listener.next()
@@ -290,15 +290,15 @@ async def _until_ended(batches: Batches) -> Batches:
                 return
 
 
-async def _remaining(world: Ports, filter: EventFilter, cursor: str | None) -> Batches:
-    while batch := await world.events.after(cursor, filter, limit=PAGE):
+async def _remaining(ports: Ports, filter: EventFilter, cursor: str | None) -> Batches:
+    while batch := await ports.events.after(cursor, filter, limit=PAGE):
         yield batch
         cursor = batch[-1].cursor
 
 
-async def _is_over(world: Ports, run: Run) -> bool:
+async def _is_over(ports: Ports, run: Run) -> bool:
     """Whether the log already shows how the run ended, or has forgotten it."""
     if run.status is RunStatus.RUNNING:
         return False
     ends = EventFilter(run.tenant, run=run.id, types=_ENDS)
-    return not run.kept or bool(await world.events.after(None, ends, limit=1))
+    return not run.kept or bool(await ports.events.after(None, ends, limit=1))

@@ -46,12 +46,12 @@ _log = log_of("carrel.dispatch")
 
 
 async def run_dispatch(
-    world: Ports, stop: asyncio.Event, *, backoff: tuple[int, ...] = BACKOFF
+    ports: Ports, stop: asyncio.Event, *, backoff: tuple[int, ...] = BACKOFF
 ) -> None:
     """Turn events into deliveries and post them until told to stop, whatever goes wrong."""
-    async with _courier(world, backoff) as courier:
+    async with _courier(ports, backoff) as courier:
         await asyncio.gather(
-            _go_on(stop, lambda: _tell(world, stop, courier)),
+            _go_on(stop, lambda: _tell(ports, stop, courier)),
             _go_on(stop, lambda: courier.carry(stop)),
         )
 
@@ -78,49 +78,49 @@ async def _first(seconds: float, *waits: Coroutine[Any, Any, Any]) -> None:
         await asyncio.wait(tasks)
 
 
-async def _tell(world: Ports, stop: asyncio.Event, courier: DeliveryWorker) -> None:
+async def _tell(ports: Ports, stop: asyncio.Event, courier: DeliveryWorker) -> None:
     while not stop.is_set():
-        if await webhooks.has_no_webhooks(world):
+        if await webhooks.has_no_webhooks(ports):
             await _first(_IDLE, stop.wait())
             continue
-        told = await fan_out(world)
+        told = await fan_out(ports)
         if not told:
-            await _first(_IDLE, stop.wait(), world.events.wake(_IDLE))
+            await _first(_IDLE, stop.wait(), ports.events.wake(_IDLE))
         else:
             courier.call()
             if told < _PAGE:
                 await _first(_GATHER, stop.wait())
 
 
-async def fan_out(world: Ports) -> int:
+async def fan_out(ports: Ports) -> int:
     """Turn the next events into deliveries, and say how many events those were.
 
     Where nobody ever did, it begins with what happens from now on.
     """
-    mark = await world.deliveries.mark()
+    mark = await ports.deliveries.mark()
     if mark is None:
-        mark = await world.events.latest()
-        await world.deliveries.enqueue(None, mark, ())
-    events = await world.events.after(mark, limit=_PAGE)
+        mark = await ports.events.latest()
+        await ports.deliveries.enqueue(None, mark, ())
+    events = await ports.events.after(mark, limit=_PAGE)
     if events:
         # The webhooks are read after the events: one that was there before an event hears of it.
         listening = {
-            t: await webhooks.active_webhooks(world, t) for t in {e.tenant for e in events}
+            t: await webhooks.active_webhooks(ports, t) for t in {e.tenant for e in events}
         }
         deliveries = [
-            _delivery(world, event, webhook)
+            _delivery(ports, event, webhook)
             for event in events
             for webhook in listening[event.tenant]
             if webhooks.wants(webhook, event.type)
         ]
-        await world.deliveries.enqueue(mark, events[-1].cursor, deliveries)
+        await ports.deliveries.enqueue(mark, events[-1].cursor, deliveries)
     return len(events)
 
 
-def _delivery(world: Ports, event: Event, webhook: Record) -> Delivery:
-    now = world.clock.now()
+def _delivery(ports: Ports, event: Event, webhook: Record) -> Delivery:
+    now = ports.clock.now()
     return Delivery(
-        id=world.clock.fresh("msg"),
+        id=ports.clock.fresh("msg"),
         tenant=webhook.tenant,
         webhook=webhook.id,
         type=event.type,
@@ -146,8 +146,8 @@ def _when(at: TimestampMs) -> str:
 
 
 @asynccontextmanager
-async def _courier(world: Ports, backoff: tuple[int, ...]) -> AsyncIterator[DeliveryWorker]:
-    courier = DeliveryWorker(world, backoff)
+async def _courier(ports: Ports, backoff: tuple[int, ...]) -> AsyncIterator[DeliveryWorker]:
+    courier = DeliveryWorker(ports, backoff)
     try:
         yield courier
     finally:
@@ -157,8 +157,8 @@ async def _courier(world: Ports, backoff: tuple[int, ...]) -> AsyncIterator[Deli
 class DeliveryWorker:
     """Posts what is due, a bounded number of deliveries at a time."""
 
-    def __init__(self, world: Ports, backoff: tuple[int, ...] = BACKOFF) -> None:
-        self._world = world
+    def __init__(self, ports: Ports, backoff: tuple[int, ...] = BACKOFF) -> None:
+        self._ports = ports
         self._backoff = backoff
         self._busy: set[asyncio.Task[None]] = set()
         self._called = asyncio.Event()
@@ -178,8 +178,8 @@ class DeliveryWorker:
         free = AT_ONCE - len(self._busy)
         if not free:
             return 0
-        now = self._world.clock.now()
-        taken = await self._world.deliveries.due(now, now + LEASE, free)
+        now = self._ports.clock.now()
+        taken = await self._ports.deliveries.due(now, now + LEASE, free)
         for delivery in taken:
             task = asyncio.create_task(self._deliver(delivery))
             self._busy.add(task)
@@ -201,12 +201,12 @@ class DeliveryWorker:
 
     async def _deliver(self, delivery: Delivery) -> None:
         try:
-            at = self._world.clock.now()
+            at = self._ports.clock.now()
             posted, lost = await self._posted(delivery, at)
-            settled = after(delivery, posted, self._world.clock.now(), self._backoff)
+            settled = after(delivery, posted, self._ports.clock.now(), self._backoff)
             if lost:
                 settled = replace(settled, state=DeliveryState.FAILED)
-            await self._world.deliveries.settle([(settled, DeliveryAttempt(at, posted))])
+            await self._ports.deliveries.settle([(settled, DeliveryAttempt(at, posted))])
         except Exception as problem:
             kind = type(problem).__name__
             _log.warning("a delivery is held up", delivery=delivery.id, error=kind)
@@ -214,16 +214,16 @@ class DeliveryWorker:
     async def _posted(self, delivery: Delivery, at: TimestampMs) -> tuple[PostResult, bool]:
         """What came of posting it, and whether it is of no use to try again."""
         ask = (delivery.tenant, RecordType.WEBHOOK, [delivery.webhook])
-        [webhook] = await self._world.records.get(*ask)
+        [webhook] = await self._ports.records.get(*ask)
         if webhook is None or not webhook.body["active"]:
             state = "removed" if webhook is None else "switched off"
             return PostResult(None, f"the webhook was {state}"), True
         try:
-            secret = webhooks.secret_of(self._world, webhook)
+            secret = webhooks.secret_of(self._ports, webhook)
         except CorruptContent:
             return PostResult(None, "the webhook's secret cannot be opened"), False
         headers = {
             **signed(secret, delivery.id, at, delivery.body),
             "content-type": "application/json",
         }
-        return await self._world.post.send(webhook.body["url"], headers, delivery.body), False
+        return await self._ports.post.send(webhook.body["url"], headers, delivery.body), False

@@ -47,7 +47,7 @@ class NewWebhook:
 
 
 async def create(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     url: str,
     events: Sequence[str],
@@ -57,28 +57,28 @@ async def create(
 ) -> NewWebhook:
     """Raises Malformed, with the reason where the address is one that we do not post to."""
     _unconfined(actor)
-    body = {"url": await _address(world, url), "events": _events(events), "active": True}
-    secret = secret or _fresh_secret(world)
-    id = world.clock.fresh("whk")
-    sealed = world.vault.seal(_secret(secret), _context(actor.tenant, id))
+    body = {"url": await _address(ports, url), "events": _events(events), "active": True}
+    secret = secret or _fresh_secret(ports)
+    id = ports.clock.fresh("whk")
+    sealed = ports.vault.seal(_secret(secret), _context(actor.tenant, id))
     change = RecordChange(
         actor.tenant, RecordType.WEBHOOK, id, {**body, "sealed": sealed}, expected=0
     )
-    await has_no_webhooks(world)  # the first webhook hears nothing of what came before it
-    at = await commit_changes(world, actor.name, "add a webhook", [change], receipt=receipt)
+    await has_no_webhooks(ports)  # the first webhook hears nothing of what came before it
+    at = await commit_changes(ports, actor.name, "add a webhook", [change], receipt=receipt)
     return NewWebhook(record_after(change, at), secret)
 
 
-async def get(world: Ports, actor: Actor, id: str) -> Record:
+async def get(ports: Ports, actor: Actor, id: str) -> Record:
     _unconfined(actor)
-    return await find(world, actor.tenant, RecordType.WEBHOOK, id)
+    return await find(ports, actor.tenant, RecordType.WEBHOOK, id)
 
 
 async def listing(
-    world: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
+    ports: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
 ) -> Page[Record]:
     _unconfined(actor)
-    return await records_page(world, actor.tenant, RecordType.WEBHOOK, cursor=cursor, limit=limit)
+    return await records_page(ports, actor.tenant, RecordType.WEBHOOK, cursor=cursor, limit=limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,87 +91,87 @@ class WebhookPatch:
 
 
 async def change(
-    world: Ports, actor: Actor, id: str, patch: WebhookPatch, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, id: str, patch: WebhookPatch, receipt: IdempotencyKey | None = None
 ) -> Record:
     """Raises Malformed and Missing."""
     _unconfined(actor)
     given: dict[str, object] = {}
     if patch.url is not None:
-        given["url"] = await _address(world, patch.url)
+        given["url"] = await _address(ports, patch.url)
     if patch.events is not None:
         given["events"] = _events(patch.events)
     if patch.active is not None:
         given["active"] = patch.active
 
     async def attempt() -> Record:
-        was = await get(world, actor, id)
+        was = await get(ports, actor, id)
         wanted = RecordChange(was.tenant, was.noun, was.id, {**was.body, **given}, was.revision)
         why = "change a webhook"
-        at = await commit_changes(world, actor.name, why, [wanted], receipt=receipt)
+        at = await commit_changes(ports, actor.name, why, [wanted], receipt=receipt)
         return record_after(wanted, at, was)
 
     return await retry_while_busy(attempt)
 
 
 async def delete(
-    world: Ports, actor: Actor, id: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, id: str, receipt: IdempotencyKey | None = None
 ) -> None:
     async def attempt() -> None:
-        was = await get(world, actor, id)
+        was = await get(ports, actor, id)
         gone = RecordChange(was.tenant, was.noun, was.id, None, was.revision)
-        await commit_changes(world, actor.name, "remove a webhook", [gone], receipt=receipt)
+        await commit_changes(ports, actor.name, "remove a webhook", [gone], receipt=receipt)
 
     await retry_while_busy(attempt)
 
 
 async def deliveries(
-    world: Ports, actor: Actor, id: str, *, cursor: str = "", limit: int = 100
+    ports: Ports, actor: Actor, id: str, *, cursor: str = "", limit: int = 100
 ) -> Page[Logged]:
     """What was or will be posted, newest first, with every attempt. Raises Missing."""
-    webhook = await get(world, actor, id)
+    webhook = await get(ports, actor, id)
     before = validate_cursor(cursor, "msg")
-    found = await world.deliveries.list(webhook.tenant, webhook.id, before=before, limit=limit + 1)
+    found = await ports.deliveries.list(webhook.tenant, webhook.id, before=before, limit=limit + 1)
     more = len(found) > limit
     return Page(found[:limit], found[limit - 1][0].id if more else None)
 
 
-async def replay(world: Ports, actor: Actor, id: str, delivery: str) -> Delivery:
+async def replay(ports: Ports, actor: Actor, id: str, delivery: str) -> Delivery:
     """Post it once more, and go on trying as if for the first time. Raises Missing."""
-    webhook = await get(world, actor, id)
+    webhook = await get(ports, actor, id)
     try:
-        [found] = await world.deliveries.get(webhook.tenant, [identifier(delivery)])
+        [found] = await ports.deliveries.get(webhook.tenant, [identifier(delivery)])
     except ValidationError:
         raise NotFound("there is no delivery of that id") from None
     if found is None or found.webhook != webhook.id:
         raise NotFound(f"there is no delivery {delivery}")
-    await world.deliveries.replay(replace(found, due=world.clock.now()))
-    [again] = await world.deliveries.get(webhook.tenant, [found.id])
+    await ports.deliveries.replay(replace(found, due=ports.clock.now()))
+    [again] = await ports.deliveries.get(webhook.tenant, [found.id])
     if again is None:
         raise NotFound(f"there is no delivery {delivery}")
     return again
 
 
-async def has_no_webhooks(world: Ports) -> bool:
+async def has_no_webhooks(ports: Ports) -> bool:
     """Whether there is no webhook at all; then the mark moves past what nobody will be told.
 
     How far is asked first: a webhook that comes meanwhile hears of all that happens after it.
     """
-    mark, latest = await world.deliveries.mark(), await world.events.latest()
-    if await world.records.list("", RecordType.WEBHOOK, limit=1):
+    mark, latest = await ports.deliveries.mark(), await ports.events.latest()
+    if await ports.records.list("", RecordType.WEBHOOK, limit=1):
         return False
     if latest != mark:
-        await world.deliveries.enqueue(mark, latest, ())
+        await ports.deliveries.enqueue(mark, latest, ())
     return True
 
 
-async def active_webhooks(world: Ports, tenant: str) -> tuple[Record, ...]:
+async def active_webhooks(ports: Ports, tenant: str) -> tuple[Record, ...]:
     """The tenant's active webhooks, asked for once for as long as no record changes."""
-    revision = await world.records.revision()
-    found: tuple[Record, ...] | None = world.memo.find(revision, ("webhooks", tenant))
+    revision = await ports.records.revision()
+    found: tuple[Record, ...] | None = ports.memo.find(revision, ("webhooks", tenant))
     if found is None:
-        known = [record async for record in iter_records(world, tenant, RecordType.WEBHOOK)]
+        known = [record async for record in iter_records(ports, tenant, RecordType.WEBHOOK)]
         found = tuple(record for record in known if record.body["active"])
-        world.memo.keep(revision, ("webhooks", tenant), found)
+        ports.memo.keep(revision, ("webhooks", tenant), found)
     return found
 
 
@@ -179,9 +179,9 @@ def wants(webhook: Record, type: str) -> bool:
     return bool({EVERYTHING, type} & set(webhook.body["events"]))
 
 
-def secret_of(world: Ports, webhook: Record) -> bytes:
+def secret_of(ports: Ports, webhook: Record) -> bytes:
     """Raises Corrupt where it was sealed under another key."""
-    return world.vault.open(webhook.body["sealed"], _context(webhook.tenant, webhook.id))
+    return ports.vault.open(webhook.body["sealed"], _context(webhook.tenant, webhook.id))
 
 
 def _context(tenant: str, id: str) -> str:
@@ -194,10 +194,10 @@ def _unconfined(actor: Actor) -> None:
         raise Forbidden("a credential that is confined to one workspace has no webhooks")
 
 
-async def _address(world: Ports, url: str) -> str:
+async def _address(ports: Ports, url: str) -> str:
     if not _URL.fullmatch(url):
         raise ValidationError(f"url is an http or https URL of at most {LONGEST_URL} characters")
-    if reason := await world.post.refuses(url):
+    if reason := await ports.post.refuses(url):
         raise ValidationError(f"nothing is posted to this url: {reason}")
     return url
 
@@ -209,8 +209,8 @@ def _events(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _fresh_secret(world: Ports) -> str:
-    chance = hashlib.sha256(world.clock.token("whsec").encode()).digest()
+def _fresh_secret(ports: Ports) -> str:
+    chance = hashlib.sha256(ports.clock.token("whsec").encode()).digest()
     return PREFIX + base64.b64encode(chance).decode()
 
 

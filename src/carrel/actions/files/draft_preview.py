@@ -22,7 +22,7 @@ class RenderedDraft(Struct, frozen=True):
     """What is written for each placeholder that stands in it, in the order of the text."""
 
 
-async def render(world: Ports, stack: Stack, path: Path, draft: bytes) -> RenderedDraft:
+async def render(ports: Ports, stack: Stack, path: Path, draft: bytes) -> RenderedDraft:
     """The draft as an agent's file: without secrets, and its placeholders filled in.
 
     A pinned file is served to the letter, so nothing is filled in there; a managed one is what
@@ -30,8 +30,8 @@ async def render(world: Ports, stack: Stack, path: Path, draft: bytes) -> Render
     file could have.
     """
     own = stack[0]
-    lineage = await load_agent_layers(world, own.tenant, own.name)
-    rules = await load_rules(world, own.tenant)
+    lineage = await load_agent_layers(ports, own.tenant, own.name)
+    rules = await load_rules(ports, own.tenant)
     file_class = rules.policy.classes.admit(path)
     rules.policy.limits_of(own).admit(len(draft))
     stored = rules.redactor.redact(draft).content

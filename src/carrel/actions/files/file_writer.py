@@ -23,8 +23,7 @@ from carrel.core.errors import (
 )
 from carrel.core.errors import Conflict as Taken
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
-from carrel.core.overlay import agent_files as overlay
-from carrel.core.overlay import edit
+from carrel.core.overlay import agent_files, edit
 from carrel.core.overlay.agent_files import NewContent, RenderContext
 from carrel.core.overlay.compose import File, Layers, file_etag
 from carrel.core.overlay.edit import (
@@ -83,7 +82,7 @@ class FileWriter(Struct, frozen=True, gc=False):
     Most of what is asked on the way is known already, and then nothing is awaited for it.
     """
 
-    world: Ports
+    ports: Ports
     stack: Stack
     path: Path
     actor: Actor
@@ -95,34 +94,34 @@ class FileWriter(Struct, frozen=True, gc=False):
         if self.intent.run is not None:
             await self._in_run(self.intent.run)
         tenant = self.actor.tenant
-        rules = cached_rules(self.world, tenant) or await load_rules(self.world, tenant)
+        rules = cached_rules(self.ports, tenant) or await load_rules(self.ports, tenant)
         for attempt in range(_ATTEMPTS):
             try:
                 redacted = self._admitted(rules, content)
             except Refusal:
                 redacted = None
             # Bytes that go out before the commit do so under the rules of the moment.
-            if redacted is None or len(redacted.content) > self.world.blobs.inline:
-                rules = await load_rules(self.world, tenant)
+            if redacted is None or len(redacted.content) > self.ports.blobs.inline:
+                rules = await load_rules(self.ports, tenant)
                 redacted = self._admitted(rules, content)
             written = await self._put(rules, redacted, first=not attempt)
             if written is not None:
                 return written
-            rules = await load_rules(self.world, tenant)
+            rules = await load_rules(self.ports, tenant)
         raise Busy(f"{self.path} is being written by many others")
 
     async def delete(self) -> Head:
         if self.intent.run is not None:
             await self._in_run(self.intent.run)
         for _ in range(_ATTEMPTS):
-            rules = await load_rules(self.world, self.actor.tenant)
+            rules = await load_rules(self.ports, self.actor.tenant)
             self._may_write(rules)
             layers, condition = await self._read(), self.intent.condition
             eye = await self._eye(rules) if self.stack[0].kind is ScopeKind.AGENT else None
             if eye is None:
                 decided = edit.delete(layers, self.path, condition)
             else:
-                decided = overlay.delete(layers, self.path, eye, condition)
+                decided = agent_files.delete(layers, self.path, eye, condition)
                 bare = (replace(layers[0], heads={}), *layers[1:])
                 await self._keeps_its_name(eye, layers, await self._served(eye, bare))
             head = await self._commit(rules, decided, f"delete {self.path.text}")
@@ -136,7 +135,7 @@ class FileWriter(Struct, frozen=True, gc=False):
         """What was written, or None when it must be decided again."""
         stack, path, condition = self.stack, self.path, self.intent.condition
         type, kind = self.intent.type or MARKDOWN, stack[0].kind
-        [blob] = await self.world.blobs.put((redacted.content,))
+        [blob] = await self.ports.blobs.put((redacted.content,))
         if kind is ScopeKind.AGENT and (eye := await self._eye(rules)) is not None:
             wanted = NewContent(blob, type, self.intent.accepted)
             return await self._put_over(rules, redacted, wanted, eye)
@@ -158,7 +157,7 @@ class FileWriter(Struct, frozen=True, gc=False):
     ) -> WriteResult | None:
         """The same for an agent's own file, which may end in having none of its own."""
         layers = await self._read()
-        decided = overlay.put(layers, self.path, wanted, eye, self.intent.condition)
+        decided = agent_files.put(layers, self.path, wanted, eye, self.intent.condition)
         await self._keeps_its_name(eye, layers, render_bytes(redacted.content, eye.variables))
         if decided is not None:
             head = await self._commit(rules, decided, f"put {self.path.text}")
@@ -180,15 +179,15 @@ class FileWriter(Struct, frozen=True, gc=False):
         shown = eye.shown(self.path, layers)
         if shown is None:
             return b""
-        content = (await self.world.blobs.get([shown.blob]))[shown.blob.digest]
+        content = (await self.ports.blobs.get([shown.blob]))[shown.blob.digest]
         return content if shown.variables is None else render_bytes(content, shown.variables)
 
     async def _read(self) -> Layers:
-        return await self.world.trees.read(self.stack, (self.path,))
+        return await self.ports.trees.read(self.stack, (self.path,))
 
     async def _eye(self, rules: TenantRules) -> RenderContext | None:
         """With the classes that the commit will insist on."""
-        eye = await render_context_of(self.world, self.stack)
+        eye = await render_context_of(self.ports, self.stack)
         return None if eye is None else replace(eye, classes=rules.policy.classes)
 
     def _admitted(self, rules: TenantRules, content: bytes) -> RedactionResult:
@@ -220,12 +219,12 @@ class FileWriter(Struct, frozen=True, gc=False):
             why = rules.redactor.redact(intent.why.encode()).content.decode()
         shelves = rules.shelves
         if is_described(scope):
-            shelves = (*shelves, *await standing(self.world, scope))
+            shelves = (*shelves, *await standing(self.ports, scope))
         commit = Commit(
             writes=(decided.write,),
             by=self.actor.name,
             why=why,
-            at=self.world.clock.now(),
+            at=self.ports.clock.now(),
             expects=decided.expects,
             shelves=shelves,
             rooms=decided.rooms,
@@ -235,7 +234,7 @@ class FileWriter(Struct, frozen=True, gc=False):
             about=() if scope.kind is not ScopeKind.AGENT else self._audited(rules),
             receipt=intent.receipt,
         )
-        [outcome] = await self.world.trees.commit((commit,))
+        [outcome] = await self.ports.trees.commit((commit,))
         match outcome:
             case Applied():
                 return outcome.heads[0]
@@ -261,7 +260,7 @@ class FileWriter(Struct, frozen=True, gc=False):
 
         In a workspace that agents share it is one of an agent.
         """
-        [run] = await self.world.runs.get(self.actor.tenant, [id])
+        [run] = await self.ports.runs.get(self.actor.tenant, [id])
         own = self.stack[0]
         shared = own.kind is ScopeKind.WORKSPACE and own.name.startswith("ws_")
         if run is None or not (run.scope == own or (shared and run.scope.kind is ScopeKind.AGENT)):

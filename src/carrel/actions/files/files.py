@@ -37,34 +37,34 @@ class FileContents(Struct, frozen=True):
     failed: Mapping[Path, str]
 
 
-async def find_file(world: Ports, stack: Stack, path: Path) -> File:
+async def find_file(ports: Ports, stack: Stack, path: Path) -> File:
     """What the workspace shows at a path, without its content. Raises Missing."""
-    layers = await world.trees.read(stack, (path,))
+    layers = await ports.trees.read(stack, (path,))
     if stack[0].kind is ScopeKind.AGENT:
-        file = await _shown(world, stack, path, layers)
+        file = await _shown(ports, stack, path, layers)
     else:
         file = resolve(path, layers)
     if file is None:
         raise NotFound(f"there is no {path}")
     if stack[0].kind is ScopeKind.WORKSPACE:
         return file
-    classes = await classes_of(world, stack)
+    classes = await classes_of(ports, stack)
     return file if classes is None else replace(file, file_class=classes.of(path))
 
 
-async def _shown(world: Ports, stack: Stack, path: Path, layers: Layers) -> File | None:
+async def _shown(ports: Ports, stack: Stack, path: Path, layers: Layers) -> File | None:
     """The same with an agent's eyes."""
-    eye = (await load_agent_layers(world, stack[0].tenant, stack[0].name)).eye
+    eye = (await load_agent_layers(ports, stack[0].tenant, stack[0].name)).eye
     file = eye.shown(path, layers)
     if file is None:  # It may have become pinned in between, and so be there.
-        file = eye.shown(path, await world.trees.read(stack, (path,)))
+        file = eye.shown(path, await ports.trees.read(stack, (path,)))
     return file
 
 
-async def read_content(world: Ports, file: File, *, raw: bool = False) -> bytes:
+async def read_content(ports: Ports, file: File, *, raw: bool = False) -> bytes:
     """Its bytes as they are served, or as they are stored."""
     try:
-        found = (await world.blobs.get([file.blob]))[file.blob.digest]
+        found = (await ports.blobs.get([file.blob]))[file.blob.digest]
     except CorruptContent as problem:
         raise CorruptContent(f"{file.path}: {problem}") from problem
     return found if raw else render_content(file, found)
@@ -75,10 +75,10 @@ def render_content(file: File, content: bytes) -> bytes:
     return content if file.variables is None else render_bytes(content, file.variables)
 
 
-async def read_contents(world: Ports, workspace: Workspace, *, raw: bool = False) -> FileContents:
+async def read_contents(ports: Ports, workspace: Workspace, *, raw: bool = False) -> FileContents:
     """The bytes of every file, in one batch; what cannot be had fails by name and alone."""
     files = workspace.files
-    blobs = await contents_of(world, [file.blob for file in files.values()])
+    blobs = await contents_of(ports, [file.blob for file in files.values()])
     found: dict[Path, bytes] = {}
     failed: dict[Path, str] = {}
     for path, file in files.items():
@@ -90,27 +90,27 @@ async def read_contents(world: Ports, workspace: Workspace, *, raw: bool = False
     return FileContents(found, failed)
 
 
-async def read_version(world: Ports, stack: Stack, path: Path, number: int) -> tuple[File, bytes]:
+async def read_version(ports: Ports, stack: Stack, path: Path, number: int) -> tuple[File, bytes]:
     """One version of what the nearest layer said. Raises Missing, for a tombstone too."""
     speakers = own_scopes(stack)
-    own, *shared = await world.trees.versions([(scope, path, number) for scope in speakers])
+    own, *shared = await ports.trees.versions([(scope, path, number) for scope in speakers])
     found, scope = own, speakers[0]
-    if own is None and shared and not await world.trees.history(stack[0], path, limit=1):
+    if own is None and shared and not await ports.trees.history(stack[0], path, limit=1):
         found, scope = shared[0], speakers[1]
     if found is None or found.head.entry is None:
         raise NotFound(f"there is no version {number} of {path}")
     blob = found.head.entry.blob
-    return file_from_head(stack, found.head, scope), (await world.blobs.get([blob]))[blob.digest]
+    return file_from_head(stack, found.head, scope), (await ports.blobs.get([blob]))[blob.digest]
 
 
-async def etag(world: Ports, stack: Stack, *more: str) -> str:
+async def etag(ports: Ports, stack: Stack, *more: str) -> str:
     """What a listing is known by: it changes when anything in any layer does, or any name in it."""
     own = stack[0]
     if own.kind is ScopeKind.AGENT:
-        more = (*more, (await load_agent_layers(world, own.tenant, own.name)).key)
-    elif classes := await classes_of(world, stack):
+        more = (*more, (await load_agent_layers(ports, own.tenant, own.name)).key)
+    elif classes := await classes_of(ports, stack):
         more = (*more, classes.key)
-    return revisions_etag(stack, await world.trees.revisions(stack), *more)
+    return revisions_etag(stack, await ports.trees.revisions(stack), *more)
 
 
 class InheritedFiles(Struct, frozen=True):
@@ -166,34 +166,34 @@ class WorkspaceView(Struct, frozen=True):
         return 0 if self.lineage is None else self.lineage.agent.revision
 
 
-async def load_view(world: Ports, stack: Stack, prefix: str = "") -> WorkspaceView:
+async def load_view(ports: Ports, stack: Stack, prefix: str = "") -> WorkspaceView:
     """Names, rules and files of one moment: looked at again where one changed before the other."""
-    before = await _view(world, stack, ())
+    before = await _view(ports, stack, ())
     while True:
-        now = await _view(world, stack, await world.trees.read(stack, prefix=prefix))
+        now = await _view(ports, stack, await ports.trees.read(stack, prefix=prefix))
         if now.is_seen_as(before):
             return now
         before = now
 
 
-async def _view(world: Ports, stack: Stack, layers: Layers) -> WorkspaceView:
+async def _view(ports: Ports, stack: Stack, layers: Layers) -> WorkspaceView:
     own = stack[0]
     is_agent = own.kind is ScopeKind.AGENT
-    lineage = await load_agent_layers(world, own.tenant, own.name) if is_agent else None
-    return WorkspaceView(stack, layers, lineage, await classes_of(world, stack))
+    lineage = await load_agent_layers(ports, own.tenant, own.name) if is_agent else None
+    return WorkspaceView(stack, layers, lineage, await classes_of(ports, stack))
 
 
 async def list_files(
-    world: Ports, stack: Stack, prefix: str = "", eye: RenderContext | None = None
+    ports: Ports, stack: Stack, prefix: str = "", eye: RenderContext | None = None
 ) -> Workspace:
     """Everything that a workspace shows, in order of path; with other eyes where they are given."""
     if eye is not None:
-        return eye.compose(await world.trees.read(stack, prefix=prefix))
-    return (await load_view(world, stack, prefix)).workspace
+        return eye.compose(await ports.trees.read(stack, prefix=prefix))
+    return (await load_view(ports, stack, prefix)).workspace
 
 
 async def put(
-    world: Ports,
+    ports: Ports,
     stack: Stack,
     path: Path,
     content: bytes,
@@ -205,21 +205,21 @@ async def put(
     Raises Stale, TooLarge, Malformed, Busy, or Forbidden where its class or the caller's key says
     no.
     """
-    return await FileWriter(world, stack, path, actor, intent).put(content)
+    return await FileWriter(ports, stack, path, actor, intent).put(content)
 
 
 async def delete(
-    world: Ports, stack: Stack, path: Path, actor: Actor, intent: WriteOptions = PLAIN
+    ports: Ports, stack: Stack, path: Path, actor: Actor, intent: WriteOptions = PLAIN
 ) -> Head:
     """Remove one file from the nearest layer. Raises Missing, Stale, Forbidden or Busy."""
-    return await FileWriter(world, stack, path, actor, intent).delete()
+    return await FileWriter(ports, stack, path, actor, intent).delete()
 
 
 async def restore(
-    world: Ports, stack: Stack, path: Path, number: int, actor: Actor, intent: WriteOptions = PLAIN
+    ports: Ports, stack: Stack, path: Path, number: int, actor: Actor, intent: WriteOptions = PLAIN
 ) -> WriteResult:
     """Make an earlier version the newest again: a new version with the old content."""
-    file, content = await read_version(world, stack, path, number)
+    file, content = await read_version(ports, stack, path, number)
     why = intent.why or f"restore {path} to version {number}"
     again = replace(intent, type=file.entry.type, why=why)
-    return await put(world, stack, path, content, actor, again)
+    return await put(ports, stack, path, content, actor, again)

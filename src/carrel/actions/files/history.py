@@ -10,7 +10,7 @@ from carrel.actions.records import Page
 from carrel.core.errors import NotFound
 from carrel.core.files.diff import unified
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
-from carrel.core.overlay import agent_files as overlay
+from carrel.core.overlay import agent_files
 from carrel.core.overlay.compose import File, Layers, resolve
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.layers import own_scopes
@@ -22,11 +22,11 @@ _AT_ONCE = 64 * 1024
 
 
 async def page(
-    world: Ports, stack: Stack, path: Path, *, before: int | None = None, limit: int = 100
+    ports: Ports, stack: Stack, path: Path, *, before: int | None = None, limit: int = 100
 ) -> Page[Version]:
     """What the nearest layer said of a path, newest first. Raises Missing."""
     for scope in own_scopes(stack):
-        found = await world.trees.history(scope, path, before=before, limit=limit + 1)
+        found = await ports.trees.history(scope, path, before=before, limit=limit + 1)
         if found or before is not None:
             break
     if not found and before is None:
@@ -35,16 +35,16 @@ async def page(
     return Page(found[:limit], str(found[limit - 1].head.version) if more else None)
 
 
-async def diff(world: Ports, stack: Stack, path: Path, old: int | None, new: int | None) -> str:
+async def diff(ports: Ports, stack: Stack, path: Path, old: int | None, new: int | None) -> str:
     """From one version to another: by default, what the newest changed. 0 is before the first."""
-    [tree] = await world.trees.read(stack[:1], (path,))
+    [tree] = await ports.trees.read(stack[:1], (path,))
     newest = tree.version(path)
     if newest == 0:
         raise NotFound(f"nothing was ever said of {path} here")
     last = newest if new is None else new
     first = max(0, last - 1) if old is None else old
     return await compared(
-        await _text(world, stack, path, first), await _text(world, stack, path, last), path
+        await _text(ports, stack, path, first), await _text(ports, stack, path, last), path
     )
 
 
@@ -54,17 +54,17 @@ async def compared(before: bytes | None, after: bytes | None, path: Path) -> str
     return await asyncio.to_thread(unified, before, after, path.text)
 
 
-async def _text(world: Ports, stack: Stack, path: Path, number: int) -> bytes | None:
+async def _text(ports: Ports, stack: Stack, path: Path, number: int) -> bytes | None:
     """The bytes of a version, None where it is a tombstone or comes before the first."""
     if number == 0:
         return None
-    [found] = await world.trees.versions([(stack[0], path, number)])
+    [found] = await ports.trees.versions([(stack[0], path, number)])
     if found is None:
         raise NotFound(f"there is no version {number} of {path}")
     if found.head.entry is None:
         return None
     blob = found.head.entry.blob
-    return (await world.blobs.get([blob]))[blob.digest]
+    return (await ports.blobs.get([blob]))[blob.digest]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +82,16 @@ class Explanation:
     why: str
 
 
-async def explain(world: Ports, stack: Stack, path: Path) -> Explanation:
+async def explain(ports: Ports, stack: Stack, path: Path) -> Explanation:
     """What every layer says of a path, and why the one that is shown won."""
-    layers = await world.trees.read(stack, (path,))
-    eye = await render_context_of(world, stack)
+    layers = await ports.trees.read(stack, (path,))
+    eye = await render_context_of(ports, stack)
     heard = [tree for tree in layers if tree.scope.kind is not ScopeKind.PINS or path in tree.heads]
     said = tuple(LayerEntry(tree.scope, tree.heads.get(path)) for tree in heard)
     winner = resolve(path, layers) if eye is None else eye.shown(path, layers)
     if eye is not None and eye.classes.of(path) is not FileClass.LIVE:
-        return Explanation(said, winner, overlay.explain_resolution(path, layers, winner))
-    return Explanation(said, winner, _nearest(overlay.layers_without_pins(layers), winner))
+        return Explanation(said, winner, agent_files.explain_resolution(path, layers, winner))
+    return Explanation(said, winner, _nearest(agent_files.layers_without_pins(layers), winner))
 
 
 def _nearest(layers: Layers, winner: File | None) -> str:

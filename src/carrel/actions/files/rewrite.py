@@ -32,41 +32,41 @@ class RewriteOutcome(Enum):
     """It has nothing that could be changed in this way."""
 
 
-async def find_file_or_none(world: Ports, stack: Stack, path: Path) -> File | None:
+async def find_file_or_none(ports: Ports, stack: Stack, path: Path) -> File | None:
     """What the workspace shows at a path, if anything."""
     try:
-        return await files.find_file(world, stack, path)
+        return await files.find_file(ports, stack, path)
     except NotFound:
         return None
 
 
-async def read_stored(world: Ports, file: File) -> bytes:
+async def read_stored(ports: Ports, file: File) -> bytes:
     """The bytes of a file as they are stored. Raises Corrupt, by the name of the file."""
     try:
-        return await files.read_content(world, file, raw=True)
+        return await files.read_content(ports, file, raw=True)
     except CorruptContent as problem:
         raise CorruptContent(f"{file.path} cannot be read: {problem}") from problem
 
 
 async def rewrite(
-    world: Ports, actor: Actor, stack: Stack, path: Path, change: Rewrite, why: str
+    ports: Ports, actor: Actor, stack: Stack, path: Path, change: Rewrite, why: str
 ) -> RewriteOutcome:
     """One conditional commit, decided again while others are quicker; none where nothing changes.
 
     Raises Forbidden, TooLarge, or Busy; and Corrupt for a file that cannot be read.
     """
     for _ in range(_ATTEMPTS):
-        rules = await load_rules(world, actor.tenant)
+        rules = await load_rules(ports, actor.tenant)
         may_write(actor, stack[0], path, rules.policy.agent_writable)
-        file = await find_file_or_none(world, stack, path)
-        before = None if file is None else await read_stored(world, file)
+        file = await find_file_or_none(ports, stack, path)
+        before = None if file is None else await read_stored(ports, file)
         after = await change(before)
         if after is None:
             return RewriteOutcome.UNFIT
         if rules.redactor.redact(after).content == before:
             return RewriteOutcome.SAME
         try:
-            await files.put(world, stack, path, after, actor, _intent(file, why))
+            await files.put(ports, stack, path, after, actor, _intent(file, why))
         except WorkspaceConflict:
             continue
         return RewriteOutcome.CHANGED

@@ -21,25 +21,25 @@ from carrel.ports import Ports
 LONGEST_NOTE: Final = 500
 
 
-async def marked(world: Ports, scope: Scope) -> Mapping[int, Checkpoint]:
+async def marked(ports: Ports, scope: Scope) -> Mapping[int, Checkpoint]:
     """An agent's checkpoints by revision, of which each has one at most."""
     link = _of_agent(scope)
     found = [
         _checkpoint(one)
-        async for one in iter_records(world, scope.tenant, RecordType.CHECKPOINT, link)
+        async for one in iter_records(ports, scope.tenant, RecordType.CHECKPOINT, link)
     ]
     return {one.revision: one for one in found}
 
 
-async def mark(world: Ports, actor: Actor, scope: Scope, note: str) -> tuple[Checkpoint, bool]:
+async def mark(ports: Ports, actor: Actor, scope: Scope, note: str) -> tuple[Checkpoint, bool]:
     """Mark the revision that an agent's files are at: the checkpoint, and whether it is new.
 
     Where nothing was written since the last one, that stays and no other is made.
     """
-    [revision] = await world.trees.revisions([scope])
-    redactor = (await load_rules(world, actor.tenant)).redactor
+    [revision] = await ports.trees.revisions([scope])
+    redactor = (await load_rules(ports, actor.tenant)).redactor
     said = redactor.redact(_line(note).encode()).content.decode()
-    checkpoint = Checkpoint(revision, world.clock.now(), actor.name, said)
+    checkpoint = Checkpoint(revision, ports.clock.now(), actor.name, said)
     id = f"{scope.name}.{revision:012}"
     body = {
         "agentId": scope.name,
@@ -52,9 +52,9 @@ async def mark(world: Ports, actor: Actor, scope: Scope, note: str) -> tuple[Che
         scope.tenant, RecordType.CHECKPOINT, id, body, expected=0, links=(_of_agent(scope),)
     )
     try:
-        await commit_changes(world, actor.name, "mark a checkpoint", [change])
+        await commit_changes(ports, actor.name, "mark a checkpoint", [change])
     except Conflict:
-        [known] = await world.records.get(scope.tenant, RecordType.CHECKPOINT, [id])
+        [known] = await ports.records.get(scope.tenant, RecordType.CHECKPOINT, [id])
         assert known
         return _checkpoint(known), False
     return checkpoint, True

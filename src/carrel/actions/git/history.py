@@ -58,71 +58,71 @@ class CheckpointResult:
 
 
 async def refresh(
-    world: Ports, actor: Actor, name: str, *, anew: bool = False, watch: Watch = no_progress
+    ports: Ports, actor: Actor, name: str, *, anew: bool = False, watch: Watch = no_progress
 ) -> ProjectionResult:
     """Bring an agent's repository up to date, or make it again from nothing: to the same ids.
 
     Raises Missing where there is no such agent, or none that keeps its history in git.
     """
-    scope, repositories = await _found(world, actor, name)
+    scope, repositories = await _found(ports, actor, name)
     async with repositories.held(scope) as repository:
-        return await project(world, repository, scope, anew=anew, watch=watch)
+        return await project(ports, repository, scope, anew=anew, watch=watch)
 
 
 async def history(
-    world: Ports, actor: Actor, name: str, *, limit: int = 10, include_diff: bool = False
+    ports: Ports, actor: Actor, name: str, *, limit: int = 10, include_diff: bool = False
 ) -> GitHistory:
     """The newest commits, 1 to 100 of them. Raises Missing."""
-    scope, repositories = await _found(world, actor, name)
+    scope, repositories = await _found(ports, actor, name)
     most = min(max(limit, 1), MOST_COMMITS)
     async with repositories.held(scope) as repository:
-        projected = await project(world, repository, scope)
+        projected = await project(ports, repository, scope)
         commits = await _walked(repository, projected.tip, most)
         diff = await _diff(repository, commits) if include_diff and commits else None
-    marked = await checkpoints.marked(world, scope)
+    marked = await checkpoints.marked(ports, scope)
     lines = tuple(GitLogEntry(one, marked.get(revision_of(one.message) or 0)) for one in commits)
     return GitHistory(lines, diff)
 
 
 async def checkpoint(
-    world: Ports, actor: Actor, name: str, note: str = "manual"
+    ports: Ports, actor: Actor, name: str, note: str = "manual"
 ) -> CheckpointResult:
     """Mark where an agent's files are now, so that it can be found again. Raises Missing."""
     actor.must(Permission.WORKSPACE_WRITE)
-    scope, repositories = await _found(world, actor, name)
-    if (await world.trees.revisions([scope]))[0] == 0:
+    scope, repositories = await _found(ports, actor, name)
+    if (await ports.trees.revisions([scope]))[0] == 0:
         return CheckpointResult("", "", skipped=True, reason="nothing has been written yet")
-    found, new = await checkpoints.mark(world, actor, scope, note)
+    found, new = await checkpoints.mark(ports, actor, scope, note)
     async with repositories.held(scope) as repository:
-        await project(world, repository, scope)
+        await project(ports, repository, scope)
         tag = (await repository.refs()).get(f"refs/tags/{found.name}")
         oid = await _tagged(repository, tag)
     reason = "" if new else "nothing has been written since the last checkpoint"
     return CheckpointResult(oid, found.subject, skipped=not new, reason=reason)
 
 
-async def advertised(world: Ports, actor: Actor, name: str) -> bytes:
+async def advertised(ports: Ports, actor: Actor, name: str) -> bytes:
     """What git is told before it fetches. Raises Missing."""
-    await refresh(world, actor, name)
-    scope, repositories = await _found(world, actor, name)
+    await refresh(ports, actor, name)
+    scope, repositories = await _found(ports, actor, name)
     return await repositories.advertised(scope)
 
 
-async def packed(world: Ports, actor: Actor, name: str, request: bytes) -> AsyncIterator[bytes]:
+async def packed(ports: Ports, actor: Actor, name: str, request: bytes) -> AsyncIterator[bytes]:
     """What git fetches, maybe having been told of it elsewhere. Raises Missing, Malformed."""
-    await refresh(world, actor, name)
-    scope, repositories = await _found(world, actor, name)
+    await refresh(ports, actor, name)
+    scope, repositories = await _found(ports, actor, name)
     return await repositories.packed(scope, request)
 
 
-async def _found(world: Ports, actor: Actor, name: str) -> tuple[Scope, Repositories]:
+async def _found(ports: Ports, actor: Actor, name: str) -> tuple[Scope, Repositories]:
     actor.must(Permission.WORKSPACE_READ)
-    scope = (await stacks.agent_stack(world, actor, name))[0]
-    if not keeps_all((await agents.get(world, actor, scope.name)).body):
+    scope = (await stacks.agent_stack(ports, actor, name))[0]
+    if not keeps_all((await agents.get(ports, actor, scope.name)).body):
         raise NotFound(f"the agent {name} keeps no history in git")
-    if world.repositories is None:
+    if ports.repositories is None:
         raise CapabilityNotProvided("no git is kept here")
-    return scope, world.repositories
+    return scope, ports.repositories
 
 
 async def _walked(repository: Repository, tip: str | None, most: int) -> list[GitCommit]:

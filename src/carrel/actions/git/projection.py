@@ -48,7 +48,7 @@ class ProjectionResult:
 
 
 async def project(
-    world: Ports,
+    ports: Ports,
     repository: Repository,
     scope: Scope,
     *,
@@ -56,14 +56,14 @@ async def project(
     watch: Watch = no_progress,
 ) -> ProjectionResult:
     """Bring a repository that is held up to date. Raises Corrupt for bytes that are damaged."""
-    rules = await load_rules(world, scope.tenant)
-    since = await world.trees.unbroken(scope)
+    rules = await load_rules(ports, scope.tenant)
+    since = await ports.trees.unbroken(scope)
     key = _key(rules, since)
-    projector = GitProjector(world, repository, scope, rules, since)
+    projector = GitProjector(ports, repository, scope, rules, since)
     anew = anew or await repository.key() != key or not await projector.resume()
     if anew:
         await repository.begin(key)
-        projector = GitProjector(world, repository, scope, rules, since)
+        projector = GitProjector(ports, repository, scope, rules, since)
         await projector.start()
     made = await projector.follow(ProgressCounter(watch, "making commits"))
     await projector.mark()
@@ -90,9 +90,9 @@ class GitProjector:
     """One scope on its way into one repository."""
 
     def __init__(
-        self, world: Ports, repository: Repository, scope: Scope, rules: TenantRules, since: int
+        self, ports: Ports, repository: Repository, scope: Scope, rules: TenantRules, since: int
     ) -> None:
-        self._world, self._repository, self._scope = world, repository, scope
+        self._ports, self._repository, self._scope = ports, repository, scope
         self._redactor, self._since = rules.redactor, since
         self._grove = GitTreeBuilder()
         self._ids: dict[Digest, str] = {}
@@ -107,17 +107,17 @@ class GitProjector:
     async def start(self) -> None:
         """At what is known first, all of it at once."""
         if self._since:
-            [tree] = await self._world.trees.read([SnapshotLayer(self._scope, self._since)])
+            [tree] = await self._ports.trees.read([SnapshotLayer(self._scope, self._since)])
             await self._plant(tree.heads.values())
 
     async def resume(self) -> bool:
         """Go on after the newest commit, if it is the one that would have been made; else False."""
         tip = await self._read((await self._repository.refs()).get(MAIN))
         revision = revision_of(tip.message) if tip else None
-        [now] = await self._world.trees.revisions([self._scope])
+        [now] = await self._ports.trees.revisions([self._scope])
         if tip is None or revision is None:
             return tip is None and now == 0
-        page = await self._world.trees.log(self._scope, after=(revision, "", 0), limit=1)
+        page = await self._ports.trees.log(self._scope, after=(revision, "", 0), limit=1)
         said = next(revisions(page), None)
         if said is None or self._commit(said, tip.tree, next(iter(tip.parents), None)).id != tip.id:
             return False
@@ -128,7 +128,7 @@ class GitProjector:
 
     async def follow(self, tally: ProgressCounter) -> int:
         """Make a commit of every revision that has none, and say how many these were."""
-        [now] = await self._world.trees.revisions([self._scope])
+        [now] = await self._ports.trees.revisions([self._scope])
         tally.expect(max(0, now - max(self.revision, self._since - 1)))
         made = 0
         if now == self.revision:
@@ -152,7 +152,7 @@ class GitProjector:
         known = await self._repository.refs()
         wanted = {
             revision: one
-            for revision, one in (await checkpoints.marked(self._world, self._scope)).items()
+            for revision, one in (await checkpoints.marked(self._ports, self._scope)).items()
             if revision >= self._since and f"{_TAGS}{one.name}" not in known
         }
         commit = await self._read(self.newest) if wanted else None
@@ -173,7 +173,7 @@ class GitProjector:
     async def _batches(self) -> AsyncIterator[Sequence[StoreCommit]]:
         after = (self.revision + 1, "", 0) if self.revision else (self._since, "", 0)
         some: list[StoreCommit] = []
-        async for said in _said(self._world, self._scope, after):
+        async for said in _said(self._ports, self._scope, after):
             some.append(said)
             if sum(len(one.versions) for one in some) >= _TOGETHER:
                 yield some
@@ -215,7 +215,7 @@ class GitProjector:
 
     async def _replant(self, tree: str, revision: int) -> bool:
         """The same from a repository's tree, as far as that shows them; False if it is another."""
-        [then] = await self._world.trees.read([SnapshotLayer(self._scope, revision)])
+        [then] = await self._ports.trees.read([SnapshotLayer(self._scope, revision)])
         files = await listed(self._repository, tree)
         hidden = [head for path, head in then.heads.items() if path.text not in files]
         for path, id in files.items():
@@ -230,7 +230,7 @@ class GitProjector:
             self._ids.clear()
         unknown = {blob.digest: blob for blob in blobs if blob.digest not in self._ids}
         for some in _portions(list(unknown.values())):
-            contents = await self._world.blobs.get(some)
+            contents = await self._ports.blobs.get(some)
             made = await asyncio.to_thread(self._redacted, contents)
             for digest, one in made.items():
                 self._ids[digest] = one.id
@@ -257,11 +257,11 @@ class GitProjector:
 
 
 async def _said(
-    world: Ports, scope: Scope, after: tuple[int, str, int]
+    ports: Ports, scope: Scope, after: tuple[int, str, int]
 ) -> AsyncIterator[StoreCommit]:
     """Revision by revision, each whole."""
     held: tuple[Version, ...] = ()
-    while page := await world.trees.log(scope, after=after, limit=_PAGE):
+    while page := await ports.trees.log(scope, after=after, limit=_PAGE):
         *whole, last = revisions([*held, *page])
         for said in whole:
             yield said

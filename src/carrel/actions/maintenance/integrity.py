@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
-from carrel.actions.accounts import vault_check as vaults
+from carrel.actions.accounts import vault_check
 from carrel.actions.policy.tenant_rules import secret_context
 from carrel.actions.progress import ProgressCounter, Watch, no_progress
 from carrel.actions.records import iter_records
@@ -85,14 +85,14 @@ async def check_external_blobs(
         tally.add(len(some))
 
 
-async def check_secrets(world: Ports, findings: FindingList) -> None:
+async def check_secrets(ports: Ports, findings: FindingList) -> None:
     """Check that the vault's key is the store's, and opens every secret."""
-    if await vaults.known(world) not in {None, world.vault.fingerprint()}:
+    if await vault_check.known(ports) not in {None, ports.vault.fingerprint()}:
         findings.error("vault", "its key is not the one that this store was sealed with")
         return
-    async for record in iter_records(world, "", RecordType.SECRET):
+    async for record in iter_records(ports, "", RecordType.SECRET):
         try:
-            world.vault.open(
+            ports.vault.open(
                 str(record.body.get("sealed")), secret_context(record.tenant, record.id)
             )
         except CorruptContent:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from carrel.actions.memory import memory_files as mind_files
+from carrel.actions.memory import memory_files
 from carrel.actions.memory.dream_inputs import DreamInputs
 from carrel.actions.memory.memory_files import MemoryFiles
 from carrel.actions.policy.tenant_rules import TenantRules
@@ -58,7 +58,7 @@ def plan_promotion(
     if after is not None:
         still = [standing_of(one) for one in ledger if one.id not in fallen]
         wanted |= {MEMORY: after}
-        wanted |= mind_files.with_index(files, after, [*still, *stood.values()], at)
+        wanted |= memory_files.with_index(files, after, [*still, *stood.values()], at)
     return wanted, changes
 
 
@@ -76,9 +76,9 @@ def next_schedule(night: DreamInputs, dream: Dream) -> RecordChange:
     return rest_change(night.own.tenant, night.own.name, rest, night.rest)
 
 
-async def oldest(world: Ports, own: Scope) -> list[RecordChange]:
+async def oldest(ports: Ports, own: Scope) -> list[RecordChange]:
     """The dreams that go, so that not too many are kept."""
-    found = await world.records.list(
+    found = await ports.records.list(
         own.tenant, RecordType.DREAM, link=of_agent(own.name), limit=500
     )
     ended = [one for one in found if one.body.get("status") != DreamStatus.PROPOSED]

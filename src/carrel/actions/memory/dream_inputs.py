@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from carrel.actions.memory import memory_files as mind_files
+from carrel.actions.memory import memory_files
 from carrel.actions.memory.memory_files import MemoryFiles
 from carrel.actions.overlay.agent_layers import load_agent_layers
 from carrel.actions.policy.tenant_rules import TenantRules
@@ -67,37 +67,37 @@ class DreamDecision:
     reasons: Mapping[str, int]
 
 
-async def load_dream_inputs(world: Ports, own: Scope, rules: TenantRules) -> DreamInputs:
+async def load_dream_inputs(ports: Ports, own: Scope, rules: TenantRules) -> DreamInputs:
     """Everything as it is now. Raises Missing where there is no such agent any more."""
     tenant, agent = own.tenant, own.name
-    lineage = await load_agent_layers(world, tenant, agent)
-    [rest] = await world.records.get(tenant, RecordType.DREAM, [agent])
-    files = await mind_files.read(world, tenant, agent, rules)
-    tallies = await world.recalls.tallies(tenant, agent, limit=MOST_CONSIDERED)
+    lineage = await load_agent_layers(ports, tenant, agent)
+    [rest] = await ports.records.get(tenant, RecordType.DREAM, [agent])
+    files = await memory_files.read(ports, tenant, agent, rules)
+    tallies = await ports.recalls.tallies(tenant, agent, limit=MOST_CONSIDERED)
     ids = [one.memory for one in tallies]
-    memories = await _records(world, tenant, RecordType.MEMORY, ids)
-    promotions = await _records(world, tenant, RecordType.PROMOTION, ids)
-    ledger = iter_records(world, tenant, RecordType.PROMOTION, promoted_index(agent))
+    memories = await _records(ports, tenant, RecordType.MEMORY, ids)
+    promotions = await _records(ports, tenant, RecordType.PROMOTION, ids)
+    ledger = iter_records(ports, tenant, RecordType.PROMOTION, promoted_index(agent))
     return DreamInputs(
         own,
-        world.clock.now(),
+        ports.clock.now(),
         config_of(lineage.agent.body.get("config") or {}).dreaming,
         files,
         tallies,
         {id: record for id, record in memories.items() if record.body["agentId"] == agent},
         [id for id in ids if id in promotions],
         [as_written(record, rules.redacted) async for record in ledger],
-        await world.records.list(tenant, RecordType.DREAM, link=proposed(agent)),
+        await ports.records.list(tenant, RecordType.DREAM, link=proposed(agent)),
         rest,
     )
 
 
 async def _records(
-    world: Ports, tenant: str, noun: RecordType, ids: Sequence[str]
+    ports: Ports, tenant: str, noun: RecordType, ids: Sequence[str]
 ) -> Mapping[str, Record]:
     found: dict[str, Record] = {}
     for start in range(0, len(ids), _AT_ONCE):
-        some = await world.records.get(tenant, noun, ids[start : start + _AT_ONCE])
+        some = await ports.records.get(tenant, noun, ids[start : start + _AT_ONCE])
         found |= {record.id: record for record in some if record}
     return found
 

@@ -33,27 +33,27 @@ class DreamRun:
     problem: Exception | None = None
 
 
-async def run_due_dreams(world: Ports) -> AsyncIterator[DreamRun]:
+async def run_due_dreams(ports: Ports) -> AsyncIterator[DreamRun]:
     """Let each dream whose time has come, and tell of each.
 
     Agents that do not dream are not read. One that fails stops no other, and waits longer.
     """
     after = ""
-    while found := await world.records.list(
+    while found := await ports.records.list(
         "", RecordType.AGENT, link=DREAMING, after=after, limit=_AT_ONCE
     ):
-        for agent in await _due(world, found, world.clock.now()):
-            yield await _slept(world, agent)
+        for agent in await _due(ports, found, ports.clock.now()):
+            yield await _slept(ports, agent)
         after = found[-1].id
 
 
-async def _due(world: Ports, agents: Sequence[Record], now: TimestampMs) -> list[Record]:
+async def _due(ports: Ports, agents: Sequence[Record], now: TimestampMs) -> list[Record]:
     by_tenant: dict[str, list[Record]] = {}
     for agent in agents:
         by_tenant.setdefault(agent.tenant, []).append(agent)
     due: list[Record] = []
     for tenant, some in by_tenant.items():
-        rests = await world.records.get(tenant, RecordType.DREAM, [agent.id for agent in some])
+        rests = await ports.records.get(tenant, RecordType.DREAM, [agent.id for agent in some])
         for agent, rest in zip(some, rests, strict=True):
             settings = config_of(agent.body.get("config") or {}).dreaming
             if settings.enabled and schedule_of(rest).due(settings.interval_secs) <= now:
@@ -61,14 +61,14 @@ async def _due(world: Ports, agents: Sequence[Record], now: TimestampMs) -> list
     return due
 
 
-async def _slept(world: Ports, agent: Record) -> DreamRun:
+async def _slept(ports: Ports, agent: Record) -> DreamRun:
     actor = Actor(agent.tenant, CARREL)
     try:
-        report = await asyncio.wait_for(sweep(world, actor, agent.id), LONGEST)
+        report = await asyncio.wait_for(sweep(ports, actor, agent.id), LONGEST)
     except NotFound as problem:  # it was deleted meanwhile
         return DreamRun(agent.tenant, agent.id, 0, problem)
     except Exception as problem:
         with suppress(Busy):  # then somebody else has noted how it went
-            await failed(world, agent.tenant, agent.id)
+            await failed(ports, agent.tenant, agent.id)
         return DreamRun(agent.tenant, agent.id, 0, problem)
     return DreamRun(agent.tenant, agent.id, len(report.dream.promoted))

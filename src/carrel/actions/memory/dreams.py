@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from carrel.actions.memory import memory_files as mind_files
+from carrel.actions.memory import memory_files
 from carrel.actions.memory.dream_commit import (
     close_proposal,
     dream_record,
@@ -49,7 +49,7 @@ class DreamReport:
 
 
 async def sweep(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     agent: str,
     *,
@@ -61,24 +61,24 @@ async def sweep(
     Where the agent's config asks for a review, what would be promoted is kept as a proposal.
     Raises Missing, Forbidden, TooLarge, Taken for a MEMORY.md that is no text, Busy.
     """
-    [own, *_] = await stacks.agent_stack(world, actor, agent)
+    [own, *_] = await stacks.agent_stack(ports, actor, agent)
     may_remember(actor, own)
-    id = "" if dry_run else world.clock.fresh("drm")
+    id = "" if dry_run else ports.clock.fresh("drm")
 
     async def attempt() -> tuple[DreamReport, DreamInputs]:
-        rules = await load_rules(world, own.tenant)
-        night = await load_dream_inputs(world, own, rules)
+        rules = await load_rules(ports, own.tenant)
+        night = await load_dream_inputs(ports, own, rules)
         dream, after = _dreamed(id, actor.name, night, rules)
         before = night.files.memory
         report = DreamReport(dream, night.contents, _diff(before, after), dry_run)
         if not dry_run:
             land = _propose if dream.status is DreamStatus.PROPOSED else _land
-            await land(world, rules, night, dream, receipt)
+            await land(ports, rules, night, dream, receipt)
         return report, night
 
     report, night = await retry_while_busy(attempt)
     if not dry_run:
-        await _prune(world, own, night, report.dream)
+        await _prune(ports, own, night, report.dream)
     return report
 
 
@@ -114,7 +114,7 @@ def _diff(before: str | None, after: str | None) -> str:
 
 
 async def _land(
-    world: Ports,
+    ports: Ports,
     rules: TenantRules,
     night: DreamInputs,
     dream: Dream,
@@ -122,16 +122,16 @@ async def _land(
 ) -> None:
     wanted, changes = plan_promotion(night.files, rules, night.standing, dream, night.memories)
     changes += [dream_record(night.own.tenant, dream), next_schedule(night, dream)]
-    changes += await oldest(world, night.own)
-    drafts = await mind_files.changed_files(world, rules, night.files, wanted)
+    changes += await oldest(ports, night.own)
+    drafts = await memory_files.changed_files(ports, rules, night.files, wanted)
     by, why = dream.by, f"dream: {len(dream.promoted)} promoted"
-    await mind_files.commit_memory_files(
-        world, rules, by, why, drafts, changes, at=night.at, receipt=receipt
+    await memory_files.commit_memory_files(
+        ports, rules, by, why, drafts, changes, at=night.at, receipt=receipt
     )
 
 
 async def _propose(
-    world: Ports,
+    ports: Ports,
     rules: TenantRules,
     night: DreamInputs,
     dream: Dream,
@@ -140,99 +140,101 @@ async def _propose(
     """Keep it for somebody to look at, in place of what was proposed before."""
     changes = [dream_record(night.own.tenant, dream), next_schedule(night, dream)]
     changes += [close_proposal(record, DreamStatus.SUPERSEDED) for record in night.waiting]
-    changes += await oldest(world, night.own)
+    changes += await oldest(ports, night.own)
     by, why = dream.by, "dream: propose what to promote"
-    await mind_files.commit_memory_files(
-        world, rules, by, why, FileDrafts(), changes, at=night.at, receipt=receipt
+    await memory_files.commit_memory_files(
+        ports, rules, by, why, FileDrafts(), changes, at=night.at, receipt=receipt
     )
 
 
-async def _prune(world: Ports, own: Scope, night: DreamInputs, dream: Dream) -> None:
+async def _prune(ports: Ports, own: Scope, night: DreamInputs, dream: Dream) -> None:
     """Forget recalls that decide nothing more. Done after the commit, and again by the next."""
     ask = (own.tenant, own.name)
-    await world.recalls.drop(*ask, night.gone)
+    await ports.recalls.drop(*ask, night.gone)
     promoted = [*night.promoted, *(one.memory for one in dream.promoted)]
-    await world.recalls.drop(*ask, promoted, before=night.at - PROMOTED_KEPT)
-    await world.recalls.prune(*ask, night.at - RECALLS_KEPT)
+    await ports.recalls.drop(*ask, promoted, before=night.at - PROMOTED_KEPT)
+    await ports.recalls.prune(*ask, night.at - RECALLS_KEPT)
 
 
-async def listing(world: Ports, actor: Actor, agent: str) -> tuple[Dream, ...]:
+async def listing(ports: Ports, actor: Actor, agent: str) -> tuple[Dream, ...]:
     """The last dreams of an agent, newest first."""
-    [own, *_] = await stacks.agent_stack(world, actor, agent)
-    found = await world.records.list(
+    [own, *_] = await stacks.agent_stack(ports, actor, agent)
+    found = await ports.records.list(
         own.tenant, RecordType.DREAM, link=of_agent(own.name), limit=500
     )
     return tuple(dream_of(record) for record in reversed(found))
 
 
-async def get(world: Ports, actor: Actor, agent: str, id: str) -> DreamReport:
+async def get(ports: Ports, actor: Actor, agent: str, id: str) -> DreamReport:
     """One dream, with what the memories say that it tells of. Raises Missing."""
-    [own, *_] = await stacks.agent_stack(world, actor, agent)
-    return await _report(world, own, await _find(world, own, id))
+    [own, *_] = await stacks.agent_stack(ports, actor, agent)
+    return await _report(ports, own, await _find(ports, own, id))
 
 
-async def _report(world: Ports, own: Scope, record: Record) -> DreamReport:
+async def _report(ports: Ports, own: Scope, record: Record) -> DreamReport:
     dream = dream_of(record)
     ids = [one.memory for one in dream.promoted] + [one.memory for one in dream.rejected]
-    memories = by_id(await world.records.get(own.tenant, RecordType.MEMORY, ids)) if ids else {}
+    memories = by_id(await ports.records.get(own.tenant, RecordType.MEMORY, ids)) if ids else {}
     contents = {id: memory.content for id, memory in memories.items()}
     if dream.status is not DreamStatus.PROPOSED:
         return DreamReport(dream, contents)
-    files = await mind_files.read(world, own.tenant, own.name, await load_rules(world, own.tenant))
+    files = await memory_files.read(
+        ports, own.tenant, own.name, await load_rules(ports, own.tenant)
+    )
     return DreamReport(dream, contents, _diff(files.memory, dream.after))
 
 
-async def _find(world: Ports, own: Scope, id: str) -> Record:
-    record = await find(world, own.tenant, RecordType.DREAM, id)
+async def _find(ports: Ports, own: Scope, id: str) -> Record:
+    record = await find(ports, own.tenant, RecordType.DREAM, id)
     if record.body.get("agent") != own.name:
         raise NotFound(f"there is no dream {id}")
     return record
 
 
 async def approve(
-    world: Ports, actor: Actor, agent: str, id: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, agent: str, id: str, receipt: IdempotencyKey | None = None
 ) -> DreamReport:
     """Let what was proposed land, to the byte.
 
     Raises Taken for what waits no more, Stale where MEMORY.md or a memory has changed since: then
     the next sweep proposes anew.
     """
-    [own, *_] = await stacks.agent_stack(world, actor, agent)
+    [own, *_] = await stacks.agent_stack(ports, actor, agent)
     may_remember(actor, own)
 
     async def attempt() -> None:
-        rules, at = await load_rules(world, own.tenant), world.clock.now()
-        record = await _find(world, own, id)
+        rules, at = await load_rules(ports, own.tenant), ports.clock.now()
+        record = await _find(ports, own, id)
         dream = _admitted(_waits(record), rules)
-        night = await load_dream_inputs(world, own, rules)
+        night = await load_dream_inputs(ports, own, rules)
         ids = [one.memory for one in dream.promoted]
         memories = {
             one.id: one
-            for one in await world.records.get(own.tenant, RecordType.MEMORY, ids)
+            for one in await ports.records.get(own.tenant, RecordType.MEMORY, ids)
             if one
         }
         again = set(ids) & set(night.promoted)
         if night.files.seen != dream.seen or set(ids) - memories.keys() or again:
             change = close_proposal(record, DreamStatus.SUPERSEDED)
-            await mind_files.commit_memory_files(
-                world, rules, actor.name, "supersede a dream", FileDrafts(), [change], at=at
+            await memory_files.commit_memory_files(
+                ports, rules, actor.name, "supersede a dream", FileDrafts(), [change], at=at
             )
             version = night.files.layers[0].version(MEMORY)
             raise WorkspaceConflict("MEMORY.md or a memory has changed since: dream again", version)
         wanted, changes = plan_promotion(night.files, rules, night.standing, dream, memories)
         changes.append(close_proposal(record, DreamStatus.DONE, actor.name, at))
-        drafts = await mind_files.changed_files(world, rules, night.files, wanted)
+        drafts = await memory_files.changed_files(ports, rules, night.files, wanted)
         why = f"dream: {len(ids)} promoted, as reviewed"
-        await mind_files.commit_memory_files(
-            world, rules, actor.name, why, drafts, changes, at=at, receipt=receipt
+        await memory_files.commit_memory_files(
+            ports, rules, actor.name, why, drafts, changes, at=at, receipt=receipt
         )
 
     await retry_while_busy(attempt)
-    return await _report(world, own, await _find(world, own, id))
+    return await _report(ports, own, await _find(ports, own, id))
 
 
 async def reject(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     agent: str,
     id: str,
@@ -240,17 +242,17 @@ async def reject(
     receipt: IdempotencyKey | None = None,
 ) -> DreamReport:
     """Let nothing of it land. What it proposed may be proposed again. Raises Taken."""
-    [own, *_] = await stacks.agent_stack(world, actor, agent)
+    [own, *_] = await stacks.agent_stack(ports, actor, agent)
     may_remember(actor, own)
 
     async def attempt() -> None:
-        rules, at = await load_rules(world, own.tenant), world.clock.now()
-        record = await _find(world, own, id)
+        rules, at = await load_rules(ports, own.tenant), ports.clock.now()
+        record = await _find(ports, own, id)
         _waits(record)
         said = rules.redacted(reason)
         change = close_proposal(record, DreamStatus.REJECTED, actor.name, at, said)
-        await mind_files.commit_memory_files(
-            world,
+        await memory_files.commit_memory_files(
+            ports,
             rules,
             actor.name,
             "reject a dream",
@@ -261,7 +263,7 @@ async def reject(
         )
 
     await retry_while_busy(attempt)
-    return await _report(world, own, await _find(world, own, id))
+    return await _report(ports, own, await _find(ports, own, id))
 
 
 def _admitted(dream: Dream, rules: TenantRules) -> Dream:
@@ -277,13 +279,13 @@ def _waits(record: Record) -> Dream:
     return dream
 
 
-async def failed(world: Ports, tenant: str, agent: str) -> None:
+async def failed(ports: Ports, tenant: str, agent: str) -> None:
     """Note that a dream went wrong, so that the next waits longer."""
-    [was] = await world.records.get(tenant, RecordType.DREAM, [agent])
-    rest, at = schedule_of(was), world.clock.now()
+    [was] = await ports.records.get(tenant, RecordType.DREAM, [agent])
+    rest, at = schedule_of(was), ports.clock.now()
     tried = replace(rest, tried=at, failures=rest.failures + 1)
-    rules = await load_rules(world, tenant)
+    rules = await load_rules(ports, tenant)
     change = rest_change(tenant, agent, tried, was)
-    await mind_files.commit_memory_files(
-        world, rules, "carrel", "a dream failed", FileDrafts(), [change], at=at
+    await memory_files.commit_memory_files(
+        ports, rules, "carrel", "a dream failed", FileDrafts(), [change], at=at
     )

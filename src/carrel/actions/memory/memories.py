@@ -7,8 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from carrel.actions.memory import memory_files as mind_files
-from carrel.actions.memory import semantic_recall as meanings
+from carrel.actions.memory import memory_files, semantic_recall
 from carrel.actions.memory.memory_files import MemoryFiles, may_remember
 from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
@@ -88,34 +87,34 @@ class MemoryHit:
 
 
 async def remember(
-    world: Ports, actor: Actor, agent: str, new: NewMemory, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, agent: str, new: NewMemory, receipt: IdempotencyKey | None = None
 ) -> RememberResult:
     """Keep one flat line, redacted. The same text in the same scope is kept once.
 
     Raises Missing, Forbidden, Malformed, TooLarge where there are too many, Busy.
     """
-    [own, *_] = await stacks.agent_stack(world, actor, agent)
+    [own, *_] = await stacks.agent_stack(ports, actor, agent)
     may_remember(actor, own)
     line, labels, sort = flatten_line(new.text), tidy_tags(new.tags), kind_of(new.kind)
-    id = world.clock.fresh("mem")
+    id = ports.clock.fresh("mem")
 
     async def attempt() -> RememberResult:
-        rules = await load_rules(world, own.tenant)
+        rules = await load_rules(ports, own.tenant)
         content = rules.redacted(line)
         name = text_handle(own.tenant, own.name, new.mode, content)
-        [known] = await world.records.named([name])
+        [known] = await ports.records.named([name])
         if known is not None:
             return RememberResult(memory_of(known), created=False)
-        await _has_room(world, own.tenant, own.name)
+        await _has_room(ports, own.tenant, own.name)
         kept = tuple(rules.redacted(label) for label in labels)
         memory = new_memory(id, own.name, content, new.mode, 0, tags=kept, kind=sort)
         change = memory_change(own.tenant, memory, 0)
         try:
             at = await commit_changes(
-                world, actor.name, "remember", [change], shelves=rules.shelves, receipt=receipt
+                ports, actor.name, "remember", [change], shelves=rules.shelves, receipt=receipt
             )
         except Conflict:
-            [known] = await world.records.named([name])
+            [known] = await ports.records.named([name])
             if known is None:
                 raise
             return RememberResult(memory_of(known), created=False)
@@ -125,7 +124,7 @@ async def remember(
 
 
 async def recall(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     agent: str,
     query: str,
@@ -137,20 +136,20 @@ async def recall(
 
     Raises Missing, and Forbidden in a shared session.
     """
-    hits = await search(world, actor, agent, query, limit=limit, mode=mode)
+    hits = await search(ports, actor, agent, query, limit=limit, mode=mode)
     if hits:
-        rules = await load_rules(world, actor.tenant)
-        noted, at = rules.redacted(normalize_question(query)), world.clock.now()
+        rules = await load_rules(ports, actor.tenant)
+        noted, at = rules.redacted(normalize_question(query)), ports.clock.now()
         recalls = [
-            Recall(world.clock.fresh("rcl"), hit.memory.agent, hit.memory.id, noted, hit.score, at)
+            Recall(ports.clock.fresh("rcl"), hit.memory.agent, hit.memory.id, noted, hit.score, at)
             for hit in hits
         ]
-        await world.recalls.record(actor.tenant, recalls)
+        await ports.recalls.record(actor.tenant, recalls)
     return hits
 
 
 async def search(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     agent: str,
     query: str,
@@ -159,79 +158,79 @@ async def search(
     mode: Audience = Audience.MAIN,
 ) -> tuple[MemoryHit, ...]:
     """The same for somebody who only looks: nothing is noted."""
-    [own, *_] = await stacks.agent_stack(world, actor, agent)
+    [own, *_] = await stacks.agent_stack(ports, actor, agent)
     if mode is not Audience.MAIN:
         raise Forbidden("memories are not available in a shared session")
     words = query_terms(query)
-    found = await world.records.find(
+    found = await ports.records.find(
         own.tenant, RecordType.MEMORY, of_agent(own.name), words, limit=_LOOKED_AT
     )
     texts = [(record, searched_text(record.body), record.created) for record in found]
     best = ranked(query, texts)
-    if words and world.meanings is not None:
-        near = await meanings.nearest_memories(world, world.meanings, own, query, limit=MOST)
-        best = meanings.merge_hits(query, best, near)
+    if words and ports.meanings is not None:
+        near = await semantic_recall.nearest_memories(ports, ports.meanings, own, query, limit=MOST)
+        best = semantic_recall.merge_hits(query, best, near)
     shown = best[: max(0, min(limit, MOST))]
     return tuple(MemoryHit(memory_of(record), 1 / place) for place, record in enumerate(shown, 1))
 
 
 async def listing(
-    world: Ports, actor: Actor, agent: str, *, cursor: str = "", limit: int = 100
+    ports: Ports, actor: Actor, agent: str, *, cursor: str = "", limit: int = 100
 ) -> Page[Memory]:
     """All that an agent remembers, as it was told."""
-    [own, *_] = await stacks.agent_stack(world, actor, agent)
+    [own, *_] = await stacks.agent_stack(ports, actor, agent)
     found = await page(
-        world, own.tenant, RecordType.MEMORY, link=of_agent(own.name), cursor=cursor, limit=limit
+        ports, own.tenant, RecordType.MEMORY, link=of_agent(own.name), cursor=cursor, limit=limit
     )
     return Page(tuple(map(memory_of, found.items)), found.next)
 
 
-async def get(world: Ports, actor: Actor, agent: str, id: str) -> Memory:
+async def get(ports: Ports, actor: Actor, agent: str, id: str) -> Memory:
     """Raises Missing, also for a memory of another agent."""
-    [own, *_] = await stacks.agent_stack(world, actor, agent)
-    return memory_of(await _find(world, own.tenant, own.name, id))
+    [own, *_] = await stacks.agent_stack(ports, actor, agent)
+    return memory_of(await _find(ports, own.tenant, own.name, id))
 
 
 async def forget(
-    world: Ports, actor: Actor, agent: str, id: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, agent: str, id: str, receipt: IdempotencyKey | None = None
 ) -> None:
     """Forget one memory, and what a dream made of it in MEMORY.md and DREAMS.md, in one commit.
 
     A line that a person has changed is theirs, and stays. Raises Missing, Forbidden, Busy.
     """
-    [own, *_] = await stacks.agent_stack(world, actor, agent)
+    [own, *_] = await stacks.agent_stack(ports, actor, agent)
     may_remember(actor, own)
 
     async def attempt() -> None:
-        rules, at = await load_rules(world, own.tenant), world.clock.now()
-        was = await _find(world, own.tenant, own.name, id)
-        [promotion] = await world.records.get(own.tenant, RecordType.PROMOTION, [id])
+        rules, at = await load_rules(ports, own.tenant), ports.clock.now()
+        was = await _find(ports, own.tenant, own.name, id)
+        [promotion] = await ports.records.get(own.tenant, RecordType.PROMOTION, [id])
         gone = [one for one in (was, promotion) if one]
         changes = [RecordChange(one.tenant, one.noun, one.id, None, one.revision) for one in gone]
-        changes += await _superseded(world, own.tenant, own.name, id)
-        drafts = await _unwritten(world, rules, promotion, at) if promotion else FileDrafts()
+        changes += await _superseded(ports, own.tenant, own.name, id)
+        drafts = await _unwritten(ports, rules, promotion, at) if promotion else FileDrafts()
         why = "forget a memory"
-        await mind_files.commit_memory_files(
-            world, rules, actor.name, why, drafts, changes, at=at, receipt=receipt
+        await memory_files.commit_memory_files(
+            ports, rules, actor.name, why, drafts, changes, at=at, receipt=receipt
         )
 
     await retry_while_busy(attempt)
-    await world.recalls.drop(own.tenant, own.name, [id])
+    await ports.recalls.drop(own.tenant, own.name, [id])
 
 
 async def _unwritten(
-    world: Ports, rules: TenantRules, promotion: Record, at: TimestampMs
+    ports: Ports, rules: TenantRules, promotion: Record, at: TimestampMs
 ) -> FileDrafts:
     """The files without what was made of a memory."""
     agent = promotion.body["agentId"]
-    files = await mind_files.read(world, promotion.tenant, agent, rules)
-    ledger = iter_records(world, promotion.tenant, RecordType.PROMOTION, promoted_index(agent))
+    files = await memory_files.read(ports, promotion.tenant, agent, rules)
+    ledger = iter_records(ports, promotion.tenant, RecordType.PROMOTION, promoted_index(agent))
     stood = [standing_of(as_written(one, rules.redacted)) async for one in ledger]
     wanted = _without_line(files, as_written(promotion, rules.redacted), rules)
     if MEMORY in wanted:
         others = [one for one in stood if one.memory != promotion.id]
-        wanted |= mind_files.with_index(files, wanted[MEMORY], others, at)
-    return await mind_files.changed_files(world, rules, files, wanted)
+        wanted |= memory_files.with_index(files, wanted[MEMORY], others, at)
+    return await memory_files.changed_files(ports, rules, files, wanted)
 
 
 def _without_line(files: MemoryFiles, promotion: Record, rules: TenantRules) -> dict[Path, str]:
@@ -246,9 +245,9 @@ def _without_line(files: MemoryFiles, promotion: Record, rules: TenantRules) -> 
     return wanted
 
 
-async def _superseded(world: Ports, tenant: str, agent: str, memory: str) -> list[RecordChange]:
+async def _superseded(ports: Ports, tenant: str, agent: str, memory: str) -> list[RecordChange]:
     """A proposal that quotes the memory can land no more, and quotes nothing."""
-    waiting = await world.records.list(tenant, RecordType.DREAM, link=proposed(agent))
+    waiting = await ports.records.list(tenant, RecordType.DREAM, link=proposed(agent))
     changes = []
     for record in waiting:
         dream = dream_of(record)
@@ -258,15 +257,15 @@ async def _superseded(world: Ports, tenant: str, agent: str, memory: str) -> lis
     return changes
 
 
-async def _find(world: Ports, tenant: str, agent: str, id: str) -> Record:
-    record = await find(world, tenant, RecordType.MEMORY, id)
+async def _find(ports: Ports, tenant: str, agent: str, id: str) -> Record:
+    record = await find(ports, tenant, RecordType.MEMORY, id)
     if record.body["agentId"] != agent:
         raise NotFound(f"there is no memory {id}")
     return record
 
 
-async def _has_room(world: Ports, tenant: str, agent: str) -> None:
-    [count] = await world.records.count(tenant, RecordType.MEMORY, [of_agent(agent)])
+async def _has_room(ports: Ports, tenant: str, agent: str) -> None:
+    [count] = await ports.records.count(tenant, RecordType.MEMORY, [of_agent(agent)])
     if count >= MOST_MEMORIES:
         raise WorkspaceTooLarge(
             f"an agent remembers at most {MOST_MEMORIES} things", max=MOST_MEMORIES

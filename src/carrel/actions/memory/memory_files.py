@@ -16,7 +16,7 @@ from carrel.core.errors import Busy, Conflict, WorkspaceTooLarge
 from carrel.core.identifiers import Digest, Path, Scope, TimestampMs, digest
 from carrel.core.memory.dream_log import DREAMS, INDEX, INDEX_TYPE, index_of, same_index
 from carrel.core.memory.promoted_lines import MEMORY, PromotedLine
-from carrel.core.overlay import agent_files as overlay
+from carrel.core.overlay import agent_files
 from carrel.core.overlay.agent_files import NewContent, RenderContext
 from carrel.core.overlay.compose import Layers
 from carrel.core.overlay.edit import UNCONDITIONAL
@@ -65,13 +65,13 @@ def may_remember(actor: Actor, own: Scope) -> None:
     may_write(actor, own, MEMORY, (MEMORY.text,))
 
 
-async def read(world: Ports, tenant: str, agent: str, rules: TenantRules) -> MemoryFiles:
+async def read(ports: Ports, tenant: str, agent: str, rules: TenantRules) -> MemoryFiles:
     """In one reading of trees and one of bytes. Raises Missing, or Taken for what is no text."""
-    lineage: AgentLayers = await load_agent_layers(world, tenant, agent)
-    layers = await world.trees.read(lineage.stack, _PATHS)
+    lineage: AgentLayers = await load_agent_layers(ports, tenant, agent)
+    layers = await ports.trees.read(lineage.stack, _PATHS)
     eye = replace(lineage.eye, classes=rules.policy.classes)
     shown = {path: eye.shown(path, layers) for path in _PATHS}
-    bytes_of = await world.blobs.get([file.blob for file in shown.values() if file])
+    bytes_of = await ports.blobs.get([file.blob for file in shown.values() if file])
     texts: dict[Path, str | None] = {}
     for path, file in shown.items():
         try:
@@ -90,7 +90,7 @@ def with_index(
 
 
 async def changed_files(
-    world: Ports, rules: TenantRules, files: MemoryFiles, wanted: Mapping[Path, str]
+    ports: Ports, rules: TenantRules, files: MemoryFiles, wanted: Mapping[Path, str]
 ) -> FileDrafts:
     """Those that differ from what is there, redacted, each an entry of the agent's own.
 
@@ -101,18 +101,20 @@ async def changed_files(
     changed = {path: text for path, text in redacted.items() if now.get(path) != text}
     for content in changed.values():
         rules.policy.limits_of(files.own).admit(len(content))
-    blobs = await world.blobs.put(list(changed.values()))
+    blobs = await ports.blobs.put(list(changed.values()))
     seen = tuple(expect_unchanged(tree, path) for tree in files.layers for path in _PATHS)
     made = NO_DRAFTS + FileDrafts((), seen)
     for path, blob in zip(changed, blobs, strict=True):
         type = _TYPES.get(path, MARKDOWN)
-        decided = overlay.put(files.layers, path, NewContent(blob, type), files.eye, UNCONDITIONAL)
+        decided = agent_files.put(
+            files.layers, path, NewContent(blob, type), files.eye, UNCONDITIONAL
+        )
         made += FileDrafts((decided.write,) if decided else ())
     return made
 
 
 async def commit_memory_files(  # noqa: PLR0913 - a commit and all that goes with it, by name
-    world: Ports,
+    ports: Ports,
     rules: TenantRules,
     by: str,
     why: str,
@@ -136,7 +138,7 @@ async def commit_memory_files(  # noqa: PLR0913 - a commit and all that goes wit
         keep=rules.policy.limits.max_versions,
         receipt=receipt,
     )
-    [outcome] = await world.trees.commit([commit])
+    [outcome] = await ports.trees.commit([commit])
     if isinstance(outcome, QuotaExceeded):
         limit = outcome.quota.files
         raise WorkspaceTooLarge(f"the workspace may have {limit} files", maxFiles=limit)

@@ -17,14 +17,14 @@ _PAGE: Final = 500
 
 
 async def nearest_memories(
-    world: Ports, meanings: SemanticIndex, own: Scope, query: str, *, limit: int
+    ports: Ports, meanings: SemanticIndex, own: Scope, query: str, *, limit: int
 ) -> list[Record]:
     """What an agent remembers that means something like the question, nearest first."""
-    at = await collection_revision(world, own.tenant, RecordType.MEMORY)
-    texts = IndexedTexts(f"{own.tenant}/{own.name}", at.revision, _pages(world, own))
+    at = await collection_revision(ports, own.tenant, RecordType.MEMORY)
+    texts = IndexedTexts(f"{own.tenant}/{own.name}", at.revision, _pages(ports, own))
     [found] = await meanings.nearest([normalize_question(query)], texts, limit=limit)
     ids = [id for id, cosine in found if cosine >= NEAR]
-    records = await world.records.get(own.tenant, RecordType.MEMORY, ids) if ids else ()
+    records = await ports.records.get(own.tenant, RecordType.MEMORY, ids) if ids else ()
     return [one for one in records if one and one.body["agentId"] == own.name]
 
 
@@ -36,9 +36,9 @@ def merge_hits(query: str, worded: Sequence[Record], near: Sequence[Record]) -> 
     return [known[id] for id in fused(orders, verbatim)]
 
 
-async def _pages(world: Ports, own: Scope) -> AsyncIterator[list[tuple[str, str]]]:
+async def _pages(ports: Ports, own: Scope) -> AsyncIterator[list[tuple[str, str]]]:
     link, after = of_agent(own.name), ""
-    while found := await world.records.list(
+    while found := await ports.records.list(
         own.tenant, RecordType.MEMORY, link=link, after=after, limit=_PAGE
     ):
         yield [(record.id, searched_text(record.body)) for record in found]

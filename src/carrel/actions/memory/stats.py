@@ -29,15 +29,15 @@ class MemoryStats(Struct, frozen=True):
     """Tags of what came up, each as often as it did; most first, then by the alphabet."""
 
 
-async def stats(world: Ports, tenant: str, agent: str, now: TimestampMs) -> MemoryStats:
+async def stats(ports: Ports, tenant: str, agent: str, now: TimestampMs) -> MemoryStats:
     """In five questions, however much there is. Of an agent by its id."""
     link = [of_agent(agent)]
-    [memories] = await world.records.count(tenant, RecordType.MEMORY, link)
-    [promoted] = await world.records.count(tenant, RecordType.PROMOTION, link)
-    [rest] = await world.records.get(tenant, RecordType.DREAM, [agent])
-    lately = await world.recalls.since(tenant, agent, now - _WEEK)
+    [memories] = await ports.records.count(tenant, RecordType.MEMORY, link)
+    [promoted] = await ports.records.count(tenant, RecordType.PROMOTION, link)
+    [rest] = await ports.records.get(tenant, RecordType.DREAM, [agent])
+    lately = await ports.recalls.since(tenant, agent, now - _WEEK)
     most = sorted(lately, key=lambda id: (-lately[id], id))[:_LOOKED_AT]
-    known = by_id(await world.records.get(tenant, RecordType.MEMORY, most)) if most else {}
+    known = by_id(await ports.records.get(tenant, RecordType.MEMORY, most)) if most else {}
     tags: Counter[str] = Counter()
     for id, memory in known.items():
         for tag in memory.concepts:

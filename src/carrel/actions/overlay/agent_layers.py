@@ -25,44 +25,44 @@ class AgentLayers(Struct, frozen=True):
     """Changes when anything does that is seen differently through its eye."""
 
 
-async def load_agent_layers(world: Ports, tenant: str, id: str) -> AgentLayers:
+async def load_agent_layers(ports: Ports, tenant: str, id: str) -> AgentLayers:
     """Asked once for as long as no record changes. Raises Missing."""
-    revision = await world.records.revision()
-    found: AgentLayers | None = world.memo.find(revision, ("lineage", tenant, id))
+    revision = await ports.records.revision()
+    found: AgentLayers | None = ports.memo.find(revision, ("lineage", tenant, id))
     if found is None:
-        agent: Record | None = world.memo.find(revision, (tenant, RecordType.AGENT, id))
+        agent: Record | None = ports.memo.find(revision, (tenant, RecordType.AGENT, id))
         agents = (
-            [agent] if agent else await _records(world, tenant, RecordType.AGENT, [_possible(id)])
+            [agent] if agent else await _records(ports, tenant, RecordType.AGENT, [_possible(id)])
         )
-        found = (await _load(world, revision, tenant, agents)).get(id)
+        found = (await _load(ports, revision, tenant, agents)).get(id)
     if found is None:
         raise NotFound(f"there is no {RecordType.AGENT} {id}")
     return found
 
 
 async def load_many_agent_layers(
-    world: Ports, tenant: str, ids: Sequence[str]
+    ports: Ports, tenant: str, ids: Sequence[str]
 ) -> Mapping[str, AgentLayers]:
     """Those of many agents, by their ids, in as many questions as for one; who is gone has none."""
-    revision = await world.records.revision()
-    kept = {id: world.memo.find(revision, ("lineage", tenant, id)) for id in ids}
+    revision = await ports.records.revision()
+    kept = {id: ports.memo.find(revision, ("lineage", tenant, id)) for id in ids}
     found: dict[str, AgentLayers] = {id: lineage for id, lineage in kept.items() if lineage}
     unknown = [id for id in kept if id not in found]
     if unknown:
-        agents = await _records(world, tenant, RecordType.AGENT, unknown)
-        found |= await _load(world, revision, tenant, agents)
+        agents = await _records(ports, tenant, RecordType.AGENT, unknown)
+        found |= await _load(ports, revision, tenant, agents)
     return found
 
 
 async def _load(
-    world: Ports, revision: int, tenant: str, agents: Sequence[Record]
+    ports: Ports, revision: int, tenant: str, agents: Sequence[Record]
 ) -> Mapping[str, AgentLayers]:
-    classes = (await load_rules(world, tenant)).policy.classes
-    account = world.memo.find(revision, (tenant, RecordType.TENANT, tenant))
+    classes = (await load_rules(ports, tenant)).policy.classes
+    account = ports.memo.find(revision, (tenant, RecordType.TENANT, tenant))
     if account is None:
-        account = next(iter(await _records(world, tenant, RecordType.TENANT, [tenant])), None)
+        account = next(iter(await _records(ports, tenant, RecordType.TENANT, [tenant])), None)
     pairs = sorted({pair for agent in agents if (pair := agent.body.get("humanPairId"))})
-    people = await world.records.get(tenant, RecordType.PERSON, pairs) if pairs else ()
+    people = await ports.records.get(tenant, RecordType.PERSON, pairs) if pairs else ()
     humans = {person.id: person for person in people if person}
     found: dict[str, AgentLayers] = {}
     for agent in agents:
@@ -71,21 +71,21 @@ async def _load(
         )
         eye = RenderContext(classes, variables)
         found[agent.id] = lineage = AgentLayers(agent, stack_of(agent), eye, eye.key)
-        world.memo.keep(revision, ("lineage", tenant, agent.id), lineage)
+        ports.memo.keep(revision, ("lineage", tenant, agent.id), lineage)
     return found
 
 
 async def _records(
-    world: Ports, tenant: str, noun: RecordType, ids: Sequence[str]
+    ports: Ports, tenant: str, noun: RecordType, ids: Sequence[str]
 ) -> Sequence[Record]:
     """Those that are there, the ones not asked for again that were since any record changed."""
-    revision = await world.records.revision()
-    kept = {id: world.memo.find(revision, (tenant, noun, id)) for id in ids}
+    revision = await ports.records.revision()
+    kept = {id: ports.memo.find(revision, (tenant, noun, id)) for id in ids}
     unknown = [id for id, record in kept.items() if record is None]
-    for record in await world.records.get(tenant, noun, unknown) if unknown else ():
+    for record in await ports.records.get(tenant, noun, unknown) if unknown else ():
         if record is not None:
             kept[record.id] = record
-            world.memo.keep(revision, (tenant, noun, record.id), record)
+            ports.memo.keep(revision, (tenant, noun, record.id), record)
     return [record for record in kept.values() if record]
 
 
@@ -96,29 +96,29 @@ def _possible(id: str) -> str:
         raise NotFound(f"there is no {RecordType.AGENT} of that id") from None
 
 
-async def render_context_of(world: Ports, stack: Stack) -> RenderContext | None:
+async def render_context_of(ports: Ports, stack: Stack) -> RenderContext | None:
     """With whose eyes a workspace is seen; None where it is nobody's but its own."""
     own = stack[0]
     if own.kind is not ScopeKind.AGENT:
         return None
-    return (await load_agent_layers(world, own.tenant, own.name)).eye
+    return (await load_agent_layers(ports, own.tenant, own.name)).eye
 
 
-async def classes_of(world: Ports, stack: Stack) -> FileClassRules | None:
+async def classes_of(ports: Ports, stack: Stack) -> FileClassRules | None:
     """The rules by which the files of a template or of the defaults are told apart."""
     if stack[0].kind not in {ScopeKind.TEMPLATE, ScopeKind.DEFAULTS}:
         return None
-    return (await load_rules(world, stack[0].tenant)).policy.classes
+    return (await load_rules(ports, stack[0].tenant)).policy.classes
 
 
 async def load_placeholder_values(
-    world: Ports, agent: Record, human: Record | None = None
+    ports: Ports, agent: Record, human: Record | None = None
 ) -> PlaceholderValues:
     """The words for an agent as this record has it; of its human, unless one is given."""
-    [tenant] = await world.records.get(agent.tenant, RecordType.TENANT, [agent.tenant])
+    [tenant] = await ports.records.get(agent.tenant, RecordType.TENANT, [agent.tenant])
     pair = agent.body.get("humanPairId")
     if human is None and pair:
-        [human] = await world.records.get(agent.tenant, RecordType.PERSON, [pair])
+        [human] = await ports.records.get(agent.tenant, RecordType.PERSON, [pair])
     return placeholder_values(agent, tenant, human)
 
 

@@ -12,7 +12,7 @@ from carrel.actions.records import FileDrafts, commit_changes, find, iter_record
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound, Refusal
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind, digest
-from carrel.core.overlay import default_files as seeding
+from carrel.core.overlay import default_files
 from carrel.core.overlay.default_files import DefaultsPlan, PackagedFile, SeedState
 from carrel.core.redaction.redactor import Redactor
 from carrel.core.store.record import Record, RecordChange, RecordType
@@ -63,23 +63,23 @@ class _Package(Struct, frozen=True):
 
 
 async def seed_new_tenant(
-    world: Ports, tenant: str, redactor: Redactor
+    ports: Ports, tenant: str, redactor: Redactor
 ) -> tuple[RecordChange, FileDrafts]:
     """What a new tenant begins with, for the commit that makes it."""
     package = _Package.under(redactor)
-    plan = seeding.plan(package.packaged, SeedState(), {})
+    plan = default_files.plan(package.packaged, SeedState(), {})
     empty = Tree(_scope(tenant), 0, {})
-    return _change(tenant, plan.seeded, 0), await _drafts(world, package, plan.writes, empty)
+    return _change(tenant, plan.seeded, 0), await _drafts(ports, package, plan.writes, empty)
 
 
-async def status(world: Ports, actor: Actor) -> DefaultsStatus:
-    rules = await load_rules(world, actor.tenant)
-    standing, _, _ = await _standing(world, actor.tenant, rules)
+async def status(ports: Ports, actor: Actor) -> DefaultsStatus:
+    rules = await load_rules(ports, actor.tenant)
+    standing, _, _ = await _standing(ports, actor.tenant, rules)
     return standing
 
 
 async def update(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     take: Collection[Path] = (),
     keep: Collection[Path] = (),
@@ -90,12 +90,12 @@ async def update(
     What is to be kept is not offered again until there is something newer. Returns how it stood
     before. Raises Missing for a path of which nothing is offered.
     """
-    return await _update(world, actor, take, keep, receipt)
+    return await _update(ports, actor, take, keep, receipt)
 
 
-async def tenants(world: Ports, slug: str | None = None) -> Mapping[str, str]:
+async def tenants(ports: Ports, slug: str | None = None) -> Mapping[str, str]:
     """The ids of all tenants by their slugs, or of one. Raises Missing."""
-    found = {one.body["slug"]: one.id async for one in iter_records(world, "", RecordType.TENANT)}
+    found = {one.body["slug"]: one.id async for one in iter_records(ports, "", RecordType.TENANT)}
     if slug is None:
         return found
     if slug not in found:
@@ -103,11 +103,11 @@ async def tenants(world: Ports, slug: str | None = None) -> Mapping[str, str]:
     return {slug: found[slug]}
 
 
-async def update_all_tenants(world: Ports) -> AsyncIterator[DefaultsUpdate]:
+async def update_all_tenants(ports: Ports) -> AsyncIterator[DefaultsUpdate]:
     """The same for every tenant; what one is refused stops no other."""
-    async for tenant in iter_records(world, "", RecordType.TENANT):
+    async for tenant in iter_records(ports, "", RecordType.TENANT):
         try:
-            was = await _update(world, Actor(tenant.id, CARREL))
+            was = await _update(ports, Actor(tenant.id, CARREL))
             written, offered = tuple(was.plan.writes), tuple(was.plan.offers)
             yield DefaultsUpdate(tenant.body["slug"], written, offered)
         except Refusal as problem:
@@ -115,7 +115,7 @@ async def update_all_tenants(world: Ports) -> AsyncIterator[DefaultsUpdate]:
 
 
 async def _update(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     take: Collection[Path] = (),
     keep: Collection[Path] = (),
@@ -124,23 +124,23 @@ async def _update(
     tenant = actor.tenant
 
     async def attempt() -> DefaultsStatus:
-        rules = await load_rules(world, tenant)
-        standing, package, tree = await _standing(world, tenant, rules)
+        rules = await load_rules(ports, tenant)
+        standing, package, tree = await _standing(ports, tenant, rules)
         offers = _asked_for(standing.plan.offers, (*take, *keep))
         after = standing.plan.seeded
         for path in (*take, *keep):
-            after = seeding.reviewed(after, path, offers[path])
+            after = default_files.reviewed(after, path, offers[path])
         writes = {**standing.plan.writes, **{path: offers[path] for path in take}}
         if standing.current and not take and not keep:
             return standing
         await commit_changes(
-            world,
+            ports,
             actor.name,
             f"bring the defaults to version {after.version}",
             [_change(tenant, after, standing.revision)],
             shelves=rules.shelves,
             receipt=receipt,
-            drafts=await _drafts(world, package, writes, tree),
+            drafts=await _drafts(ports, package, writes, tree),
         )
         return standing
 
@@ -155,24 +155,24 @@ def _asked_for(offers: Mapping[Path, Digest], paths: Collection[Path]) -> Mappin
 
 
 async def _standing(
-    world: Ports, tenant: str, rules: TenantRules
+    ports: Ports, tenant: str, rules: TenantRules
 ) -> tuple[DefaultsStatus, _Package, Tree]:
-    await find(world, tenant, RecordType.TENANT, tenant)
-    [record] = await world.records.get(tenant, RecordType.DEFAULTS, [tenant])
+    await find(ports, tenant, RecordType.TENANT, tenant)
+    [record] = await ports.records.get(tenant, RecordType.DEFAULTS, [tenant])
     seeded, package = _seeded(record), _Package.under(rules.redactor)
     paths = {*package.packaged.files, *seeded.files}
-    [tree] = await world.trees.read([_scope(tenant)], paths)
+    [tree] = await ports.trees.read([_scope(tenant)], paths)
     held = {path: entry.blob.digest for path in paths if (entry := tree.entry(path))}
-    plan = seeding.plan(package.packaged, seeded, held)
+    plan = default_files.plan(package.packaged, seeded, held)
     return DefaultsStatus(seeded, plan, VERSION, record.revision if record else 0), package, tree
 
 
 async def _drafts(
-    world: Ports, package: _Package, writes: Mapping[Path, Digest | None], tree: Tree
+    ports: Ports, package: _Package, writes: Mapping[Path, Digest | None], tree: Tree
 ) -> FileDrafts:
     """Written only over what was seen."""
     wanted = [path for path, digest in writes.items() if digest is not None]
-    blobs = await world.blobs.put([package.contents[path] for path in wanted])
+    blobs = await ports.blobs.put([package.contents[path] for path in wanted])
     entries = {path: Entry(blob) for path, blob in zip(wanted, blobs, strict=True)}
     return FileDrafts(
         tuple(Write(tree.scope, path, entries.get(path)) for path in writes),

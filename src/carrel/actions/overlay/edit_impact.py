@@ -36,13 +36,13 @@ class Impact(Struct, frozen=True):
     """Those for whom a nearer layer decides, so that nothing would change."""
 
 
-async def impact(world: Ports, stack: Stack, path: Path) -> Impact:
+async def impact(ports: Ports, stack: Stack, path: Path) -> Impact:
     """Of an edit of a template's file, or of one of the defaults, which need not be there yet."""
     layer = stack[0]
-    file_class = (await load_rules(world, layer.tenant)).policy.classes.of(path)
-    hiding = await _hiding(world, layer, path)
+    file_class = (await load_rules(ports, layer.tenant)).policy.classes.of(path)
+    hiding = await _hiding(ports, layer, path)
     followers = changes = asked = 0
-    async for agents in _followers(world, layer):
+    async for agents in _followers(ports, layer):
         followers += len(agents)
         reached = [agent for agent in agents if agent.body.get("templateId") not in hiding]
         match file_class:
@@ -51,33 +51,33 @@ async def impact(world: Ports, stack: Stack, path: Path) -> Impact:
             case FileClass.MANAGED:
                 changes += len(reached)
             case FileClass.LIVE:
-                changes += len(reached) - await _overriding(world, reached, path)
+                changes += len(reached) - await _overriding(ports, reached, path)
     return Impact(path, file_class, followers, changes, asked, followers - changes - asked)
 
 
-async def _followers(world: Ports, layer: Scope) -> AsyncIterator[Sequence[Record]]:
+async def _followers(ports: Ports, layer: Scope) -> AsyncIterator[Sequence[Record]]:
     """Those who have a layer beneath them, some thousands at once."""
     link, after = by_template_index(layer.name) if layer.kind is ScopeKind.TEMPLATE else "", ""
-    while found := await world.records.list(
+    while found := await ports.records.list(
         layer.tenant, RecordType.AGENT, link=link, after=after, limit=_A_PAGE
     ):
         yield found
         after = found[-1].id
 
 
-async def _hiding(world: Ports, layer: Scope, path: Path) -> Collection[str]:
+async def _hiding(ports: Ports, layer: Scope, path: Path) -> Collection[str]:
     """The templates over this layer that have a file there themselves."""
     if layer.kind is ScopeKind.TEMPLATE:
         return ()
-    ids = [one.id async for one in iter_records(world, layer.tenant, RecordType.TEMPLATE)]
+    ids = [one.id async for one in iter_records(ports, layer.tenant, RecordType.TEMPLATE)]
     scopes = [Scope(layer.tenant, ScopeKind.TEMPLATE, id) for id in ids]
-    trees = await world.trees.read(scopes, (path,)) if scopes else ()
+    trees = await ports.trees.read(scopes, (path,)) if scopes else ()
     return {tree.scope.name for tree in trees if tree.entry(path)}
 
 
-async def _overriding(world: Ports, agents: Sequence[Record], path: Path) -> int:
+async def _overriding(ports: Ports, agents: Sequence[Record], path: Path) -> int:
     """How many of them have a text of their own instead of a live file."""
     if not agents:
         return 0
-    trees = await world.trees.read([stack_of(agent)[0] for agent in agents], (path,))
+    trees = await ports.trees.read([stack_of(agent)[0] for agent in agents], (path,))
     return sum(own_entry(path, (tree,)) is not None for tree in trees)

@@ -32,7 +32,7 @@ class AgentWithVariables(Struct, frozen=True):
 
 
 async def user_files(
-    world: Ports, rules: TenantRules, kin: Sequence[AgentWithVariables]
+    ports: Ports, rules: TenantRules, kin: Sequence[AgentWithVariables]
 ) -> FileDrafts:
     """USER.md of each, from its template or the defaults and never from what it has now.
 
@@ -40,15 +40,15 @@ async def user_files(
     one becomes larger than a file may be.
     """
     stacks = [stack_of(one.agent) for one in kin]
-    trees = await _trees(world, {scope for stack in stacks for scope in stack}, USER)
+    trees = await _trees(ports, {scope for stack in stacks for scope in stack}, USER)
     sources = [upstream_blob(USER, upstream([trees[scope] for scope in stack])) for stack in stacks]
-    texts = await world.blobs.get({blob for blob in sources if blob})
+    texts = await ports.blobs.get({blob for blob in sources if blob})
     wanted = [
         (one.agent, source, rules.redactor.redact(render_bytes(texts[source.digest], one.words)))
         for one, stack, source in zip(kin, stacks, sources, strict=True)
         if source is not None
     ]
-    blobs = await world.blobs.put([redacted.content for _, _, redacted in wanted])
+    blobs = await ports.blobs.put([redacted.content for _, _, redacted in wanted])
     writes = [
         _write(rules, agent, USER, Entry(blob, source))
         for (agent, source, _), blob in zip(wanted, blobs, strict=True)
@@ -57,13 +57,13 @@ async def user_files(
     return FileDrafts(tuple(writes), _seen(trees.values(), USER))
 
 
-async def identity_file(world: Ports, rules: TenantRules, agent: Record, name: str) -> FileDrafts:
+async def identity_file(ports: Ports, rules: TenantRules, agent: Record, name: str) -> FileDrafts:
     """IDENTITY.md with another name; nothing where what is inherited shows it by its token.
 
     Raises TooLarge where it becomes larger than a file may be.
     """
     stack = stack_of(agent)
-    trees = await _trees(world, stack, IDENTITY)
+    trees = await _trees(ports, stack, IDENTITY)
     layers = [trees[scope] for scope in stack]
     own, beneath = layers[0].entry(IDENTITY), upstream_blob(IDENTITY, upstream(layers))
     if rules.policy.classes.of(IDENTITY) is FileClass.PINNED:
@@ -72,10 +72,10 @@ async def identity_file(world: Ports, rules: TenantRules, agent: Record, name: s
     source = own.blob if own else beneath
     if source is None:
         return FileDrafts((), seen)
-    text = (await world.blobs.get([source]))[source.digest]
+    text = (await ports.blobs.get([source]))[source.digest]
     if own is None and follows_its_agent(text):
         return FileDrafts((), seen)
-    [blob] = await world.blobs.put([rules.redactor.redact(renamed(text, name)).content])
+    [blob] = await ports.blobs.put([rules.redactor.redact(renamed(text, name)).content])
     if blob == source:
         return FileDrafts((), seen)
     base = own.base if own else beneath
@@ -95,9 +95,9 @@ def _write(rules: TenantRules, agent: Record, path: Path, entry: Entry) -> Write
     return Write(own, path, entry)
 
 
-async def _trees(world: Ports, scopes: Iterable[Scope], path: Path) -> Mapping[Scope, Tree]:
+async def _trees(ports: Ports, scopes: Iterable[Scope], path: Path) -> Mapping[Scope, Tree]:
     wanted = tuple(dict.fromkeys(scopes))
-    return dict(zip(wanted, await world.trees.read(wanted, (path,)), strict=True))
+    return dict(zip(wanted, await ports.trees.read(wanted, (path,)), strict=True))
 
 
 def _seen(trees: Iterable[Tree], path: Path) -> tuple[Expect, ...]:

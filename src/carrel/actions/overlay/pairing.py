@@ -20,47 +20,47 @@ from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.ports import Ports
 
 
-async def person_changed(world: Ports, rules: TenantRules, person: Record) -> FileDrafts:
+async def person_changed(ports: Ports, rules: TenantRules, person: Record) -> FileDrafts:
     """USER.md of everybody who works for a person, as it becomes with the person as given."""
     agents = [
         one
         async for one in iter_records(
-            world, person.tenant, RecordType.AGENT, by_human_index(person.id)
+            ports, person.tenant, RecordType.AGENT, by_human_index(person.id)
         )
     ]
     if not agents:
         return FileDrafts()
-    tenant = await find(world, person.tenant, RecordType.TENANT, person.tenant)
+    tenant = await find(ports, person.tenant, RecordType.TENANT, person.tenant)
     kin = [AgentWithVariables(agent, placeholder_values(agent, tenant, person)) for agent in agents]
-    return await user_files(world, rules, kin)
+    return await user_files(ports, rules, kin)
 
 
 async def person_left(
-    world: Ports, rules: TenantRules, person: Record
+    ports: Ports, rules: TenantRules, person: Record
 ) -> tuple[Sequence[RecordChange], FileDrafts]:
     """Who worked for a person now works for nobody, and their USER.md says so."""
     agents = [
         one
         async for one in iter_records(
-            world, person.tenant, RecordType.AGENT, by_human_index(person.id)
+            ports, person.tenant, RecordType.AGENT, by_human_index(person.id)
         )
     ]
     owned = [
         one
         async for one in iter_records(
-            world, person.tenant, RecordType.AGENT, by_owner_index(person.id)
+            ports, person.tenant, RecordType.AGENT, by_owner_index(person.id)
         )
     ]
     left = {one.id: one for one in (*agents, *owned)}
     if not left:
         return (), FileDrafts()
-    tenant = await find(world, person.tenant, RecordType.TENANT, person.tenant)
+    tenant = await find(ports, person.tenant, RecordType.TENANT, person.tenant)
     changes = [
         agent_change(one.tenant, one.id, _without(agent_fields(one), person.id), one.revision)
         for one in left.values()
     ]
     kin = [AgentWithVariables(agent, placeholder_values(agent, tenant, None)) for agent in agents]
-    return changes, await user_files(world, rules, kin)
+    return changes, await user_files(ports, rules, kin)
 
 
 def _without(known: dict[str, Any], person: str) -> dict[str, Any]:
@@ -68,11 +68,11 @@ def _without(known: dict[str, Any], person: str) -> dict[str, Any]:
     return {**known, **{place: None for place in places if known[place] == person}}
 
 
-async def tenant_renamed(world: Ports, rules: TenantRules, tenant: Record) -> FileDrafts:
+async def tenant_renamed(ports: Ports, rules: TenantRules, tenant: Record) -> FileDrafts:
     """USER.md of every agent that has its own, as it becomes with the tenant as given."""
-    agents = [one async for one in iter_records(world, tenant.id, RecordType.AGENT, USER_FILES)]
+    agents = [one async for one in iter_records(ports, tenant.id, RecordType.AGENT, USER_FILES)]
     ids = sorted({pair for agent in agents if (pair := agent_fields(agent)["humanPairId"])})
-    people = await world.records.get(tenant.id, RecordType.PERSON, ids)
+    people = await ports.records.get(tenant.id, RecordType.PERSON, ids)
     known = {person.id: person for person in people if person}
     kin = [
         AgentWithVariables(
@@ -80,4 +80,4 @@ async def tenant_renamed(world: Ports, rules: TenantRules, tenant: Record) -> Fi
         )
         for agent in agents
     ]
-    return await user_files(world, rules, kin) if kin else FileDrafts()
+    return await user_files(ports, rules, kin) if kin else FileDrafts()

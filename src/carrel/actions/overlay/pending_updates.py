@@ -22,20 +22,20 @@ _AT_ONCE: Final = 500
 
 
 async def pending_pin_updates(
-    world: Ports, tenant: str, agents: Sequence[Record]
+    ports: Ports, tenant: str, agents: Sequence[Record]
 ) -> tuple[tuple[Awaited, ...], ...]:
     """The pinned files of each for which something newer is offered, in order of path.
 
     What an agent without files of its own waits for is worked out once for all over its layers.
     """
     stacks = [stack_of(agent) for agent in agents]
-    classes = (await load_rules(world, tenant)).policy.classes
+    classes = (await load_rules(ports, tenant)).policy.classes
     beneath = tuple(dict.fromkeys(scope for stack in stacks for scope in stack[1:]))
     if not beneath:
         return ()
-    shared = dict(zip(beneath, await world.trees.read(beneath), strict=True))
+    shared = dict(zip(beneath, await ports.trees.read(beneath), strict=True))
     paths = _pinned(classes, shared)
-    own = await _own(world, [stack[0] for stack in stacks], paths)
+    own = await _own(ports, [stack[0] for stack in stacks], paths)
     alike: dict[Stack, tuple[Awaited, ...]] = {}
     found = []
     for stack in stacks:
@@ -58,15 +58,15 @@ def _pinned(classes: FileClassRules, shared: Mapping[Scope, Tree]) -> Sequence[P
 
 
 async def _own(
-    world: Ports, scopes: Sequence[Scope], paths: Sequence[Path]
+    ports: Ports, scopes: Sequence[Scope], paths: Sequence[Path]
 ) -> Mapping[Scope, Tree]:
     """What those say of these paths themselves that ever said anything."""
-    revisions = await world.trees.revisions(scopes)
+    revisions = await ports.trees.revisions(scopes)
     speaking = [scope for scope, at in zip(scopes, revisions, strict=True) if at]
     found: dict[Scope, Tree] = {}
     for start in range(0, len(speaking), _AT_ONCE) if paths else ():
         some = speaking[start : start + _AT_ONCE]
-        found |= zip(some, await world.trees.read(some, paths), strict=True)
+        found |= zip(some, await ports.trees.read(some, paths), strict=True)
     return found
 
 

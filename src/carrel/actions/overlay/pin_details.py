@@ -21,7 +21,7 @@ class PinDetail(Struct, frozen=True):
     latest_tokens: int | None
 
 
-async def load_pin_details(world: Ports, statuses: Sequence[PinReview]) -> tuple[PinDetail, ...]:
+async def load_pin_details(ports: Ports, statuses: Sequence[PinReview]) -> tuple[PinDetail, ...]:
     """The same of each, however many, in one question each of the history and the contents."""
     pins = [status.pin for status in statuses]
     asks = [
@@ -29,8 +29,8 @@ async def load_pin_details(world: Ports, statuses: Sequence[PinReview]) -> tuple
         for pin in pins
         if pin.latest_from and pin.latest_head
     ]
-    found = dict(zip(asks, await world.trees.versions(asks), strict=True)) if asks else {}
-    counts = await counts_of(world, {b for pin in pins for b in (pin.pinned, pin.latest) if b})
+    found = dict(zip(asks, await ports.trees.versions(asks), strict=True)) if asks else {}
+    counts = await counts_of(ports, {b for pin in pins for b in (pin.pinned, pin.latest) if b})
 
     def tokens(blob: Blob | None) -> int | None:
         count = counts[blob.digest] if blob else None

@@ -23,7 +23,7 @@ from carrel.core.access import Actor
 from carrel.core.agents.agent import by_template_index
 from carrel.core.errors import Busy, NotFound
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind, Stack
-from carrel.core.overlay import pins as pinned
+from carrel.core.overlay import pins
 from carrel.core.overlay.compose import Layers, upstream_blob
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.layers import stack_of
@@ -45,14 +45,14 @@ class PinReview(Struct, frozen=True):
     latest: bytes | CorruptContent | None
 
 
-async def status(world: Ports, actor: Actor, name: str) -> tuple[PinReview, ...]:
+async def status(ports: Ports, actor: Actor, name: str) -> tuple[PinReview, ...]:
     """Every pinned file that the agent has or could have, in order of path. Raises Missing.
 
     A text that cannot be had fails alone.
     """
-    [found] = await pin_statuses(world, actor, [await _agent(world, actor, name)])
+    [found] = await pin_statuses(ports, actor, [await _agent(ports, actor, name)])
     blobs = {blob for pin in found for blob in (pin.pinned, pin.latest) if blob}
-    texts = await contents_of(world, blobs)
+    texts = await contents_of(ports, blobs)
     return tuple(
         PinReview(
             pin,
@@ -64,7 +64,7 @@ async def status(world: Ports, actor: Actor, name: str) -> tuple[PinReview, ...]
 
 
 async def pin_statuses(
-    world: Ports, actor: Actor, agents: Sequence[Record]
+    ports: Ports, actor: Actor, agents: Sequence[Record]
 ) -> tuple[tuple[PinStatus, ...], ...]:
     """Where each of these agents stands with every pinned file, without the texts, in one reading.
 
@@ -73,20 +73,20 @@ async def pin_statuses(
     if not all(can_see_agent(actor, agent) for agent in agents):
         raise NotFound("there is no such agent")
     stacks = [stack_of(agent) for agent in agents]
-    classes = (await load_rules(world, actor.tenant)).policy.classes
+    classes = (await load_rules(ports, actor.tenant)).policy.classes
     scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
-    trees = dict(zip(scopes, await world.trees.read(scopes), strict=True))
+    trees = dict(zip(scopes, await ports.trees.read(scopes), strict=True))
     found = []
     for stack in stacks:
         layers = [trees[scope] for scope in stack]
         paths = sorted({path for tree in layers for path in tree.heads})
         held = [path for path in paths if classes.of(path) is FileClass.PINNED]
-        found.append(tuple(pinned.pin_of(path, layers) for path in held))
+        found.append(tuple(pins.pin_of(path, layers) for path in held))
     return tuple(found)
 
 
 async def accept(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     name: str,
     path: Path,
@@ -95,12 +95,12 @@ async def accept(
 ) -> PinStatus:
     """Move an agent's pin to what was reviewed. Raises Stale where that has changed since."""
     for _ in range(_ATTEMPTS):
-        review = await reviewer(world, actor, path, receipt)
-        stack = stack_of(await _agent(world, actor, name))
-        layers = await world.trees.read(stack, (path,))
-        decided = pinned.accept(layers, path, reviewed)
+        review = await reviewer(ports, actor, path, receipt)
+        stack = stack_of(await _agent(ports, actor, name))
+        layers = await ports.trees.read(stack, (path,))
+        decided = pins.accept(layers, path, reviewed)
         if decided is None:
-            return pinned.pin_of(path, layers)
+            return pins.pin_of(path, layers)
         await review.readable(decided)
         head = await review.commit(decided, plan_accept(layers, decided))
         if head is not None:
@@ -109,23 +109,23 @@ async def accept(
 
 
 async def accept_for_all(
-    world: Ports, actor: Actor, template: str, path: Path, reviewed: Digest
+    ports: Ports, actor: Actor, template: str, path: Path, reviewed: Digest
 ) -> tuple[BulkAcceptOutcome, ...]:
     """The same for every agent that follows a template: one outcome each, in order of id.
 
     What one is refused stops no other. Takes one reading for thousands and one transaction for a
     thousand. Raises Missing where there is nothing to accept.
     """
-    review = await reviewer(world, actor, path)
-    followed = await find_by_id_or_slug(world, actor.tenant, RecordType.TEMPLATE, template)
+    review = await reviewer(ports, actor, path)
+    followed = await find_by_id_or_slug(ports, actor.tenant, RecordType.TEMPLATE, template)
     scopes = (ScopeKind.TEMPLATE, followed.id), (ScopeKind.DEFAULTS, "")
-    beneath = await world.trees.read([Scope(actor.tenant, *scope) for scope in scopes], (path,))
+    beneath = await ports.trees.read([Scope(actor.tenant, *scope) for scope in scopes], (path,))
     if upstream_blob(path, beneath) is None:
         raise NotFound(f"there is no {path} to accept")
     results: list[BulkAcceptOutcome] = []
     while True:
         after = results[-1].agent if results else ""
-        agents = await world.records.list(
+        agents = await ports.records.list(
             actor.tenant,
             RecordType.AGENT,
             link=by_template_index(followed.id),
@@ -135,7 +135,7 @@ async def accept_for_all(
         results += await _accepted(review, followed.id, agents, reviewed)
         if len(agents) < _A_PAGE:
             return tuple(results)
-        review = await reviewer(world, actor, path)
+        review = await reviewer(ports, actor, path)
 
 
 async def _accepted(
@@ -149,8 +149,8 @@ async def _accepted(
         lost = [id for id, result in results.items() if isinstance(result.problem, Busy)]
         if not lost:
             break
-        review = await reviewer(review.world, review.actor, review.path)
-        found = await review.world.records.get(review.actor.tenant, RecordType.AGENT, lost)
+        review = await reviewer(review.ports, review.actor, review.path)
+        found = await review.ports.records.get(review.actor.tenant, RecordType.AGENT, lost)
         again = [agent for agent in found if agent and agent.body.get("templateId") == template]
         for id in set(lost) - {agent.id for agent in again}:
             results[id] = BulkAcceptOutcome(
@@ -160,7 +160,7 @@ async def _accepted(
 
 
 async def roll_back(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     name: str,
     path: Path,
@@ -169,11 +169,11 @@ async def roll_back(
 ) -> PinStatus:
     """Go back to what was reviewed before, or at a version of the agent's own history."""
     for _ in range(_ATTEMPTS):
-        review = await reviewer(world, actor, path, receipt)
-        stack = stack_of(await _agent(world, actor, name))
-        layers = await world.trees.read(stack, (path,))
-        was = await previous_reviewed_version(world, layers, path, version)
-        decided = pinned.roll_back(layers, path, was)
+        review = await reviewer(ports, actor, path, receipt)
+        stack = stack_of(await _agent(ports, actor, name))
+        layers = await ports.trees.read(stack, (path,))
+        was = await previous_reviewed_version(ports, layers, path, version)
+        decided = pins.roll_back(layers, path, was)
         await review.readable(decided)
         own = not any(was is tree.heads.get(path) for tree in layers[1:])
         to = f"its version {was.version}" if own else "what it was made with"
@@ -185,8 +185,8 @@ async def roll_back(
     raise Busy(f"{path} is being changed by many others")
 
 
-async def _agent(world: Ports, actor: Actor, name: str) -> Record:
-    found = await find_by_id_or_slug(world, actor.tenant, RecordType.AGENT, name)
+async def _agent(ports: Ports, actor: Actor, name: str) -> Record:
+    found = await find_by_id_or_slug(ports, actor.tenant, RecordType.AGENT, name)
     if not can_see_agent(actor, found):
         raise NotFound(f"there is no agent {name}")
     return found
@@ -199,4 +199,4 @@ def can_see_agent(actor: Actor, agent: Record) -> bool:
 
 def _after(stack: Stack, layers: Layers, path: Path, head: Head) -> PinStatus:
     own = Tree(stack[0], head.revision, {path: head})
-    return pinned.pin_of(path, (own, *layers[1:]))
+    return pins.pin_of(path, (own, *layers[1:]))

@@ -19,7 +19,7 @@ from carrel.actions.policy.policies import (
 from carrel.actions.records import iter_records
 from carrel.core.access import Actor
 from carrel.core.identifiers import Path, Scope, ScopeKind
-from carrel.core.overlay import agent_files as overlay
+from carrel.core.overlay import agent_files
 from carrel.core.overlay.file_classes import FileClass, FileClassRules
 from carrel.core.overlay.layers import stack_of
 from carrel.core.store.record import Record, RecordType
@@ -49,19 +49,19 @@ class PolicyPreview(Struct, frozen=True):
     """Whether it would need a reason."""
 
 
-async def preview(world: Ports, actor: Actor, form: PolicyModel) -> PolicyPreview:
+async def preview(ports: Ports, actor: Actor, form: PolicyModel) -> PolicyPreview:
     """Which paths of defaults, templates and agents would be of another class. Raises Malformed."""
     check(form)
-    [record] = await world.records.get(actor.tenant, RecordType.POLICY, [POLICY_ID])
+    [record] = await ports.records.get(actor.tenant, RecordType.POLICY, [POLICY_ID])
     before, after = policy_of(record).classes, classes_of_form(form)
     if before == after:
         return PolicyPreview((), 0, loosens=False)
-    templates = [one.id async for one in iter_records(world, actor.tenant, RecordType.TEMPLATE)]
+    templates = [one.id async for one in iter_records(ports, actor.tenant, RecordType.TEMPLATE)]
     scopes = [Scope(actor.tenant, ScopeKind.TEMPLATE, id) for id in templates]
-    trees = await world.trees.read((*scopes, Scope(actor.tenant, ScopeKind.DEFAULTS, "")))
+    trees = await ports.trees.read((*scopes, Scope(actor.tenant, ScopeKind.DEFAULTS, "")))
     seen = Counter({path: 0 for tree in trees for path in _moved(before, after, tree)})
-    looser = await loosens(world, actor.tenant, before, after)
-    async for layers in _workspaces(world, actor.tenant):
+    looser = await loosens(ports, actor.tenant, before, after)
+    async for layers in _workspaces(ports, actor.tenant):
         paths = {path for tree in layers for path in _moved(before, after, tree)}
         seen.update(paths)
         looser = looser or any(_frees(before, after, path, layers) for path in paths)
@@ -78,21 +78,24 @@ def _frees(
     before: FileClassRules, after: FileClassRules, path: Path, layers: Sequence[Tree]
 ) -> bool:
     """Whether an agent holds a file that would be pinned no longer."""
-    return bool(after.tightened(before, (path,))) and overlay.held_head(path, layers)[1] is not None
+    return (
+        bool(after.tightened(before, (path,)))
+        and agent_files.held_head(path, layers)[1] is not None
+    )
 
 
-async def _workspaces(world: Ports, tenant: str) -> AsyncIterator[Sequence[Tree]]:
+async def _workspaces(ports: Ports, tenant: str) -> AsyncIterator[Sequence[Tree]]:
     """The layers of every agent, some hundred agents read together."""
     after = ""
-    while found := await world.records.list(tenant, RecordType.AGENT, after=after, limit=_AT_ONCE):
-        async for layers in _layers(world, found):
+    while found := await ports.records.list(tenant, RecordType.AGENT, after=after, limit=_AT_ONCE):
+        async for layers in _layers(ports, found):
             yield layers
         after = found[-1].id
 
 
-async def _layers(world: Ports, agents: Sequence[Record]) -> AsyncIterator[Sequence[Tree]]:
+async def _layers(ports: Ports, agents: Sequence[Record]) -> AsyncIterator[Sequence[Tree]]:
     stacks = [stack_of(agent) for agent in agents]
     scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
-    trees = dict(zip(scopes, await world.trees.read(scopes), strict=True))
+    trees = dict(zip(scopes, await ports.trees.read(scopes), strict=True))
     for stack in stacks:
         yield [trees[scope] for scope in stack]

@@ -14,8 +14,7 @@ from carrel.actions.records import collection_revision
 from carrel.core.access import Actor, CredentialKind, Role
 from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, Refusal, ValidationError
 from carrel.core.identifiers import Digest, Path, ScopeKind
-from carrel.core.overlay import agent_files as overlay
-from carrel.core.overlay import pins as pinned
+from carrel.core.overlay import agent_files, pins
 from carrel.core.overlay.compose import Layers
 from carrel.core.overlay.edit import PlannedWrite, path_occupied_error
 from carrel.core.overlay.file_classes import FileClass
@@ -52,7 +51,7 @@ class BulkAcceptOutcome(Struct, frozen=True):
 class PinnedFileReview:
     """A person at work on one pinned path, and what their decisions rest on."""
 
-    world: Ports
+    ports: Ports
     actor: Actor
     path: Path
     rules: TenantRules
@@ -63,7 +62,7 @@ class PinnedFileReview:
 
     async def commit(self, decided: PlannedWrite, why: str) -> Head | None:
         """What the agent's entry became, None when it must be decided again."""
-        [outcome] = await self.world.trees.commit([self._commit(decided, why)])
+        [outcome] = await self.ports.trees.commit([self._commit(decided, why)])
         if isinstance(outcome, PathOccupied):
             raise path_occupied_error(outcome)
         return outcome.heads[0] if isinstance(outcome, Applied) else None
@@ -78,7 +77,7 @@ class PinnedFileReview:
         blob = decided.write.entry.blob
         if blob.digest not in self.read:
             try:
-                await self.world.blobs.get([blob])
+                await self.ports.blobs.get([blob])
             except CorruptContent as problem:
                 return Conflict(f"{self.path}: {problem}")
             self.read.add(blob.digest)
@@ -89,14 +88,14 @@ class PinnedFileReview:
     ) -> Mapping[str, BulkAcceptOutcome]:
         stacks = {agent.id: stack_of(agent) for agent in agents}
         scopes = tuple(dict.fromkeys(scope for stack in stacks.values() for scope in stack))
-        read = await self.world.trees.read(scopes, (self.path,))
+        read = await self.ports.trees.read(scopes, (self.path,))
         trees = dict(zip(scopes, read, strict=True))
         results: dict[str, BulkAcceptOutcome] = {}
         commits: dict[str, Commit] = {}
         for id, stack in stacks.items():
             layers = [trees[scope] for scope in stack]
             try:
-                decided = pinned.accept(layers, self.path, reviewed)
+                decided = pins.accept(layers, self.path, reviewed)
             except Refusal as refusal:
                 results[id] = BulkAcceptOutcome(id, problem=refusal)
                 continue
@@ -107,7 +106,7 @@ class PinnedFileReview:
                 commits[id] = self._commit(decided, f"{plan_accept(layers, decided)}, for all")
         for start in range(0, len(commits), _AT_ONCE):
             some = dict(islice(commits.items(), start, start + _AT_ONCE))
-            outcomes = await self.world.trees.commit(list(some.values()))
+            outcomes = await self.ports.trees.commit(list(some.values()))
             for id, outcome in zip(some, outcomes, strict=True):
                 problem = _problem(outcome)
                 results[id] = BulkAcceptOutcome(id, changed=problem is None, problem=problem)
@@ -118,7 +117,7 @@ class PinnedFileReview:
             (decided.write,),
             self.actor.name,
             why,
-            self.world.clock.now(),
+            self.ports.clock.now(),
             expects=decided.expects,
             shelves=(*self.rules.shelves, self.rests),
             rooms=decided.rooms,
@@ -129,16 +128,16 @@ class PinnedFileReview:
 
 
 async def reviewer(
-    world: Ports, actor: Actor, path: Path, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, path: Path, receipt: IdempotencyKey | None = None
 ) -> PinnedFileReview:
     """Raises Forbidden, or Malformed for a path that needs no review."""
     if actor.kind is not CredentialKind.PERSON or actor.role not in {Role.OWNER, Role.ADMIN}:
         raise Forbidden("only a person who is owner or admin may review a pinned file")
-    rests = await collection_revision(world, actor.tenant, RecordType.AGENT)
-    rules = await load_rules(world, actor.tenant)
+    rests = await collection_revision(ports, actor.tenant, RecordType.AGENT)
+    rules = await load_rules(ports, actor.tenant)
     if rules.policy.classes.of(path) is not FileClass.PINNED:
         raise ValidationError(f"{path} is not pinned: it needs no review")
-    return PinnedFileReview(world, actor, path, rules, rests, receipt)
+    return PinnedFileReview(ports, actor, path, rules, rests, receipt)
 
 
 def _problem(outcome: Outcome) -> Refusal | None:
@@ -155,26 +154,26 @@ def plan_accept(layers: Layers, decided: PlannedWrite) -> str:
 
 def from_to(layers: Layers, decided: PlannedWrite) -> str:
     """What was reviewed before and what is now, for the history and the audit."""
-    write, was = decided.write, overlay.held_entry(decided.write.path, layers)
+    write, was = decided.write, agent_files.held_entry(decided.write.path, layers)
     assert write.entry and write.entry.base
     before = was.base.digest if was and was.base else "nothing"
     return f", from {before} to {write.entry.base.digest}"
 
 
 async def previous_reviewed_version(
-    world: Ports, layers: Layers, path: Path, version: int | None
+    ports: Ports, layers: Layers, path: Path, version: int | None
 ) -> Head:
     """The version that is asked for, or the newest that was reviewed to be something else.
 
     Where history has been pruned nobody knows what came before, and nothing is guessed.
     """
     if version is not None:
-        [found] = await world.trees.versions([(layers[0].scope, path, version)])
+        [found] = await ports.trees.versions([(layers[0].scope, path, version)])
         if found is None:
             raise NotFound(f"there is no version {version} of {path}")
         return found.head
-    entry = overlay.held_entry(path, layers)
-    lines = await world.trees.history(layers[0].scope, path)
+    entry = agent_files.held_entry(path, layers)
+    lines = await ports.trees.history(layers[0].scope, path)
     heads = [line.head for n, line in enumerate(lines) if line.head.version == _newest(lines) - n]
     if not heads or heads[-1].version == 1:
         heads += [head for tree in layers[1:] if (head := _first_pin(tree, path))]

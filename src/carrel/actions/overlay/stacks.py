@@ -15,59 +15,59 @@ from carrel.ports import Ports
 _DESCRIBED: Final = "ws_"
 
 
-async def default_stack(world: Ports, actor: Actor) -> Stack:
+async def default_stack(ports: Ports, actor: Actor) -> Stack:
     """The workspace that a credential stands for when it names none."""
     if actor.agent is not None:
-        return await agent_stack(world, actor, actor.agent)
+        return await agent_stack(ports, actor, actor.agent)
     if actor.workspace is not None:
-        return await workspace_stack(world, actor, actor.workspace)
+        return await workspace_stack(ports, actor, actor.workspace)
     return (actor.scope,)
 
 
-async def workspace_stack(world: Ports, actor: Actor, name: str) -> Stack:
+async def workspace_stack(ports: Ports, actor: Actor, name: str) -> Stack:
     """A workspace of its own. One that an account describes is there as long as its record is."""
     scope = Scope(actor.tenant, ScopeKind.WORKSPACE, identifier(name))
     if actor.bound and actor.scope != scope:
         raise NotFound(f"there is no workspace {name}")
     if name.startswith(_DESCRIBED):
-        await _named(world, actor.tenant, RecordType.WORKSPACE, name)
+        await _named(ports, actor.tenant, RecordType.WORKSPACE, name)
     return (scope,)
 
 
-async def agent_stack(world: Ports, actor: Actor, name: str) -> Stack:
+async def agent_stack(ports: Ports, actor: Actor, name: str) -> Stack:
     """An agent's own files over its template's over the defaults, by id or slug."""
-    revision = await world.records.revision()
-    found: Stack | None = world.memo.find(revision, ("stack", actor.tenant, name))
+    revision = await ports.records.revision()
+    found: Stack | None = ports.memo.find(revision, ("stack", actor.tenant, name))
     if found is None:
-        found = stack_of(await _named(world, actor.tenant, RecordType.AGENT, name))
-        world.memo.keep(revision, ("stack", actor.tenant, name), found)
+        found = stack_of(await _named(ports, actor.tenant, RecordType.AGENT, name))
+        ports.memo.keep(revision, ("stack", actor.tenant, name), found)
     if actor.bound and actor.agent != found[0].name:
         raise NotFound(f"there is no agent {name}")
     return found
 
 
-async def template_stack(world: Ports, actor: Actor, name: str) -> Stack:
+async def template_stack(ports: Ports, actor: Actor, name: str) -> Stack:
     """A template's own files: what it says, not what it inherits."""
     if actor.bound:
         raise NotFound(f"there is no template {name}")
-    record = await _named(world, actor.tenant, RecordType.TEMPLATE, name)
+    record = await _named(ports, actor.tenant, RecordType.TEMPLATE, name)
     return (Scope(actor.tenant, ScopeKind.TEMPLATE, record.id),)
 
 
-async def defaults_stack(world: Ports, actor: Actor) -> Stack:
+async def defaults_stack(ports: Ports, actor: Actor) -> Stack:
     if actor.bound:
         raise NotFound("this credential is confined to one workspace")
     return (Scope(actor.tenant, ScopeKind.DEFAULTS, ""),)
 
 
-async def _named(world: Ports, tenant: str, noun: RecordType, name: str) -> Record:
+async def _named(ports: Ports, tenant: str, noun: RecordType, name: str) -> Record:
     """A record by its id, else by its slug; asked once for as long as no record changes."""
-    revision = await world.records.revision()
-    found: Record | None = world.memo.find(revision, (tenant, noun, name))
+    revision = await ports.records.revision()
+    found: Record | None = ports.memo.find(revision, (tenant, noun, name))
     if found is None:
-        found = await find_by_id_or_slug(world, tenant, noun, name)
-        world.memo.keep(revision, (tenant, noun, name), found)
-        world.memo.keep(revision, (tenant, noun, found.id), found)
+        found = await find_by_id_or_slug(ports, tenant, noun, name)
+        ports.memo.keep(revision, (tenant, noun, name), found)
+        ports.memo.keep(revision, (tenant, noun, found.id), found)
     return found
 
 
@@ -76,15 +76,15 @@ def is_described(scope: Scope) -> bool:
     return scope.kind is ScopeKind.WORKSPACE and scope.name.startswith(_DESCRIBED)
 
 
-async def standing(world: Ports, scope: Scope) -> tuple[CollectionRevision, ...]:
+async def standing(ports: Ports, scope: Scope) -> tuple[CollectionRevision, ...]:
     """What a commit to the files of a workspace has to expect, so that none outlive its record.
 
     Raises Missing where it is gone. Nothing is expected of a workspace that no account describes.
     """
     if not is_described(scope):
         return ()
-    seen = await collection_revision(world, scope.tenant, RecordType.WORKSPACE)
-    [found] = await world.records.get(scope.tenant, RecordType.WORKSPACE, [scope.name])
+    seen = await collection_revision(ports, scope.tenant, RecordType.WORKSPACE)
+    [found] = await ports.records.get(scope.tenant, RecordType.WORKSPACE, [scope.name])
     if found is None:
         raise NotFound(f"there is no {RecordType.WORKSPACE} {scope.name}")
     return (seen,)

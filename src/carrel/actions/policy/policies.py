@@ -18,8 +18,8 @@ from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_change, agent_fields
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind
-from carrel.core.overlay import agent_files as overlay
-from carrel.core.overlay import pins as pinned
+from carrel.core.overlay import agent_files
+from carrel.core.overlay import pins as overlay_pins
 from carrel.core.overlay.edit import PlannedWrite
 from carrel.core.overlay.file_classes import (
     LONGEST_PATTERN,
@@ -103,8 +103,8 @@ def _limits(form: LimitsModel) -> Limits:
     return Limits(form.max_file_bytes, form.max_files, form.max_versions, form.max_bytes)
 
 
-async def get(world: Ports, actor: Actor) -> PolicyModel:
-    [record] = await world.records.get(actor.tenant, RecordType.POLICY, [POLICY_ID])
+async def get(ports: Ports, actor: Actor) -> PolicyModel:
+    [record] = await ports.records.get(actor.tenant, RecordType.POLICY, [POLICY_ID])
     return form_of(record)
 
 
@@ -114,7 +114,7 @@ def check(form: PolicyModel) -> None:
         checked_pattern(pattern)
 
 
-async def put(world: Ports, actor: Actor, form: PolicyModel, why: str = "") -> PolicyModel:
+async def put(ports: Ports, actor: Actor, form: PolicyModel, why: str = "") -> PolicyModel:
     """Replace the policy. What becomes pinned by it is held for every agent in the same commit.
 
     Raises Malformed, for a loosening without a reason too.
@@ -123,24 +123,24 @@ async def put(world: Ports, actor: Actor, form: PolicyModel, why: str = "") -> P
 
     async def attempt() -> PolicyModel:
         rests = await collection_revisions(
-            world, actor.tenant, (RecordType.AGENT, RecordType.TEMPLATE, RecordType.POLICY)
+            ports, actor.tenant, (RecordType.AGENT, RecordType.TEMPLATE, RecordType.POLICY)
         )
-        [was] = await world.records.get(actor.tenant, RecordType.POLICY, [POLICY_ID])
+        [was] = await ports.records.get(actor.tenant, RecordType.POLICY, [POLICY_ID])
         before, after = policy_of(was).classes, classes_of_form(form)
-        changes, drafts, loosened = await _consequences(world, actor.tenant, before, after)
-        if not why and (loosened or await loosens(world, actor.tenant, before, after)):
+        changes, drafts, loosened = await _consequences(ports, actor.tenant, before, after)
+        if not why and (loosened or await loosens(ports, actor.tenant, before, after)):
             raise ValidationError("making a pinned file live needs a reason")
         change = RecordChange(actor.tenant, RecordType.POLICY, POLICY_ID, msgspec.to_builtins(form))
         reason = f"change the policy: {single_line(why, 'reason')}" if why else "change the policy"
         changes = [change, *changes]
-        await commit_changes(world, actor.name, reason, changes, shelves=rests, drafts=drafts)
+        await commit_changes(ports, actor.name, reason, changes, shelves=rests, drafts=drafts)
         return form
 
     return await retry_while_busy(attempt)
 
 
 async def _consequences(
-    world: Ports, tenant: str, before: FileClassRules, after: FileClassRules
+    ports: Ports, tenant: str, before: FileClassRules, after: FileClassRules
 ) -> tuple[Sequence[RecordChange], FileDrafts, bool]:
     """A pin for every agent of every file that was free and is pinned from now on.
 
@@ -150,10 +150,10 @@ async def _consequences(
     if before == after:
         return (), FileDrafts(), False
     loosened = False
-    agents = [agent async for agent in iter_records(world, tenant, RecordType.AGENT)]
+    agents = [agent async for agent in iter_records(ports, tenant, RecordType.AGENT)]
     stacks = [stack_of(agent) for agent in agents]
     scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
-    trees = dict(zip(scopes, await world.trees.read(scopes), strict=True)) if scopes else {}
+    trees = dict(zip(scopes, await ports.trees.read(scopes), strict=True)) if scopes else {}
     changes: list[RecordChange] = []
     edits: list[PlannedWrite] = []
     writes: dict[tuple[Scope, Path], Write] = {}
@@ -161,13 +161,15 @@ async def _consequences(
         layers = [trees[scope] for scope in stack]
         paths = sorted({path for tree in layers for path in tree.heads})
         tightened = before.tightened(after, paths)
-        edits += [edit for path in tightened if (edit := pinned.pin(layers, path))]
+        edits += [edit for path in tightened if (edit := overlay_pins.pin(layers, path))]
         freed = [
-            path for path in after.tightened(before, paths) if overlay.held_head(path, layers)[1]
+            path
+            for path in after.tightened(before, paths)
+            if agent_files.held_head(path, layers)[1]
         ]
-        edits += [edit for path in freed if (edit := pinned.unpin(layers, path))]
+        edits += [edit for path in freed if (edit := overlay_pins.unpin(layers, path))]
         loosened = loosened or bool(freed)
-        if forgotten := pinned.resurfacing_pins(layers, tightened):
+        if forgotten := overlay_pins.resurfacing_pins(layers, tightened):
             said = {path: layers[1].entry(path) for path in layers[1].heads}
             kept = {path: pin for path, pin in said.items() if pin and path not in forgotten}
             pins = pinset_of(tenant, kept)
@@ -184,12 +186,12 @@ def _with_pins(agent: Record, pins: str | None) -> RecordChange:
     )
 
 
-async def loosens(world: Ports, tenant: str, before: FileClassRules, after: FileClassRules) -> bool:
+async def loosens(ports: Ports, tenant: str, before: FileClassRules, after: FileClassRules) -> bool:
     """Whether a file that is pinned somewhere would be so no longer."""
     if before == after:
         return False
-    templates = [one async for one in iter_records(world, tenant, RecordType.TEMPLATE)]
+    templates = [one async for one in iter_records(ports, tenant, RecordType.TEMPLATE)]
     scopes = [Scope(tenant, ScopeKind.TEMPLATE, one.id) for one in templates]
-    trees = await world.trees.read((*scopes, Scope(tenant, ScopeKind.DEFAULTS, "")))
+    trees = await ports.trees.read((*scopes, Scope(tenant, ScopeKind.DEFAULTS, "")))
     paths = {path for tree in trees for path in tree.heads}
     return bool(after.tightened(before, paths))

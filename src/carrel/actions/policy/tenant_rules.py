@@ -23,19 +23,19 @@ class TenantRules:
         return self.redactor.redact(text.encode()).content.decode()
 
 
-async def load_rules(world: Ports, tenant: str) -> TenantRules:
-    revision = await world.records.revision()
-    found: TenantRules | None = world.memo.find(revision, ("rules", tenant))
+async def load_rules(ports: Ports, tenant: str) -> TenantRules:
+    revision = await ports.records.revision()
+    found: TenantRules | None = ports.memo.find(revision, ("rules", tenant))
     if found is None:
-        found = await _read(world, tenant)
-        world.memo.keep(revision, ("rules", tenant), found)
+        found = await _read(ports, tenant)
+        ports.memo.keep(revision, ("rules", tenant), found)
     return found
 
 
-def cached_rules(world: Ports, tenant: str) -> TenantRules | None:
+def cached_rules(ports: Ports, tenant: str) -> TenantRules | None:
     """The rules as they were when somebody last asked, if anybody has: for a commit that expects
     them unchanged."""
-    found: TenantRules | None = world.memo.latest(("rules", tenant))
+    found: TenantRules | None = ports.memo.latest(("rules", tenant))
     return found
 
 
@@ -44,14 +44,14 @@ def secret_context(tenant: str, id: str) -> str:
     return f"secret/{tenant}/{id}"
 
 
-async def _read(world: Ports, tenant: str) -> TenantRules:
+async def _read(ports: Ports, tenant: str) -> TenantRules:
     nouns = (RecordType.POLICY, RecordType.SECRET)
-    seen = await world.records.shelves([(tenant, noun) for noun in nouns])
-    [record] = await world.records.get(tenant, RecordType.POLICY, [POLICY_ID])
+    seen = await ports.records.shelves([(tenant, noun) for noun in nouns])
+    [record] = await ports.records.get(tenant, RecordType.POLICY, [POLICY_ID])
     policy = policy_of(record)
     secrets = {
-        secret.id: world.vault.open(secret.body["sealed"], secret_context(tenant, secret.id))
-        async for secret in iter_records(world, tenant, RecordType.SECRET)
+        secret.id: ports.vault.open(secret.body["sealed"], secret_context(tenant, secret.id))
+        async for secret in iter_records(ports, tenant, RecordType.SECRET)
     }
     redactor = Redactor({id: value.decode() for id, value in secrets.items()}, policy.redaction)
     shelves = tuple(

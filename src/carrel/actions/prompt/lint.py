@@ -11,11 +11,11 @@ from carrel.core.runs import Audience
 from carrel.ports import Ports
 
 
-async def of_agent(world: Ports, actor: Actor, name: str) -> tuple[LintFinding, ...]:
+async def of_agent(ports: Ports, actor: Actor, name: str) -> tuple[LintFinding, ...]:
     """What is wrong with its main prompt and its files, in order. Raises Missing."""
-    asked = await prompts.load_prompt_request(world, actor, name, Audience.MAIN)
-    workspace = await files.list_files(world, asked.lineage.stack, eye=asked.lineage.eye)
-    contents = await files.read_contents(world, workspace, raw=True)
+    asked = await prompts.load_prompt_request(ports, actor, name, Audience.MAIN)
+    workspace = await files.list_files(ports, asked.lineage.stack, eye=asked.lineage.eye)
+    contents = await files.read_contents(ports, workspace, raw=True)
     stored = {
         path: LintInput(content, workspace.files[path].variables)
         for path, content in contents.found.items()
@@ -25,4 +25,4 @@ async def of_agent(world: Ports, actor: Actor, name: str) -> tuple[LintFinding, 
         for path in wanted(asked.wish)
         if (file := workspace.files.get(path))
     }
-    return flaws(served, stored, asked.wish, await prompts.memories_of(world, asked))
+    return flaws(served, stored, asked.wish, await prompts.memories_of(ports, asked))

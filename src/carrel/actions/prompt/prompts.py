@@ -79,16 +79,16 @@ class PromptRequest(Struct, frozen=True):
 
 
 async def load_prompt_request(
-    world: Ports, actor: Actor, name: str, mode: Audience
+    ports: Ports, actor: Actor, name: str, mode: Audience
 ) -> PromptRequest:
     """By id or slug. Raises Missing."""
-    stack = await stacks.agent_stack(world, actor, name)
-    lineage = await load_agent_layers(world, actor.tenant, stack[0].name)
-    wish = await current_prompt_inputs(world, lineage, mode)
+    stack = await stacks.agent_stack(ports, actor, name)
+    lineage = await load_agent_layers(ports, actor.tenant, stack[0].name)
+    wish = await current_prompt_inputs(ports, lineage, mode)
     today = wish.day.isoformat() if mode is Audience.MAIN else ""
-    seen = (lineage.key, str(lineage.agent.revision), world.tokens.name, wish.harness.key)
+    seen = (lineage.key, str(lineage.agent.revision), ports.tokens.name, wish.harness.key)
     read = (*stack, *_remembering(lineage, wish))
-    key = revisions_etag(read, await world.trees.revisions(read), "prompt", mode, today, *seen)
+    key = revisions_etag(read, await ports.trees.revisions(read), "prompt", mode, today, *seen)
     return PromptRequest(key, lineage, wish)
 
 
@@ -97,49 +97,49 @@ def _remembering(lineage: AgentLayers, wish: PromptInputs) -> Stack:
     return attached(lineage.agent.tenant, wish) if remembering(wish) else ()
 
 
-async def assemble_prompt(world: Ports, asked: PromptRequest) -> AssembledPrompt:
+async def assemble_prompt(ports: Ports, asked: PromptRequest) -> AssembledPrompt:
     """Raises Taken where a policy file does not fit or cannot be had."""
     eye, paths = asked.lineage.eye, wanted(asked.wish)
     stack, beside = asked.lineage.stack, _remembering(asked.lineage, asked.wish)
-    trees = await world.trees.read((*stack, *beside), paths)
+    trees = await ports.trees.read((*stack, *beside), paths)
     layers, memories = trees[: len(stack)], runs.memories_in(trees[len(stack) :])
     found = {path: file for path in paths if (file := eye.shown(path, layers))}
-    return await _counted(world, await _assembled(world, found, memories, asked.wish))
+    return await _counted(ports, await _assembled(ports, found, memories, asked.wish))
 
 
-async def memories_of(world: Ports, asked: PromptRequest) -> Mapping[str, PromptDocument]:
+async def memories_of(ports: Ports, asked: PromptRequest) -> Mapping[str, PromptDocument]:
     """What those who share the attached workspaces remember, by their ids."""
     beside = _remembering(asked.lineage, asked.wish)
-    found = runs.memories_in(await world.trees.read(beside, [MEMORY])) if beside else {}
-    return await _documents(world, found)
+    found = runs.memories_in(await ports.trees.read(beside, [MEMORY])) if beside else {}
+    return await _documents(ports, found)
 
 
 async def of_agent(
-    world: Ports, actor: Actor, name: str, mode: Audience = Audience.MAIN
+    ports: Ports, actor: Actor, name: str, mode: Audience = Audience.MAIN
 ) -> AssembledPrompt:
     """The prompt that an agent would be given now."""
-    return await assemble_prompt(world, await load_prompt_request(world, actor, name, mode))
+    return await assemble_prompt(ports, await load_prompt_request(ports, actor, name, mode))
 
 
-async def of_run(world: Ports, run: Run) -> AssembledPrompt:
+async def of_run(ports: Ports, run: Run) -> AssembledPrompt:
     """The prompt of a run, whatever has changed since. Raises Missing where that was let go."""
     wish = run_prompt_inputs(run)
-    found = await runs.find_files(world, run, wanted(wish))
-    prompt = await _assembled(world, found, await runs.memories(world, run), wish)
-    await runs.verify_snapshot_kept(world, run)
-    return await _counted(world, prompt)
+    found = await runs.find_files(ports, run, wanted(wish))
+    prompt = await _assembled(ports, found, await runs.memories(ports, run), wish)
+    await runs.verify_snapshot_kept(ports, run)
+    return await _counted(ports, prompt)
 
 
 async def _assembled(
-    world: Ports, found: Mapping[Path, File], memories: Mapping[str, File], wish: PromptInputs
+    ports: Ports, found: Mapping[Path, File], memories: Mapping[str, File], wish: PromptInputs
 ) -> Prompt:
-    own = await _documents(world, found)
-    return assembled(own, wish, await _documents(world, memories) if memories else {})
+    own = await _documents(ports, found)
+    return assembled(own, wish, await _documents(ports, memories) if memories else {})
 
 
-async def _documents(world: Ports, found: Mapping[Key, File]) -> Mapping[Key, PromptDocument]:
+async def _documents(ports: Ports, found: Mapping[Key, File]) -> Mapping[Key, PromptDocument]:
     """In one batch."""
-    blobs = await contents_of(world, [file.blob for file in found.values()])
+    blobs = await contents_of(ports, [file.blob for file in found.values()])
     documents: dict[Key, PromptDocument] = {}
     for key, file in found.items():
         stored = blobs[file.blob.digest]
@@ -158,17 +158,17 @@ def prompt_document(file: File, stored: bytes | None, problem: str = "") -> Prom
     return PromptDocument(content, file.origin or file.source.kind, file.head.version, problem)
 
 
-async def _counted(world: Ports, prompt: Prompt) -> AssembledPrompt:
+async def _counted(ports: Ports, prompt: Prompt) -> AssembledPrompt:
     texts = [block.text for block in prompt.blocks]
-    *each, all_of_it = await world.tokens.count([*texts, prompt.text])
+    *each, all_of_it = await ports.tokens.count([*texts, prompt.text])
     blocks = tuple(_row(*pair) for pair in zip(prompt.blocks, each, strict=True))
-    facts = (prompt.text, blocks, all_of_it, world.tokens.name)
+    facts = (prompt.text, blocks, all_of_it, ports.tokens.name)
     return AssembledPrompt(
         text=prompt.text,
         blocks=blocks,
         chars=len(prompt.text),
         tokens=all_of_it,
-        tokenizer=world.tokens.name,
+        tokenizer=ports.tokens.name,
         etag=f'"{hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:ETAG]}"',
         lasts=prompt.lasts,
     )

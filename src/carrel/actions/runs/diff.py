@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
-from carrel.actions.files import files
-from carrel.actions.files import history as histories
+from carrel.actions.files import files, history
 from carrel.actions.overlay.agent_layers import render_context_of
 from carrel.actions.runs import runs
 from carrel.core.errors import NotFound
@@ -33,26 +32,26 @@ class Difference:
         return "removed" if self.after is None else "changed"
 
 
-async def diff(world: Ports, run: Run) -> tuple[Difference, ...]:
+async def diff(ports: Ports, run: Run) -> tuple[Difference, ...]:
     """What has changed since, in order of path; a file written anew with the same content has not.
 
     Raises Missing where the run's snapshot was let go.
     """
-    frozen = (await runs.manifest(world, run)).files
-    stack, eye = await _now(world, run)
-    live = runs.visible(run, await files.list_files(world, stack, eye=eye)).files
+    frozen = (await runs.manifest(ports, run)).files
+    stack, eye = await _now(ports, run)
+    live = runs.visible(run, await files.list_files(ports, stack, eye=eye)).files
     paths = sorted({*frozen, *live})
     pairs = [Difference(path, frozen.get(path), live.get(path)) for path in paths]
-    same = await _reading_the_same(world, pairs)
+    same = await _reading_the_same(ports, pairs)
     return tuple(pair for pair in pairs if pair.path not in same)
 
 
-async def _reading_the_same(world: Ports, pairs: Sequence[Difference]) -> Set[Path]:
+async def _reading_the_same(ports: Ports, pairs: Sequence[Difference]) -> Set[Path]:
     """The paths at which both show the same; those of one text and other words are read to tell."""
     alike = [pair for pair in pairs if _stored(pair.before) == _stored(pair.after)]
     same = {pair.path for pair in alike if _words_of(pair.before) == _words_of(pair.after)}
     doubtful = [pair for pair in alike if pair.path not in same]
-    blobs = await world.blobs.get([pair.before.blob for pair in doubtful if pair.before])
+    blobs = await ports.blobs.get([pair.before.blob for pair in doubtful if pair.before])
     for pair in doubtful:
         if pair.before and pair.after:
             stored = blobs[pair.before.blob.digest]
@@ -63,31 +62,31 @@ async def _reading_the_same(world: Ports, pairs: Sequence[Difference]) -> Set[Pa
     return same
 
 
-async def difference(world: Ports, run: Run, path: Path) -> tuple[Difference | None, str]:
+async def difference(ports: Ports, run: Run, path: Path) -> tuple[Difference | None, str]:
     """What has changed at one path, with a unified diff. Raises Missing where it never was."""
-    before = (await runs.find_files(world, run, [path])).get(path)
-    stack, eye = await _now(world, run)
-    layers = await world.trees.read(stack, (path,))
+    before = (await runs.find_files(ports, run, [path])).get(path)
+    stack, eye = await _now(ports, run)
+    layers = await ports.trees.read(stack, (path,))
     after = resolve(path, layers) if eye is None else eye.shown(path, layers)
     after = after if run.mode is Audience.MAIN or path in SHARED else None
-    await runs.verify_snapshot_kept(world, run)
+    await runs.verify_snapshot_kept(ports, run)
     if before is None and after is None:
         raise NotFound(f"neither run {run.id} nor its workspace has {path}")
-    if await _reading_the_same(world, [Difference(path, before, after)]):
+    if await _reading_the_same(ports, [Difference(path, before, after)]):
         return None, ""
-    blobs = await world.blobs.get([found.blob for found in (before, after) if found])
+    blobs = await ports.blobs.get([found.blob for found in (before, after) if found])
     old, new = (
         files.render_content(found, blobs[found.blob.digest]) if found else None
         for found in (before, after)
     )
-    return Difference(path, before, after), await histories.compared(old, new, path)
+    return Difference(path, before, after), await history.compared(old, new, path)
 
 
-async def _now(world: Ports, run: Run) -> tuple[Stack, RenderContext | None]:
+async def _now(ports: Ports, run: Run) -> tuple[Stack, RenderContext | None]:
     """The run's workspace as it is now; of an agent that is gone, the layers that it had."""
     try:
-        stack = await runs.current_stack(world, run)
-        return stack, await render_context_of(world, stack)
+        stack = await runs.current_stack(ports, run)
+        return stack, await render_context_of(ports, stack)
     except NotFound:
         return tuple(layer.scope for layer in run.own), runs.render_context_of_run(run)
 

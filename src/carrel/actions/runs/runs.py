@@ -64,55 +64,55 @@ class _RunPlan:
     """What its workspaces were, at that moment."""
 
 
-async def start(world: Ports, actor: Actor, asked: RunRequest) -> Run:
+async def start(ports: Ports, actor: Actor, asked: RunRequest) -> Run:
     """Freeze a workspace, at a cost that does not depend on its files, and begin.
 
     Raises Malformed, Missing, Busy, or Taken where a snapshot that is asked for was let go.
     """
     _check(asked)
     for _ in range(_ATTEMPTS):
-        plan = await _plan(world, actor, asked)
-        started = await _recorded(world, actor, asked, plan)
-        if await _is_of_one_moment(world, plan):
+        plan = await _plan(ports, actor, asked)
+        started = await _recorded(ports, actor, asked, plan)
+        if await _is_of_one_moment(ports, plan):
             is_over = started.workflow == NOOP
-            return await _changed(world, started, RunStatus.COMPLETED) if is_over else started
-        await _changed(world, started, RunStatus.CANCELLED, kept=False)
+            return await _changed(ports, started, RunStatus.COMPLETED) if is_over else started
+        await _changed(ports, started, RunStatus.CANCELLED, kept=False)
     raise Busy("the agent is being changed by many others")
 
 
-async def _recorded(world: Ports, actor: Actor, asked: RunRequest, plan: _RunPlan) -> Run:
+async def _recorded(ports: Ports, actor: Actor, asked: RunRequest, plan: _RunPlan) -> Run:
     run = Run(
-        id=world.clock.fresh("run"),
+        id=ports.clock.fresh("run"),
         tenant=actor.tenant,
         scope=plan.scope,
         workflow=plan.workflow,
         mode=plan.mode,
         status=RunStatus.RUNNING,
         by=actor.name,
-        started=world.clock.now(),
+        started=ports.clock.now(),
         parent=asked.parent,
         replay_of=asked.replay_of,
         variables=plan.variables,
     )
-    [started] = await world.runs.start([(run, plan.layers)])
+    [started] = await ports.runs.start([(run, plan.layers)])
     if plan.held_by is not None:
-        await _taken_over(world, plan.held_by, started)
+        await _taken_over(ports, plan.held_by, started)
     return started
 
 
-async def _is_of_one_moment(world: Ports, plan: _RunPlan) -> bool:
+async def _is_of_one_moment(ports: Ports, plan: _RunPlan) -> bool:
     """Whether the names are still those that were frozen with the files after them."""
     if plan.lineage is None:
         return True
     agent = plan.lineage.agent
     try:
-        now = await load_agent_layers(world, agent.tenant, agent.id)
+        now = await load_agent_layers(ports, agent.tenant, agent.id)
     except NotFound:
         return True
     if (now.key, now.agent.revision) != (plan.lineage.key, agent.revision):
         return False
     try:
-        return (await current_prompt_inputs(world, now, plan.mode)).harness == plan.harness
+        return (await current_prompt_inputs(ports, now, plan.mode)).harness == plan.harness
     except NotFound:  # A workspace of it is gone: whoever asks again is told which.
         return False
 
@@ -130,43 +130,43 @@ def _check(asked: RunRequest) -> None:
         )
 
 
-async def _plan(world: Ports, actor: Actor, asked: RunRequest) -> _RunPlan:
-    parent = await get(world, actor, asked.parent) if asked.parent is not None else None
+async def _plan(ports: Ports, actor: Actor, asked: RunRequest) -> _RunPlan:
+    parent = await get(ports, actor, asked.parent) if asked.parent is not None else None
     if asked.replay_of is not None:
-        plan = _replay(await get(world, actor, asked.replay_of), asked)
+        plan = _replay(await get(ports, actor, asked.replay_of), asked)
     elif parent is not None:
-        plan = await _child(world, parent, asked)
+        plan = await _child(ports, parent, asked)
     else:
-        plan = await _fresh(world, actor, asked)
+        plan = await _fresh(ports, actor, asked)
     if parent is not None and parent.scope != plan.scope:
         raise ValidationError("a child run works in its parent's workspace")
     if parent is not None and parent.mode is Audience.SHARED and plan.mode is Audience.MAIN:
         raise ValidationError("a child of a shared run is shared, and what it would replay is not")
-    if asked.agent is not None and (await _stack(world, actor, asked))[0] != plan.scope:
+    if asked.agent is not None and (await _stack(ports, actor, asked))[0] != plan.scope:
         raise ValidationError("agentId names another workspace than the run that this one follows")
     return plan
 
 
-async def _stack(world: Ports, actor: Actor, asked: RunRequest) -> Stack:
+async def _stack(ports: Ports, actor: Actor, asked: RunRequest) -> Stack:
     if asked.agent is not None:
-        return await stacks.agent_stack(world, actor, asked.agent)
-    return await stacks.default_stack(world, actor)
+        return await stacks.agent_stack(ports, actor, asked.agent)
+    return await stacks.default_stack(ports, actor)
 
 
-async def _fresh(world: Ports, actor: Actor, asked: RunRequest) -> _RunPlan:
-    stack = await _stack(world, actor, asked)
+async def _fresh(ports: Ports, actor: Actor, asked: RunRequest) -> _RunPlan:
+    stack = await _stack(ports, actor, asked)
     mode = asked.mode or Audience.MAIN
-    return await _spoken(world, _RunPlan(stack, stack[0], asked.workflow, mode, {}), stack, asked)
+    return await _spoken(ports, _RunPlan(stack, stack[0], asked.workflow, mode, {}), stack, asked)
 
 
-async def _spoken(world: Ports, plan: _RunPlan, stack: Stack, asked: RunRequest) -> _RunPlan:
+async def _spoken(ports: Ports, plan: _RunPlan, stack: Stack, asked: RunRequest) -> _RunPlan:
     """The plan with the words of this moment."""
     own = stack[0]
     if own.kind is not ScopeKind.AGENT:
-        wish = PromptInputs(Audience.MAIN, day(world.clock.now(), None))
+        wish = PromptInputs(Audience.MAIN, day(ports.clock.now(), None))
         return dataclasses.replace(plan, variables=_words(None, asked, wish))
-    lineage = await load_agent_layers(world, own.tenant, own.name)
-    wish = await current_prompt_inputs(world, lineage, Audience.MAIN)
+    lineage = await load_agent_layers(ports, own.tenant, own.name)
+    wish = await current_prompt_inputs(ports, lineage, Audience.MAIN)
     return dataclasses.replace(
         plan,
         layers=(*stack, *attached(own.tenant, wish)),
@@ -205,7 +205,7 @@ def _replay(original: Run, asked: RunRequest) -> _RunPlan:
     return _RunPlan(vector, original.scope, workflow, original.mode, variables, original)
 
 
-async def _child(world: Ports, parent: Run, asked: RunRequest) -> _RunPlan:
+async def _child(ports: Ports, parent: Run, asked: RunRequest) -> _RunPlan:
     """In its parent's workspace; what the parent must not tell others, the child must not either.
 
     Its stack is the one that the workspace has now, unless it shares the parent's snapshot.
@@ -216,32 +216,32 @@ async def _child(world: Ports, parent: Run, asked: RunRequest) -> _RunPlan:
         snapshot_layers(parent, Conflict)
         words = _kept_words(parent)
         return _RunPlan(parent.snapshot, parent.scope, workflow, mode, words, parent)
-    stack = await current_stack(world, parent)
-    return await _spoken(world, _RunPlan(stack, parent.scope, workflow, mode, {}), stack, asked)
+    stack = await current_stack(ports, parent)
+    return await _spoken(ports, _RunPlan(stack, parent.scope, workflow, mode, {}), stack, asked)
 
 
-async def current_stack(world: Ports, run: Run) -> Stack:
+async def current_stack(ports: Ports, run: Run) -> Stack:
     """The stack that the run's workspace has now, for those who may know of the run."""
     if run.scope.kind is ScopeKind.AGENT:
-        return await stacks.agent_stack(world, Actor(run.tenant, run.by), run.scope.name)
+        return await stacks.agent_stack(ports, Actor(run.tenant, run.by), run.scope.name)
     return (run.scope,)
 
 
-async def _taken_over(world: Ports, held_by: Run, started: Run) -> None:
+async def _taken_over(ports: Ports, held_by: Run, started: Run) -> None:
     """Let go of a run again whose files may have been pruned before it came to hold them.
 
     A run that is let go stays so: one that is kept now has been kept all the while.
     """
-    [found] = await world.runs.get(held_by.tenant, [held_by.id])
+    [found] = await ports.runs.get(held_by.tenant, [held_by.id])
     if found is None or not found.kept:
-        await _changed(world, started, RunStatus.CANCELLED, kept=False)
+        await _changed(ports, started, RunStatus.CANCELLED, kept=False)
         raise Conflict(f"run {held_by.id} has no files any more: {LET_GO}")
 
 
-async def get(world: Ports, actor: Actor, id: str) -> Run:
+async def get(ports: Ports, actor: Actor, id: str) -> Run:
     """A run that this caller may know of: one of its tenant, and of its scope where it has one."""
     try:
-        [run] = await world.runs.get(actor.tenant, [identifier(id)])
+        [run] = await ports.runs.get(actor.tenant, [identifier(id)])
     except ValidationError:
         raise NotFound("there is no run of that id") from None
     if run is None or (actor.bound and run.scope != actor.scope):
@@ -250,20 +250,20 @@ async def get(world: Ports, actor: Actor, id: str) -> Run:
 
 
 async def page(
-    world: Ports, actor: Actor, *, agent: str | None = None, cursor: str = "", limit: int = 100
+    ports: Ports, actor: Actor, *, agent: str | None = None, cursor: str = "", limit: int = 100
 ) -> Page[Run]:
     """Runs newest first, of one agent where one is named."""
     before = validate_cursor(cursor, "run")
     scope = actor.scope if actor.bound else None
     if agent is not None:
-        scope = (await stacks.agent_stack(world, actor, agent))[0]
-    found = await world.runs.list(actor.tenant, scope=scope, before=before, limit=limit + 1)
+        scope = (await stacks.agent_stack(ports, actor, agent))[0]
+    found = await ports.runs.list(actor.tenant, scope=scope, before=before, limit=limit + 1)
     more = len(found) > limit
     return Page(found[:limit], found[limit - 1].id if more else None)
 
 
 async def change(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     id: str,
     *,
@@ -271,31 +271,31 @@ async def change(
     kept: bool | None = None,
 ) -> Run:
     """End a run, or let go of what it holds. Raises Taken for what cannot be undone."""
-    return await _changed(world, await get(world, actor, id), status, kept=kept)
+    return await _changed(ports, await get(ports, actor, id), status, kept=kept)
 
 
 async def _changed(
-    world: Ports, run: Run, status: RunStatus | None, *, kept: bool | None = None
+    ports: Ports, run: Run, status: RunStatus | None, *, kept: bool | None = None
 ) -> Run:
     for _ in range(_ATTEMPTS):
-        wanted = _wanted(world, run, status, kept)
-        if wanted == run or await world.runs.change(wanted, run):
+        wanted = _wanted(ports, run, status, kept)
+        if wanted == run or await ports.runs.change(wanted, run):
             return wanted
-        [found] = await world.runs.get(run.tenant, [run.id])
+        [found] = await ports.runs.get(run.tenant, [run.id])
         if found is None:
             raise NotFound(f"there is no run {run.id}")
         run = found
     raise Busy(f"run {run.id} is being changed by many others")
 
 
-def _wanted(world: Ports, run: Run, status: RunStatus | None, kept: bool | None) -> Run:
+def _wanted(ports: Ports, run: Run, status: RunStatus | None, kept: bool | None) -> Run:
     becomes = settled(run, run.status if status is None else status)
     if kept and not run.kept:
         raise Conflict(f"run {run.id} cannot be kept again: {LET_GO}")
     stays = run.kept if kept is None else kept
     if not stays and becomes is RunStatus.RUNNING:
         raise Conflict("a run that has not ended needs its snapshot", status=run.status)
-    ended = run.ended if becomes is run.status else world.clock.now()
+    ended = run.ended if becomes is run.status else ports.clock.now()
     snapshot = run.snapshot if stays else ()
     return replace(run, status=becomes, ended=ended, kept=stays, snapshot=snapshot)
 
@@ -305,20 +305,20 @@ def snapshot_layers(run: Run, refusal: type[NotFound] | type[Conflict] = NotFoun
         raise refusal(f"run {run.id} has no files any more: {LET_GO}")
 
 
-async def verify_snapshot_kept(world: Ports, run: Run) -> None:
+async def verify_snapshot_kept(ports: Ports, run: Run) -> None:
     """What was read of a snapshot is true only if the run held it until after the reading."""
-    [found] = await world.runs.get(run.tenant, [run.id])
+    [found] = await ports.runs.get(run.tenant, [run.id])
     if found is None:
         raise NotFound(f"there is no run {run.id}")
     snapshot_layers(found)
 
 
-async def manifest(world: Ports, run: Run) -> Workspace:
+async def manifest(ports: Ports, run: Run) -> Workspace:
     """What the run sees, in order of path. Raises Missing where its snapshot was let go."""
     snapshot_layers(run)
-    layers, eye = await world.trees.read(run.own), render_context_of_run(run)
+    layers, eye = await ports.trees.read(run.own), render_context_of_run(run)
     workspace = compose(layers) if eye is None else eye.compose(layers)
-    await verify_snapshot_kept(world, run)
+    await verify_snapshot_kept(ports, run)
     return visible(run, workspace)
 
 
@@ -329,40 +329,40 @@ def visible(run: Run, workspace: Workspace) -> Workspace:
     return Workspace({path: file for path, file in workspace.files.items() if path in SHARED})
 
 
-async def file(world: Ports, run: Run, path: Path) -> tuple[File, bytes]:
+async def file(ports: Ports, run: Run, path: Path) -> tuple[File, bytes]:
     """A file as the run sees it, however it has changed since. Raises Missing."""
-    found = (await find_files(world, run, [path])).get(path)
+    found = (await find_files(ports, run, [path])).get(path)
     if found is None:
         raise NotFound(f"run {run.id} sees no {path}")
-    content = await files.read_content(world, found)
-    await verify_snapshot_kept(world, run)
+    content = await files.read_content(ports, found)
+    await verify_snapshot_kept(ports, run)
     return found, content
 
 
-async def contents(world: Ports, run: Run, seen: Workspace) -> files.FileContents:
+async def contents(ports: Ports, run: Run, seen: Workspace) -> files.FileContents:
     """The bytes of files that the run sees, in one batch; what cannot be had fails by name."""
-    found = await files.read_contents(world, seen)
-    await verify_snapshot_kept(world, run)
+    found = await files.read_contents(ports, seen)
+    await verify_snapshot_kept(ports, run)
     return found
 
 
-async def find_files(world: Ports, run: Run, paths: Collection[Path]) -> Mapping[Path, File]:
+async def find_files(ports: Ports, run: Run, paths: Collection[Path]) -> Mapping[Path, File]:
     """What the run sees at these paths, where it sees anything, without content."""
     snapshot_layers(run)
     asked = [path for path in paths if run.mode is Audience.MAIN or path in SHARED]
-    layers, eye = await world.trees.read(run.own, asked), render_context_of_run(run)
+    layers, eye = await ports.trees.read(run.own, asked), render_context_of_run(run)
     shown = (
         (path, resolve(path, layers) if eye is None else eye.shown(path, layers)) for path in asked
     )
     return {path: file for path, file in shown if file}
 
 
-async def memories(world: Ports, run: Run) -> Mapping[str, File]:
+async def memories(ports: Ports, run: Run) -> Mapping[str, File]:
     """MEMORY.md of each workspace that was attached, by its id, as it was; where it was one."""
     if run.mode is not Audience.MAIN or not run.attached:
         return {}
     snapshot_layers(run)
-    return memories_in(await world.trees.read(run.attached, [MEMORY]))
+    return memories_in(await ports.trees.read(run.attached, [MEMORY]))
 
 
 def memories_in(trees: Sequence[Tree]) -> Mapping[str, File]:

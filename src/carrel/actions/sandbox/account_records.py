@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from carrel.actions.records import commit_changes, iter_records, record_after, retry_while_busy
-from carrel.core import field_validation as demands
+from carrel.core import field_validation
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import identifier
@@ -35,10 +35,10 @@ class AccountRecordType:
         return NotFound(f"{self.noun.capitalize()} not found")
 
 
-async def get(world: Ports, actor: Actor, book: AccountRecordType, id: str) -> Record:
+async def get(ports: Ports, actor: Actor, book: AccountRecordType, id: str) -> Record:
     """Raises Missing, in the same words whoever's it is."""
     try:
-        [found] = await world.records.get(actor.tenant, book.noun, [identifier(id)])
+        [found] = await ports.records.get(actor.tenant, book.noun, [identifier(id)])
     except ValidationError:
         raise book.missing from None
     if found is None:
@@ -46,42 +46,42 @@ async def get(world: Ports, actor: Actor, book: AccountRecordType, id: str) -> R
     return found
 
 
-async def listing(world: Ports, actor: Actor, book: AccountRecordType) -> list[Record]:
+async def listing(ports: Ports, actor: Actor, book: AccountRecordType) -> list[Record]:
     """All of them, oldest first."""
-    return [record async for record in iter_records(world, actor.tenant, book.noun)]
+    return [record async for record in iter_records(ports, actor.tenant, book.noun)]
 
 
 async def create(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     book: AccountRecordType,
     given: Config,
     receipt: IdempotencyKey | None = None,
 ) -> Record:
     """Raises Malformed."""
-    id = world.clock.fresh(book.prefix)
-    body: dict[str, Any] = {"name": demands.name(given.get("name")), **_described(given)}
-    body["config"] = await book.settle(world, actor.tenant, id, _config(given), {})
+    id = ports.clock.fresh(book.prefix)
+    body: dict[str, Any] = {"name": field_validation.name(given.get("name")), **_described(given)}
+    body["config"] = await book.settle(ports, actor.tenant, id, _config(given), {})
     if receipt is not None:
         body["request"] = _request(receipt)
     change = _change(actor.tenant, book, id, body, 0)
     why = f"create a {book.noun}"
-    at = await commit_changes(world, actor.name, why, [change], receipt=receipt)
+    at = await commit_changes(ports, actor.name, why, [change], receipt=receipt)
     return record_after(change, at)
 
 
 async def created(
-    world: Ports, actor: Actor, book: AccountRecordType, receipt: IdempotencyKey
+    ports: Ports, actor: Actor, book: AccountRecordType, receipt: IdempotencyKey
 ) -> Record:
     """The record that a request made before. Raises Missing where it is gone since."""
-    [found] = await world.records.named([_handle(actor.tenant, book, _request(receipt))])
+    [found] = await ports.records.named([_handle(actor.tenant, book, _request(receipt))])
     if found is None:
         raise book.missing
     return found
 
 
 async def patch(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     book: AccountRecordType,
     id: str,
@@ -91,21 +91,21 @@ async def patch(
     """Change what is given. Raises Missing and Malformed."""
 
     async def attempt() -> Record:
-        was = await get(world, actor, book, id)
+        was = await get(ports, actor, book, id)
         body = dict(was.body)
         if "name" in given:
-            body["name"] = demands.name(given["name"])
+            body["name"] = field_validation.name(given["name"])
         if "description" in given:
             body.pop("description", None)
             body |= _described(given)
         if "config" in given:
             stored = {} if given["config"] is None else was.body["config"]
-            body["config"] = await book.settle(world, was.tenant, id, _config(given), stored)
+            body["config"] = await book.settle(ports, was.tenant, id, _config(given), stored)
         if body == was.body:
             return was
         change = _change(was.tenant, book, id, body, was.revision)
         why = f"change a {book.noun}"
-        at = await commit_changes(world, actor.name, why, [change], receipt=receipt)
+        at = await commit_changes(ports, actor.name, why, [change], receipt=receipt)
         return record_after(change, at, was)
 
     return await retry_while_busy(attempt)
@@ -114,13 +114,13 @@ async def patch(
 def _config(given: Config) -> Config:
     """What is said of it, of no great depth. Raises Malformed."""
     said = given.get("config")
-    config = demands.mapping("config", {} if said is None else said)
-    demands.shallow("config", config)
+    config = field_validation.mapping("config", {} if said is None else said)
+    field_validation.shallow("config", config)
     return config
 
 
 def _described(given: Config) -> dict[str, str]:
-    said = demands.description(given.get("description"))
+    said = field_validation.description(given.get("description"))
     return {} if said is None else {"description": said}
 
 

@@ -39,9 +39,9 @@ async def search(bench: WorkspaceFiles, wanted: GrepQuery, enough: int) -> bytes
     said: list[bytes] = []
     size = 0
     for batch in _batches(chosen):
-        texts = await _texts(bench.world, batch)
+        texts = await _texts(bench.ports, batch)
         named = {"" if alone else path.text: text for path, text in texts.items()}
-        more = await _said(bench.world, wanted, named, enough - size)
+        more = await _said(bench.ports, wanted, named, enough - size)
         said += more
         size += sum(map(len, more))
         if size > enough:
@@ -71,22 +71,22 @@ def _batches(heads: Iterable[Head]) -> Iterator[list[Head]]:
         yield batch
 
 
-async def _texts(world: Ports, heads: Sequence[Head]) -> Mapping[Path, bytes]:
+async def _texts(ports: Ports, heads: Sequence[Head]) -> Mapping[Path, bytes]:
     """Those of them that are text."""
     blobs = {head.path: head.entry.blob for head in heads if head.entry}
-    contents = await world.blobs.get(set(blobs.values()))
+    contents = await ports.blobs.get(set(blobs.values()))
     texts = {path: contents[blob.digest] for path, blob in blobs.items()}
     return {path: text for path, text in texts.items() if not is_binary(text)}
 
 
 async def _said(
-    world: Ports, wanted: GrepQuery, texts: Mapping[str, bytes], enough: int
+    ports: Ports, wanted: GrepQuery, texts: Mapping[str, bytes], enough: int
 ) -> Sequence[bytes]:
     """What is told of each text in which something was found, until it is more than enough."""
     size = sum(map(len, texts.values()))
-    if size > LARGE and world.search is not None:
+    if size > LARGE and ports.search is not None:
         pattern = translate_pattern(wanted.pattern, ignoring_case=wanted.ignoring_case)
-        found = await world.search.lines(pattern, list(texts.values()), wanted.most(enough))
+        found = await ports.search.lines(pattern, list(texts.values()), wanted.most(enough))
         if found is not None:
             told_of = zip(texts.items(), found, strict=True)
             return [

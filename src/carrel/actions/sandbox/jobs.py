@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.actions.records import commit_changes, delete_unchanged, iter_records
-from carrel.actions.sandbox import write_back as returns
+from carrel.actions.sandbox import write_back
 from carrel.actions.sandbox.workspace_files import WorkspaceFiles
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound, Refusal, ValidationError
@@ -54,27 +54,27 @@ class JobRecord(Struct, frozen=True):
     reservation: str
 
 
-async def begin(world: Ports, actor: Actor, tracked: JobRecord, order: CommandSpec) -> None:
+async def begin(ports: Ports, actor: Actor, tracked: JobRecord, order: CommandSpec) -> None:
     """Raises Malformed where its provider keeps nothing, and Refused."""
-    keeper = _keeper(world, tracked)
+    keeper = _keeper(ports, tracked)
     body = {name: getattr(tracked, name) for name in JobRecord.__struct_fields__}
     change = RecordChange(
         actor.tenant, RecordType.JOB, order.id, body, 0, links=(f"agent:{tracked.agent}",)
     )
-    await commit_changes(world, actor.name, "start a job", [change])
+    await commit_changes(ports, actor.name, "start a job", [change])
     try:
-        await keeper.start(order, world.blobs.get)
+        await keeper.start(order, ports.blobs.get)
     except SandboxUnavailable:
         gone = RecordChange(actor.tenant, RecordType.JOB, order.id, None)
-        await commit_changes(world, actor.name, "forget a job that was refused", [gone])
+        await commit_changes(ports, actor.name, "forget a job that was refused", [gone])
         raise
 
 
 async def find_job(
-    world: Ports, actor: Actor, agent: str, session: str | None, hands: ToolAccess, id: str
+    ports: Ports, actor: Actor, agent: str, session: str | None, hands: ToolAccess, id: str
 ) -> JobRecord:
     """Raises Missing, for one that is another's just as for one that never was."""
-    known = _JOB.fullmatch(id) and (await world.records.get(actor.tenant, RecordType.JOB, [id]))[0]
+    known = _JOB.fullmatch(id) and (await ports.records.get(actor.tenant, RecordType.JOB, [id]))[0]
     if not known:
         raise _no_such(id)
     tracked = JobRecord(**known.body)
@@ -86,30 +86,30 @@ async def find_job(
 
 
 async def job_status(
-    world: Ports, tracked: JobRecord, id: str, *, stop: bool = False
+    ports: Ports, tracked: JobRecord, id: str, *, stop: bool = False
 ) -> BackgroundJob:
     """How it is doing, once it is stopped where that is wanted.
 
     What its provider knows nothing of any more was lost with its instance.
     """
-    keeper = _keeper(world, tracked)
+    keeper = _keeper(ports, tracked)
     verb = keeper.stop if stop else keeper.job
     return await verb(tracked.reservation, id) or BackgroundJob(id, EXIT_LOST, GONE)
 
 
-async def retire(world: Ports, before: TimestampMs) -> int:
+async def retire(ports: Ports, before: TimestampMs) -> int:
     """Forget jobs that began before then and have ended; how many."""
     old: list[Record] = []
-    async for record in iter_records(world, "", RecordType.JOB):
-        if record.created < before and await _let_go(world, record):
+    async for record in iter_records(ports, "", RecordType.JOB):
+        if record.created < before and await _let_go(ports, record):
             old.append(record)
-    return await delete_unchanged(world, "carrel", "forget jobs that have ended", old)
+    return await delete_unchanged(ports, "carrel", "forget jobs that have ended", old)
 
 
-async def _let_go(world: Ports, record: Record) -> bool:
+async def _let_go(ports: Ports, record: Record) -> bool:
     """Whether nothing is left of it to know."""
     tracked = JobRecord(**record.body)
-    provider = world.sandboxes.get(tracked.provider)
+    provider = ports.sandboxes.get(tracked.provider)
     if isinstance(provider, PersistentSandbox):
         job = await provider.job(tracked.reservation, record.id)
         if job is not None and job.exit_code is None:
@@ -128,9 +128,9 @@ def write_back_callback(bench: WorkspaceFiles, id: str, command: str) -> Home:
     async def home(look: Look, job: BackgroundJob | None) -> Sequence[str]:
         why = f"bash (background{_partial(job)}) {id}: {command}"
         try:
-            start = await returns.load_inputs(bench)
+            start = await write_back.load_inputs(bench)
             async with look(start.files) as ran:
-                known = await returns.commit_changes(bench, start, ran, id, why)
+                known = await write_back.commit_changes(bench, start, ran, id, why)
                 return (*ran.notes, *known)
         except Refusal as problem:
             _log.warning("changes not kept", workspace=bench.workspace, call=id)
@@ -153,8 +153,8 @@ def _partial(job: BackgroundJob | None) -> str:
     return ""
 
 
-def _keeper(world: Ports, tracked: JobRecord) -> PersistentSandbox:
-    provider = world.sandboxes.get(tracked.provider)
+def _keeper(ports: Ports, tracked: JobRecord) -> PersistentSandbox:
+    provider = ports.sandboxes.get(tracked.provider)
     if not isinstance(provider, PersistentSandbox):
         raise ValidationError(NEEDS_PERSISTENT_SANDBOX)
     return provider

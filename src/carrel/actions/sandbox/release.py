@@ -22,23 +22,23 @@ _LONGEST: Final = 20.0
 _log = log_of("carrel.jobs")
 
 
-async def release_sandbox_instances(world: Ports, sandbox: Record) -> None:
+async def release_sandbox_instances(ports: Ports, sandbox: Record) -> None:
     """Those that it keeps for any workspace of its account."""
-    spaces = iter_records(world, sandbox.tenant, RecordType.WORKSPACE)
-    await _release(world, ((sandbox, one.id) async for one in spaces))
+    spaces = iter_records(ports, sandbox.tenant, RecordType.WORKSPACE)
+    await _release(ports, ((sandbox, one.id) async for one in spaces))
 
 
-async def release_workspace_instances(world: Ports, tenant: str, workspace: str) -> None:
+async def release_workspace_instances(ports: Ports, tenant: str, workspace: str) -> None:
     """Those that any sandbox of its account keeps for it."""
-    boxes = iter_records(world, tenant, RecordType.SANDBOX)
-    await _release(world, ((one, workspace) async for one in boxes))
+    boxes = iter_records(ports, tenant, RecordType.SANDBOX)
+    await _release(ports, ((one, workspace) async for one in boxes))
 
 
-async def _release(world: Ports, pairs: AsyncIterator[tuple[Record, str]]) -> None:
+async def _release(ports: Ports, pairs: AsyncIterator[tuple[Record, str]]) -> None:
     try:
         async with asyncio.timeout(_LONGEST):
             async for sandbox, workspace in pairs:
-                provider = world.sandboxes.get(sandbox.body["config"]["provider"])
+                provider = ports.sandboxes.get(sandbox.body["config"]["provider"])
                 if isinstance(provider, PersistentSandbox):
                     called = namespace(sandbox.tenant, workspace)
                     await provider.release(reservation(called, sandbox.id))

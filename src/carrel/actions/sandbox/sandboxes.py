@@ -8,13 +8,12 @@ from typing import Any, Final
 import msgspec
 
 from carrel.actions.records import commit_changes, retry_while_busy
-from carrel.actions.sandbox import account_records as accounts
-from carrel.actions.sandbox import release as releases
+from carrel.actions.sandbox import account_records, release
 from carrel.actions.sandbox.account_records import AccountRecordType
 from carrel.core.access import Actor
 from carrel.core.errors import ValidationError
 from carrel.core.field_validation import merged
-from carrel.core.sandbox import tool_access as hands
+from carrel.core.sandbox import tool_access
 from carrel.core.sandbox.sandbox_config import (
     DEFAULT_OUTPUT,
     DEFAULT_TIMEOUT,
@@ -32,23 +31,23 @@ from carrel.ports.sandbox import ResourceLimits
 _MADE_BY: Final = ("provider", "persistent", "memoryLimit", "envVars", "options")
 
 
-async def get(world: Ports, actor: Actor, id: str) -> Record:
-    return await accounts.get(world, actor, BOOK, id)
+async def get(ports: Ports, actor: Actor, id: str) -> Record:
+    return await account_records.get(ports, actor, BOOK, id)
 
 
-async def listing(world: Ports, actor: Actor) -> list[Record]:
-    return await accounts.listing(world, actor, BOOK)
+async def listing(ports: Ports, actor: Actor) -> list[Record]:
+    return await account_records.listing(ports, actor, BOOK)
 
 
 async def create(
-    world: Ports, actor: Actor, given: Mapping[str, Any], receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, given: Mapping[str, Any], receipt: IdempotencyKey | None = None
 ) -> Record:
     """Raises Malformed."""
-    return await accounts.create(world, actor, BOOK, given, receipt)
+    return await account_records.create(ports, actor, BOOK, given, receipt)
 
 
 async def patch(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     id: str,
     given: Mapping[str, Any],
@@ -58,23 +57,23 @@ async def patch(
 
     Instances that were made by other settings are let go: nothing runs on under what was revoked.
     """
-    was = await get(world, actor, id)
-    became = await accounts.patch(world, actor, BOOK, id, given, receipt)
-    if "config" in given and _terms(world, was) != _terms(world, became):
-        await releases.release_sandbox_instances(world, was)
+    was = await get(ports, actor, id)
+    became = await account_records.patch(ports, actor, BOOK, id, given, receipt)
+    if "config" in given and _terms(ports, was) != _terms(ports, became):
+        await release.release_sandbox_instances(ports, was)
     return became
 
 
-def _terms(world: Ports, record: Record) -> Mapping[str, Any]:
+def _terms(ports: Ports, record: Record) -> Mapping[str, Any]:
     """What an instance is made by."""
-    config = _opened(world, record.tenant, record.id, record.body["config"])
+    config = _opened(ports, record.tenant, record.id, record.body["config"])
     terms = {name: config.get(name) for name in _MADE_BY}
     old = config.get("lifecycle", {}).get("maxLifetimeSeconds")
     return {**terms, "lifetime": old, "network": wants_network(config)}
 
 
 async def delete(
-    world: Ports, actor: Actor, id: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, id: str, receipt: IdempotencyKey | None = None
 ) -> None:
     """Remove a sandbox, and let go of instances that it keeps. Raises Missing.
 
@@ -82,17 +81,17 @@ async def delete(
     """
 
     async def attempt() -> Record:
-        was = await get(world, actor, id)
+        was = await get(ports, actor, id)
         change = RecordChange(was.tenant, was.noun, was.id, None, was.revision)
-        await commit_changes(world, actor.name, "delete a sandbox", [change], receipt=receipt)
+        await commit_changes(ports, actor.name, "delete a sandbox", [change], receipt=receipt)
         return was
 
-    await releases.release_sandbox_instances(world, await retry_while_busy(attempt))
+    await release.release_sandbox_instances(ports, await retry_while_busy(attempt))
 
 
-def opened(world: Ports, sandbox: hands.SandboxSpec) -> Mapping[str, Any]:
+def opened(ports: Ports, sandbox: tool_access.SandboxSpec) -> Mapping[str, Any]:
     """Its config with the secrets in it as they are: for whoever runs something, and no other."""
-    return _opened(world, sandbox.tenant, sandbox.id, sandbox.config)
+    return _opened(ports, sandbox.tenant, sandbox.id, sandbox.config)
 
 
 def bounds_of(config: Mapping[str, Any]) -> ResourceLimits:
@@ -112,22 +111,22 @@ def bounds_of(config: Mapping[str, Any]) -> ResourceLimits:
 
 
 async def _settle(
-    world: Ports,
+    ports: Ports,
     tenant: str,
     id: str,
     patch: Mapping[str, Any],
     stored: Mapping[str, Any],
 ) -> Mapping[str, Any]:
-    before = _opened(world, tenant, id, stored)
+    before = _opened(ports, tenant, id, stored)
     config = checked(unmasked(merged(before, patch), before))
-    _enforceable(world, config)
-    await _reachable(world, config)
-    return stored if config == before else _sealed(world, tenant, id, config)
+    _enforceable(ports, config)
+    await _reachable(ports, config)
+    return stored if config == before else _sealed(ports, tenant, id, config)
 
 
-def _enforceable(world: Ports, config: Mapping[str, Any]) -> None:
+def _enforceable(ports: Ports, config: Mapping[str, Any]) -> None:
     """That its provider keeps to what is asked, where it is here and runs anything at all."""
-    provider = world.sandboxes.get(config["provider"])
+    provider = ports.sandboxes.get(config["provider"])
     if provider is None:
         return
     if all(provider.refuses(ResourceLimits(network=open)) for open in (False, True)):
@@ -137,11 +136,11 @@ def _enforceable(world: Ports, config: Mapping[str, Any]) -> None:
         raise ValidationError(f"config cannot be enforced by provider {config['provider']}: {why}")
 
 
-async def _reachable(world: Ports, config: Mapping[str, Any]) -> None:
+async def _reachable(ports: Ports, config: Mapping[str, Any]) -> None:
     """That no address in it leads to where only we should get."""
     for place, url in _addresses(config.get("options", {}), ("options",)):
         plain = "" if url.lower().startswith("https://") else "it is not https"
-        if why := plain or await world.post.refuses(url):
+        if why := plain or await ports.post.refuses(url):
             raise ValidationError(f"config.{'.'.join(map(str, place))} is refused: {why}")
 
 
@@ -156,16 +155,16 @@ def _addresses(value: object, place: Place) -> Iterator[tuple[Place, str]]:
             yield from _addresses(inner, (*place, at))
 
 
-def _sealed(world: Ports, tenant: str, id: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+def _sealed(ports: Ports, tenant: str, id: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
     def seal(place: Place, value: str) -> str:
-        return world.vault.seal(value.encode(), _context(tenant, id, place))
+        return ports.vault.seal(value.encode(), _context(tenant, id, place))
 
     return rewritten(config, seal)
 
 
-def _opened(world: Ports, tenant: str, id: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+def _opened(ports: Ports, tenant: str, id: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
     def unseal(place: Place, value: str) -> str:
-        return world.vault.open(value, _context(tenant, id, place)).decode()
+        return ports.vault.open(value, _context(tenant, id, place)).decode()
 
     return rewritten(config, unseal)
 

@@ -21,7 +21,7 @@ from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 
 
-async def load_tool_access(world: Ports, tenant: str, config: AgentConfig) -> ToolAccess:
+async def load_tool_access(ports: Ports, tenant: str, config: AgentConfig) -> ToolAccess:
     """What it can reach now, in two questions at most. Raises Missing, which names what is gone.
 
     Asked once for as long as no record changes.
@@ -29,20 +29,20 @@ async def load_tool_access(world: Ports, tenant: str, config: AgentConfig) -> To
     if config.sandbox is None and not config.workspaces:
         return EMPTY
     key = ("hands", tenant, config.sandbox, config.workspaces)
-    revision = await world.records.revision()
-    found: ToolAccess | None = world.memo.find(revision, key)
+    revision = await ports.records.revision()
+    found: ToolAccess | None = ports.memo.find(revision, key)
     if found is None:
-        found = await _found(world, tenant, config)
-        world.memo.keep(revision, key, found)
+        found = await _found(ports, tenant, config)
+        ports.memo.keep(revision, key, found)
     return found
 
 
-async def _found(world: Ports, tenant: str, config: AgentConfig) -> ToolAccess:
+async def _found(ports: Ports, tenant: str, config: AgentConfig) -> ToolAccess:
     named = [config.sandbox, *(one.sandbox for one in config.workspaces)]
     wanted = [id for id in named if isinstance(id, str)]
-    sandboxes = await _records(world, tenant, RecordType.SANDBOX, wanted)
+    sandboxes = await _records(ports, tenant, RecordType.SANDBOX, wanted)
     ids = [one.workspace_id for one in config.workspaces]
-    workspaces = await _records(world, tenant, RecordType.WORKSPACE, ids)
+    workspaces = await _records(ports, tenant, RecordType.WORKSPACE, ids)
 
     def sandbox(id: str | None) -> SandboxSpec | None:
         if id is None:
@@ -62,10 +62,10 @@ async def _found(world: Ports, tenant: str, config: AgentConfig) -> ToolAccess:
 
 
 async def _records(
-    world: Ports, tenant: str, noun: RecordType, ids: Sequence[str]
+    ports: Ports, tenant: str, noun: RecordType, ids: Sequence[str]
 ) -> Mapping[str, Record]:
     asked = sorted({id for id in ids if _possible(id)})
-    records = await world.records.get(tenant, noun, asked) if asked else ()
+    records = await ports.records.get(tenant, noun, asked) if asked else ()
     return {record.id: record for record in records if record is not None}
 
 

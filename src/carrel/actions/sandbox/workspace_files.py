@@ -15,7 +15,7 @@ from carrel.actions.local_locks import local_lock
 from carrel.actions.policy.tenant_rules import cached_rules, load_rules
 from carrel.core.access import Actor
 from carrel.core.errors import Busy, NotFound, ValidationError, WorkspaceConflict
-from carrel.core.files import file_kinds as forms
+from carrel.core.files import file_kinds
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay.edit import WriteCondition
 from carrel.core.sandbox.file_tools import beneath, matcher, replaced
@@ -28,7 +28,7 @@ _ATTEMPTS: Final = 10
 class WorkspaceFiles(Struct, frozen=True):
     """One shared workspace, and who works there for what."""
 
-    world: Ports
+    ports: Ports
     actor: Actor
     workspace: str
     run: str | None = None
@@ -47,18 +47,18 @@ class WorkspaceFiles(Struct, frozen=True):
 
 
 async def find_head(bench: WorkspaceFiles, path: Path) -> Head | None:
-    [tree] = await bench.world.trees.read((bench.scope,), (path,))
+    [tree] = await bench.ports.trees.read((bench.scope,), (path,))
     head = tree.heads.get(path)
     return head if head and head.entry else None
 
 
 async def list_heads(bench: WorkspaceFiles) -> list[Head]:
     """Every file that there is, links left out."""
-    [tree] = await bench.world.trees.read((bench.scope,))
+    [tree] = await bench.ports.trees.read((bench.scope,))
     return [
         head
         for head in tree.heads.values()
-        if head.entry and forms.form_of(head.entry.type) != forms.LINK
+        if head.entry and file_kinds.form_of(head.entry.type) != file_kinds.LINK
     ]
 
 
@@ -68,8 +68,8 @@ async def read_file(bench: WorkspaceFiles, path: Path) -> tuple[Head, Entry, byt
     if head is None or head.entry is None:
         raise NotFound(f"file not found: {path}")
     blob = head.entry.blob
-    content = (await bench.world.blobs.get([blob]))[blob.digest]
-    if forms.form_of(head.entry.type) == forms.LINK:
+    content = (await bench.ports.blobs.get([blob]))[blob.digest]
+    if file_kinds.form_of(head.entry.type) == file_kinds.LINK:
         target = content.decode(errors="replace")
         raise ValidationError(f"{path} is a link to {target}; links are not followed")
     return head, head.entry, content
@@ -79,10 +79,12 @@ async def write(bench: WorkspaceFiles, path: Path, content: bytes) -> WriteResul
     """The whole of a file, whatever was there: of two writers the later is head."""
     head = await find_head(bench, path)
     was = head.entry.type if head and head.entry else None
-    form = forms.FILE if was is None else forms.form_of(was)
-    form = forms.FILE if form == forms.LINK else form
-    intent = bench.intent("write", path, forms.type_for(form, path, content, was), WriteCondition())
-    return await files.put(bench.world, (bench.scope,), path, content, bench.actor, intent)
+    form = file_kinds.FILE if was is None else file_kinds.form_of(was)
+    form = file_kinds.FILE if form == file_kinds.LINK else form
+    intent = bench.intent(
+        "write", path, file_kinds.type_for(form, path, content, was), WriteCondition()
+    )
+    return await files.put(bench.ports, (bench.scope,), path, content, bench.actor, intent)
 
 
 async def edit(
@@ -94,25 +96,25 @@ async def edit(
     both land. Those of this process take turns: of many who try again together most would never
     come to it.
     """
-    async with local_lock(id(bench.world.trees), bench.scope, path):
+    async with local_lock(id(bench.ports.trees), bench.scope, path):
         return await _edit(bench, path, old, new, every=every)
 
 
 async def _edit(
     bench: WorkspaceFiles, path: Path, old: bytes, new: bytes, *, every: bool
 ) -> tuple[WriteResult, int]:
-    world, tenant = bench.world, bench.actor.tenant
-    policy = (cached_rules(world, tenant) or await load_rules(world, tenant)).policy
+    ports, tenant = bench.ports, bench.actor.tenant
+    policy = (cached_rules(ports, tenant) or await load_rules(ports, tenant)).policy
     admit = policy.limits_of(bench.scope).admit
     for _ in range(_ATTEMPTS):
         head, entry, content = await read_file(bench, path)
         after, count = replaced(content, old, new, every=every, name=path.text, admit=admit)
-        type = forms.type_for(forms.form_of(entry.type), path, after, entry.type)
+        type = file_kinds.type_for(file_kinds.form_of(entry.type), path, after, entry.type)
         seen = WriteCondition(frozenset([f'"v{head.version}"']))
         intent = bench.intent("edit", path, type, seen)
         stack = (bench.scope,)
         try:
-            return await files.put(bench.world, stack, path, after, bench.actor, intent), count
+            return await files.put(bench.ports, stack, path, after, bench.actor, intent), count
         except WorkspaceConflict:
             continue
     raise Busy(f"{path} is being written by many others")

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import FileDrafts, commit_changes, retry_while_busy
-from carrel.actions.sandbox import account_records as accounts
-from carrel.actions.sandbox import release as releases
+from carrel.actions.sandbox import account_records, release
 from carrel.actions.sandbox.account_records import AccountRecordType
 from carrel.core.access import Actor
 from carrel.core.field_validation import merged
@@ -19,34 +18,34 @@ from carrel.core.store.tree import IdempotencyKey, Write
 from carrel.ports import Ports
 
 
-async def get(world: Ports, actor: Actor, id: str) -> Record:
-    return await accounts.get(world, actor, BOOK, id)
+async def get(ports: Ports, actor: Actor, id: str) -> Record:
+    return await account_records.get(ports, actor, BOOK, id)
 
 
-async def listing(world: Ports, actor: Actor) -> list[Record]:
-    return await accounts.listing(world, actor, BOOK)
+async def listing(ports: Ports, actor: Actor) -> list[Record]:
+    return await account_records.listing(ports, actor, BOOK)
 
 
 async def create(
-    world: Ports, actor: Actor, given: Mapping[str, Any], receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, given: Mapping[str, Any], receipt: IdempotencyKey | None = None
 ) -> Record:
     """Raises Malformed."""
-    return await accounts.create(world, actor, BOOK, given, receipt)
+    return await account_records.create(ports, actor, BOOK, given, receipt)
 
 
 async def patch(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     id: str,
     given: Mapping[str, Any],
     receipt: IdempotencyKey | None = None,
 ) -> Record:
     """Merge what is given into what is there. Raises Missing and Malformed."""
-    return await accounts.patch(world, actor, BOOK, id, given, receipt)
+    return await account_records.patch(ports, actor, BOOK, id, given, receipt)
 
 
 async def delete(
-    world: Ports, actor: Actor, id: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, id: str, receipt: IdempotencyKey | None = None
 ) -> None:
     """Remove a workspace and, in the same commit, every file in it. Raises Missing.
 
@@ -54,35 +53,35 @@ async def delete(
     that refer to it fail when they use it, and say so. Instances that are kept for it are let go.
     """
 
-    rules = await load_rules(world, actor.tenant)
+    rules = await load_rules(ports, actor.tenant)
     keep = rules.policy.shared_limits.max_versions
 
     async def attempt() -> Scope:
-        was = await get(world, actor, id)
+        was = await get(ports, actor, id)
         scope = Scope(was.tenant, ScopeKind.WORKSPACE, was.id)
         gone = RecordChange(was.tenant, was.noun, was.id, None, was.revision)
-        drafts = await _removal(world, scope)
+        drafts = await _removal(ports, scope)
         why = "delete a workspace"
         await commit_changes(
-            world, actor.name, why, [gone], receipt=receipt, drafts=drafts, keep=keep
+            ports, actor.name, why, [gone], receipt=receipt, drafts=drafts, keep=keep
         )
         return scope
 
     scope = await retry_while_busy(attempt)
-    await releases.release_workspace_instances(world, scope.tenant, scope.name)
-    late = await _removal(world, scope)  # written between the look and the commit: the last ones
+    await release.release_workspace_instances(ports, scope.tenant, scope.name)
+    late = await _removal(ports, scope)  # written between the look and the commit: the last ones
     if late.writes:
         why = "delete a workspace: what was written meanwhile"
-        await commit_changes(world, actor.name, why, [], drafts=late, keep=keep)
+        await commit_changes(ports, actor.name, why, [], drafts=late, keep=keep)
 
 
-async def _removal(world: Ports, scope: Scope) -> FileDrafts:
-    [tree] = await world.trees.read([scope])
+async def _removal(ports: Ports, scope: Scope) -> FileDrafts:
+    [tree] = await ports.trees.read([scope])
     return FileDrafts(tuple(Write(scope, path, None) for path in tree.heads))
 
 
 async def _settle(
-    world: Ports,
+    ports: Ports,
     tenant: str,
     id: str,
     patch: Mapping[str, Any],

@@ -15,7 +15,7 @@ from carrel.actions.overlay.stacks import standing
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.actions.sandbox.workspace_files import WorkspaceFiles
 from carrel.core.errors import Busy, IdempotencyInFlight, WorkspaceTooLarge
-from carrel.core.files import file_kinds as forms
+from carrel.core.files import file_kinds
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.write_back import (
     MOST_CHANGED,
@@ -69,14 +69,14 @@ class CommandInputs(Struct, frozen=True):
     @property
     def files(self) -> Mapping[Path, InputFile]:
         return {
-            path: InputFile(FileKind(forms.form_of(head.entry.type)), head.entry.blob)
+            path: InputFile(FileKind(file_kinds.form_of(head.entry.type)), head.entry.blob)
             for path, head in self.tree.heads.items()
             if head.entry
         }
 
 
 async def load_inputs(bench: WorkspaceFiles) -> CommandInputs:
-    [tree] = await bench.world.trees.read((bench.scope,))
+    [tree] = await bench.ports.trees.read((bench.scope,))
     return CommandInputs(tree)
 
 
@@ -96,10 +96,10 @@ async def commit_changes(
     if bench.name is None:
         return await _WriteBack(bench, start, ran, id, why).kept()
     key = IdempotencyKey(bench.actor.tenant, f"hands/{bench.workspace}", bench.name)
-    world, now = bench.world, bench.world.clock.now()
-    match await world.receipts.claim(key, "returned", now, now - _LEASE):
+    ports, now = bench.ports, bench.ports.clock.now()
+    match await ports.receipts.claim(key, "returned", now, now - _LEASE):
         case Completed(receipt):
-            told = world.vault.open(receipt.sealed, _CONTEXT)
+            told = ports.vault.open(receipt.sealed, _CONTEXT)
             return msgspec.json.decode(told, type=tuple[str, ...])
         case Committed():
             return ()
@@ -110,14 +110,14 @@ async def commit_changes(
 
 
 async def _first(back: _WriteBack, key: IdempotencyKey) -> Sequence[str]:
-    world = back.bench.world
+    ports = back.bench.ports
     try:
         told = await back.kept()
     except Exception:
-        await world.receipts.drop(key)
+        await ports.receipts.drop(key)
         raise
-    sealed = world.vault.seal(msgspec.json.encode(told), _CONTEXT)
-    await world.receipts.settle(key, StoredResponse(_DONE, sealed))
+    sealed = ports.vault.seal(msgspec.json.encode(told), _CONTEXT)
+    await ports.receipts.settle(key, StoredResponse(_DONE, sealed))
     return told
 
 
@@ -139,15 +139,15 @@ class _WriteBack(Struct):
     met: dict[Path, PathConflict] = {}
 
     async def kept(self) -> Sequence[str]:
-        world = self.bench.world
+        ports = self.bench.ports
         for _ in range(_ATTEMPTS):
             rules, brought = await self._taken_in()
             brought = self._rest(brought)
-            [fresh] = await world.trees.read((self.bench.scope,))
+            [fresh] = await ports.trees.read((self.bench.scope,))
             decision = decide(brought, fresh, short_id(self.id))
             self._refuse(self._overfull(rules, decision, fresh))
-            shelves = (*rules.shelves, *await standing(world, self.bench.scope))
-            outcomes = await world.trees.commit(self._commits(rules, decision, shelves))
+            shelves = (*rules.shelves, *await standing(ports, self.bench.scope))
+            outcomes = await ports.trees.commit(self._commits(rules, decision, shelves))
             self._learn(decision, outcomes)
             if all(isinstance(outcome, Applied) for outcome in outcomes):
                 return (*self.notes, *await self._warnings())
@@ -177,7 +177,7 @@ class _WriteBack(Struct):
 
     async def _taken_in(self) -> tuple[TenantRules, CommandChanges]:
         """The contents under the rules of the moment, one after the other. Raises TooLarge."""
-        rules = await load_rules(self.bench.world, self.bench.actor.tenant)
+        rules = await load_rules(self.bench.ports, self.bench.actor.tenant)
         if self.brought is not None and self.rules and self.rules.shelves == rules.shelves:
             return rules, self.brought
         self._admit(rules)
@@ -232,8 +232,8 @@ class _WriteBack(Struct):
             self.notes.append(f"[redacted in {path}: {', '.join(redacted.replaced)}]")
         was = self.start.tree.entry(path)
         form = self.ran.changed[path].form
-        type = forms.type_for(form, path, redacted.content, was.type if was else None)
-        [blob] = await self.bench.world.blobs.put([redacted.content])
+        type = file_kinds.type_for(form, path, redacted.content, was.type if was else None)
+        [blob] = await self.bench.ports.blobs.put([redacted.content])
         return Entry(blob, None, type)
 
     def _commits(
@@ -252,7 +252,7 @@ class _WriteBack(Struct):
             decision.writes,
             self.bench.actor.name,
             rules.redacted(self.why)[:_LONGEST_WHY],  # of half a secret nobody could tell
-            self.bench.world.clock.now(),
+            self.bench.ports.clock.now(),
             expects=decision.expects,
             shelves=shelves,
             rooms=decision.rooms,
@@ -284,6 +284,6 @@ class _WriteBack(Struct):
     async def _warnings(self) -> Sequence[str]:
         met = [self.met[path] for path in sorted(self.met)]
         asks = [(self.bench.scope, one.other, one.version or 0) for one in met[:MOST_NAMED]]
-        found = await self.bench.world.trees.versions(asks) if asks else ()
+        found = await self.bench.ports.trees.versions(asks) if asks else ()
         whose = {(one.head.path, one.head.version): one.by for one in found if one}
         return tuple(warnings(met, whose))

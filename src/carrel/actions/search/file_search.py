@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.actions.agents import overview as surveys
+from carrel.actions.agents import overview
 from carrel.actions.blob_contents import contents_of
 from carrel.actions.overlay import stacks
 from carrel.core.access import Actor
@@ -46,14 +46,14 @@ class MatchedFile(Struct, frozen=True):
     content: str
 
 
-async def candidates(world: Ports, actor: Actor, agents: Sequence[Record]) -> list[FileCandidate]:
+async def candidates(ports: Ports, actor: Actor, agents: Sequence[Record]) -> list[FileCandidate]:
     """What the caller may read: of one agent all that it sees, else what each scope itself says."""
     if actor.agent is not None:
-        return await _seen(world, actor)
+        return await _seen(ports, actor)
     found: list[FileCandidate] = []
-    scopes = await _scopes(world, actor, agents)
+    scopes = await _scopes(ports, actor, agents)
     for at in range(0, len(scopes), _SCOPES):
-        for tree in await world.trees.read(scopes[at : at + _SCOPES]):
+        for tree in await ports.trees.read(scopes[at : at + _SCOPES]):
             found += [
                 FileCandidate(tree.scope, path, head.entry.blob, head.at)
                 for path, head in tree.heads.items()
@@ -62,25 +62,25 @@ async def candidates(world: Ports, actor: Actor, agents: Sequence[Record]) -> li
     return _without_copies(found)
 
 
-async def _seen(world: Ports, actor: Actor) -> list[FileCandidate]:
-    stack = await stacks.default_stack(world, actor)
-    [workspace] = await surveys.workspaces(world, [stack])
+async def _seen(ports: Ports, actor: Actor) -> list[FileCandidate]:
+    stack = await stacks.default_stack(ports, actor)
+    [workspace] = await overview.workspaces(ports, [stack])
     files = workspace.files.values() if workspace else ()
     return [
         FileCandidate(stack[0], one.path, one.blob, one.head.at, one.variables) for one in files
     ]
 
 
-async def _scopes(world: Ports, actor: Actor, agents: Sequence[Record]) -> Sequence[Scope]:
+async def _scopes(ports: Ports, actor: Actor, agents: Sequence[Record]) -> Sequence[Scope]:
     if actor.bound:
-        return await stacks.default_stack(world, actor)
+        return await stacks.default_stack(ports, actor)
     tenant = actor.tenant
     found = [Scope(tenant, ScopeKind.DEFAULTS, ""), actor.scope]
     for noun, kind in (
         (RecordType.TEMPLATE, ScopeKind.TEMPLATE),
         (RecordType.WORKSPACE, ScopeKind.WORKSPACE),
     ):
-        some = await world.records.list(tenant, noun, limit=_SCOPES)
+        some = await ports.records.list(tenant, noun, limit=_SCOPES)
         found += [Scope(tenant, kind, one.id) for one in some]
     return [*found, *(Scope(tenant, ScopeKind.AGENT, agent.id) for agent in agents)]
 
@@ -122,11 +122,11 @@ def chosen(
 
 
 async def search(
-    world: Ports, wanted: Sequence[str], taken: Sequence[FileCandidate]
+    ports: Ports, wanted: Sequence[str], taken: Sequence[FileCandidate]
 ) -> AsyncIterator[list[MatchedFile]]:
     """Those of them that have every word, some at a time. What cannot be had is not found."""
     for batch in _batches(taken):
-        contents = await contents_of(world, {one.blob for one in batch})
+        contents = await contents_of(ports, {one.blob for one in batch})
         pairs = [(one, contents[one.blob.digest]) for one in batch]
         texts = [(one, content) for one, content in pairs if isinstance(content, bytes)]
         yield await asyncio.to_thread(_fitting, wanted, texts)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import find
-from carrel.actions.search import file_search as lookup_files
+from carrel.actions.search import file_search
 from carrel.actions.search.file_search import MatchedFile
 from carrel.core.access import Actor, Permission
 from carrel.core.identifiers import ScopeKind, TimestampMs
@@ -96,7 +96,7 @@ class _HitCollector:
 
 
 async def search(
-    world: Ports, actor: Actor, query: str, sorts: Collection[SearchScope], *, limit: int = 20
+    ports: Ports, actor: Actor, query: str, sorts: Collection[SearchScope], *, limit: int = 20
 ) -> SearchResult:
     """What has every word of the query, or words that begin so, best first.
 
@@ -106,17 +106,17 @@ async def search(
     wanted, haul = query_terms(query), _HitCollector()
     if not wanted:
         return SearchResult((), complete=True)
-    agents = await _agents(world, actor, wanted, haul)
+    agents = await _agents(ports, actor, wanted, haul)
     if SearchScope.FILES in sorts:
-        await _files(world, actor, wanted, haul.first(agents, OPENED), haul)
+        await _files(ports, actor, wanted, haul.first(agents, OPENED), haul)
     if SearchScope.MEMORIES in sorts:
-        await _memories(world, actor.tenant, wanted, agents, haul)
+        await _memories(ports, actor.tenant, wanted, agents, haul)
     if SearchScope.SESSIONS in sorts:
-        await _sessions(world, actor.tenant, wanted, agents, haul)
+        await _sessions(ports, actor.tenant, wanted, agents, haul)
     texts = [(place, f"{one.path or ''}\n{one.text}", one.at) for place, one in _numbered(haul)]
     order = await asyncio.to_thread(ranked, query, texts)
     best = [haul.items[place] for place in order[: max(0, min(limit, MOST))]]
-    rules = await load_rules(world, actor.tenant)
+    rules = await load_rules(ports, actor.tenant)
     return SearchResult(tuple(_cut(one, wanted, rules.redacted) for one in best), haul.complete)
 
 
@@ -130,15 +130,15 @@ def _cut(found: SearchHit, wanted: Sequence[str], redacted: Callable[[str], str]
 
 
 async def _agents(
-    world: Ports, actor: Actor, wanted: Sequence[str], haul: _HitCollector
+    ports: Ports, actor: Actor, wanted: Sequence[str], haul: _HitCollector
 ) -> Sequence[Record]:
     """Of whom the caller may know: those of such a name first, then by their last change."""
     if actor.agent is not None:
-        return [await find(world, actor.tenant, RecordType.AGENT, actor.agent)]
+        return [await find(ports, actor.tenant, RecordType.AGENT, actor.agent)]
     known: list[Record] = []
     while not actor.bound and len(known) <= KNOWN:
         after = known[-1].id if known else ""
-        some = await world.records.list(actor.tenant, RecordType.AGENT, after=after, limit=_PAGE)
+        some = await ports.records.list(actor.tenant, RecordType.AGENT, after=after, limit=_PAGE)
         known += some
         if len(some) < _PAGE:
             break
@@ -150,12 +150,12 @@ async def _agents(
 
 
 async def _files(
-    world: Ports, actor: Actor, wanted: Sequence[str], agents: Sequence[Record], haul: _HitCollector
+    ports: Ports, actor: Actor, wanted: Sequence[str], agents: Sequence[Record], haul: _HitCollector
 ) -> None:
-    known = await lookup_files.candidates(world, actor, agents)
-    taken, all_of_them = lookup_files.chosen(wanted, known)
+    known = await file_search.candidates(ports, actor, agents)
+    taken, all_of_them = file_search.chosen(wanted, known)
     haul.complete = haul.complete and all_of_them
-    async for some in lookup_files.search(world, wanted, taken):
+    async for some in file_search.search(ports, wanted, taken):
         haul.add(list(map(_file, some)))
 
 
@@ -175,14 +175,14 @@ def _file(found: MatchedFile) -> SearchHit:
 
 
 async def _memories(
-    world: Ports, tenant: str, wanted: Sequence[str], agents: Sequence[Record], haul: _HitCollector
+    ports: Ports, tenant: str, wanted: Sequence[str], agents: Sequence[Record], haul: _HitCollector
 ) -> None:
-    counts = await world.records.count(
+    counts = await ports.records.count(
         tenant, RecordType.MEMORY, [of_agent(one.id) for one in agents]
     )
 
     async def of(agent: Record) -> list[SearchHit]:
-        found = await world.records.find(
+        found = await ports.records.find(
             tenant, RecordType.MEMORY, of_agent(agent.id), wanted, limit=_OF_EACH
         )
         return [_memory(agent, one) for one in found if fits(wanted, searched_text(one.body))]
@@ -203,13 +203,13 @@ def _memory(agent: Record, memory: Record) -> SearchHit:
 
 
 async def _sessions(
-    world: Ports, tenant: str, wanted: Sequence[str], agents: Sequence[Record], haul: _HitCollector
+    ports: Ports, tenant: str, wanted: Sequence[str], agents: Sequence[Record], haul: _HitCollector
 ) -> None:
     """What was said where others listened is not found: it is for who asks for that session."""
-    counts = await world.sessions.count(tenant, [one.id for one in agents])
+    counts = await ports.sessions.count(tenant, [one.id for one in agents])
 
     async def of(agent: Record) -> list[SearchHit]:
-        hits = await world.sessions.search(
+        hits = await ports.sessions.search(
             tenant, agent.id, wanted, mode=Audience.MAIN, limit=_OF_EACH
         )
         return [

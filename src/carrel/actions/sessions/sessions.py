@@ -13,7 +13,7 @@ from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.progress import ProgressCounter, Watch, no_progress
 from carrel.actions.records import Page
-from carrel.core import sessions as transcript
+from carrel.core import sessions
 from carrel.core.access import Actor
 from carrel.core.errors import Conflict, NotFound, PayloadTooLarge, ValidationError
 from carrel.core.identifiers import TimestampMs
@@ -57,7 +57,7 @@ class NewEntry:
 
 
 async def start(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     agent: str,
     *,
@@ -66,12 +66,12 @@ async def start(
     scope: str | None = None,
 ) -> Session:
     """Begin a session, or return the one of that id as `begin` does."""
-    session, _ = await begin(world, actor, agent, id=id, plugin=plugin, scope=scope)
+    session, _ = await begin(ports, actor, agent, id=id, plugin=plugin, scope=scope)
     return session
 
 
 async def begin(
-    world: Ports, actor: Actor, agent: str, *, id: str | None, plugin: str, scope: str | None
+    ports: Ports, actor: Actor, agent: str, *, id: str | None, plugin: str, scope: str | None
 ) -> tuple[Session, bool]:
     """Begin a session; one that is there already is returned as it is.
 
@@ -79,10 +79,10 @@ async def begin(
     of that id, or where others are listening and it began as a private one: who says so would
     take it for one in which nothing private is told.
     """
-    owner = await _agent(world, actor, agent)
-    given = session_id(id) if id is not None else transcript.drawn_id(world.clock.token("ses"))
-    redactor = (await load_rules(world, actor.tenant)).redactor
-    now = world.clock.now()
+    owner = await _agent(ports, actor, agent)
+    given = session_id(id) if id is not None else sessions.drawn_id(ports.clock.token("ses"))
+    redactor = (await load_rules(ports, actor.tenant)).redactor
+    now = ports.clock.now()
     new = Session(
         tenant=actor.tenant,
         id=given,
@@ -92,7 +92,7 @@ async def begin(
         started=now,
         last=now,
     )
-    [found] = await world.sessions.start([new])
+    [found] = await ports.sessions.start([new])
     if found.agent != owner:
         raise Conflict("there already is a session of that id")
     if new.mode is Audience.SHARED and found.mode is not Audience.SHARED:
@@ -103,7 +103,7 @@ async def begin(
 
 
 async def append(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     agent: str,
     id: str,
@@ -116,19 +116,19 @@ async def append(
     wait there for an approval are cancelled. Raises Malformed, Missing, BodyTooLarge,
     and Taken where the session is closed.
     """
-    session = await get(world, actor, agent, id)
+    session = await get(ports, actor, agent, id)
     if not 1 <= len(said) <= MOST_AT_ONCE:
         raise ValidationError(f"1 to {MOST_AT_ONCE} entries can be added at a time")
-    redactor = (await load_rules(world, actor.tenant)).redactor
-    now = world.clock.now()
+    redactor = (await load_rules(ports, actor.tenant)).redactor
+    now = ports.clock.now()
     kept = tuple(_kept(redactor, one, now) for one in said)
     addition = SessionAppend(session.tenant, session.id, session.agent, kept, receipt)
-    [became] = await world.sessions.append([addition])
+    [became] = await ports.sessions.append([addition])
     if became is None:
-        await get(world, actor, agent, id)
+        await get(ports, actor, agent, id)
         raise Conflict("the session is closed")
     if any(one.role is SpeakerRole.USER for one in kept):
-        await approvals.supersede(world, session.tenant, session.id)
+        await approvals.supersede(ports, session.tenant, session.id)
     first = became.entries - len(kept) + 1
     return tuple(
         TranscriptEntry(first + n, now, one.role, one.content, one.message, one.plugin, one.sender)
@@ -136,21 +136,21 @@ async def append(
     )
 
 
-async def close(world: Ports, actor: Actor, agent: str, id: str) -> Session:
+async def close(ports: Ports, actor: Actor, agent: str, id: str) -> Session:
     """End a session: nothing more is said in it. What has ended stays as it ended."""
-    session = await get(world, actor, agent, id)
-    now = world.clock.now()
-    [closed] = await world.sessions.close(session.tenant, session.agent, [session.id], now)
+    session = await get(ports, actor, agent, id)
+    now = ports.clock.now()
+    [closed] = await ports.sessions.close(session.tenant, session.agent, [session.id], now)
     if closed is None:
         raise NotFound("there is no such session")
     return closed
 
 
-async def get(world: Ports, actor: Actor, agent: str, id: str) -> Session:
+async def get(ports: Ports, actor: Actor, agent: str, id: str) -> Session:
     """A session of this agent. Raises Missing, also for what could be no id."""
-    owner = await _agent(world, actor, agent)
+    owner = await _agent(ports, actor, agent)
     try:
-        [found] = await world.sessions.get(actor.tenant, [session_id(id)])
+        [found] = await ports.sessions.get(actor.tenant, [session_id(id)])
     except ValidationError:
         found = None
     if found is None or found.agent != owner:
@@ -159,7 +159,7 @@ async def get(world: Ports, actor: Actor, agent: str, id: str) -> Session:
 
 
 async def listing(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     agent: str,
     *,
@@ -168,8 +168,8 @@ async def listing(
     limit: int = 100,
 ) -> Page[Session]:
     """An agent's sessions, that in which something was said last first; of one mode if asked."""
-    owner = await _agent(world, actor, agent)
-    found = await world.sessions.list(
+    owner = await _agent(ports, actor, agent)
+    found = await ports.sessions.list(
         actor.tenant, owner, mode=mode, before=_place(cursor), limit=limit + 1
     )
     if len(found) <= limit:
@@ -179,33 +179,33 @@ async def listing(
 
 
 async def entries(
-    world: Ports, actor: Actor, agent: str, id: str, *, after: int = 0, limit: int = 100
+    ports: Ports, actor: Actor, agent: str, id: str, *, after: int = 0, limit: int = 100
 ) -> tuple[Session, tuple[TranscriptEntry, ...]]:
     """A session, and what was said in it past a number, in order.
 
     Where much was said at a time fewer may come than asked for; there are more until the last has
     the number of ``session.entries``.
     """
-    session = await get(world, actor, agent, id)
-    said = await world.sessions.read(session.tenant, session.id, after=after, limit=limit)
+    session = await get(ports, actor, agent, id)
+    said = await ports.sessions.read(session.tenant, session.id, after=after, limit=limit)
     return session, said
 
 
 async def recent(
-    world: Ports, actor: Actor, agent: str, id: str, *, limit: int = 10
+    ports: Ports, actor: Actor, agent: str, id: str, *, limit: int = 10
 ) -> tuple[Session, tuple[TranscriptEntry, ...]]:
     """A session, and what was said last in it, in order."""
-    session = await get(world, actor, agent, id)
+    session = await get(ports, actor, agent, id)
     said: list[TranscriptEntry] = []
     at = max(0, session.entries - limit)
-    while some := await world.sessions.read(session.tenant, session.id, after=at, limit=limit):
+    while some := await ports.sessions.read(session.tenant, session.id, after=at, limit=limit):
         said += some
         at = some[-1].number
     return session, tuple(said[-limit:]) if limit else ()
 
 
 async def search(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     agent: str,
     query: str,
@@ -217,12 +217,12 @@ async def search(
 
     With a mode only what was said in sessions of that mode.
     """
-    owner = await _agent(world, actor, agent)
+    owner = await _agent(ports, actor, agent)
     wanted = query_terms(query)
     found: dict[tuple[str, int], TranscriptHit] = {}
     for every in (True, False):
         if len(found) < limit:
-            hits = await world.sessions.search(
+            hits = await ports.sessions.search(
                 actor.tenant, owner, wanted, every=every, mode=mode, limit=max(limit, _CANDIDATES)
             )
             found |= {(hit.session, hit.utterance.number): hit for hit in hits}
@@ -232,31 +232,31 @@ async def search(
     return tuple(found[key] for key in order[:limit])
 
 
-async def jsonl(world: Ports, session: Session) -> AsyncIterator[bytes]:
+async def jsonl(ports: Ports, session: Session) -> AsyncIterator[bytes]:
     """The lines of a session's transcript, as far as it went when it was asked for."""
-    [agent] = await world.records.get(session.tenant, RecordType.AGENT, [session.agent])
-    yield transcript.heading(session, agent.body["slug"] if agent else session.agent)
+    [agent] = await ports.records.get(session.tenant, RecordType.AGENT, [session.agent])
+    yield sessions.heading(session, agent.body["slug"] if agent else session.agent)
     at = 0
     while at < session.entries:
         limit = min(_PAGE, session.entries - at)
-        said = await world.sessions.read(session.tenant, session.id, after=at, limit=limit)
+        said = await ports.sessions.read(session.tenant, session.id, after=at, limit=limit)
         if not said:
             return
-        yield transcript.lines(said)
+        yield sessions.lines(said)
         at = said[-1].number
 
 
-async def reindex(world: Ports, watch: Watch = no_progress) -> int:
+async def reindex(ports: Ports, watch: Watch = no_progress) -> int:
     """Make the full text of everything that was said again, and say how much there was.
 
     Until this has reached something, it is not found.
     """
     tally = ProgressCounter(watch, "indexing entries")
-    total = await world.sessions.unindex()
+    total = await ports.sessions.unindex()
     tally.expect(total)
     place, done = None, 0
     while True:
-        place, count = await world.sessions.index(place, limit=_PAGE)
+        place, count = await ports.sessions.index(place, limit=_PAGE)
         if not count:
             return done
         if done < total:  # more may have been said meanwhile
@@ -264,9 +264,9 @@ async def reindex(world: Ports, watch: Watch = no_progress) -> int:
         done += count
 
 
-async def _agent(world: Ports, actor: Actor, name: str) -> str:
+async def _agent(ports: Ports, actor: Actor, name: str) -> str:
     """The id of an agent that this caller may know of. Raises Missing."""
-    return (await stacks.agent_stack(world, actor, name))[0].name
+    return (await stacks.agent_stack(ports, actor, name))[0].name
 
 
 def _kept(redactor: Redactor, said: NewEntry, at: TimestampMs) -> TranscriptEntry:

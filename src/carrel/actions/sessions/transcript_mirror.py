@@ -40,15 +40,15 @@ def folder_of(agent: Record) -> str | None:
 
 
 async def run_mirror(
-    world: Ports, mirror: TranscriptMirror, turn: LeaderLock, stop: asyncio.Event
+    ports: Ports, mirror: TranscriptMirror, turn: LeaderLock, stop: asyncio.Event
 ) -> None:
     """Keep the files up to date until told to stop, while it is this one's turn."""
-    follower = MirrorFollower(world, mirror)
+    follower = MirrorFollower(ports, mirror)
     try:
         while not stop.is_set():
             try:
                 if not await turn.take():
-                    follower = MirrorFollower(world, mirror)
+                    follower = MirrorFollower(ports, mirror)
                     await first_of(_BESIDE, stop.wait())
                     continue
                 await first_of(None, follower.catch_up(), stop.wait())
@@ -56,7 +56,7 @@ async def run_mirror(
                 _log.warning("the transcripts are held up", **told_of(problem))
                 await first_of(_BESIDE, stop.wait())
             else:
-                if await first_of(_IDLE, stop.wait(), world.events.wake(_IDLE)):
+                if await first_of(_IDLE, stop.wait(), ports.events.wake(_IDLE)):
                     await first_of(_GATHER, stop.wait())
     finally:
         await turn.leave()
@@ -65,8 +65,8 @@ async def run_mirror(
 class MirrorFollower:
     """Knows which agents' transcripts are mirrored, and which of them were looked at."""
 
-    def __init__(self, world: Ports, mirror: TranscriptMirror) -> None:
-        self._world, self._mirror = world, mirror
+    def __init__(self, ports: Ports, mirror: TranscriptMirror) -> None:
+        self._ports, self._mirror = ports, mirror
         self._revision = -1
         self._wanted: Mapping[Owner, str] = {}
         self._slugs: Mapping[Owner, str] = {}
@@ -79,7 +79,7 @@ class MirrorFollower:
 
     async def catch_up(self) -> int:
         """Mirror what was said since; how many sessions were looked at."""
-        now, looked = self._world.clock.now(), 0
+        now, looked = self._ports.clock.now(), 0
         await self._look_at_agents()
         if not self._wanted:
             self._since = now
@@ -96,12 +96,12 @@ class MirrorFollower:
         return looked
 
     async def _look_at_agents(self) -> None:
-        revision = await self._world.records.revision()
+        revision = await self._ports.records.revision()
         if revision == self._revision:
             return
         wanted: dict[Owner, str] = {}
         slugs: dict[Owner, str] = {}
-        async for agent in iter_records(self._world, "", RecordType.AGENT):
+        async for agent in iter_records(self._ports, "", RecordType.AGENT):
             if folder := folder_of(agent):
                 wanted[agent.tenant, agent.id] = folder
                 slugs[agent.tenant, agent.id] = agent.body["slug"]
@@ -112,7 +112,7 @@ class MirrorFollower:
     async def _touched(self) -> AsyncIterator[Session]:
         last: Session | None = None
         since = max(0, self._since - LATE)
-        while found := await self._world.sessions.touched(since, after=last, limit=_PAGE):
+        while found := await self._ports.sessions.touched(since, after=last, limit=_PAGE):
             for session in found:
                 if (session.tenant, session.agent) in self._done:
                     yield session
@@ -129,7 +129,7 @@ class MirrorFollower:
                 key: one for key, one in self._seen.items() if (one.tenant, one.agent) != owner
             }
             before: tuple[TimestampMs, str] | None = None
-            while found := await self._world.sessions.list(*owner, before=before, limit=_PAGE):
+            while found := await self._ports.sessions.list(*owner, before=before, limit=_PAGE):
                 for session in found:
                     looked += await self._mirrored(session)
                 before = (found[-1].last, found[-1].id)
@@ -144,7 +144,7 @@ class MirrorFollower:
             return False
         try:
             whose = (self._done[owner], self._slugs[owner])
-            await mirror_session(self._world, self._mirror, session, *whose)
+            await mirror_session(self._ports, self._mirror, session, *whose)
         except (OSError, Refusal) as problem:
             self._fail(owner, problem)
             return False
@@ -153,36 +153,36 @@ class MirrorFollower:
 
     def _fail(self, owner: Owner, problem: Exception) -> None:
         self._done.pop(owner, None)
-        self._put_off[owner] = self._world.clock.now() + AGAIN
+        self._put_off[owner] = self._ports.clock.now() + AGAIN
         tenant, agent = owner
         told = told_of(problem)
         _log.warning("an agent's transcripts are held up", tenant=tenant, agent=agent, **told)
 
 
 async def mirror_session(
-    world: Ports, mirror: TranscriptMirror, session: Session, folder: str, slug: str
+    ports: Ports, mirror: TranscriptMirror, session: Session, folder: str, slug: str
 ) -> None:
     """Write to a session's file, among those of its agent, what it lacks."""
     at = await mirror.held(folder, session, slug)
     while at < session.entries:
         limit = min(_PAGE, session.entries - at)
-        said = await world.sessions.read(session.tenant, session.id, after=at, limit=limit)
+        said = await ports.sessions.read(session.tenant, session.id, after=at, limit=limit)
         if not said:
             return
         await mirror.add(folder, session, at, lines(said), len(said))
         at = said[-1].number
 
 
-async def expire(world: Ports, mirror: TranscriptMirror, before: TimestampMs) -> int:
+async def expire(ports: Ports, mirror: TranscriptMirror, before: TimestampMs) -> int:
     """Forget sessions in which nothing was said since, and their files; how many went.
 
     The files go first: what is still in the store afterwards is tried again.
     """
     gone, last = 0, None
-    while found := await world.sessions.touched(0, after=last, limit=_PAGE):
+    while found := await ports.sessions.touched(0, after=last, limit=_PAGE):
         old = [session for session in found if session.last < before]
-        await _remove_files(world, mirror, old)
-        gone += await world.sessions.drop(old)
+        await _remove_files(ports, mirror, old)
+        gone += await ports.sessions.drop(old)
         if len(old) < len(found):
             break
         last = found[-1]
@@ -190,13 +190,13 @@ async def expire(world: Ports, mirror: TranscriptMirror, before: TimestampMs) ->
 
 
 async def _remove_files(
-    world: Ports, mirror: TranscriptMirror, sessions: Sequence[Session]
+    ports: Ports, mirror: TranscriptMirror, sessions: Sequence[Session]
 ) -> None:
     by_agent: dict[Owner, list[Session]] = {}
     for session in sessions:
         by_agent.setdefault((session.tenant, session.agent), []).append(session)
     for (tenant, id), theirs in by_agent.items():
-        [agent] = await world.records.get(tenant, RecordType.AGENT, [id])
+        [agent] = await ports.records.get(tenant, RecordType.AGENT, [id])
         if folder := agent and folder_of(agent):
             with suppress(ValidationError):
                 await mirror.remove(folder, f"{tenant}/{id}", theirs)

@@ -12,11 +12,11 @@ from typing import Any, Final, cast
 import asyncpg
 
 from carrel.adapters.postgres.rows import Row
-from carrel.core import sql_statements as queries
+from carrel.core import sql_statements
 from carrel.core.errors import ValidationError
 
 HERE: Final = files("carrel.adapters.postgres")
-SQL: Final = queries.parse((HERE / "statements.sql").read_text("utf-8"))
+SQL: Final = sql_statements.parse((HERE / "statements.sql").read_text("utf-8"))
 MIGRATIONS: Final[Mapping[str, str]] = {
     file.name: file.read_text("utf-8")
     for file in sorted((HERE / "migrations").iterdir(), key=lambda file: file.name)

@@ -12,10 +12,10 @@ from pathlib import Path as File
 from types import NoneType
 
 from carrel.adapters.sqlite.write_lock import WriteLock
-from carrel.core import sql_statements as queries
+from carrel.core import sql_statements
 
 HERE = files("carrel.adapters.sqlite")
-SQL = queries.parse((HERE / "statements.sql").read_text("utf-8"))
+SQL = sql_statements.parse((HERE / "statements.sql").read_text("utf-8"))
 MIGRATIONS = tuple(
     sorted(f.name for f in (HERE / "migrations").iterdir() if f.name.endswith("sql"))
 )

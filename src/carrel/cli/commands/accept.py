@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.cli import formatting as showing
+from carrel.cli import formatting
 from carrel.cli.commands.pins import looked_at, pin_told, show_offer
 from carrel.cli.connection import run_on_server
 from carrel.cli.console import FAILED, fail, print_json, server_options
@@ -41,7 +41,7 @@ def accept(
     if len(names) != (1 if template else 2):
         raise click.UsageError("it takes an AGENT and a PATH, or --template and a PATH")
     digest = None if sha256 is None else _digest(sha256)
-    if not (digest or yes) and (as_json or not showing.can_ask()):
+    if not (digest or yes) and (as_json or not formatting.can_ask()):
         raise click.UsageError(_UNASKED)
     review = _PathReview(names[-1], digest, yes, as_json, given)
     review.of_all(template) if template else review.of_one(names[0])
@@ -123,7 +123,7 @@ class _PathReview:
         """Nobody is asked about what cannot be shown."""
         for pin in pins:
             if pin.error:
-                fail(showing.plain(f"{pin.path}: {pin.error}"), as_json=self._as_json)
+                fail(formatting.plain(f"{pin.path}: {pin.error}"), as_json=self._as_json)
 
     def _confirm(self, question: str) -> None:
         if not click.confirm(question, err=True):
@@ -145,7 +145,7 @@ class _PathReview:
             click.echo(f"{self._path}: nothing newer is offered to any agent")
         else:
             for row in rows:
-                click.echo(showing.plain(f"{row['agent']}: {_result(row)}"))
+                click.echo(formatting.plain(f"{row['agent']}: {_result(row)}"))
         if failed:
             sys.exit(FAILED)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.cli import formatting as showing
+from carrel.cli import formatting
 from carrel.cli.connection import run_on_server
 from carrel.cli.console import print_json, server_options
 
@@ -29,7 +29,7 @@ def agents(as_json: bool, template: str | None, **given: Any) -> None:
     if as_json:
         print_json({"agents": [{k: v for k, v in row.items() if k not in _SHOWN} for row in rows]})
     else:
-        showing.facts_table(rows, ("slug", "name", *_SHOWN, "id"))
+        formatting.facts_table(rows, ("slug", "name", *_SHOWN, "id"))
 
 
 _SHOWN = ("template", "human")

@@ -40,18 +40,18 @@ def backup(file: File, as_json: bool, **given: Any) -> None:
 
 
 async def _take(file: File, given: dict[str, Any]) -> BackupResult:
-    from carrel.actions.accounts import vault_check as vaults  # noqa: PLC0415 - so that --help stays quick
+    from carrel.actions.accounts import vault_check  # noqa: PLC0415 - so that --help stays quick
     from carrel.actions.maintenance.backup import take  # noqa: PLC0415 - as above
     from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
     async with open_store(given) as store:
-        key = await vaults.known(store.world) or store.world.vault.fingerprint()
+        key = await vault_check.known(store.ports) or store.ports.vault.fingerprint()
         with progress_bars() as watch:
             return await take(
                 store.upkeep,
                 store.objects,
                 file,
-                now=store.world.clock.now(),
+                now=store.ports.clock.now(),
                 vault_key=key,
                 watch=watch,
             )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from carrel.cli import formatting as showing
+from carrel.cli import formatting
 from carrel.cli.commands.pins import offer
 from carrel.cli.console import progress_bars
 
@@ -44,7 +44,7 @@ class TemplateFollowers:
             alike.setdefault(pin.pinned_sha256, []).append(slug)
         for slugs in alike.values():
             click.echo(_named(slugs), err=True)
-            showing.diff(offer(self.pins[slugs[0]]))
+            formatting.diff(offer(self.pins[slugs[0]]))
         overridden = [slug for slug, pin in self.pins.items() if pin.overridden]
         if overridden:
             click.echo(f"Accepting it drops the overrides of {_named(overridden)}", err=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from carrel.cli import formatting as showing
+from carrel.cli import formatting
 from carrel.cli.connection import files_at, run_on_server
 from carrel.cli.console import print_json, server_options
 from carrel.cli.targets import FILE, Target
@@ -29,6 +29,6 @@ def cat(file: Target, as_json: bool, raw: bool, version: int | None, **given: An
         as_json=as_json,
     )
     if as_json:
-        print_json(showing.told(found))
+        print_json(formatting.told(found))
     else:
-        showing.content(found.content)
+        formatting.content(found.content)

@@ -67,20 +67,20 @@ def update(
 
 
 async def _look(given: dict[str, Any], tenant: str | None) -> dict[str, DefaultsStatus | str]:
-    from carrel.actions.overlay import default_files as seeds  # noqa: PLC0415 - so that --help stays quick
+    from carrel.actions.overlay import default_files  # noqa: PLC0415 - so that --help stays quick
     from carrel.core.access import Actor  # noqa: PLC0415 - as above
     from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
     async with open_store(given) as store:
-        chosen = await seeds.tenants(store.world, tenant)
-        actors = {slug: Actor(id, seeds.CARREL) for slug, id in chosen.items()}
-        return {slug: await seeds.status(store.world, who) for slug, who in actors.items()}
+        chosen = await default_files.tenants(store.ports, tenant)
+        actors = {slug: Actor(id, default_files.CARREL) for slug, id in chosen.items()}
+        return {slug: await default_files.status(store.ports, who) for slug, who in actors.items()}
 
 
 async def _update(
     given: dict[str, Any], tenant: str | None, take: Sequence[str], keep: Sequence[str]
 ) -> dict[str, DefaultsStatus | str]:
-    from carrel.actions.overlay import default_files as seeds  # noqa: PLC0415 - so that --help stays quick
+    from carrel.actions.overlay import default_files  # noqa: PLC0415 - so that --help stays quick
     from carrel.core.access import Actor  # noqa: PLC0415 - as above
     from carrel.core.errors import Refusal  # noqa: PLC0415 - as above
     from carrel.core.identifiers import Path  # noqa: PLC0415 - as above
@@ -88,12 +88,12 @@ async def _update(
 
     after: dict[str, DefaultsStatus | str] = {}
     async with open_store(given) as store:
-        for slug, id in (await seeds.tenants(store.world, tenant)).items():
-            actor = Actor(id, seeds.CARREL)
+        for slug, id in (await default_files.tenants(store.ports, tenant)).items():
+            actor = Actor(id, default_files.CARREL)
             try:
                 chosen = tuple(map(Path, take)), tuple(map(Path, keep))
-                await seeds.update(store.world, actor, *chosen)
-                after[slug] = await seeds.status(store.world, actor)
+                await default_files.update(store.ports, actor, *chosen)
+                after[slug] = await default_files.status(store.ports, actor)
             except Refusal as problem:
                 after[slug] = str(problem)
     return after

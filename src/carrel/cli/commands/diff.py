@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from carrel.cli import formatting as showing
+from carrel.cli import formatting
 from carrel.cli.connection import files_at, run_on_server
 from carrel.cli.console import print_json, server_options
 from carrel.cli.targets import FILE, Target
@@ -30,4 +30,4 @@ def diff(file: Target, as_json: bool, old: int | None, new: int | None, **given:
     if as_json:
         print_json({"path": file.path, "from": old, "to": new, "diff": text})
     else:
-        showing.diff(text)
+        formatting.diff(text)

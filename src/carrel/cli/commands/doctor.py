@@ -48,11 +48,11 @@ async def _examine(given: dict[str, Any]) -> tuple[FindingList, Walls]:
     from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
     async with open_store(given) as store:
-        now, grace = store.world.clock.now(), store.settings.gc_grace_minutes * 60_000
+        now, grace = store.ports.clock.now(), store.settings.gc_grace_minutes * 60_000
         with progress_bars() as watch:
             findings = await examine(store.upkeep, store.objects, now=now, grace=grace, watch=watch)
-        await check_secrets(store.world, findings)
-        return findings, await isolation_report(store.world)
+        await check_secrets(store.ports, findings)
+        return findings, await isolation_report(store.ports)
 
 
 async def _examine_backup(file: File) -> tuple[FindingList, Walls]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.cli import formatting as showing
+from carrel.cli import formatting
 from carrel.cli.commands.put import OVERRIDE, say_written
 from carrel.cli.connection import LONGEST_PREFIX, files_at, run_on_server
 from carrel.cli.console import FAILED, fail, print_json, server_options
@@ -127,9 +127,9 @@ def _say_kept(kept: _UnsavedEdit, draft: Local, *, as_json: bool) -> None:
         return
     if kept.now is not None:
         click.echo("What has changed there since you read it:", err=True)
-        showing.diff(_diff(kept.seen.encode(), kept.now.encode(), draft.name))
+        formatting.diff(_diff(kept.seen.encode(), kept.now.encode(), draft.name))
         click.echo("What you changed:", err=True)
-        showing.diff(_diff(kept.seen.encode(), kept.text, draft.name))
+        formatting.diff(_diff(kept.seen.encode(), kept.text, draft.name))
     click.ClickException(str(kept.problem)).show()
     click.echo(f"Nothing was written. Your text is kept in {draft}", err=True)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.cli import formatting as showing
+from carrel.cli import formatting
 from carrel.cli.connection import files_at, run_on_server
 from carrel.cli.console import print_json, server_options
 from carrel.cli.targets import FILE, Target
@@ -31,15 +31,15 @@ def explain(file: Target, as_json: bool, **given: Any) -> None:
         print_json(_told(found))
         return
     heads = ("layer", "name", "version", "content", "over")
-    showing.table(heads, [_row(said) for said in found.layers], right=("version",))
-    click.echo(showing.plain(f"{found.source or 'nothing'}: {found.why}"))
+    formatting.table(heads, [_row(said) for said in found.layers], right=("version",))
+    click.echo(formatting.plain(f"{found.source or 'nothing'}: {found.why}"))
 
 
-def _row(said: LayerEntry) -> list[showing.Cell]:
+def _row(said: LayerEntry) -> list[formatting.Cell]:
     version = "" if said.version is None else str(said.version)
     silent = "—" if said.version is None else "deleted"
-    content: showing.Cell = showing.short(said.sha256) or (silent, "dim")
-    return [said.kind, said.name, version, content, showing.short(said.base_sha256)]
+    content: formatting.Cell = formatting.short(said.sha256) or (silent, "dim")
+    return [said.kind, said.name, version, content, formatting.short(said.base_sha256)]
 
 
 def _told(found: Explanation) -> dict[str, Any]:

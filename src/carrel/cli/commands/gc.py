@@ -68,7 +68,7 @@ async def _collect(given: dict[str, Any]) -> Mapping[str, int]:
         counts = await collect(
             store.upkeep,
             store.objects,
-            now=store.world.clock.now(),
+            now=store.ports.clock.now(),
             grace=store.settings.gc_grace_minutes * 60_000,
             events_kept=store.settings.events_days * 86_400_000,
         )

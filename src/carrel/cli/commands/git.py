@@ -63,33 +63,35 @@ def log(
 
 
 async def _rebuild(given: dict[str, Any], tenant: str | None, agent: str) -> ProjectionResult:
-    from carrel.actions.git import history as gits  # noqa: PLC0415 - so that --help stays quick
+    from carrel.actions.git import history  # noqa: PLC0415 - so that --help stays quick
     from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
     async with open_store(given) as store:
-        actor = await _operator(store.world, tenant)
+        actor = await _operator(store.ports, tenant)
         with progress_bars() as watch:
-            return await gits.refresh(store.world, actor, agent, anew=True, watch=watch)
+            return await history.refresh(store.ports, actor, agent, anew=True, watch=watch)
 
 
 async def _log(
     given: dict[str, Any], tenant: str | None, agent: str, limit: int, include_diff: bool
 ) -> GitHistory:
-    from carrel.actions.git import history as gits  # noqa: PLC0415 - so that --help stays quick
+    from carrel.actions.git import history  # noqa: PLC0415 - so that --help stays quick
     from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
     async with open_store(given) as store:
-        actor = await _operator(store.world, tenant)
-        return await gits.history(store.world, actor, agent, limit=limit, include_diff=include_diff)
+        actor = await _operator(store.ports, tenant)
+        return await history.history(
+            store.ports, actor, agent, limit=limit, include_diff=include_diff
+        )
 
 
-async def _operator(world: Any, tenant: str | None) -> Any:
+async def _operator(ports: Any, tenant: str | None) -> Any:
     from carrel.actions.accounts import tenants  # noqa: PLC0415 - so that --help stays quick
-    from carrel.actions.overlay import default_files as seeds  # noqa: PLC0415 - so that --help stays quick
+    from carrel.actions.overlay import default_files  # noqa: PLC0415 - so that --help stays quick
     from carrel.core.access import Actor  # noqa: PLC0415 - as above
 
     slug = tenant or tenants.FIRST
-    return Actor((await seeds.tenants(world, slug))[slug], seeds.CARREL)
+    return Actor((await default_files.tenants(ports, slug))[slug], default_files.CARREL)
 
 
 def _told(found: GitHistory) -> dict[str, Any]:

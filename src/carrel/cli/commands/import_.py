@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from carrel.cli import formatting as showing
+from carrel.cli import formatting
 from carrel.cli.connection import files_at, run_on_server
 from carrel.cli.console import FAILED, PathArgument, fail, print_json, progress_bars, server_options
 from carrel.cli.targets import PLACE, TargetOwner
@@ -74,7 +74,7 @@ def _local(dir: Directory, *, as_json: bool) -> LocalFiles:
         print_json({"ok": False, "problem": "nothing was written", "files": rows})
         sys.exit(FAILED)
     for path, why in problems:
-        click.echo(showing.plain(f"{path}: {why}"), err=True)
+        click.echo(formatting.plain(f"{path}: {why}"), err=True)
     fail("these cannot be imported; nothing was written", as_json=as_json)
 
 
@@ -96,13 +96,13 @@ def _say(where: TargetOwner, steps: list[ImportStep], dry: bool) -> None:
     for step in due:
         over = f" (over {step.over})" if step.over else ""
         would = "would be " if dry and step.change == "changed" else ""
-        line = showing.plain(f"{step.path}: {would}{step.change}{over}")
+        line = formatting.plain(f"{step.path}: {would}{step.change}{over}")
         if step.problem:
-            click.echo(showing.plain(f"error: {step.path}: {step.problem}"), err=True)
+            click.echo(formatting.plain(f"error: {step.path}: {step.problem}"), err=True)
         else:
             click.secho(line, fg=_STYLES[step.change])
         if step.redacted:
-            click.echo(showing.plain(f"{step.path}: a secret was redacted"), err=True)
+            click.echo(formatting.plain(f"{step.path}: a secret was redacted"), err=True)
     failed = sum(bool(step.problem) for step in due)
     verb = "would be written" if dry else "written"
     equal = len(steps) - len(due)

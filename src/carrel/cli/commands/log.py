@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.cli import formatting as showing
+from carrel.cli import formatting
 from carrel.cli.connection import files_at, run_on_server
 from carrel.cli.console import print_json, server_options, size
 from carrel.cli.targets import FILE, Target
@@ -47,12 +47,12 @@ def log(file: Target, as_json: bool, limit: int, **given: Any) -> None:
         print_json({"path": file.path, "versions": [_told(one) for one in found]})
         return
     heads = ("version", "when", "author", "size", "reason")
-    showing.table(heads, [_row(one) for one in found], right=("version", "size"))
+    formatting.table(heads, [_row(one) for one in found], right=("version", "size"))
 
 
-def _row(one: Version) -> list[showing.Cell]:
-    held: showing.Cell = ("deleted", "red") if one.deleted else size(one.size or 0)
-    return [str(one.version), showing.when(one.updated_at), one.author, held, one.reason]
+def _row(one: Version) -> list[formatting.Cell]:
+    held: formatting.Cell = ("deleted", "red") if one.deleted else size(one.size or 0)
+    return [str(one.version), formatting.when(one.updated_at), one.author, held, one.reason]
 
 
 def _told(one: Version) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from carrel.cli import formatting as showing
+from carrel.cli import formatting
 from carrel.cli.connection import LONGEST_PREFIX, files_at, run_on_server
 from carrel.cli.console import print_json, server_options
 from carrel.cli.targets import TARGET, Target
@@ -41,12 +41,12 @@ def ls(where: Target, as_json: bool, long: bool, **given: Any) -> None:
 
     found = run_on_server(look, given, as_json=as_json)
     if as_json:
-        print_json({"files": [showing.told(row) for row in found]})
+        print_json({"files": [formatting.told(row) for row in found]})
     elif long:
         _show(found)
     else:
         for row in found:
-            click.secho(showing.plain(row.path), fg=_STYLES.get(row.file_class))
+            click.secho(formatting.plain(row.path), fg=_STYLES.get(row.file_class))
 
 
 def _show(found: tuple[FileRow, ...]) -> None:
@@ -57,15 +57,15 @@ def _show(found: tuple[FileRow, ...]) -> None:
             str(row.version),
             row.source,
             row.file_class,
-            showing.when(row.updated_at),
+            formatting.when(row.updated_at),
             _remark(row),
         )
         for row in found
     ]
-    showing.table(heads, rows, right=("version",))
+    formatting.table(heads, rows, right=("version",))
 
 
-def _remark(row: FileRow) -> showing.Cell:
+def _remark(row: FileRow) -> formatting.Cell:
     if row.error:
         return (row.error, "red")
     return ("update available", "yellow") if row.update_available else ""

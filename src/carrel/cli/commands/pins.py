@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.cli import formatting as showing
+from carrel.cli import formatting
 from carrel.cli.connection import run_on_server
 from carrel.cli.console import print_json, server_options
 
@@ -30,7 +30,7 @@ def pins(agent: str, path: str | None, as_json: bool, **given: Any) -> None:
         print_json({"agent": agent, "pins": [pin_told(pin) for pin in found]})
     elif path is None:
         heads = ("path", "state", "reviewed", "latest")
-        showing.table(heads, [_row(pin) for pin in found])
+        formatting.table(heads, [_row(pin) for pin in found])
     else:
         show_offer(found[0])
 
@@ -48,12 +48,12 @@ async def looked_at(desk: AsyncClient, agent: str, path: str | None) -> tuple[Pi
     return chosen
 
 
-def _row(pin: Pin) -> list[showing.Cell]:
-    reviewed, latest = showing.short(pin.pinned_sha256), showing.short(pin.latest_sha256)
+def _row(pin: Pin) -> list[formatting.Cell]:
+    reviewed, latest = formatting.short(pin.pinned_sha256), formatting.short(pin.latest_sha256)
     return [pin.path, _state(pin), reviewed or "—", latest or "—"]
 
 
-def _state(pin: Pin) -> showing.Cell:
+def _state(pin: Pin) -> formatting.Cell:
     if pin.error:
         return (pin.error, "red")
     words = ["overridden"] if pin.overridden else []
@@ -65,14 +65,14 @@ def _state(pin: Pin) -> showing.Cell:
 def show_offer(pin: Pin) -> None:
     """What was reviewed against what is offered, and by which digest that is accepted."""
     if pin.error:
-        click.echo(showing.plain(f"{pin.path}: {pin.error}"), err=True)
+        click.echo(formatting.plain(f"{pin.path}: {pin.error}"), err=True)
         return
     if pin.overridden:
         click.echo(f"{pin.path} is overridden; accepting it drops the override.", err=True)
     if not pin.update_available:
         click.echo(f"{pin.path}: nothing newer is offered", err=True)
         return
-    showing.diff(offer(pin))
+    formatting.diff(offer(pin))
     click.echo(f"offered: --sha256 {pin.latest_sha256}", err=True)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from carrel.cli import formatting as showing
+from carrel.cli import formatting
 from carrel.cli.connection import files_at, run_on_server
 from carrel.cli.console import PathArgument, fail, print_json, server_options
 from carrel.cli.targets import FILE, Target
@@ -94,7 +94,7 @@ def say_written(file: Target, written: File, text: bytes | None, *, as_json: boo
     """What became of a write; if something else was stored than was sent, that too."""
     redacted = text is not None and written.content.encode() != text
     if as_json:
-        print_json({"ok": True, "redacted": redacted, **showing.told(written)})
+        print_json({"ok": True, "redacted": redacted, **formatting.told(written)})
         return
     click.echo(f"{file}: version {written.version}, {written.source}, {written.etag}")
     if redacted:

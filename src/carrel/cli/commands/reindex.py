@@ -32,5 +32,5 @@ async def _reindex(given: dict[str, Any]) -> dict[str, int]:
 
     async with open_store(given) as store:
         with progress_bars() as watch:
-            entries = await sessions.reindex(store.world, watch)
+            entries = await sessions.reindex(store.ports, watch)
             return {"entries": entries, "words": await store.upkeep.reindex()}

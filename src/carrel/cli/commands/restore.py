@@ -48,12 +48,12 @@ def restore(file: File, as_json: bool, **given: Any) -> None:
 
 
 async def _restore(file: File, given: dict[str, Any]) -> tuple[Manifest, FindingList, str]:
-    from carrel.actions.maintenance import backup as backups  # noqa: PLC0415 - so that --help stays quick
+    from carrel.actions.maintenance import backup  # noqa: PLC0415 - so that --help stays quick
     from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
     async with open_store(given, new=True) as store:
         with progress_bars() as watch:
-            manifest, findings = await backups.restore(
-                file, store.upkeep, store.objects, now=store.world.clock.now(), watch=watch
+            manifest, findings = await backup.restore(
+                file, store.upkeep, store.objects, now=store.ports.clock.now(), watch=watch
             )
-        return manifest, findings, store.world.vault.fingerprint()
+        return manifest, findings, store.ports.vault.fingerprint()

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from carrel.cli import formatting as showing
+from carrel.cli import formatting
 from carrel.cli.commands.pins import pin_told
 from carrel.cli.connection import run_on_server
 from carrel.cli.console import print_json, server_options
@@ -29,4 +29,4 @@ def rollback(agent: str, path: str, as_json: bool, version: int | None, **given:
     if as_json:
         print_json({"ok": True, **pin_told(pin)})
     else:
-        click.echo(f"{agent}: {path} is back at {showing.short(pin.pinned_sha256)}")
+        click.echo(f"{agent}: {path} is back at {formatting.short(pin.pinned_sha256)}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from carrel.cli import formatting as showing
+from carrel.cli import formatting
 from carrel.cli.connection import run_on_server
 from carrel.cli.console import print_json, server_options
 
@@ -78,15 +78,15 @@ def ls(as_json: bool, agent: str | None, limit: int, **given: Any) -> None:
         print_json({"runs": found})
         return
     heads = ("run", "status", "started", "scope", "workflow", "agent")
-    showing.table(heads, [_row(one) for one in found])
+    formatting.table(heads, [_row(one) for one in found])
 
 
-def _row(one: Facts) -> list[showing.Cell]:
+def _row(one: Facts) -> list[formatting.Cell]:
     status = str(one["status"])
     return [
         str(one["runId"]),
         (status, _STYLES.get(status, "")),
-        showing.when(one["startedAt"]),
+        formatting.when(one["startedAt"]),
         str(one["scope"]),
         str(one["workflowId"]),
         str(one["agentId"] or ""),
@@ -114,13 +114,13 @@ def show(id: str, as_json: bool, **given: Any) -> None:
         "agent": found["agentId"],
         "parent": found["parentRunId"],
         "replay of": found["replayOf"],
-        "started": showing.when(found["startedAt"]),
-        "ended": showing.when(found["endedAt"]),
+        "started": formatting.when(found["startedAt"]),
+        "ended": formatting.when(found["endedAt"]),
         "files": len(found["workspace"]) if found["kept"] else "let go",
     }
     for name, fact in told.items():
         if fact not in (None, ""):
-            click.echo(f"{name:<10} {showing.plain(str(fact))}")
+            click.echo(f"{name:<10} {formatting.plain(str(fact))}")
 
 
 @run.command()
@@ -134,10 +134,10 @@ def files(id: str, as_json: bool, **given: Any) -> None:
 
     found = run_on_server(look, given, as_json=as_json)
     if as_json:
-        print_json({"runId": id, "files": [showing.told(row) for row in found]})
+        print_json({"runId": id, "files": [formatting.told(row) for row in found]})
         return
-    rows = [(row.path, str(row.version), row.source, showing.short(row.sha256)) for row in found]
-    showing.table(("path", "version", "source", "sha256"), rows, right=("version",))
+    rows = [(row.path, str(row.version), row.source, formatting.short(row.sha256)) for row in found]
+    formatting.table(("path", "version", "source", "sha256"), rows, right=("version",))
 
 
 @run.command()
@@ -151,7 +151,7 @@ def cat(id: str, path: str, as_json: bool, **given: Any) -> None:
         return await (await desk.run(id)).workspace.get(path)
 
     found = run_on_server(look, given, as_json=as_json)
-    print_json(showing.told(found)) if as_json else showing.content(found.content)
+    print_json(formatting.told(found)) if as_json else formatting.content(found.content)
 
 
 @run.command()
@@ -164,7 +164,7 @@ def prompt(id: str, as_json: bool, **given: Any) -> None:
         return await (await desk.run(id)).prompt()
 
     found = run_on_server(look, given, as_json=as_json)
-    print_json(dataclasses.asdict(found)) if as_json else showing.content(found.text)
+    print_json(dataclasses.asdict(found)) if as_json else formatting.content(found.text)
 
 
 @run.command()
@@ -183,10 +183,10 @@ def diff(id: str, path: str | None, as_json: bool, **given: Any) -> None:
         more = {"path": path, "diff": text} if path else {"changes": [_told(c) for c in changes]}
         print_json({"runId": id, **more})
     elif path:
-        showing.diff(text)
+        formatting.diff(text)
     else:
         rows = [(c.path, c.kind, _number(c.before), _number(c.after)) for c in changes]
-        showing.table(("path", "change", "then", "now"), rows, right=("then", "now"))
+        formatting.table(("path", "change", "then", "now"), rows, right=("then", "now"))
 
 
 def _number(version: int | None) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from carrel.cli import formatting as showing
+from carrel.cli import formatting
 from carrel.cli.connection import run_on_server
 from carrel.cli.console import print_json, server_options
 
@@ -19,4 +19,4 @@ def templates(as_json: bool, **given: Any) -> None:
     if as_json:
         print_json({"templates": rows})
     else:
-        showing.facts_table(rows, ("slug", "name", "id"))
+        formatting.facts_table(rows, ("slug", "name", "id"))

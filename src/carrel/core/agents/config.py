@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from carrel.core import field_validation as demands
+from carrel.core import field_validation
 from carrel.core.errors import ValidationError
 
 Text = Annotated[str, Meta(max_length=500)]
@@ -101,21 +101,21 @@ def checked(given: Mapping[str, Any]) -> AgentConfig:
 def _check_references(given: Mapping[str, Any]) -> None:
     """That what it refers to could be there, in the words that clients of accounts know."""
     if given.get("sandbox") is not None:
-        demands.text("config.sandbox", given["sandbox"])
+        field_validation.text("config.sandbox", given["sandbox"])
     attached = given.get("workspaces", [])
     if not isinstance(attached, list | tuple):
         raise ValidationError("config.workspaces must be an array")
     seen: set[str] = set()
     for at, one in enumerate(attached):
         what = f"config.workspaces[{at}]"
-        said = demands.mapping(what, one)
-        name = demands.text(f"{what}.name", said.get("name"))
+        said = field_validation.mapping(what, one)
+        name = field_validation.text(f"{what}.name", said.get("name"))
         if not _NAME.fullmatch(str(said["name"])):
             raise ValidationError(f"{what}.name must have only letters, digits, . _ and -")
         if name in seen:
             raise ValidationError(f"{what}.name must be unique within the agent")
         seen.add(name)
-        demands.text(f"{what}.workspaceId", said.get("workspaceId"))
+        field_validation.text(f"{what}.workspaceId", said.get("workspaceId"))
         sandbox = said.get("sandbox")
         if sandbox is not None and not (isinstance(sandbox, str) and sandbox.strip()):
             raise ValidationError(f"{what}.sandbox must be a non-empty string or null")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
-from carrel.core.markdown import labelled_lines as labels
+from carrel.core.markdown import labelled_lines
 from carrel.core.overlay.placeholders import sanitised
 
 FIELDS: Final = ("creature", "vibe", "emoji", "avatar")
@@ -26,8 +26,8 @@ def with_field(text: bytes, field: str, value: str) -> bytes | None:
         file = text.decode()
     except UnicodeDecodeError:
         return None
-    found = labels.find(file, field)
-    return None if found is None else labels.replaced(file, found, shown(value)).encode()
+    found = labelled_lines.find(file, field)
+    return None if found is None else labelled_lines.replaced(file, found, shown(value)).encode()
 
 
 def shown(value: str) -> str:

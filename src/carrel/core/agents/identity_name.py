@@ -11,7 +11,7 @@ from typing import Final
 
 from carrel.core.agents import persona
 from carrel.core.identifiers import Path
-from carrel.core.markdown import labelled_lines as labels
+from carrel.core.markdown import labelled_lines
 from carrel.core.markdown.fences import BULLET, END, MARK, MarkdownLine, line_end, outside_fences
 from carrel.core.overlay.placeholders import sanitised
 
@@ -30,16 +30,16 @@ def renamed(text: bytes, name: str) -> bytes:
     file = _decoded(text)
     if file is None:
         return text
-    found, shown = labels.find(file, _NAME), sanitised(name)
+    found, shown = labelled_lines.find(file, _NAME), sanitised(name)
     if found is None:
         return _with_a_name_line(file, shown).encode()
-    return labels.replaced(file, found, shown).encode()
+    return labelled_lines.replaced(file, found, shown).encode()
 
 
 def name_in(text: bytes) -> str | None:
     """What the Name line says, as it is written there; None where there is no such line."""
     file = _decoded(text)
-    found = None if file is None else labels.find(file, _NAME)
+    found = None if file is None else labelled_lines.find(file, _NAME)
     return file[found.start : found.end] if file is not None and found else None
 
 
@@ -51,7 +51,7 @@ def names_in(text: bytes) -> tuple[str, ...]:
     file = _decoded(text)
     if file is None:
         return ()
-    written = tuple(file[at.start : at.end] for at in labels.every(file, _NAME))
+    written = tuple(file[at.start : at.end] for at in labelled_lines.every(file, _NAME))
     return (*written, *persona.values(file, _NAME))
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from carrel.core import field_validation as demands
+from carrel.core import field_validation
 from carrel.core.errors import ValidationError
 from carrel.core.sandbox.tool_access import PermissionMode
 
@@ -52,12 +52,12 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
 
     What nobody knows is dropped.
     """
-    provider = demands.one_of("config.provider", given.get("provider", "local"), PROVIDERS)
+    provider = field_validation.one_of("config.provider", given.get("provider", "local"), PROVIDERS)
     mode = given.get("permissionMode", PermissionMode.ASK)
     modes = [str(each) for each in PermissionMode]
     found: dict[str, Any] = {
         "provider": provider,
-        "permissionMode": demands.one_of("config.permissionMode", mode, modes),
+        "permissionMode": field_validation.one_of("config.permissionMode", mode, modes),
     }
     for name, check in _CHECKS.items():
         if name in given:
@@ -69,14 +69,14 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _internet(value: object, provider: str) -> bool:
-    return demands.boolean("config.internet", value)
+    return field_validation.boolean("config.internet", value)
 
 
 def _network(value: object, provider: str) -> dict[str, Any]:
-    said = demands.mapping("config.network", value)
-    mode = demands.one_of("config.network.mode", said.get("mode", "deny-all"), _MODES)
+    said = field_validation.mapping("config.network", value)
+    mode = field_validation.one_of("config.network.mode", said.get("mode", "deny-all"), _MODES)
     lists = {
-        name: demands.texts(f"config.network.{name}", said[name])
+        name: field_validation.texts(f"config.network.{name}", said[name])
         for name in ("allowDomains", "allowCidrs")
         if name in said
     }
@@ -98,15 +98,17 @@ def _runtimes(value: object, provider: str) -> list[str]:
 
 
 def _timeout(value: object, provider: str) -> int:
-    return demands.whole("config.timeout", value, _MOST_SECONDS.get(provider, LONGEST_RUN))
+    return field_validation.whole("config.timeout", value, _MOST_SECONDS.get(provider, LONGEST_RUN))
 
 
 def _memory(value: object, provider: str) -> int:
-    return demands.whole("config.memoryLimit", value, _MOST_MEMORY.get(provider, LARGEST_MEMORY))
+    return field_validation.whole(
+        "config.memoryLimit", value, _MOST_MEMORY.get(provider, LARGEST_MEMORY)
+    )
 
 
 def _output(value: object, provider: str) -> int:
-    return demands.whole("config.outputLimitBytes", value, LARGEST_OUTPUT)
+    return field_validation.whole("config.outputLimitBytes", value, LARGEST_OUTPUT)
 
 
 def _variables(value: object, provider: str) -> dict[str, str]:
@@ -125,23 +127,23 @@ def _variables(value: object, provider: str) -> dict[str, str]:
 
 
 def _options(value: object, provider: str) -> dict[str, Any]:
-    said = demands.mapping("config.options", value)
+    said = field_validation.mapping("config.options", value)
     if refused := sorted(_NOT_FOR_TENANTS.get(provider, frozenset()) & set(said)):
         raise ValidationError(f"config.options.{refused[0]} is not allowed for provider {provider}")
     return dict(said)
 
 
 def _persistent(value: object, provider: str) -> bool:
-    kept = demands.boolean("config.persistent", value)
+    kept = field_validation.boolean("config.persistent", value)
     if kept and provider == "lambda":
         raise ValidationError("config.persistent is not supported by provider lambda")
     return kept
 
 
 def _lifecycle(value: object, provider: str) -> dict[str, int]:
-    said = demands.mapping("config.lifecycle", value)
+    said = field_validation.mapping("config.lifecycle", value)
     return {
-        name: demands.whole(f"config.lifecycle.{name}", said[name], most)
+        name: field_validation.whole(f"config.lifecycle.{name}", said[name], most)
         for name, most in LONGEST.items()
         if name in said
     }
@@ -180,7 +182,7 @@ def _check_options(found: Mapping[str, Any]) -> None:
         raise ValidationError(f"config.options.{named[0]} needs a persistent kubernetes sandbox")
     if "persistentDiskGb" in named:
         size = options["persistentDiskGb"]
-        demands.whole("config.options.persistentDiskGb", size, _LARGEST_DISK)
+        field_validation.whole("config.options.persistentDiskGb", size, _LARGEST_DISK)
 
 
 def wants_network(config: Mapping[str, Any]) -> bool:

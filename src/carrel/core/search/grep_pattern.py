@@ -13,19 +13,19 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from carrel.core.errors import ValidationError
-from carrel.core.search import char_ranges as ranges
+from carrel.core.search import char_ranges
 from carrel.core.search.char_ranges import Ranges, joined, others, spelled
 
 LONGEST: Final = 1000
 _DEEPEST: Final = 40
 _MOST_REPEATED: Final = 1000
 _CLASSES: Final = {
-    "d": ranges.DIGIT,
-    "w": ranges.WORD,
-    "s": ranges.BLANK,
-    "D": ranges.NO_DIGIT,
-    "W": ranges.NO_WORD,
-    "S": ranges.NO_BLANK,
+    "d": char_ranges.DIGIT,
+    "w": char_ranges.WORD,
+    "s": char_ranges.BLANK,
+    "D": char_ranges.NO_DIGIT,
+    "W": char_ranges.NO_WORD,
+    "S": char_ranges.NO_BLANK,
 }
 _CONTROLS: Final = {"t": 9, "v": 11, "f": 12, "r": 13, "a": 7}
 _FAMILIES: Final = re.compile(
@@ -152,7 +152,7 @@ class _Reader:
         if character == "\\":
             return self._escape(), 1
         if character == ".":
-            return f"[{spelled(others(ranges.NEWLINE))}]", 1
+            return f"[{spelled(others(char_ranges.NEWLINE))}]", 1
         if character in "^$":
             return character, 1
         if character in "*+?":
@@ -246,7 +246,7 @@ class _Reader:
         self._at += 1
         if not negated:
             return f"[{spelled(joined(found))}{families}]"
-        return f"[^{spelled(joined((*found, *ranges.NEWLINE)))}{families}{_HALVES}]"
+        return f"[^{spelled(joined((*found, *char_ranges.NEWLINE)))}{families}{_HALVES}]"
 
     def _span(self) -> Ranges:
         first = self._member()
@@ -257,7 +257,7 @@ class _Reader:
         last = self._member()
         if not (_is_one(first) and _is_one(last) and first <= last):
             raise _wrong("a range in brackets goes from one character to a later one")
-        return others(joined((*others(((first[0][0], last[0][0]),)), *ranges.NEWLINE)))
+        return others(joined((*others(((first[0][0], last[0][0]),)), *char_ranges.NEWLINE)))
 
     def _member(self) -> Ranges:
         """One thing between brackets."""
@@ -266,10 +266,10 @@ class _Reader:
         if self._text.startswith("[:", self._at):
             end = self._text.find(":]", self._at)
             name = self._text[self._at + 2 : end] if end > 0 else ""
-            if name not in ranges.POSIX:
+            if name not in char_ranges.POSIX:
                 raise _wrong("there is no such class in [: :]")
             self._at = end + 2
-            return ranges.POSIX[name]
+            return char_ranges.POSIX[name]
         character = self._text[self._at]
         self._at += 1
         if character == "\\":

@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from ariadne import ObjectType, QueryType
 
-from carrel.actions.agents import agents, templates
-from carrel.actions.agents import overview as surveys
+from carrel.actions.agents import agents, overview, templates
 from carrel.core.access import Permission
 from carrel.server.graphql.arguments import cursor_of
 from carrel.server.graphql.context import Info
@@ -31,8 +30,8 @@ async def some_agents(
 ) -> Page[Agent]:
     asking = info.context
     asking.must(Permission.TENANT_READ)
-    found = await surveys.agents(
-        asking.world,
+    found = await overview.agents(
+        asking.ports,
         asking.actor,
         template=template_id,
         starts=starts_with,
@@ -46,7 +45,7 @@ async def some_agents(
 async def one_agent(_: Any, info: Info, id: str) -> Agent:
     asking = info.context
     asking.must(Permission.TENANT_READ)
-    return asking.agent(await agents.get(asking.world, asking.actor, id))
+    return asking.agent(await agents.get(asking.ports, asking.actor, id))
 
 
 @agent.field("template")
@@ -74,7 +73,7 @@ async def some_templates(_: Any, info: Info, first: int, after: str) -> Page[Nam
     asking = info.context
     asking.must(Permission.TENANT_READ)
     cursor = cursor_of(after)
-    found = await templates.listing(asking.world, asking.actor, cursor=cursor, limit=first)
+    found = await templates.listing(asking.ports, asking.actor, cursor=cursor, limit=first)
     return Page([NamedRecord.of(one) for one in found.items], found.next)
 
 
@@ -82,7 +81,7 @@ async def some_templates(_: Any, info: Info, first: int, after: str) -> Page[Nam
 async def one_template(_: Any, info: Info, id: str) -> NamedRecord:
     asking = info.context
     asking.must(Permission.TENANT_READ)
-    return NamedRecord.of(await templates.get(asking.world, asking.actor, id))
+    return NamedRecord.of(await templates.get(asking.ports, asking.actor, id))
 
 
 @template.field("followerCount")
@@ -97,7 +96,7 @@ async def followers(source: NamedRecord, info: Info, first: int, after: str) -> 
     asking = info.context
     asking.must(Permission.TENANT_READ)
     cursor = cursor_of(after)
-    found = await surveys.agents(
-        asking.world, asking.actor, template=source.id, cursor=cursor, limit=first
+    found = await overview.agents(
+        asking.ports, asking.actor, template=source.id, cursor=cursor, limit=first
     )
     return Page([asking.agent(one) for one in found.items], found.next)

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from graphql import GraphQLResolveInfo
 
-from carrel.actions.agents import overview as surveys
+from carrel.actions.agents import overview
 from carrel.actions.agents.overview import PinOffer
 from carrel.actions.blob_contents import contents_of, counts_of
 from carrel.actions.overlay import pins
@@ -32,8 +32,8 @@ BlobKey: TypeAlias = tuple[Digest, int, object]
 class ResolverContext:
     """The context of every resolver. Its loaders know only what this one request has asked."""
 
-    def __init__(self, world: Ports, actor: Actor, room: int) -> None:
-        self.world, self.actor = world, actor
+    def __init__(self, ports: Ports, actor: Actor, room: int) -> None:
+        self.ports, self.actor = ports, actor
         self._room = self._most = room
         self._forget()
 
@@ -99,7 +99,7 @@ class ResolverContext:
         self, noun: RecordType
     ) -> Callable[[Sequence[str]], Awaitable[Sequence[Record | Exception | None]]]:
         async def fetch(ids: Sequence[str]) -> Sequence[Record | Exception | None]:
-            return await self.world.records.get(self.actor.tenant, noun, ids)
+            return await self.ports.records.get(self.actor.tenant, noun, ids)
 
         return fetch
 
@@ -109,35 +109,35 @@ class ResolverContext:
         found: dict[tuple[Stack, str], Workspace | Exception] = {}
         for prefix in dict.fromkeys(prefix for _, prefix in asked):
             stacks = [stack for stack, wanted in asked if wanted == prefix]
-            shown = await surveys.workspaces(self.world, stacks, prefix)
+            shown = await overview.workspaces(self.ports, stacks, prefix)
             for stack, workspace in zip(stacks, shown, strict=True):
                 found[stack, prefix] = workspace or NotFound("there is no such agent any more")
         return [found[one] for one in asked]
 
     async def _pins(self, ids: Sequence[str]) -> Sequence[tuple[PinStatus, ...] | Exception]:
         known = {one.id: one for one in await self.agents.many(ids) if one}
-        standings = await pins.pin_statuses(self.world, self.actor, list(known.values()))
+        standings = await pins.pin_statuses(self.ports, self.actor, list(known.values()))
         found = dict(zip(known, standings, strict=True))
         return [found[id] if id in found else NotFound("there is no such agent") for id in ids]
 
     async def _overrides(self, ids: Sequence[str]) -> Sequence[int | Exception]:
         known = {one.id: one for one in await self.agents.many(ids) if one}
-        counts = await surveys.overrides(self.world, self.actor, list(known.values()))
+        counts = await overview.overrides(self.ports, self.actor, list(known.values()))
         found = dict(zip(known, counts, strict=True))
         return [found[id] if id in found else NotFound("there is no such agent") for id in ids]
 
     async def _newest_runs(self, ids: Sequence[str]) -> Sequence[Run | Exception | None]:
-        return await surveys.newest_runs(self.world, self.actor, ids)
+        return await overview.newest_runs(self.ports, self.actor, ids)
 
     async def _offers(self, ids: Sequence[str]) -> Sequence[tuple[PinOffer, ...] | Exception]:
-        return await surveys.offers(self.world, self.actor, ids)
+        return await overview.offers(self.ports, self.actor, ids)
 
     async def _followers(self, ids: Sequence[str]) -> Sequence[int | Exception]:
-        return await surveys.followers(self.world, self.actor.tenant, ids)
+        return await overview.followers(self.ports, self.actor.tenant, ids)
 
     async def _bytes(self, keys: Sequence[BlobKey]) -> Sequence[bytes | Exception]:
         blobs = [Blob(digest, size, ref) for digest, size, ref in keys]
-        found = await contents_of(self.world, blobs)
+        found = await contents_of(self.ports, blobs)
         return [found[blob.digest] for blob in blobs]
 
     async def _counted(self, keys: Sequence[BlobKey]) -> Sequence[int | Exception]:
@@ -149,13 +149,13 @@ class ResolverContext:
                 self._take("the count", blob)
             except WorkspaceTooLarge as problem:
                 refused[blob.digest] = problem
-        counted = await counts_of(self.world, [one for one in blobs if one.digest not in refused])
+        counted = await counts_of(self.ports, [one for one in blobs if one.digest not in refused])
         return [refused.get(one.digest) or counted[one.digest] for one in blobs]
 
     async def _versions(
         self, asks: Sequence[tuple[Scope, Path, int]]
     ) -> Sequence[Version | Exception | None]:
-        return await self.world.trees.versions(asks)
+        return await self.ports.trees.versions(asks)
 
     async def _frozen_bytes(self, asked: Sequence[File]) -> Sequence[bytes | Exception]:
         found: dict[int, bytes | Exception] = {}
@@ -163,7 +163,7 @@ class ResolverContext:
             some = [file for file in asked if file.run and file.run.id == run.id]
             seen = Workspace({file.shown.path: file.shown for file in some})
             try:
-                contents = await runs.contents(self.world, run, seen)
+                contents = await runs.contents(self.ports, run, seen)
             except NotFound as gone:
                 found |= {id(file): gone for file in some}
                 continue

@@ -35,7 +35,7 @@ class GraphqlOperation(Struct, frozen=True):
 
 
 async def execute(
-    world: Ports,
+    ports: Ports,
     actor: Actor,
     asked: GraphqlOperation,
     tell: Tell,
@@ -55,7 +55,7 @@ async def execute(
     result = run(
         SCHEMA,
         document.tree,
-        context_value=ResolverContext(world, actor, documents.limits.bytes),
+        context_value=ResolverContext(ports, actor, documents.limits.bytes),
         variable_values=dict(asked.variables),
         operation_name=asked.operation,
     )

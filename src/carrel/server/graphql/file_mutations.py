@@ -56,7 +56,7 @@ async def put(
         stored = content.encode()
     except UnicodeEncodeError:
         raise ValidationError("content is not valid Unicode") from None
-    written = await files.put(asking.world, stack, Path(path), stored, asking.actor, intent)
+    written = await files.put(asking.ports, stack, Path(path), stored, asking.actor, intent)
     return _written(written, stack)
 
 
@@ -64,7 +64,7 @@ async def put(
 async def delete(_: Any, info: Info, place: Given, path: str, **given: Any) -> bool:
     asking = info.context
     stack = await _stack(asking, place)
-    await files.delete(asking.world, stack, Path(path), asking.actor, _intent(given))
+    await files.delete(asking.ports, stack, Path(path), asking.actor, _intent(given))
     return True
 
 
@@ -74,5 +74,5 @@ async def restore(
 ) -> WriteResult:
     asking = info.context
     stack, intent = await _stack(asking, place), _intent(given)
-    written = await files.restore(asking.world, stack, Path(path), version, asking.actor, intent)
+    written = await files.restore(asking.ports, stack, Path(path), version, asking.actor, intent)
     return _written(written, stack)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from carrel.actions.files import history as histories
+from carrel.actions.files import history
 from carrel.actions.runs.diff import Difference
 from carrel.core.identifiers import ScopeKind, Stack, TimestampMs
 from carrel.core.overlay import compose
@@ -91,7 +91,7 @@ class LayerEntry(Struct, frozen=True):
     base_sha256: str | None
 
     @classmethod
-    def of(cls, said: histories.LayerEntry) -> LayerEntry:
+    def of(cls, said: history.LayerEntry) -> LayerEntry:
         entry = said.head.entry if said.head else None
         return cls(
             kind=said.scope.kind,

@@ -6,8 +6,7 @@ from typing import Any, Final, cast
 
 from ariadne import ObjectType, QueryType
 
-from carrel.actions.files import files
-from carrel.actions.files import history as histories
+from carrel.actions.files import files, history
 from carrel.actions.overlay import stacks
 from carrel.actions.overlay.pins import can_see_agent
 from carrel.core.access import Permission
@@ -30,16 +29,16 @@ TYPES: Final = (query, agent, template, file_type)
 
 async def stack_at(asking: ResolverContext, place: Given) -> Stack:
     """Where something is asked for. Raises Missing, or Malformed where it is not one place."""
-    world, actor = asking.world, asking.actor
+    ports, actor = asking.ports, asking.actor
     match place:
         case {"agent_id": str(name)}:
-            return await stacks.agent_stack(world, actor, name)
+            return await stacks.agent_stack(ports, actor, name)
         case {"template_id": str(name)}:
-            return await stacks.template_stack(world, actor, name)
+            return await stacks.template_stack(ports, actor, name)
         case {"workspace_id": str(name)}:
-            return await stacks.workspace_stack(world, actor, name)
+            return await stacks.workspace_stack(ports, actor, name)
         case {"defaults": True}:
-            return await stacks.defaults_stack(world, actor)
+            return await stacks.defaults_stack(ports, actor)
         case _:
             raise ValidationError("a place is agentId, templateId, workspaceId or defaults: true")
 
@@ -57,7 +56,7 @@ async def _page(asking: ResolverContext, stack: Stack, given: Given) -> Page[Fil
 
 
 async def _one(asking: ResolverContext, stack: Stack, path: str) -> File:
-    return File.of(await files.find_file(asking.world, stack, Path(path)), stack)
+    return File.of(await files.find_file(asking.ports, stack, Path(path)), stack)
 
 
 @query.field("files")
@@ -136,8 +135,8 @@ async def history_of(
 ) -> Page[VersionRow]:
     asking = info.context
     try:
-        found = await histories.page(
-            asking.world, source.stack, source.shown.path, before=before, limit=first
+        found = await history.page(
+            asking.ports, source.stack, source.shown.path, before=before, limit=first
         )
     except NotFound:
         return Page([], None)
@@ -149,11 +148,11 @@ async def history_of(
 async def diff_of(source: File, info: Info, **given: int | None) -> str:
     asking = info.context
     old, new = given.get("from"), given.get("to")
-    return await histories.diff(asking.world, source.stack, source.shown.path, old, new)
+    return await history.diff(asking.ports, source.stack, source.shown.path, old, new)
 
 
 async def _explained(asking: ResolverContext, stack: Stack, path: Path) -> Explanation:
-    found = await histories.explain(asking.world, stack, path)
+    found = await history.explain(asking.ports, stack, path)
     source = cast(str, found.winner.source.kind) if found.winner else None
     return Explanation(path.text, source, found.why, [LayerEntry.of(one) for one in found.layers])
 

@@ -108,7 +108,7 @@ def _asking(depth: int, cost: int) -> Endpoint:
         body = call.body
         asked = Asked(body.query, body.variables or {}, body.operation_name)
         documents = _documents(depth, cost)
-        answer = await execute(call.world, call.actor, asked, tell, documents)
+        answer = await execute(call.ports, call.actor, asked, tell, documents)
         return Response.json(answer, headers={"Cache-Control": "no-store"})
 
     return ask

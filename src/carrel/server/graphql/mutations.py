@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from ariadne import MutationType
 
-from carrel.actions import idempotency as repeats
+from carrel.actions import idempotency
 from carrel.actions.accounts import people
 from carrel.actions.accounts.people import Profile
 from carrel.actions.agents import agents, templates
@@ -39,17 +39,17 @@ async def create_agent(_: Any, info: Info, input: Given) -> Agent:
         config=config,
     )
     given = {name: value for name, value in input.items() if name != "idempotency_key"}
-    asked = repeats.IdempotentRequest(
+    asked = idempotency.IdempotentRequest(
         "createAgentFromTemplate", given, input.get("idempotency_key")
     )
 
     async def act(receipt: IdempotencyKey | None) -> Record:
-        return await agents.create(asking.world, asking.actor, new, receipt)
+        return await agents.create(asking.ports, asking.actor, new, receipt)
 
     async def again() -> Record:
-        return await agents.get(asking.world, asking.actor, new.slug)
+        return await agents.get(asking.ports, asking.actor, new.slug)
 
-    return asking.agent(await repeats.run_once(asking.world, asking.actor, asked, act, again))
+    return asking.agent(await idempotency.run_once(asking.ports, asking.actor, asked, act, again))
 
 
 @mutation.field("updateAgent")
@@ -61,7 +61,7 @@ async def update_agent(_: Any, info: Info, id: str, input: Given) -> Agent:
     if "config" in input:
         given["config"] = config_of(input["config"])
     require_arguments(given, ("name", "slug", "isShared"))
-    changed = await agents.patch(asking.world, asking.actor, id, given)
+    changed = await agents.patch(asking.ports, asking.actor, id, given)
     return asking.agent(changed)
 
 
@@ -69,7 +69,7 @@ async def update_agent(_: Any, info: Info, id: str, input: Given) -> Agent:
 async def delete_agent(_: Any, info: Info, id: str) -> bool:
     asking = info.context
     asking.begin(Permission.TENANT_ADMIN)
-    await agents.delete(asking.world, asking.actor, id)
+    await agents.delete(asking.ports, asking.actor, id)
     return True
 
 
@@ -85,7 +85,7 @@ async def update_profile(_: Any, info: Info, user_id: str, input: Given) -> Pers
         asking.begin(Permission.WORKSPACE_WRITE)
     else:
         asking.begin(Permission.TENANT_ADMIN)
-    changed = await people.patch(asking.world, asking.actor, user_id, input)
+    changed = await people.patch(asking.ports, asking.actor, user_id, input)
     return Person.of(changed)
 
 
@@ -93,7 +93,7 @@ async def update_profile(_: Any, info: Info, user_id: str, input: Given) -> Pers
 async def create_person(_: Any, info: Info, input: Given) -> Person:
     asking = info.context
     asking.begin(Permission.TENANT_ADMIN)
-    made = await people.create(asking.world, asking.actor, Profile(**input))
+    made = await people.create(asking.ports, asking.actor, Profile(**input))
     return Person.of(made)
 
 
@@ -102,7 +102,7 @@ async def update_person(_: Any, info: Info, id: str, input: Given) -> Person:
     asking = info.context
     asking.begin(Permission.TENANT_ADMIN)
     given = require_arguments(input, ("name", "email", "role"))
-    changed = await people.patch(asking.world, asking.actor, id, given)
+    changed = await people.patch(asking.ports, asking.actor, id, given)
     return Person.of(changed)
 
 
@@ -110,7 +110,7 @@ async def update_person(_: Any, info: Info, id: str, input: Given) -> Person:
 async def delete_person(_: Any, info: Info, id: str) -> bool:
     asking = info.context
     asking.begin(Permission.TENANT_ADMIN)
-    await people.delete(asking.world, asking.actor, id)
+    await people.delete(asking.ports, asking.actor, id)
     return True
 
 
@@ -118,7 +118,7 @@ async def delete_person(_: Any, info: Info, id: str) -> bool:
 async def create_template(_: Any, info: Info, input: Given) -> NamedRecord:
     asking = info.context
     asking.begin(Permission.TENANT_ADMIN)
-    made = await templates.create(asking.world, asking.actor, input["slug"], input["name"])
+    made = await templates.create(asking.ports, asking.actor, input["slug"], input["name"])
     return NamedRecord.of(made)
 
 
@@ -127,7 +127,7 @@ async def update_template(_: Any, info: Info, id: str, input: Given) -> NamedRec
     asking = info.context
     asking.begin(Permission.TENANT_ADMIN)
     given = require_arguments(input, ("name", "slug"))
-    changed = await templates.patch(asking.world, asking.actor, id, given)
+    changed = await templates.patch(asking.ports, asking.actor, id, given)
     return NamedRecord.of(changed)
 
 
@@ -135,7 +135,7 @@ async def update_template(_: Any, info: Info, id: str, input: Given) -> NamedRec
 async def delete_template(_: Any, info: Info, id: str) -> bool:
     asking = info.context
     asking.begin(Permission.TENANT_ADMIN)
-    await templates.delete(asking.world, asking.actor, id)
+    await templates.delete(asking.ports, asking.actor, id)
     return True
 
 
@@ -147,5 +147,5 @@ async def put_policy(_: Any, info: Info, policy: Given, reason: str) -> PolicyMo
         form = msgspec.convert(outside(policy), PolicyModel)
     except msgspec.ValidationError as wrong:
         raise ValidationError(f"the policy does not fit: {wrong}") from None
-    put = await policies.put(asking.world, asking.actor, form, reason_of(reason))
+    put = await policies.put(asking.ports, asking.actor, form, reason_of(reason))
     return put

@@ -49,7 +49,7 @@ async def agent_pin_status(
 ) -> list[PinStatus]:
     asking = info.context
     asking.must(Permission.WORKSPACE_READ)
-    found = await agents.get(asking.world, asking.actor, agent_id)
+    found = await agents.get(asking.ports, asking.actor, agent_id)
     if not can_see_agent(asking.actor, found):
         raise NotFound(f"there is no agent {agent_id}")
     statuses = await _statuses(asking, asking.agent(found).record)

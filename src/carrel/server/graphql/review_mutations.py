@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ariadne import MutationType
 
-from carrel.actions import idempotency as repeats
+from carrel.actions import idempotency
 from carrel.actions.agents import agents
 from carrel.actions.overlay import pins
 from carrel.core.access import Permission
@@ -32,21 +32,21 @@ async def accept(
     latest_sha: str | None = None,
 ) -> Agent:
     asking = info.context
-    world, actor = asking.world, asking.actor
+    ports, actor = asking.ports, asking.actor
     asking.begin(Permission.TENANT_ADMIN)
     path = Path(filename)
     reviewed = reviewed_of(latest_sha)
     known = {"agentId": agent_id, "filename": path.text, "latestSha": reviewed}
-    asked = repeats.IdempotentRequest("acceptTemplateUpdate", known, idempotency_key)
+    asked = idempotency.IdempotentRequest("acceptTemplateUpdate", known, idempotency_key)
 
     async def again() -> Record:
-        return await agents.get(world, actor, agent_id)
+        return await agents.get(ports, actor, agent_id)
 
     async def act(receipt: IdempotencyKey | None) -> Record:
-        await pins.accept(world, actor, agent_id, path, reviewed, receipt)
+        await pins.accept(ports, actor, agent_id, path, reviewed, receipt)
         return await again()
 
-    accepted = await repeats.run_once(world, actor, asked, act, again)
+    accepted = await idempotency.run_once(ports, actor, asked, act, again)
     return asking.agent(accepted)
 
 
@@ -60,13 +60,13 @@ async def accept_for_all(
     latest_sha: str | None = None,
 ) -> BulkAcceptResult:
     asking = info.context
-    world, actor = asking.world, asking.actor
+    ports, actor = asking.ports, asking.actor
     asking.begin(Permission.TENANT_ADMIN)
     if tenant_id != actor.tenant:
         raise NotFound("there is no such tenant")
     path = Path(filename)
     reviewed = reviewed_of(latest_sha)
-    found = await pins.accept_for_all(world, actor, template_id, path, reviewed)
+    found = await pins.accept_for_all(ports, actor, template_id, path, reviewed)
     results = [
         BulkAcceptOutcome(one.agent, one.problem is None, str(one.problem) if one.problem else None)
         for one in found
@@ -80,7 +80,7 @@ async def roll_back(
     _: Any, info: Info, agent_id: str, filename: str, version: int | None = None
 ) -> Agent:
     asking = info.context
-    world, actor = asking.world, asking.actor
+    ports, actor = asking.ports, asking.actor
     asking.begin(Permission.TENANT_ADMIN)
-    await pins.roll_back(world, actor, agent_id, Path(filename), version)
-    return asking.agent(await agents.get(world, actor, agent_id))
+    await pins.roll_back(ports, actor, agent_id, Path(filename), version)
+    return asking.agent(await agents.get(ports, actor, agent_id))

@@ -8,8 +8,7 @@ from ariadne import ObjectType, QueryType
 from msgspec.structs import replace
 
 from carrel.actions.overlay.pins import can_see_agent
-from carrel.actions.runs import diff as differences
-from carrel.actions.runs import runs
+from carrel.actions.runs import diff, runs
 from carrel.core.access import Permission
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path
@@ -35,7 +34,7 @@ async def some_runs(
     asking = info.context
     asking.must(Permission.RUNS_READ)
     found = await runs.page(
-        asking.world, asking.actor, agent=agent_id, cursor=cursor_of(after), limit=first
+        asking.ports, asking.actor, agent=agent_id, cursor=cursor_of(after), limit=first
     )
     return Page([RunRow.of(run) for run in found.items], found.next)
 
@@ -44,7 +43,7 @@ async def some_runs(
 async def one_run(_: Any, info: Info, id: str) -> RunRow:
     asking = info.context
     asking.must(Permission.RUNS_READ)
-    return RunRow.of(await runs.get(asking.world, asking.actor, id))
+    return RunRow.of(await runs.get(asking.ports, asking.actor, id))
 
 
 @agent.field("lastRun")
@@ -71,7 +70,7 @@ async def agent_of(source: RunRow, info: Info) -> Agent | None:
 async def frozen_files(source: RunRow, info: Info, first: int, after: str) -> Page[File]:
     asking = info.context
     asking.must(Permission.WORKSPACE_READ)
-    page = paged(await runs.manifest(asking.world, source.run), (), first, after)
+    page = paged(await runs.manifest(asking.ports, source.run), (), first, after)
     return replace(page, items=[replace(file, run=source.run) for file in page.items])
 
 
@@ -80,7 +79,7 @@ async def one_frozen_file(source: RunRow, info: Info, path: str) -> File:
     asking = info.context
     asking.must(Permission.WORKSPACE_READ)
     wanted = Path(path)
-    seen: Workspace = await runs.manifest(asking.world, source.run)
+    seen: Workspace = await runs.manifest(asking.ports, source.run)
     if wanted not in seen.files:
         raise NotFound(f"run {source.id} sees no {path}")
     return File.of(seen.files[wanted], (), source.run)
@@ -96,12 +95,12 @@ async def frozen_content(source: File, info: Info) -> str:
 async def changes_since(source: RunRow, info: Info) -> list[RunChange]:
     asking = info.context
     asking.must(Permission.WORKSPACE_READ)
-    return [RunChange.of(one) for one in await differences.diff(asking.world, source.run)]
+    return [RunChange.of(one) for one in await diff.diff(asking.ports, source.run)]
 
 
 @run_type.field("diff")
 async def diff_since(source: RunRow, info: Info, path: str) -> str:
     asking = info.context
     asking.must(Permission.WORKSPACE_READ)
-    _, text = await differences.difference(asking.world, source.run, Path(path))
+    _, text = await diff.difference(asking.ports, source.run, Path(path))
     return text

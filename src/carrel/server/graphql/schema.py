@@ -11,41 +11,47 @@ from graphql import GraphQLSchema
 from msgspec import Struct
 
 from carrel.actions.policy import policies
-from carrel.server.graphql import agents, files, pins, runs, scalars
-from carrel.server.graphql import file_mutations as writing
-from carrel.server.graphql import file_types as file_views
-from carrel.server.graphql import mutations as changing
-from carrel.server.graphql import review_mutations as reviewing
-from carrel.server.graphql import tenant as desk
-from carrel.server.graphql import types as views
+from carrel.server.graphql import (
+    agents,
+    file_mutations,
+    file_types,
+    files,
+    mutations,
+    pins,
+    review_mutations,
+    runs,
+    scalars,
+    tenant,
+)
+from carrel.server.graphql import types as graphql_types
 from carrel.server.graphql.arguments import inside
 
 SCHEMA_TEXT: Final = resources.files(__package__).joinpath("schema.graphql").read_text("utf-8")
 
-_ROOMS: Final = (desk, agents, files, pins, runs, changing, reviewing, writing)
+_ROOMS: Final = (tenant, agents, files, pins, runs, mutations, review_mutations, file_mutations)
 
 MADE_FROM: Final[Mapping[str, type[Struct]]] = {
-    "Me": views.Viewer,
-    "Tenant": views.NamedRecord,
-    "Agent": views.Agent,
-    "Template": views.NamedRecord,
-    "OfferedPin": views.PinOffer,
-    "Person": views.Person,
+    "Me": graphql_types.Viewer,
+    "Tenant": graphql_types.NamedRecord,
+    "Agent": graphql_types.Agent,
+    "Template": graphql_types.NamedRecord,
+    "OfferedPin": graphql_types.PinOffer,
+    "Person": graphql_types.Person,
     "Policy": policies.PolicyModel,
     "Limits": policies.LimitsModel,
     "ClassRule": policies.ClassRuleModel,
-    "PinStatusFile": views.PinStatus,
-    "AcceptTemplateUpdateBulkResultEntry": views.BulkAcceptOutcome,
-    "AcceptTemplateUpdateBulkResult": views.BulkAcceptResult,
-    "File": file_views.File,
-    "Written": file_views.WriteResult,
-    "Version": file_views.VersionRow,
-    "Explanation": file_views.Explanation,
-    "LayerSays": file_views.LayerEntry,
-    "Run": file_views.RunRow,
-    "FrozenFile": file_views.File,
-    "RunChange": file_views.RunChange,
-    "AuditEntry": views.AuditEntryType,
+    "PinStatusFile": graphql_types.PinStatus,
+    "AcceptTemplateUpdateBulkResultEntry": graphql_types.BulkAcceptOutcome,
+    "AcceptTemplateUpdateBulkResult": graphql_types.BulkAcceptResult,
+    "File": file_types.File,
+    "Written": file_types.WriteResult,
+    "Version": file_types.VersionRow,
+    "Explanation": file_types.Explanation,
+    "LayerSays": file_types.LayerEntry,
+    "Run": file_types.RunRow,
+    "FrozenFile": file_types.File,
+    "RunChange": file_types.RunChange,
+    "AuditEntry": graphql_types.AuditEntryType,
 }
 """The class behind each type; that of every page is views.Page."""
 

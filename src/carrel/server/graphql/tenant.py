@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ariadne import ObjectType, QueryType
 
-from carrel.actions.accounts import audit as audits
+from carrel.actions.accounts import audit as accounts_audit
 from carrel.actions.accounts import people, tenants
 from carrel.actions.policy import policies
 from carrel.actions.policy.policies import PolicyModel
@@ -45,7 +45,7 @@ async def own_person(source: Viewer, info: Info) -> Person | None:
 async def own_tenant(_: Any, info: Info) -> NamedRecord:
     asking = info.context
     asking.must(Permission.TENANT_READ)
-    return NamedRecord.of(await tenants.me(asking.world, asking.actor))
+    return NamedRecord.of(await tenants.me(asking.ports, asking.actor))
 
 
 @query.field("people")
@@ -53,7 +53,7 @@ async def everybody(_: Any, info: Info, first: int, after: str) -> Page[Person]:
     asking = info.context
     asking.must(Permission.TENANT_READ)
     cursor = cursor_of(after)
-    found = await people.listing(asking.world, asking.actor, cursor=cursor, limit=first)
+    found = await people.listing(asking.ports, asking.actor, cursor=cursor, limit=first)
     return Page([Person.of(one) for one in found.items], found.next)
 
 
@@ -61,14 +61,14 @@ async def everybody(_: Any, info: Info, first: int, after: str) -> Page[Person]:
 async def person(_: Any, info: Info, id: str) -> Person:
     asking = info.context
     asking.must(Permission.TENANT_READ)
-    return Person.of(await people.get(asking.world, asking.actor, id))
+    return Person.of(await people.get(asking.ports, asking.actor, id))
 
 
 @query.field("policy")
 async def policy(_: Any, info: Info) -> PolicyModel:
     asking = info.context
     asking.must(Permission.TENANT_READ)
-    return await policies.get(asking.world, asking.actor)
+    return await policies.get(asking.ports, asking.actor)
 
 
 @query.field("audit")
@@ -76,5 +76,5 @@ async def audit(_: Any, info: Info, first: int, after: str) -> Page[AuditEntryTy
     asking = info.context
     asking.must(Permission.TENANT_ADMIN)
     before = number_of(after)
-    found = await audits.listing(asking.world, asking.actor, before=before, limit=first)
+    found = await accounts_audit.listing(asking.ports, asking.actor, before=before, limit=first)
     return Page([AuditEntryType.of(deed) for deed in found.items], found.next)

@@ -55,7 +55,7 @@ class Mount:
 
 
 def create_app(  # noqa: PLR0913 - what wiring decides, all but the first three by name
-    world: Ports,
+    ports: Ports,
     endpoints: Sequence[Endpoint],
     authenticate: Authenticate,
     *,
@@ -74,7 +74,7 @@ def create_app(  # noqa: PLR0913 - what wiring decides, all but the first three 
         from carrel.server.http.tracing import Tracing  # noqa: PLC0415 - nothing of it when off
 
         tracing = Tracing(tracer)
-    app = HttpApp(world, authenticate, site, metrics, tracing, closing or asyncio.Event())
+    app = HttpApp(ports, authenticate, site, metrics, tracing, closing or asyncio.Event())
     for endpoint in told:
         app.add(endpoint, limits)
     for mount in mounts:
@@ -85,7 +85,7 @@ def create_app(  # noqa: PLR0913 - what wiring decides, all but the first three 
 class HttpApp:
     def __init__(
         self,
-        world: Ports,
+        ports: Ports,
         authenticate: Authenticate,
         site: SiteSettings,
         metrics: Metrics,
@@ -93,7 +93,7 @@ class HttpApp:
         closing: asyncio.Event,
     ) -> None:
         self.closing = closing
-        self._world = world
+        self._ports = ports
         self._authenticate = authenticate
         self._site = site
         self._metrics = metrics
@@ -104,7 +104,7 @@ class HttpApp:
         self._streams = Streams(closing)
         self._patience = ReadTimeouts()
         self._unknown = metrics.meter("(unknown)", "*")
-        self._process = world.clock.fresh("req")
+        self._process = ports.clock.fresh("req")
         self._count = 0
 
     def add(self, endpoint: Endpoint, limits: BodyLimits) -> None:
@@ -197,7 +197,7 @@ class HttpApp:
             x.actor = await self._known(x)
             bound.admit(x.actor)
         params = x.leaf.params(x.values) if x.values and x.leaf else {}
-        call: Request[Any, Any] = Request(self._world, x.actor, x.headers, params, x.request_id)
+        call: Request[Any, Any] = Request(self._ports, x.actor, x.headers, params, x.request_id)
         call.https = x.https
         call.query = bound.query.read(x.query)
         endpoint = bound.endpoint

@@ -71,18 +71,18 @@ class Request(Generic[B, Q]):
         "raw",
         "receipt",
         "request_id",
-        "world",
+        "ports",
     )
 
     def __init__(
         self,
-        world: Ports,
+        ports: Ports,
         actor: Actor | None,
         headers: Headers,
         params: dict[str, str],
         request_id: str,
     ) -> None:
-        self.world = world
+        self.ports = ports
         self.params = params
         self.request_id = request_id
         self.raw = b""

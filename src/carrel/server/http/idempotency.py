@@ -17,7 +17,7 @@ from carrel.core.errors import (
     Refusal,
     ValidationError,
 )
-from carrel.core.store import idempotency as core
+from carrel.core.store import idempotency
 from carrel.core.store.idempotency import (
     Claim,
     Committed,
@@ -72,7 +72,7 @@ async def once(endpoint: Endpoint, call: Request[Any, Any], given: bytes, query:
             )
         case Committed(versions):
             return await _rebuilt(endpoint, call, key, versions)
-        case core.Claimed():
+        case idempotency.Claimed():
             return await _first(endpoint, call, key)
 
 
@@ -96,8 +96,8 @@ async def _claim(
 ) -> Claim:
     """Take the key; while somebody else is at work on it, wait a little for their answer."""
     for wait in (*_WAITS, None):
-        now = call.world.clock.now()
-        claim = await call.world.receipts.claim(key, fingerprint, now, now - LEASE)
+        now = call.ports.clock.now()
+        claim = await call.ports.receipts.claim(key, fingerprint, now, now - LEASE)
         unanswered = isinstance(claim, InProgress) or (
             isinstance(claim, Committed) and endpoint.rebuild is None
         )
@@ -115,12 +115,12 @@ async def _first(endpoint: Endpoint, call: Request[Any, Any], key: IdempotencyKe
         answer = refusal_response(refusal)
         final = not isinstance(refusal, Busy)
     except Exception:
-        await call.world.receipts.drop(key)
+        await call.ports.receipts.drop(key)
         raise
     if final and answer.source is None and _lasts(answer.status):
         await _settle(call, key, answer)
     else:
-        await call.world.receipts.drop(key)
+        await call.ports.receipts.drop(key)
     return answer
 
 
@@ -131,12 +131,12 @@ def _lasts(status: int) -> bool:
 
 async def _settle(call: Request[Any, Any], key: IdempotencyKey, answer: Response) -> None:
     headers = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in answer.headers if n in _KEPT]
-    sealed = call.world.vault.seal(encode(_Kept(headers, answer.body)), _CONTEXT)
-    await call.world.receipts.settle(key, StoredResponse(answer.status, sealed))
+    sealed = call.ports.vault.seal(encode(_Kept(headers, answer.body)), _CONTEXT)
+    await call.ports.receipts.settle(key, StoredResponse(answer.status, sealed))
 
 
 def _replayed(call: Request[Any, Any], receipt: StoredResponse) -> Response:
-    kept = _decode(call.world.vault.open(receipt.sealed, _CONTEXT))
+    kept = _decode(call.ports.vault.open(receipt.sealed, _CONTEXT))
     headers = [(n.encode("latin-1"), v.encode("latin-1")) for n, v in kept.headers]
     return Response(receipt.status, kept.body, [*headers, REPLAY])
 

@@ -70,7 +70,7 @@ async def handle_elicitation_result(
     Raises Missing where it is not what was asked about, whoever's it is, and Forbidden.
     """
     id = params.request_state or ""
-    waits = await approvals.get(visit.world, visit.actor, id)
+    waits = await approvals.get(visit.ports, visit.actor, id)
     same = waits.digest == fingerprint(params.name, params.arguments or {})
     mine = waits.agent == sitting.agent.id and waits.asker.name == visit.actor.name
     if not (same and mine):
@@ -89,7 +89,7 @@ async def _may_be_asked(
         return False
     if able.elicitation.form is None and able.elicitation.url is not None:
         return False
-    return await approvals.may_answer(visit.world, visit.actor, waits)
+    return await approvals.may_answer(visit.ports, visit.actor, waits)
 
 
 async def _apply_answer(visit: McpRequest, waits: Approval, said: types.ElicitResult) -> ToolReply:
@@ -101,9 +101,9 @@ async def _apply_answer(visit: McpRequest, waits: Approval, said: types.ElicitRe
     reason = given.get("reason", "")
     if not isinstance(reason, str):
         raise ValidationError("reason is a text")
-    await approvals.answer(visit.world, visit.actor, waits.id, approved, reason)
+    await approvals.answer(visit.ports, visit.actor, waits.id, approved, reason)
     return reply_from_approval(
-        await approvals.wait_until_closed(visit.world, visit.actor, waits.id, APPROVED_CALL_TIMEOUT)
+        await approvals.wait_until_closed(visit.ports, visit.actor, waits.id, APPROVED_CALL_TIMEOUT)
     )
 
 

@@ -55,12 +55,12 @@ class Mcp:
 
     def __init__(
         self,
-        world: Ports,
+        ports: Ports,
         authenticate: Callable[[Headers], Awaitable[Actor]],
         closing: asyncio.Event,
         site: SiteSettings,
     ) -> None:
-        self._world = world
+        self._ports = ports
         self._site = site
         self._authenticate = authenticate
         self._closing = closing
@@ -71,7 +71,7 @@ class Mcp:
         try:
             visited, body = await self._admitted(scope, receive)
             engine = await self._loaded()
-            visit = await engine.visit(self._world, *visited)
+            visit = await engine.visit(self._ports, *visited)
         except ClientDisconnected:
             return
         except ReadTimeout:
@@ -92,7 +92,7 @@ class Mcp:
         https = scope.get("scheme") == "https"
         shown = self._site.credential(headers, scope["method"], https)
         actor = await self._authenticate(shown)
-        agent = await _agent_of(self._world, actor, scope)
+        agent = await _agent_of(self._ports, actor, scope)
         asks = _query_parameters(scope["query_string"])
         if scope["method"] != "POST":
             allow = [(b"allow", b"POST")]
@@ -132,7 +132,7 @@ class _EarlyResponse(Exception):
         self.answer = answer
 
 
-async def _agent_of(world: Ports, actor: Actor, scope: Any) -> str:
+async def _agent_of(ports: Ports, actor: Actor, scope: Any) -> str:
     """Raises Forbidden, and Missing for one that this caller may not know of."""
     if actor.platform:
         raise Forbidden("this credential is for another purpose")
@@ -142,7 +142,7 @@ async def _agent_of(world: Ports, actor: Actor, scope: Any) -> str:
     if found is None:
         raise NotFound("there is nothing at this address")
     name = unquote(found[1].decode("latin-1"), errors="replace")
-    return (await stacks.agent_stack(world, actor, name))[0].name
+    return (await stacks.agent_stack(ports, actor, name))[0].name
 
 
 def _query_parameters(query: bytes) -> Mapping[str, str]:
@@ -189,8 +189,8 @@ class _McpTransport:
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    async def visit(self, world: Ports, actor: Actor, agent: str, asks: Mapping[str, str]) -> Visit:
-        visit = self._visit(world, actor, agent, self._circumstances(**asks))
+    async def visit(self, ports: Ports, actor: Actor, agent: str, asks: Mapping[str, str]) -> Visit:
+        visit = self._visit(ports, actor, agent, self._circumstances(**asks))
         await visit.sitting(None)
         return visit
 
@@ -268,13 +268,13 @@ async def _say(answer: Response, send: Any) -> None:
 
 @asynccontextmanager
 async def mounted(
-    world: Ports,
+    ports: Ports,
     authenticate: Callable[[Headers], Awaitable[Actor]],
     closing: asyncio.Event,
     site: SiteSettings = SiteSettings(),
     calm: float = CALM,
 ) -> AsyncIterator[Mount]:
-    app = Mcp(world, authenticate, closing, site)
+    app = Mcp(ports, authenticate, closing, site)
     warming = asyncio.create_task(app.warm(calm))
     try:
         yield Mount(PREFIX, app)

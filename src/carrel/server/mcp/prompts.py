@@ -49,10 +49,10 @@ async def getting(
     if sitting.run is not None:
         if shared and sitting.run.mode is Audience.MAIN:
             raise ValidationError("the prompt of this run is for one person")
-        shown = await prompts.of_run(sitting.world, sitting.run)
+        shown = await prompts.of_run(sitting.ports, sitting.run)
     else:
         mode = Audience.SHARED if shared else Audience.MAIN
-        shown = await prompts.of_agent(sitting.world, visit.actor, sitting.agent.id, mode)
+        shown = await prompts.of_agent(sitting.ports, visit.actor, sitting.agent.id, mode)
     text = types.TextContent(text=shown.text)
     said = types.PromptMessage(role="user", content=text)
     return types.GetPromptResult(description=_ABOUT, messages=[said])

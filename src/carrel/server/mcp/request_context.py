@@ -64,7 +64,7 @@ def _said(meta: Mapping[str, Any], name: str) -> str | None:
 class McpRequest:
     """One request's caller, at the desk of one agent."""
 
-    world: Ports
+    ports: Ports
     actor: Actor
     agent: str
     """By id or slug."""
@@ -74,7 +74,7 @@ class McpRequest:
         """Raises Missing and Malformed."""
         now = self.circumstances.narrowed(meta or {})
         return await open_tool_context(
-            self.world,
+            self.ports,
             self.actor,
             self.agent,
             scope=now.scope,
@@ -88,4 +88,4 @@ class McpRequest:
 
     async def touches(self, scope: object) -> bool:
         """Whether what happened in a scope may show in the agent's files."""
-        return scope in await stacks.agent_stack(self.world, self.actor, self.agent)
+        return scope in await stacks.agent_stack(self.ports, self.actor, self.agent)

@@ -68,9 +68,9 @@ async def read_resource(visit: McpRequest, ctx: Context, uri: str) -> types.Read
 async def seen(sitting: ToolContext) -> Mapping[Path, File]:
     """The files that may be told of: where others listen, none that is private."""
     if sitting.run is not None:
-        found = (await runs.manifest(sitting.world, sitting.run)).files
+        found = (await runs.manifest(sitting.ports, sitting.run)).files
     else:
-        found = (await files.list_files(sitting.world, sitting.stack)).files
+        found = (await files.list_files(sitting.ports, sitting.stack)).files
     if sitting.mode is Audience.MAIN:
         return found
     return {path: file for path, file in found.items() if path in SHARED}
@@ -80,9 +80,9 @@ async def _content(sitting: ToolContext, path: Path) -> tuple[File, bytes]:
     if sitting.mode is Audience.SHARED and path not in SHARED:
         raise NotFound(f"there is no {path}")
     if sitting.run is not None:
-        return await runs.file(sitting.world, sitting.run, path)
-    file = await files.find_file(sitting.world, sitting.stack, path)
-    return file, await files.read_content(sitting.world, file)
+        return await runs.file(sitting.ports, sitting.run, path)
+    file = await files.find_file(sitting.ports, sitting.stack, path)
+    return file, await files.read_content(sitting.ports, file)
 
 
 def _path(sitting: ToolContext, uri: str) -> Path:

@@ -35,7 +35,7 @@ async def _feeding(
 ) -> AsyncIterator[None]:
     """Publish what happens from this very moment on; it is over where the agent is gone."""
     wanted = EventFilter(visit.actor.tenant, types=frozenset({UPDATED}))
-    _, batches = await streams.listen(visit.world, wanted)
+    _, batches = await streams.listen(visit.ports, wanted)
     feed = asyncio.create_task(_feed(visit, sitting, batches, publish))
     feed.add_done_callback(lambda _: over())
     try:
@@ -67,7 +67,7 @@ async def _seen_now(visit: McpRequest, sitting: ToolContext) -> Set[Path]:
 
 
 def _as_heard(fresh: ToolContext, mode: Audience) -> ToolContext:
-    return ToolContext(fresh.world, fresh.actor, fresh.agent, fresh.stack, mode)
+    return ToolContext(fresh.ports, fresh.actor, fresh.agent, fresh.stack, mode)
 
 
 def _told_of(sitting: ToolContext, events: list[Event]) -> list[Path]:

@@ -10,7 +10,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from carrel.core.errors import NotFound, Refusal, ValidationError
-from carrel.server.mcp import elicitation as asking
+from carrel.server.mcp import elicitation
 from carrel.server.mcp.request_context import CALL, McpRequest
 from carrel.tools.calls import call, tools_with_schemas
 from carrel.tools.schema_formats import SchemaFormat, described
@@ -36,7 +36,7 @@ async def call_tool(
     sitting = await visit.sitting(ctx.meta)
     arguments = params.arguments or {}
     if params.request_state is not None:
-        return result_of(await asking.handle_elicitation_result(visit, sitting, params))
+        return result_of(await elicitation.handle_elicitation_result(visit, sitting, params))
     try:
         reply = await call(sitting, params.name, arguments, _call(ctx.meta))
     except NotFound as unknown:
@@ -44,7 +44,7 @@ async def call_tool(
     except Refusal as refusal:
         return result_of(ToolReply(str(refusal), is_error=True))
     if reply.approval is not None:
-        asked = await asking.ask_client(visit, sitting, ctx, reply.approval)
+        asked = await elicitation.ask_client(visit, sitting, ctx, reply.approval)
         if isinstance(asked, types.InputRequiredResult):
             return asked
         reply = asked or reply

@@ -75,21 +75,21 @@ class Sandboxes(Resource):
     ) -> Sandbox:
         """Raises Malformed."""
         given = {"name": name, "config": config, "description": description}
-        return _sandbox(await sandboxes.create(self._world, self._actor, given))
+        return _sandbox(await sandboxes.create(self._ports, self._actor, given))
 
     async def get(self, id: str) -> Sandbox:
-        return _sandbox(await sandboxes.get(self._world, self._actor, id))
+        return _sandbox(await sandboxes.get(self._ports, self._actor, id))
 
     async def list(self) -> tuple[Sandbox, ...]:
-        return tuple(map(_sandbox, await sandboxes.listing(self._world, self._actor)))
+        return tuple(map(_sandbox, await sandboxes.listing(self._ports, self._actor)))
 
     async def change(self, id: str, **fields: Unpack[Fields]) -> Sandbox:
         """Change name, description or config, which is merged: None takes away what it names."""
         given = only(fields, Fields)
-        return _sandbox(await sandboxes.patch(self._world, self._actor, id, given))
+        return _sandbox(await sandboxes.patch(self._ports, self._actor, id, given))
 
     async def delete(self, id: str) -> None:
-        await sandboxes.delete(self._world, self._actor, id)
+        await sandboxes.delete(self._ports, self._actor, id)
 
 
 class Workspaces(Resource):
@@ -98,19 +98,19 @@ class Workspaces(Resource):
     ) -> SharedWorkspace:
         """Raises Malformed."""
         given = {"name": name, "config": config, "description": description}
-        return _described(await workspaces.create(self._world, self._actor, given))
+        return _described(await workspaces.create(self._ports, self._actor, given))
 
     async def get(self, id: str) -> SharedWorkspace:
-        return _described(await workspaces.get(self._world, self._actor, id))
+        return _described(await workspaces.get(self._ports, self._actor, id))
 
     async def list(self) -> tuple[SharedWorkspace, ...]:
-        return tuple(map(_described, await workspaces.listing(self._world, self._actor)))
+        return tuple(map(_described, await workspaces.listing(self._ports, self._actor)))
 
     async def change(self, id: str, **fields: Unpack[Fields]) -> SharedWorkspace:
         """Change name, description or config, which is merged: None takes away what it names."""
         given = only(fields, Fields)
-        return _described(await workspaces.patch(self._world, self._actor, id, given))
+        return _described(await workspaces.patch(self._ports, self._actor, id, given))
 
     async def delete(self, id: str) -> None:
         """With all files in it, in one commit."""
-        await workspaces.delete(self._world, self._actor, id)
+        await workspaces.delete(self._ports, self._actor, id)

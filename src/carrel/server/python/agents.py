@@ -83,26 +83,26 @@ def _agent(record: Record) -> Agent:
 class Templates(Resource):
     async def create(self, slug: str, name: str = "") -> Template:
         """Raises Taken where another has the slug."""
-        return _template(await templates.create(self._world, self._actor, slug, name or slug))
+        return _template(await templates.create(self._ports, self._actor, slug, name or slug))
 
     async def get(self, name: str) -> Template:
         """By id or slug."""
-        return _template(await templates.get(self._world, self._actor, name))
+        return _template(await templates.get(self._ports, self._actor, name))
 
     async def list(self) -> tuple[Template, ...]:
         async def page(cursor: str, limit: int) -> Page[Record]:
-            return await templates.listing(self._world, self._actor, cursor=cursor, limit=limit)
+            return await templates.listing(self._ports, self._actor, cursor=cursor, limit=limit)
 
         return tuple(map(_template, await every(page)))
 
     async def change(self, which: str, /, **fields: Unpack[Named]) -> Template:
         """Give one, by id or slug, another slug or name; agents go on following it."""
         given = only(fields, Named)
-        return _template(await templates.patch(self._world, self._actor, which, given))
+        return _template(await templates.patch(self._ports, self._actor, which, given))
 
     async def delete(self, name: str) -> None:
         """Raises Taken where agents follow it."""
-        await templates.delete(self._world, self._actor, name)
+        await templates.delete(self._ports, self._actor, name)
 
 
 class Agents(Resource):
@@ -114,23 +114,23 @@ class Agents(Resource):
         Raises Missing where there is no such template or person.
         """
         new = NewAgent(slug, name or slug, template, **more)
-        return _agent(await agents.create(self._world, self._actor, new))
+        return _agent(await agents.create(self._ports, self._actor, new))
 
     async def get(self, name: str) -> Agent:
         """By id or slug."""
-        return _agent(await agents.get(self._world, self._actor, name))
+        return _agent(await agents.get(self._ports, self._actor, name))
 
     async def list(self) -> tuple[Agent, ...]:
         async def page(cursor: str, limit: int) -> Page[Record]:
-            return await agents.listing(self._world, self._actor, cursor=cursor, limit=limit)
+            return await agents.listing(self._ports, self._actor, cursor=cursor, limit=limit)
 
         return tuple(map(_agent, await every(page)))
 
     async def change(self, which: str, /, **fields: Unpack[Fields]) -> Agent:
         """Change what is named, and with it the files that follow from it; None clears."""
         given = {_WIRE[field]: value for field, value in only(fields, Fields).items()}
-        return _agent(await agents.patch(self._world, self._actor, which, given))
+        return _agent(await agents.patch(self._ports, self._actor, which, given))
 
     async def delete(self, name: str) -> None:
         """Remove an agent and the keys that are bound to it."""
-        await agents.delete(self._world, self._actor, name)
+        await agents.delete(self._ports, self._actor, name)

@@ -63,7 +63,7 @@ class Approvals(Resource):
         cursor: str | None = ""
         while cursor is not None:
             page = await approvals.listing(
-                self._world, self._actor, agent=agent, status=chosen, cursor=cursor, limit=500
+                self._ports, self._actor, agent=agent, status=chosen, cursor=cursor, limit=500
             )
             found += map(_approval, page.items)
             cursor = page.next
@@ -71,7 +71,7 @@ class Approvals(Resource):
 
     async def get(self, id: str, *, wait: int = 0) -> Approval:
         """One of them, with its result once it is over: for that it waits some seconds."""
-        return _approval(await approvals.wait_until_closed(self._world, self._actor, id, wait))
+        return _approval(await approvals.wait_until_closed(self._ports, self._actor, id, wait))
 
     async def answer(self, id: str, approved: bool, reason: str = "") -> Approval:
         """Say yes or no, the reason of which the model sees. The same answer again is fine.
@@ -79,7 +79,7 @@ class Approvals(Resource):
         What is approved is run here before this returns, since there may be no server that would.
         Raises Taken where the answer was another, Gone where it is too late.
         """
-        said = await approvals.answer(self._world, self._actor, id, approved, reason)
+        said = await approvals.answer(self._ports, self._actor, id, approved, reason)
         if said.status is ApprovalStatus.APPROVED:
-            await resume(self._world, said.tenant, said.id)
-        return _approval(await approvals.get(self._world, self._actor, id))
+            await resume(self._ports, said.tenant, said.id)
+        return _approval(await approvals.get(self._ports, self._actor, id))

@@ -24,7 +24,7 @@ Choice = TypeVar("Choice", bound=str)
 
 @dataclass(frozen=True, slots=True)
 class CallerContext:
-    world: Ports
+    ports: Ports
     actor: Actor
     feeds: WeakSet[EventStream] = field(default_factory=WeakSet)
     """To be closed before the world is."""
@@ -35,7 +35,7 @@ class Resource:
 
     def __init__(self, seat: CallerContext) -> None:
         self._seat = seat
-        self._world, self._actor = seat.world, seat.actor
+        self._ports, self._actor = seat.ports, seat.actor
 
 
 def when(at: TimestampMs) -> datetime:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from carrel.actions.accounts import audit as audits
+from carrel.actions.accounts import audit as accounts_audit
 from carrel.actions.accounts import tenants
 from carrel.actions.events import streams
 from carrel.actions.overlay import stacks
@@ -53,13 +53,13 @@ class Carrel(Resource):
         self.workspaces = Workspaces(seat)
 
     @classmethod
-    async def of(cls, world: Ports, slug: str) -> Carrel:
+    async def of(cls, ports: Ports, slug: str) -> Carrel:
         """The desk of a tenant. Raises Missing."""
-        return cls(CallerContext(world, await _owner(world, slug)))
+        return cls(CallerContext(ports, await _owner(ports, slug)))
 
     async def tenant(self, slug: str) -> Carrel:
         """The desk of another tenant of the same store, open for as long as this one."""
-        actor = await _owner(self._world, slug)
+        actor = await _owner(self._ports, slug)
         return Carrel(replace(self._seat, actor=actor))
 
     def workspace(self, name: str = DEFAULT_WORKSPACE) -> Workspace:
@@ -70,7 +70,7 @@ class Carrel(Resource):
         actor = replace(self._actor, workspace=identifier(name))
 
         async def stack() -> Stack:
-            return await stacks.default_stack(self._world, actor)
+            return await stacks.default_stack(self._ports, actor)
 
         return Workspace(replace(self._seat, actor=actor), stack)
 
@@ -78,7 +78,7 @@ class Carrel(Resource):
         """An agent's workspace, by id or slug: its own files over its template's and defaults."""
 
         async def stack() -> Stack:
-            return await stacks.agent_stack(self._world, self._actor, name)
+            return await stacks.agent_stack(self._ports, self._actor, name)
 
         return AgentWorkspace(self._seat, stack, name)
 
@@ -86,7 +86,7 @@ class Carrel(Resource):
         """A template's own files, by id or slug."""
 
         async def stack() -> Stack:
-            return await stacks.template_stack(self._world, self._actor, name)
+            return await stacks.template_stack(self._ports, self._actor, name)
 
         return TemplateFiles(self._seat, stack, name)
 
@@ -95,16 +95,16 @@ class Carrel(Resource):
         """The files beneath all agents of the tenant."""
 
         async def stack() -> Stack:
-            return await stacks.defaults_stack(self._world, self._actor)
+            return await stacks.defaults_stack(self._ports, self._actor)
 
         return Defaults(self._seat, stack)
 
     async def run(self, id: str) -> Run:
-        return Run(self._seat, await runs.get(self._world, self._actor, id))
+        return Run(self._seat, await runs.get(self._ports, self._actor, id))
 
     async def runs(self, *, before: str = "", limit: int = 100) -> tuple[Run, ...]:
         """Newest first, of all workspaces; ``before`` is the id of the last one seen."""
-        page = await runs.page(self._world, self._actor, cursor=before, limit=limit)
+        page = await runs.page(self._ports, self._actor, cursor=before, limit=limit)
         return tuple(Run(self._seat, run) for run in page.items)
 
     def events(self, since: str | None = None, *, types: Iterable[str] = ()) -> EventStream:
@@ -112,13 +112,13 @@ class Carrel(Resource):
         wanted = frozenset(types)
 
         async def listen() -> tuple[str, streams.Batches]:
-            return await streams.listen_to_tenant(self._world, self._actor, wanted, since)
+            return await streams.listen_to_tenant(self._ports, self._actor, wanted, since)
 
         return follow(self._seat, listen)
 
     async def audit(self, *, before: int = 0, limit: int = 100) -> tuple[AuditEntry, ...]:
         """Who changed which records, newest first."""
-        page = await audits.listing(self._world, self._actor, before=before, limit=limit)
+        page = await accounts_audit.listing(self._ports, self._actor, before=before, limit=limit)
         return page.items
 
     async def close(self) -> None:
@@ -127,6 +127,6 @@ class Carrel(Resource):
             await feed.aclose()
 
 
-async def _owner(world: Ports, slug: str) -> Actor:
-    owner = await tenants.first_owner(world, slug)
+async def _owner(ports: Ports, slug: str) -> Actor:
+    owner = await tenants.first_owner(ports, slug)
     return Actor(owner.tenant, _AUTHOR, role=Role.OWNER, person=owner.id)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from carrel.actions.events.streams import Batch, Batches
-from carrel.core.store import event as core
+from carrel.core.store import event as store_event
 
 Listen = Callable[[], Awaitable[tuple[str, Batches]]]
 
@@ -39,7 +39,7 @@ class EventStream:
     def __init__(self, listen: Listen) -> None:
         self._listen = listen
         self._batches: Batches | None = None
-        self._ready: deque[core.Event] = deque()
+        self._ready: deque[store_event.Event] = deque()
         self._pull: asyncio.Task[Batch] | None = None
         self._over = False
 
@@ -90,7 +90,7 @@ class EventStream:
         self._ready.extend(batch)
 
 
-def _shown(event: core.Event) -> Event:
+def _shown(event: store_event.Event) -> Event:
     scope = event.scope
     return Event(
         cursor=event.cursor,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from carrel.actions.events import streams
 from carrel.actions.files import files
-from carrel.actions.files import history as histories
+from carrel.actions.files import history as files_history
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.files.history import Explanation
 from carrel.core.errors import ValidationError
@@ -135,19 +135,19 @@ class Files(Resource):
         """
         stack = await self._stack()
         if version is not None:
-            return file_of(*await files.read_version(self._world, stack, Path(path), version))
-        found = await files.find_file(self._world, stack, Path(path))
-        return file_of(found, await files.read_content(self._world, found, raw=raw))
+            return file_of(*await files.read_version(self._ports, stack, Path(path), version))
+        found = await files.find_file(self._ports, stack, Path(path))
+        return file_of(found, await files.read_content(self._ports, found, raw=raw))
 
     async def list(self, prefix: str = "") -> tuple[FileRow, ...]:
         """All files whose path starts so, in order of path, without their content."""
-        workspace = await files.list_files(self._world, await self._stack(), prefix)
+        workspace = await files.list_files(self._ports, await self._stack(), prefix)
         return tuple(map(row_of, workspace.files.values()))
 
     async def read(self, prefix: str = "", *, raw: bool = False) -> dict[str, str]:
         """The content of all files whose path starts so, in one go."""
-        workspace = await files.list_files(self._world, await self._stack(), prefix)
-        contents = await files.read_contents(self._world, workspace, raw=raw)
+        workspace = await files.list_files(self._ports, await self._stack(), prefix)
+        contents = await files.read_contents(self._ports, workspace, raw=raw)
         if contents.failed:
             raise CorruptContent(
                 "; ".join(f"{path}: {contents.failed[path]}" for path in contents.failed)
@@ -176,7 +176,7 @@ class Files(Resource):
         intent = _intent(if_match, if_absent, content_type, why, run)
         intent = replace(intent, accepted=accept_template_update is True)
         stack, body = await self._stack(), _utf8(content)
-        written = await files.put(self._world, stack, Path(path), body, self._actor, intent)
+        written = await files.put(self._ports, stack, Path(path), body, self._actor, intent)
         return file_of(written.file, written.content)
 
     async def delete(
@@ -185,7 +185,7 @@ class Files(Resource):
         """Remove a file; in a stack, go back to what lies beneath. Says the tombstone's version."""
         intent = _intent(if_match, False, None, why, run)
         stack = await self._stack()
-        head = await files.delete(self._world, stack, Path(path), self._actor, intent)
+        head = await files.delete(self._ports, stack, Path(path), self._actor, intent)
         return head.version
 
     async def history(
@@ -193,12 +193,12 @@ class Files(Resource):
     ) -> tuple[Version, ...]:
         """The versions of a file, newest first, deletions included."""
         stack = await self._stack()
-        page = await histories.page(self._world, stack, Path(path), before=before, limit=limit)
+        page = await files_history.page(self._ports, stack, Path(path), before=before, limit=limit)
         return tuple(map(version_of, page.items))
 
     async def diff(self, path: str, old: int | None = None, new: int | None = None) -> str:
         """A unified diff of two versions, by default of what the newest changed."""
-        return await histories.diff(self._world, await self._stack(), Path(path), old, new)
+        return await files_history.diff(self._ports, await self._stack(), Path(path), old, new)
 
     async def restore(
         self, path: str, version: int, *, if_match: str | None = None, why: str = ""
@@ -206,12 +206,12 @@ class Files(Resource):
         """Make an earlier version the newest again."""
         intent = _intent(if_match, False, None, why, None)
         stack = await self._stack()
-        written = await files.restore(self._world, stack, Path(path), version, self._actor, intent)
+        written = await files.restore(self._ports, stack, Path(path), version, self._actor, intent)
         return file_of(written.file, written.content)
 
     async def explain(self, path: str) -> Explanation:
         """What every layer says of a path, and why the one that is shown won."""
-        return await histories.explain(self._world, await self._stack(), Path(path))
+        return await files_history.explain(self._ports, await self._stack(), Path(path))
 
     def events(self, since: str | None = None) -> EventStream:
         """What is written here, from now on or after the event with the cursor ``since``.
@@ -222,7 +222,7 @@ class Files(Resource):
         async def listen() -> tuple[str, streams.Batches]:
             scopes, types = frozenset(await self._stack()), frozenset({UPDATED})
             wanted = EventFilter(self._actor.tenant, scopes=scopes, types=types)
-            return await streams.listen(self._world, wanted, since)
+            return await streams.listen(self._ports, wanted, since)
 
         return follow(self._seat, listen)
 

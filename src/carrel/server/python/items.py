@@ -56,11 +56,11 @@ class Items(Resource):
 
     async def get(self, key: str, *, version: int | None = None) -> Item:
         """An item as it is now, or as it was at a version."""
-        return _item(await items.get(self._world, self._actor, self._agent, key, version))
+        return _item(await items.get(self._ports, self._actor, self._agent, key, version))
 
     async def list(self, prefix: str = "") -> tuple[ItemRow, ...]:
         """All whose key starts so, the last written first."""
-        page = await items.listing(self._world, self._actor, self._agent, prefix=prefix)
+        page = await items.listing(self._ports, self._actor, self._agent, prefix=prefix)
         return tuple(ItemRow(preview=row.preview, **_facts(row.item)) for row in page.items)
 
     async def put(
@@ -74,13 +74,13 @@ class Items(Resource):
     ) -> Item:
         """Create or replace an item. Raises Stale where it is not as ``if_match`` says."""
         writing = _writing(if_match, if_absent, why)
-        kept = await items.put(self._world, self._actor, self._agent, key, value, writing)
+        kept = await items.put(self._ports, self._actor, self._agent, key, value, writing)
         return _item(kept)
 
     async def delete(self, key: str, *, if_match: str | None = None, why: str = "") -> None:
         """Remove an item, for all who share it."""
         writing = _writing(if_match, False, why)
-        await items.delete(self._world, self._actor, self._agent, key, writing)
+        await items.delete(self._ports, self._actor, self._agent, key, writing)
 
 
 def _writing(if_match: str | None, if_absent: bool, why: str) -> ItemWriteOptions:

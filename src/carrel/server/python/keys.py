@@ -80,22 +80,22 @@ class Keys(Resource):
             scopes=None if asked is None else frozenset(asked),
             expires=None if expires_at is None else milliseconds(expires_at),
         )
-        issued = await keys.create(self._world, self._actor, holding)
+        issued = await keys.create(self._ports, self._actor, holding)
         return NewKey(_key(issued.key), issued.token)
 
     async def get(self, id: str) -> Key:
-        record = await keys.get(self._world, self._actor, id)
-        [used] = await keys.last_used(self._world, (record,))
+        record = await keys.get(self._ports, self._actor, id)
+        [used] = await keys.last_used(self._ports, (record,))
         return _key(record, used)
 
     async def list(self) -> tuple[Key, ...]:
         async def page(cursor: str, limit: int) -> Page[Record]:
-            return await keys.listing(self._world, self._actor, cursor=cursor, limit=limit)
+            return await keys.listing(self._ports, self._actor, cursor=cursor, limit=limit)
 
         records = tuple(await every(page))
-        used = await keys.last_used(self._world, records)
+        used = await keys.last_used(self._ports, records)
         return tuple(map(_key, records, used))
 
     async def revoke(self, id: str) -> None:
         """From the next request on it opens nothing."""
-        await keys.revoke(self._world, self._actor, id)
+        await keys.revoke(self._ports, self._actor, id)

@@ -91,17 +91,17 @@ class Memories(Resource):
         """Keep one thing, as one line; what is remembered already is given back as it is."""
         mode = Audience.MAIN if scope == Audience.MAIN else Audience.SHARED
         new = NewMemory(content, tuple(tags), kind, mode)
-        kept = await memories.remember(self._world, self._actor, self._agent, new)
+        kept = await memories.remember(self._ports, self._actor, self._agent, new)
         return _memory(kept.memory)
 
     async def recall(self, query: str, *, limit: int = USUAL) -> tuple[Memory, ...]:
         """What fits these words, best first; that it came up counts for the agent's dreams."""
-        hits = await memories.recall(self._world, self._actor, self._agent, query, limit=limit)
+        hits = await memories.recall(self._ports, self._actor, self._agent, query, limit=limit)
         return tuple(_memory(hit.memory, hit.score) for hit in hits)
 
     async def search(self, query: str, *, limit: int = USUAL) -> tuple[Memory, ...]:
         """The same for somebody who only looks."""
-        hits = await memories.search(self._world, self._actor, self._agent, query, limit=limit)
+        hits = await memories.search(self._ports, self._actor, self._agent, query, limit=limit)
         return tuple(_memory(hit.memory, hit.score) for hit in hits)
 
     async def list(self) -> tuple[Memory, ...]:
@@ -110,18 +110,18 @@ class Memories(Resource):
         cursor: str | None = ""
         while cursor is not None:
             page = await memories.listing(
-                self._world, self._actor, self._agent, cursor=cursor, limit=500
+                self._ports, self._actor, self._agent, cursor=cursor, limit=500
             )
             found += map(_memory, page.items)
             cursor = page.next
         return tuple(found)
 
     async def get(self, id: str) -> Memory:
-        return _memory(await memories.get(self._world, self._actor, self._agent, id))
+        return _memory(await memories.get(self._ports, self._actor, self._agent, id))
 
     async def forget(self, id: str) -> None:
         """Forget one, and the line of it that a dream wrote into MEMORY.md."""
-        await memories.forget(self._world, self._actor, self._agent, id)
+        await memories.forget(self._ports, self._actor, self._agent, id)
 
 
 class Dreams(Resource):
@@ -133,19 +133,19 @@ class Dreams(Resource):
 
     async def sweep(self, *, dry_run: bool = False) -> Dream:
         """Dream now, or only say what would be."""
-        return _dream(await dreams.sweep(self._world, self._actor, self._agent, dry_run=dry_run))
+        return _dream(await dreams.sweep(self._ports, self._actor, self._agent, dry_run=dry_run))
 
     async def list(self) -> tuple[Dream, ...]:
         """The last ones, newest first."""
-        found = await dreams.listing(self._world, self._actor, self._agent)
+        found = await dreams.listing(self._ports, self._actor, self._agent)
         return tuple(_dream(DreamReport(dream, {})) for dream in found)
 
     async def get(self, id: str) -> Dream:
-        return _dream(await dreams.get(self._world, self._actor, self._agent, id))
+        return _dream(await dreams.get(self._ports, self._actor, self._agent, id))
 
     async def approve(self, id: str) -> Dream:
         """Let what was proposed land. Raises Stale where MEMORY.md has changed since."""
-        return _dream(await dreams.approve(self._world, self._actor, self._agent, id))
+        return _dream(await dreams.approve(self._ports, self._actor, self._agent, id))
 
     async def reject(self, id: str, reason: str = "") -> Dream:
-        return _dream(await dreams.reject(self._world, self._actor, self._agent, id, reason))
+        return _dream(await dreams.reject(self._ports, self._actor, self._agent, id, reason))

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from carrel.actions.overlay import default_files as seeds
-from carrel.actions.overlay import pins
+from carrel.actions.overlay import default_files, pins
 from carrel.actions.overlay.default_files import DefaultsStatus
 from carrel.actions.overlay.reviews import BulkAcceptOutcome
 from carrel.actions.prompt import prompts
 from carrel.actions.prompt.prompts import AssembledPrompt
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, digest_named
-from carrel.core.overlay import pins as pinned
+from carrel.core.overlay.pins import PinStatus
 from carrel.core.runs import Audience
 from carrel.core.store.tree import Blob
 from carrel.ports import CorruptContent
@@ -44,7 +43,7 @@ class Pin:
 Text = bytes | CorruptContent | None
 
 
-def _pin(pin: pinned.PinStatus, pinned: Text = None, latest: Text = None) -> Pin:
+def _pin(pin: PinStatus, pinned: Text = None, latest: Text = None) -> Pin:
     return Pin(
         path=pin.path.text,
         pinned_sha256=_hex(pin.pinned),
@@ -80,7 +79,7 @@ class AgentWorkspace(Workspace):
         Raises Taken where a policy file does not fit or cannot be had.
         """
         chosen = one_of(Audience, mode, "mode")
-        return await prompts.of_agent(self._world, self._actor, self._name, chosen)
+        return await prompts.of_agent(self._ports, self._actor, self._name, chosen)
 
     @property
     def sessions(self) -> Sessions:
@@ -108,18 +107,18 @@ class AgentWorkspace(Workspace):
 
     async def pins(self) -> tuple[Pin, ...]:
         """Every pinned file that it has or could have, with both texts."""
-        found = await pins.status(self._world, self._actor, self._name)
+        found = await pins.status(self._ports, self._actor, self._name)
         return tuple(_pin(one.pin, one.pinned, one.latest) for one in found)
 
     async def accept(self, path: str, sha256: str) -> Pin:
         """Take what was reviewed. Raises Stale where there is something newer than that."""
         wanted = digest_named(sha256)
-        return _pin(await pins.accept(self._world, self._actor, self._name, Path(path), wanted))
+        return _pin(await pins.accept(self._ports, self._actor, self._name, Path(path), wanted))
 
     async def roll_back(self, path: str, version: int | None = None) -> Pin:
         """Go back to what was reviewed before, or at a version of its own history."""
         given = (self._name, Path(path), version)
-        return _pin(await pins.roll_back(self._world, self._actor, *given))
+        return _pin(await pins.roll_back(self._ports, self._actor, *given))
 
 
 class TemplateFiles(Files):
@@ -132,7 +131,7 @@ class TemplateFiles(Files):
     async def accept(self, path: str, sha256: str) -> tuple[BulkAcceptOutcome, ...]:
         """Take what was reviewed for every agent that follows: one outcome each."""
         given = (self._name, Path(path), digest_named(sha256))
-        return await pins.accept_for_all(self._world, self._actor, *given)
+        return await pins.accept_for_all(self._ports, self._actor, *given)
 
 
 class Defaults(Files):
@@ -140,7 +139,7 @@ class Defaults(Files):
 
     async def status(self) -> DefaultsStatus:
         """How they stand to those that Carrel comes with."""
-        return await seeds.status(self._world, self._actor)
+        return await default_files.status(self._ports, self._actor)
 
     async def update(self, take: Iterable[str] = (), keep: Iterable[str] = ()) -> DefaultsStatus:
         """Let those follow that nobody has edited; of what is offered, take or keep what is named.
@@ -150,4 +149,4 @@ class Defaults(Files):
         if isinstance(take, str) or isinstance(keep, str):
             raise ValidationError("take and keep are lists of paths")
         chosen = tuple(map(Path, take)), tuple(map(Path, keep))
-        return await seeds.update(self._world, self._actor, *chosen)
+        return await default_files.update(self._ports, self._actor, *chosen)

@@ -58,14 +58,14 @@ class People(Resource):
     ) -> Person:
         """Raises Taken where another has the address."""
         new = Profile(name, email, one_of(Role, role, "role"), **profile)
-        return _person(await people.create(self._world, self._actor, new))
+        return _person(await people.create(self._ports, self._actor, new))
 
     async def get(self, id: str) -> Person:
-        return _person(await people.get(self._world, self._actor, id))
+        return _person(await people.get(self._ports, self._actor, id))
 
     async def list(self) -> tuple[Person, ...]:
         async def page(cursor: str, limit: int) -> Page[Record]:
-            return await people.listing(self._world, self._actor, cursor=cursor, limit=limit)
+            return await people.listing(self._ports, self._actor, cursor=cursor, limit=limit)
 
         return tuple(map(_person, await every(page)))
 
@@ -74,8 +74,8 @@ class People(Resource):
         given = only(fields, Fields)
         if "role" in given:
             given["role"] = one_of(Role, given["role"], "role")
-        return _person(await people.patch(self._world, self._actor, id, given))
+        return _person(await people.patch(self._ports, self._actor, id, given))
 
     async def delete(self, id: str) -> None:
         """Remove a person and every key they hold."""
-        await people.delete(self._world, self._actor, id)
+        await people.delete(self._ports, self._actor, id)

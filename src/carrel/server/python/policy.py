@@ -15,7 +15,7 @@ __all__ = ["Limits", "Policies", "Policy"]
 
 class Policies(Resource):
     async def get(self) -> Policy:
-        return await policies.get(self._world, self._actor)
+        return await policies.get(self._ports, self._actor)
 
     async def put(self, policy: Policy) -> Policy:
         """Replace it: ``Policy(limits=Limits(max_files=500))``. Raises Malformed."""
@@ -23,4 +23,4 @@ class Policies(Resource):
             checked = msgspec.convert(msgspec.to_builtins(policy), Policy)
         except msgspec.ValidationError as wrong:
             raise ValidationError(f"the policy does not fit: {wrong}") from None
-        return await policies.put(self._world, self._actor, checked)
+        return await policies.put(self._ports, self._actor, checked)

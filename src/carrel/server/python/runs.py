@@ -8,7 +8,7 @@ from datetime import datetime
 from carrel.actions.events import streams
 from carrel.actions.prompt import prompts
 from carrel.actions.prompt.prompts import AssembledPrompt
-from carrel.actions.runs import diff as differences
+from carrel.actions.runs import diff as runs_diff
 from carrel.actions.runs import runs
 from carrel.actions.runs.runs import RunRequest
 from carrel.core import runs as core
@@ -38,10 +38,10 @@ class RunWorkspace:
         self._seat, self._run = seat, run
 
     async def get(self, path: str) -> File:
-        return file_of(*await runs.file(self._seat.world, self._run, Path(path)))
+        return file_of(*await runs.file(self._seat.ports, self._run, Path(path)))
 
     async def list(self) -> tuple[FileRow, ...]:
-        manifest = await runs.manifest(self._seat.world, self._run)
+        manifest = await runs.manifest(self._seat.ports, self._run)
         return tuple(map(row_of, manifest.files.values()))
 
 
@@ -97,7 +97,7 @@ class Run(Resource):
 
     async def prompt(self) -> AssembledPrompt:
         """Its exact system prompt, whatever has changed since it began."""
-        return await prompts.of_run(self._world, self._run)
+        return await prompts.of_run(self._ports, self._run)
 
     async def diff(self) -> tuple[Difference, ...]:
         """What has changed in the workspace since, in order of path."""
@@ -108,27 +108,27 @@ class Run(Resource):
                 before=found.before.head.version if found.before else None,
                 after=found.after.head.version if found.after else None,
             )
-            for found in await differences.diff(self._world, self._run)
+            for found in await runs_diff.diff(self._ports, self._run)
         )
 
     async def diff_of(self, path: str) -> str:
         """What has changed at one path since, as a unified diff; empty where nothing has."""
-        _, text = await differences.difference(self._world, self._run, Path(path))
+        _, text = await runs_diff.difference(self._ports, self._run, Path(path))
         return text
 
     async def finish(self, status: str = RunStatus.COMPLETED) -> Run:
         """End it as completed, failed or cancelled. Raises Taken where it ended otherwise."""
         becomes = one_of(RunStatus, status, "status")
-        self._run = await runs.change(self._world, self._actor, self.id, status=becomes)
+        self._run = await runs.change(self._ports, self._actor, self.id, status=becomes)
         return self
 
     async def release(self) -> Run:
         """Let go of its files, so that old versions may be pruned. There is no way back."""
-        self._run = await runs.change(self._world, self._actor, self.id, kept=False)
+        self._run = await runs.change(self._ports, self._actor, self.id, kept=False)
         return self
 
     async def refresh(self) -> Run:
-        self._run = await runs.get(self._world, self._actor, self.id)
+        self._run = await runs.get(self._ports, self._actor, self.id)
         return self
 
     async def start_child(
@@ -137,18 +137,18 @@ class Run(Resource):
         """A run in the same workspace, frozen now, or with this run's very snapshot."""
         chosen = None if mode is None else one_of(Audience, mode, "mode")
         asked = RunRequest(workflow, parent=self.id, share_parent=share_snapshot, mode=chosen)
-        return Run(self._seat, await runs.start(self._world, self._actor, asked))
+        return Run(self._seat, await runs.start(self._ports, self._actor, asked))
 
     async def replay(self) -> Run:
         """A run that reads what this one read, to the byte."""
         asked = RunRequest(replay_of=self.id)
-        return Run(self._seat, await runs.start(self._world, self._actor, asked))
+        return Run(self._seat, await runs.start(self._ports, self._actor, asked))
 
     def events(self, since: str | None = None) -> EventStream:
         """Its own log, from the beginning; it ends when the run has."""
 
         async def listen() -> tuple[str, streams.Batches]:
-            run = await runs.get(self._world, self._actor, self.id)
-            return await streams.listen_to_run(self._world, self._actor, run, since)
+            run = await runs.get(self._ports, self._actor, self.id)
+            return await streams.listen_to_run(self._ports, self._actor, run, since)
 
         return follow(self._seat, listen)

@@ -27,17 +27,17 @@ def _secret(record: Record) -> Secret:
 class Secrets(Resource):
     async def put(self, id: str, value: str) -> Secret:
         """Keep a value: from now on every write has ``[REDACTED:<id>]`` in its place."""
-        return _secret(await secrets.put(self._world, self._actor, id, value))
+        return _secret(await secrets.put(self._ports, self._actor, id, value))
 
     async def get(self, id: str) -> Secret:
-        return _secret(await secrets.get(self._world, self._actor, id))
+        return _secret(await secrets.get(self._ports, self._actor, id))
 
     async def list(self) -> tuple[Secret, ...]:
         async def page(cursor: str, limit: int) -> Page[Record]:
-            return await secrets.listing(self._world, self._actor, cursor=cursor, limit=limit)
+            return await secrets.listing(self._ports, self._actor, cursor=cursor, limit=limit)
 
         return tuple(map(_secret, await every(page)))
 
     async def delete(self, id: str) -> None:
         """Forget a value: it is no longer redacted."""
-        await secrets.delete(self._world, self._actor, id)
+        await secrets.delete(self._ports, self._actor, id)

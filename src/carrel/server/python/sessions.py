@@ -122,12 +122,12 @@ class Session(Resource):
     async def lines(self) -> tuple[str, ...]:
         """The whole transcript as lines of JSON: a header, then everything that was said."""
         await self.refresh()
-        told = b"".join([some async for some in sessions.jsonl(self._world, self._session)])
+        told = b"".join([some async for some in sessions.jsonl(self._ports, self._session)])
         return tuple(told.decode().split("\n")[:-1])
 
     @property
     def _where(self) -> tuple[Ports, Actor, str, str]:
-        return self._world, self._actor, self._session.agent, self.id
+        return self._ports, self._actor, self._session.agent, self.id
 
 
 class Sessions(Resource):
@@ -142,18 +142,18 @@ class Sessions(Resource):
     ) -> Session:
         """A new session, or the one of that id as it is. A mode that is not main is shared."""
         found = await sessions.start(
-            self._world, self._actor, self._agent, id=id, plugin=plugin, scope=mode
+            self._ports, self._actor, self._agent, id=id, plugin=plugin, scope=mode
         )
         return Session(self._seat, found)
 
     async def get(self, id: str) -> Session:
-        found = await sessions.get(self._world, self._actor, self._agent, id)
+        found = await sessions.get(self._ports, self._actor, self._agent, id)
         return Session(self._seat, found)
 
     async def list(self, *, mode: str | None = None, limit: int = 100) -> tuple[Session, ...]:
         """Those in which something was said last, first."""
         page = await sessions.listing(
-            self._world, self._actor, self._agent, mode=_mode(mode), limit=limit
+            self._ports, self._actor, self._agent, mode=_mode(mode), limit=limit
         )
         return tuple(Session(self._seat, one) for one in page.items)
 
@@ -162,7 +162,7 @@ class Sessions(Resource):
     ) -> tuple[Found, ...]:
         """What was said with these words, or words that begin so; the best answer first."""
         hits = await sessions.search(
-            self._world, self._actor, self._agent, query, mode=_mode(mode), limit=limit
+            self._ports, self._actor, self._agent, query, mode=_mode(mode), limit=limit
         )
         return tuple(Found(hit.session, _entry(hit.utterance)) for hit in hits)
 

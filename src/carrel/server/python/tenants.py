@@ -33,11 +33,11 @@ def _tenant(record: Record) -> Tenant:
 class Tenants(Resource):
     async def create(self, slug: str, name: str, *, owner: str, email: str) -> NewTenant:
         """Raises Taken where another has the slug."""
-        made = await tenants.create(self._world, slug, name, owner, email)
+        made = await tenants.create(self._ports, slug, name, owner, email)
         return NewTenant(_tenant(made.tenant), made.owner.id, made.token)
 
     async def me(self) -> Tenant:
-        return _tenant(await tenants.me(self._world, self._actor))
+        return _tenant(await tenants.me(self._ports, self._actor))
 
     async def rename(self, name: str) -> Tenant:
-        return _tenant(await tenants.rename(self._world, self._actor, name))
+        return _tenant(await tenants.rename(self._ports, self._actor, name))

@@ -20,7 +20,7 @@ class Tools:
     async def describe(self, dialect: str = SchemaFormat.MCP) -> tuple[Mapping[str, Any], ...]:
         """In the words of whoever offers them to a model: ``mcp``, ``openai``, ``anthropic``."""
         chosen = one_of(SchemaFormat, dialect, "dialect")
-        sitting = await open_tool_context(self._seat.world, self._seat.actor, self._agent)
+        sitting = await open_tool_context(self._seat.ports, self._seat.actor, self._agent)
         return tuple(
             described(tool, chosen, schema) for tool, schema in await tools_with_schemas(sitting)
         )
@@ -42,6 +42,6 @@ class Tools:
         is done once, however often it is called. Raises Missing where the agent has no such tool.
         """
         sitting = await open_tool_context(
-            self._seat.world, self._seat.actor, self._agent, scope=scope, session=session, run=run
+            self._seat.ports, self._seat.actor, self._agent, scope=scope, session=session, run=run
         )
         return await call(sitting, name, arguments or {}, call_id)

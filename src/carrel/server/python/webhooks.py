@@ -42,15 +42,15 @@ class Webhooks(Resource):
         self, url: str, events: Iterable[str] = (EVERYTHING,), *, secret: str | None = None
     ) -> NewWebhook:
         """Raises Malformed, with the reason where the address is one that we do not post to."""
-        made = await webhooks.create(self._world, self._actor, url, tuple(events), secret=secret)
+        made = await webhooks.create(self._ports, self._actor, url, tuple(events), secret=secret)
         return NewWebhook(_webhook(made.webhook), made.secret)
 
     async def get(self, id: str) -> Webhook:
-        return _webhook(await webhooks.get(self._world, self._actor, id))
+        return _webhook(await webhooks.get(self._ports, self._actor, id))
 
     async def list(self) -> tuple[Webhook, ...]:
         async def page(cursor: str, limit: int) -> Page[Record]:
-            return await webhooks.listing(self._world, self._actor, cursor=cursor, limit=limit)
+            return await webhooks.listing(self._ports, self._actor, cursor=cursor, limit=limit)
 
         return tuple(map(_webhook, await every(page)))
 
@@ -64,7 +64,7 @@ class Webhooks(Resource):
     ) -> Webhook:
         """Change what is given; the rest stays as it is."""
         patch = WebhookPatch(url, None if events is None else tuple(events), active)
-        return _webhook(await webhooks.change(self._world, self._actor, id, patch))
+        return _webhook(await webhooks.change(self._ports, self._actor, id, patch))
 
     async def delete(self, id: str) -> None:
-        await webhooks.delete(self._world, self._actor, id)
+        await webhooks.delete(self._ports, self._actor, id)

@@ -32,14 +32,14 @@ class Workspace(Files):
         """
         chosen = one_of(Audience, mode, "mode")
         asked = RunRequest(workflow, agent=self._agent, mode=chosen, variables=variables or {})
-        return Run(self._seat, await runs.start(self._world, self._actor, asked))
+        return Run(self._seat, await runs.start(self._ports, self._actor, asked))
 
     async def run(self, id: str) -> Run:
-        return Run(self._seat, await runs.get(self._world, self._actor, id))
+        return Run(self._seat, await runs.get(self._ports, self._actor, id))
 
     async def runs(self, *, before: str = "", limit: int = 100) -> tuple[Run, ...]:
         """Newest first; ``before`` is the id of the last one seen."""
         page = await runs.page(
-            self._world, self._actor, agent=self._agent, cursor=before, limit=limit
+            self._ports, self._actor, agent=self._agent, cursor=before, limit=limit
         )
         return tuple(Run(self._seat, run) for run in page.items)

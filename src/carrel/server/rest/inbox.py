@@ -124,7 +124,7 @@ async def inbox(call: Request[None, InboxQuery]) -> Response:
     """
     actor = call.actor
     actor.must(Permission.WORKSPACE_READ)
-    found = await inboxes.inbox(call.world, actor, mine=call.query.mine)
+    found = await inboxes.inbox(call.ports, actor, mine=call.query.mine)
     counts = InboxCounts(
         pins=found.pins.count, approvals=found.approvals.count, dreams=found.dreams.count
     )

@@ -86,7 +86,7 @@ async def search(call: Request[None, SearchQuery]) -> Response:
     """
     query = call.query
     sorts = frozenset(map(SearchScope, query.kinds.split(",")))
-    found = await lookups.search(call.world, call.actor, query.q, sorts, limit=query.limit)
+    found = await lookups.search(call.ports, call.actor, query.q, sorts, limit=query.limit)
     items = [_hit(one) for one in found.items]
     return Response.json(SearchHits(items=items, next=None, complete=found.complete))
 

@@ -31,14 +31,14 @@ class Arguments(ToolArguments, frozen=True):
 
 async def _run(sitting: ToolContext, asked: Arguments) -> object:
     encode_utf8("statusId", asked.status_id)
-    world, id = sitting.world, asked.status_id.strip()
+    ports, id = sitting.ports, asked.status_id.strip()
     if not id:
         raise ValidationError("statusId is required")
-    hands = await load_tool_access(world, sitting.actor.tenant, sitting.config)
+    hands = await load_tool_access(ports, sitting.actor.tenant, sitting.config)
     tracked = await jobs.find_job(
-        world, sitting.actor, sitting.agent.id, sitting.session, hands, id
+        ports, sitting.actor, sitting.agent.id, sitting.session, hands, id
     )
-    job = await jobs.job_status(world, tracked, id, stop=asked.action is Action.STOP)
+    job = await jobs.job_status(ports, tracked, id, stop=asked.action is Action.STOP)
     log = job.log[-LONGEST_OUTPUT:].decode(errors="replace")
     return log if asked.action is Action.LOGS else _told(job, log)
 

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
-from carrel.actions.sandbox import jobs
-from carrel.actions.sandbox import write_back as returns
+from carrel.actions.sandbox import jobs, write_back
 from carrel.actions.sandbox.sandboxes import bounds_of, opened
 from carrel.core.errors import (
     CapabilityNotProvided,
@@ -81,15 +80,15 @@ async def _run(sitting: ToolContext, asked: Arguments) -> object:
 
 async def _run_without_files(grip: WorkspaceCall, command: str) -> str:
     """In an empty directory of which nothing is kept."""
-    world, order = grip.sitting.world, _command_spec(grip, command)
-    async with _provider(grip).run(order, world.blobs.get) as ran:
+    ports, order = grip.sitting.ports, _command_spec(grip, command)
+    async with _provider(grip).run(order, ports.blobs.get) as ran:
         return _report(ran, order.bounds, ran.notes)
 
 
 async def _run_in_background(grip: WorkspaceCall, command: str) -> str:
     """Until it ends by itself or is ended; what it changed is brought back then."""
     sitting, sandbox, reach = grip.sitting, _sandbox(grip), grip.aim.reach
-    order = _command_spec(grip, command, await returns.load_inputs(grip.bench))
+    order = _command_spec(grip, command, await write_back.load_inputs(grip.bench))
     assert reach and order.reservation
     tracked = jobs.JobRecord(
         sitting.agent.id,
@@ -99,20 +98,20 @@ async def _run_in_background(grip: WorkspaceCall, command: str) -> str:
         sandbox.config["provider"],
         order.reservation,
     )
-    await jobs.begin(sitting.world, sitting.actor, tracked, order)
+    await jobs.begin(sitting.ports, sitting.actor, tracked, order)
     return f"Started in the background: ask async_status for {order.id}"
 
 
 async def _run_in_workspace(grip: WorkspaceCall, command: str) -> str:
-    bench, world = grip.bench, grip.sitting.world
-    start = await returns.load_inputs(bench)
+    bench, ports = grip.bench, grip.sitting.ports
+    start = await write_back.load_inputs(bench)
     order = _command_spec(grip, command, start)
     call = bench.call or order.id
-    async with _provider(grip).run(order, world.blobs.get) as ran:
+    async with _provider(grip).run(order, ports.blobs.get) as ran:
         partial = was_cut_short(ran.exit_code, timed_out=ran.timed_out)
         why = f"bash{' (partial)' if partial else ''} {call}: {command}"
         try:
-            known = await returns.commit_changes(bench, start, ran, call, why)
+            known = await write_back.commit_changes(bench, start, ran, call, why)
         except (WorkspaceTooLarge, NotFound) as problem:
             said = _report(ran, order.bounds, ran.notes)
             message = f"the changes were not kept: {problem}\n{said}"
@@ -121,10 +120,10 @@ async def _run_in_workspace(grip: WorkspaceCall, command: str) -> str:
 
 
 def _command_spec(
-    grip: WorkspaceCall, command: str, start: returns.CommandInputs | None = None
+    grip: WorkspaceCall, command: str, start: write_back.CommandInputs | None = None
 ) -> CommandSpec:
-    sandbox, world = _sandbox(grip), grip.sitting.world
-    config, id = opened(world, sandbox), world.clock.fresh("call")
+    sandbox, ports = _sandbox(grip), grip.sitting.ports
+    config, id = opened(ports, sandbox), ports.clock.fresh("call")
     lifecycle, kept = config.get("lifecycle", {}), _instance_key(grip)
     return CommandSpec(
         id,
@@ -158,7 +157,7 @@ def _sandbox(grip: WorkspaceCall) -> SandboxSpec:
 
 def _provider(grip: WorkspaceCall) -> Provider:
     name = _sandbox(grip).config["provider"]
-    provider = grip.sitting.world.sandboxes.get(name)
+    provider = grip.sitting.ports.sandboxes.get(name)
     if provider is None:
         raise CapabilityNotProvided(f"Sandbox setup failed: there is no provider {name} here")
     return provider

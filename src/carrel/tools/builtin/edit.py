@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from carrel.actions.sandbox import workspace_files as handiwork
+from carrel.actions.sandbox import workspace_files
 from carrel.core.errors import ValidationError
 from carrel.core.sandbox.file_tools import file_path
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
@@ -43,7 +43,7 @@ async def _run(sitting: ToolContext, asked: Arguments) -> object:
     grip = await _checked(sitting, asked)
     path = file_path(asked.file_path)
     old, new = asked.old_string.encode(), asked.new_string.encode()
-    written, count = await handiwork.edit(grip.bench, path, old, new, every=asked.replace_all)
+    written, count = await workspace_files.edit(grip.bench, path, old, new, every=asked.replace_all)
     times = "1 replacement" if count == 1 else f"{count} replacements"
     return with_redaction_note(f"Edited {path} ({times})", written.redacted)
 

@@ -21,12 +21,12 @@ class Arguments(ToolArguments, frozen=True):
 
 async def _run(sitting: ToolContext, asked: Arguments) -> object:
     """In a shared session only what was remembered in one: of anything else nobody is told."""
-    world, actor, agent = sitting.world, sitting.actor, sitting.agent.id
+    ports, actor, agent = sitting.ports, sitting.actor, sitting.agent.id
     if sitting.mode is Audience.SHARED:
-        memory = await memories.get(world, actor, agent, asked.id)
+        memory = await memories.get(ports, actor, agent, asked.id)
         if memory.mode is not Audience.SHARED:
             raise NotFound(f"there is no memory {asked.id}")
-    await memories.forget(world, actor, agent, asked.id)
+    await memories.forget(ports, actor, agent, asked.id)
     return {"ok": True, "id": asked.id}
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from carrel.actions.sandbox import workspace_files as handiwork
+from carrel.actions.sandbox import workspace_files
 from carrel.core.errors import ValidationError
 from carrel.core.sandbox.file_tools import matcher, relative, truncated
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
@@ -39,7 +39,9 @@ async def _checked(sitting: ToolContext, asked: Arguments) -> WorkspaceCall:
 
 async def _run(sitting: ToolContext, asked: Arguments) -> object:
     grip = await _checked(sitting, asked)
-    found = await handiwork.glob_files(grip.bench, asked.pattern.strip(), relative(asked.path))
+    found = await workspace_files.glob_files(
+        grip.bench, asked.pattern.strip(), relative(asked.path)
+    )
     if not found:
         return "No files found"
     return truncated("".join(f"{name}\n" for name in found).encode(), grip.limit)

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from carrel.actions.sandbox import grep as searches
+from carrel.actions.sandbox import grep
 from carrel.core.errors import ValidationError
 from carrel.core.sandbox.file_tools import matcher, relative, truncated
 from carrel.core.sandbox.grep import GrepOutput, GrepQuery, alternatives, compiled
@@ -53,7 +53,7 @@ async def _run(sitting: ToolContext, asked: Arguments) -> object:
         asked.output_mode,
         asked.line_numbers,
     )
-    said = await searches.search(grip.bench, wanted, grip.limit)
+    said = await grep.search(grip.bench, wanted, grip.limit)
     return truncated(said, grip.limit) if said else "No matches found"
 
 

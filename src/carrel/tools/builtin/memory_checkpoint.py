@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from carrel.actions.git import history as gits
+from carrel.actions.git import history
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 
@@ -17,7 +17,7 @@ class Arguments(ToolArguments, frozen=True):
 
 
 async def _run(sitting: ToolContext, asked: Arguments) -> object:
-    marked = await gits.checkpoint(sitting.world, sitting.actor, sitting.agent.id, asked.note)
+    marked = await history.checkpoint(sitting.ports, sitting.actor, sitting.agent.id, asked.note)
     if marked.skipped:
         return {"ok": True, "skipped": True, "reason": marked.reason}
     return {"ok": True, "oid": marked.oid[:7], "subject": marked.subject, "skipped": False}

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from carrel.actions.git import history as gits
+from carrel.actions.git import history
 from carrel.actions.git.history import GitLogEntry
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
@@ -19,8 +19,8 @@ class Arguments(ToolArguments, frozen=True):
 
 
 async def _run(sitting: ToolContext, asked: Arguments) -> object:
-    found = await gits.history(
-        sitting.world,
+    found = await history.history(
+        sitting.ports,
         sitting.actor,
         sitting.agent.id,
         limit=asked.limit,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from carrel.actions.memory import stats as mind_stats
+from carrel.actions.memory import stats as memory_stats
 from carrel.core.identifiers import Path
 from carrel.core.runs import Audience
 from carrel.core.sessions import told_at
@@ -19,9 +19,9 @@ class Arguments(ToolArguments, frozen=True):
 
 async def _run(sitting: ToolContext, asked: Arguments) -> object:
     """In a shared session without the tags, which are words of memories."""
-    world, agent = sitting.world, sitting.agent
-    stats = await mind_stats.stats(world, agent.tenant, agent.id, world.clock.now())
-    [sessions] = await world.sessions.count(agent.tenant, [agent.id])
+    ports, agent = sitting.ports, sitting.agent
+    stats = await memory_stats.stats(ports, agent.tenant, agent.id, ports.clock.now())
+    [sessions] = await ports.sessions.count(agent.tenant, [agent.id])
     there = await sitting.paths()
     private = sitting.mode is Audience.MAIN
     return {

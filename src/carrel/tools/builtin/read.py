@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from carrel.actions.sandbox import workspace_files as handiwork
+from carrel.actions.sandbox import workspace_files
 from carrel.core.files.file_kinds import bare, is_binary
 from carrel.core.sandbox.file_tools import USUAL_LINES, file_path, numbered, truncated
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
@@ -36,7 +36,7 @@ async def _checked(sitting: ToolContext, asked: Arguments) -> WorkspaceCall:
 async def _run(sitting: ToolContext, asked: Arguments) -> object:
     grip = await _checked(sitting, asked)
     path = file_path(asked.file_path)
-    _, entry, content = await handiwork.read_file(grip.bench, path)
+    _, entry, content = await workspace_files.read_file(grip.bench, path)
     if is_binary(content):
         return f"{path} is a binary file ({bare(entry.type)}, {len(content)} bytes)"
     return truncated(numbered(content, asked.offset, asked.limit, grip.limit), grip.limit)

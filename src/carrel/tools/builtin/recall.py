@@ -20,7 +20,7 @@ class Arguments(ToolArguments, frozen=True):
 
 async def _run(sitting: ToolContext, asked: Arguments) -> object:
     found = await memories.recall(
-        sitting.world,
+        sitting.ports,
         sitting.actor,
         sitting.agent.id,
         asked.query,

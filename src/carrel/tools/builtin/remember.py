@@ -23,7 +23,7 @@ class Arguments(ToolArguments, frozen=True):
 
 async def _run(sitting: ToolContext, asked: Arguments) -> object:
     new = NewMemory(asked.content, asked.tags, mode=sitting.mode)
-    kept = await memories.remember(sitting.world, sitting.actor, sitting.agent.id, new)
+    kept = await memories.remember(sitting.ports, sitting.actor, sitting.agent.id, new)
     told = {"ok": True, "id": kept.memory.id, "created": kept.created}
     return {**told, "content": kept.memory.content}
 

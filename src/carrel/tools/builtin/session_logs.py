@@ -38,8 +38,8 @@ class Arguments(ToolArguments, frozen=True):
 
 
 async def _list(sitting: ToolContext, asked: Arguments) -> Mapping[str, Any]:
-    world, actor, agent = sitting.world, sitting.actor, sitting.agent.id
-    found = await sessions.listing(world, actor, agent, limit=asked.limit)
+    ports, actor, agent = sitting.ports, sitting.actor, sitting.agent.id
+    found = await sessions.listing(ports, actor, agent, limit=asked.limit)
     return {
         "transcripts_dir": sitting.config.transcripts_dir,
         "count": len(found.items),
@@ -62,10 +62,10 @@ def _session(sitting: ToolContext, session: Session) -> Mapping[str, Any]:
 async def _read(sitting: ToolContext, asked: Arguments) -> Mapping[str, Any]:
     if not asked.session_id:
         raise ValidationError("read_session needs a session_id")
-    world, actor, agent = sitting.world, sitting.actor, sitting.agent.id
+    ports, actor, agent = sitting.ports, sitting.actor, sitting.agent.id
     try:
         session, said = await sessions.entries(
-            world, actor, agent, asked.session_id, after=asked.after, limit=asked.limit
+            ports, actor, agent, asked.session_id, after=asked.after, limit=asked.limit
         )
     except NotFound:
         return {"ok": False, "error": "session_not_found", "session_id": asked.session_id}
@@ -84,8 +84,8 @@ async def _read(sitting: ToolContext, asked: Arguments) -> Mapping[str, Any]:
 async def _search(sitting: ToolContext, asked: Arguments) -> Mapping[str, Any]:
     if not asked.query.strip():
         raise ValidationError("search needs a query")
-    world, actor, agent = sitting.world, sitting.actor, sitting.agent.id
-    found = await sessions.search(world, actor, agent, asked.query, limit=asked.limit)
+    ports, actor, agent = sitting.ports, sitting.actor, sitting.agent.id
+    found = await sessions.search(ports, actor, agent, asked.query, limit=asked.limit)
     hits = [
         {
             "session_id": hit.session,
@@ -103,9 +103,9 @@ async def _recent(sitting: ToolContext, asked: Arguments) -> Mapping[str, Any]:
     wanted = asked.session_id or sitting.session
     if not wanted:
         raise ValidationError("recent needs a session_id where no conversation is going on")
-    world, actor, agent = sitting.world, sitting.actor, sitting.agent.id
+    ports, actor, agent = sitting.ports, sitting.actor, sitting.agent.id
     try:
-        _, said = await sessions.recent(world, actor, agent, wanted, limit=asked.limit)
+        _, said = await sessions.recent(ports, actor, agent, wanted, limit=asked.limit)
     except NotFound:
         said = ()
     entries = [_entry(one, asked.max_chars) for one in said]

@@ -26,7 +26,7 @@ async def _run(sitting: ToolContext, asked: Arguments) -> object:
         by=sitting.agent.id,
         run=sitting.run.id if sitting.run else None,
     )
-    await items.delete(sitting.world, sitting.actor, sitting.agent.id, asked.key, writing)
+    await items.delete(sitting.ports, sitting.actor, sitting.agent.id, asked.key, writing)
     return {"status": "deleted", "key": asked.key}
 
 

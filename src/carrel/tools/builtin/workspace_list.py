@@ -23,7 +23,7 @@ class Arguments(ToolArguments, frozen=True):
 
 async def _run(sitting: ToolContext, asked: Arguments) -> object:
     found = await items.listing(
-        sitting.world, sitting.actor, sitting.agent.id, prefix=asked.prefix, limit=asked.limit
+        sitting.ports, sitting.actor, sitting.agent.id, prefix=asked.prefix, limit=asked.limit
     )
     return [
         {

@@ -26,7 +26,7 @@ class Arguments(ToolArguments, frozen=True):
 async def _run(sitting: ToolContext, asked: Arguments) -> object:
     writing = ItemWriteOptions(by=sitting.agent.id, run=sitting.run.id if sitting.run else None)
     target, kept = await items.publish(
-        sitting.world,
+        sitting.ports,
         sitting.actor,
         sitting.agent.id,
         asked.key,

@@ -17,7 +17,7 @@ class Arguments(ToolArguments, frozen=True):
 
 
 async def _run(sitting: ToolContext, asked: Arguments) -> object:
-    kept = await items.get(sitting.world, sitting.actor, sitting.agent.id, asked.key)
+    kept = await items.get(sitting.ports, sitting.actor, sitting.agent.id, asked.key)
     return {
         "key": kept.item.key,
         "value": kept.value,

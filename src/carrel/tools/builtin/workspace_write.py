@@ -35,7 +35,7 @@ async def _run(sitting: ToolContext, asked: Arguments) -> object:
         run=sitting.run.id if sitting.run else None,
     )
     kept = await items.put(
-        sitting.world, sitting.actor, sitting.agent.id, asked.key, asked.value, writing
+        sitting.ports, sitting.actor, sitting.agent.id, asked.key, asked.value, writing
     )
     return {"status": "written", "key": kept.item.key, "version": kept.item.version}
 

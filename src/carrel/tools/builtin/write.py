@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from carrel.actions.sandbox import workspace_files as handiwork
+from carrel.actions.sandbox import workspace_files
 from carrel.core.sandbox.file_tools import file_path
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 from carrel.tools.workspace_tool import (
@@ -35,7 +35,7 @@ async def _checked(sitting: ToolContext, asked: Arguments) -> WorkspaceCall:
 async def _run(sitting: ToolContext, asked: Arguments) -> object:
     grip = await _checked(sitting, asked)
     path = file_path(asked.file_path)
-    written = await handiwork.write(grip.bench, path, asked.content.encode())
+    written = await workspace_files.write(grip.bench, path, asked.content.encode())
     return with_redaction_note(f"Wrote {path} ({len(written.content)} bytes)", written.redacted)
 
 

@@ -13,8 +13,7 @@ from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
-from carrel.adapters.sandbox.local import bwrap_arguments as profile
-from carrel.adapters.sandbox.local import process_tree as trees
+from carrel.adapters.sandbox.local import bwrap_arguments, process_tree
 from carrel.adapters.sandbox.local.cgroups import Cgroups, CommandCgroups
 from carrel.adapters.sandbox.local.child_process import ChildProcess
 from carrel.adapters.sandbox.local.output_capture import FLOOD, CapturedOutput
@@ -99,7 +98,7 @@ class CommandRun:
             grouped=self._group is not None,
         )
         _fill(self._child.filter, filter)
-        _fill(self._child.given, profile.variables(self._order.env))
+        _fill(self._child.given, bwrap_arguments.variables(self._order.env))
         staged = await self._child.prepare(self._plan(lower))
         assert staged is not None
         return staged
@@ -108,8 +107,8 @@ class CommandRun:
         means, order = self._means, self._order
         child = self._child
         kept = {"status": child.status, "filter": child.filter, "given": child.given}
-        stage = profile.stage_for(means.program)
-        argv = profile.arguments(
+        stage = bwrap_arguments.stage_for(means.program)
+        argv = bwrap_arguments.arguments(
             stage, network=order.bounds.network, own_network=means.own_network, **kept
         )
         return {
@@ -124,7 +123,7 @@ class CommandRun:
             "lower": str(lower) if lower else "",
             "disk": order.bounds.disk_mb * _MEGABYTE,
             "inodes": INODES,
-            "etc": profile.ETC,
+            "etc": bwrap_arguments.ETC,
             "limits": self._limits(),
             "program": means.program,
             "directory": "/",
@@ -132,7 +131,7 @@ class CommandRun:
             "landlock": None,
             "seccomp": b"",
             "argv": [*argv, "--", "bash", "-c", order.command],
-            "env": profile.ENVIRONMENT,
+            "env": bwrap_arguments.ENVIRONMENT,
         }
 
     def _limits(self) -> dict[str, int]:
@@ -215,12 +214,12 @@ class CommandRun:
         return None
 
     def _held(self) -> int:
-        return trees.memory(self._child.pid)
+        return process_tree.memory(self._child.pid)
 
     async def _stop(self) -> None:
         """Ask all of it to end, and a moment later do not ask."""
         if inner := self._inner():
-            await asyncio.to_thread(trees.terminate, inner)
+            await asyncio.to_thread(process_tree.terminate, inner)
             try:
                 await asyncio.wait_for(self._child.ended.wait(), GRACE)
             except TimeoutError:
@@ -244,7 +243,7 @@ class CommandRun:
         if self._child.ended.is_set():
             return
         if inner := self._inner():
-            trees.send(inner, signal.SIGKILL, self._child.pid)
+            process_tree.send(inner, signal.SIGKILL, self._child.pid)
         else:
             self._child.kill()
 
@@ -258,7 +257,7 @@ class CommandRun:
         if self._group is not None:
             await asyncio.to_thread(self._group.remove)
         elif inner is not None:  # it may be on its way still, and all that it takes along
-            await asyncio.to_thread(trees.outlive, inner, "bwrap")
+            await asyncio.to_thread(process_tree.outlive, inner, "bwrap")
 
 
 def _fill(file: int, content: bytes) -> None:

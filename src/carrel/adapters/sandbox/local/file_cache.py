@@ -18,7 +18,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.adapters.sandbox.local import safe_walk as walking
+from carrel.adapters.sandbox.local import safe_walk
 from carrel.core.identifiers import Digest, Path
 from carrel.core.store.tree import Blob
 from carrel.ports.sandbox import Fetch, FileKind, InputFile
@@ -196,11 +196,11 @@ class FileCache:
         for parent in path.parents:
             with (
                 suppress(FileExistsError),
-                walking.parent_of(root, tuple(parent.text.split("/"))) as above,
+                safe_walk.parent_of(root, tuple(parent.text.split("/"))) as above,
             ):
                 os.mkdir(parent.name, 0o755, dir_fd=above)
                 self._own_at(above, parent.name)
-        with walking.parent_of(root, tuple(path.text.split("/"))) as above:
+        with safe_walk.parent_of(root, tuple(path.text.split("/"))) as above:
             if placed.form is FileKind.LINK:
                 os.symlink(targets[placed.blob.digest], path.name, dir_fd=above)
             else:

@@ -10,8 +10,7 @@ from contextlib import suppress
 from pathlib import Path as File
 from typing import Any, ClassVar, Final
 
-from carrel.adapters.sandbox.local import bwrap_arguments as profile
-from carrel.adapters.sandbox.local import process_tree as trees
+from carrel.adapters.sandbox.local import bwrap_arguments, process_tree
 from carrel.adapters.sandbox.local.cgroups import CommandCgroups
 from carrel.adapters.sandbox.local.child_process import ChildProcess
 from carrel.adapters.sandbox.local.command_run import CommandRun, IsolationTools
@@ -71,8 +70,8 @@ class InstanceInit(CommandRun):
         """Gives the process whose namespaces are to be entered. Raises Refused."""
         await self._child.go()
         while self.is_alive:
-            first = trees.children(self._inner() or 0)
-            if first and trees.is_running(first[0], b"sleep"):
+            first = process_tree.children(self._inner() or 0)
+            if first and process_tree.is_running(first[0], b"sleep"):
                 if self._needs_watching():
                     self._watching = asyncio.create_task(self._watch())
                 return first[0]
@@ -80,7 +79,7 @@ class InstanceInit(CommandRun):
         return 0
 
     def _held(self) -> int:
-        return super()._held() + sum(map(trees.memory, tuple(self.guests)))
+        return super()._held() + sum(map(process_tree.memory, tuple(self.guests)))
 
     async def close(self) -> None:
         if self._watching is not None:
@@ -137,7 +136,7 @@ class InstanceCommand(CommandRun):
             "drop": True,
             "limits": self._limits(),
             "program": "/bin/bash",
-            "directory": profile.WORKSPACE,
+            "directory": bwrap_arguments.WORKSPACE,
             "keep": [],
             "landlock": None,
             "seccomp": filter_for(
@@ -146,7 +145,7 @@ class InstanceCommand(CommandRun):
                 grouped=group is not None,
             ),
             "argv": ["bash", "-c", order.command],
-            "env": {**order.env} | profile.ENVIRONMENT,
+            "env": {**order.env} | bwrap_arguments.ENVIRONMENT,
         }
 
     def _limits(self) -> dict[str, int]:
@@ -172,10 +171,10 @@ class InstanceCommand(CommandRun):
         pid = self._child.pid
         if self._child.ended.is_set():
             return
-        found = [(each, parent) for parent in (pid, *trees.descendants(pid))
-                 for each in trees.children(parent)]  # fmt: skip
+        found = [(each, parent) for parent in (pid, *process_tree.descendants(pid))
+                 for each in process_tree.children(parent)]  # fmt: skip
         for each, parent in found:
-            trees.send(each, signal.SIGKILL, parent)
+            process_tree.send(each, signal.SIGKILL, parent)
         if not found:
             self._child.kill()
 

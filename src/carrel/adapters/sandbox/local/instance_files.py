@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
-from carrel.adapters.sandbox.local import change_detection as comparing
-from carrel.adapters.sandbox.local import safe_walk as walking
+from carrel.adapters.sandbox.local import change_detection, safe_walk
 from carrel.adapters.sandbox.local.file_cache import TICK, FileCache, MaterializedFiles
 from carrel.adapters.sandbox.local.safe_walk import DirEntry, DirEntryKind
 from carrel.core.identifiers import Digest, Path, digest
@@ -34,8 +33,8 @@ class InstanceFiles:
     def bring(self, laid: MaterializedFiles, targets: Mapping[Digest, bytes]) -> MaterializedFiles:
         """Lay what is new, remove what is gone; gives what there was a place for."""
         try:
-            there = {found.text: found for found in walking.walk(self.root, MOST_LEFT)}
-        except walking.TooManyEntries:
+            there = {found.text: found for found in safe_walk.walk(self.root, MOST_LEFT)}
+        except safe_walk.TooManyEntries:
             return MaterializedFiles({}, laid.notes)
         for text in sorted(self._agreed.keys() - {path.text for path in laid.files}, reverse=True):
             found = there.get(text)
@@ -76,13 +75,15 @@ class InstanceFiles:
         self._agreed[path.text] = placed
         return True
 
-    def compare(self, files: Mapping[Path, InputFile]) -> comparing.DirectoryChanges:
+    def compare(self, files: Mapping[Path, InputFile]) -> change_detection.DirectoryChanges:
         """What is other in here than these, because somebody in here made it so."""
         old = time.time_ns() - TICK
         try:
-            found = tuple(walking.walk(self.root, MOST_LEFT))
-        except walking.TooManyEntries:
-            return comparing.DirectoryChanges({}, {}, frozenset(), (), comparing.FLOODED)
+            found = tuple(safe_walk.walk(self.root, MOST_LEFT))
+        except safe_walk.TooManyEntries:
+            return change_detection.DirectoryChanges(
+                {}, {}, frozenset(), (), change_detection.FLOODED
+            )
         clean = [each for each in found if self._is_clean(each)]
         self._marks |= {each.text: each.mark for each in clean if each.mark[1] < old}
         there = {each.text for each in found if each.kind in {DirEntryKind.FILE, DirEntryKind.LINK}}
@@ -92,9 +93,11 @@ class InstanceFiles:
             if path.text in there or self._agreed.get(path.text) == placed
         }
         marks = {Path(each.text): each.mark for each in clean}
-        return comparing.of_copy(base, marks, found, self._read)
+        return change_detection.of_copy(base, marks, found, self._read)
 
-    def settle(self, told: comparing.DirectoryChanges, read: Mapping[Path, InputFile]) -> None:
+    def settle(
+        self, told: change_detection.DirectoryChanges, read: Mapping[Path, InputFile]
+    ) -> None:
         """Take what somebody has read for brought back, and what is gone for known to be."""
         for path, placed in read.items():
             text = told.found[path].text
@@ -130,19 +133,19 @@ class InstanceFiles:
         return False
 
     def _read(self, found: DirEntry) -> bytes:
-        return walking.read(self.root, found.at, found.kind)
+        return safe_walk.read(self.root, found.at, found.kind)
 
     def _remove(self, found: DirEntry) -> None:
         """With the directories that are empty then: a file may come to their place."""
-        with suppress(OSError), walking.parent_of(self.root, found.at) as parent:
+        with suppress(OSError), safe_walk.parent_of(self.root, found.at) as parent:
             os.unlink(found.at[-1], dir_fd=parent)
         for depth in range(len(found.at) - 1, 0, -1):
             try:
-                with walking.parent_of(self.root, found.at[:depth]) as parent:
+                with safe_walk.parent_of(self.root, found.at[:depth]) as parent:
                     os.rmdir(found.at[depth - 1], dir_fd=parent)
             except OSError:
                 return
 
     def _make_room(self, found: DirEntry) -> None:
-        with suppress(OSError), walking.parent_of(self.root, found.at) as parent:
+        with suppress(OSError), safe_walk.parent_of(self.root, found.at) as parent:
             os.rmdir(found.at[-1], dir_fd=parent)

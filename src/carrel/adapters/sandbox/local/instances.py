@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from carrel.adapters.sandbox.local import change_detection as comparing
-from carrel.adapters.sandbox.local import safe_walk as walking
+from carrel.adapters.sandbox.local import change_detection, safe_walk
 from carrel.adapters.sandbox.local.command_run import CommandOutcome
 from carrel.adapters.sandbox.local.file_cache import FileCache
 from carrel.adapters.sandbox.local.instance_exec import InstanceInit, InstanceJob
@@ -36,7 +35,7 @@ class InstanceResult(LocalResult):
     def __init__(
         self,
         outcome: CommandOutcome,
-        told: comparing.DirectoryChanges | None,
+        told: change_detection.DirectoryChanges | None,
         root: int,
         notes: tuple[str, ...],
     ) -> None:
@@ -49,7 +48,7 @@ class InstanceResult(LocalResult):
 
     def _looked_at(self, path: Path) -> tuple[bytes, InputFile]:
         found = self._found[path]
-        content = walking.read(self._root, found.at, found.kind)
+        content = safe_walk.read(self._root, found.at, found.kind)
         return content, InputFile(self.changed[path].form, Blob(digest(content), len(content)))
 
 

@@ -19,9 +19,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from carrel.adapters.sandbox.local import bwrap_arguments as profile
-from carrel.adapters.sandbox.local import process_tree as trees
-from carrel.adapters.sandbox.local import safe_walk as walking
+from carrel.adapters.sandbox.local import bwrap_arguments, process_tree, safe_walk
 from carrel.adapters.sandbox.local.child_process import ChildProcess
 from carrel.adapters.sandbox.local.command_run import (
     INODES,
@@ -91,7 +89,8 @@ class LandlockCommand(CommandRun):
             "gid": means.gid,
             "drop": means.drop,
             "limits": self._limits(),
-            "program": shutil.which("bash", path=profile.ENVIRONMENT["PATH"]) or "/bin/bash",
+            "program": shutil.which("bash", path=bwrap_arguments.ENVIRONMENT["PATH"])
+            or "/bin/bash",
             "directory": f"{shown}/workspace",
             "keep": [],
             "landlock": _rules(means.landlock, shown),
@@ -99,13 +98,13 @@ class LandlockCommand(CommandRun):
                 platform.machine(), SocketPolicy.NONE, alone=False, grouped=grouped
             ),
             "argv": ["bash", "-c", order.command],
-            "env": {**order.env} | profile.ENVIRONMENT | homes,
+            "env": {**order.env} | bwrap_arguments.ENVIRONMENT | homes,
         }
 
     def _limits(self) -> dict[str, int]:
         limits = super()._limits()
         if "RLIMIT_NPROC" in limits:  # which counts all that this user has, wherever it runs
-            limits["RLIMIT_NPROC"] += trees.alive(self._means.uid) - 1
+            limits["RLIMIT_NPROC"] += process_tree.alive(self._means.uid) - 1
         return limits
 
     def _code(self) -> int | None:
@@ -150,7 +149,7 @@ class LandlockCommand(CommandRun):
 
 
 def _rules(abi: int, shown: str) -> dict[str, Any]:
-    lent = [f"/etc/{name}" for name in profile.LENT]
+    lent = [f"/etc/{name}" for name in bwrap_arguments.LENT]
     return {
         "abi": abi,
         "files": _ALL,
@@ -174,8 +173,8 @@ def _used(*places: File) -> int | None:
         except OSError:
             continue
         try:
-            total += sum(found.size for found in walking.walk(root, INODES))
-        except walking.TooManyEntries:
+            total += sum(found.size for found in safe_walk.walk(root, INODES))
+        except safe_walk.TooManyEntries:
             return None
         except OSError:  # it is at work there
             continue

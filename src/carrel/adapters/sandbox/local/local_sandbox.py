@@ -10,8 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path as File
 from typing import Any, Final, TypeVar
 
-from carrel.adapters.sandbox.local import change_detection as comparing
-from carrel.adapters.sandbox.local import safe_walk as walking
+from carrel.adapters.sandbox.local import change_detection, safe_walk
 from carrel.adapters.sandbox.local.child_process import ChildProcess
 from carrel.adapters.sandbox.local.command_run import (
     CommandOutcome,
@@ -65,7 +64,7 @@ class LocalResult:
     def __init__(
         self,
         outcome: CommandOutcome,
-        told: comparing.DirectoryChanges | None,
+        told: change_detection.DirectoryChanges | None,
         root: int,
         notes: tuple[str, ...],
     ) -> None:
@@ -82,7 +81,7 @@ class LocalResult:
 
     async def content(self, path: Path) -> bytes:
         found = self._found[path]
-        return await asyncio.to_thread(walking.read, self._root, found.at, found.kind)
+        return await asyncio.to_thread(safe_walk.read, self._root, found.at, found.kind)
 
 
 class EphemeralSandbox:
@@ -260,17 +259,17 @@ class EphemeralSandbox:
 
 def _compared(
     root: int, laid: MaterializedFiles, marks: Mapping[Path, Mark]
-) -> comparing.DirectoryChanges:
-    def read(found: walking.DirEntry) -> bytes:
-        return walking.read(root, found.at, found.kind)
+) -> change_detection.DirectoryChanges:
+    def read(found: safe_walk.DirEntry) -> bytes:
+        return safe_walk.read(root, found.at, found.kind)
 
     try:
-        found = tuple(walking.walk(root, MOST_LEFT + len(laid.files)))
-    except walking.TooManyEntries:
-        return comparing.DirectoryChanges({}, {}, frozenset(), (), comparing.FLOODED)
+        found = tuple(safe_walk.walk(root, MOST_LEFT + len(laid.files)))
+    except safe_walk.TooManyEntries:
+        return change_detection.DirectoryChanges({}, {}, frozenset(), (), change_detection.FLOODED)
     if laid.farm is not None:
-        return comparing.of_overlay(laid.files, found, read)
-    return comparing.of_copy(laid.files, marks, found, read)
+        return change_detection.of_overlay(laid.files, found, read)
+    return change_detection.of_copy(laid.files, marks, found, read)
 
 
 async def shield_until_done(work: Coroutine[Any, Any, Result]) -> Result:

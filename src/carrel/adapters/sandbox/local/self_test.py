@@ -14,8 +14,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.adapters.sandbox.local import cgroups
-from carrel.adapters.sandbox.local import landlock as landlocked
+from carrel.adapters.sandbox.local import cgroups, landlock
 from carrel.adapters.sandbox.local.command_run import IsolationTools
 from carrel.ports.sandbox import SandboxUnavailable
 
@@ -108,8 +107,8 @@ def _ladder(wishes: SandboxSettings, lacking: list[str]) -> Iterator[IsolationTo
     if wishes.tier in {"auto", BUBBLEWRAP}:
         yield from _bubblewraps(wishes, start, lacking)
     if wishes.tier in {"auto", LANDLOCK}:
-        abi = landlocked.version()
-        if abi < landlocked.SCOPES_SIGNALS:
+        abi = landlock.version()
+        if abi < landlock.SCOPES_SIGNALS:
             lacking.append("Landlock is missing or too old: it needs Linux 6.12 or newer")
         elif not drop:
             lacking.append(NOT_OURSELVES)

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from carrel.actions.accounts import audit as audits
+from carrel.actions.accounts import audit
 from carrel.core.access import Permission
 from carrel.core.store.record import AuditEntry as Deed
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
@@ -59,7 +59,7 @@ def entry_of(deed: Deed) -> AuditEntry:
 async def listing(call: Request[None, AuditQuery]) -> Response:
     """Who did what to the tenant's records, newest first."""
     before = int(call.query.cursor or 0)
-    found = await audits.listing(call.world, call.actor, before=before, limit=call.query.limit)
+    found = await audit.listing(call.ports, call.actor, before=before, limit=call.query.limit)
     return Response.json(AuditPage(items=[entry_of(deed) for deed in found.items], next=found.next))
 
 

@@ -7,8 +7,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta, field
 
-from carrel.actions.accounts import oidc_sign_in as oidc_signins
-from carrel.actions.accounts import sign_in as signins
+from carrel.actions.accounts import oidc_sign_in, sign_in
 from carrel.actions.accounts.oidc_sign_in import CodeFlow
 from carrel.core.errors import Busy, Expired, Unauthenticated, ValidationError
 from carrel.server.http.cookies import SiteSettings, cookie, set_cookie_header
@@ -19,7 +18,7 @@ _TAG: Final = "Signing in"
 START: Final = "/v1/session/oidc"
 _BACK: Final = f"{START}/callback"
 _ERRAND: Final = "carrel_oidc"
-_SECONDS: Final = oidc_signins.LIFE // 1000
+_SECONDS: Final = oidc_sign_in.LIFE // 1000
 _HOME: Final = "^/(?:[!-.0-\\[\\]-~][!-\\[\\]-~]*)?$"
 """A path of this site: one that no browser takes for another host."""
 _FRESH: Final = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
@@ -92,8 +91,8 @@ def _starting(site: SiteSettings, flow: CodeFlow | None) -> Endpoint:
         if flow is None:
             return _failed("not_offered", [])
         try:
-            begun = await oidc_signins.begin(
-                call.world, flow, site.address(_BACK, call), call.query.home
+            begun = await oidc_sign_in.begin(
+                call.ports, flow, site.address(_BACK, call), call.query.home
             )
         except ConnectionError:
             return _failed("unavailable", [])
@@ -126,12 +125,12 @@ def _returning(site: SiteSettings, flow: CodeFlow | None) -> Endpoint:
             return _failed("denied", [over])
         sealed = cookie(call.headers, _ERRAND) or ""
         try:
-            done = await oidc_signins.finish(
-                call.world, flow, site.address(_BACK, call), sealed, query.state, query.code
+            done = await oidc_sign_in.finish(
+                call.ports, flow, site.address(_BACK, call), sealed, query.state, query.code
             )
         except (Expired, Unauthenticated, Busy, ConnectionError) as problem:
             return _failed(_why(problem), [over])
-        kept = site.kept(done.token, signins.KEY_LIFE // 1000, call.https)
+        kept = site.kept(done.token, sign_in.KEY_LIFE // 1000, call.https)
         return _sent(303, done.home, [kept, over])
 
     return back

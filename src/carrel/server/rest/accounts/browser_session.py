@@ -6,8 +6,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from carrel.actions.accounts import credentials
-from carrel.actions.accounts import sign_in as signins
+from carrel.actions.accounts import credentials, sign_in
 from carrel.core.access import Actor, CredentialKind, Permission, Role
 from carrel.core.errors import Busy, Forbidden, Unauthenticated, ValidationError
 from carrel.ports import Ports
@@ -39,8 +38,8 @@ class Session(ResponseModel, frozen=True):
     expires_at: When | None
 
 
-async def shown(world: Ports, actor: Actor) -> Session:
-    held = await signins.current_credential(world, actor)
+async def shown(ports: Ports, actor: Actor) -> Session:
+    held = await sign_in.current_credential(ports, actor)
     return Session(
         person=None if held.person is None else person_of(held.person),
         tenant=tenant_of(held.tenant),
@@ -54,7 +53,7 @@ async def shown(world: Ports, actor: Actor) -> Session:
 @endpoint("GET", "/v1/session", answers={200: Session}, tag=_TAG)
 async def get(call: Request) -> Response:
     """Who is asking, and what they may do: by a session's cookie or by any other credential."""
-    return Response.json(await shown(call.world, call.actor), headers=_FRESH)
+    return Response.json(await shown(call.ports, call.actor), headers=_FRESH)
 
 
 def endpoints(site: SiteSettings) -> tuple[Endpoint, ...]:
@@ -82,9 +81,9 @@ def _creating(site: SiteSettings) -> Endpoint:
         """
         site.refuse_strangers(call.headers, call.https)
         token = await _token(call)
-        actor = await credentials.authenticate(call.world, token)
-        session = await shown(call.world, actor)
-        kept = site.kept(token, signins.KEY_LIFE // 1000, call.https)
+        actor = await credentials.authenticate(call.ports, token)
+        session = await shown(call.ports, actor)
+        kept = site.kept(token, sign_in.KEY_LIFE // 1000, call.https)
         return Response.json(session, headers={**_FRESH, "Set-Cookie": kept})
 
     return create
@@ -93,9 +92,9 @@ def _creating(site: SiteSettings) -> Endpoint:
 async def _token(call: Request[NewSession]) -> str:
     code, token = call.body.code, call.body.token
     if code and not token:
-        return (await signins.redeem(call.world, code, signins.BROWSER)).token
+        return (await sign_in.redeem(call.ports, code, sign_in.BROWSER)).token
     if token and not code:
-        return await signins.begin(call.world, token)
+        return await sign_in.begin(call.ports, token)
     raise ValidationError("a session begins with a code or with a token, and needs one of both")
 
 
@@ -113,7 +112,7 @@ def _ending(site: SiteSettings) -> Endpoint:
         if not _by_cookie(call):
             raise ValidationError(_NO_SESSION)
         site.refuse_strangers(call.headers, call.https)
-        await signins.end(call.world, call.actor)
+        await sign_in.end(call.ports, call.actor)
         return Response.empty(204, {**_FRESH, "Set-Cookie": site.forgotten(call.https)})
 
     return delete

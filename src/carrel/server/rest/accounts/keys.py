@@ -103,8 +103,8 @@ def _holding(new: NewKey) -> KeySpec:
 async def listing(call: Request[None, PageQuery]) -> Response:
     """List one's own keys; with tenant:admin, all of the tenant."""
     query = call.query
-    found = await keys.listing(call.world, call.actor, cursor=query.cursor, limit=query.limit)
-    used = await keys.last_used(call.world, found.items)
+    found = await keys.listing(call.ports, call.actor, cursor=query.cursor, limit=query.limit)
+    used = await keys.last_used(call.ports, found.items)
     items = [key_of(*each) for each in zip(found.items, used, strict=True)]
     return Response.json(Keys(items=items, next=found.next))
 
@@ -125,7 +125,7 @@ async def create(call: Request[NewKey]) -> Response:
     For oneself, or with tenant:admin for others, services and agents; never one that is worth
     more than the credential it is made with.
     """
-    issued = await keys.create(call.world, call.actor, _holding(call.body), call.receipt)
+    issued = await keys.create(call.ports, call.actor, _holding(call.body), call.receipt)
     shown = msgspec.structs.asdict(key_of(issued.key, None))
     return Response.json(CreatedKey(**shown, key=issued.token), 201, {"Cache-Control": "no-store"})
 
@@ -140,8 +140,8 @@ async def create(call: Request[NewKey]) -> Response:
 )
 async def get(call: Request) -> Response:
     """Look at a key: one's own, or with tenant:admin any."""
-    key = await keys.get(call.world, call.actor, call.params["id"])
-    [used] = await keys.last_used(call.world, (key,))
+    key = await keys.get(call.ports, call.actor, call.params["id"])
+    [used] = await keys.last_used(call.ports, (key,))
     return Response.json(key_of(key, used))
 
 
@@ -161,7 +161,7 @@ async def _revoked(call: Request, versions: tuple[int, ...]) -> Response:
 )
 async def delete(call: Request) -> Response:
     """Revoke a key: one's own, or with tenant:admin any."""
-    await keys.revoke(call.world, call.actor, call.params["id"], call.receipt)
+    await keys.revoke(call.ports, call.actor, call.params["id"], call.receipt)
     return Response.empty(204)
 
 

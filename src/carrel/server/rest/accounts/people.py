@@ -84,13 +84,13 @@ def person_of(record: Record) -> Person:
 async def listing(call: Request[None, PageQuery]) -> Response:
     """List the people of the tenant."""
     query = call.query
-    found = await people.listing(call.world, call.actor, cursor=query.cursor, limit=query.limit)
+    found = await people.listing(call.ports, call.actor, cursor=query.cursor, limit=query.limit)
     return Response.json(People(items=[person_of(one) for one in found.items], next=found.next))
 
 
 async def _created(call: Request[NewPerson], versions: tuple[int, ...]) -> Response:
     return Response.json(
-        person_of(await people.named(call.world, call.actor, call.body.email)), 201
+        person_of(await people.named(call.ports, call.actor, call.body.email)), 201
     )
 
 
@@ -108,7 +108,7 @@ async def _created(call: Request[NewPerson], versions: tuple[int, ...]) -> Respo
 async def create(call: Request[NewPerson]) -> Response:
     """Add a person. Only an owner adds owners."""
     profile = Profile(**msgspec.structs.asdict(call.body))
-    made = await people.create(call.world, call.actor, profile, call.receipt)
+    made = await people.create(call.ports, call.actor, profile, call.receipt)
     return Response.json(person_of(made), 201)
 
 
@@ -122,11 +122,11 @@ async def create(call: Request[NewPerson]) -> Response:
 )
 async def get(call: Request) -> Response:
     """Look at one person."""
-    return Response.json(person_of(await people.get(call.world, call.actor, call.params["id"])))
+    return Response.json(person_of(await people.get(call.ports, call.actor, call.params["id"])))
 
 
 async def _patched(call: Request[PersonPatch], versions: tuple[int, ...]) -> Response:
-    return Response.json(person_of(await people.get(call.world, call.actor, call.params["id"])))
+    return Response.json(person_of(await people.get(call.ports, call.actor, call.params["id"])))
 
 
 @endpoint(
@@ -143,7 +143,7 @@ async def _patched(call: Request[PersonPatch], versions: tuple[int, ...]) -> Res
 async def patch(call: Request[PersonPatch]) -> Response:
     """Change a person. Only an owner changes owners, and the last one stays one."""
     id, fields = call.params["id"], set_fields(call.body)
-    changed = await people.patch(call.world, call.actor, id, fields, call.receipt)
+    changed = await people.patch(call.ports, call.actor, id, fields, call.receipt)
     return Response.json(person_of(changed))
 
 
@@ -163,7 +163,7 @@ async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
 )
 async def delete(call: Request) -> Response:
     """Remove a person and all their keys. The last owner stays."""
-    await people.delete(call.world, call.actor, call.params["id"], call.receipt)
+    await people.delete(call.ports, call.actor, call.params["id"], call.receipt)
     return Response.empty(204)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta, field
 
-from carrel.actions.overlay import policy_preview as previews
+from carrel.actions.overlay import policy_preview
 from carrel.actions.policy import policies
 from carrel.actions.policy.policies import PolicyModel
 from carrel.core.access import Permission
@@ -43,7 +43,7 @@ class Preview(ResponseModel, frozen=True):
 )
 async def get(call: Request) -> Response:
     """The limits, redaction and retention that the tenant has decided on."""
-    return Response.json(await policies.get(call.world, call.actor))
+    return Response.json(await policies.get(call.ports, call.actor))
 
 
 @endpoint(
@@ -66,7 +66,7 @@ async def put(call: Request[PolicyModel]) -> Response:
     if not call.raw:
         raise ValidationError("a policy is needed; an empty one is {}")
     reason = reason_of(call)
-    return Response.json(await policies.put(call.world, call.actor, call.body, reason))
+    return Response.json(await policies.put(call.ports, call.actor, call.body, reason))
 
 
 @endpoint(
@@ -82,7 +82,7 @@ async def preview(call: Request[PolicyModel]) -> Response:
     """Say which files would be of another class by a policy, and change nothing."""
     if not call.raw:
         raise ValidationError("a policy is needed; an empty one is {}")
-    found = await previews.preview(call.world, call.actor, call.body)
+    found = await policy_preview.preview(call.ports, call.actor, call.body)
     changes = [
         ClassChange(path=one.path.text, was=one.was, now=one.now, agents=one.agents)
         for one in found.changes

@@ -53,7 +53,7 @@ def secret_of(record: Record) -> Secret:
 async def listing(call: Request[None, PageQuery]) -> Response:
     """List the secrets, without their values."""
     query = call.query
-    found = await secrets.listing(call.world, call.actor, cursor=query.cursor, limit=query.limit)
+    found = await secrets.listing(call.ports, call.actor, cursor=query.cursor, limit=query.limit)
     return Response.json(Secrets(items=[secret_of(one) for one in found.items], next=found.next))
 
 
@@ -67,11 +67,11 @@ async def listing(call: Request[None, PageQuery]) -> Response:
 )
 async def get(call: Request) -> Response:
     """Look at a secret, without its value."""
-    return Response.json(secret_of(await secrets.get(call.world, call.actor, call.params["id"])))
+    return Response.json(secret_of(await secrets.get(call.ports, call.actor, call.params["id"])))
 
 
 async def _kept(call: Request[SecretBody], versions: tuple[int, ...]) -> Response:
-    return Response.json(secret_of(await secrets.get(call.world, call.actor, call.params["id"])))
+    return Response.json(secret_of(await secrets.get(call.ports, call.actor, call.params["id"])))
 
 
 @endpoint(
@@ -90,7 +90,7 @@ async def put(call: Request[SecretBody]) -> Response:
     """Keep a secret: from now on its value is redacted from every write."""
     id, value = call.params["id"], call.body.value
     return Response.json(
-        secret_of(await secrets.put(call.world, call.actor, id, value, call.receipt))
+        secret_of(await secrets.put(call.ports, call.actor, id, value, call.receipt))
     )
 
 
@@ -110,7 +110,7 @@ async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
 )
 async def delete(call: Request) -> Response:
     """Forget a secret: its value is no longer redacted."""
-    await secrets.delete(call.world, call.actor, call.params["id"], call.receipt)
+    await secrets.delete(call.ports, call.actor, call.params["id"], call.receipt)
     return Response.empty(204)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from carrel.actions.accounts import sign_in as signins
+from carrel.actions.accounts import sign_in
 from carrel.core.errors import Busy, Unauthenticated
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.response import Response
@@ -36,7 +36,7 @@ class SignedIn(ResponseModel, frozen=True):
 )
 async def create(call: Request[SignIn]) -> Response:
     """Trade a one-time code for a token. A code is good once, for an hour."""
-    made = await signins.redeem(call.world, call.body.code)
+    made = await sign_in.redeem(call.ports, call.body.code)
     shown = SignedIn(token=made.token, person=person_of(made.person), tenant=tenant_of(made.tenant))
     return Response.json(shown, headers={"Cache-Control": "no-store"})
 

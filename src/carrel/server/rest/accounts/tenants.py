@@ -72,7 +72,7 @@ async def create(call: Request[NewTenant]) -> Response:
     """Create a tenant with an owner. Only for the platform's token."""
     body = call.body
     made = await tenants.create(
-        call.world,
+        call.ports,
         body.slug,
         body.name,
         body.owner.name,
@@ -89,11 +89,11 @@ async def create(call: Request[NewTenant]) -> Response:
 )
 async def get(call: Request) -> Response:
     """The tenant that the credential belongs to."""
-    return Response.json(tenant_of(await tenants.me(call.world, call.actor)))
+    return Response.json(tenant_of(await tenants.me(call.ports, call.actor)))
 
 
 async def _patched(call: Request[TenantPatch], versions: tuple[int, ...]) -> Response:
-    return Response.json(tenant_of(await tenants.me(call.world, call.actor)))
+    return Response.json(tenant_of(await tenants.me(call.ports, call.actor)))
 
 
 @endpoint(
@@ -111,7 +111,7 @@ async def patch(call: Request[TenantPatch]) -> Response:
     """Rename the tenant. Its slug stays."""
     if call.body.name is msgspec.UNSET:
         return await _patched(call, ())
-    renamed = await tenants.rename(call.world, call.actor, call.body.name, call.receipt)
+    renamed = await tenants.rename(call.ports, call.actor, call.body.name, call.receipt)
     return Response.json(tenant_of(renamed))
 
 

@@ -87,12 +87,12 @@ def agent_of(record: Record) -> Agent:
 async def listing(call: Request[None, PageQuery]) -> Response:
     """List the agents."""
     query = call.query
-    found = await agents.listing(call.world, call.actor, cursor=query.cursor, limit=query.limit)
+    found = await agents.listing(call.ports, call.actor, cursor=query.cursor, limit=query.limit)
     return Response.json(Agents(items=[agent_of(one) for one in found.items], next=found.next))
 
 
 async def _created(call: Request[NewAgent], versions: tuple[int, ...]) -> Response:
-    return Response.json(agent_of(await agents.get(call.world, call.actor, call.body.slug)), 201)
+    return Response.json(agent_of(await agents.get(call.ports, call.actor, call.body.slug)), 201)
 
 
 @endpoint(
@@ -119,7 +119,7 @@ async def create(call: Request[NewAgent]) -> Response:
         config=body.config,
     )
     return Response.json(
-        agent_of(await agents.create(call.world, call.actor, new, call.receipt)), 201
+        agent_of(await agents.create(call.ports, call.actor, new, call.receipt)), 201
     )
 
 
@@ -133,12 +133,12 @@ async def create(call: Request[NewAgent]) -> Response:
 )
 async def get(call: Request) -> Response:
     """Look at an agent, by id or slug."""
-    return Response.json(agent_of(await agents.get(call.world, call.actor, call.params["id"])))
+    return Response.json(agent_of(await agents.get(call.ports, call.actor, call.params["id"])))
 
 
 async def _patched(call: Request[AgentPatch], versions: tuple[int, ...]) -> Response:
     name = call.body.slug or call.params["id"]
-    return Response.json(agent_of(await agents.get(call.world, call.actor, name)))
+    return Response.json(agent_of(await agents.get(call.ports, call.actor, name)))
 
 
 @endpoint(
@@ -165,7 +165,7 @@ async def patch(call: Request[AgentPatch]) -> Response:
     }
     name = call.params["id"]
     return Response.json(
-        agent_of(await agents.patch(call.world, call.actor, name, given, call.receipt))
+        agent_of(await agents.patch(call.ports, call.actor, name, given, call.receipt))
     )
 
 
@@ -185,7 +185,7 @@ async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
 )
 async def delete(call: Request) -> Response:
     """Delete an agent and the keys that are bound to it."""
-    await agents.delete(call.world, call.actor, call.params["id"], call.receipt)
+    await agents.delete(call.ports, call.actor, call.params["id"], call.receipt)
     return Response.empty(204)
 
 

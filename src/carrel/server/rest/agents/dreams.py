@@ -19,7 +19,7 @@ from carrel.core.errors import (
     WorkspaceTooLarge,
 )
 from carrel.core.identifiers import TimestampMs
-from carrel.core.memory import dream_records as dreambook
+from carrel.core.memory import dream_records
 from carrel.core.memory.dream_records import DreamStatus
 from carrel.core.memory.promotion_score import RejectionReason
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
@@ -93,7 +93,7 @@ class Dreams(ResponseModel, frozen=True):
     next: str | None = None
 
 
-def _facts(dream: dreambook.Dream) -> dict[str, object]:
+def _facts(dream: dream_records.Dream) -> dict[str, object]:
     return {
         "id": dream.id,
         "agent_id": dream.agent,
@@ -114,7 +114,7 @@ def _when(at: TimestampMs | None) -> str | None:
     return None if at is None else rfc3339(at)
 
 
-def _row(dream: dreambook.Dream) -> DreamRow:
+def _row(dream: dream_records.Dream) -> DreamRow:
     return DreamRow(**_facts(dream))  # type: ignore[arg-type]
 
 
@@ -166,12 +166,12 @@ def _excerpt(said: Mapping[str, str], memory: str) -> str | None:
 )
 async def listing(call: Request) -> Response:
     """The last dreams of an agent, newest first."""
-    found = await dreams.listing(call.world, call.actor, call.params["id"])
+    found = await dreams.listing(call.ports, call.actor, call.params["id"])
     return Response.json(Dreams(items=[_row(one) for one in found]))
 
 
 async def _swept(call: Request[SweepBody], versions: tuple[int, ...]) -> Response:
-    found = await dreams.listing(call.world, call.actor, call.params["id"])
+    found = await dreams.listing(call.ports, call.actor, call.params["id"])
     if not found:
         raise NotFound("the dream is there no more")
     return await _shown(call, found[0].id)
@@ -195,12 +195,12 @@ async def sweep(call: Request[SweepBody]) -> Response:
     Where the agent's config has `dreaming.review`, what would be promoted is only proposed.
     """
     name, dry = call.params["id"], call.body.dry_run
-    report = await dreams.sweep(call.world, call.actor, name, dry_run=dry, receipt=call.receipt)
+    report = await dreams.sweep(call.ports, call.actor, name, dry_run=dry, receipt=call.receipt)
     return Response.json(dream_shown(report))
 
 
 async def _shown(call: Request, id: str) -> Response:
-    report = await dreams.get(call.world, call.actor, call.params["id"], id)
+    report = await dreams.get(call.ports, call.actor, call.params["id"], id)
     return Response.json(dream_shown(report))
 
 
@@ -237,7 +237,7 @@ async def approve(call: Request) -> Response:
     """Let what was proposed land, to the byte; refused if MEMORY.md has changed since."""
     name, id = call.params["id"], call.params["dream"]
     return Response.json(
-        dream_shown(await dreams.approve(call.world, call.actor, name, id, call.receipt))
+        dream_shown(await dreams.approve(call.ports, call.actor, name, id, call.receipt))
     )
 
 
@@ -256,7 +256,7 @@ async def approve(call: Request) -> Response:
 async def reject(call: Request[RejectBody]) -> Response:
     """Let nothing of what was proposed land."""
     name, id, reason = call.params["id"], call.params["dream"], call.body.reason
-    report = await dreams.reject(call.world, call.actor, name, id, reason, call.receipt)
+    report = await dreams.reject(call.ports, call.actor, name, id, reason, call.receipt)
     return Response.json(dream_shown(report))
 
 

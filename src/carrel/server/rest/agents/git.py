@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from carrel.actions.git import history as gits
+from carrel.actions.git import history
 from carrel.core.access import Permission
 from carrel.core.errors import (
     CapabilityNotProvided,
@@ -64,7 +64,7 @@ async def refs(call: Request[None, UploadPackQuery]) -> Response:
         raise Forbidden(_READ_ONLY)
     if call.query.service != _SERVICE:
         raise Forbidden("only git's smart protocol is spoken here, and only to read")
-    told = await gits.advertised(call.world, call.actor, _agent(call))
+    told = await history.advertised(call.ports, call.actor, _agent(call))
     return Response.content(told, f"application/x-{_SERVICE}-advertisement", headers=_FRESH)
 
 
@@ -88,7 +88,7 @@ async def upload_pack(call: Request[bytes]) -> Response:
     if kind not in _REQUESTS:
         raise ValidationError(f"the body must be application/x-{_SERVICE}-request")
     request = _unpacked(call.body, (call.header(b"content-encoding") or "").strip().lower())
-    source = await gits.packed(call.world, call.actor, _agent(call), request)
+    source = await history.packed(call.ports, call.actor, _agent(call), request)
     return Response.stream(source, f"application/x-{_SERVICE}-result")
 
 

@@ -139,7 +139,7 @@ async def listing(call: Request[None, ItemsQuery]) -> Response:
     """
     query = call.query
     page = await items.listing(
-        call.world,
+        call.ports,
         call.actor,
         call.params["id"],
         prefix=query.prefix,
@@ -169,7 +169,7 @@ async def get(call: Request[None, ItemQuery]) -> Response:
 
 async def _shown(call: Request[Any, Any], version: int | None) -> Response:
     name, key = call.params["id"], call.params["key"]
-    kept = await items.get(call.world, call.actor, name, key, version)
+    kept = await items.get(call.ports, call.actor, name, key, version)
     if matches(call, kept.item.etag):
         return unchanged(kept.item.etag)
     return _answer(kept)
@@ -177,7 +177,7 @@ async def _shown(call: Request[Any, Any], version: int | None) -> Response:
 
 async def _as_written(call: Request[NewItem], versions: tuple[int, ...]) -> Response:
     name, key = call.params["id"], call.params["key"]
-    return _answer(await items.get(call.world, call.actor, name, key, versions[0]))
+    return _answer(await items.get(call.ports, call.actor, name, key, versions[0]))
 
 
 @endpoint(
@@ -207,7 +207,7 @@ async def put(call: Request[NewItem]) -> Response:
     """Create or replace one item; who wrote it first stays its creator."""
     name, key = call.params["id"], call.params["key"]
     return _answer(
-        await items.put(call.world, call.actor, name, key, call.body.value, _writing(call))
+        await items.put(call.ports, call.actor, name, key, call.body.value, _writing(call))
     )
 
 
@@ -231,7 +231,7 @@ async def _gone(call: Request, versions: tuple[int, ...]) -> Response:
 async def delete(call: Request) -> Response:
     """Remove one item, for all who share it."""
     await items.delete(
-        call.world, call.actor, call.params["id"], call.params["key"], _writing(call)
+        call.ports, call.actor, call.params["id"], call.params["key"], _writing(call)
     )
     return Response.empty(204)
 

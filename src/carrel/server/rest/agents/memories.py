@@ -97,10 +97,10 @@ async def listing(call: Request[None, MemoryQuery]) -> Response:
     """
     name, query = call.params["id"], call.query
     if query.q is not None:
-        hits = await memories.search(call.world, call.actor, name, query.q, limit=query.limit)
+        hits = await memories.search(call.ports, call.actor, name, query.q, limit=query.limit)
         return Response.json(Memories(items=[_hit(hit) for hit in hits], next=None))
     page = await memories.listing(
-        call.world, call.actor, name, cursor=query.cursor, limit=query.limit
+        call.ports, call.actor, name, cursor=query.cursor, limit=query.limit
     )
     return Response.json(Memories(items=[memory_shown(one) for one in page.items], next=page.next))
 
@@ -110,7 +110,7 @@ async def _told(call: Request[NewMemory], versions: tuple[int, ...] = ()) -> Res
     mode = Audience.MAIN if body.scope == Audience.MAIN else Audience.SHARED
     new = memories.NewMemory(body.content, body.tags, body.kind, mode)
     kept = await memories.remember(
-        call.world, call.actor, call.params["id"], new, None if versions else call.receipt
+        call.ports, call.actor, call.params["id"], new, None if versions else call.receipt
     )
     return Response.json(memory_shown(kept.memory), 201 if kept.created else 200)
 
@@ -148,7 +148,7 @@ async def remember(call: Request[NewMemory]) -> Response:
 )
 async def get(call: Request) -> Response:
     """Look at one memory."""
-    found = await memories.get(call.world, call.actor, call.params["id"], call.params["memory"])
+    found = await memories.get(call.ports, call.actor, call.params["id"], call.params["memory"])
     return Response.json(memory_shown(found))
 
 
@@ -170,7 +170,7 @@ async def _forgotten(call: Request, versions: tuple[int, ...]) -> Response:
 async def forget(call: Request) -> Response:
     """Forget one memory, and the line of it that a dream wrote into MEMORY.md."""
     name, id = call.params["id"], call.params["memory"]
-    await memories.forget(call.world, call.actor, name, id, call.receipt)
+    await memories.forget(call.ports, call.actor, name, id, call.receipt)
     return Response.empty(204)
 
 

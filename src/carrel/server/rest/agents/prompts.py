@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
-from carrel.actions.prompt import lint as lints
+from carrel.actions.prompt import lint as prompt_lint
 from carrel.actions.prompt import prompts
 from carrel.actions.prompt.prompts import AssembledPrompt
 from carrel.actions.runs import runs
@@ -107,13 +107,13 @@ async def of_agent(call: Request[None, PromptQuery]) -> Response:
     policy file does not fit or cannot be had.
     """
     mode = mode_of(call.query.scope)
-    asked = await prompts.load_prompt_request(call.world, call.actor, call.params["id"], mode)
+    asked = await prompts.load_prompt_request(call.ports, call.actor, call.params["id"], mode)
     key = (call.actor.tenant, "prompt", asked.key)
     return _answer(call, await RESPONSE_CACHE.made(key, lambda: _agents(call, asked)))
 
 
 async def _agents(call: Asked, asked: prompts.PromptRequest) -> object:
-    return _told(await prompts.assemble_prompt(call.world, asked))
+    return _told(await prompts.assemble_prompt(call.ports, asked))
 
 
 @endpoint(
@@ -133,12 +133,12 @@ async def of_run(call: Request) -> Response:
 
     A run in the scope `shared` has the shared one, whatever is asked for.
     """
-    run = await runs.get(call.world, call.actor, call.params["id"])
+    run = await runs.get(call.ports, call.actor, call.params["id"])
     runs.snapshot_layers(run)
-    key = (call.actor.tenant, "run prompt", run.id, call.world.tokens.name)
+    key = (call.actor.tenant, "run prompt", run.id, call.ports.tokens.name)
 
     async def make() -> object:
-        return _told(await prompts.of_run(call.world, run))
+        return _told(await prompts.of_run(call.ports, run))
 
     return _answer(call, await RESPONSE_CACHE.made(key, make))
 
@@ -166,7 +166,7 @@ class PromptFlaws(ResponseModel, frozen=True):
 )
 async def lint(call: Request) -> Response:
     """Say what is wrong with an agent's prompt: what is cut, dead, secret or unstable."""
-    found = await lints.of_agent(call.world, call.actor, call.params["id"])
+    found = await prompt_lint.of_agent(call.ports, call.actor, call.params["id"])
     told = [PromptFlaw(fault=each.fault, path=each.path, text=each.text) for each in found]
     return Response.json(PromptFlaws(ok=not told, flaws=told))
 

@@ -176,7 +176,7 @@ async def listing(call: Request[None, SessionsQuery]) -> Response:
     if query.q is not None:
         return Response.json(await _found(call, agent, query.q))
     page = await sessions.listing(
-        call.world, call.actor, agent, mode=query.scope, cursor=query.cursor, limit=query.limit
+        call.ports, call.actor, agent, mode=query.scope, cursor=query.cursor, limit=query.limit
     )
     return Response.json(SessionPage(items=[_listed(one) for one in page.items], next=page.next))
 
@@ -184,12 +184,12 @@ async def listing(call: Request[None, SessionsQuery]) -> Response:
 async def _found(call: Request[None, SessionsQuery], agent: str, words: str) -> SessionPage:
     query = call.query
     hits = await sessions.search(
-        call.world, call.actor, agent, words, mode=query.scope, limit=query.limit
+        call.ports, call.actor, agent, words, mode=query.scope, limit=query.limit
     )
     by_session: dict[str, list[Match]] = {}
     for hit in hits:
         by_session.setdefault(hit.session, []).append(_match(hit))
-    found = await call.world.sessions.get(call.actor.tenant, list(by_session))
+    found = await call.ports.sessions.get(call.actor.tenant, list(by_session))
     return SessionPage(items=[_listed(one, by_session[one.id]) for one in found if one], next=None)
 
 
@@ -213,7 +213,7 @@ async def start(call: Request[NewSession]) -> Response:
     """
     body = call.body
     session, new = await sessions.begin(
-        call.world,
+        call.ports,
         call.actor,
         call.params["id"],
         id=body.id,
@@ -241,7 +241,7 @@ async def get(call: Request[None, PageQuery]) -> Response:
     """
     query = call.query
     session, said = await sessions.entries(
-        call.world,
+        call.ports,
         call.actor,
         call.params["id"],
         call.params["sid"],
@@ -268,7 +268,7 @@ def _after(cursor: str) -> int:
 async def _appended(call: Request[NewEntry], versions: tuple[int, ...]) -> Response:
     [number] = versions
     _, said = await sessions.entries(
-        call.world, call.actor, call.params["id"], call.params["sid"], after=number - 1, limit=1
+        call.ports, call.actor, call.params["id"], call.params["sid"], after=number - 1, limit=1
     )
     if not said:
         raise NotFound("there is no such session")
@@ -294,7 +294,7 @@ async def append(call: Request[NewEntry]) -> Response:
     said = Said(body.role, body.content, body.message_id, body.source_plugin, body.sender_id)
     params = call.params
     [kept] = await sessions.append(
-        call.world, call.actor, params["id"], params["sid"], [said], call.receipt
+        call.ports, call.actor, params["id"], params["sid"], [said], call.receipt
     )
     return Response.json(entry(kept), 201)
 
@@ -312,7 +312,7 @@ async def append(call: Request[NewEntry]) -> Response:
 async def close(call: Request) -> Response:
     """Close a session: nothing more can be said in it. Closing it again changes nothing."""
     params = call.params
-    session = await sessions.close(call.world, call.actor, params["id"], params["sid"])
+    session = await sessions.close(call.ports, call.actor, params["id"], params["sid"])
     return Response.json(row(session))
 
 
@@ -328,8 +328,8 @@ async def close(call: Request) -> Response:
 async def jsonl(call: Request) -> Response:
     """A session's whole transcript as lines of JSON: a header, then everything that was said."""
     params = call.params
-    session = await sessions.get(call.world, call.actor, params["id"], params["sid"])
-    lines = sessions.jsonl(call.world, session)
+    session = await sessions.get(call.ports, call.actor, params["id"], params["sid"])
+    lines = sessions.jsonl(call.ports, session)
     if session.entries > _STREAMED:
         return Response.stream(lines, MEDIA_TYPE)
     return Response.content(b"".join([some async for some in lines]), MEDIA_TYPE)

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, UnsetType
 
-from carrel.actions.agents import overview as surveys
-from carrel.actions.agents import templates
+from carrel.actions.agents import overview, templates
 from carrel.core.access import Permission
 from carrel.core.errors import Busy, Conflict, NotFound
 from carrel.core.store.record import Record
@@ -52,7 +51,7 @@ async def _shown(call: Request[Any, Any], record: Record) -> Template:
 
 async def _all_shown(call: Request[Any, Any], records: Sequence[Record]) -> list[Template]:
     ids = [record.id for record in records]
-    counts = await surveys.followers(call.world, call.actor.tenant, ids)
+    counts = await overview.followers(call.ports, call.actor.tenant, ids)
     return [_template(record, many) for record, many in zip(records, counts, strict=True)]
 
 
@@ -78,13 +77,13 @@ def _template(record: Record, agents: int) -> Template:
 async def listing(call: Request[None, PageQuery]) -> Response:
     """List the templates."""
     query = call.query
-    found = await templates.listing(call.world, call.actor, cursor=query.cursor, limit=query.limit)
+    found = await templates.listing(call.ports, call.actor, cursor=query.cursor, limit=query.limit)
     items = await _all_shown(call, found.items)
     return Response.json(Templates(items=items, next=found.next))
 
 
 async def _created(call: Request[NewTemplate], versions: tuple[int, ...]) -> Response:
-    made = await templates.get(call.world, call.actor, call.body.slug)
+    made = await templates.get(call.ports, call.actor, call.body.slug)
     return Response.json(await _shown(call, made), 201)
 
 
@@ -102,7 +101,7 @@ async def _created(call: Request[NewTemplate], versions: tuple[int, ...]) -> Res
 async def create(call: Request[NewTemplate]) -> Response:
     """Create a template."""
     body = call.body
-    made = await templates.create(call.world, call.actor, body.slug, body.name, call.receipt)
+    made = await templates.create(call.ports, call.actor, body.slug, body.name, call.receipt)
     return Response.json(await _shown(call, made), 201)
 
 
@@ -116,13 +115,13 @@ async def create(call: Request[NewTemplate]) -> Response:
 )
 async def get(call: Request) -> Response:
     """Look at a template, by id or slug."""
-    found = await templates.get(call.world, call.actor, call.params["id"])
+    found = await templates.get(call.ports, call.actor, call.params["id"])
     return Response.json(await _shown(call, found))
 
 
 async def _patched(call: Request[TemplatePatch], versions: tuple[int, ...]) -> Response:
     name = call.body.slug or call.params["id"]
-    return Response.json(await _shown(call, await templates.get(call.world, call.actor, name)))
+    return Response.json(await _shown(call, await templates.get(call.ports, call.actor, name)))
 
 
 @endpoint(
@@ -139,7 +138,7 @@ async def _patched(call: Request[TemplatePatch], versions: tuple[int, ...]) -> R
 async def patch(call: Request[TemplatePatch]) -> Response:
     """Give a template another slug or name. Its files and its agents stay."""
     name, fields = call.params["id"], set_fields(call.body)
-    changed = await templates.patch(call.world, call.actor, name, fields, call.receipt)
+    changed = await templates.patch(call.ports, call.actor, name, fields, call.receipt)
     return Response.json(await _shown(call, changed))
 
 
@@ -159,7 +158,7 @@ async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
 )
 async def delete(call: Request) -> Response:
     """Delete a template that no agent follows."""
-    await templates.delete(call.world, call.actor, call.params["id"], call.receipt)
+    await templates.delete(call.ports, call.actor, call.params["id"], call.receipt)
     return Response.empty(204)
 
 

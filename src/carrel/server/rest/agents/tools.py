@@ -84,7 +84,7 @@ class ToolApprovalPending(ResponseModel, frozen=True):
 )
 async def tools_list(call: Request[Any, ToolsQuery]) -> Response:
     """List the tools that an agent has, in the words of whoever offers them to a model."""
-    sitting = await open_tool_context(call.world, call.actor, call.params["id"])
+    sitting = await open_tool_context(call.ports, call.actor, call.params["id"])
     dialect = call.query.dialect
     told = [
         dict(described(tool, dialect, schema)) for tool, schema in await tools_with_schemas(sitting)
@@ -109,7 +109,7 @@ async def tools_call(call: Request[ToolCall]) -> Response:
     """
     asked = call.body
     sitting = await open_tool_context(
-        call.world,
+        call.ports,
         call.actor,
         call.params["id"],
         scope=asked.scope,

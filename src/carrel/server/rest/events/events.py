@@ -127,9 +127,9 @@ async def _next(batches: Batches, ends: float) -> tuple[Event, ...]:
 )
 async def of_workspace(call: Request[None, FollowQuery]) -> Response:
     """Follow what changes in the caller's own workspace."""
-    stack = await stacks.default_stack(call.world, call.actor)
+    stack = await stacks.default_stack(call.ports, call.actor)
     wanted = EventFilter(call.actor.tenant, frozenset(stack), types=frozenset({UPDATED}))
-    return Response.stream(event_stream(*await streams.listen(call.world, wanted, since(call))))
+    return Response.stream(event_stream(*await streams.listen(call.ports, wanted, since(call))))
 
 
 @endpoint(
@@ -150,7 +150,7 @@ async def of_tenant(call: Request[None, TenantQuery]) -> Response:
     types = frozenset(filter(None, (name.strip() for name in call.query.types.split(","))))
     if unknown := sorted(types - set(TYPES)):
         raise ValidationError(f"{unknown[0][:80]!a} is not a type of event: {', '.join(TYPES)}")
-    heard = await streams.listen_to_tenant(call.world, call.actor, types, since(call))
+    heard = await streams.listen_to_tenant(call.ports, call.actor, types, since(call))
     return Response.stream(event_stream(*heard))
 
 

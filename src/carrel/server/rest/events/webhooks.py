@@ -125,7 +125,7 @@ async def create(call: Request[NewWebhook]) -> Response:
     """Tell an address what happens; its secret is shown this once."""
     asked = call.body
     made = await webhooks.create(
-        call.world, call.actor, asked.url, asked.events, secret=asked.secret, receipt=call.receipt
+        call.ports, call.actor, asked.url, asked.events, secret=asked.secret, receipt=call.receipt
     )
     return Response.json(shown(made.webhook, made.secret), 201)
 
@@ -142,7 +142,7 @@ async def create(call: Request[NewWebhook]) -> Response:
 async def listing(call: Request[None, PageQuery]) -> Response:
     """List the webhooks of the tenant."""
     query = call.query
-    found = await webhooks.listing(call.world, call.actor, cursor=query.cursor, limit=query.limit)
+    found = await webhooks.listing(call.ports, call.actor, cursor=query.cursor, limit=query.limit)
     return Response.json(Webhooks(items=[shown(each) for each in found.items], next=found.next))
 
 
@@ -156,11 +156,11 @@ async def listing(call: Request[None, PageQuery]) -> Response:
 )
 async def get(call: Request) -> Response:
     """Show a webhook, without its secret."""
-    return Response.json(shown(await webhooks.get(call.world, call.actor, call.params["id"])))
+    return Response.json(shown(await webhooks.get(call.ports, call.actor, call.params["id"])))
 
 
 async def _changed(call: Request[WebhookPatch], versions: tuple[int, ...]) -> Response:
-    return Response.json(shown(await webhooks.get(call.world, call.actor, call.params["id"])))
+    return Response.json(shown(await webhooks.get(call.ports, call.actor, call.params["id"])))
 
 
 @endpoint(
@@ -177,7 +177,7 @@ async def _changed(call: Request[WebhookPatch], versions: tuple[int, ...]) -> Re
 async def patch(call: Request[WebhookPatch]) -> Response:
     """Change a webhook's address or events, or switch it off and on."""
     wanted = Patch(call.body.url, call.body.events, call.body.active)
-    found = await webhooks.change(call.world, call.actor, call.params["id"], wanted, call.receipt)
+    found = await webhooks.change(call.ports, call.actor, call.params["id"], wanted, call.receipt)
     return Response.json(shown(found))
 
 
@@ -197,7 +197,7 @@ async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
 )
 async def delete(call: Request) -> Response:
     """Stop telling an address."""
-    await webhooks.delete(call.world, call.actor, call.params["id"], call.receipt)
+    await webhooks.delete(call.ports, call.actor, call.params["id"], call.receipt)
     return Response.empty(204)
 
 
@@ -214,7 +214,7 @@ async def deliveries(call: Request[None, PageQuery]) -> Response:
     """List what was posted or will be, newest first, with every attempt."""
     query = call.query
     found = await webhooks.deliveries(
-        call.world, call.actor, call.params["id"], cursor=query.cursor, limit=query.limit
+        call.ports, call.actor, call.params["id"], cursor=query.cursor, limit=query.limit
     )
     items = [delivered(*each) for each in found.items]
     return Response.json(Deliveries(items=items, next=found.next))
@@ -232,7 +232,7 @@ async def deliveries(call: Request[None, PageQuery]) -> Response:
 async def replay(call: Request) -> Response:
     """Post a delivery once more."""
     params = call.params
-    again = await webhooks.replay(call.world, call.actor, params["id"], params["delivery"])
+    again = await webhooks.replay(call.ports, call.actor, params["id"], params["delivery"])
     return Response.json(delivered(again), 202)
 
 

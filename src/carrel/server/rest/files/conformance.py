@@ -52,7 +52,7 @@ async def operate(call: Request[Operation]) -> Response:
     stack = (Scope(actor.tenant, ScopeKind.WORKSPACE, asked.workspace),)
     match asked.op:
         case "list":
-            workspace = await files.list_files(call.world, stack, asked.prefix or "")
+            workspace = await files.list_files(call.ports, stack, asked.prefix or "")
             shown = [row(file) for file in workspace.files.values() if file.path.fits_wire]
             return Response.json(Files(files=shown))
         case "get":
@@ -60,7 +60,7 @@ async def operate(call: Request[Operation]) -> Response:
         case "put":
             return await _put(call, stack, actor)
         case "delete":
-            await files.delete(call.world, stack, _path(asked), actor, _intent(asked))
+            await files.delete(call.ports, stack, _path(asked), actor, _intent(asked))
             return Response.empty(204)
         case _:
             raise ValidationError("op must be list, get, put or delete")
@@ -69,10 +69,10 @@ async def operate(call: Request[Operation]) -> Response:
 async def _get(call: Request[Operation], stack: Stack) -> Response:
     path = _path(call.body)
     if call.body.version is not None:
-        file, content = await files.read_version(call.world, stack, path, call.body.version)
+        file, content = await files.read_version(call.ports, stack, path, call.body.version)
     else:
-        file = await files.find_file(call.world, stack, path)
-        content = await files.read_content(call.world, file)
+        file = await files.find_file(call.ports, stack, path)
+        content = await files.read_content(call.ports, file)
     return Response.json(workspace_file(file, content), headers={"ETag": file.etag})
 
 
@@ -81,7 +81,7 @@ async def _put(call: Request[Operation], stack: Stack, actor: Actor) -> Response
     if asked.content is None:
         raise ValidationError("put needs content")
     content = asked.content.encode("utf-8", "replace")
-    written = await files.put(call.world, stack, _path(asked), content, actor, _intent(asked))
+    written = await files.put(call.ports, stack, _path(asked), content, actor, _intent(asked))
     shown = workspace_file(written.file, written.content)
     return Response.json(shown, headers={"ETag": written.file.etag})
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from carrel.actions.overlay import default_files as seeds
+from carrel.actions.overlay import default_files
 from carrel.actions.overlay.default_files import DefaultsStatus as Standing
 from carrel.core.access import Permission
 from carrel.core.errors import Busy, NotFound, ValidationError
@@ -61,7 +61,7 @@ def shown(standing: Standing) -> DefaultsStatus:
 )
 async def get(call: Request) -> Response:
     """How the tenant's default files stand to those that Carrel comes with."""
-    return Response.json(shown(await seeds.status(call.world, call.actor)))
+    return Response.json(shown(await default_files.status(call.ports, call.actor)))
 
 
 @endpoint(
@@ -77,8 +77,8 @@ async def get(call: Request) -> Response:
 async def update(call: Request[DefaultsUpdate]) -> Response:
     """Let the files follow that nobody has edited, and take what is named of what is offered."""
     take, keep = map(Path, call.body.take), map(Path, call.body.keep)
-    await seeds.update(call.world, call.actor, tuple(take), tuple(keep), call.receipt)
-    return Response.json(shown(await seeds.status(call.world, call.actor)))
+    await default_files.update(call.ports, call.actor, tuple(take), tuple(keep), call.receipt)
+    return Response.json(shown(await default_files.status(call.ports, call.actor)))
 
 
 ENDPOINTS: Final = (get, update)

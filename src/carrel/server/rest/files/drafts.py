@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from carrel.actions.files import draft_preview as drafts
+from carrel.actions.files import draft_preview
 from carrel.actions.overlay import stacks
 from carrel.core.access import Permission
 from carrel.core.errors import NotFound, ValidationError, WorkspaceTooLarge
@@ -49,13 +49,13 @@ async def render(call: Request[Draft]) -> Response:
     Secrets are replaced as they would be on a write. A pinned file is served to the letter, so its
     placeholders stay.
     """
-    stack = await stacks.agent_stack(call.world, call.actor, call.params["id"])
+    stack = await stacks.agent_stack(call.ports, call.actor, call.params["id"])
     path = Path(call.params["path"])
     try:
         draft = call.body.content.encode()
     except UnicodeEncodeError:
         raise ValidationError("content is not valid Unicode") from None
-    found = await drafts.render(call.world, stack, path, draft)
+    found = await draft_preview.render(call.ports, stack, path, draft)
     tokens = [PlaceholderUse(token=token, value=value) for token, value in found.filled.items()]
     return Response.json(RenderedDraft(content=found.content.decode(), tokens=tokens))
 

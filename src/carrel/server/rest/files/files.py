@@ -119,23 +119,23 @@ class FileCollection:
 
 
 async def _own(call: Asked) -> Stack:
-    return await stacks.default_stack(call.world, call.actor)
+    return await stacks.default_stack(call.ports, call.actor)
 
 
 async def _agent(call: Asked) -> Stack:
-    return await stacks.agent_stack(call.world, call.actor, call.params["id"])
+    return await stacks.agent_stack(call.ports, call.actor, call.params["id"])
 
 
 async def _template(call: Asked) -> Stack:
-    return await stacks.template_stack(call.world, call.actor, call.params["id"])
+    return await stacks.template_stack(call.ports, call.actor, call.params["id"])
 
 
 async def _defaults(call: Asked) -> Stack:
-    return await stacks.defaults_stack(call.world, call.actor)
+    return await stacks.defaults_stack(call.ports, call.actor)
 
 
 async def _workspace(call: Asked) -> Stack:
-    return await stacks.workspace_stack(call.world, call.actor, call.params["id"])
+    return await stacks.workspace_stack(call.ports, call.actor, call.params["id"])
 
 
 HOST: Final = FileCollection("host", "/v1/host/workspace/files", _own, wire=True)
@@ -190,12 +190,12 @@ def _listing(place: FileCollection) -> Endpoint:
         stack = await place.stack(call)
         full = not place.wire and call.query.content
         form = "wire" if place.wire else f"content: {full and ('raw' if call.query.raw else 1)}"
-        tag = await files.etag(call.world, stack, call.query.prefix, form)
+        tag = await files.etag(call.ports, stack, call.query.prefix, form)
         if matches(call, tag):
             return _with_agent_header(unchanged(tag), stack)
 
         async def make() -> Files | OverlayFileList | SharedBody:
-            view = await files.load_view(call.world, stack, call.query.prefix)
+            view = await files.load_view(call.ports, stack, call.query.prefix)
             listed = await _build_listing(place, call, view, full)
             raise_if_superseded(tag, view.etag(call.query.prefix, form), listed)
             return listed
@@ -222,7 +222,7 @@ async def _build_listing(
 ) -> Files | OverlayFileList | SharedBody:
     if full and not (call.query.raw or call.query.prefix):
         alike = view.alike
-        if alike and (mould := await LISTING_TEMPLATES.of(call.world, alike.files)):
+        if alike and (mould := await LISTING_TEMPLATES.of(call.ports, alike.files)):
             return mould.filled(alike.variables)
     workspace = view.workspace
     found = workspace.files.values()
@@ -230,7 +230,7 @@ async def _build_listing(
         return Files(files=[row(file) for file in found if file.path.fits_wire])
     if not full:
         return OverlayFileList(files=[layered_file(file) for file in found])
-    contents = await files.read_contents(call.world, workspace, raw=True)
+    contents = await files.read_contents(call.ports, workspace, raw=True)
     if not contents.failed:
         with suppress(Conflict):
             rows = ((file, contents.found[path]) for path, file in workspace.files.items())
@@ -266,7 +266,7 @@ def _get(place: FileCollection) -> Endpoint:
         stack, path = await place.stack(call), place.path(call)
         if call.query.version is not None:
             return await _version(place, call, call.query.version)
-        file = await files.find_file(call.world, stack, path)
+        file = await files.find_file(call.ports, stack, path)
         if matches(call, file.etag):
             return unchanged(file.etag)
         raw = not place.wire and call.query.raw
@@ -274,7 +274,7 @@ def _get(place: FileCollection) -> Endpoint:
         key = (*_scope_key(file.source), path.text, file.etag, *shape)
         body = RESPONSE_CACHE.find(key)
         if body is None:
-            content = await files.read_content(call.world, file, raw=True)
+            content = await files.read_content(call.ports, file, raw=True)
             body = RESPONSE_CACHE.keep(key, place.shown(file, content, raw=raw))
         return file_answer(body, file.etag)
 
@@ -289,7 +289,7 @@ def _scope_key(scope: Scope) -> tuple[str, str, str]:
 async def _version(place: FileCollection, call: Asked, number: int) -> Response:
     """One version as it was said by the nearest layer."""
     stack = await place.stack(call)
-    file, content = await files.read_version(call.world, stack, place.path(call), number)
+    file, content = await files.read_version(call.ports, stack, place.path(call), number)
     if matches(call, file.etag):
         return unchanged(file.etag)
     return Response.json(place.shown(file, content, raw=True), headers={"ETag": file.etag})
@@ -331,7 +331,7 @@ def _put(place: FileCollection) -> Endpoint:
             raise ValidationError("content is not valid Unicode") from None
         accepted = not place.wire and call.body.accept_template_update
         intent = write_options(call, call.body.content_type, accepted=accepted)
-        written = await files.put(call.world, stack, path, content, call.actor, intent)
+        written = await files.put(call.ports, stack, path, content, call.actor, intent)
         return write_response(place, written)
 
     return put
@@ -364,7 +364,7 @@ def _delete(place: FileCollection) -> Endpoint:
     async def delete(call: Asked) -> Response:
         """Remove one file; in a stack, go back to what lies beneath."""
         stack, path = await place.stack(call), place.path(call)
-        await files.delete(call.world, stack, path, call.actor, write_options(call))
+        await files.delete(call.ports, stack, path, call.actor, write_options(call))
         return Response.empty(204)
 
     return delete

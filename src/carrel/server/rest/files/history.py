@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import msgspec
 
 from carrel.actions.files import files
-from carrel.actions.files import history as histories
+from carrel.actions.files import history as files_history
 from carrel.core.access import Permission
 from carrel.core.errors import (
     Busy,
@@ -112,8 +112,8 @@ def _history(place: FileCollection) -> Endpoint:
     async def history(call: Asked) -> Response:
         """List the versions of a file, newest first, tombstones included."""
         stack, path, query = await place.stack(call), place.path(call), call.query
-        found = await histories.page(
-            call.world, stack, path, before=query.cursor, limit=query.limit
+        found = await files_history.page(
+            call.ports, stack, path, before=query.cursor, limit=query.limit
         )
         return Response.json(Versions(items=[version_row(v) for v in found.items], next=found.next))
 
@@ -133,7 +133,7 @@ def _diff(place: FileCollection) -> Endpoint:
     async def diff(call: Asked) -> Response:
         """Compare two versions of a file, by default the newest with the one before."""
         stack, path = await place.stack(call), place.path(call)
-        text = await histories.diff(call.world, stack, path, call.query.from_, call.query.to)
+        text = await files_history.diff(call.ports, stack, path, call.query.from_, call.query.to)
         return Response.content(text.encode(), "text/x-diff; charset=utf-8")
 
     return diff
@@ -151,7 +151,7 @@ def _explain(place: FileCollection) -> Endpoint:
     async def explain(call: Asked) -> Response:
         """Show every layer's say about a path, and why the winner won."""
         stack, path = await place.stack(call), place.path(call)
-        found = await histories.explain(call.world, stack, path)
+        found = await files_history.explain(call.ports, stack, path)
         winner = found.winner
         source = (winner.origin or winner.source.kind) if winner else None
         layers = [_said(said) for said in found.layers]
@@ -162,7 +162,7 @@ def _explain(place: FileCollection) -> Endpoint:
     return explain
 
 
-def _said(said: histories.LayerEntry) -> LayerEntry:
+def _said(said: files_history.LayerEntry) -> LayerEntry:
     entry = said.head.entry if said.head else None
     return LayerEntry(
         kind=said.scope.kind,
@@ -199,7 +199,7 @@ def _restore(place: FileCollection) -> Endpoint:
         stack, path = await place.stack(call), place.path(call)
         number = call.body.version
         intent = write_options(call, accepted=call.body.accept_template_update)
-        written = await files.restore(call.world, stack, path, number, call.actor, intent)
+        written = await files.restore(call.ports, stack, path, number, call.actor, intent)
         return write_response(place, written)
 
     return restore

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta, field
 
-from carrel.actions.overlay import edit_impact as impacts
+from carrel.actions.overlay import edit_impact
 from carrel.core.access import Permission
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.overlay.file_classes import FileClass
@@ -43,7 +43,7 @@ def _impact(place: FileCollection) -> Endpoint:
     )
     async def impact(call: Request) -> Response:
         """Count the agents that an edit of a file would reach, whether it is there yet or not."""
-        found = await impacts.impact(call.world, await place.stack(call), place.path(call))
+        found = await edit_impact.impact(call.ports, await place.stack(call), place.path(call))
         return Response.json(
             Impact(
                 path=found.path.text,

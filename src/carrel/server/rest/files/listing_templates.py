@@ -64,13 +64,13 @@ class ListingTemplateCache:
     def __init__(self) -> None:
         self._known: dict[int, ListingTemplate] = {}
 
-    async def of(self, world: Ports, files: Mapping[Path, File]) -> ListingTemplate | None:
+    async def of(self, ports: Ports, files: Mapping[Path, File]) -> ListingTemplate | None:
         """None where a content cannot be had, is not text, or all are too large together."""
         found = self._known.get(id(files))
         if found is not None:
             return found
         if sum(file.blob.size for file in files.values()) <= _LARGEST:
-            blobs = await contents_of(world, [file.blob for file in files.values()])
+            blobs = await contents_of(ports, [file.blob for file in files.values()])
             found = build_template(files, blobs)
         if found:
             if len(self._known) >= _MOST:

@@ -10,8 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
-from carrel.actions.agents import file_map as maps
-from carrel.actions.agents import identity_fields as identities
+from carrel.actions.agents import file_map, identity_fields
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.files.rewrite import RewriteOutcome, find_file_or_none, read_stored
@@ -132,10 +131,10 @@ async def _target(call: Asked, selector: str) -> Stack:
     """What lies over what there. Raises Missing, in the same words whoever's it is."""
     try:
         if selector == "agentId":
-            return await stacks.agent_stack(call.world, call.actor, call.body[selector])
+            return await stacks.agent_stack(call.ports, call.actor, call.body[selector])
         if selector == "templateId":
-            return await stacks.template_stack(call.world, call.actor, call.body[selector])
-        return await stacks.defaults_stack(call.world, call.actor)
+            return await stacks.template_stack(call.ports, call.actor, call.body[selector])
+        return await stacks.defaults_stack(call.ports, call.actor)
     except NotFound:
         raise NotFound("Target not found in the caller's tenant") from None
 
@@ -152,7 +151,7 @@ def _may_write(actor: Actor, action: str, stack: Stack) -> None:
 
 async def _get(call: Asked, stack: Stack) -> Response:
     path = _path(call)
-    file = await find_file_or_none(call.world, stack, path)
+    file = await find_file_or_none(call.ports, stack, path)
     if file is None:
         kind = stack[0].kind
         source = ScopeKind.DEFAULTS if kind is ScopeKind.AGENT else kind
@@ -160,21 +159,21 @@ async def _get(call: Asked, stack: Stack) -> Response:
             OverlayAnswer(content=None, source=source, sha256="", rendered_sha256="")
         )
     return Response.json(
-        content_of(file, await read_stored(call.world, file), raw=_flag(call, "raw"))
+        content_of(file, await read_stored(call.ports, file), raw=_flag(call, "raw"))
     )
 
 
 async def _list(call: Asked, stack: Stack) -> Response:
     full, raw = _flag(call, "includeContent"), _flag(call, "raw")
     form = f"overlay: {full} {full and raw}"
-    tag = await files.etag(call.world, stack, form)
+    tag = await files.etag(call.ports, stack, form)
     if matches(call, tag):
         return unchanged(tag)
     named = tuple((scope.tenant, scope.kind, scope.name) for scope in stack)
     body = RESPONSE_CACHE.find((*named, tag))
     if body is not None:
         return file_answer(body, tag)
-    view = await files.load_view(call.world, stack)
+    view = await files.load_view(call.ports, stack)
     rows, sound = await _rows(call, view.workspace, full=full, raw=raw)
     if not sound:
         return Response.json(OverlayAnswer(files=rows), headers={"Cache-Control": "no-store"})
@@ -187,7 +186,7 @@ async def _rows(
 ) -> tuple[list[OverlayRow], bool]:
     """Every file, and whether all that was wanted of them could be had."""
     wanted = {path: file for path, file in workspace.files.items() if full or file.variables}
-    contents = await files.read_contents(call.world, Workspace(wanted), raw=True)
+    contents = await files.read_contents(call.ports, Workspace(wanted), raw=True)
     rows = []
     for path, file in workspace.files.items():
         stored = contents.found.get(path)
@@ -209,7 +208,7 @@ async def _put(call: Asked, stack: Stack) -> Response:
         raise ValidationError("content is not valid Unicode") from None
     condition = await _condition(call, stack, path)
     intent = WriteOptions(condition, accepted=_flag(call, "acceptTemplateUpdate"))
-    await files.put(call.world, stack, path, stored, call.actor, intent)
+    await files.put(call.ports, stack, path, stored, call.actor, intent)
     return Response.json(DONE)
 
 
@@ -220,7 +219,7 @@ async def _condition(call: Asked, stack: Stack, path: Path) -> WriteCondition:
         return UNCONDITIONAL
     if not all(value is None or isinstance(value, str) for value in said):
         raise ValidationError("baseSha256 and ifSource are text")
-    file = await find_file_or_none(call.world, stack, path)
+    file = await find_file_or_none(call.ports, stack, path)
     current = ("", "") if file is None else (bare(file.blob.digest), source_of(file))
     base, source = said
     if base not in (None, current[0]) or source not in (None, current[1]):
@@ -232,20 +231,20 @@ async def _condition(call: Asked, stack: Stack, path: Path) -> WriteCondition:
 async def _delete(call: Asked, stack: Stack) -> Response:
     path = _path(call)
     with suppress(NotFound):
-        await files.delete(call.world, stack, path, call.actor)
+        await files.delete(call.ports, stack, path, call.actor)
     return Response.json(DONE)
 
 
 async def _regenerate_map(call: Asked, stack: Stack) -> Response:
     _for_an_agent(stack)
-    await maps.regenerate(call.world, call.actor, stack)
+    await file_map.regenerate(call.ports, call.actor, stack)
     return Response.json(DONE)
 
 
 async def _update_identity_field(call: Asked, stack: Stack) -> Response:
     _for_an_agent(stack)
     field, value = _text(call, "field"), _text(call, "value", empty=True)
-    done = await identities.update_field(call.world, call.actor, stack, field, value)
+    done = await identity_fields.update_field(call.ports, call.actor, stack, field, value)
     if done is RewriteOutcome.UNFIT:
         return problem(_UNFIT, f"the agent has no IDENTITY.md with a line for its {field}")
     return Response.json(DONE)

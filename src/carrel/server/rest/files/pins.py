@@ -147,8 +147,8 @@ def _outcome(result: BulkAcceptOutcome) -> Outcome:
 )
 async def listing(call: Request) -> Response:
     """Every pinned file of an agent: what was reviewed, what is offered now, both texts."""
-    found = await pins.status(call.world, call.actor, call.params["id"])
-    items = [_status(one) for one in await pin_details.load_pin_details(call.world, found)]
+    found = await pins.status(call.ports, call.actor, call.params["id"])
+    items = [_status(one) for one in await pin_details.load_pin_details(call.ports, found)]
     return Response.json(Pins(items=items))
 
 
@@ -167,7 +167,7 @@ async def accept(call: Request[Accept]) -> Response:
     """Accept what was reviewed: the pin moves there, and an override goes."""
     path, reviewed = Path(call.params["path"]), Digest(f"sha256:{call.body.sha256}")
     name, receipt = call.params["id"], call.receipt
-    pin = await pins.accept(call.world, call.actor, name, path, reviewed, receipt)
+    pin = await pins.accept(call.ports, call.actor, name, path, reviewed, receipt)
     return Response.json(pin_shown(pin))
 
 
@@ -186,7 +186,7 @@ async def roll_back(call: Request[RollBack]) -> Response:
     """Go back to what was reviewed before."""
     name, path = call.params["id"], Path(call.params["path"])
     version, receipt = call.body.version, call.receipt
-    pin = await pins.roll_back(call.world, call.actor, name, path, version, receipt)
+    pin = await pins.roll_back(call.ports, call.actor, name, path, version, receipt)
     return Response.json(pin_shown(pin))
 
 
@@ -203,7 +203,7 @@ async def roll_back(call: Request[RollBack]) -> Response:
 async def accept_for_all(call: Request[Accept]) -> Response:
     """Accept what was reviewed for every agent that follows a template, one outcome each."""
     path, reviewed = Path(call.params["path"]), Digest(f"sha256:{call.body.sha256}")
-    found = await pins.accept_for_all(call.world, call.actor, call.params["id"], path, reviewed)
+    found = await pins.accept_for_all(call.ports, call.actor, call.params["id"], path, reviewed)
     results = [_outcome(one) for one in found]
     accepted = sum(one.success for one in results)
     return Response.json(

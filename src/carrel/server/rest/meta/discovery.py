@@ -65,10 +65,10 @@ async def _limits(call: Request) -> Limits:
     if not given.lower().startswith("bearer "):
         return Limits()
     try:
-        actor = await credentials.authenticate(call.world, given[7:].strip())
+        actor = await credentials.authenticate(call.ports, given[7:].strip())
     except Unauthenticated:
         return Limits()
-    return (await load_rules(call.world, actor.tenant)).policy.limits
+    return (await load_rules(call.ports, actor.tenant)).policy.limits
 
 
 ENDPOINTS: Final = (discovery,)

@@ -27,10 +27,10 @@ async def healthz(call: Request) -> Response:
 async def readyz(call: Request) -> Response:
     """Ready: the store answers, so requests will be served. Says what keeps commands apart, too."""
     try:
-        await call.world.records.shelves([("", RecordType.TENANT)])
+        await call.ports.records.shelves([("", RecordType.TENANT)])
     except Exception:
         return Response.json({"status": "unavailable", "store": "unreachable"}, 503)
-    local = call.world.sandboxes.get("local")
+    local = call.ports.sandboxes.get("local")
     walls = _walls(local) if local else {"tier": "none"}
     return Response.json({"status": "ok", "store": "ok", "version": VERSION, "sandbox": walls})
 

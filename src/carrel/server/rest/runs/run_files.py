@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from carrel.actions.events import streams
-from carrel.actions.runs import diff as differences
+from carrel.actions.runs import diff as runs_diff
 from carrel.actions.runs import runs
 from carrel.actions.runs.diff import Difference
 from carrel.core.access import Permission
@@ -72,8 +72,8 @@ class RunEvents(ResponseModel, frozen=True):
 )
 async def frozen_files(call: Request) -> Response:
     """List the files that a run sees."""
-    run = await runs.get(call.world, call.actor, call.params["id"])
-    seen = await runs.manifest(call.world, run)
+    run = await runs.get(call.ports, call.actor, call.params["id"])
+    seen = await runs.manifest(call.ports, run)
     return Response.json(
         OverlayFileList(files=[layered_file(file) for file in seen.files.values()])
     )
@@ -92,8 +92,8 @@ async def frozen_files(call: Request) -> Response:
 )
 async def frozen_file(call: Request) -> Response:
     """Read a file as a run sees it: the same bytes for ever."""
-    run = await runs.get(call.world, call.actor, call.params["id"])
-    file, content = await runs.file(call.world, run, Path(call.params["path"]))
+    run = await runs.get(call.ports, call.actor, call.params["id"])
+    file, content = await runs.file(call.ports, run, Path(call.params["path"]))
     headers = {"ETag": file.etag, "Cache-Control": _FROZEN}
     if matches(call, file.etag):
         return Response.empty(304, headers)
@@ -112,11 +112,11 @@ async def frozen_file(call: Request) -> Response:
 )
 async def diff(call: Request[None, DiffQuery]) -> Response:
     """Show what has changed in the workspace since; with a path, the text that changed there."""
-    run = await runs.get(call.world, call.actor, call.params["id"])
+    run = await runs.get(call.ports, call.actor, call.params["id"])
     if call.query.path is None:
-        found = await differences.diff(call.world, run)
+        found = await runs_diff.diff(call.ports, run)
         return Response.json(RunDiff(run_id=run.id, changes=[_changed(each) for each in found]))
-    one, text = await differences.difference(call.world, run, Path(call.query.path))
+    one, text = await runs_diff.difference(call.ports, run, Path(call.query.path))
     return Response.json(RunDiff(run_id=run.id, changes=[_changed(one, text)] if one else []))
 
 
@@ -145,12 +145,12 @@ def _changed(difference: Difference, text: str | None = None) -> ChangedFile:
 )
 async def log(call: Request[None, LogQuery]) -> Response:
     """Show a run's log as JSON, or follow it where text/event-stream is accepted."""
-    run = await runs.get(call.world, call.actor, call.params["id"])
+    run = await runs.get(call.ports, call.actor, call.params["id"])
     if EVENT_STREAM in (call.header(b"accept") or ""):
-        stream = await streams.listen_to_run(call.world, call.actor, run, since(call))
+        stream = await streams.listen_to_run(call.ports, call.actor, run, since(call))
         return Response.stream(event_stream(*stream, of_run=True))
     start = since(call) or streams.BEGINNING
-    found, after, whole = await streams.page_of_run(call.world, call.actor, run, start)
+    found, after, whole = await streams.page_of_run(call.ports, call.actor, run, start)
     shown = RunEvents(
         events=[run_event(each) for each in found],
         is_complete=run.status is not RunStatus.RUNNING and whole,

@@ -18,7 +18,7 @@ from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, en
 from carrel.server.http.query_fields import PageQuery
 from carrel.server.http.response import Response
 from carrel.server.rest.files.file_models import Number, When, rfc3339
-from carrel.server.rest.runs import run_files as frozen
+from carrel.server.rest.runs import run_files
 
 _TAG: Final = "Runs"
 Asked = Request[Any, Any]
@@ -94,7 +94,7 @@ class RunsQuery(PageQuery, frozen=True):
 async def _tenant(call: Asked) -> str:
     """The tenant's slug, as people know it."""
     id = call.actor.tenant
-    [record] = await call.world.records.get(id, RecordType.TENANT, [id])
+    [record] = await call.ports.records.get(id, RecordType.TENANT, [id])
     return str(record.body["slug"]) if record else id
 
 
@@ -145,7 +145,7 @@ async def start(call: Asked) -> Response:
         None if asked.scope is None else Audience.MAIN if asked.scope == "main" else Audience.SHARED
     )
     run = await runs.start(
-        call.world,
+        call.ports,
         call.actor,
         RunRequest(
             workflow=asked.workflow_id,
@@ -175,7 +175,7 @@ async def listing(call: Request[None, RunsQuery]) -> Response:
     """List runs, newest first."""
     query = call.query
     found = await runs.page(
-        call.world, call.actor, agent=query.agent_id, cursor=query.cursor, limit=query.limit
+        call.ports, call.actor, agent=query.agent_id, cursor=query.cursor, limit=query.limit
     )
     tenant = await _tenant(call)
     return Response.json(RunPage(items=[row(run, tenant) for run in found.items], next=found.next))
@@ -183,9 +183,9 @@ async def listing(call: Request[None, RunsQuery]) -> Response:
 
 async def _shown(call: Asked, run: Run) -> Response:
     try:
-        seen = (await runs.manifest(call.world, run)).files.values()
+        seen = (await runs.manifest(call.ports, run)).files.values()
     except NotFound:  # Its snapshot was let go, perhaps just now.
-        run, seen = await runs.get(call.world, call.actor, run.id), {}.values()
+        run, seen = await runs.get(call.ports, call.actor, run.id), {}.values()
     workspace = [SnapshotFile(path=file.path.text, version=file.head.version) for file in seen]
     shown = row(run, await _tenant(call))
     return Response.json(RunModel(**msgspec.structs.asdict(shown), workspace=workspace))
@@ -202,7 +202,7 @@ async def _shown(call: Asked, run: Run) -> Response:
 )
 async def get(call: Request) -> Response:
     """Show a run, and which version of which file it sees."""
-    return await _shown(call, await runs.get(call.world, call.actor, call.params["id"]))
+    return await _shown(call, await runs.get(call.ports, call.actor, call.params["id"]))
 
 
 @endpoint(
@@ -219,9 +219,9 @@ async def get(call: Request) -> Response:
 async def patch(call: Request[RunPatch]) -> Response:
     """End a run, or let go of the snapshot that it holds."""
     run = await runs.change(
-        call.world, call.actor, call.params["id"], status=call.body.status, kept=call.body.kept
+        call.ports, call.actor, call.params["id"], status=call.body.status, kept=call.body.kept
     )
     return await _shown(call, run)
 
 
-ENDPOINTS: Final = (start, listing, get, patch, *frozen.ENDPOINTS)
+ENDPOINTS: Final = (start, listing, get, patch, *run_files.ENDPOINTS)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, UnsetType
 
-from carrel.core import field_validation as demands
+from carrel.core import field_validation
 from carrel.core.sandbox.sandbox_config import (
     LARGEST_MEMORY,
     LARGEST_OUTPUT,
@@ -28,7 +28,7 @@ from carrel.server.rest.files.file_models import When, rfc3339
 
 _TEXT: Final = {"type": "string"}
 _NAME: Final = {**_TEXT, "minLength": 1, "maxLength": LONGEST_LINE, "pattern": r"\S"}
-_ABOUT: Final = {"type": ["string", "null"], "maxLength": demands.LONGEST_DESCRIPTION}
+_ABOUT: Final = {"type": ["string", "null"], "maxLength": field_validation.LONGEST_DESCRIPTION}
 _FLAG: Final = {"type": "boolean"}
 _IMPLIED: Final = ("HEAD", "OPTIONS")
 

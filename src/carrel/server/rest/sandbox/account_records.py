@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from carrel.actions.sandbox import account_records as accounts
-from carrel.actions.sandbox import sandboxes, workspaces
+from carrel.actions.sandbox import account_records, sandboxes, workspaces
 from carrel.core.access import Permission
 from carrel.core.errors import Busy, NotFound, Refusal, ValidationError
 from carrel.server.http.endpoint import Request, endpoint
@@ -47,7 +46,7 @@ async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
 
 async def _sandbox_created(call: Request, versions: tuple[int, ...]) -> Response:
     assert call.receipt is not None
-    found = await accounts.created(call.world, call.actor, sandboxes.BOOK, call.receipt)
+    found = await account_records.created(call.ports, call.actor, sandboxes.BOOK, call.receipt)
     return Response.json(sandbox_record(found), 201)
 
 
@@ -66,7 +65,7 @@ async def create_sandbox(call: Request[dict[str, Any]]) -> Response:
     Where nothing is said of it, the provider is `local`, the permissionMode `ask`, and there is no
     network.
     """
-    made = await sandboxes.create(call.world, call.actor, call.body, call.receipt)
+    made = await sandboxes.create(call.ports, call.actor, call.body, call.receipt)
     return Response.json(sandbox_record(made), 201)
 
 
@@ -78,7 +77,7 @@ async def create_sandbox(call: Request[dict[str, Any]]) -> Response:
 )
 async def list_sandboxes(call: Request) -> Response:
     """List the sandboxes."""
-    found = await sandboxes.listing(call.world, call.actor)
+    found = await sandboxes.listing(call.ports, call.actor)
     return Response.json(SandboxRecords(sandboxes=[sandbox_record(each) for each in found]))
 
 
@@ -90,12 +89,12 @@ async def list_sandboxes(call: Request) -> Response:
 )
 async def get_sandbox(call: Request) -> Response:
     """Look at a sandbox."""
-    found = await sandboxes.get(call.world, call.actor, call.params["id"])
+    found = await sandboxes.get(call.ports, call.actor, call.params["id"])
     return Response.json(sandbox_record(found))
 
 
 async def _sandbox_patched(call: Request, versions: tuple[int, ...]) -> Response:
-    found = await sandboxes.get(call.world, call.actor, call.params["id"])
+    found = await sandboxes.get(call.ports, call.actor, call.params["id"])
     return Response.json(sandbox_record(found))
 
 
@@ -114,7 +113,7 @@ async def patch_sandbox(call: Request[dict[str, Any]]) -> Response:
     `null` takes away, and a masked secret that is sent back stays what it was. The whole must fit.
     """
     id = call.params["id"]
-    found = await sandboxes.patch(call.world, call.actor, id, call.body, call.receipt)
+    found = await sandboxes.patch(call.ports, call.actor, id, call.body, call.receipt)
     return Response.json(sandbox_record(found))
 
 
@@ -128,13 +127,13 @@ async def patch_sandbox(call: Request[dict[str, Any]]) -> Response:
 )
 async def delete_sandbox(call: Request) -> Response:
     """Delete a sandbox. Agents that refer to it are told so when they would use it."""
-    await sandboxes.delete(call.world, call.actor, call.params["id"], call.receipt)
+    await sandboxes.delete(call.ports, call.actor, call.params["id"], call.receipt)
     return Response.json(Deleted())
 
 
 async def _workspace_created(call: Request, versions: tuple[int, ...]) -> Response:
     assert call.receipt is not None
-    found = await accounts.created(call.world, call.actor, workspaces.BOOK, call.receipt)
+    found = await account_records.created(call.ports, call.actor, workspaces.BOOK, call.receipt)
     return Response.json(workspace_record(found), 201)
 
 
@@ -152,7 +151,7 @@ async def create_workspace(call: Request[dict[str, Any]]) -> Response:
 
     Its files are at `/v1/workspaces/{id}/files`.
     """
-    made = await workspaces.create(call.world, call.actor, call.body, call.receipt)
+    made = await workspaces.create(call.ports, call.actor, call.body, call.receipt)
     return Response.json(workspace_record(made), 201)
 
 
@@ -164,7 +163,7 @@ async def create_workspace(call: Request[dict[str, Any]]) -> Response:
 )
 async def list_workspaces(call: Request) -> Response:
     """List the shared workspaces."""
-    found = await workspaces.listing(call.world, call.actor)
+    found = await workspaces.listing(call.ports, call.actor)
     return Response.json(WorkspaceRecords(workspaces=[workspace_record(each) for each in found]))
 
 
@@ -176,12 +175,12 @@ async def list_workspaces(call: Request) -> Response:
 )
 async def get_workspace(call: Request) -> Response:
     """Look at a shared workspace."""
-    found = await workspaces.get(call.world, call.actor, call.params["id"])
+    found = await workspaces.get(call.ports, call.actor, call.params["id"])
     return Response.json(workspace_record(found))
 
 
 async def _workspace_patched(call: Request, versions: tuple[int, ...]) -> Response:
-    found = await workspaces.get(call.world, call.actor, call.params["id"])
+    found = await workspaces.get(call.ports, call.actor, call.params["id"])
     return Response.json(workspace_record(found))
 
 
@@ -197,7 +196,7 @@ async def _workspace_patched(call: Request, versions: tuple[int, ...]) -> Respon
 async def patch_workspace(call: Request[dict[str, Any]]) -> Response:
     """Change a shared workspace by a merge-patch."""
     id = call.params["id"]
-    found = await workspaces.patch(call.world, call.actor, id, call.body, call.receipt)
+    found = await workspaces.patch(call.ports, call.actor, id, call.body, call.receipt)
     return Response.json(workspace_record(found))
 
 
@@ -214,7 +213,7 @@ async def delete_workspace(call: Request) -> Response:
 
     What runs have frozen of it stays as it was.
     """
-    await workspaces.delete(call.world, call.actor, call.params["id"], call.receipt)
+    await workspaces.delete(call.ports, call.actor, call.params["id"], call.receipt)
     return Response.json(Deleted())
 
 

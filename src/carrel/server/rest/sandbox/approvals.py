@@ -136,7 +136,7 @@ async def listing(call: Request[None, ApprovalsQuery]) -> Response:
     """List approvals, the oldest first: with `status=requested` those that wait for an answer."""
     asked = call.query
     found = await approvals.listing(
-        call.world,
+        call.ports,
         call.actor,
         agent=asked.agent,
         status=asked.status,
@@ -160,7 +160,7 @@ async def listing(call: Request[None, ApprovalsQuery]) -> Response:
 async def get(call: Request[None, WaitQuery]) -> Response:
     """Look at one, at once or when it is over; then it has a result, also where it never ran."""
     found = await approvals.wait_until_closed(
-        call.world, call.actor, call.params["id"], float(call.query.wait)
+        call.ports, call.actor, call.params["id"], float(call.query.wait)
     )
     return Response.json(approval_shown(found))
 
@@ -183,7 +183,7 @@ async def answer(call: Request[ApprovalDecision]) -> Response:
     """
     said = call.body
     found = await approvals.answer(
-        call.world, call.actor, call.params["id"], said.approved, said.reason
+        call.ports, call.actor, call.params["id"], said.approved, said.reason
     )
     return Response.json(approval_shown(found))
 

@@ -9,7 +9,7 @@ from pathlib import Path as File
 from typing import Any
 from urllib.parse import urlsplit
 
-from carrel.actions.accounts import vault_check as vaults
+from carrel.actions.accounts import vault_check
 from carrel.adapters import ripgrep
 from carrel.adapters.aes_vault import AesGcmVault
 from carrel.adapters.blob_cache import CachedBlobs
@@ -39,7 +39,7 @@ class OpenStore:
     """A world with its doors open."""
 
     settings: Settings
-    world: Ports
+    ports: Ports
     upkeep: StoreMaintenance
     objects: LargeBlobStore | None
     store: Any
@@ -58,7 +58,7 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
         LazyWebhookSender(settings.webhooks_private) as post,
         LazyLocalSandbox(settings) as local,
     ):
-        world = Ports(
+        ports = Ports(
             trees=store.trees,
             blobs=CachedBlobs(store.blobs),
             records=store.records,
@@ -78,9 +78,9 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
             search=ripgrep.found(),
             sandboxes={LOCAL: local, **remote_sandboxes(settings)},
         )
-        if insist and not await vaults.verify_vault_key(world):
+        if insist and not await vault_check.verify_vault_key(ports):
             raise SettingsError("the vault's key is not the one that this store was sealed with")
-        yield OpenStore(settings, world, store.upkeep, objects, store)
+        yield OpenStore(settings, ports, store.upkeep, objects, store)
 
 
 def _store(settings: Settings, objects: LargeBlobStore | None) -> AbstractAsyncContextManager[Any]:

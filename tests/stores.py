@@ -83,8 +83,8 @@ def world_of(store: Any, clock: SystemClock | None = None, directory: File | Non
 @asynccontextmanager
 async def memory(directory: File) -> AsyncIterator[Ports]:
     store = MemoryStore()
-    ports: Any = type("Ports", (), {name: Unhurried(port) for name, port in vars(store).items()})
-    yield world_of(ports, directory=directory)
+    timed: Any = type("Ports", (), {name: Unhurried(port) for name, port in vars(store).items()})
+    yield world_of(timed, directory=directory)
 
 
 @asynccontextmanager
@@ -99,8 +99,8 @@ WORLDS: Final[Mapping[str, Callable[[File], AbstractAsyncContextManager[Ports]]]
 }
 
 
-def travel(world: Ports, milliseconds: int) -> None:
+def travel(ports: Ports, milliseconds: int) -> None:
     """Let that much time pass."""
-    clock = world.clock
+    clock = ports.clock
     assert isinstance(clock, TravelClock)
     clock.ahead += milliseconds

@@ -63,7 +63,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class World:
+class Ports:
     """A store and its ports, with what a test does to it from outside."""
 
     store: Store
@@ -115,17 +115,17 @@ def flipped(content: bytes) -> bytes:
 
 
 @asynccontextmanager
-async def memory(place: Place) -> AsyncIterator[World]:
+async def memory(place: Place) -> AsyncIterator[Ports]:
     store = MemoryStore()
 
     async def tamper(digest: Digest) -> None:
         store.state.contents[digest] = flipped(store.state.contents[digest])
 
-    yield World(store, tamper, lambda: nullcontext(store))
+    yield Ports(store, tamper, lambda: nullcontext(store))
 
 
 @asynccontextmanager
-async def sqlite(place: Place) -> AsyncIterator[World]:
+async def sqlite(place: Place) -> AsyncIterator[Ports]:
     file = files.fresh(place.directory / "carrel.db")
     objects = DirectoryBlobStore(place.directory / "objects")
 
@@ -139,7 +139,7 @@ async def sqlite(place: Place) -> AsyncIterator[World]:
         return sqlite_store(file, objects=objects)
 
     async with sqlite_store(file, objects=objects) as store:
-        yield World(store, tamper, twin, store.upkeep)
+        yield Ports(store, tamper, twin, store.upkeep)
 
 
 def _found(db: sqlite3.Connection, digest: Digest) -> Sequence[tuple[int, bytes]]:
@@ -157,7 +157,7 @@ async def _tamper_with(objects: LargeBlobStore, digest: Digest) -> None:
 
 
 @asynccontextmanager
-async def postgres(place: Place) -> AsyncIterator[World]:
+async def postgres(place: Place) -> AsyncIterator[Ports]:
     url, objects = place.database(), DirectoryBlobStore(place.directory / "objects")
 
     async def tamper(digest: Digest) -> None:
@@ -176,10 +176,10 @@ async def postgres(place: Place) -> AsyncIterator[World]:
         return postgres_store(url, objects=objects)
 
     async with postgres_store(url, objects=objects) as store:
-        yield World(store, tamper, twin, store.upkeep)
+        yield Ports(store, tamper, twin, store.upkeep)
 
 
-STORES: Final[Mapping[str, Callable[[Place], AbstractAsyncContextManager[World]]]] = {
+STORES: Final[Mapping[str, Callable[[Place], AbstractAsyncContextManager[Ports]]]] = {
     "memory": memory,
     "sqlite": sqlite,
     "postgres": postgres,
