@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path as File
 
 import pytest
-from tests.actions.stores import Stores
-from tests.services import databases
-from tests.stores import WORLDS, world_of
+from tests.support.empty_stores import Stores
+from tests.support.services import databases
+from tests.support.stores import WORLDS, world_of
 
 from carrel.adapters.postgres import open_store
 from carrel.ports import Ports

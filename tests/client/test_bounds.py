@@ -13,7 +13,7 @@ from pathlib import Path as File
 
 import pytest
 from tests.client.scene import Hands, held, look
-from tests.e2e.servers import TOKEN, Live
+from tests.support.server_process import TOKEN, Live
 
 from carrel.client import (
     AsyncClient,

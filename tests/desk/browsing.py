@@ -21,7 +21,7 @@ from playwright.sync_api import (
     Playwright,
     sync_playwright,
 )
-from tests.e2e.servers import TOKEN, Live
+from tests.support.server_process import TOKEN, Live
 
 UI: Final = File(__file__).resolve().parents[2] / "ui"
 WIDE: Final = (1280, 800)

@@ -10,7 +10,7 @@ from bench.crowd import fill
 from playwright.sync_api import Browser, expect
 from tests.conftest import run
 from tests.desk.browsing import seated
-from tests.e2e.servers import serving
+from tests.support.server_process import serving
 
 MANY = 10_000
 FRAMES = """async () => {

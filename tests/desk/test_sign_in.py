@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, expect
 from tests.desk.browsing import Seat, seated
 from tests.desk.conftest import Office, Seating
 from tests.desk.files import editor, opened, stored, write_over
-from tests.e2e.servers import TOKEN, Live
+from tests.support.server_process import TOKEN, Live
 
 
 def test_a_token_opens_the_desk_and_is_kept_where_no_script_can_read_it(

@@ -153,8 +153,12 @@ def test_a_pinned_file_and_a_managed_one_have_their_own_rules(
 
 def test_history_tells_who_why_and_what_and_leads_back(seat: Seating, office: Office) -> None:
     agent = office.agent("Ada", office.template(SOUL_md=SOUL))
-    for text, why in (("one\n", "the first"), ("two\n", "a better one"), ("three\n", "the third")):
-        office.put(f"/v1/agents/{agent['id']}", "notes/a b.md", text, why)
+    for text, reason in (
+        ("one\n", "the first"),
+        ("two\n", "a better one"),
+        ("three\n", "the third"),
+    ):
+        office.put(f"/v1/agents/{agent['id']}", "notes/a b.md", text, reason)
     someone = seat()
     page = opened(someone, agent, "notes%2Fa%20b.md", "history")
     panel = page.get_by_role("complementary", name="History")
@@ -269,7 +273,7 @@ def test_files_are_made_and_taken_away_and_secrets_do_not_stay(
     page.get_by_role("button", name="New file").click()
     dialog = page.get_by_role("dialog", name="New file")
     path = dialog.get_by_label("Path")
-    for wrong, why in (
+    for wrong, reason in (
         ("../up.md", "“..”"),
         ("/etc/passwd", "relative"),
         ("a\\b", "backslash"),
@@ -277,7 +281,7 @@ def test_files_are_made_and_taken_away_and_secrets_do_not_stay(
         ("guardrails.md", "letter case"),
     ):
         path.fill(wrong)
-        expect(dialog.get_by_role("alert")).to_contain_text(why)
+        expect(dialog.get_by_role("alert")).to_contain_text(reason)
     path.fill("letters/2026/ink.md")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("letters%2F2026%2Fink.md"))

@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path as File
 
 import pytest
-from tests.contract.providers import WALLED
-from tests.e2e.yard import Yard, groups, leftovers, open_house, processes_marked, yard
+from tests.support.escape_harness import Yard, groups, leftovers, open_house, processes_marked, yard
+from tests.support.local_providers import WALLED
 
 from carrel.adapters.sandbox.local import LocalSandbox
 from carrel.ports.sandbox import ResourceLimits

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path as File
 
 import pytest
-from tests.contract.providers import WALLED, Desk
-from tests.e2e.yard import Yard, open_house, yard
+from tests.support.escape_harness import Yard, open_house, yard
+from tests.support.local_providers import WALLED, Desk
 
 from carrel.ports.sandbox import ResourceLimits
 

@@ -17,8 +17,8 @@ from urllib.parse import quote, quote_from_bytes
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tests.server.tenancy.desk import Desk, desk
-from tests.server.tenancy.stage import URL, member, stage
+from tests.support.rest_client import Desk, desk
+from tests.support.rest_tenant import URL, member, stage
 
 from carrel.actions.accounts import credentials
 from carrel.core.errors import Refusal

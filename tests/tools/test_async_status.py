@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from tests.stores import WORLDS
-from tests.tools.plain_runner import KeepingRunner
-from tests.tools.workshop import TOOLS, Workshop, workshop
+from tests.support.stores import WORLDS
+from tests.support.tool_fixture import TOOLS, Workshop, workshop
+from tests.support.unsandboxed_provider import KeepingRunner
 
 from carrel.core.errors import CapabilityNotProvided, NotFound, ValidationError
 from carrel.core.store.record import RecordType
@@ -42,7 +42,7 @@ async def begun(shop: Workshop, command: str) -> str:
 
 async def asked(shop: Workshop, id: str, action: str = "status") -> Any:
     tool = TOOLS["async_status"]
-    return await tool.run(shop.sitting, tool.understood({"statusId": id, "action": action}))
+    return await tool.run(shop.sitting, tool.parse_arguments({"statusId": id, "action": action}))
 
 
 async def ended(shop: Workshop, id: str) -> None:
@@ -70,17 +70,17 @@ async def test_a_command_that_goes_on_is_stopped(shop: Workshop) -> None:
 
 async def test_another_conversation_or_agent_knows_nothing_of_it(shop: Workshop) -> None:
     id = await begun(shop, "true")
-    sitting = shop.sitting
+    context = shop.sitting
     unreached = {**shop.agent.body, "config": {}}
     for other in (
-        structs.replace(sitting, session="another"),
-        structs.replace(sitting, agent=structs.replace(shop.agent, id="agt_other")),
-        structs.replace(sitting, agent=structs.replace(shop.agent, body=unreached)),
+        structs.replace(context, session="another"),
+        structs.replace(context, agent=structs.replace(shop.agent, id="agt_other")),
+        structs.replace(context, agent=structs.replace(shop.agent, body=unreached)),
     ):
         shop.sitting = other
         with pytest.raises(NotFound, match=f"no async result found for {id}"):
             await asked(shop, id)
-    shop.sitting = sitting
+    shop.sitting = context
     for wrong in ("call_" + "0" * 24, "a\0b", "x" * 5000):
         with pytest.raises(NotFound, match="no async result found for "):
             await asked(shop, wrong)

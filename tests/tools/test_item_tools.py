@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.server.test_rest_items import bound
-from tests.server.whole import Whole, whole
+from tests.server.rest.agents.test_items import bound
+from tests.support.full_app import Whole, whole
 
 from carrel.tools import ALL
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.server.whole import Whole, hands, whole
+from tests.support.full_app import Whole, hands, whole
 
 from carrel.tools import ALL
 

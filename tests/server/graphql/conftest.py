@@ -7,8 +7,8 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.server.graphql.asking import Scene, scene
-from tests.server.whole import Whole, whole
+from tests.support.full_app import Whole, whole
+from tests.support.graphql_client import Scene, scene
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis_graphql import from_schema, nodes
-from tests.server.graphql.asking import scene
-from tests.server.whole import whole
+from tests.support.full_app import whole
+from tests.support.graphql_client import scene
 
 from carrel.server.graphql.schema import SCHEMA
 

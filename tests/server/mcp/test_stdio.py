@@ -17,8 +17,8 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from mcp_types import ResourceListChangedNotification, ResourceUpdatedNotification
-from tests.e2e.servers import PLAIN, TOKEN, Live, carrel, command, environment, serving
-from tests.server.mcp.clients import MODERN, MODES, meta, text_of
+from tests.support.mcp_clients import MODERN, MODES, meta, text_of
+from tests.support.server_process import PLAIN, TOKEN, Live, carrel, command, environment, serving
 
 pytestmark = pytest.mark.anyio
 both = pytest.mark.parametrize("mode", MODES)

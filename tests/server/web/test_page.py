@@ -9,7 +9,7 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.stores import memory
+from tests.support.stores import memory
 
 from carrel.core.access import Actor
 from carrel.core.errors import Unauthenticated

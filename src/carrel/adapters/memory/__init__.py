@@ -43,7 +43,7 @@ class MemoryStore:
         self.records = MemoryRecords(self.state)
         self.runs = MemoryRuns(self.state)
         self.events = MemoryEvents(self.state)
-        self.receipts = MemoryIdempotencyStore(self.state)
+        self.idempotency = MemoryIdempotencyStore(self.state)
         self.deliveries = MemoryDeliveries(self.state)
         self.sessions = MemorySessions(self.state)
         self.recalls = MemoryRecalls(self.state)

@@ -24,8 +24,8 @@ def check_storable(commit: Commit) -> None:
     """Raise for what is not JSON, before any commit of the same call has been applied."""
     for change in commit.changes:
         json.dumps(change.body)
-    for telling in commit.tells:
-        json.dumps(telling.payload)
+    for event in commit.events:
+        json.dumps(event.payload)
 
 
 def apply(state: MemoryState, commit: Commit) -> Applied:
@@ -33,13 +33,15 @@ def apply(state: MemoryState, commit: Commit) -> Applied:
     heads = tuple(_written(state, commit, write, before[write.scope]) for write in commit.writes)
     if commit.changes:
         _change(state, commit.changes, commit.at)
-    for telling in event_drafts(commit):
-        state.tell(telling, commit.at, commit.run)
+    for event in event_drafts(commit):
+        state.tell(event, commit.at, commit.run)
     for tenant, subjects in audit_subjects(commit).items():
         number = len(state.deeds) + 1
-        state.deeds.append(AuditEntry(number, tenant, commit.at, commit.by, commit.why, subjects))
-    if commit.receipt in state.receipts:
-        state.receipts[commit.receipt].versions = tuple(head.version for head in heads)
+        state.deeds.append(
+            AuditEntry(number, tenant, commit.at, commit.author, commit.reason, subjects)
+        )
+    if commit.idempotency_key in state.receipts:
+        state.receipts[commit.idempotency_key].versions = tuple(head.version for head in heads)
     return Applied(heads)
 
 
@@ -51,9 +53,9 @@ def _written(state: MemoryState, commit: Commit, write: Write, revision: int) ->
     told.revision = revision + 1
     number = was.version + 1 if was else 1
     head = Head(write.path, number, told.revision, commit.at, write.entry)
-    told.add(Version(head, commit.by, commit.why, commit.run))
+    told.add(Version(head, commit.author, commit.reason, commit.run))
     if not state.keeps_all(write.scope):
-        told.prune(write.path, commit.keep, state.held(write.scope))
+        told.prune(write.path, commit.max_versions, state.held(write.scope))
     payload = {"path": write.path.text, "version": number}
     state.log(UPDATED, write.scope, commit.at, payload, commit.run)
     return head
@@ -61,13 +63,13 @@ def _written(state: MemoryState, commit: Commit, write: Write, revision: int) ->
 
 def _change(state: MemoryState, changes: Sequence[RecordChange], at: TimestampMs) -> None:
     changed = [change for change in changes if _changed(state, change, at)]
-    for shelf in dict.fromkeys((change.tenant, change.noun) for change in changed):
-        state.shelves[shelf] = state.shelves.get(shelf, 0) + 1
-    state.records_revision += any(change.noun not in QUIET for change in changed)
+    for collection_revision in dict.fromkeys((change.tenant, change.type) for change in changed):
+        state.shelves[collection_revision] = state.shelves.get(collection_revision, 0) + 1
+    state.records_revision += any(change.type not in QUIET for change in changed)
 
 
 def _changed(state: MemoryState, change: RecordChange, at: TimestampMs) -> bool:
-    key = (change.tenant, change.noun, change.id)
+    key = (change.tenant, change.type, change.id)
     was = state.records.pop(key, None)
     _forget_names(state, key)
     if change.body is None:
@@ -76,11 +78,11 @@ def _changed(state: MemoryState, change: RecordChange, at: TimestampMs) -> bool:
         *key,
         revision=was.revision + 1 if was else 1,
         body=json.loads(json.dumps(change.body)),
-        created=was.created if was else at,
-        changed=at,
+        created_at=was.created_at if was else at,
+        updated_at=at,
     )
-    state.handles.update(dict.fromkeys(change.handles, key))
-    state.links[key] = change.links
+    state.handles.update(dict.fromkeys(change.unique_keys, key))
+    state.links[key] = change.index_keys
     return True
 
 

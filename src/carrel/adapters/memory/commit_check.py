@@ -31,11 +31,14 @@ def _refusals(
         found = state.told(expect.scope).head(expect.path)
         if not expect.holds(found):
             yield ExpectationFailed(expect, found)
-    for shelf in commit.shelves:
-        if state.shelves.get((shelf.tenant, shelf.noun), 0) != shelf.revision:
-            yield ExpectationFailed(shelf)
+    for collection_revision in commit.collection_revisions:
+        if (
+            state.shelves.get((collection_revision.tenant, collection_revision.type), 0)
+            != collection_revision.revision
+        ):
+            yield ExpectationFailed(collection_revision)
     yield from _moved(state, commit.changes)
-    yield from _blocked(state, commit.rooms)
+    yield from _blocked(state, commit.path_checks)
     for quota in commit.quotas:
         if full := _full(state, commit, quota):
             yield full
@@ -46,12 +49,12 @@ def _moved(state: MemoryState, changes: Iterable[RecordChange]) -> Iterator[Expe
     revisions: dict[RecordKey, int] = {}
     owners: dict[str, RecordKey | None] = {**state.handles}
     for change in changes:
-        key = (change.tenant, change.noun, change.id)
+        key = (change.tenant, change.type, change.id)
         record = state.records.get(key)
         revision = revisions.get(key, record.revision if record else 0)
         if change.expected not in {None, revision}:
             yield ExpectationFailed(change)
-        wanted = change.handles if change.body is not None else ()
+        wanted = change.unique_keys if change.body is not None else ()
         for handle in wanted:
             if owners.get(handle) not in {None, key}:
                 yield ExpectationFailed(change, handle=handle)
@@ -62,7 +65,7 @@ def _moved(state: MemoryState, changes: Iterable[RecordChange]) -> Iterator[Expe
 
 def _blocked(state: MemoryState, rooms: Iterable[PathFree]) -> Iterator[PathOccupied]:
     for room in rooms:
-        yield from (PathOccupied(room, by) for by in _in_the_way(state, room))
+        yield from (PathOccupied(room, author) for author in _in_the_way(state, room))
 
 
 def _in_the_way(state: MemoryState, room: PathFree) -> Iterator[Path]:

@@ -16,7 +16,7 @@ class MemoryDeliveries:
     def __init__(self, state: MemoryState) -> None:
         self._state = state
 
-    async def mark(self) -> str | None:
+    async def cursor(self) -> str | None:
         return self._state.mark
 
     async def enqueue(self, was: str | None, mark: str, deliveries: Sequence[Delivery]) -> bool:
@@ -26,14 +26,16 @@ class MemoryDeliveries:
         self._state.deliveries.update({delivery.id: delivery for delivery in deliveries})
         return True
 
-    async def due(self, now: TimestampMs, lease: TimestampMs, limit: int) -> tuple[Delivery, ...]:
+    async def lease_due(
+        self, now: TimestampMs, lease: TimestampMs, limit: int
+    ) -> tuple[Delivery, ...]:
         waiting = [d for d in self._state.deliveries.values() if d.state is DeliveryState.PENDING]
         ripe = sorted((d.due, d.id) for d in waiting if d.due <= now)[:limit]
         taken = {id: replace(self._state.deliveries[id], due=lease) for _, id in ripe}
         self._state.deliveries.update(taken)
         return tuple(taken.values())
 
-    async def settle(self, results: Sequence[tuple[Delivery, DeliveryAttempt]]) -> None:
+    async def record_attempts(self, results: Sequence[tuple[Delivery, DeliveryAttempt]]) -> None:
         for delivery, attempt in results:
             self._state.deliveries[delivery.id] = delivery
             self._state.attempts.setdefault(delivery.id, []).append(attempt)

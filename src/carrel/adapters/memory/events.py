@@ -30,7 +30,7 @@ class MemoryEvents:
     async def latest(self) -> str:
         return str(len(self._state.events))
 
-    async def wake(self, seconds: float) -> bool:
+    async def wait_for_new(self, seconds: float) -> bool:
         sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._state.sleepers.add(sleeper)
         try:

@@ -29,12 +29,12 @@ class MemoryIdempotencyStore:
         self._receipts[key] = IdempotencyClaim(fingerprint, now)
         return Taken()
 
-    async def settle(self, key: IdempotencyKey, receipt: StoredResponse) -> None:
+    async def complete(self, key: IdempotencyKey, receipt: StoredResponse) -> None:
         known = self._receipts.get(key)
         if known and known.receipt is None:
             known.receipt = receipt
 
-    async def drop(self, key: IdempotencyKey) -> None:
+    async def release(self, key: IdempotencyKey) -> None:
         known = self._receipts.get(key)
         if known and known.versions is None and known.receipt is None:
             del self._receipts[key]

@@ -7,9 +7,9 @@ class MemoryLeaderLock:
     def __init__(self, name: str, taken: dict[str, MemoryLeaderLock]) -> None:
         self._name, self._taken = name, taken
 
-    async def take(self) -> bool:
+    async def try_acquire(self) -> bool:
         return self._taken.setdefault(self._name, self) is self
 
-    async def leave(self) -> None:
+    async def release(self) -> None:
         if self._taken.get(self._name) is self:
             del self._taken[self._name]

@@ -10,7 +10,7 @@ from carrel.core.identifiers import Digest, digest
 
 
 class MemoryObjectStore:
-    nests = False
+    forbids_nested_keys = False
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}

@@ -52,9 +52,13 @@ class MemoryRuns:
         found = self._state.runs.get(run.id)
         if found is None or _state(found) != _state(was):
             return False
-        snapshot = found.snapshot if run.kept else ()
+        snapshot = found.snapshot if run.snapshot_kept else ()
         self._state.runs[run.id] = replace(
-            found, status=run.status, ended=run.ended, kept=run.kept, snapshot=snapshot
+            found,
+            status=run.status,
+            ended=run.ended,
+            snapshot_kept=run.snapshot_kept,
+            snapshot=snapshot,
         )
         if run.status is not found.status:
             at = found.started if run.ended is None else run.ended
@@ -82,4 +86,4 @@ def _told(run: Run) -> Mapping[str, str]:
 
 
 def _state(run: Run) -> tuple[object, ...]:
-    return run.tenant, run.status, run.ended, run.kept
+    return run.tenant, run.status, run.ended, run.snapshot_kept

@@ -82,10 +82,10 @@ class MemorySessions:
             TranscriptHit(one.id, said)
             for one in own
             for said in self._state.said.get((tenant, one.id), ())
-            if _has(self._state.words.get((tenant, one.id, said.number), ()), words, every=every)
+            if _has(self._state.words.get((tenant, one.id, said.sequence), ()), words, every=every)
         ]
         found.sort(
-            key=lambda hit: (hit.utterance.at, hit.session, hit.utterance.number), reverse=True
+            key=lambda hit: (hit.utterance.at, hit.session, hit.utterance.sequence), reverse=True
         )
         return tuple(light(found[:limit], lambda hit: len(hit.utterance.content.encode())))
 
@@ -94,7 +94,9 @@ class MemorySessions:
     ) -> tuple[Session, ...]:
         order = sorted(self._state.sessions.values(), key=_age)
         past = (
-            one for one in order if one.last >= since and (not after or _age(one) > _age(after))
+            one
+            for one in order
+            if one.last_entry_at >= since and (not after or _age(one) > _age(after))
         )
         return tuple(islice(past, limit))
 
@@ -104,7 +106,7 @@ class MemorySessions:
             key = (one.tenant, one.id)
             del self._state.sessions[key]
             for said in self._state.said.pop(key, []):
-                self._state.words.pop((*key, said.number), None)
+                self._state.words.pop((*key, said.sequence), None)
         return len(gone)
 
     async def unindex(self) -> int:
@@ -115,7 +117,7 @@ class MemorySessions:
         self, after: Place | None = None, *, limit: int = 500
     ) -> tuple[Place | None, int]:
         every = sorted(
-            ((*key, one.number), one.content)
+            ((*key, one.sequence), one.content)
             for key, said in self._state.said.items()
             for one in said
         )
@@ -131,13 +133,13 @@ class MemorySessions:
             return None
         said = self._state.said.setdefault(key, [])
         for one in addition.utterances:
-            said.append(replace(one, number=len(said) + 1))
+            said.append(replace(one, sequence=len(said) + 1))
             self._state.words[*key, len(said)] = distinct(one.content)
         if addition.receipt in self._state.receipts:
             numbers = range(was.entries + 1, len(said) + 1)
             self._state.receipts[addition.receipt].versions = tuple(numbers)
-        last = max([was.last, *[one.at for one in addition.utterances]])
-        self._state.sessions[key] = replace(was, entries=len(said), last=last)
+        last = max([was.last_entry_at, *[one.at for one in addition.utterances]])
+        self._state.sessions[key] = replace(was, entries=len(said), last_entry_at=last)
         return self._state.sessions[key]
 
     def _same(self, session: Session) -> bool:
@@ -146,11 +148,11 @@ class MemorySessions:
 
 
 def _newness(session: Session) -> tuple[TimestampMs, str]:
-    return session.last, session.id
+    return session.last_entry_at, session.id
 
 
 def _age(session: Session) -> tuple[TimestampMs, str, str]:
-    return session.last, session.tenant, session.id
+    return session.last_entry_at, session.tenant, session.id
 
 
 def _has(there: Sequence[str], wanted: Sequence[str], *, every: bool) -> bool:

@@ -118,9 +118,9 @@ class MemoryState:
     ) -> None:
         self._log(EventDraft(scope.tenant, type, payload), scope, at, run)
 
-    def tell(self, telling: EventDraft, at: TimestampMs, run: str | None) -> None:
+    def tell(self, event: EventDraft, at: TimestampMs, run: str | None) -> None:
         """Log what a commit wants told."""
-        self._log(telling, None, at, run)
+        self._log(event, None, at, run)
 
     def _log(self, told: EventDraft, scope: Scope | None, at: TimestampMs, run: str | None) -> None:
         number = str(len(self.events) + 1)

@@ -51,7 +51,7 @@ class MemoryTrees:
         said = [version for some in self._state.told(scope).paths.values() for version in some]
         return tuple(sorted((v for v in said if _place(v) > after), key=_place)[:limit])
 
-    async def unbroken(self, scope: Scope) -> int:
+    async def complete_since(self, scope: Scope) -> int:
         return max(map(whole_since, self._state.told(scope).paths.values()), default=0)
 
     async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:

@@ -32,8 +32,8 @@ class Arguments(ToolArguments, frozen=True):
     workspace: Workspace = ""
 
 
-async def _checked(sitting: ToolContext, asked: Arguments) -> WorkspaceCall:
-    grip = await resolve_workspace_call("grep", sitting, asked, asked.workspace)
+async def _checked(context: ToolContext, asked: Arguments) -> WorkspaceCall:
+    grip = await resolve_workspace_call("grep", context, asked, asked.workspace)
     if not asked.pattern:
         raise ValidationError("pattern is required")
     relative(asked.path)
@@ -43,8 +43,8 @@ async def _checked(sitting: ToolContext, asked: Arguments) -> WorkspaceCall:
     return grip
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
-    grip = await _checked(sitting, asked)
+async def _run(context: ToolContext, asked: Arguments) -> object:
+    grip = await _checked(context, asked)
     wanted = GrepQuery(
         asked.pattern,
         relative(asked.path),
@@ -63,6 +63,6 @@ TOOL: Final = Tool(
     "fits. Tells the files; with output_mode content the lines, with count how many.",
     Arguments,
     _run,
-    gate=approval_check_of(_checked),
-    fitted=schema_with_workspaces,
+    approval_check=approval_check_of(_checked),
+    schema_for=schema_with_workspaces,
 )
