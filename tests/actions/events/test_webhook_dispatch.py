@@ -332,7 +332,7 @@ async def test_an_outage_of_the_store_delays_and_loses_nothing(
     made = await webhooks.create(ports, ADA, URL, ["*"])
     await fan_out(ports)
     flaky = Flaky(getattr(ports, port))
-    replaced: dict[str, Any] = {"post": box, port: flaky}
+    replaced: dict[str, Any] = {"webhook_sender": box, port: flaky}
     torn = replace(ports, **replaced)
     stop = asyncio.Event()
     work = asyncio.create_task(run_dispatch(torn, stop))

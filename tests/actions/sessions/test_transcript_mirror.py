@@ -141,7 +141,7 @@ async def test_a_directory_outside_of_the_root_is_never_written_to(
 
     assert list(outside.iterdir()) == []
     assert list(files(root)) == [f"in/{IDS[3]}.jsonl"]
-    assert [log["error"] for log in logs] == ["Malformed"] * 3
+    assert [log["error"] for log in logs] == ["ValidationError"] * 3
 
 
 async def test_two_agents_never_share_a_directory(ports: Ports, tmp_path: File) -> None:
@@ -156,7 +156,7 @@ async def test_two_agents_never_share_a_directory(ports: Ports, tmp_path: File) 
             follower = MirrorFollower(ports, DirectoryTranscriptMirror(tmp_path))
             await follower.catch_up()
         [held] = files(tmp_path)
-        assert [log["error"] for log in logs] == ["Taken"] * 2
+        assert [log["error"] for log in logs] == ["Conflict"] * 2
 
     whose = next(n for n in range(3) if IDS[n] in held)
     actor, slug = [(owner, "kate"), (owner, "marco"), (stranger, "kate")][whose]
@@ -181,7 +181,7 @@ async def test_a_file_of_another_session_is_left_alone(ports: Ports, tmp_path: F
         await MirrorFollower(ports, DirectoryTranscriptMirror(tmp_path)).catch_up()
 
     assert list(files(tmp_path).values()) == [theirs]
-    assert [log["error"] for log in logs] == ["Taken"]
+    assert [log["error"] for log in logs] == ["Conflict"]
 
 
 async def test_a_link_in_place_of_a_file_is_not_followed(ports: Ports, tmp_path: File) -> None:

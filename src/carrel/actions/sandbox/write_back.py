@@ -268,7 +268,7 @@ class _WriteBack(Struct):
         )
         if not decision.later:
             return [first] if decision.writes else []
-        more = {"expects": (), "rooms": decision.later_rooms, "quotas": (quota,)}
+        more = {"expects": (), "path_checks": decision.later_rooms, "quotas": (quota,)}
         return [first, replace(first, writes=decision.later, idempotency_key=self.key, **more)]
 
     def _learn(self, decision: MergePlan, outcomes: Sequence[Outcome]) -> None:
