@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import Browser, expect
 from tests.desk.browsing import Seat, seated
 from tests.desk.conftest import Office, Seating
-from tests.desk.files import editor, opened, stored, write_over
+from tests.desk.files import editor, opened, save, stored, write_over
 from tests.e2e.servers import TOKEN, Live
 
 
@@ -81,8 +81,7 @@ def test_a_session_that_ends_under_a_draft_takes_nothing_with_it(
     expect(dialog).to_be_hidden()
     expect(editor(page)).to_contain_text("what I wrote")
     editor(page).click()
-    page.keyboard.press("ControlOrMeta+s")
-    expect(page.get_by_text("Saved", exact=True)).to_be_visible()
+    save(page)
     assert stored(office, agent, "plan.md") == "what I wrote\n"
     # With nothing under the pen one is shown the door: at the next step, or as soon as the stream
     # of events has ended, whichever comes first.
