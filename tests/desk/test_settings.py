@@ -265,4 +265,4 @@ def test_a_policy_under_change_is_not_left_by_a_click_beside(seat: Seating) -> N
     expect(page.get_by_text("Changed, not saved yet.")).to_be_visible()
     page.get_by_role("link", name="Agents", exact=True).click()
     asked.get_by_role("button", name="Discard and leave").click()
-    expect(page.get_by_role("heading", name="Agents")).to_be_visible()
+    expect(page.get_by_role("heading", name="Agents", exact=True)).to_be_visible()

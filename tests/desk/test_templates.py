@@ -39,7 +39,7 @@ def test_a_template_is_made_renamed_and_deleted(seat: Seating, office: Office) -
     row.get_by_role("link", name="<b>Clerk</b>␣").click()
     page.get_by_role("button", name="Delete the template").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    expect(page.get_by_role("heading", name="Templates")).to_be_visible()
+    expect(page.get_by_role("heading", name="Templates", exact=True)).to_be_visible()
     expect(row).to_be_hidden()
 
 
@@ -137,7 +137,7 @@ def test_a_member_looks_and_changes_nothing(seat: Seating, office: Office) -> No
     template = office.template(SOUL_md="# Soul\n")
     someone = seat(office.token_of(office.person("Max Member")))
     someone.visit("/agent-templates")
-    expect(someone.page.get_by_role("heading", name="Templates")).to_be_visible()
+    expect(someone.page.get_by_role("heading", name="Templates", exact=True)).to_be_visible()
     expect(someone.page.get_by_role("button", name="New template")).to_be_hidden()
     someone.visit(f"/agent-templates/{template['id']}?file=SOUL.md")
     expect(someone.page.get_by_text("Owners and admins change it.")).to_be_visible()

@@ -252,7 +252,7 @@ def test_a_draft_is_not_left_behind_unasked(seat: Seating, office: Office) -> No
     write_over(page, "left behind")
     page.get_by_role("link", name="Templates").click()
     leaving.get_by_role("button", name="Discard and leave").click()
-    expect(page.get_by_role("heading", name="Templates")).to_be_visible()
+    expect(page.get_by_role("heading", name="Templates", exact=True)).to_be_visible()
 
 
 def test_files_are_made_and_taken_away_and_secrets_do_not_stay(
