@@ -298,7 +298,7 @@ async def test_a_command_that_nobody_waits_for_any_more_is_killed(desk: Desk) ->
 
     async def forever() -> None:
         command = f"exec -a {mark} sleep 600"
-        async with desk.run(command, replace(desk.bounds, seconds=2)):
+        async with desk.run(command, replace(desk.bounds, seconds=5)):
             raise AssertionError("it ended")
 
     task = asyncio.create_task(forever())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path as File
@@ -36,29 +37,32 @@ async def test_the_mark_of_a_deletion_is_no_file(desk: Desk) -> None:
 
 
 async def test_no_list_of_processes_shows_its_variables(desk: Desk) -> None:
-    secret = os.urandom(16).hex()
+    secret, number = os.urandom(16).hex(), f"600.{int.from_bytes(os.urandom(4))}"
     seen = "cat /proc/[0-9]*/cmdline | tr '\\0' ' '; echo ${#WORD}"
 
     async def look() -> bytes:
+        """While it sleeps, which it does until it was seen."""
         while True:
             listed = _command_lines()
-            if b"sleep\x000.37\0" in listed:
-                return listed
+            for pid, words in listed.items():
+                if words == f"sleep\0{number}\0".encode():
+                    os.kill(pid, signal.SIGTERM)
+                    return b"".join(listed.values())
             await asyncio.sleep(0.01)
 
-    looking = asyncio.create_task(look())
-    async with desk.run(f"sleep 0.37; {seen}", env={"WORD": secret}) as ran:
+    looking = asyncio.create_task(asyncio.wait_for(look(), 30))
+    async with desk.run(f"sleep {number}; {seen}", env={"WORD": secret}) as ran:
         said = ran.stdout.decode()
     assert secret.encode() not in await looking
     assert secret not in said
     assert said.endswith("32\n")
 
 
-def _command_lines() -> bytes:
-    found = b""
+def _command_lines() -> dict[int, bytes]:
+    found = {}
     for place in File("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
-            found += place.read_bytes()
+            found[int(place.parent.name)] = place.read_bytes()
     return found
 
 

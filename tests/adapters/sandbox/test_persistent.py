@@ -189,9 +189,10 @@ async def test_files_follow_what_others_did_and_keep_what_was_done_inside(room: 
     room.put("new", "n")
     assert await room.run("ls; cat b c new; rm c") == ("b\nc\nnew\n23n", {"c": None})
     del room.files[Path("c")]
-    assert await room.run("(sleep 0.1; printf late > later) >/dev/null 2>&1 &") == ("", {})
-    async with asyncio.timeout(20):
-        while (await room.run("true"))[1] != {"later": b"late"}:
+    late = "(until [ -e ~/go ]; do sleep 0.01; done; printf late > later) >/dev/null 2>&1 &"
+    assert await room.run(late) == ("", {})
+    async with asyncio.timeout(30):
+        while (await room.run("touch ~/go"))[1] != {"later": b"late"}:
             pass
 
 

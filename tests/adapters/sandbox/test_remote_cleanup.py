@@ -29,9 +29,8 @@ def left_of_a_daemon(root: File, keeper: str) -> bool:
     """Whether a daemon outlives its command, in a place where the first process is KEEPER."""
     mark = secrets.token_hex(8)
     daemon = f"(setsid bash -c 'exec -a {mark} sleep 60' >/dev/null 2>&1 &); "
-    order = CommandSpec(
-        "run_1", daemon + "sleep 0.2; echo said", {}, ResourceLimits(processes=100_000)
-    )
+    begun = f"until grep -qs '^{mark}' /proc/[0-9]*/cmdline; do sleep 0.01; done; "
+    order = CommandSpec("run_1", f"{daemon}{begun}echo said", {}, ResourceLimits(processes=100_000))
     place = RemotePaths(root=str(root), keeper=keeper, confined=True)
     (root / WORK).mkdir(parents=True)
     for name, script in scripts(order, place).items():

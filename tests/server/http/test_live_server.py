@@ -94,12 +94,13 @@ async def test_a_trickle_does_not_keep_a_request_open() -> None:
 
 
 async def test_a_slow_but_steady_body_arrives() -> None:
-    with serving(toy_app(limits=BodyLimits(patience=0.5, slowest=10))) as port:
+    with serving(toy_app(limits=BodyLimits(patience=0.5, slowest=1))) as port:
         wire = await Wire.to(port)
         text = b'{"text": "' + b"x" * 40 + b'"}'
         parts = [text[at : at + 10] for at in range(0, len(text), 10)]
         first, *others = [b"%x\r\n%s\r\n" % (len(part), part) for part in parts]
-        # The first comes with the head: only then has the body begun to gain time.
+        # The first comes with the head: only then has the body begun to gain time. Each gains ten
+        # seconds, of which a busy machine may need some; without them it would be too late.
         await wire.say("PUT /v1/notes/a HTTP/1.1", CHUNKED, body=first)
         for part in others:
             await asyncio.sleep(0.15)

@@ -57,7 +57,7 @@ class Postgres:
 
     async def _be_quick_to_admit(self) -> None:
         """Thousands of connections are made, and each would take milliseconds of hashing."""
-        connection = await asyncpg.connect(self.url, timeout=5)
+        connection = await asyncpg.connect(self.url, timeout=30)
         try:
             await connection.execute("SET password_encryption = 'md5'")
             await connection.execute(f"ALTER USER {USER} PASSWORD '{self.password}'")

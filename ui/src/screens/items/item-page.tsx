@@ -51,10 +51,14 @@ function Editing({ agentId, itemKey, now, onGone, onGoing }: ItemPageProps & Hel
   }
   const queries = useQueryClient();
   const settle = () => queries.invalidateQueries({ queryKey: ["items"] });
+  const shown = itemQuery(agentId, itemKey).queryKey;
   const save = useMutation({
     mutationFn: (etag: string) => putItem(agentId, itemKey, draft, etag),
     meta: { quiet: true },
+    // An answer from before the write would put the old text back.
+    onMutate: () => queries.cancelQueries({ queryKey: shown }),
     onSuccess: ({ item, warning }) => {
+      queries.setQueryData(shown, item);
       setBase(item);
       setDraft(item.value);
       toast(warning ?? "The item is written.");
