@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.stores import WORLDS, travel
+from tests.support.stores import open_ports, travel
 from tests.support.tenants import founded, joined, later, rivals
 
 from carrel.actions import items
@@ -291,7 +291,7 @@ def test_a_canary_is_seen_by_those_who_share_it_and_by_nobody_else(
 ) -> None:
     async def scene() -> None:
         with TemporaryDirectory() as directory:
-            async with WORLDS["memory"](File(directory)) as ports:
+            async with open_ports(File(directory)) as ports:
                 await _boundary(ports, places)
 
     asyncio.run(scene())

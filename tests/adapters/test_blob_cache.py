@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
+from pathlib import Path as File
 
 import pytest
+from tests.support.services import files
 
 from carrel.adapters.blob_cache import CachedBlobs
-from carrel.adapters.memory import MemoryStore
+from carrel.adapters.sqlite import open_store
 from carrel.core.identifiers import Digest
 from carrel.core.store.tree import Blob
 from carrel.ports import Blobs, CorruptContent
@@ -18,6 +20,12 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture
+async def blobs(tmp_path: File) -> AsyncIterator[Blobs]:
+    async with open_store(files.fresh(tmp_path / "carrel.db")) as store:
+        yield store.blobs
 
 
 class Asked:
@@ -34,8 +42,8 @@ class Asked:
         return await self._blobs.get(blobs)
 
 
-async def test_what_was_read_is_not_asked_for_again() -> None:
-    store = Asked(MemoryStore().blobs)
+async def test_what_was_read_is_not_asked_for_again(blobs: Blobs) -> None:
+    store = Asked(blobs)
     keeping = CachedBlobs(store)
     one, two = await keeping.put([b"one", b"two"])
     assert await keeping.get([one]) == {one.digest: b"one"}
@@ -45,8 +53,8 @@ async def test_what_was_read_is_not_asked_for_again() -> None:
     assert keeping.inline == store.inline
 
 
-async def test_the_oldest_make_room_and_the_large_are_not_kept() -> None:
-    store = Asked(MemoryStore().blobs)
+async def test_the_oldest_make_room_and_the_large_are_not_kept(blobs: Blobs) -> None:
+    store = Asked(blobs)
     keeping = CachedBlobs(store, room=25, most=10)
     a, b, c, large = await keeping.put([b"a" * 10, b"b" * 10, b"c" * 10, b"d" * 11])
     for blob in (a, b, a, c):
@@ -57,8 +65,8 @@ async def test_the_oldest_make_room_and_the_large_are_not_kept() -> None:
     assert store.asked == [large.digest, b.digest]
 
 
-async def test_what_cannot_be_had_is_asked_for_every_time() -> None:
-    store = Asked(MemoryStore().blobs)
+async def test_what_cannot_be_had_is_asked_for_every_time(blobs: Blobs) -> None:
+    store = Asked(blobs)
     keeping = CachedBlobs(store)
     [known] = await keeping.put([b"known"])
     gone = Blob(Digest("sha256:" + "0" * 64), 3)

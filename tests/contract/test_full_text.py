@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from tests.support.commits import ACME, GLOBEX, NOW, commit
 from tests.support.contract_stores import Ports
-from tests.support.populated_store import upkeep
 
 from carrel.core.search.full_text import query_terms
 from carrel.core.store.record import RecordChange, RecordType
@@ -117,12 +116,11 @@ async def test_what_was_refused_is_not_found(ports: Ports) -> None:
     assert await found(ports, "tea") == ["m1"]
 
 
-@pytest.mark.parametrize("ports", ["sqlite", "postgres"], indirect=True)
 async def test_all_words_can_be_made_anew(ports: Ports) -> None:
     await told(ports, "m1", "tea with milk")
     await told(ports, "m2", "tea", POLO)
     for _ in range(2):
-        assert await upkeep(ports).reindex() == 4
+        assert await ports.upkeep.reindex() == 4
         assert await found(ports, "te mil") == ["m1"]
         assert await found(ports, "tea", POLO) == ["m2"]
 

@@ -22,7 +22,6 @@ from tests.support.populated_store import (
     ANSWER,
     DAY,
     HOUR,
-    KEPT,
     LARGE,
     NOW,
     REQUESTS,
@@ -30,41 +29,40 @@ from tests.support.populated_store import (
     live_in,
     portrait,
     tidy,
-    upkeep,
 )
 
 from carrel.core.identifiers import Path
 from carrel.core.store.idempotency import Claimed, Completed
 from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, PostResult
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("ports", KEPT, indirect=True)]
+pytestmark = pytest.mark.anyio
 
 
 async def test_bytes_outside_are_referred_to_for_as_long_as_a_version_speaks_of_them(
     ports: Ports,
 ) -> None:
     [large] = await ports.blobs.put([LARGE.encode()])
-    assert await upkeep(ports).referenced_digests() == frozenset()
+    assert await ports.upkeep.referenced_digests() == frozenset()
 
     await say(ports, LARGE, at=NOW, max_versions=1)
     run = await start(ports, "run_1")
     for text in ("small", None):
         await say(ports, text, at=NOW, max_versions=1)
         await tidy(ports, NOW + HOUR)
-        assert await upkeep(ports).referenced_digests() == {large.digest}
+        assert await ports.upkeep.referenced_digests() == {large.digest}
 
     assert await ports.runs.change(replace(run, snapshot_kept=False), run)
     await ports.trees.commit([commit(await write(ports, f"{n}"), at=NOW) for n in range(101)])
     await tidy(ports, NOW + HOUR, grace=2 * HOUR)
-    assert await upkeep(ports).referenced_digests() == {large.digest}
+    assert await ports.upkeep.referenced_digests() == {large.digest}
     await tidy(ports, NOW + HOUR)
-    assert await upkeep(ports).referenced_digests() == frozenset()
+    assert await ports.upkeep.referenced_digests() == frozenset()
 
 
 @pytest.mark.parametrize("text", ["small", LARGE], ids=["small", "large"])
 async def test_bytes_go_with_the_last_version_that_speaks_of_them(ports: Ports, text: str) -> None:
     async def contents() -> int:
-        async with upkeep(ports).snapshot() as view:
+        async with ports.upkeep.snapshot() as view:
             return await view.count("content")
 
     old = NOW - 3 * HOUR

@@ -1,4 +1,4 @@
-"""What every Objects must do: a directory, an S3 bucket and a dictionary alike."""
+"""Contract of LargeBlobStore, held by a directory and by an S3 bucket."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path as File
 import pytest
 
 from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
-from carrel.adapters.memory import MemoryObjects
 from carrel.adapters.s3 import S3BlobStore
 from carrel.core.identifiers import Digest, digest
 from carrel.ports import LargeBlobStore
@@ -20,10 +19,8 @@ BODY = b"a large body " * 10_000
 NAME = digest(BODY)
 
 
-@pytest.fixture(params=["memory", "directory", "s3"])
+@pytest.fixture(params=["directory", "s3"])
 def objects(request: pytest.FixtureRequest, tmp_path: File) -> LargeBlobStore:
-    if request.param == "memory":
-        return MemoryObjects()
     if request.param == "directory":
         return DirectoryBlobStore(tmp_path / "objects")
     bucket = request.getfixturevalue("s3_bucket")

@@ -9,7 +9,6 @@ from pathlib import Path as File
 import asyncpg
 import pytest
 
-from carrel.adapters.memory import MemoryLeaderLock
 from carrel.adapters.postgres.leader_lock import PostgresLeaderLock
 from carrel.adapters.sqlite.leader_lock import FileLeaderLock
 from carrel.ports import LeaderLock
@@ -19,16 +18,14 @@ pytestmark = pytest.mark.anyio
 Joined = Callable[[str], LeaderLock]
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres"])
 async def join(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Joined]:
     """Lets one more take part in a work of some name."""
     made: list[LeaderLock] = []
-    taken: dict[str, MemoryLeaderLock] = {}
     url = request.getfixturevalue("postgres_url") if request.param == "postgres" else ""
 
     def one_more(name: str) -> LeaderLock:
         turns: dict[str, Callable[[], LeaderLock]] = {
-            "memory": lambda: MemoryLeaderLock(name, taken),
             "sqlite": lambda: FileLeaderLock(tmp_path / "carrel.db", name),
             "postgres": lambda: PostgresLeaderLock(url, name),
         }

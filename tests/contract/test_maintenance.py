@@ -21,13 +21,11 @@ from tests.support.commits import (
 )
 from tests.support.contract_stores import STORES, Place, Ports
 from tests.support.populated_store import (
-    KEPT,
     LARGE,
     Rows,
     live_in,
     portrait,
     rows,
-    upkeep,
 )
 
 from carrel.core.errors import Conflict as Occupied
@@ -35,10 +33,10 @@ from carrel.core.maintenance.tables import COLUMNS, KEYS, TABLES
 from carrel.core.store.idempotency import Committed, Completed
 from carrel.core.store.record import RecordChange, RecordType
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("ports", KEPT, indirect=True)]
+pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=KEPT)
+@pytest.fixture(params=STORES)
 def elsewhere(request: pytest.FixtureRequest, tmp_path: File) -> AbstractAsyncContextManager[Ports]:
     """A second store, empty, of the same kind or another."""
     place = Place(tmp_path / "other", lambda: str(request.getfixturevalue("empty_postgres_url")))
@@ -52,13 +50,13 @@ async def poured(tables: dict[str, Rows]) -> AsyncIterator[tuple[str, Rows]]:
 
 
 async def test_a_store_that_is_well_answers(ports: Ports) -> None:
-    await upkeep(ports).ping()
+    await ports.upkeep.ping()
 
 
 async def test_every_table_is_shown_row_by_row_in_order_of_its_key(ports: Ports) -> None:
     await live_in(ports)
 
-    async with upkeep(ports).snapshot() as view:
+    async with ports.upkeep.snapshot() as view:
         for table, columns in COLUMNS.items():
             batches = [batch async for batch in view.rows(table, 2)]
             found = [tuple(row) for batch in batches for row in batch]
@@ -74,7 +72,7 @@ async def test_a_frozen_view_stands_still_while_others_go_on_writing(ports: Port
     await live_in(ports)
     before = await rows(ports)
 
-    async with upkeep(ports).snapshot() as view:
+    async with ports.upkeep.snapshot() as view:
         first = [row async for some in view.rows("scope") for row in some]
         await asyncio.gather(*[say(ports, f"new {n}") for n in range(8)])
         await start(ports, "run_2")
@@ -95,7 +93,7 @@ async def test_a_store_can_move_house(
 
     async with elsewhere as new:
         assert await new.blobs.put([LARGE.encode()]) == contents
-        await upkeep(new).load(poured(tables))
+        await new.upkeep.load(poured(tables))
 
         assert await portrait(new) == expected
         assert isinstance(expected[-2][0], Completed)
@@ -110,7 +108,7 @@ async def test_a_store_that_moved_goes_on_counting_where_it_was(
 
     async with elsewhere as new:
         await new.blobs.put([LARGE.encode()])
-        await upkeep(new).load(poured(tables))
+        await new.upkeep.load(poured(tables))
         before = await new.events.after(None)
         audit, revision = await new.records.audit(ACME), await new.records.revision()
 
@@ -142,7 +140,7 @@ async def test_a_store_that_is_not_empty_is_not_overwritten(ports: Ports) -> Non
     tables = await rows(ports)
 
     with pytest.raises(Occupied):
-        await upkeep(ports).load(poured(tables))
+        await ports.upkeep.load(poured(tables))
 
     assert await texts(ports, AGENT) == {"SOUL.md": "mine"}
 
@@ -161,14 +159,14 @@ async def test_what_cannot_be_loaded_whole_is_not_loaded_at_all(
 
     async with elsewhere as new:
         with pytest.raises(EOFError):
-            await upkeep(new).load(torn())
+            await new.upkeep.load(torn())
 
         assert await new.trees.revisions([AGENT]) == (0,)
         assert (await say(new, "still empty")).version == 1
 
 
 async def test_a_store_knows_the_steps_by_which_it_got_its_shape(ports: Ports) -> None:
-    steps = await upkeep(ports).migrations()
+    steps = await ports.upkeep.migrations()
 
     assert steps
     assert list(steps) == sorted(set(steps))

@@ -1,4 +1,4 @@
-"""What every Depot must do: a directory, an S3 bucket and a dictionary alike."""
+"""Contract of ObjectStore, held by a directory, an S3 bucket and the dictionary of the tests."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path as File
 
 import pytest
+from tests.support.object_store import DictionaryObjectStore
 
 from carrel.adapters.filesystem.object_directory import DirectoryObjectStore
-from carrel.adapters.memory import MemoryObjectStore
 from carrel.adapters.s3 import S3ObjectStore
 from carrel.core.identifiers import Digest, digest
 from carrel.ports import ObjectStore
@@ -37,11 +37,11 @@ REFUSED = (
 Again = Callable[[], ObjectStore]
 
 
-@pytest.fixture(params=["memory", "directory", "s3"])
+@pytest.fixture(params=["dictionary", "directory", "s3"])
 def again(request: pytest.FixtureRequest, tmp_path: File) -> Again:
     """Opens the same place anew each time, as another process would."""
-    if request.param == "memory":
-        only = MemoryObjectStore()
+    if request.param == "dictionary":
+        only = DictionaryObjectStore()
         return lambda: only
     if request.param == "directory":
         return lambda: DirectoryObjectStore(tmp_path / "some" / "where")

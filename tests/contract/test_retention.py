@@ -31,8 +31,7 @@ async def let_go(ports: Ports, run: Run) -> None:
 
 
 async def tidy(ports: Ports) -> None:
-    if ports.upkeep:
-        await ports.upkeep.collect(NOW + DAY, grace=0, events_kept=DAY)
+    await ports.upkeep.collect(NOW + DAY, grace=0, events_kept=DAY)
 
 
 @pytest.mark.parametrize("keep", [1, 3])

@@ -130,7 +130,7 @@ async def test_16_writers_on_one_new_session_begin_it_once_and_lose_nothing(port
 
 
 def replace_store(ports: Ports, twin: Any) -> Ports:
-    return Ports(twin, ports.tamper, ports.twin)
+    return Ports(twin, ports.tamper, ports.twin, ports.upkeep)
 
 
 async def speak(ports: Ports, n: int) -> None:

@@ -40,7 +40,7 @@ KINDS = [ScopeKind.AGENT, ScopeKind.TEMPLATE, ScopeKind.DEFAULTS]
 keys = st.tuples(st.integers(0, 2), st.sampled_from(PATHS))
 words = st.none() | st.sampled_from(["", "one", "two", "three"])
 stacks = st.lists(st.integers(0, 2), min_size=1, max_size=3, unique=True)
-EXAMPLES = {"memory": 60}
+EXAMPLES = {"sqlite": 60, "postgres": 20}
 """How many histories; a store on a disk is shown fewer."""
 
 
@@ -126,8 +126,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule()
     def tidy_up(self) -> None:
-        if self.ports.upkeep:
-            self.do(self.ports.upkeep.collect(NOW + 1, grace=0, events_kept=1000))
+        self.do(self.ports.upkeep.collect(NOW + 1, grace=0, events_kept=1000))
 
     @invariant()
     def what_is_put_is_seen_and_composing_is_merging(self) -> None:
@@ -212,7 +211,7 @@ async def _left(opened: Any) -> None:
 def test_any_history_is_as_dictionaries_would_have_it(name: str, place: Place) -> None:
     # The same histories every time, so that a failure always comes of a change.
     chosen = settings(
-        max_examples=EXAMPLES.get(name, 20),
+        max_examples=EXAMPLES[name],
         stateful_step_count=25,
         deadline=None,
         derandomize=True,

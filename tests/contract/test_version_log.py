@@ -39,8 +39,7 @@ async def enable(ports: Ports, enabled: object = True, scope: Scope = AGENT) -> 
 
 
 async def tidy(ports: Ports) -> None:
-    if ports.upkeep:
-        await ports.upkeep.collect(NOW + DAY, grace=0, events_kept=DAY)
+    await ports.upkeep.collect(NOW + DAY, grace=0, events_kept=DAY)
 
 
 async def test_a_log_has_every_version_in_the_order_of_revisions(ports: Ports) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Final, Protocol
@@ -13,7 +13,6 @@ import asyncpg
 from tests.support.services import files
 
 from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
-from carrel.adapters.memory import MemoryStore
 from carrel.adapters.postgres import open_store as postgres_store
 from carrel.adapters.sqlite import open_store as sqlite_store
 from carrel.core.identifiers import Digest
@@ -71,7 +70,7 @@ class Ports:
     """Flips a bit of the bytes that are stored under a digest."""
     twin: Callable[[], AbstractAsyncContextManager[Store]]
     """Opens the same store once more, as another process would."""
-    upkeep: StoreMaintenance | None = None
+    upkeep: StoreMaintenance
 
     @property
     def trees(self) -> Trees:
@@ -112,16 +111,6 @@ class Ports:
 
 def flipped(content: bytes) -> bytes:
     return bytes([content[0] ^ 1]) + content[1:]
-
-
-@asynccontextmanager
-async def memory(place: Place) -> AsyncIterator[Ports]:
-    store = MemoryStore()
-
-    async def tamper(digest: Digest) -> None:
-        store.state.contents[digest] = flipped(store.state.contents[digest])
-
-    yield Ports(store, tamper, lambda: nullcontext(store))
 
 
 @asynccontextmanager
@@ -180,7 +169,6 @@ async def postgres(place: Place) -> AsyncIterator[Ports]:
 
 
 STORES: Final[Mapping[str, Callable[[Place], AbstractAsyncContextManager[Ports]]]] = {
-    "memory": memory,
     "sqlite": sqlite,
     "postgres": postgres,
 }

@@ -9,7 +9,7 @@ from pathlib import Path as File
 from typing import Any
 
 import httpx
-from tests.support.stores import WORLDS
+from tests.support.stores import open_ports
 
 from carrel.actions.accounts import keys, tenants
 from carrel.actions.accounts.credentials import authenticate
@@ -67,6 +67,6 @@ def app_of(ports: Ports) -> HttpApp:
 
 
 @asynccontextmanager
-async def whole(kind: str, directory: File) -> AsyncIterator[Whole]:
-    async with WORLDS[kind](directory) as ports:
+async def whole(directory: File) -> AsyncIterator[Whole]:
+    async with open_ports(directory) as ports:
         yield Whole(ports, app_of(ports))

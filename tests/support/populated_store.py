@@ -17,7 +17,7 @@ from tests.support.commits import (
     start,
     texts,
 )
-from tests.support.contract_stores import STORES, Ports
+from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path, Scope
 from carrel.core.maintenance.tables import TABLES
@@ -28,7 +28,6 @@ from carrel.core.store.idempotency import Claimed, StoredResponse
 from carrel.core.store.record import RecordChange, RecordType
 from carrel.core.store.tree import Entry, IdempotencyKey, Write
 from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, PostResult
-from carrel.ports import StoreMaintenance
 
 NOW = time.time_ns() // 1_000_000
 SECOND, HOUR = 1000, 3600 * 1000
@@ -42,23 +41,15 @@ ANSWERED = TranscriptEntry(0, NOW, SpeakerRole.ASSISTANT, "welcome")
 REQUESTS = [IdempotencyKey(ACME, "PUT", f"key-{n}") for n in range(3)]
 Rows = Sequence[Sequence[Any]]
 
-KEPT = [name for name in STORES if name != "memory"]
-"""The stores that outlive their process, and so are looked after."""
-
-
-def upkeep(ports: Ports) -> StoreMaintenance:
-    assert ports.upkeep
-    return ports.upkeep
-
 
 async def tidy(ports: Ports, now: int = NOW, grace: int = 0, events_kept: int = DAY) -> int:
     """Collect, and say how much went in all."""
-    gone = await upkeep(ports).collect(now, grace, events_kept)
+    gone = await ports.upkeep.collect(now, grace, events_kept)
     return sum(gone.values())
 
 
 async def rows(ports: Ports) -> dict[str, Rows]:
-    async with upkeep(ports).snapshot() as view:
+    async with ports.upkeep.snapshot() as view:
         return {table: [r async for some in view.rows(table) for r in some] for table in TABLES}
 
 

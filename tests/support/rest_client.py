@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import httpx
-from tests.support.stores import WORLDS
+from tests.support.stores import open_ports
 
 from carrel.actions.accounts import credentials
 from carrel.core.access import Actor
@@ -99,9 +99,9 @@ class Forgetful:
 
 @asynccontextmanager
 async def desk(
-    kind: str, directory: File, *, forgetful: bool = False, more: Sequence[Endpoint] = ()
+    directory: File, *, forgetful: bool = False, more: Sequence[Endpoint] = ()
 ) -> AsyncIterator[Desk]:
-    async with WORLDS[kind](directory) as opened:
+    async with open_ports(directory) as opened:
         receipts = Forgetful(opened.idempotency) if forgetful else opened.idempotency
         ports = replace(opened, idempotency=receipts)
 

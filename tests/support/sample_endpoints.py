@@ -1,20 +1,25 @@
-"""A small API over a world in memory: enough of everything that the pipeline must carry."""
+"""A small API over a temporary store: enough of everything that the pipeline must carry."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from typing import Annotated, Any, cast
+import shutil
+import weakref
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path as File
+from tempfile import mkdtemp
+from typing import Annotated, Any
 
 import httpx
 import msgspec
+from tests.support.services import files
+from tests.support.stores import world_of
 
-from carrel.adapters.aes_vault import AesGcmVault
-from carrel.adapters.memory import MemoryStore
+from carrel.adapters.sqlite import SqliteStore, open_store
 from carrel.adapters.system_clock import SystemClock
-from carrel.adapters.tokenizers.estimate import EstimateTokens
 from carrel.core.access import DAILY, Actor, Permission
 from carrel.core.errors import Busy, NotFound, Unauthenticated, ValidationError, WorkspaceConflict
 from carrel.core.identifiers import Path
@@ -242,23 +247,60 @@ async def authenticate(headers: Headers) -> Actor:
     return TOKENS[token]
 
 
-def memory_world(clock: SystemClock | None = None) -> Ports:
-    store = MemoryStore()
-    return Ports(
-        trees=store.trees,
-        blobs=store.blobs,
-        records=store.records,
-        runs=store.runs,
-        events=store.events,
-        idempotency=store.idempotency,
-        deliveries=store.deliveries,
-        sessions=store.sessions,
-        recalls=store.recalls,
-        vault=AesGcmVault(bytes(32)),
-        webhook_sender=cast(Any, None),
-        clock=clock or SystemClock(),
-        tokens=EstimateTokens(),
-    )
+class LazyStore:
+    """SQLite store that opens in an event loop when one of its ports is first called there.
+
+    The toy app is made before its event loop runs, and most requests to it reach no store. The
+    loop closes the store at its end, with all asynchronous generators that are still open.
+    """
+
+    def __init__(self) -> None:
+        directory = mkdtemp(prefix="carrel-")
+        weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
+        self._file = files.fresh(File(directory) / "carrel.db")
+        self._opened: dict[asyncio.AbstractEventLoop, asyncio.Task[SqliteStore]] = {}
+        self._generators: list[AsyncGenerator[SqliteStore, None]] = []
+        """Referred to here, since the garbage collector would close them."""
+
+    def __getattr__(self, name: str) -> Any:
+        return LazyPort(self, name)
+
+    async def open(self) -> SqliteStore:
+        loop = asyncio.get_running_loop()
+        if loop not in self._opened:
+            generator = self._open()
+            self._generators.append(generator)
+            self._opened[loop] = loop.create_task(_first(generator))
+        return await self._opened[loop]
+
+    async def _open(self) -> AsyncGenerator[SqliteStore, None]:
+        # A loop that ends with the interpreter has no threads left to close the store in.
+        with suppress(RuntimeError):
+            async with open_store(self._file) as store:
+                yield store
+
+
+async def _first(generator: AsyncGenerator[SqliteStore, None]) -> SqliteStore:
+    return await anext(generator)
+
+
+@dataclass(frozen=True)
+class LazyPort:
+    """One port of a LazyStore; all its attributes are coroutine functions."""
+
+    store: LazyStore
+    port: str
+
+    def __getattr__(self, name: str) -> Any:
+        async def call(*args: Any, **more: Any) -> Any:
+            return await getattr(getattr(await self.store.open(), self.port), name)(*args, **more)
+
+        return call
+
+
+def toy_ports(clock: SystemClock | None = None) -> Ports:
+    """Ports over a store of their own, which may be made outside an event loop."""
+    return world_of(LazyStore(), clock or SystemClock())
 
 
 def toy_app(
@@ -267,9 +309,7 @@ def toy_app(
     """The toys, and more of them, which stand in for those of the same name."""
     given.setdefault("metrics", Metrics())
     kept = [toy for toy in TOYS if toy.name not in {other.name for other in more}]
-    return create_app(
-        ports or memory_world(), [*kept, *more], authenticate, closing=closing, **given
-    )
+    return create_app(ports or toy_ports(), [*kept, *more], authenticate, closing=closing, **given)
 
 
 @asynccontextmanager

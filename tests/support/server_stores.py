@@ -19,7 +19,7 @@ STORES = ("sqlite", "postgres")
 async def over(request: pytest.FixtureRequest, directory: File) -> AsyncIterator[Whole]:
     """A server over the store that the fixture's parameter names."""
     if request.param == "sqlite":
-        async with whole("sqlite", directory) as opened:
+        async with whole(directory) as opened:
             yield opened
         return
     async with open_store(str(request.getfixturevalue("postgres_url"))) as store:

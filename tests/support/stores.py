@@ -1,28 +1,36 @@
-"""Whole worlds for tests of what stands on the ports: every port real, only the time is ours."""
+"""Ports over a temporary SQLite store, for tests of everything above the ports."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import inspect
+import sqlite3
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, closing
 from pathlib import Path as File
+from types import SimpleNamespace
 from typing import Any, Final
 
 from tests.support.services import files
 
 from carrel.adapters.aes_vault import AesGcmVault
 from carrel.adapters.git import GitDirectory
-from carrel.adapters.memory import MemoryStore
 from carrel.adapters.sqlite import open_store
 from carrel.adapters.system_clock import SystemClock
 from carrel.adapters.tokenizers.estimate import EstimateTokens
-from carrel.core.identifiers import TimestampMs
+from carrel.core.identifiers import Digest, TimestampMs
 from carrel.core.webhooks import PostResult
 from carrel.ports import Ports
 
+DATABASE: Final = "carrel.db"
+_STORE_PORTS: Final = (
+    *("trees", "blobs", "records", "runs", "events", "idempotency", "deliveries"),
+    *("sessions", "recalls"),
+)
+
 
 class TravelClock(SystemClock):
-    """The machine's clock, some milliseconds ahead where a test says so."""
+    """System clock that a test can set ahead by milliseconds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +41,7 @@ class TravelClock(SystemClock):
 
 
 class Nowhere:
-    """A Post in a world without a network."""
+    """Webhook sender without a network: every delivery fails."""
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
         return PostResult(None, "there is no network here")
@@ -42,36 +50,32 @@ class Nowhere:
         return None
 
 
-class Unhurried:
-    """A port whose every verb lets others go first, so that rivals meet in dictionaries too."""
+class YieldingPort:
+    """Port that lets other tasks run before each of its coroutines starts.
+
+    SQLite reads on the event loop without suspending, so two actions would otherwise interleave
+    only at their commits. PostgreSQL suspends at every read; tests of races need the same here.
+    """
 
     def __init__(self, port: Any) -> None:
         self._port = port
 
     def __getattr__(self, name: str) -> Any:
-        verb = getattr(self._port, name)
-        if not callable(verb):
-            return verb
+        method = getattr(self._port, name)
+        if not inspect.iscoroutinefunction(method):
+            return method
 
-        async def later(*args: Any, **more: Any) -> Any:
+        async def call(*args: Any, **more: Any) -> Any:
             await asyncio.sleep(0)
-            return await verb(*args, **more)
+            return await method(*args, **more)
 
-        return later
+        return call
 
 
 def world_of(store: Any, clock: SystemClock | None = None, directory: File | None = None) -> Ports:
-    """A world around a store, with git where there is a directory for it."""
+    """Ports over a store; git repositories need a directory."""
     return Ports(
-        trees=store.trees,
-        blobs=store.blobs,
-        records=store.records,
-        runs=store.runs,
-        events=store.events,
-        idempotency=store.idempotency,
-        deliveries=store.deliveries,
-        sessions=store.sessions,
-        recalls=store.recalls,
+        **{name: getattr(store, name) for name in _STORE_PORTS},
         vault=AesGcmVault(bytes(32)),
         webhook_sender=Nowhere(),
         clock=clock or TravelClock(),
@@ -81,22 +85,19 @@ def world_of(store: Any, clock: SystemClock | None = None, directory: File | Non
 
 
 @asynccontextmanager
-async def memory(directory: File) -> AsyncIterator[Ports]:
-    store = MemoryStore()
-    timed: Any = type("Ports", (), {name: Unhurried(port) for name, port in vars(store).items()})
-    yield world_of(timed, directory=directory)
+async def open_ports(directory: File) -> AsyncIterator[Ports]:
+    """Ports over the SQLite store of a directory, which is made from a template if absent."""
+    async with open_store(files.fresh(directory / DATABASE)) as store:
+        yielding = {name: YieldingPort(getattr(store, name)) for name in _STORE_PORTS}
+        yield world_of(SimpleNamespace(**yielding), directory=directory)
 
 
-@asynccontextmanager
-async def sqlite(directory: File) -> AsyncIterator[Ports]:
-    async with open_store(files.fresh(directory / "carrel.db")) as store:
-        yield world_of(store, directory=directory)
-
-
-WORLDS: Final[Mapping[str, Callable[[File], AbstractAsyncContextManager[Ports]]]] = {
-    "memory": memory,
-    "sqlite": sqlite,
-}
+def overwrite_content(directory: File, digest: Digest, content: bytes | None) -> None:
+    """Replace the bytes stored under a digest, as a failing disk would; None removes them."""
+    name = bytes.fromhex(digest.removeprefix("sha256:"))
+    with closing(sqlite3.connect(directory / DATABASE)) as db, db:
+        changed = db.execute("UPDATE content SET body = ? WHERE digest = ?", (content, name))
+        assert changed.rowcount
 
 
 def travel(ports: Ports, milliseconds: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from tests.support.stores import WORLDS
+from tests.support.stores import open_ports
 from tests.support.tool_fixture import TOOLS, Workshop, workshop
 from tests.support.unsandboxed_provider import KeepingRunner
 
@@ -24,9 +24,9 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=WORLDS)
-async def shop(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Workshop]:
-    async with WORLDS[request.param](tmp_path) as opened:
+@pytest.fixture
+async def shop(tmp_path: File) -> AsyncIterator[Workshop]:
+    async with open_ports(tmp_path) as opened:
         runner = KeepingRunner()
         yield await workshop(opened, runner=runner, persistent=True)
         await runner.close()
@@ -96,7 +96,7 @@ async def test_what_is_refused_is_not_remembered(shop: Workshop) -> None:
 
 
 async def test_only_a_persistent_sandbox_lets_commands_go_on(tmp_path: File) -> None:
-    async with WORLDS["memory"](tmp_path) as opened:
+    async with open_ports(tmp_path) as opened:
         shop = await workshop(opened, runner=KeepingRunner())
         with pytest.raises(ValidationError, match="background jobs require a persistent"):
             await shop.gate("bash", command="true", background=True)

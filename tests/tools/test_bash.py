@@ -9,7 +9,7 @@ from pathlib import Path as File
 
 import pytest
 from msgspec import structs
-from tests.support.stores import WORLDS
+from tests.support.stores import open_ports
 from tests.support.tool_fixture import BOX, NOTES, Workshop, workshop
 
 from carrel.actions.accounts import secrets
@@ -41,9 +41,9 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=WORLDS)
-async def ports(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Ports]:
-    async with WORLDS[request.param](tmp_path) as opened:
+@pytest.fixture
+async def ports(tmp_path: File) -> AsyncIterator[Ports]:
+    async with open_ports(tmp_path) as opened:
         yield opened
 
 

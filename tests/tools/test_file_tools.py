@@ -9,7 +9,7 @@ from pathlib import Path as File
 import msgspec
 import pytest
 from msgspec import structs
-from tests.support.stores import WORLDS, travel
+from tests.support.stores import open_ports, travel
 from tests.support.tenants import rivals
 from tests.support.tool_fixture import BOX, DOCS, EASY, NOTES, TOOLS, Workshop, workshop
 
@@ -32,9 +32,9 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=WORLDS)
-async def ports(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Ports]:
-    async with WORLDS[request.param](tmp_path) as opened:
+@pytest.fixture
+async def ports(tmp_path: File) -> AsyncIterator[Ports]:
+    async with open_ports(tmp_path) as opened:
         yield opened
 
 

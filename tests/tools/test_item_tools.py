@@ -22,9 +22,9 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def desk(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(request.param, tmp_path) as found:
+@pytest.fixture
+async def desk(tmp_path: File) -> AsyncIterator[Whole]:
+    async with whole(tmp_path) as found:
         yield found
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 from tests.support.escape_harness import processes_marked
-from tests.support.stores import WORLDS
+from tests.support.stores import open_ports
 from tests.support.tool_fixture import BOX, NOTES, TOOLS, Workshop, workshop
 
 from carrel.actions.sandbox import sandboxes, workspace_files, workspaces
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 async def shop(tmp_path: File) -> AsyncIterator[Workshop]:
     local = LocalSandbox(tmp_path / "sandboxes")
-    async with WORLDS["sqlite"](tmp_path) as opened:
+    async with open_ports(tmp_path) as opened:
         yield await workshop(opened, runner=local, persistent=True)
         await local.close()
 

@@ -67,7 +67,7 @@ class Scene:
 
 @pytest.fixture
 async def scene(tmp_path: File) -> AsyncIterator[Scene]:
-    async with whole("sqlite", tmp_path) as desk:
+    async with whole(tmp_path) as desk:
         yield await Scene(desk, await desk.owner()).set()
 
 

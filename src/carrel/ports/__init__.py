@@ -19,7 +19,6 @@ from carrel.ports.embeddings import IndexedTexts as IndexedTexts
 from carrel.ports.embeddings import SemanticIndex as SemanticIndex
 from carrel.ports.git import Repositories as Repositories
 from carrel.ports.git import Repository as Repository
-from carrel.ports.grep import GrepEngine as GrepEngine
 from carrel.ports.maintenance import StoreMaintenance as StoreMaintenance
 from carrel.ports.maintenance import StoreSnapshot as StoreSnapshot
 from carrel.ports.recalls import RecallLog as RecallLog
@@ -407,8 +406,6 @@ class Ports:
     """Where commands can run, by the name of the provider."""
     approvals: ApprovalSettings = field(default_factory=ApprovalSettings)
     """How people are asked before a call runs."""
-    search: GrepEngine | None = None
-    """None where much text is searched in this process, as little is everywhere."""
     record_cache: RevisionCache = field(default_factory=RevisionCache)
     """What was worked out from records, by their revision."""
     key_last_used: dict[str, TimestampMs] = field(default_factory=dict)

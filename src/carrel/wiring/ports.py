@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from carrel.actions.accounts import vault_check
-from carrel.adapters import ripgrep
 from carrel.adapters.aes_vault import AesGcmVault
 from carrel.adapters.blob_cache import CachedBlobs
 from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
@@ -75,7 +74,6 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
             repositories=GitDirectory(settings.directory / "git"),
             semantic_index=meanings,
             approvals=_asking(settings),
-            search=ripgrep.found(),
             sandboxes={LOCAL: local, **remote_sandboxes(settings)},
         )
         if insist and not await vault_check.verify_vault_key(ports):

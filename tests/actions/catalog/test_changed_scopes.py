@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from tests.actions.catalog.test_follower import NOTE, fresh, note
+from tests.support.object_store import DictionaryObjectStore
 from tests.support.random_edits import BEGINNING, Town
 
 from carrel.actions.accounts import people, secrets
@@ -14,7 +15,6 @@ from carrel.actions.catalog.follower import CatalogFollower
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.overlay import stacks
-from carrel.adapters.memory import MemoryObjectStore
 from carrel.core.identifiers import Digest, Path, digest
 from carrel.ports import Ports
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 Looks = list[str]
 
 
-class Watched(MemoryObjectStore):
+class Watched(DictionaryObjectStore):
     """A place that tells what of it was looked through."""
 
     def __init__(self) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from tests.support.contract_stores import flipped
-from tests.support.stores import world_of
+from tests.support.object_store import DictionaryObjectStore
+from tests.support.stores import overwrite_content
 from tests.support.tenants import founded
 
 from carrel.actions.agents import agents, templates
@@ -21,7 +22,6 @@ from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.overlay import pins, stacks
 from carrel.adapters.filesystem.object_directory import DirectoryObjectStore
-from carrel.adapters.memory import MemoryObjectStore, MemoryStore
 from carrel.core.access import Actor
 from carrel.core.errors import Conflict, NotFound
 from carrel.core.identifiers import Path, Stack, digest
@@ -86,7 +86,7 @@ def version(path: str, content: bytes, template: str = "sales") -> str:
 async def test_the_catalog_holds_what_every_layer_says_where_the_layout_has_it(
     office: Office,
 ) -> None:
-    object_store = MemoryObjectStore()
+    object_store = DictionaryObjectStore()
     await office.write(await office.own(), "notes/a.md", b"mine")
     await office.write(await office.own(), "GUARDRAILS.md", b"be yourself")
 
@@ -107,7 +107,7 @@ async def test_the_catalog_holds_what_every_layer_says_where_the_layout_has_it(
 
 async def test_a_template_that_moves_on_leaves_its_agents_pins_to_be_read(office: Office) -> None:
     """In the original a template's edit made every agent's pin unreadable."""
-    object_store = MemoryObjectStore()
+    object_store = DictionaryObjectStore()
     await office.write(await office.sales, "GUARDRAILS.md", b"be better")
 
     await export(office.ports, object_store)
@@ -122,7 +122,7 @@ async def test_a_template_that_moves_on_leaves_its_agents_pins_to_be_read(office
 async def test_what_is_the_same_is_not_written_again_and_what_is_gone_is_removed(
     office: Office,
 ) -> None:
-    object_store = MemoryObjectStore()
+    object_store = DictionaryObjectStore()
     await office.write(await office.own(), "notes/a.md", b"mine")
     first = await export(office.ports, object_store)
     before, object_store.written = dict(object_store.objects), 0
@@ -143,7 +143,7 @@ async def test_what_is_the_same_is_not_written_again_and_what_is_gone_is_removed
 async def test_only_what_is_of_the_layout_is_removed_and_of_other_tenants_nothing(
     ports: Ports,
 ) -> None:
-    object_store = MemoryObjectStore()
+    object_store = DictionaryObjectStore()
     for slug in ("acme", "acme-2"):
         await founded(ports, slug)
     await export(ports, object_store)
@@ -170,7 +170,7 @@ async def test_only_what_is_of_the_layout_is_removed_and_of_other_tenants_nothin
 
 
 async def test_a_catalog_of_others_is_left_alone_unless_it_is_adopted(office: Office) -> None:
-    object_store = MemoryObjectStore()
+    object_store = DictionaryObjectStore()
     await object_store.put({"tenants/other/agents/a/workspace/b": b"theirs", "tenants/x": b"y"})
 
     with pytest.raises(Conflict):
@@ -183,7 +183,7 @@ async def test_a_catalog_of_others_is_left_alone_unless_it_is_adopted(office: Of
 
 
 async def test_a_tenant_that_is_not_there_is_missing_and_nothing_is_written(ports: Ports) -> None:
-    object_store = MemoryObjectStore()
+    object_store = DictionaryObjectStore()
 
     with pytest.raises(NotFound):
         await export(ports, object_store, only="nobody")
@@ -191,14 +191,13 @@ async def test_a_tenant_that_is_not_there_is_missing_and_nothing_is_written(port
     assert object_store.objects == {}
 
 
-async def test_a_pin_whose_bytes_are_damaged_is_named_and_all_else_is_written() -> None:
-    store = MemoryStore()
-    ports = world_of(store)
-    _, owner = await founded(ports)
-    office = await Office(ports, owner).open()
+async def test_a_pin_whose_bytes_are_damaged_is_named_and_all_else_is_written(
+    office: Office, tmp_path: File
+) -> None:
+    ports = office.ports
     await office.write(await office.own(), "notes/a.md", b"mine")
-    store.state.contents[digest(b"be good")] = flipped(b"be good")
-    object_store = MemoryObjectStore()
+    overwrite_content(tmp_path, digest(b"be good"), flipped(b"be good"))
+    object_store = DictionaryObjectStore()
 
     done = await export(ports, object_store)
 
@@ -211,13 +210,13 @@ async def test_a_pin_whose_bytes_are_damaged_is_named_and_all_else_is_written() 
     assert all(digest(b"be good") in failure.why for failure in done.failures)
     assert not damaged & set(object_store.objects)
     assert object_store.objects[f"{AGENTS}/marco/workspace/notes/a.md"] == b"mine"
-    store.state.contents[digest(b"be good")] = b"be good"
+    overwrite_content(tmp_path, digest(b"be good"), b"be good")
     healed = await export(ports, object_store)
     assert (healed.failures, healed.written) == ([], 3)
 
 
 async def test_a_file_that_is_called_like_a_part_of_the_layout_is_named(office: Office) -> None:
-    object_store = MemoryObjectStore()
+    object_store = DictionaryObjectStore()
     await office.write(await office.own(), "manifest.json", b"mine")
     await office.write(await office.defaults, "_defaults_version", b"99")
 
@@ -295,7 +294,7 @@ async def test_many_agents_take_few_readings(ports: Ports) -> None:
 
     done = await export(
         dataclasses.replace(ports, trees=trees, blobs=blobs),
-        MemoryObjectStore(),
+        DictionaryObjectStore(),
         watch=lambda *progress: told.append(progress),
     )
 
@@ -308,7 +307,7 @@ async def test_many_agents_take_few_readings(ports: Ports) -> None:
 
 
 async def test_a_manifest_is_written_after_what_it_tells_of(office: Office) -> None:
-    object_store = MemoryObjectStore()
+    object_store = DictionaryObjectStore()
     for number in range(5):
         await office.write(await office.own(), f"notes/{number}.md", b"mine")
 
@@ -323,6 +322,6 @@ async def test_projecting_writes_nothing_to_the_store(office: Office) -> None:
     ports = office.ports
     before = (await ports.events.latest(), await ports.records.revision())
 
-    assert (await export(ports, MemoryObjectStore())) != ExportResult()
+    assert (await export(ports, DictionaryObjectStore())) != ExportResult()
 
     assert (await ports.events.latest(), await ports.records.revision()) == before

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path as File
 
 import pytest
@@ -13,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 from tests.support.contract_stores import flipped
+from tests.support.object_store import DictionaryObjectStore
 from tests.support.random_edits import BEGINNING, Change, Town, changes
-from tests.support.stores import travel, world_of
+from tests.support.stores import open_ports, overwrite_content, travel, world_of
 
 from carrel.actions.catalog.export import CLAIM, export
 from carrel.actions.catalog.follower import BACKOFF, CatalogFollower, run_catalog
@@ -22,9 +24,9 @@ from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.overlay import stacks
 from carrel.adapters.filesystem.object_directory import DirectoryObjectStore
-from carrel.adapters.memory import MemoryLeaderLock, MemoryObjectStore, MemoryStore
 from carrel.adapters.postgres import open_store
 from carrel.adapters.postgres.leader_lock import PostgresLeaderLock
+from carrel.adapters.sqlite.leader_lock import FileLeaderLock
 from carrel.core.access import Actor
 from carrel.core.catalog.layout import AgentFileKey, ReviewedFileKey, TemplateFileKey
 from carrel.core.identifiers import Path, digest
@@ -40,7 +42,7 @@ NOTE = Path("notes/a.md")
 KEEPING: list[Change] = [(name, 0, 0, 0) for name in ("catch up", "crash", "restart")]
 
 
-class Flaky(MemoryObjectStore):
+class Flaky(DictionaryObjectStore):
     """A place that fails after so much has been done, and then has done only a part of a batch."""
 
     def __init__(self) -> None:
@@ -65,8 +67,15 @@ class Flaky(MemoryObjectStore):
             self.fails_after -= 1
 
 
+async def with_ports(work: Callable[[Ports], Awaitable[None]]) -> None:
+    """Run work over a store of its own, for tests that Hypothesis repeats."""
+    with tempfile.TemporaryDirectory() as directory:
+        async with open_ports(File(directory)) as ports:
+            await work(ports)
+
+
 async def fresh(ports: Ports) -> dict[str, bytes]:
-    object_store = MemoryObjectStore()
+    object_store = DictionaryObjectStore()
     await export(ports, object_store)
     return object_store.objects
 
@@ -112,30 +121,30 @@ class Kept:
     """A town and its catalog, which somebody keeps up to date who may fail or die at any point."""
 
     def __init__(self, town: Town, object_store: Flaky) -> None:
-        self.town, self.ports, self.depot = town, town.ports, object_store
+        self.town, self.ports, self.object_store = town, town.ports, object_store
         self._follower = CatalogFollower(self.ports, object_store)
 
     async def live(self, number: int, change: Change) -> None:
         if change[0] == "catch up":
             await self.check()
         elif change[0] == "restart":
-            self._follower = CatalogFollower(self.ports, self.depot)
+            self._follower = CatalogFollower(self.ports, self.object_store)
         elif change[0] == "crash":
             await self._crash(number)
         else:
             await self.town.happen(change)
 
     async def _crash(self, number: int) -> None:
-        self.depot.fails_after = number % 5
+        self.object_store.fails_after = number % 5
         with suppress(OSError):
             await self._follower.catch_up()
-        self.depot.fails_after = None
+        self.object_store.fails_after = None
         if number % 2:
-            self._follower = CatalogFollower(self.ports, self.depot)
+            self._follower = CatalogFollower(self.ports, self.object_store)
 
     async def check(self) -> None:
         await self._follower.catch_up()
-        assert self.depot.objects == await fresh(self.ports)
+        assert self.object_store.objects == await fresh(self.ports)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -143,22 +152,22 @@ class Kept:
 def test_what_is_kept_is_what_a_fresh_export_would_be_after_any_history(
     history: list[Change],
 ) -> None:
-    async def live() -> None:
-        town = await Town(world_of(MemoryStore())).open()
+    async def live(ports: Ports) -> None:
+        town = await Town(ports).open()
         kept = Kept(town, Flaky())
         for number, change in enumerate((*BEGINNING, *history)):
             await kept.live(number, change)
         await kept.check()
-        await read_by_others(town.ports, kept.depot.objects)
+        await read_by_others(town.ports, kept.object_store.objects)
 
-    asyncio.run(live())
+    asyncio.run(with_ports(live))
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(changes, max_size=12))
 def test_so_it_is_after_every_single_change_of_it(history: list[Change]) -> None:
-    async def live() -> None:
-        town = await Town(world_of(MemoryStore())).open()
+    async def live(ports: Ports) -> None:
+        town = await Town(ports).open()
         kept = Kept(town, Flaky())
         for change in BEGINNING:
             await town.happen(change)
@@ -166,7 +175,7 @@ def test_so_it_is_after_every_single_change_of_it(history: list[Change]) -> None
             await town.happen(change)
             await kept.check()
 
-    asyncio.run(live())
+    asyncio.run(with_ports(live))
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -174,8 +183,8 @@ def test_so_it_is_after_every_single_change_of_it(history: list[Change]) -> None
 def test_so_it_is_in_a_directory_where_files_bar_those_beneath_them(
     history: list[Change], often: int
 ) -> None:
-    async def live(place: File) -> None:
-        town = await Town(world_of(MemoryStore())).open()
+    async def live(ports: Ports, place: File) -> None:
+        town = await Town(ports).open()
         kept = DirectoryObjectStore(place / "kept")
         follower = CatalogFollower(town.ports, kept)
         for number, change in enumerate((*BEGINNING, *history)):
@@ -187,7 +196,7 @@ def test_so_it_is_in_a_directory_where_files_bar_those_beneath_them(
         assert on_disk(place / "kept") == on_disk(place / "fresh")
 
     with tempfile.TemporaryDirectory() as place:
-        asyncio.run(live(File(place)))
+        asyncio.run(with_ports(partial(live, place=File(place))))
 
 
 def on_disk(place: File) -> dict[str, bytes | None]:
@@ -210,7 +219,7 @@ async def note(ports: Ports, owner: Actor, text: bytes) -> None:
 
 
 async def test_only_the_tenants_that_changed_are_done_again(town: Town) -> None:
-    object_store = MemoryObjectStore()
+    object_store = DictionaryObjectStore()
     follower = CatalogFollower(town.ports, object_store)
     assert (await follower.catch_up()).tenants == 2
     assert (await follower.catch_up()).tenants == 0
@@ -225,7 +234,7 @@ async def test_only_the_tenants_that_changed_are_done_again(town: Town) -> None:
 
 
 async def test_what_is_left_of_tenants_that_are_gone_is_removed_at_the_start(town: Town) -> None:
-    object_store = MemoryObjectStore()
+    object_store = DictionaryObjectStore()
     await object_store.put(
         {CLAIM: b"{}", "tenants/gone/agents/a/workspace/b": b"x", "tenants/x": b"y"}
     )
@@ -238,14 +247,12 @@ async def test_what_is_left_of_tenants_that_are_gone_is_removed_at_the_start(tow
     }
 
 
-async def test_what_of_a_tenant_cannot_be_had_is_tried_again_and_holds_up_no_other() -> None:
-    store = MemoryStore()
-    town = await Town(world_of(store)).open()
-    for change in BEGINNING:
-        await town.happen(change)
-    ports, object_store = town.ports, MemoryObjectStore()
+async def test_what_of_a_tenant_cannot_be_had_is_tried_again_and_holds_up_no_other(
+    town: Town, tmp_path: File
+) -> None:
+    ports, object_store = town.ports, DictionaryObjectStore()
     await note(ports, town.owners[0], b"damaged")
-    store.state.contents[digest(b"damaged")] = flipped(b"damaged")
+    overwrite_content(tmp_path, digest(b"damaged"), flipped(b"damaged"))
     follower = CatalogFollower(ports, object_store)
 
     with capture_logs() as logs:
@@ -260,7 +267,7 @@ async def test_what_of_a_tenant_cannot_be_had_is_tried_again_and_holds_up_no_oth
     assert object_store.objects["tenants/acme-2/agents/amy/workspace/notes/a.md"] == b"sound"
     assert [log["objects"] for log in logs] == [1] * (1 + len(BACKOFF))
     assert b"damaged" not in repr(logs).encode()
-    store.state.contents[digest(b"damaged")] = b"damaged"
+    overwrite_content(tmp_path, digest(b"damaged"), b"damaged")
     travel(ports, BACKOFF[-1] * 1000)
     assert (await follower.catch_up()).failures == []
     assert object_store.objects == await fresh(ports)
@@ -270,32 +277,33 @@ async def test_what_of_a_tenant_cannot_be_had_is_tried_again_and_holds_up_no_oth
 
 @asynccontextmanager
 async def keeping(
-    ports: Ports, object_store: MemoryObjectStore, processes: int = 1
+    ports: Ports, object_store: DictionaryObjectStore, processes: int = 1
 ) -> AsyncIterator[asyncio.Event]:
-    stop, taken = asyncio.Event(), dict[str, MemoryLeaderLock]()
-    works = [
-        asyncio.create_task(
-            run_catalog(ports, object_store, MemoryLeaderLock("catalog", taken), stop)
-        )
-        for _ in range(processes)
-    ]
-    try:
-        yield stop
-    finally:
-        stop.set()
-        async with asyncio.timeout(30):
-            await asyncio.gather(*works)
-        assert taken == {}
+    stop = asyncio.Event()
+    with tempfile.TemporaryDirectory() as directory:
+        locks = [FileLeaderLock(File(directory) / "lock", "catalog") for _ in range(processes + 1)]
+        works = [
+            asyncio.create_task(run_catalog(ports, object_store, lock, stop))
+            for lock in locks[:processes]
+        ]
+        try:
+            yield stop
+        finally:
+            stop.set()
+            async with asyncio.timeout(30):
+                await asyncio.gather(*works)
+        assert await locks[-1].try_acquire()
+        await locks[-1].release()
 
 
-async def caught_up(ports: Ports, object_store: MemoryObjectStore) -> None:
+async def caught_up(ports: Ports, object_store: DictionaryObjectStore) -> None:
     async with asyncio.timeout(30):
         while object_store.objects != await fresh(ports):
             await ports.events.wait_for_new(0.01)
 
 
 async def test_a_server_keeps_it_up_to_date_by_itself(town: Town) -> None:
-    object_store = MemoryObjectStore()
+    object_store = DictionaryObjectStore()
     async with keeping(town.ports, object_store):
         await caught_up(town.ports, object_store)
         await note(town.ports, town.owners[0], b"live")
@@ -308,7 +316,7 @@ async def test_a_server_keeps_it_up_to_date_by_itself(town: Town) -> None:
 
 
 async def test_of_many_processes_one_keeps_it(town: Town) -> None:
-    object_store = MemoryObjectStore()
+    object_store = DictionaryObjectStore()
     async with keeping(town.ports, object_store, processes=3):
         await caught_up(town.ports, object_store)
         await note(town.ports, town.owners[0], b"live")
@@ -330,7 +338,7 @@ async def test_a_place_that_fails_is_told_tried_again_and_stops_nothing(town: To
     assert logs[0]["said"] == "the place is gone"
 
 
-class Slow(MemoryObjectStore):
+class Slow(DictionaryObjectStore):
     """A place that never answers."""
 
     def __init__(self) -> None:
@@ -351,7 +359,7 @@ async def test_a_place_that_never_answers_keeps_no_server_from_stopping(town: To
 
 
 async def test_a_catalog_of_others_is_not_touched(town: Town) -> None:
-    object_store = MemoryObjectStore()
+    object_store = DictionaryObjectStore()
     await object_store.put({"tenants/other/agents/a/workspace/b": b"theirs"})
     with capture_logs() as logs:
         async with keeping(town.ports, object_store), asyncio.timeout(30):
@@ -368,7 +376,7 @@ async def test_on_postgresql_what_one_server_writes_another_keeps(postgres_url: 
         for change in BEGINNING:
             await town.happen(change)
         object_store, turn, stop = (
-            MemoryObjectStore(),
+            DictionaryObjectStore(),
             PostgresLeaderLock(postgres_url, "catalog"),
             asyncio.Event(),
         )

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.git_agent import MEMORY, SOUL, Studio, everything, history, refs, sound, texts
-from tests.support.stores import WORLDS, travel
+from tests.support.stores import open_ports, travel
 from tests.support.tenants import founded, joined
 
 from carrel.actions.accounts import secrets
@@ -172,7 +172,7 @@ def test_however_it_came_about_making_it_again_gives_the_same(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, Any]]
 ) -> None:
     async def story() -> None:
-        async with WORLDS["memory"](tmp_path_factory.mktemp("any")) as ports:
+        async with open_ports(tmp_path_factory.mktemp("any")) as ports:
             studio = await Studio.of(ports)
             for what, about in steps:
                 await _step(studio, what, about)
@@ -225,7 +225,7 @@ async def test_a_store_that_was_set_back_is_followed(ports: Ports, tmp_path: Fil
     studio = await Studio.of(ports)
     await studio.put(SOUL, "one")
     await studio.refresh()
-    async with WORLDS["memory"](tmp_path / "other") as other:
+    async with open_ports(tmp_path / "other") as other:
         shorter = await Studio.of(other)
         shutil.copytree(studio.place, shorter.place)
         found = await shorter.refresh()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import os
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path as File
 from tempfile import TemporaryDirectory
@@ -33,9 +34,9 @@ from tests.support.tenants import founded
 from carrel.actions.accounts import secrets, vault_check
 from carrel.actions.maintenance.integrity import check_secrets, collect, merge_by_key
 from carrel.adapters.aes_vault import AesGcmVault
-from carrel.adapters.memory import MemoryObjects
+from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
 from carrel.adapters.sqlite import open_store
-from carrel.core.identifiers import Path, digest
+from carrel.core.identifiers import Digest, Path, digest
 from carrel.core.maintenance.findings import FindingList
 from carrel.core.maintenance.tables import KEYS
 from carrel.core.store.tree import Entry, Write
@@ -60,14 +61,40 @@ def clock() -> Clock:
     return Clock()
 
 
+class ClockedBlobStore(DirectoryBlobStore):
+    """Blob directory whose files carry the test's time instead of the machine's."""
+
+    def __init__(self, root: File, clock: Clock) -> None:
+        super().__init__(root)
+        self._directory, self._clock = root, clock
+
+    async def put(self, digest: Digest, content: bytes) -> None:
+        await super().put(digest, content)
+        self._stamp([digest])
+
+    async def discard(self, digests: Collection[Digest]) -> None:
+        await super().discard(digests)
+        self._stamp(digests)
+
+    async def restore(self, digests: Collection[Digest]) -> None:
+        await super().restore(digests)
+        self._stamp(digests)
+
+    def _stamp(self, digests: Collection[Digest]) -> None:
+        nanoseconds = self._clock() * 1_000_000
+        for name in digests:
+            for file in self._directory.rglob(name.removeprefix("sha256:")):
+                os.utime(file, ns=(nanoseconds, nanoseconds))
+
+
 @pytest.fixture
-def objects(clock: Clock) -> MemoryObjects:
-    return MemoryObjects(clock)
+def objects(clock: Clock, tmp_path: File) -> ClockedBlobStore:
+    return ClockedBlobStore(tmp_path / "blobs", clock)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 async def shelter(
-    request: pytest.FixtureRequest, stores: Stores, objects: MemoryObjects
+    request: pytest.FixtureRequest, stores: Stores, objects: ClockedBlobStore
 ) -> AsyncIterator[Shelter]:
     async with stores.open(request.param, objects) as opened:
         yield opened
@@ -88,13 +115,13 @@ async def test_a_store_with_something_of_everything_is_clean(shelter: Shelter) -
 
 
 async def test_large_bytes_that_are_gone_or_others_are_found(
-    shelter: Shelter, objects: MemoryObjects
+    shelter: Shelter, objects: ClockedBlobStore
 ) -> None:
     for path, text in (("a.txt", "a" * 100_000), ("b.txt", "b" * 100_000)):
         await say(shelter, text, Path(path))
     gone, other = digest(b"a" * 100_000), digest(b"b" * 100_000)
-    await objects.discard([gone])
-    await objects.delete([gone])
+    await objects.discard([gone, other])
+    await objects.delete([gone, other])
     await objects.put(other, b"c" * 100_000)
 
     assert sorted(await told(shelter)) == sorted(
@@ -106,7 +133,7 @@ async def test_large_bytes_that_are_gone_or_others_are_found(
 
 
 async def test_large_bytes_that_nothing_refers_to_are_a_warning_once_they_are_old(
-    shelter: Shelter, objects: MemoryObjects
+    shelter: Shelter, objects: ClockedBlobStore
 ) -> None:
     await objects.put(NAME, BODY)
 
@@ -132,7 +159,7 @@ async def test_a_collection_takes_what_nothing_refers_to_and_the_doctor_is_conte
 
 
 async def test_large_bytes_go_in_two_steps(
-    shelter: Shelter, objects: MemoryObjects, clock: Clock
+    shelter: Shelter, objects: ClockedBlobStore, clock: Clock
 ) -> None:
     await objects.put(NAME, BODY)
     await say(shelter, "b" * 100_000, LARGE)
@@ -148,7 +175,7 @@ async def test_large_bytes_go_in_two_steps(
 
 
 async def test_a_writer_that_found_its_bytes_just_before_they_were_discarded_has_them(
-    shelter: Shelter, objects: MemoryObjects, clock: Clock
+    shelter: Shelter, objects: ClockedBlobStore, clock: Clock
 ) -> None:
     await objects.put(NAME, BODY)
     clock.time = NOW + 2 * HOUR
@@ -168,7 +195,7 @@ async def test_a_writer_that_found_its_bytes_just_before_they_were_discarded_has
 
 
 async def test_what_is_held_by_a_frozen_view_can_be_read_after_a_collection(
-    shelter: Shelter, objects: MemoryObjects, clock: Clock
+    shelter: Shelter, objects: ClockedBlobStore, clock: Clock
 ) -> None:
     await say(shelter, BODY.decode(), LARGE, max_versions=1)
     await say(shelter, "small", LARGE, max_versions=1)
@@ -235,8 +262,8 @@ def test_what_is_committed_within_the_grace_of_its_put_can_always_be_read(
 
     async def live() -> None:
         clock = Clock()
-        objects = MemoryObjects(clock)
         with TemporaryDirectory() as directory:
+            objects = ClockedBlobStore(File(directory) / "objects", clock)
             async with open_store(fresh(File(directory) / "carrel.db"), objects=objects) as store:
                 await _live(Shelter(store, objects), clock, steps)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.support.stores import WORLDS
+from tests.support.stores import open_ports
 from tests.support.tool_fixture import Workshop, workshop
 from tests.support.unsandboxed_provider import KeepingRunner
 
@@ -29,9 +29,9 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=WORLDS)
-async def shop(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Workshop]:
-    async with WORLDS[request.param](tmp_path) as opened:
+@pytest.fixture
+async def shop(tmp_path: File) -> AsyncIterator[Workshop]:
+    async with open_ports(tmp_path) as opened:
         runner = KeepingRunner()
         yield await workshop(opened, runner=runner, persistent=True)
         await runner.close()

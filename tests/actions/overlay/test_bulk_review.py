@@ -8,7 +8,7 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
-from tests.support.stores import sqlite
+from tests.support.stores import open_ports
 from tests.support.tenants import founded
 
 from carrel.actions.accounts import audit
@@ -49,7 +49,7 @@ async def counted(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     monkeypatch.setattr(
         sqlite3, "connect", lambda *given, **more: real(*given, **more, factory=Counting)
     )
-    async with sqlite(tmp_path) as ports:
+    async with open_ports(tmp_path) as ports:
         yield ports
 
 

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path as File
+
 import pytest
 from tests.support.overlay_tenant import RULES, Office
-from tests.support.stores import world_of
+from tests.support.stores import overwrite_content
 from tests.support.tenants import founded
 
 from carrel.actions.overlay import pins
-from carrel.adapters.memory import MemoryStore
 from carrel.core.errors import Conflict
 from carrel.core.identifiers import digest
-from carrel.ports import CorruptContent
+from carrel.ports import CorruptContent, Ports
 
 pytestmark = pytest.mark.anyio
 BETTER = b"be better"
 
 
-async def test_damaged_bytes_are_neither_accepted_nor_rolled_back_to() -> None:
-    store = MemoryStore()
-    ports = world_of(store)
+async def test_damaged_bytes_are_neither_accepted_nor_rolled_back_to(
+    ports: Ports, tmp_path: File
+) -> None:
     _, owner = await founded(ports)
     office = await Office(ports, owner).open()
     await office.write(office.sales, RULES, BETTER)
-    store.state.contents[digest(BETTER)] = b"be bitter"
+    overwrite_content(tmp_path, digest(BETTER), b"be bitter")
 
     with pytest.raises(Conflict, match=r"GUARDRAILS\.md"):
         await pins.accept(ports, owner, "marco", RULES, digest(BETTER))
@@ -34,9 +35,9 @@ async def test_damaged_bytes_are_neither_accepted_nor_rolled_back_to() -> None:
     assert status.pinned == b"be good"
     assert isinstance(status.latest, CorruptContent)
 
-    store.state.contents[digest(BETTER)] = BETTER
+    overwrite_content(tmp_path, digest(BETTER), BETTER)
     await pins.accept(ports, owner, "marco", RULES, digest(BETTER))
-    store.state.contents[digest(b"be good")] = b"be goof"
+    overwrite_content(tmp_path, digest(b"be good"), b"be goof")
     with pytest.raises(Conflict):
         await pins.roll_back(ports, owner, "marco", RULES)
     assert await office.read(RULES) == BETTER

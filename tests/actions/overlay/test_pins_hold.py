@@ -10,7 +10,7 @@ from typing import Final
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.stores import memory
+from tests.support.stores import open_ports
 from tests.support.tenants import founded
 
 from carrel.actions.agents import agents, templates
@@ -154,7 +154,7 @@ acts: st.SearchStrategy[Act] = st.one_of(
 @settings(max_examples=60, deadline=None)
 def test_a_guardrail_changes_by_a_review_or_an_override_alone(story: list[Act]) -> None:
     async def play(directory: File) -> None:
-        async with memory(directory) as ports:
+        async with open_ports(directory) as ports:
             _, owner = await founded(ports)
             model = Model(ports, owner)
             for template in TEMPLATES:

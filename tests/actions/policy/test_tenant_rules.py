@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path as File
 
 import pytest
-from tests.support.stores import sqlite, world_of
+from tests.support.stores import open_ports, world_of
 from tests.support.tenants import founded
 
 from carrel.actions.accounts import secrets
@@ -62,7 +62,7 @@ class Pair:
 @pytest.fixture(params=[1, 2])
 async def pair(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Pair]:
     """With a stack of one layer, which is written without a look, and with a stack of two."""
-    async with sqlite(tmp_path) as mine, sqlite(tmp_path) as theirs:
+    async with open_ports(tmp_path) as mine, open_ports(tmp_path) as theirs:
         _, owner = await founded(mine)
         layers = (owner.scope, Scope(owner.tenant, ScopeKind.WORKSPACE, "beneath"))
         made = Pair(mine, theirs, owner, layers[: request.param])
@@ -192,10 +192,10 @@ async def test_rules_that_change_all_the_time_never_let_a_secret_through(pair: P
 
 
 async def test_the_first_write_of_a_process_knows_no_older_rules(tmp_path: File) -> None:
-    async with sqlite(tmp_path) as ports:
+    async with open_ports(tmp_path) as ports:
         _, owner = await founded(ports)
         await secrets.put(ports, owner, "db", VALUE)
-    async with sqlite(tmp_path) as ports:
+    async with open_ports(tmp_path) as ports:
         written = await files.put(ports, (owner.scope,), SOUL, VALUE.encode(), owner)
         assert written.content == b"[REDACTED:db]"
         assert written.file.entry.type == MARKDOWN

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path as File
+
 import pytest
 from tests.support.overlay_tenant import Office
-from tests.support.stores import world_of
+from tests.support.stores import overwrite_content
 from tests.support.tenants import founded
 
 from carrel.actions.prompt import lint, prompts
-from carrel.adapters.memory import MemoryStore
 from carrel.core.errors import Conflict
 from carrel.core.identifiers import digest
+from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 SOUL, RULES = b"{{AGENT_NAME}} is brisk", b"be good"
 
 
-async def test_damaged_bytes_are_told_and_of_policy_refused() -> None:
-    store = MemoryStore()
-    ports = world_of(store)
+async def test_damaged_bytes_are_told_and_of_policy_refused(ports: Ports, tmp_path: File) -> None:
     _, owner = await founded(ports)
     await Office(ports, owner).open()
     whole = await prompts.of_agent(ports, owner, "marco")
 
-    store.state.contents[digest(SOUL)] = b"other"
+    overwrite_content(tmp_path, digest(SOUL), b"other")
     shown = await prompts.of_agent(ports, owner, "marco")
     [soul] = [block for block in shown.blocks if block.path == "SOUL.md"]
     assert (soul.kept, soul.version, soul.chars) == ("left out", 1, 0)
@@ -34,11 +34,12 @@ async def test_damaged_bytes_are_told_and_of_policy_refused() -> None:
     told = [(flaw.fault, flaw.path) for flaw in await lint.of_agent(ports, owner, "marco")]
     assert ("unreadable", "SOUL.md") in told
 
-    store.state.contents[digest(RULES)] = b"be goof"
+    overwrite_content(tmp_path, digest(RULES), b"be goof")
     with pytest.raises(Conflict, match=r"GUARDRAILS\.md cannot be had"):
         await prompts.of_agent(ports, owner, "marco")
     told = [(flaw.fault, flaw.path) for flaw in await lint.of_agent(ports, owner, "marco")]
     assert ("refused", "GUARDRAILS.md") in told
 
-    store.state.contents |= {digest(SOUL): SOUL, digest(RULES): RULES}
+    overwrite_content(tmp_path, digest(SOUL), SOUL)
+    overwrite_content(tmp_path, digest(RULES), RULES)
     assert await prompts.of_agent(ports, owner, "marco") == whole

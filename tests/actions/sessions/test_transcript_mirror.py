@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path as File
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
-from tests.support.stores import travel, world_of
+from tests.support.stores import open_ports, travel
 from tests.support.tenants import founded
 
 from carrel.actions.agents import agents
@@ -20,7 +21,7 @@ from carrel.actions.sessions import sessions, transcript_mirror
 from carrel.actions.sessions.sessions import NewEntry
 from carrel.actions.sessions.transcript_mirror import AGAIN, MirrorFollower, expire, run_mirror
 from carrel.adapters.filesystem.transcript_directory import CLAIM, DirectoryTranscriptMirror
-from carrel.adapters.memory import MemoryLeaderLock, MemoryStore
+from carrel.adapters.sqlite.leader_lock import FileLeaderLock
 from carrel.core.access import Actor
 from carrel.core.errors import ValidationError
 from carrel.core.sessions import Session, lines, read
@@ -206,20 +207,23 @@ async def test_a_link_in_place_of_a_file_is_not_followed(ports: Ports, tmp_path:
 )
 @given(st.data())
 async def test_however_a_file_was_torn_it_is_mended(tmp_path: File, data: st.DataObject) -> None:
-    ports = world_of(MemoryStore())
-    _, owner = await founded(ports)
-    await hire(ports, owner, "kate", f"kate-{ports.clock.new_id('d')}")
-    await talk(ports, owner, IDS[0], *[f"line {n} é" for n in range(data.draw(st.integers(0, 4)))])
-    await MirrorFollower(ports, DirectoryTranscriptMirror(tmp_path)).catch_up()
-    agent = await agents.get(ports, owner, "kate")
-    [file] = (tmp_path / agent.body["config"]["transcriptsDir"]).glob("*.jsonl")
-    content = file.read_bytes()
-    file.write_bytes(content[: data.draw(st.integers(0, len(content)))])
-    await talk(ports, owner, IDS[0], "after")
+    directory = File(mkdtemp(dir=tmp_path))
+    (directory / "transcripts").mkdir()
+    async with open_ports(directory) as ports:
+        _, owner = await founded(ports)
+        await hire(ports, owner, "kate", "kate")
+        texts = [f"line {n} é" for n in range(data.draw(st.integers(0, 4)))]
+        await talk(ports, owner, IDS[0], *texts)
+        mirror = DirectoryTranscriptMirror(directory / "transcripts")
+        await MirrorFollower(ports, mirror).catch_up()
+        [file] = (directory / "transcripts/kate").glob("*.jsonl")
+        content = file.read_bytes()
+        file.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+        await talk(ports, owner, IDS[0], "after")
 
-    await MirrorFollower(ports, DirectoryTranscriptMirror(tmp_path)).catch_up()
+        await MirrorFollower(ports, mirror).catch_up()
 
-    assert file.read_bytes() == await exported(ports, owner, IDS[0])
+        assert file.read_bytes() == await exported(ports, owner, IDS[0])
 
 
 @pytest.mark.parametrize("harm", ["lost", "longer", "scribbled", "blank"])
@@ -317,17 +321,18 @@ async def test_one_of_many_processes_mirrors_until_told_to_stop(
 ) -> None:
     _, owner = await founded(ports)
     await hire(ports, owner, "kate", "kate")
-    stop, taken = asyncio.Event(), dict[str, MemoryLeaderLock]()
+    stop = asyncio.Event()
+    locks = [FileLeaderLock(tmp_path / "lock", "transcripts") for _ in range(3)]
     works = [
         asyncio.create_task(
             run_mirror(
                 ports,
                 DirectoryTranscriptMirror(tmp_path),
-                MemoryLeaderLock("transcripts", taken),
+                lock,
                 stop,
             )
         )
-        for _ in range(2)
+        for lock in locks[:2]
     ]
     await talk(ports, owner, IDS[0], "hello")
     while len(read(b"".join(files(tmp_path).values())).utterances) < 1:
@@ -335,7 +340,8 @@ async def test_one_of_many_processes_mirrors_until_told_to_stop(
     stop.set()
     await asyncio.gather(*works)
 
-    assert taken == {}
+    assert await locks[2].try_acquire()
+    await locks[2].release()
     assert (
         (tmp_path / "kate" / CLAIM)
         .read_text()

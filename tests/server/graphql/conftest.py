@@ -13,7 +13,7 @@ from tests.support.graphql_client import Scene, scene
 
 @pytest.fixture
 async def here(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole("sqlite", tmp_path) as opened:
+    async with whole(tmp_path) as opened:
         yield opened
 
 

@@ -25,7 +25,7 @@ PINS = """{ agentPinStatus(agentId: "marco") {
 
 @pytest.fixture
 async def stored(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole("sqlite", tmp_path) as opened:
+    async with whole(tmp_path) as opened:
         yield opened
 
 

@@ -88,7 +88,7 @@ class Server:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     directory: File = tmp_path_factory.mktemp("fuzz")
     loop = asyncio.new_event_loop()
-    opening = whole("sqlite", directory)
+    opening = whole(directory)
     opened = loop.run_until_complete(opening.__aenter__())
     owner = loop.run_until_complete(opened.owner())
     loop.run_until_complete(scene(owner))

@@ -11,7 +11,7 @@ from typing import Any, Final
 import httpx
 import pytest
 from tests.support.full_app import Whole, app_of
-from tests.support.stores import WORLDS, world_of
+from tests.support.stores import open_ports, world_of
 
 from carrel.adapters.postgres import open_store
 from carrel.ports import Ports
@@ -29,7 +29,7 @@ async def ports(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator
         async with open_store(request.getfixturevalue("postgres_url")) as store:
             yield world_of(store)
         return
-    async with WORLDS[request.param](tmp_path) as opened:
+    async with open_ports(tmp_path) as opened:
         yield opened
 
 

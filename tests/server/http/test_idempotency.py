@@ -13,9 +13,9 @@ from tests.support.sample_endpoints import (
     MovableClock,
     Note,
     client,
-    memory_world,
     put,
     toy_app,
+    toy_ports,
 )
 
 from carrel.core.access import Permission
@@ -44,7 +44,7 @@ async def send(http: httpx.AsyncClient, text: str = "one", **headers: str) -> ht
 
 
 async def test_the_same_request_again_gets_the_same_answer_and_does_nothing() -> None:
-    ports = memory_world()
+    ports = toy_ports()
     async with client(toy_app(ports=ports)) as http:
         first, second = await send(http), await send(http)
     assert first.status_code == second.status_code == 200
@@ -56,7 +56,7 @@ async def test_the_same_request_again_gets_the_same_answer_and_does_nothing() ->
 
 
 async def test_without_a_key_it_is_done_each_time() -> None:
-    ports = memory_world()
+    ports = toy_ports()
     async with client(toy_app(ports=ports)) as http:
         for _ in range(2):
             assert REPLAY not in (await http.put(URL, json={"text": "one"})).headers
@@ -75,7 +75,7 @@ async def test_without_a_key_it_is_done_each_time() -> None:
 async def test_the_key_with_another_request_is_refused(
     path: str, body: dict[str, Any], headers: dict[str, str]
 ) -> None:
-    ports = memory_world()
+    ports = toy_ports()
     async with client(toy_app(ports=ports)) as http:
         await send(http)
         answer = await http.put(path, json=body, headers=KEY | headers)
@@ -95,7 +95,7 @@ async def test_the_same_key_elsewhere_or_with_other_people_is_another_key() -> N
 
 
 async def test_of_many_at_once_one_is_done_and_all_are_answered_alike() -> None:
-    ports = memory_world()
+    ports = toy_ports()
     async with client(toy_app(ports=ports)) as http:
         answers = await asyncio.gather(*[send(http) for _ in range(16)])
     assert {answer.status_code for answer in answers} == {200}
@@ -191,7 +191,7 @@ async def test_a_key_is_visible_ascii_of_a_sensible_length(key: str) -> None:
 
 
 async def test_a_key_whose_request_is_still_being_answered_is_in_flight() -> None:
-    ports, going = memory_world(), asyncio.Event()
+    ports, going = toy_ports(), asyncio.Event()
     started = asyncio.Event()
 
     @endpoint("POST", "/v1/slow", body=Note, idempotent=True, responses={204: None})
@@ -236,7 +236,7 @@ def dying(ports: Ports) -> HttpApp:
 
 
 async def test_an_answer_lost_after_the_commit_is_made_anew_from_what_was_committed() -> None:
-    ports = memory_world()
+    ports = toy_ports()
     async with client(dying(ports)) as http:
         with pytest.raises(Lost):
             await send(http)
@@ -253,7 +253,7 @@ async def test_an_answer_lost_after_the_commit_is_made_anew_from_what_was_commit
 
 
 async def test_an_answer_that_nobody_can_make_anew_is_said_to_be_lost() -> None:
-    ports = memory_world()
+    ports = toy_ports()
     app = dying(ports)
     async with client(app) as http:
         with pytest.raises(Lost):
@@ -265,7 +265,7 @@ async def test_an_answer_that_nobody_can_make_anew_is_said_to_be_lost() -> None:
 
 async def test_a_claim_that_came_to_nothing_is_taken_over_after_a_minute() -> None:
     clock = MovableClock()
-    ports = memory_world(clock)
+    ports = toy_ports(clock)
     dies = [True]
 
     @endpoint("POST", "/v1/dies", body=Note, idempotent=True, responses={204: None})

@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 from structlog.testing import capture_logs
 from tests.support.live_server import Wire, serving
-from tests.support.sample_endpoints import TOYS, authenticate, memory_world, toy_app
+from tests.support.sample_endpoints import TOYS, authenticate, toy_app, toy_ports
 
 from carrel.server.http.app import create_app
 from carrel.server.http.endpoint import Request, Response, endpoint
@@ -169,7 +169,7 @@ async def test_open_streams_end_when_the_server_closes() -> None:
 
         return Response.stream(source())
 
-    app = create_app(memory_world(), [*TOYS, forever], authenticate, metrics=Metrics())
+    app = create_app(toy_ports(), [*TOYS, forever], authenticate, metrics=Metrics())
     with serving(app) as port:
         wires = [await Wire.to(port) for _ in range(5)]
         for wire in wires:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from jsonschema.validators import Draft202012Validator
 from schemathesis import GenerationMode
 from schemathesis.checks import negative_data_rejection
-from tests.support.sample_endpoints import TOYS, authenticate, broken, client, corrupt, memory_world
+from tests.support.sample_endpoints import TOYS, authenticate, broken, client, corrupt, toy_ports
 
 from carrel.server.http.app import create_app
 from carrel.server.http.endpoint import Request, Response, endpoint
@@ -133,7 +133,7 @@ async def test_the_page_for_people_runs_nothing_but_its_own_script() -> None:
     assert not re.search(r"\bon\w+=|style=|innerHTML", answer.text)
 
 
-APP = create_app(memory_world(), SOUND, authenticate, metrics=Metrics())
+APP = create_app(toy_ports(), SOUND, authenticate, metrics=Metrics())
 SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", APP)
 
 

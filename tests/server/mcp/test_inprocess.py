@@ -13,7 +13,7 @@ import pytest
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import BlobResourceContents, ElicitResult
-from tests.support.stores import WORLDS
+from tests.support.stores import open_ports
 from tests.support.tenants import founded, joined
 
 from carrel.actions.agents import agents
@@ -62,7 +62,7 @@ BREAKS = Tool("breaks", "Breaks.", Arguments, _breaks)
 async def ports(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ports]:
     monkeypatch.setattr("carrel.tools.calls.ALL", (BREAKS, LAUNCH, *ALL))
     FAILED.clear()
-    async with WORLDS["memory"](tmp_path) as opened:
+    async with open_ports(tmp_path) as opened:
         stop = asyncio.Event()
         running = asyncio.create_task(run_approvals(opened, stop))
         yield opened

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path as File
 
 import pytest
-from tests.support.stores import WORLDS
+from tests.support.stores import open_ports
 
 from carrel.core.access import Actor
 from carrel.core.errors import Unauthenticated
@@ -41,7 +41,7 @@ async def test_a_server_that_has_time_loads_it_before_a_client_comes(
     if closes:
         closing.set()
     async with (
-        WORLDS["memory"](tmp_path) as ports,
+        open_ports(tmp_path) as ports,
         http.mounted(ports, nobody, closing, calm=0 if not closes else 600) as mount,
     ):
         app = mount.app

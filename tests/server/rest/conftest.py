@@ -12,7 +12,7 @@ from tests.support.rest_client import Desk, desk
 
 @pytest.fixture
 async def here(tmp_path: File) -> AsyncIterator[Desk]:
-    async with desk("sqlite", tmp_path) as opened:
+    async with desk(tmp_path) as opened:
         yield opened
 
 

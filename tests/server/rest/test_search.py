@@ -18,10 +18,10 @@ pytestmark = pytest.mark.anyio
 BOLD = "\N{MATHEMATICAL BOLD SMALL W}ren"
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres"])
 async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
     if request.param != "postgres":
-        async with whole(request.param, tmp_path) as opened:
+        async with whole(tmp_path) as opened:
             yield opened
         return
     url = request.getfixturevalue("postgres_url")
@@ -32,7 +32,7 @@ async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[
 
 @pytest.fixture
 async def one(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole("memory", tmp_path) as opened:
+    async with whole(tmp_path) as opened:
         yield opened
 
 

@@ -9,7 +9,7 @@ from msgspec import Meta
 from carrel.actions.sandbox import grep
 from carrel.core.errors import ValidationError
 from carrel.core.sandbox.file_tools import matcher, relative, truncated
-from carrel.core.sandbox.grep import GrepOutput, GrepQuery, alternatives, compiled
+from carrel.core.sandbox.grep import GrepOutput, GrepQuery, compile_pattern, expand_braces
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 from carrel.tools.workspace_tool import (
     Workspace,
@@ -37,9 +37,9 @@ async def _checked(context: ToolContext, asked: Arguments) -> WorkspaceCall:
     if not asked.pattern:
         raise ValidationError("pattern is required")
     relative(asked.path)
-    for each in alternatives(asked.glob):
-        matcher(each)
-    compiled(asked.pattern, ignoring_case=asked.case_insensitive)
+    for glob in expand_braces(asked.glob):
+        matcher(glob)
+    compile_pattern(asked.pattern, ignore_case=asked.case_insensitive)
     return grip
 
 

@@ -18,7 +18,7 @@ import pytest
 from joserfc import jws
 from joserfc.jwk import RSAKey
 from tests.support.live_server import serving
-from tests.support.stores import WORLDS, travel
+from tests.support.stores import open_ports, travel
 
 from carrel.actions.accounts import tenants
 from carrel.ports import Ports
@@ -128,7 +128,7 @@ def provider() -> Iterator[Provider]:
 
 @pytest.fixture
 async def ports(tmp_path: File) -> AsyncIterator[Ports]:
-    async with WORLDS["sqlite"](tmp_path) as opened:
+    async with open_ports(tmp_path) as opened:
         await tenants.create(opened, "acme", "Acme", "Ada", "ada@acme.example")
         yield opened
 

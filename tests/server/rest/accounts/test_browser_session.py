@@ -29,15 +29,9 @@ OURS = {"X-Carrel-Csrf": "1"}
 SAID = {"content": "Be kind.\n"}
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(request.param, tmp_path) as opened:
-        yield opened
-
-
 @pytest.fixture
-async def one(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole("memory", tmp_path) as opened:
+async def here(tmp_path: File) -> AsyncIterator[Whole]:
+    async with whole(tmp_path) as opened:
         yield opened
 
 
@@ -101,48 +95,48 @@ async def test_the_end_of_a_session_revokes_its_key_and_clears_its_cookie(here: 
     assert (await owner.get("/v1/session")).status_code == 200
 
 
-async def test_a_session_ends_when_its_key_is_revoked_or_a_month_is_over(one: Whole) -> None:
-    owner = await one.owner()
-    first, second = await signed_in(one, owner), await signed_in(one, owner)
+async def test_a_session_ends_when_its_key_is_revoked_or_a_month_is_over(here: Whole) -> None:
+    owner = await here.owner()
+    first, second = await signed_in(here, owner), await signed_in(here, owner)
     keys = (await owner.get("/v1/keys")).json()["items"]
-    revoked = (await credentials.authenticate(one.ports, first.cookies[SESSION])).key
+    revoked = (await credentials.authenticate(here.ports, first.cookies[SESSION])).key
     assert revoked in {key["id"] for key in keys}
     await owner.delete(f"/v1/keys/{revoked}")
     assert (await first.get("/v1/session")).status_code == 401
     assert (await second.get("/v1/session")).status_code == 200
-    travel(one.ports, 30 * DAY)
+    travel(here.ports, 30 * DAY)
     assert (await second.get("/v1/session")).status_code == 401
 
 
-async def test_only_people_have_sessions(one: Whole) -> None:
-    owner = await one.owner()
+async def test_only_people_have_sessions(here: Whole) -> None:
+    owner = await here.owner()
     agent = (await owner.post("/v1/agents", json={"name": "Reed", "slug": "reed"})).json()["id"]
     wanted = ({"kind": "service"}, {"kind": "agent", "agentId": agent})
     for body in wanted:
         made = await owner.post("/v1/keys", json={"name": "robot", **body})
-        done = await one.as_(None).post("/v1/session", json={"token": made.json()["key"]})
+        done = await here.as_(None).post("/v1/session", json={"token": made.json()["key"]})
         assert done.status_code == 403
         assert done.json()["error"] == "forbidden"
         assert str(body["kind"]) in done.json()["message"]
         assert "set-cookie" not in done.headers
-        robot = one.as_(made.json()["key"])
+        robot = here.as_(made.json()["key"])
         seen = (await robot.get("/v1/session")).json()
         assert (seen["person"], seen["kind"], seen["expiresAt"]) == (None, body["kind"], None)
 
 
-async def test_a_session_is_worth_no_more_than_the_token_it_began_with(one: Whole) -> None:
-    owner = await one.owner()
+async def test_a_session_is_worth_no_more_than_the_token_it_began_with(here: Whole) -> None:
+    owner = await here.owner()
     body = {"name": "narrow", "kind": "person", "scopes": ["workspace:read", "tenant:read"]}
-    until = one.ports.clock.now() + DAY
+    until = here.ports.clock.now() + DAY
     body["expiresAt"] = rfc3339(until)
     made = await owner.post("/v1/keys", json=body)
-    browser = one.as_(None)
+    browser = here.as_(None)
     done = await browser.post("/v1/session", json={"token": made.json()["key"]})
     assert done.json()["permissions"] == ["tenant:read", "workspace:read"]
     assert done.json()["expiresAt"] == made.json()["expiresAt"]
     refused = await browser.put(f"{FILES}/SOUL.md", json=SAID, headers=OURS)
     assert refused.status_code == 403
-    travel(one.ports, DAY)
+    travel(here.ports, DAY)
     assert (await browser.get("/v1/session")).status_code == 401
 
 
@@ -150,39 +144,39 @@ async def test_a_session_is_worth_no_more_than_the_token_it_began_with(one: Whol
     "body",
     [{}, {"code": "", "token": ""}, {"code": "a", "token": "b"}, {"code": 1}, {"key": "x"}, []],
 )
-async def test_what_begins_no_session_is_400(one: Whole, body: Any) -> None:
-    done = await one.as_(None).post("/v1/session", json=body)
+async def test_what_begins_no_session_is_400(here: Whole, body: Any) -> None:
+    done = await here.as_(None).post("/v1/session", json=body)
     assert done.status_code == 400
 
 
 @pytest.mark.parametrize("body", [{"code": "code_no"}, {"token": "carrel_no"}, {"token": "\x00é"}])
-async def test_what_nobody_knows_is_401(one: Whole, body: Any) -> None:
-    done = await one.as_(None).post("/v1/session", json=body)
+async def test_what_nobody_knows_is_401(here: Whole, body: Any) -> None:
+    done = await here.as_(None).post("/v1/session", json=body)
     assert done.status_code == 401
     assert "set-cookie" not in done.headers
 
 
-async def test_the_cookie_opens_every_face(one: Whole) -> None:
-    browser = await signed_in(one, await one.owner())
+async def test_the_cookie_opens_every_face(here: Whole) -> None:
+    browser = await signed_in(here, await here.owner())
     assert (await browser.get(FILES)).status_code == 200
     asked = {"query": "{ __typename }"}
     assert (await browser.post("/graphql", json=asked, headers=OURS)).status_code == 200
     assert (await browser.get("/accounts/me/workspaces")).status_code == 200
     assert (await browser.get("/v1/nowhere")).status_code == 404
-    assert (await one.as_(None).get("/v1/nowhere")).status_code == 401
+    assert (await here.as_(None).get("/v1/nowhere")).status_code == 401
 
 
-async def test_what_a_session_is_shown_is_for_no_cache_between(one: Whole) -> None:
-    owner = await one.owner()
-    browser = await signed_in(one, owner)
+async def test_what_a_session_is_shown_is_for_no_cache_between(here: Whole) -> None:
+    owner = await here.owner()
+    browser = await signed_in(here, owner)
     assert (await browser.get("/v1/keys")).headers["cache-control"] == "private"
     assert "cache-control" not in (await owner.get("/v1/keys")).headers
 
 
-async def test_a_header_wins_over_the_cookie(one: Whole) -> None:
-    ada = await one.owner()
-    browser = await signed_in(one, ada)
-    other = await one.owner("other")
+async def test_a_header_wins_over_the_cookie(here: Whole) -> None:
+    ada = await here.owner()
+    browser = await signed_in(here, ada)
+    other = await here.owner("other")
     seen = await browser.get(
         "/v1/session", headers={"Authorization": other.headers["Authorization"]}
     )
@@ -198,11 +192,11 @@ async def test_a_header_wins_over_the_cookie(one: Whole) -> None:
     assert put.status_code == 200, "a header needs no mark of our page"
 
 
-async def test_what_ends_no_session_is_told_so(one: Whole) -> None:
-    owner = await one.owner()
+async def test_what_ends_no_session_is_told_so(here: Whole) -> None:
+    owner = await here.owner()
     assert (await owner.delete("/v1/session")).status_code == 400
     assert (await owner.get("/v1/session")).status_code == 200
-    assert (await one.as_(None).delete("/v1/session")).status_code == 401
+    assert (await here.as_(None).delete("/v1/session")).status_code == 401
 
 
 STRANGE: list[dict[str, str]] = [
@@ -227,9 +221,9 @@ OWN: list[dict[str, str]] = [
 
 
 @pytest.mark.parametrize("said", STRANGE)
-async def test_a_page_of_another_site_changes_nothing(one: Whole, said: dict[str, str]) -> None:
-    owner = await one.owner()
-    browser = await signed_in(one, owner)
+async def test_a_page_of_another_site_changes_nothing(here: Whole, said: dict[str, str]) -> None:
+    owner = await here.owner()
+    browser = await signed_in(here, owner)
     for method, url, body in (
         ("PUT", f"{FILES}/SOUL.md", SAID),
         ("POST", "/graphql", {"query": "{ __typename }"}),
@@ -247,9 +241,9 @@ async def test_a_page_of_another_site_changes_nothing(one: Whole, said: dict[str
 
 
 @pytest.mark.parametrize("said", OWN)
-async def test_our_own_page_does(one: Whole, said: dict[str, str]) -> None:
-    owner = await one.owner()
-    browser = await signed_in(one, owner)
+async def test_our_own_page_does(here: Whole, said: dict[str, str]) -> None:
+    owner = await here.owner()
+    browser = await signed_in(here, owner)
     put = await browser.put(f"{FILES}/SOUL.md", json=SAID, headers={**OURS, **said})
     assert put.status_code == 200
     again = await browser.post("/v1/session", json={"token": token_of(owner)}, headers=said)
@@ -259,9 +253,9 @@ async def test_our_own_page_does(one: Whole, said: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("mark", [{}, {"X-Carrel-Csrf": "0"}, {"X-Carrel-Csrf": ""}])
 async def test_without_the_mark_of_our_page_a_cookie_changes_nothing(
-    one: Whole, mark: dict[str, str]
+    here: Whole, mark: dict[str, str]
 ) -> None:
-    browser = await signed_in(one, await one.owner())
+    browser = await signed_in(here, await here.owner())
     ways = (("PUT", f"{FILES}/SOUL.md"), ("DELETE", "/v1/session"), ("POST", "/graphql"))
     for method, url in ways:
         done = await browser.request(method, url, json=SAID, headers=mark)
@@ -271,9 +265,9 @@ async def test_without_the_mark_of_our_page_a_cookie_changes_nothing(
     assert (await browser.get("/v1/session")).status_code == 200
 
 
-async def test_over_https_the_cookie_goes_over_https_alone(one: Whole) -> None:
-    owner = await one.owner()
-    transport = httpx.ASGITransport(app=one.app)
+async def test_over_https_the_cookie_goes_over_https_alone(here: Whole) -> None:
+    owner = await here.owner()
+    transport = httpx.ASGITransport(app=here.app)
     async with httpx.AsyncClient(transport=transport, base_url="https://carrel") as browser:
         plain = {"Origin": "http://carrel"}
         body = {"token": token_of(owner)}
@@ -284,12 +278,12 @@ async def test_over_https_the_cookie_goes_over_https_alone(one: Whole) -> None:
         assert gone.headers["set-cookie"].endswith("; Secure")
 
 
-async def test_a_server_whose_address_is_known_knows_its_origin_behind_a_proxy(one: Whole) -> None:
-    owner = await one.owner()
+async def test_a_server_whose_address_is_known_knows_its_origin_behind_a_proxy(here: Whole) -> None:
+    owner = await here.owner()
     settings = load({"public_url": "https://desk.example.com/"}, environ={}, file=File("none"))
-    known = authenticator(one.ports, settings)
+    known = authenticator(here.ports, settings)
     app = create_app(
-        one.ports, endpoints(settings), known, metrics=Metrics(), site=site_of(settings)
+        here.ports, endpoints(settings), known, metrics=Metrics(), site=site_of(settings)
     )
     body = {"token": token_of(owner)}
     async with httpx.AsyncClient(

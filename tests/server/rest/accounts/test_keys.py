@@ -158,7 +158,7 @@ async def test_a_key_that_is_asked_for_twice_is_the_same_key(owner: httpx.AsyncC
 
 
 async def test_a_key_whose_answer_was_lost_is_not_made_twice(tmp_path: Any) -> None:
-    async with desk("sqlite", tmp_path, forgetful=True) as here:
+    async with desk(tmp_path, forgetful=True) as here:
         owner = await here.found()
         once = {"Idempotency-Key": "abc"}
         answers = [await owner.post("/v1/keys", json=ROBOT, headers=once) for _ in range(2)]

@@ -23,9 +23,9 @@ PACK = "/git/marco.git/git-upload-pack"
 KIND = {"Content-Type": "application/x-git-upload-pack-request"}
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def house(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(request.param, tmp_path) as opened:
+@pytest.fixture
+async def house(tmp_path: File) -> AsyncIterator[Whole]:
+    async with whole(tmp_path) as opened:
         yield opened
 
 
@@ -195,7 +195,7 @@ PIECES = st.sampled_from(
 
 def test_whatever_is_sent_is_never_our_failure(tmp_path: File) -> None:
     with asyncio.Runner() as runner:
-        opening = whole("memory", tmp_path)
+        opening = whole(tmp_path)
         house = runner.run(opening.__aenter__())
         owner = runner.run(house.owner())
         runner.run(hired(owner))

@@ -190,7 +190,7 @@ async def test_nothing_of_another_tenant_or_another_agent_is_within_reach(
 async def test_a_request_that_is_repeated_is_answered_as_it_was(
     tmp_path: Any, anyio_backend: str
 ) -> None:
-    async with desk("sqlite", tmp_path, forgetful=True) as here:
+    async with desk(tmp_path, forgetful=True) as here:
         owner = await here.found()
         await owner.post("/v1/agents", json={"slug": "marco", "name": "Marco"})
         head = {"Idempotency-Key": "once"}

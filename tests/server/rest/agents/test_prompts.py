@@ -23,7 +23,7 @@ PRIVATE = ("MEMORY.md", "notes/2026-01-01.md", "DREAMS.md", "memory/contacts.md"
 
 @pytest.fixture
 async def here(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole("sqlite", tmp_path) as opened:
+    async with whole(tmp_path) as opened:
         yield opened
 
 

@@ -216,11 +216,8 @@ async def test_with_an_idempotency_key_a_thing_is_said_once(owner: httpx.AsyncCl
     assert (await owner.get(f"{ROOT}/{ID}")).json()["entryCount"] == 1
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-async def test_what_was_said_by_a_server_that_died_is_not_said_again(
-    kind: str, tmp_path: File
-) -> None:
-    async with desk(kind, tmp_path, forgetful=True) as here:
+async def test_what_was_said_by_a_server_that_died_is_not_said_again(tmp_path: File) -> None:
+    async with desk(tmp_path, forgetful=True) as here:
         owner = await staffed(here)
         await started(owner)
         key = {"Idempotency-Key": "k"}

@@ -26,7 +26,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 async def desk(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole("memory", tmp_path) as found:
+    async with whole(tmp_path) as found:
         yield found
 
 

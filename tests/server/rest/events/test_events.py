@@ -14,7 +14,6 @@ import pytest
 from tests.support.full_app import FILES, Whole, whole
 from tests.support.server_process import Live, serving
 from tests.support.sse_client import Sent, listening
-from tests.support.stores import WORLDS
 
 from carrel import defaults
 from carrel.core.access import Permission
@@ -231,9 +230,9 @@ async def test_a_hundred_listeners_hear_the_same(ada: httpx.AsyncClient) -> None
     assert all(heard)
 
 
-@pytest.fixture(params=WORLDS)
-async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(request.param, tmp_path) as opened:
+@pytest.fixture
+async def here(tmp_path: File) -> AsyncIterator[Whole]:
+    async with whole(tmp_path) as opened:
         yield opened
 
 

@@ -17,7 +17,6 @@ import pytest
 from tests.support.full_app import FILES, Whole, app_of, whole
 from tests.support.http_sink import receiver
 from tests.support.server_process import serving
-from tests.support.stores import WORLDS
 
 from carrel.actions.events.webhook_dispatch import fan_out, run_dispatch
 from carrel.adapters.http_webhooks import HttpWebhookSender
@@ -30,9 +29,9 @@ URL = "https://receiver.example/hook"
 WANTED = {"url": URL, "events": ["workspace.updated"]}
 
 
-@pytest.fixture(params=WORLDS)
-async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(request.param, tmp_path) as opened:
+@pytest.fixture
+async def here(tmp_path: File) -> AsyncIterator[Whole]:
+    async with whole(tmp_path) as opened:
         yield opened
 
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from tests.support.full_app import Whole, whole
 from tests.support.server_process import FILES
-from tests.support.stores import WORLDS
+from tests.support.stores import open_ports
 
 from carrel.server.http.app import create_app
 from carrel.server.http.metrics import Metrics
@@ -20,7 +20,7 @@ SEAM = "/v1/host/sample/workspace/op"
 
 
 async def test_it_is_not_there_unless_asked_for(tmp_path: Any) -> None:
-    async with whole("memory", tmp_path) as here:
+    async with whole(tmp_path) as here:
         owner = await here.owner()
         body = {"tenant": "t", "workspace": "w", "op": "list"}
         assert (await owner.post(SEAM, json=body)).status_code == 404
@@ -28,7 +28,7 @@ async def test_it_is_not_there_unless_asked_for(tmp_path: Any) -> None:
 
 async def test_it_does_what_the_endpoints_do_in_owners_of_its_own(tmp_path: Any) -> None:
     settings = load({"test_seam": True}, environ={})
-    async with WORLDS["memory"](tmp_path) as ports:
+    async with open_ports(tmp_path) as ports:
         app = create_app(
             ports, endpoints(settings), authenticator(ports, settings), metrics=Metrics()
         )

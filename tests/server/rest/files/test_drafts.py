@@ -23,7 +23,7 @@ WORDS = st.sampled_from(
 
 @pytest.fixture
 async def here(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole("sqlite", tmp_path) as opened:
+    async with whole(tmp_path) as opened:
         yield opened
 
 

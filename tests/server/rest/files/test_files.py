@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 async def here(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole("sqlite", tmp_path) as opened:
+    async with whole(tmp_path) as opened:
         yield opened
 
 

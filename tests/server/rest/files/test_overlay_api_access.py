@@ -9,7 +9,6 @@ import httpx
 import pytest
 from tests.support.full_app import FILES, Whole, whole
 from tests.support.rest_tenant import URL
-from tests.support.stores import WORLDS
 
 from carrel.actions.accounts.credentials import authenticate
 from carrel.core.access import Actor
@@ -18,9 +17,9 @@ pytestmark = pytest.mark.anyio
 LIST = {"action": "list", "defaults": True}
 
 
-@pytest.fixture(params=WORLDS)
-async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(request.param, tmp_path) as opened:
+@pytest.fixture
+async def here(tmp_path: File) -> AsyncIterator[Whole]:
+    async with whole(tmp_path) as opened:
         yield opened
 
 

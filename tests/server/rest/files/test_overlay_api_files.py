@@ -10,11 +10,12 @@ import httpx
 import pytest
 from tests.support.rest_client import Desk, desk
 from tests.support.rest_tenant import SOUL, URL, ask, done, member, no, rows, sha, stage
+from tests.support.stores import overwrite_content
 
 from carrel.actions.accounts import credentials
 from carrel.actions.files import files
 from carrel.actions.overlay import stacks
-from carrel.core.identifiers import Path
+from carrel.core.identifiers import Path, digest
 
 pytestmark = pytest.mark.anyio
 TEMPLATE, DEFAULTS = {"templateId": "sales"}, {"defaults": True}
@@ -252,14 +253,13 @@ async def test_a_file_that_is_too_large_is_413(owner: httpx.AsyncClient, marco: 
 
 
 async def test_one_file_that_cannot_be_read_fails_by_name_and_alone(tmp_path: File) -> None:
-    async with desk("memory", tmp_path) as here:
+    async with desk(tmp_path) as here:
         owner = await here.found()
         marco = await stage(owner)
-        state: Any = here.ports.blobs
-        contents = state._port._state.contents
+        rules = digest(b"be good")
         warm = {"action": "list", "agentId": marco, "includeContent": True, "raw": True}
         tag = (await owner.post(URL, json=warm)).headers["etag"]
-        kept = contents.pop(f"sha256:{sha('be good')}")
+        overwrite_content(tmp_path, rules, None)
         same = await owner.post(URL, json=warm, headers={"If-None-Match": tag})
         assert same.status_code == 304, "no content is read to tell that nothing has changed"
         listed = await ask(owner, "list", agentId=marco, includeContent=True)
@@ -272,10 +272,10 @@ async def test_one_file_that_cannot_be_read_fails_by_name_and_alone(tmp_path: Fi
         assert [path for path in found if "error" in found[path]] == ["GUARDRAILS.md"]
         status, error = await no(owner, "get", agentId=marco, path="GUARDRAILS.md")
         assert (status, "GUARDRAILS.md" in error, "be good" in error) == (500, True, False)
-        contents[f"sha256:{sha('be good')}"] = b"be evil"
+        overwrite_content(tmp_path, rules, b"be evil")
         status, error = await no(owner, "get", agentId=marco, path="GUARDRAILS.md")
         assert (status, "GUARDRAILS.md" in error, "evil" in error) == (500, True, False)
-        contents[f"sha256:{sha('be good')}"] = kept
+        overwrite_content(tmp_path, rules, b"be good")
         again = await ask(owner, "list", agentId=marco, includeContent=True)
         assert "etag" in again.headers
         assert not [row for row in again.json()["files"] if "error" in row]

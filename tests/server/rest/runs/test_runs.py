@@ -23,7 +23,7 @@ RUNS = "/v1/runs"
 
 @pytest.fixture
 async def here(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole("sqlite", tmp_path) as opened:
+    async with whole(tmp_path) as opened:
         yield opened
 
 

@@ -240,7 +240,7 @@ async def test_a_request_with_a_key_is_done_once(
 
 @pytest.fixture
 async def forgetful(tmp_path: File) -> AsyncIterator[Desk]:
-    async with desk("sqlite", tmp_path, forgetful=True) as opened:
+    async with desk(tmp_path, forgetful=True) as opened:
         yield opened
 
 

@@ -1,4 +1,4 @@
-"""Objects by key in a dictionary."""
+"""Object store in a dictionary, held to the contract suite like those of the server."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Digest, digest
 
 
-class MemoryObjectStore:
+class DictionaryObjectStore:
+    """Flat key space like a bucket's, without a server to ask.
+
+    ``written`` counts puts, also those of bytes that were there.
+    """
+
     forbids_nested_keys = False
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
         self.written = 0
-        """How many objects were put, those of equal bytes too."""
 
     async def put(self, contents: Mapping[str, bytes]) -> Mapping[str, str]:
         refused: dict[str, str] = {}
