@@ -17,9 +17,42 @@ SOURCES = [
 ]
 
 BARE = frozenset(
-    "told said shown kept held known found made seen asked given wanted left laid brought noted"
-    " heard chosen marked settled fitted gripped aimed understood one each some whole most where"
-    " what whose whom who".split()
+    [
+        "told",
+        "said",
+        "shown",
+        "kept",
+        "held",
+        "known",
+        "found",
+        "made",
+        "seen",
+        "asked",
+        "given",
+        "wanted",
+        "left",
+        "laid",
+        "brought",
+        "noted",
+        "heard",
+        "chosen",
+        "marked",
+        "settled",
+        "fitted",
+        "gripped",
+        "aimed",
+        "understood",
+        "one",
+        "each",
+        "some",
+        "whole",
+        "most",
+        "where",
+        "what",
+        "whose",
+        "whom",
+        "who",
+    ]
 )
 """Words that name nothing when they stand alone: told what, found which?"""
 
@@ -51,6 +84,8 @@ def bound_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
             case ast.alias(asname=str(name)):
                 yield node.lineno, name
+            case _:
+                pass
 
 
 def bare_names(tree: ast.AST) -> list[tuple[int, str]]:
