@@ -21,7 +21,8 @@ from carrel.tools.tool import Tool, ToolContext
 from carrel.wiring import background
 
 ROOT = File(__file__).parents[2]
-_START = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.support.shell_session import main; main("
+_IMPORT = "from tests.support.shell_session import main"
+_START = f"import sys; sys.path.insert(0, {str(ROOT)!r}); {_IMPORT}; main("
 WORKING = f"{_START})"
 IDLE = f"{_START}idle=True)"
 

@@ -136,7 +136,8 @@ async def main():
     sandbox = LocalSandbox(File(sys.argv[1]))
     async def fetch(blobs):
         return {}
-    await sandbox.start(CommandSpec("job", "echo begun; sleep 10931", {}, instance_key="one"), fetch)
+    spec = CommandSpec("job", "echo begun; sleep 10931", {}, instance_key="one")
+    await sandbox.start(spec, fetch)
     print("started", flush=True)
     await asyncio.sleep(1000)
 

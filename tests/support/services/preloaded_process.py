@@ -1,4 +1,4 @@
-"""The process that has Carrel loaded and forks: `python -m tests.support.services.preloaded_process ADDRESS`.
+"""Process that has Carrel loaded and forks on request; its argument is the address.
 
 Whoever connects says, in one message, what to run, and with which environment, directory and
 standard files. They are told the number of the process, and later how it ended; if they go before
