@@ -3,8 +3,8 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { RouterProvider } from "react-router/dom";
 import { Problem } from "./api/problem";
-import { applyTheme } from "./frame/theme";
-import { toastProblem } from "./parts/toast";
+import { toastProblem } from "./components/toast";
+import { applyTheme } from "./layout/theme";
 import { router } from "./routes";
 import "./styles/index.css";
 

@@ -2,9 +2,9 @@
 
 import { createBrowserRouter, Navigate, type RouteObject } from "react-router";
 import { Problem } from "./api/problem";
-import { Frame } from "./frame/frame";
-import { Missing } from "./frame/missing";
-import { Loading } from "./parts/states";
+import { Loading } from "./components/query-states";
+import { Frame } from "./layout/console-layout";
+import { Missing } from "./layout/error-page";
 
 type Loaded = { default: React.ComponentType };
 const UNLOADED =
@@ -22,7 +22,7 @@ const agent: RouteObject = {
   lazy: screen(() => import("./screens/agents/agent")),
   children: [
     { index: true, element: <Navigate to="workspace" replace /> },
-    { path: "workspace", lazy: screen(() => import("./screens/workspace/agent-workspace")) },
+    { path: "workspace", lazy: screen(() => import("./screens/files/agent-files")) },
     { path: "prompt", lazy: screen(() => import("./screens/prompt/prompt")) },
     { path: "runs", lazy: screen(() => import("./screens/runs/agent-runs")) },
     { path: "sessions", lazy: screen(() => import("./screens/sessions/sessions")) },
@@ -86,10 +86,10 @@ export const router = createBrowserRouter([
           { path: "runs/:id", lazy: screen(() => import("./screens/runs/run")) },
           { path: "approvals", lazy: screen(() => import("./screens/approvals/approvals")) },
           { path: "approvals/:id", lazy: screen(() => import("./screens/approvals/approvals")) },
-          { path: "workspaces", lazy: screen(() => import("./screens/shared/workspaces")) },
-          { path: "workspaces/:id", lazy: screen(() => import("./screens/shared/workspace")) },
-          { path: "sandboxes", lazy: screen(() => import("./screens/shared/sandboxes")) },
-          { path: "sandboxes/:id", lazy: screen(() => import("./screens/shared/sandbox")) },
+          { path: "workspaces", lazy: screen(() => import("./screens/workspaces/workspaces")) },
+          { path: "workspaces/:id", lazy: screen(() => import("./screens/workspaces/workspace")) },
+          { path: "sandboxes", lazy: screen(() => import("./screens/sandboxes/sandboxes")) },
+          { path: "sandboxes/:id", lazy: screen(() => import("./screens/sandboxes/sandbox")) },
           { path: "items", lazy: screen(() => import("./screens/items/items")) },
           settings,
           { path: "search", lazy: screen(() => import("./screens/search/search")) },

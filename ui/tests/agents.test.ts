@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { isSlug, slugOf } from "../src/parts/slug";
+import { isSlug, slugOf } from "../src/components/slug";
+import { found, sorted, type Wanted } from "../src/screens/agents/agent-filters";
 import type { AgentRow } from "../src/screens/agents/agent-list";
 import { changed, parsedRest } from "../src/screens/agents/config";
-import { found, sorted, type Wanted } from "../src/screens/agents/finding";
-import { filesWaiting } from "../src/screens/review/waiting";
+import { filesWaiting } from "../src/screens/review/followers";
 
 const row = (name: string, more: Partial<AgentRow> = {}): AgentRow => ({
   id: name,

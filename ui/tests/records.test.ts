@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { addressOfSubject } from "../src/api/audit";
 import type { Sandbox } from "../src/api/sandboxes";
-import { piecesOf } from "../src/parts/marked";
-import { left } from "../src/screens/approvals/remaining";
+import { piecesOf } from "../src/components/hidden-characters";
+import { left } from "../src/screens/approvals/time-remaining";
+import { draftOf, patchOf } from "../src/screens/sandboxes/sandbox-draft";
 import { moved } from "../src/screens/settings/class-rules";
-import { draftOf, patchOf } from "../src/screens/shared/sandbox-draft";
 
 const stored = {
   name: "usual",

@@ -1,7 +1,7 @@
 // Agents as records: what their config says of sandboxes and workspaces, and whose they are.
 
 import { queryOptions } from "@tanstack/react-query";
-import { all, api, type Schemas, take } from "./client";
+import { all, api, type ResponseBody, take } from "./client";
 
 export interface Attachment {
   name: string;
@@ -14,7 +14,7 @@ interface Config {
   workspaces?: Attachment[] | null;
 }
 
-export type AgentRecord = Omit<Schemas["Agent"], "config"> & { config: Config };
+export type AgentRecord = Omit<ResponseBody<"/v1/agents/{id}">, "config"> & { config: Config };
 
 export const agentRecordsQuery = queryOptions({
   queryKey: ["agent-records"],

@@ -1,9 +1,12 @@
 import { queryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
+import { api, type RequestBody, type ResponseBody, take } from "./client";
 
-export type Agent = Omit<Schemas["Agent"], "config"> & { config: Record<string, unknown> };
-export type NewAgent = Schemas["NewAgent"];
-export type AgentPatch = Omit<Schemas["AgentPatch"], "config"> & {
+export type Agent = Omit<ResponseBody<"/v1/agents/{id}">, "config"> & {
+  config: Record<string, unknown>;
+};
+export type NewAgent = RequestBody<"/v1/agents", "post">;
+type PatchBody = RequestBody<"/v1/agents/{id}", "patch">;
+export type AgentPatch = Omit<PatchBody, "config"> & {
   config?: Record<string, unknown>;
 };
 
@@ -21,7 +24,7 @@ export const patchAgent = (id: string, patch: AgentPatch) =>
   take(
     api.PATCH("/v1/agents/{id}", {
       params: { path: { id } },
-      body: patch as Schemas["AgentPatch"],
+      body: patch as PatchBody,
     }),
   ) as Promise<Agent>;
 

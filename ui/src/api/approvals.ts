@@ -1,9 +1,9 @@
 // Calls of tools that wait for a person's yes, and what became of them.
 
 import { queryOptions } from "@tanstack/react-query";
-import { all, api, type Schemas, take } from "./client";
+import { all, api, type ResponseBody, take } from "./client";
 
-export type Approval = Omit<Schemas["ApprovalShown"], "input"> & {
+export type Approval = Omit<ResponseBody<"/v1/approvals/{id}">, "input"> & {
   input: Record<string, unknown>;
 };
 

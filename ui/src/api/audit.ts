@@ -1,9 +1,9 @@
 // Who did what to the tenant's records, newest first.
 
 import { infiniteQueryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
+import { api, type ResponseBody, take } from "./client";
 
-export type Deed = Schemas["AuditEntry"];
+export type Deed = ResponseBody<"/v1/audit">["items"][number];
 
 export const auditQuery = infiniteQueryOptions({
   queryKey: ["audit"],

@@ -1,7 +1,7 @@
 // Who wrote something, in words: histories name their authors by id.
 
 import { queryOptions, useQuery } from "@tanstack/react-query";
-import { plain } from "../parts/hostile";
+import { plain } from "../components/escape-text";
 import { all, api, take } from "./client";
 
 const namesQuery = queryOptions({

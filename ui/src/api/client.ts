@@ -4,9 +4,29 @@
 import createClient from "openapi-fetch";
 import type { Document } from "./graphql.generated";
 import { Problem } from "./problem";
-import type { components, paths } from "./rest.generated";
+import type { paths } from "./rest.generated";
 
-export type Schemas = components["schemas"];
+// Types are looked up by path: component names follow the server's classes, paths do not change.
+type JsonOf<Message> = Message extends { content: { "application/json": infer Body } }
+  ? Body
+  : never;
+type Responses<Operation> = Operation extends { responses: infer ByStatus } ? ByStatus : never;
+
+/** JSON body of a successful response. */
+export type ResponseBody<
+  Path extends keyof paths,
+  Method extends keyof paths[Path] = "get" & keyof paths[Path],
+> = JsonOf<
+  Responses<paths[Path][Method]>[keyof Responses<paths[Path][Method]> & (200 | 201 | 202)]
+>;
+
+/** JSON body of a request. */
+export type RequestBody<
+  Path extends keyof paths,
+  Method extends keyof paths[Path],
+> = paths[Path][Method] extends { requestBody?: infer Message }
+  ? JsonOf<NonNullable<Message>>
+  : never;
 
 const OURS = { "X-Carrel-Csrf": "1" };
 

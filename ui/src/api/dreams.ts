@@ -1,12 +1,12 @@
 // Dreams of an agent: what they promoted and what not, and those that wait to be looked at.
 
 import { queryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
+import { api, type ResponseBody, take } from "./client";
 
-export type Dream = Schemas["Dream"];
-export type DreamRow = Schemas["DreamRow"];
-export type Promoted = Schemas["Promoted"];
-export type Rejected = Schemas["Rejected"];
+export type Dream = ResponseBody<"/v1/agents/{id}/dreams/{dream}">;
+export type DreamRow = ResponseBody<"/v1/agents/{id}/dreams">["items"][number];
+export type Promoted = Dream["promoted"][number];
+export type Rejected = Dream["rejected"][number];
 
 export const dreamsQuery = (id: string) =>
   queryOptions({

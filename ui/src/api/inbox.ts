@@ -1,7 +1,7 @@
 import { queryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
+import { api, type ResponseBody, take } from "./client";
 
-export type InboxShown = Schemas["Waiting"];
+export type InboxShown = ResponseBody<"/v1/inbox">;
 
 /** What waits for somebody: pins to be reviewed, calls to be approved, dreams to be let land. */
 export const inboxQuery = (mine: boolean) =>

@@ -1,10 +1,10 @@
 // Texts under keys that agents share: those of a person's private agents, or of one shared agent.
 
 import { queryOptions } from "@tanstack/react-query";
-import { all, api, type Schemas, take, taken } from "./client";
+import { all, api, type ResponseBody, take, taken } from "./client";
 
-export type Item = Schemas["Item"];
-export type ItemRow = Schemas["ItemRow"];
+export type Item = ResponseBody<"/v1/agents/{id}/items/{key}">;
+export type ItemRow = ResponseBody<"/v1/agents/{id}/items">["items"][number];
 
 export const itemsQuery = (agentId: string) =>
   queryOptions({

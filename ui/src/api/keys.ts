@@ -1,12 +1,12 @@
 // Keys: what a person, a service or an agent shows to be let in. Each is seen once, when it is made.
 
 import { queryOptions } from "@tanstack/react-query";
-import { all, api, type Schemas, take } from "./client";
+import { all, api, type RequestBody, type ResponseBody, take } from "./client";
 
-export type Key = Schemas["Key"];
-export type CreatedKey = Schemas["CreatedKey"];
-export type NewKey = Schemas["NewKey"];
-export type Permission = Schemas["Permission"];
+export type Key = ResponseBody<"/v1/keys">["items"][number];
+export type CreatedKey = ResponseBody<"/v1/keys", "post">;
+export type NewKey = RequestBody<"/v1/keys", "post">;
+export type Permission = NonNullable<NewKey["scopes"]>[number];
 
 export const PERMISSIONS: Record<Permission, string> = {
   "workspace:read": "Read files, items and prompts",

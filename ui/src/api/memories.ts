@@ -1,10 +1,10 @@
 // What an agent was told to remember.
 
 import { infiniteQueryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take, taken } from "./client";
+import { api, type RequestBody, type ResponseBody, take, taken } from "./client";
 
-export type Memory = Schemas["Memory"];
-export type NewMemory = Schemas["NewMemory"];
+export type Memory = ResponseBody<"/v1/agents/{id}/memories">["items"][number];
+export type NewMemory = RequestBody<"/v1/agents/{id}/memories", "post">;
 
 /** All of them, or those that a question brings up, best first. Looking leaves no trace. */
 export const memoriesQuery = (id: string, q: string) =>

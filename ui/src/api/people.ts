@@ -1,12 +1,12 @@
 // The people of the account, and what each may change of whom.
 
 import { queryOptions } from "@tanstack/react-query";
-import { all, api, graphql, type Schemas, take } from "./client";
+import { all, api, graphql, type RequestBody, type ResponseBody, take } from "./client";
 import { UpdateProfile } from "./graphql.generated";
 import type { Session } from "./session";
 
-export type Person = Schemas["Person"];
-export type PersonGiven = Schemas["NewPerson"];
+export type Person = ResponseBody<"/v1/people/{id}">;
+export type PersonGiven = RequestBody<"/v1/people", "post">;
 
 export const ROLES = {
   owner: "All, owners and what they hold included",

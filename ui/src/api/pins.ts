@@ -1,10 +1,9 @@
 // Pinned files and their review: where an agent stands, accepting for one or for all, going back.
 
 import { queryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
+import { api, type ResponseBody, take } from "./client";
 
-export type Pin = Schemas["PinStatus"];
-export type Outcome = Schemas["Outcome"];
+export type Pin = ResponseBody<"/v1/agents/{id}/pins">["items"][number];
 
 /** Every pinned file of an agent, with both texts. */
 export const pinsQuery = (agentId: string) =>

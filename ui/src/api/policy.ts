@@ -1,13 +1,13 @@
 // What the tenant has decided: which files are of which class, limits, redaction, retention.
 
 import { queryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
-import { header8 } from "./places";
+import { api, type ResponseBody, take } from "./client";
+import { header8 } from "./files";
 
-export type Policy = Required<Schemas["PolicyForm"]>;
-export type Rule = Schemas["RuleForm"];
-export type FileClass = Schemas["FileClass"];
-export type Limits = Required<Schemas["LimitsForm"]>;
+export type Policy = Required<ResponseBody<"/v1/policy">>;
+export type Rule = Policy["classes"][number];
+export type FileClass = Rule["class"];
+export type Limits = Required<Policy["limits"]>;
 
 /** What no tenant can take away; it decides before any rule of the tenant's own. */
 export const FLOOR: Rule[] = [

@@ -1,12 +1,12 @@
 // The system prompt of an agent as it is now, and what is wrong with it.
 
 import { queryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
+import { api, type ResponseBody, take } from "./client";
 
-export type Prompt = Schemas["PromptShown"];
-export type Block = Schemas["PromptBlock"];
-export type Flaw = Schemas["PromptFlaw"];
-export type Scope = Schemas["Mode"];
+export type Prompt = ResponseBody<"/v1/agents/{id}/prompt">;
+export type Block = Prompt["blocks"][number];
+export type Flaw = ResponseBody<"/v1/agents/{id}/prompt/lint">["flaws"][number];
+export type Scope = "main" | "shared";
 
 export const promptQuery = (id: string, scope: Scope) =>
   queryOptions({

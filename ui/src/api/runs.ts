@@ -1,13 +1,13 @@
 // Runs: the list of them, and each as a time machine.
 
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { api, graphql, type Schemas, take } from "./client";
+import { api, graphql, type ResponseBody, take } from "./client";
 import { AgentsNamed, RunsListed, type RunsListedQuery } from "./graphql.generated";
 
-export type Run = Schemas["RunShown"];
+export type Run = ResponseBody<"/v1/runs/{id}">;
 export type Status = Run["status"];
-export type RunEvent = Schemas["RunEvent"];
-export type RunChange = Schemas["Changed"];
+export type RunEvent = ResponseBody<"/v1/runs/{id}/events">["events"][number];
+export type RunChange = ResponseBody<"/v1/runs/{id}/diff">["changes"][number];
 export type ListedRun = NonNullable<RunsListedQuery["runs"]>["items"][number];
 
 const PAGE = 50;

@@ -1,7 +1,7 @@
 // Where commands of agents run, as the account describes it.
 
 import { queryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
+import { api, type ResponseBody, take } from "./client";
 import type { operations } from "./rest.generated";
 
 export const PROVIDERS = ["local", "docker", "lambda", "e2b", "daytona", "kubernetes"] as const;
@@ -23,7 +23,9 @@ export interface SandboxConfig {
   options?: Record<string, unknown>;
 }
 
-export type Sandbox = Omit<Schemas["SandboxRecord"], "config"> & { config: SandboxConfig };
+export type Sandbox = Omit<ResponseBody<"/accounts/me/sandboxes/{id}">, "config"> & {
+  config: SandboxConfig;
+};
 
 /** A merge-patch: null takes away, a mask leaves a secret as it is. */
 export type Merge<Thing> = { [Key in keyof Thing]?: Merge<Thing[Key]> | null };

@@ -1,8 +1,8 @@
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
-import { addressOf } from "./places";
+import { api, type ResponseBody, take } from "./client";
+import { addressOf } from "./files";
 
-export type Hit = Schemas["SearchHit"];
+export type Hit = ResponseBody<"/v1/search">["items"][number];
 
 /** Files, memories and what was said in sessions; nothing is asked for without a word. */
 export const searchQuery = (text: string, limit = 20) =>

@@ -1,9 +1,9 @@
 // Who is at the desk. The cookie is http-only: the page learns who it is by asking.
 
 import { queryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
+import { api, type ResponseBody, take } from "./client";
 
-export type Session = Schemas["Session"];
+export type Session = ResponseBody<"/v1/session">;
 
 export const sessionQuery = queryOptions({
   queryKey: ["session"],

@@ -1,12 +1,12 @@
 // Templates, the packaged defaults, and what an edit of a shared file would do.
 
 import { queryOptions } from "@tanstack/react-query";
-import { all, api, type Schemas, take } from "./client";
-import type { Place } from "./places";
+import { all, api, type ResponseBody, take } from "./client";
+import type { Place } from "./files";
 
-export type Template = Schemas["Template"] & { agentCount?: number };
-export type Impact = Schemas["Impact"];
-export type DefaultsStatus = Schemas["DefaultsStatus"];
+export type Template = ResponseBody<"/v1/templates/{id}"> & { agentCount?: number };
+export type Impact = ResponseBody<"/v1/templates/{id}/files/{path}/impact">;
+export type DefaultsStatus = ResponseBody<"/v1/defaults">;
 
 export const templatesQuery = queryOptions({
   queryKey: ["templates", "list"],

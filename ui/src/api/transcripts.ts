@@ -1,16 +1,16 @@
 // Sessions of an agent, and what was said in them.
 
 import { infiniteQueryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
+import { api, type ResponseBody, take } from "./client";
 
-export type SessionListed = Schemas["SessionListed"];
-export type Transcript = Schemas["SessionShown"];
-export type Entry = Schemas["Entry"];
-export type Match = Schemas["Match"];
+export type SessionListed = ResponseBody<"/v1/agents/{id}/sessions">["items"][number];
+export type Transcript = ResponseBody<"/v1/agents/{id}/sessions/{sid}">;
+export type Entry = Transcript["entries"][number];
+export type Match = NonNullable<SessionListed["matches"]>[number];
 
 interface Wanted {
   q?: string;
-  scope?: Schemas["Mode"];
+  scope?: Transcript["scope"];
 }
 
 export const sessionsQuery = (id: string, { q, scope }: Wanted) =>

@@ -1,10 +1,13 @@
 // Addresses that are told what happens, and the log of what was posted to them.
 
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { all, api, type Schemas, take } from "./client";
+import { all, api, type ResponseBody, take } from "./client";
 
-export type Webhook = Schemas["Webhook"];
-export type Delivery = Omit<Schemas["Delivered"], "payload"> & { payload: unknown };
+export type Webhook = ResponseBody<"/v1/webhooks/{id}">;
+export type Delivery = Omit<
+  ResponseBody<"/v1/webhooks/{id}/deliveries">["items"][number],
+  "payload"
+> & { payload: unknown };
 
 export const EVENTS: Record<string, string> = {
   "workspace.updated": "A file or an item was written or deleted",

@@ -1,14 +1,14 @@
 // Workspaces that agents share, as records; their files are those of a place.
 
 import { queryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
+import { api, type ResponseBody, take } from "./client";
 
 interface WorkspaceConfig {
   storage?: { provider: string };
   harness?: { enabled?: boolean };
 }
 
-export type WorkspaceRecord = Omit<Schemas["WorkspaceRecord"], "config"> & {
+export type WorkspaceRecord = Omit<ResponseBody<"/accounts/me/workspaces/{id}">, "config"> & {
   config: WorkspaceConfig;
 };
 

@@ -1,7 +1,7 @@
 // The doors to what is loaded on demand: nothing of CodeMirror or markdown is in the first load.
 
 import { type ComponentProps, lazy, Suspense } from "react";
-import { Loading } from "../parts/states";
+import { Loading } from "../components/query-states";
 
 const LazyEditor = lazy(() => import("./text-editor"));
 const LazySideBySide = lazy(() => import("./side-by-side"));

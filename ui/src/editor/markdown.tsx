@@ -3,7 +3,7 @@
 import { memo, useEffect, useMemo, useRef } from "react";
 import ReactMarkdown from "react-markdown";
 import remarkGfm from "remark-gfm";
-import { definitions, isOverfull, type Piece, pieces } from "./pieces";
+import { definitions, isOverfull, type Piece, pieces } from "./markdown-chunks";
 
 const plugins = [remarkGfm];
 

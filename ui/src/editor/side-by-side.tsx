@@ -5,7 +5,7 @@ import { MergeView } from "@codemirror/merge";
 import { EditorState } from "@codemirror/state";
 import { EditorView, lineNumbers } from "@codemirror/view";
 import { useEffect, useRef } from "react";
-import { looks } from "./looks";
+import { looks } from "./editor-theme";
 
 interface SideBySideProps {
   left: { label: string; text: string };

@@ -12,7 +12,7 @@ import {
   lineNumbers,
 } from "@codemirror/view";
 import { useEffect, useRef } from "react";
-import { looks } from "./looks";
+import { looks } from "./editor-theme";
 
 interface TextEditorProps {
   /** What it begins with; another text replaces what is there and can be undone. */

@@ -9,8 +9,8 @@ import {
   type AgentsOverviewQuery,
 } from "../../api/graphql.generated";
 import { Problem } from "../../api/problem";
-import { useSession } from "../../frame/session-context";
-import { follow, type Happened } from "../../live/live";
+import { follow, type Happened } from "../../events/event-stream";
+import { useSession } from "../../layout/session-context";
 
 export type AgentRow = NonNullable<AgentsOverviewQuery["agents"]>["items"][number];
 

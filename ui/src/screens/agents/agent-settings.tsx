@@ -5,12 +5,12 @@ import { useState } from "react";
 import { useNavigate } from "react-router";
 import { type Agent, deleteAgent } from "../../api/agents";
 import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { Dialog } from "../../parts/dialog";
-import { Field } from "../../parts/field";
-import { plain } from "../../parts/hostile";
-import { toast } from "../../parts/toast";
+import { Button } from "../../components/button";
+import { Dialog } from "../../components/dialog";
+import { plain } from "../../components/escape-text";
+import { Field } from "../../components/field";
+import { toast } from "../../components/toast";
+import { useSession } from "../../layout/session-context";
 import { useAgent } from "./agent-context";
 import { HabitSettings, HandSettings, RestSettings, RuntimeSettings } from "./config-settings";
 import {

@@ -1,8 +1,8 @@
 import { AlertTriangle } from "lucide-react";
 import { memo } from "react";
 import { Link } from "react-router";
-import { plain } from "../../parts/hostile";
-import { Time } from "../../parts/time";
+import { plain } from "../../components/escape-text";
+import { Time } from "../../components/time";
 import type { AgentRow } from "./agent-list";
 
 /** One agent. The whole row leads to its workspace; what is named in it leads there. */

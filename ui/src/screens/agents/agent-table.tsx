@@ -4,9 +4,9 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown, ArrowUp } from "lucide-react";
 import { useEffect, useRef } from "react";
+import type { Column, Wanted } from "./agent-filters";
 import type { AgentRow } from "./agent-list";
 import { AgentTableRow } from "./agent-table-row";
-import type { Column, Wanted } from "./finding";
 
 const ROW = 48;
 

@@ -3,11 +3,11 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, Navigate, Outlet, useLocation, useParams } from "react-router";
 import { type Agent, agentQuery } from "../../api/agents";
-import { peopleChoices, templateChoices } from "../../api/choices";
 import { pinsQuery } from "../../api/pins";
-import { plain } from "../../parts/hostile";
-import { Tabs, useTitle } from "../../parts/screen";
-import { Shown } from "../../parts/states";
+import { peopleChoices, templateChoices } from "../../api/select-options";
+import { plain } from "../../components/escape-text";
+import { Shown } from "../../components/query-states";
+import { Tabs, useTitle } from "../../components/screen";
 
 const TABS = [
   { to: "workspace", name: "Workspace" },

@@ -4,16 +4,16 @@ import { Bot, Plus } from "lucide-react";
 import { useDeferredValue, useEffect, useMemo, useState } from "react";
 import { useLocation, useNavigate } from "react-router";
 import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { useTitle } from "../../parts/screen";
-import { Empty, Loading, Refused } from "../../parts/states";
+import { Button } from "../../components/button";
+import { Empty, Loading, Refused } from "../../components/query-states";
+import { useTitle } from "../../components/screen";
+import { useSession } from "../../layout/session-context";
+import { found, sorted } from "./agent-filters";
 import { type Listed, useAgentList } from "./agent-list";
 import { AgentTable } from "./agent-table";
 import { CreateAgent } from "./create-agent";
-import { Filters } from "./filters";
-import { found, sorted } from "./finding";
-import { useWanted } from "./use-wanted";
+import { Filters } from "./filter-bar";
+import { useWanted } from "./use-agent-filters";
 
 export default function AgentsScreen() {
   useTitle("Agents");

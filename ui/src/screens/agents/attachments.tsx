@@ -1,9 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { Plus, Trash2 } from "lucide-react";
-import { sandboxChoices, workspaceChoices } from "../../api/choices";
-import { Button } from "../../parts/button";
-import { Field } from "../../parts/field";
-import { plain } from "../../parts/hostile";
+import { sandboxChoices, workspaceChoices } from "../../api/select-options";
+import { Button } from "../../components/button";
+import { plain } from "../../components/escape-text";
+import { Field } from "../../components/field";
 import type { Attachment } from "./config";
 
 interface SandboxChoiceProps {

@@ -1,6 +1,6 @@
 import { useState } from "react";
 import type { Agent } from "../../api/agents";
-import { Field } from "../../parts/field";
+import { Field } from "../../components/field";
 import { Attachments, SandboxChoice } from "./attachments";
 import {
   attachedIn,

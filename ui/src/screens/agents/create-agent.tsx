@@ -3,12 +3,12 @@ import { useState } from "react";
 import { useNavigate } from "react-router";
 import { createAgent } from "../../api/agents";
 import { sentence } from "../../api/problem";
-import { Button } from "../../parts/button";
-import { Dialog } from "../../parts/dialog";
-import { Field } from "../../parts/field";
-import { isSlug, slugOf } from "../../parts/slug";
-import { toast } from "../../parts/toast";
-import { PersonChoice, TemplateChoice } from "./choices";
+import { Button } from "../../components/button";
+import { Dialog } from "../../components/dialog";
+import { Field } from "../../components/field";
+import { isSlug, slugOf } from "../../components/slug";
+import { toast } from "../../components/toast";
+import { PersonChoice, TemplateChoice } from "./selects";
 
 const BLANK = { name: "", slug: "", templateId: "", humanPairId: "", isShared: false };
 

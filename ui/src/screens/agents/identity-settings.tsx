@@ -1,10 +1,10 @@
 import { useState } from "react";
 import { Link } from "react-router";
 import type { Agent, AgentPatch } from "../../api/agents";
-import { addressOf } from "../../api/places";
-import { Field } from "../../parts/field";
-import { isSlug } from "../../parts/slug";
-import { PersonChoice, TemplateChoice } from "./choices";
+import { addressOf } from "../../api/files";
+import { Field } from "../../components/field";
+import { isSlug } from "../../components/slug";
+import { PersonChoice, TemplateChoice } from "./selects";
 import { SettingsCard } from "./settings-card";
 import { usePatch } from "./use-patch";
 

@@ -1,8 +1,8 @@
 import type { FormEvent, ReactNode } from "react";
 import { sentence } from "../../api/problem";
 import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
+import { Button } from "../../components/button";
+import { useSession } from "../../layout/session-context";
 
 interface SettingsCardProps {
   title: string;

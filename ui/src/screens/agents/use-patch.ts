@@ -1,6 +1,6 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type Agent, type AgentPatch, patchAgent } from "../../api/agents";
-import { toast } from "../../parts/toast";
+import { toast } from "../../components/toast";
 
 const TOUCHED = ["agent", "agents", "files", "pins", "prompt", "inbox", "templates"];
 

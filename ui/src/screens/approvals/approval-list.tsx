@@ -3,11 +3,11 @@
 import { type KeyboardEvent, useEffect, useRef } from "react";
 import { NavLink } from "react-router";
 import type { Approval } from "../../api/approvals";
-import { plain } from "../../parts/hostile";
-import { Time } from "../../parts/time";
-import { AgentName } from "../../parts/who";
-import { Remaining } from "./remaining";
-import { Standing } from "./standing";
+import { plain } from "../../components/escape-text";
+import { AgentName } from "../../components/principal-name";
+import { Time } from "../../components/time";
+import { Standing } from "./approval-status";
+import { Remaining } from "./time-remaining";
 
 const STEPS: Record<string, number> = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 };
 

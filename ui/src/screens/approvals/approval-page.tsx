@@ -5,15 +5,15 @@ import { Link } from "react-router";
 import { agentRecordQuery } from "../../api/agent-records";
 import type { Approval } from "../../api/approvals";
 import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Facts } from "../../parts/facts";
-import { plain } from "../../parts/hostile";
-import { InertText } from "../../parts/inert-text";
-import { Time } from "../../parts/time";
-import { AgentName, Who } from "../../parts/who";
-import { Answering } from "./answering";
-import { Remaining } from "./remaining";
-import { outcomeOf, Standing } from "./standing";
+import { plain } from "../../components/escape-text";
+import { InertText } from "../../components/literal-text";
+import { AgentName, Who } from "../../components/principal-name";
+import { Facts } from "../../components/property-list";
+import { Time } from "../../components/time";
+import { useSession } from "../../layout/session-context";
+import { outcomeOf, Standing } from "./approval-status";
+import { Answering } from "./decision-form";
+import { Remaining } from "./time-remaining";
 
 export function ApprovalPage({ approval }: { approval: Approval }) {
   const open = approval.status === "requested";

@@ -4,8 +4,8 @@ import { useQuery } from "@tanstack/react-query";
 import { ArrowLeft, ShieldCheck } from "lucide-react";
 import { Link, useParams, useSearchParams } from "react-router";
 import { type Approval, answeredQuery, approvalQuery, waitingQuery } from "../../api/approvals";
-import { Screen } from "../../parts/screen";
-import { Empty, Shown } from "../../parts/states";
+import { Empty, Shown } from "../../components/query-states";
+import { Screen } from "../../components/screen";
 import { ApprovalList } from "./approval-list";
 import { ApprovalPage } from "./approval-page";
 

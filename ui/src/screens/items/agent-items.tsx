@@ -3,10 +3,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { useParams } from "react-router";
 import { agentRecordQuery, personOf } from "../../api/agent-records";
-import { useTitle } from "../../parts/screen";
-import { Shown } from "../../parts/states";
-import { Who } from "../../parts/who";
-import { ItemsOf } from "./items-of";
+import { Who } from "../../components/principal-name";
+import { Shown } from "../../components/query-states";
+import { useTitle } from "../../components/screen";
+import { ItemsOf } from "./item-browser";
 
 export default function AgentItems() {
   const { id = "" } = useParams();

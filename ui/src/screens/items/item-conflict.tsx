@@ -1,7 +1,7 @@
 import type { Item } from "../../api/items";
+import { Button } from "../../components/button";
+import { plain } from "../../components/escape-text";
 import { SideBySide } from "../../editor";
-import { Button } from "../../parts/button";
-import { plain } from "../../parts/hostile";
 
 interface ItemConflictProps {
   theirs: Item;

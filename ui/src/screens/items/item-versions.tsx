@@ -5,10 +5,10 @@ import { ChevronLeft, ChevronRight, RotateCcw } from "lucide-react";
 import { useState } from "react";
 import { type Item, itemQuery } from "../../api/items";
 import { Problem } from "../../api/problem";
-import { Button } from "../../parts/button";
-import { InertText } from "../../parts/inert-text";
-import { Loading, Refused } from "../../parts/states";
-import { Time } from "../../parts/time";
+import { Button } from "../../components/button";
+import { InertText } from "../../components/literal-text";
+import { Loading, Refused } from "../../components/query-states";
+import { Time } from "../../components/time";
 
 interface ItemVersionsProps {
   agentId: string;

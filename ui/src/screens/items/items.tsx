@@ -7,12 +7,12 @@ import { useSearchParams } from "react-router";
 import { agentRecordsQuery } from "../../api/agent-records";
 import { peopleQuery } from "../../api/people";
 import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { plain } from "../../parts/hostile";
-import { Screen } from "../../parts/screen";
-import { Empty, Shown } from "../../parts/states";
-import { ItemsOf } from "./items-of";
-import { type ItemShelf, shelvesOf } from "./shelves";
+import { plain } from "../../components/escape-text";
+import { Empty, Shown } from "../../components/query-states";
+import { Screen } from "../../components/screen";
+import { useSession } from "../../layout/session-context";
+import { ItemsOf } from "./item-browser";
+import { type ItemShelf, shelvesOf } from "./item-sets";
 
 export default function Items() {
   const session = useSession();

@@ -1,9 +1,9 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { putItem } from "../../api/items";
-import { Field } from "../../parts/field";
-import { FormDialog } from "../../parts/form-dialog";
-import { toast } from "../../parts/toast";
+import { Field } from "../../components/field";
+import { FormDialog } from "../../components/form-dialog";
+import { toast } from "../../components/toast";
 
 interface NewItemProps {
   agentId: string;

@@ -2,17 +2,17 @@
 
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
-import type { Gates } from "../../api/agent-facts";
+import type { Gates } from "../../api/agent-config";
 import { type Dream, dreamQuery } from "../../api/dreams";
-import { Button } from "../../parts/button";
-import { Dialog } from "../../parts/dialog";
-import { UnifiedDiff } from "../../parts/diff";
-import { plain } from "../../parts/hostile";
-import { Shown } from "../../parts/states";
-import { Time } from "../../parts/time";
+import { Button } from "../../components/button";
+import { Dialog } from "../../components/dialog";
+import { plain } from "../../components/escape-text";
+import { Shown } from "../../components/query-states";
+import { Time } from "../../components/time";
+import { UnifiedDiff } from "../../components/unified-diff";
+import { PromotedList, RejectedList } from "./dream-results";
 import { DreamReview } from "./dream-review";
 import { DreamStatus } from "./dream-table";
-import { PromotedList, RejectedList } from "./dream-verdicts";
 
 interface DreamDialogProps {
   dream: Dream;

@@ -5,9 +5,9 @@ import { Check, X } from "lucide-react";
 import { useState } from "react";
 import { approveDream, rejectDream } from "../../api/dreams";
 import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { toast } from "../../parts/toast";
+import { Button } from "../../components/button";
+import { toast } from "../../components/toast";
+import { useSession } from "../../layout/session-context";
 
 interface DreamReviewProps {
   agentId: string;

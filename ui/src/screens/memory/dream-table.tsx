@@ -1,9 +1,9 @@
 // The last dreams, newest first.
 
 import type { DreamRow } from "../../api/dreams";
-import { Button } from "../../parts/button";
-import { Time } from "../../parts/time";
-import { REASONS } from "./reasons";
+import { Button } from "../../components/button";
+import { Time } from "../../components/time";
+import { REASONS } from "./rejection-reasons";
 
 const LOOKS: Record<DreamRow["status"], string> = {
   done: "badge good",

@@ -4,16 +4,16 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { FlaskConical, MoonStar } from "lucide-react";
 import { useState } from "react";
 import { useSearchParams } from "react-router";
-import { gatesOf } from "../../api/agent-facts";
+import { gatesOf } from "../../api/agent-config";
 import { type Dream, type DreamRow, dreamsQuery, sweep } from "../../api/dreams";
-import { Button } from "../../parts/button";
-import { Empty, Shown } from "../../parts/states";
-import { toast } from "../../parts/toast";
+import { Button } from "../../components/button";
+import { Empty, Shown } from "../../components/query-states";
+import { toast } from "../../components/toast";
 import { useAgent } from "../agents/agent-context";
 import { DreamDialog, KeptDream } from "./dream-dialog";
 import { DreamTable } from "./dream-table";
-import { GateList } from "./gate-list";
-import { useOnlyAdmins } from "./only-admins";
+import { GateList } from "./promotion-criteria";
+import { useOnlyAdmins } from "./use-disabled-reason";
 
 export function Dreams({ agentId }: { agentId: string }) {
   const gates = gatesOf(useAgent());

@@ -5,13 +5,13 @@ import { Brain, Plus } from "lucide-react";
 import { useDeferredValue, useState } from "react";
 import type { Memory } from "../../api/memories";
 import { memoriesQuery } from "../../api/memories";
-import { Button } from "../../parts/button";
-import { SearchField } from "../../parts/field";
-import { Empty, Loading, Refused } from "../../parts/states";
-import { Forget } from "./forget";
+import { Button } from "../../components/button";
+import { SearchField } from "../../components/field";
+import { Empty, Loading, Refused } from "../../components/query-states";
+import { Forget } from "./forget-dialog";
 import { MemoryRow } from "./memory-row";
-import { useOnlyAdmins } from "./only-admins";
-import { Remember } from "./remember";
+import { Remember } from "./remember-dialog";
+import { useOnlyAdmins } from "./use-disabled-reason";
 
 export function Memories({ agentId }: { agentId: string }) {
   const [adding, setAdding] = useState(false);

@@ -2,11 +2,11 @@
 
 import { Trash2 } from "lucide-react";
 import type { Memory } from "../../api/memories";
-import { Button } from "../../parts/button";
-import { plain } from "../../parts/hostile";
-import { Time } from "../../parts/time";
-import { useOnlyAdmins } from "./only-admins";
+import { Button } from "../../components/button";
+import { plain } from "../../components/escape-text";
+import { Time } from "../../components/time";
 import { ScoreBar } from "./score-bar";
+import { useOnlyAdmins } from "./use-disabled-reason";
 
 export function MemoryRow({ memory, onForget }: { memory: Memory; onForget: () => void }) {
   const { content, tags, conceptTags, kind, scope, createdAt, promotedAt, score } = memory;

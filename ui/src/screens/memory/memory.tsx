@@ -1,9 +1,9 @@
 // What an agent remembers, what it would recall, and what it dreamed of it.
 
 import { BookOpen } from "lucide-react";
-import { addressOf } from "../../api/places";
-import { ButtonLink } from "../../parts/button";
-import { useTitle } from "../../parts/screen";
+import { addressOf } from "../../api/files";
+import { ButtonLink } from "../../components/button";
+import { useTitle } from "../../components/screen";
 import { useAgent } from "../agents/agent-context";
 import { Dreams } from "./dreams";
 import { Memories } from "./memories";

@@ -2,9 +2,9 @@
 
 import { Link } from "react-router";
 import type { Block } from "../../api/prompt";
-import { plain } from "../../parts/hostile";
+import { plain } from "../../components/escape-text";
+import { keyOf } from "./block-texts";
 import { layerOf } from "./layer";
-import { keyOf } from "./pieces";
 
 interface BlockTableProps {
   blocks: readonly Block[];

@@ -1,9 +1,9 @@
 // The context bar: every block of a prompt as wide as its share of the tokens, coloured by layer.
 
 import type { Block } from "../../api/prompt";
-import { plain } from "../../parts/hostile";
+import { plain } from "../../components/escape-text";
+import { keyOf } from "./block-texts";
 import { layerOf } from "./layer";
-import { keyOf } from "./pieces";
 
 interface ContextBarProps {
   blocks: readonly Block[];

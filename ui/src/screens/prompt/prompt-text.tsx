@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef } from "react";
 import type { Prompt } from "../../api/prompt";
-import { keyOf, piecesOf } from "./pieces";
+import { keyOf, piecesOf } from "./block-texts";
 
 interface PromptTextProps {
   prompt: Prompt;

@@ -2,7 +2,7 @@
 
 import { useState } from "react";
 import type { Block, Prompt } from "../../api/prompt";
-import { CopyButton } from "../../parts/copy";
+import { CopyButton } from "../../components/copy-button";
 import { BlockTable } from "./block-table";
 import { ContextBar } from "./context-bar";
 import { PromptText } from "./prompt-text";

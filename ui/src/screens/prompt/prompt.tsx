@@ -2,17 +2,17 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
-import { promptCharsOf } from "../../api/agent-facts";
-import { addressOf } from "../../api/places";
+import { promptCharsOf } from "../../api/agent-config";
+import { addressOf } from "../../api/files";
 import { Problem } from "../../api/problem";
 import { type Block, promptQuery, type Scope } from "../../api/prompt";
-import { plain } from "../../parts/hostile";
-import { useTitle } from "../../parts/screen";
-import { Loading, Refused } from "../../parts/states";
+import { plain } from "../../components/escape-text";
+import { Loading, Refused } from "../../components/query-states";
+import { useTitle } from "../../components/screen";
 import { useAgent } from "../agents/agent-context";
 import { LayerLegend } from "./context-bar";
-import { Flaws } from "./flaws";
 import { layerOf } from "./layer";
+import { Flaws } from "./lint-findings";
 import { PromptView } from "./prompt-view";
 
 const LISTENING: Record<Scope, string> = {

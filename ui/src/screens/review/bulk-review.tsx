@@ -3,11 +3,11 @@
 import { CheckCheck } from "lucide-react";
 import { useMemo, useState } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
-import { plain } from "../../parts/hostile";
-import { Screen } from "../../parts/screen";
-import { Empty, Loading, Refused } from "../../parts/states";
+import { plain } from "../../components/escape-text";
+import { Empty, Loading, Refused } from "../../components/query-states";
+import { Screen } from "../../components/screen";
 import { FileReview } from "./file-review";
-import { type FileWaiting, filesWaiting, useFollowers } from "./waiting";
+import { type FileWaiting, filesWaiting, useFollowers } from "./followers";
 
 export default function BulkReview() {
   const { templateId = "" } = useParams();

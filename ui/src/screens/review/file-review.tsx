@@ -3,16 +3,16 @@ import { RefreshCw } from "lucide-react";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { pinsQuery } from "../../api/pins";
 import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { Shown } from "../../parts/states";
+import { Button } from "../../components/button";
+import { Shown } from "../../components/query-states";
+import { useSession } from "../../layout/session-context";
 import { Comparison } from "./comparison";
-import { FollowerChoice } from "./follower-choice";
-import { Offer } from "./offer";
+import { FollowerChoice } from "./follower-selection";
+import type { FileWaiting, Group, Waiting } from "./followers";
 import { Outcomes } from "./outcomes";
-import { Standings } from "./standings";
+import { Standings } from "./pinned-versions";
+import { Offer } from "./update-details";
 import { useBulkAccept } from "./use-bulk-accept";
-import type { FileWaiting, Group, Waiting } from "./waiting";
 
 interface FileReviewProps {
   templateId: string;

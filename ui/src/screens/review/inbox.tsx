@@ -6,11 +6,11 @@ import { useState } from "react";
 import { Link, useSearchParams } from "react-router";
 import { useAuthors } from "../../api/authors";
 import { type InboxShown, inboxQuery } from "../../api/inbox";
-import { plain } from "../../parts/hostile";
-import { Screen } from "../../parts/screen";
-import { Empty, Shown } from "../../parts/states";
-import { Time } from "../../parts/time";
-import { PinsWaiting } from "./pins-waiting";
+import { plain } from "../../components/escape-text";
+import { Empty, Shown } from "../../components/query-states";
+import { Screen } from "../../components/screen";
+import { Time } from "../../components/time";
+import { PinsWaiting } from "./pending-updates";
 import { ReviewDialog } from "./review-dialog";
 
 export default function InboxScreen() {

@@ -1,6 +1,6 @@
 import { AlertTriangle, Check } from "lucide-react";
-import { Button } from "../../parts/button";
-import { plain } from "../../parts/hostile";
+import { Button } from "../../components/button";
+import { plain } from "../../components/escape-text";
 import type { Outcome } from "./use-bulk-accept";
 
 const MOST = 500;

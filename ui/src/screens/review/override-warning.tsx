@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { AlertTriangle } from "lucide-react";
-import { fileQuery } from "../../api/places";
-import { Shown } from "../../parts/states";
+import { fileQuery } from "../../api/files";
+import { Shown } from "../../components/query-states";
 
 /** Says that accepting drops the agent's own text, and lets it be read first. */
 export function OverrideWarning({ agentId, path }: { agentId: string; path: string }) {

@@ -6,14 +6,14 @@ import { useState } from "react";
 import { agentQuery } from "../../api/agents";
 import type { Pin } from "../../api/pins";
 import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { Dialog } from "../../parts/dialog";
-import { plain } from "../../parts/hostile";
-import { Loading, Refused } from "../../parts/states";
+import { Button } from "../../components/button";
+import { Dialog } from "../../components/dialog";
+import { plain } from "../../components/escape-text";
+import { Loading, Refused } from "../../components/query-states";
+import { useSession } from "../../layout/session-context";
 import { Comparison } from "./comparison";
-import { Offer } from "./offer";
 import { OverrideWarning } from "./override-warning";
+import { Offer } from "./update-details";
 import { useReview } from "./use-review";
 
 interface ReviewDialogProps {

@@ -5,7 +5,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { acceptForAll, acceptPin, REVIEWED } from "../../api/pins";
 import { sentence } from "../../api/problem";
-import type { Waiting } from "./waiting";
+import type { Waiting } from "./followers";
 
 const AT_ONCE = 4;
 const GONE = "It follows the template no longer.";

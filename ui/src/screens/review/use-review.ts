@@ -3,10 +3,10 @@
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
+import { historyQuery } from "../../api/files";
 import { acceptPin, type Pin, pinsQuery, REVIEWED, rollBackPin } from "../../api/pins";
-import { historyQuery } from "../../api/places";
 import { Problem } from "../../api/problem";
-import { toast, toastProblem } from "../../parts/toast";
+import { toast, toastProblem } from "../../components/toast";
 
 export function useReview(agentId: string, path: string, done: () => void) {
   const queries = useQueryClient();

@@ -5,8 +5,8 @@ import { X } from "lucide-react";
 import { useEffect, useId, useRef, useState } from "react";
 import { useSearchParams } from "react-router";
 import { agentsNamedQuery } from "../../api/runs";
-import { Button } from "../../parts/button";
-import { plain } from "../../parts/hostile";
+import { Button } from "../../components/button";
+import { plain } from "../../components/escape-text";
 
 export function AgentFilter() {
   const [params, setParams] = useSearchParams();

@@ -3,9 +3,9 @@
 import { Play } from "lucide-react";
 import { useState } from "react";
 import { may } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { useTitle } from "../../parts/screen";
+import { Button } from "../../components/button";
+import { useTitle } from "../../components/screen";
+import { useSession } from "../../layout/session-context";
 import { useAgent } from "../agents/agent-context";
 import { RunList } from "./run-list";
 import { StartRun } from "./start-run";

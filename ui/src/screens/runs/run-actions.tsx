@@ -6,11 +6,11 @@ import { useState } from "react";
 import { useNavigate } from "react-router";
 import { endRun, letGo, type Run, type Status, startRun } from "../../api/runs";
 import { may } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { Confirm } from "../../parts/dialog";
-import { Field } from "../../parts/field";
-import { toast } from "../../parts/toast";
+import { Button } from "../../components/button";
+import { Confirm } from "../../components/dialog";
+import { Field } from "../../components/field";
+import { toast } from "../../components/toast";
+import { useSession } from "../../layout/session-context";
 
 export function RunActions({ run }: { run: Run }) {
   const [asking, setAsking] = useState<"end" | "let go" | null>(null);

@@ -4,9 +4,9 @@ import { useQuery } from "@tanstack/react-query";
 import { GitCompare } from "lucide-react";
 import { Link, useSearchParams } from "react-router";
 import { type Run, type RunChange, runChangeQuery, runChangesQuery } from "../../api/runs";
-import { UnifiedDiff } from "../../parts/diff";
-import { plain } from "../../parts/hostile";
-import { Empty, Shown } from "../../parts/states";
+import { plain } from "../../components/escape-text";
+import { Empty, Shown } from "../../components/query-states";
+import { UnifiedDiff } from "../../components/unified-diff";
 
 const LOOKS: Record<string, string> = { added: "good", removed: "bad", changed: "update" };
 

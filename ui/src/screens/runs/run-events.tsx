@@ -2,11 +2,11 @@
 
 import { Radio } from "lucide-react";
 import { Link } from "react-router";
-import { addressOf } from "../../api/places";
+import { addressOf } from "../../api/files";
 import type { Run, RunEvent } from "../../api/runs";
-import { plain } from "../../parts/hostile";
-import { Empty } from "../../parts/states";
-import { Time } from "../../parts/time";
+import { plain } from "../../components/escape-text";
+import { Empty } from "../../components/query-states";
+import { Time } from "../../components/time";
 import { useRunEvents } from "./use-run-events";
 
 export function RunEvents({ run }: { run: Run }) {

@@ -5,8 +5,8 @@ import { Play } from "lucide-react";
 import type { ReactNode } from "react";
 import { useSearchParams } from "react-router";
 import { runsQuery, type Status } from "../../api/runs";
-import { Button } from "../../parts/button";
-import { Empty, Loading, Refused } from "../../parts/states";
+import { Button } from "../../components/button";
+import { Empty, Loading, Refused } from "../../components/query-states";
 import { STATUSES } from "./run-status";
 import { RunTable } from "./run-table";
 

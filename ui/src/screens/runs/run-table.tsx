@@ -2,9 +2,9 @@
 
 import { Link } from "react-router";
 import type { ListedRun } from "../../api/runs";
-import { plain } from "../../parts/hostile";
-import { Time } from "../../parts/time";
-import { lasted } from "./lasted";
+import { plain } from "../../components/escape-text";
+import { Time } from "../../components/time";
+import { lasted } from "./duration";
 import { RunStatus } from "./run-status";
 
 export function RunTable({ runs, withAgent }: { runs: readonly ListedRun[]; withAgent: boolean }) {

@@ -4,16 +4,16 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearchParams } from "react-router";
 import { agentQuery } from "../../api/agents";
 import { type Run, runQuery } from "../../api/runs";
-import { plain } from "../../parts/hostile";
-import { Screen } from "../../parts/screen";
-import { Shown } from "../../parts/states";
-import { FrozenFiles } from "./frozen-files";
-import { FrozenPrompt } from "./frozen-prompt";
+import { plain } from "../../components/escape-text";
+import { Shown } from "../../components/query-states";
+import { Screen } from "../../components/screen";
 import { RunActions } from "./run-actions";
 import { RunChanges } from "./run-changes";
+import { RunFacts } from "./run-details";
 import { RunEvents } from "./run-events";
-import { RunFacts } from "./run-facts";
 import { RunStatus } from "./run-status";
+import { FrozenFiles } from "./snapshot-files";
+import { FrozenPrompt } from "./snapshot-prompt";
 
 const VIEWS = {
   files: "Files then",

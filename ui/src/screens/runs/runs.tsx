@@ -1,7 +1,7 @@
 // All runs of the tenant.
 
 import { useSearchParams } from "react-router";
-import { Screen } from "../../parts/screen";
+import { Screen } from "../../components/screen";
 import { AgentFilter } from "./agent-filter";
 import { RunList } from "./run-list";
 

@@ -5,9 +5,9 @@ import { useState } from "react";
 import { useNavigate } from "react-router";
 import { sentence } from "../../api/problem";
 import { startRun } from "../../api/runs";
-import { Button } from "../../parts/button";
-import { Dialog } from "../../parts/dialog";
-import { Field } from "../../parts/field";
+import { Button } from "../../components/button";
+import { Dialog } from "../../components/dialog";
+import { Field } from "../../components/field";
 
 export function StartRun({ agentId, onClose }: { agentId: string; onClose: () => void }) {
   const [workflowId, setWorkflow] = useState("");

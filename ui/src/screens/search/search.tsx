@@ -5,11 +5,11 @@ import { Brain, FileText, type LucideIcon, MessagesSquare, SearchX } from "lucid
 import { useDeferredValue, useEffect, useRef, useState } from "react";
 import { Link, useNavigation, useSearchParams } from "react-router";
 import { type Hit, placeOf, searchQuery } from "../../api/search";
-import { SearchField } from "../../parts/field";
-import { plain } from "../../parts/hostile";
-import { Screen } from "../../parts/screen";
-import { Empty, Loading, Refused } from "../../parts/states";
-import { Time } from "../../parts/time";
+import { plain } from "../../components/escape-text";
+import { SearchField } from "../../components/field";
+import { Empty, Loading, Refused } from "../../components/query-states";
+import { Screen } from "../../components/screen";
+import { Time } from "../../components/time";
 
 const PAUSE = 300;
 const KINDS: { kind: Hit["kind"]; name: string; icon: LucideIcon }[] = [

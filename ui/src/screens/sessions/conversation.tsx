@@ -3,10 +3,10 @@
 import { MessageCircle } from "lucide-react";
 import { useMemo } from "react";
 import type { Entry, Transcript } from "../../api/transcripts";
-import { Empty } from "../../parts/states";
+import { Empty } from "../../components/query-states";
 import { says } from "./highlight";
-import { unansweredOf } from "./turns";
-import { Utterance } from "./utterance";
+import { Utterance } from "./transcript-entry";
+import { unansweredOf } from "./unanswered-turns";
 
 interface ConversationProps {
   entries: readonly Entry[];

@@ -2,9 +2,9 @@
 
 import { Link } from "react-router";
 import type { Match, SessionListed } from "../../api/transcripts";
-import { plain } from "../../parts/hostile";
-import { Time } from "../../parts/time";
-import { Marked } from "./marked";
+import { plain } from "../../components/escape-text";
+import { Time } from "../../components/time";
+import { Marked } from "./highlighted-text";
 
 interface SessionCardProps {
   agentId: string;

@@ -9,12 +9,12 @@ import { ArrowLeft, Download, RefreshCw } from "lucide-react";
 import { type ReactNode, useEffect } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
 import { linesOf, type Transcript, transcriptQuery } from "../../api/transcripts";
-import { Button } from "../../parts/button";
-import { SearchField } from "../../parts/field";
-import { plain } from "../../parts/hostile";
-import { useTitle } from "../../parts/screen";
-import { Shown } from "../../parts/states";
-import { Time } from "../../parts/time";
+import { Button } from "../../components/button";
+import { plain } from "../../components/escape-text";
+import { SearchField } from "../../components/field";
+import { Shown } from "../../components/query-states";
+import { useTitle } from "../../components/screen";
+import { Time } from "../../components/time";
 import { useAgent } from "../agents/agent-context";
 import { Conversation } from "./conversation";
 

@@ -5,10 +5,10 @@ import { MessagesSquare, RefreshCw } from "lucide-react";
 import { useDeferredValue } from "react";
 import { Link, useSearchParams } from "react-router";
 import { type SessionListed, sessionsQuery } from "../../api/transcripts";
-import { Button } from "../../parts/button";
-import { SearchField } from "../../parts/field";
-import { useTitle } from "../../parts/screen";
-import { Empty, Loading, Refused } from "../../parts/states";
+import { Button } from "../../components/button";
+import { SearchField } from "../../components/field";
+import { Empty, Loading, Refused } from "../../components/query-states";
+import { useTitle } from "../../components/screen";
 import { useAgent } from "../agents/agent-context";
 import { SessionCard } from "./session-card";
 

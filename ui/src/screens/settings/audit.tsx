@@ -6,15 +6,15 @@ import { useState } from "react";
 import { Link } from "react-router";
 import { addressOfSubject, auditQuery, type Deed } from "../../api/audit";
 import { may } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { SearchField } from "../../parts/field";
-import { plain } from "../../parts/hostile";
-import { OnlyAdmins } from "../../parts/only-admins";
-import { Empty, Loading, Refused } from "../../parts/states";
-import { Time } from "../../parts/time";
-import { Who } from "../../parts/who";
-import { Part } from "./part";
+import { OnlyAdmins } from "../../components/admin-notice";
+import { Button } from "../../components/button";
+import { plain } from "../../components/escape-text";
+import { SearchField } from "../../components/field";
+import { Who } from "../../components/principal-name";
+import { Empty, Loading, Refused } from "../../components/query-states";
+import { Time } from "../../components/time";
+import { useSession } from "../../layout/session-context";
+import { Part } from "./settings-section";
 
 export default function Audit() {
   const able = may(useSession(), "tenant:admin");

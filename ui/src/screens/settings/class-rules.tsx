@@ -3,7 +3,7 @@
 import { ArrowDown, ArrowUp, Lock, Plus, Trash2 } from "lucide-react";
 import { useRef } from "react";
 import { type FileClass, FLOOR, type Rule } from "../../api/policy";
-import { Button } from "../../parts/button";
+import { Button } from "../../components/button";
 
 const CLASSES: Record<FileClass, string> = {
   live: "follows its template and the defaults with every read",

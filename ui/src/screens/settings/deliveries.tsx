@@ -3,12 +3,12 @@
 import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
 import { RotateCcw, Send } from "lucide-react";
 import { type Delivery, deliveriesQuery, replayDelivery } from "../../api/webhooks";
-import { Button } from "../../parts/button";
-import { plain } from "../../parts/hostile";
-import { InertText } from "../../parts/inert-text";
-import { Empty, Loading, Refused } from "../../parts/states";
-import { Time } from "../../parts/time";
-import { toast } from "../../parts/toast";
+import { Button } from "../../components/button";
+import { plain } from "../../components/escape-text";
+import { InertText } from "../../components/literal-text";
+import { Empty, Loading, Refused } from "../../components/query-states";
+import { Time } from "../../components/time";
+import { toast } from "../../components/toast";
 
 export function Deliveries({ id }: { id: string }) {
   const log = useInfiniteQuery(deliveriesQuery(id));

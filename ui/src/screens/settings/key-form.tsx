@@ -13,11 +13,11 @@ import {
 import { peopleQuery } from "../../api/people";
 import { isAdmin } from "../../api/session";
 import { workspacesQuery } from "../../api/workspaces";
-import { useSession } from "../../frame/session-context";
-import { Choices } from "../../parts/choices";
-import { Field } from "../../parts/field";
-import { FormDialog } from "../../parts/form-dialog";
-import { plain } from "../../parts/hostile";
+import { Choices } from "../../components/checkbox-group";
+import { plain } from "../../components/escape-text";
+import { Field } from "../../components/field";
+import { FormDialog } from "../../components/form-dialog";
+import { useSession } from "../../layout/session-context";
 
 interface Draft {
   name: string;

@@ -5,17 +5,17 @@ import { KeyRound, Plus, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { type CreatedKey, type Key, keysQuery, revokeKey } from "../../api/keys";
 import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { Confirm } from "../../parts/dialog";
-import { plain } from "../../parts/hostile";
-import { ShownOnce } from "../../parts/shown-once";
-import { Empty, Shown } from "../../parts/states";
-import { Time } from "../../parts/time";
-import { toast } from "../../parts/toast";
-import { Who } from "../../parts/who";
+import { Button } from "../../components/button";
+import { Confirm } from "../../components/dialog";
+import { plain } from "../../components/escape-text";
+import { ShownOnce } from "../../components/one-time-secret";
+import { Who } from "../../components/principal-name";
+import { Empty, Shown } from "../../components/query-states";
+import { Time } from "../../components/time";
+import { toast } from "../../components/toast";
+import { useSession } from "../../layout/session-context";
 import { KeyForm } from "./key-form";
-import { Part } from "./part";
+import { Part } from "./settings-section";
 
 export default function Keys() {
   const keys = useQuery(keysQuery);

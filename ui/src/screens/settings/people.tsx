@@ -12,15 +12,15 @@ import {
   removePerson,
 } from "../../api/people";
 import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { SearchField } from "../../parts/field";
-import { FormDialog } from "../../parts/form-dialog";
-import { plain } from "../../parts/hostile";
-import { Shown } from "../../parts/states";
-import { toast } from "../../parts/toast";
-import { Part } from "./part";
+import { Button } from "../../components/button";
+import { plain } from "../../components/escape-text";
+import { SearchField } from "../../components/field";
+import { FormDialog } from "../../components/form-dialog";
+import { Shown } from "../../components/query-states";
+import { toast } from "../../components/toast";
+import { useSession } from "../../layout/session-context";
 import { PersonForm } from "./person-form";
+import { Part } from "./settings-section";
 
 type Open = { what: "add" } | { what: "change" | "remove"; person: Person } | null;
 

@@ -11,10 +11,10 @@ import {
   ROLES,
 } from "../../api/people";
 import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Field } from "../../parts/field";
-import { FormDialog } from "../../parts/form-dialog";
-import { toast } from "../../parts/toast";
+import { Field } from "../../components/field";
+import { FormDialog } from "../../components/form-dialog";
+import { toast } from "../../components/toast";
+import { useSession } from "../../layout/session-context";
 
 type Draft = Record<"name" | "email" | "title" | "timezone" | "pronouns", string> & {
   role: PersonGiven["role"];

@@ -4,11 +4,11 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { ArrowRight } from "lucide-react";
 import { useState } from "react";
 import { type Policy, type Preview, previewPolicy, savePolicy } from "../../api/policy";
-import { Field } from "../../parts/field";
-import { FormDialog } from "../../parts/form-dialog";
-import { plain } from "../../parts/hostile";
-import { Loading } from "../../parts/states";
-import { toast } from "../../parts/toast";
+import { plain } from "../../components/escape-text";
+import { Field } from "../../components/field";
+import { FormDialog } from "../../components/form-dialog";
+import { Loading } from "../../components/query-states";
+import { toast } from "../../components/toast";
 
 interface PolicyPreviewProps {
   draft: Policy;

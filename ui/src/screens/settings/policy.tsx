@@ -4,16 +4,16 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { type Policy, policyQuery } from "../../api/policy";
 import { may } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { LeaveGuard } from "../../parts/leave-guard";
-import { OnlyAdmins } from "../../parts/only-admins";
-import { Shown } from "../../parts/states";
+import { OnlyAdmins } from "../../components/admin-notice";
+import { Button } from "../../components/button";
+import { Shown } from "../../components/query-states";
+import { LeaveGuard } from "../../components/unsaved-changes-guard";
+import { useSession } from "../../layout/session-context";
 import { ClassRules } from "./class-rules";
-import { Part } from "./part";
-import { Patterns } from "./patterns";
+import { Bounds, Redaction } from "./policy-limits";
 import { PolicyPreview } from "./policy-preview";
-import { Bounds, Redaction } from "./policy-rest";
+import { Part } from "./settings-section";
+import { Patterns } from "./writable-patterns";
 
 export default function PolicyPage() {
   const able = may(useSession(), "tenant:admin");

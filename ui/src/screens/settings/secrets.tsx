@@ -5,17 +5,17 @@ import { Lock, Plus, RefreshCw, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { forgetSecret, keepSecret, secretsQuery } from "../../api/secrets";
 import { may } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { Confirm } from "../../parts/dialog";
-import { Field } from "../../parts/field";
-import { FormDialog } from "../../parts/form-dialog";
-import { plain } from "../../parts/hostile";
-import { OnlyAdmins } from "../../parts/only-admins";
-import { Empty, Shown } from "../../parts/states";
-import { Time } from "../../parts/time";
-import { toast } from "../../parts/toast";
-import { Part } from "./part";
+import { OnlyAdmins } from "../../components/admin-notice";
+import { Button } from "../../components/button";
+import { Confirm } from "../../components/dialog";
+import { plain } from "../../components/escape-text";
+import { Field } from "../../components/field";
+import { FormDialog } from "../../components/form-dialog";
+import { Empty, Shown } from "../../components/query-states";
+import { Time } from "../../components/time";
+import { toast } from "../../components/toast";
+import { useSession } from "../../layout/session-context";
+import { Part } from "./settings-section";
 
 type Open = { what: "keep" | "forget"; id: string } | null;
 

@@ -1,7 +1,7 @@
 // The account's own affairs, a tab each.
 
 import { Outlet } from "react-router";
-import { Screen, Tabs } from "../../parts/screen";
+import { Screen, Tabs } from "../../components/screen";
 
 const TABS = [
   { to: "/settings/people", name: "People" },

@@ -1,9 +1,9 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { changeWebhook, createWebhook, EVENTS, type Webhook } from "../../api/webhooks";
-import { Choices } from "../../parts/choices";
-import { Field } from "../../parts/field";
-import { FormDialog } from "../../parts/form-dialog";
+import { Choices } from "../../components/checkbox-group";
+import { Field } from "../../components/field";
+import { FormDialog } from "../../components/form-dialog";
 
 interface WebhookFormProps {
   webhook?: Webhook;

@@ -6,14 +6,14 @@ import { useState } from "react";
 import { Link } from "react-router";
 import { may } from "../../api/session";
 import { changeWebhook, type Webhook, webhooksQuery } from "../../api/webhooks";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { plain } from "../../parts/hostile";
-import { OnlyAdmins } from "../../parts/only-admins";
-import { ShownOnce } from "../../parts/shown-once";
-import { Empty, Shown } from "../../parts/states";
-import { Time } from "../../parts/time";
-import { Part } from "./part";
+import { OnlyAdmins } from "../../components/admin-notice";
+import { Button } from "../../components/button";
+import { plain } from "../../components/escape-text";
+import { ShownOnce } from "../../components/one-time-secret";
+import { Empty, Shown } from "../../components/query-states";
+import { Time } from "../../components/time";
+import { useSession } from "../../layout/session-context";
+import { Part } from "./settings-section";
 import { WebhookForm } from "./webhook-form";
 
 export default function Webhooks() {

@@ -6,10 +6,10 @@ import { useEffect, useRef, useState } from "react";
 import { useNavigate, useSearchParams } from "react-router";
 import { sentence } from "../../api/problem";
 import { sessionQuery, signIn, waysQuery } from "../../api/session";
-import { Button } from "../../parts/button";
-import { Field } from "../../parts/field";
-import { useTitle } from "../../parts/screen";
-import { Loading } from "../../parts/states";
+import { Button } from "../../components/button";
+import { Field } from "../../components/field";
+import { Loading } from "../../components/query-states";
+import { useTitle } from "../../components/screen";
 
 const WHY: Record<string, string> = {
   unknown: "Nobody here has the address that you signed in with. Ask an admin to add you.",

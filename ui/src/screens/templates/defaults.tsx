@@ -3,11 +3,11 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
-import { DEFAULTS } from "../../api/places";
+import { DEFAULTS } from "../../api/files";
 import { defaultsQuery } from "../../api/templates";
-import { Screen } from "../../parts/screen";
-import { Workspace } from "../workspace/workspace";
-import { PackagedDefaults } from "./packaged";
+import { Screen } from "../../components/screen";
+import { Workspace } from "../files/file-browser";
+import { PackagedDefaults } from "./packaged-defaults";
 
 export default function Defaults() {
   const { data } = useQuery(defaultsQuery);

@@ -5,10 +5,10 @@ import { useState } from "react";
 import { useNavigate } from "react-router";
 import { sentence } from "../../api/problem";
 import { createTemplate } from "../../api/templates";
-import { Button } from "../../parts/button";
-import { Dialog } from "../../parts/dialog";
-import { Field } from "../../parts/field";
-import { slugOf } from "../../parts/slug";
+import { Button } from "../../components/button";
+import { Dialog } from "../../components/dialog";
+import { Field } from "../../components/field";
+import { slugOf } from "../../components/slug";
 
 export function NewTemplateDialog({ onClose }: { onClose: () => void }) {
   const [name, setName] = useState("");

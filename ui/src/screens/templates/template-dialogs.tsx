@@ -5,11 +5,11 @@ import { useState } from "react";
 import { useNavigate } from "react-router";
 import { sentence } from "../../api/problem";
 import { deleteTemplate, renameTemplate, type Template } from "../../api/templates";
-import { Button } from "../../parts/button";
-import { Confirm, Dialog } from "../../parts/dialog";
-import { Field } from "../../parts/field";
-import { plain } from "../../parts/hostile";
-import { toast } from "../../parts/toast";
+import { Button } from "../../components/button";
+import { Confirm, Dialog } from "../../components/dialog";
+import { plain } from "../../components/escape-text";
+import { Field } from "../../components/field";
+import { toast } from "../../components/toast";
 
 interface DialogProps {
   template: Template;

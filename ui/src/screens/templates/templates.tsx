@@ -7,12 +7,12 @@ import { Link } from "react-router";
 import { inboxQuery } from "../../api/inbox";
 import { isAdmin } from "../../api/session";
 import { type Template, templatesQuery } from "../../api/templates";
-import { useSession } from "../../frame/session-context";
-import { Button, ButtonLink } from "../../parts/button";
-import { plain } from "../../parts/hostile";
-import { Screen } from "../../parts/screen";
-import { Empty, Shown } from "../../parts/states";
-import { Time } from "../../parts/time";
+import { Button, ButtonLink } from "../../components/button";
+import { plain } from "../../components/escape-text";
+import { Empty, Shown } from "../../components/query-states";
+import { Screen } from "../../components/screen";
+import { Time } from "../../components/time";
+import { useSession } from "../../layout/session-context";
 import { NewTemplateDialog } from "./new-template";
 
 export default function Templates() {

@@ -1,0 +1,67 @@
+// Yes or no, and why. Somebody else may be quicker, or time may be up: both are said as they are.
+
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { Check, X } from "lucide-react";
+import { useState } from "react";
+import { type Approval, answerApproval } from "../../api/approvals";
+import { Problem, sentence } from "../../api/problem";
+import { Button } from "../../components/button";
+import { Field } from "../../components/field";
+import { toast } from "../../components/toast";
+
+export function Answering({ approval }: { approval: Approval }) {
+  const [reason, setReason] = useState("");
+  const queries = useQueryClient();
+  const answer = useMutation({
+    mutationFn: (approved: boolean) => answerApproval(approval.id, approved, reason.trim()),
+    meta: { quiet: true },
+    onSuccess: (_, approved) =>
+      toast(approved ? "Approved: it runs now." : "Denied: the model is told so."),
+    onError: (error) => toast(whyNot(error), true),
+    onSettled: () => {
+      void queries.invalidateQueries({ queryKey: ["approvals"] });
+      void queries.invalidateQueries({ queryKey: ["inbox"] });
+    },
+  });
+  const saying = (approved: boolean) => answer.isPending && answer.variables === approved;
+  return (
+    <form className="answering" onSubmit={(event) => event.preventDefault()}>
+      <Field label="Reason" hint="Optional. The model sees it where you deny.">
+        <textarea
+          className="input"
+          maxLength={2000}
+          value={reason}
+          onChange={(event) => setReason(event.target.value)}
+        />
+      </Field>
+      <div className="row">
+        <Button
+          kind="primary"
+          icon={Check}
+          busy={saying(true)}
+          disabled={answer.isPending}
+          onClick={() => answer.mutate(true)}
+        >
+          Approve
+        </Button>
+        <Button
+          kind="danger"
+          icon={X}
+          busy={saying(false)}
+          disabled={answer.isPending}
+          onClick={() => answer.mutate(false)}
+        >
+          Deny
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+/** Why an answer was not taken. */
+export function whyNot(error: unknown): string {
+  if (!(error instanceof Problem)) return sentence(error);
+  if (error.status === 409) return `Somebody was quicker: ${error.message}.`;
+  if (error.status === 410) return "Too late: nobody answered in time, and it is not run.";
+  return sentence(error);
+}

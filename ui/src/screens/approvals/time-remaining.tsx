@@ -1,0 +1,26 @@
+import { useNow } from "../../components/use-now";
+
+const UNITS: [size: number, name: string][] = [
+  [86_400, "day"],
+  [3600, "hour"],
+  [60, "minute"],
+  [1, "second"],
+];
+
+/** How long is left, such as "2 hours"; empty when it is over. */
+export function left(until: string, now: number): string {
+  const seconds = Math.floor((new Date(until).getTime() - now) / 1000);
+  if (seconds <= 0) return "";
+  const [size, name] = UNITS.find(([each]) => seconds >= each) ?? [1, "second"];
+  const count = Math.floor(seconds / size);
+  return `${count} ${name}${count === 1 ? "" : "s"}`;
+}
+
+export function Remaining({ until }: { until: string }) {
+  const rest = left(until, useNow(10));
+  return (
+    <time dateTime={until} title={new Date(until).toLocaleString("en")}>
+      {rest ? `expires in ${rest}` : "time is up"}
+    </time>
+  );
+}

@@ -1,0 +1,75 @@
+// What a dream decided of each memory that came up.
+
+import type { Gates } from "../../api/agent-config";
+import type { Promoted, Rejected } from "../../api/dreams";
+import { plain } from "../../components/escape-text";
+import { REASONS } from "./rejection-reasons";
+import { ScoreBar } from "./score-bar";
+
+const FORGOTTEN = "forgotten since";
+
+interface PromotedListProps {
+  promoted: readonly Promoted[];
+  gates: Gates;
+}
+
+export function PromotedList({ promoted, gates }: PromotedListProps) {
+  return (
+    <>
+      <h3>Promoted ({promoted.length})</h3>
+      {promoted.length === 0 && <p className="soft">Nothing passed every gate.</p>}
+      {promoted.length > 0 && (
+        <ul className="card memory-list" aria-label="Promoted">
+          {promoted.map(({ memoryId, content, score, hits, days }) => (
+            <li key={memoryId}>
+              <ScoreBar score={score} gate={gates.minScore} />
+              <div className="grow">
+                <div className="bidi">{content === null ? FORGOTTEN : plain(content, 400)}</div>
+                <div className="faint">
+                  {hits} recalls on {days} {days === 1 ? "day" : "days"}
+                </div>
+              </div>
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
+interface RejectedListProps {
+  rejected: readonly Rejected[];
+  reasons: Record<string, number>;
+  gates: Gates;
+}
+
+export function RejectedList({ rejected, reasons, gates }: RejectedListProps) {
+  const all = Object.values(reasons).reduce((sum, count) => sum + count, 0);
+  return (
+    <>
+      <h3>Not promoted ({all})</h3>
+      {all === 0 && <p className="soft">No other candidate came up.</p>}
+      {rejected.length > 0 && (
+        <ul className="card memory-list" aria-label="Not promoted">
+          {rejected.map(({ memoryId, content, score, reason, message }) => (
+            <li key={memoryId}>
+              <ScoreBar score={score} gate={gates.minScore} isRejected />
+              <div className="grow">
+                <div className="bidi">{content === null ? FORGOTTEN : plain(content, 400)}</div>
+                <div className="row wrap faint">
+                  <span className="badge" title={REASONS[reason] ?? reason}>
+                    {reason}
+                  </span>
+                  <span>{message}</span>
+                </div>
+              </div>
+            </li>
+          ))}
+        </ul>
+      )}
+      {all > rejected.length && (
+        <p className="faint">The {rejected.length} that scored best are kept with the dream.</p>
+      )}
+    </>
+  );
+}

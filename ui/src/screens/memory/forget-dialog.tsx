@@ -1,0 +1,42 @@
+// Asks before a memory is forgotten.
+
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { forget, type Memory } from "../../api/memories";
+import { Confirm } from "../../components/dialog";
+import { plain } from "../../components/escape-text";
+import { toast } from "../../components/toast";
+
+interface ForgetProps {
+  agentId: string;
+  memory: Memory;
+  onClose: () => void;
+}
+
+export function Forget({ agentId, memory, onClose }: ForgetProps) {
+  const queries = useQueryClient();
+  const go = useMutation({
+    mutationFn: () => forget(agentId, memory.id),
+    onSuccess: () => {
+      void queries.invalidateQueries({ queryKey: ["memories"] });
+      toast("It is forgotten.");
+      onClose();
+    },
+  });
+  return (
+    <Confirm
+      title="Forget this memory?"
+      action="Forget"
+      danger
+      busy={go.isPending}
+      onConfirm={() => go.mutate()}
+      onClose={onClose}
+    >
+      <blockquote className="quoted bidi">{plain(memory.content, 2000)}</blockquote>
+      <p>
+        That it was ever recalled is forgotten too
+        {memory.promotedAt && ", and the line that a dream made of it in MEMORY.md is removed"}.
+        There is no way back.
+      </p>
+    </Confirm>
+  );
+}

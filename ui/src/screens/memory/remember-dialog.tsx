@@ -1,0 +1,87 @@
+// Lets an agent remember one thing.
+
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { type NewMemory, remember } from "../../api/memories";
+import { sentence } from "../../api/problem";
+import { Button } from "../../components/button";
+import { Dialog } from "../../components/dialog";
+import { Field } from "../../components/field";
+import { toast } from "../../components/toast";
+
+const KINDS = ["feedback", "project", "reference", "user"] as const;
+const tagsOf = (text: string) =>
+  text
+    .split(",")
+    .map((tag) => tag.trim())
+    .filter(Boolean);
+
+export function Remember({ agentId, onClose }: { agentId: string; onClose: () => void }) {
+  const [content, setContent] = useState("");
+  const [tags, setTags] = useState("");
+  const [kind, setKind] = useState("");
+  const [scope, setScope] = useState("main");
+  const queries = useQueryClient();
+  const keep = useMutation({
+    mutationFn: () =>
+      remember(agentId, {
+        content,
+        tags: tagsOf(tags),
+        kind: (kind || null) as NewMemory["kind"],
+        scope,
+      }),
+    meta: { quiet: true },
+    onSuccess: ({ isNew }) => {
+      void queries.invalidateQueries({ queryKey: ["memories"] });
+      toast(isNew ? "It will be remembered." : "That was remembered already.");
+      onClose();
+    },
+  });
+  const foot = (
+    <>
+      <Button onClick={onClose}>Cancel</Button>
+      <Button kind="primary" type="submit" busy={keep.isPending} disabled={!content.trim()}>
+        Remember
+      </Button>
+    </>
+  );
+  return (
+    <Dialog title="Remember" onClose={onClose} onSubmit={() => keep.mutate()} foot={foot}>
+      <Field
+        label="What is to be remembered"
+        hint="It is kept as one line, secrets redacted; at most 2,000 characters."
+        wrong={keep.error && sentence(keep.error)}
+      >
+        <textarea
+          className="input"
+          maxLength={2000}
+          value={content}
+          onChange={(event) => setContent(event.target.value)}
+        />
+      </Field>
+      <Field label="Tags" hint="With commas between them.">
+        <input className="input" value={tags} onChange={(event) => setTags(event.target.value)} />
+      </Field>
+      <div className="two-fields">
+        <Field label="Kind">
+          <select className="input" value={kind} onChange={(event) => setKind(event.target.value)}>
+            <option value="">none</option>
+            {KINDS.map((each) => (
+              <option key={each}>{each}</option>
+            ))}
+          </select>
+        </Field>
+        <Field label="Scope" hint="What is shared is never promoted.">
+          <select
+            className="input"
+            value={scope}
+            onChange={(event) => setScope(event.target.value)}
+          >
+            <option value="main">main</option>
+            <option value="shared">shared</option>
+          </select>
+        </Field>
+      </div>
+    </Dialog>
+  );
+}

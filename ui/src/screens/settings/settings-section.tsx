@@ -1,0 +1,26 @@
+import type { ReactNode } from "react";
+import { useTitle } from "../../components/screen";
+
+interface PartProps {
+  title: string;
+  under: ReactNode;
+  action?: ReactNode;
+  children: ReactNode;
+}
+
+/** One tab of the settings: what it is about, what can be done, the rest. */
+export function Part({ title, under, action, children }: PartProps) {
+  useTitle(title);
+  return (
+    <section className="stack" aria-labelledby="part">
+      <header className="row wrap top">
+        <div className="grow part-title">
+          <h2 id="part">{title}</h2>
+          <p className="soft">{under}</p>
+        </div>
+        {action}
+      </header>
+      {children}
+    </section>
+  );
+}

@@ -1,0 +1,76 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import {
+  createWorkspace,
+  isExplained,
+  patchWorkspace,
+  type WorkspaceRecord,
+} from "../../api/workspaces";
+import { Field } from "../../components/field";
+import { FormDialog } from "../../components/form-dialog";
+import { toast } from "../../components/toast";
+
+interface WorkspaceFormProps {
+  workspace?: WorkspaceRecord;
+  onClose: () => void;
+  onSaved?: (workspace: WorkspaceRecord) => void;
+}
+
+/** Making a workspace that agents share, or changing what is said of it. */
+export function WorkspaceForm({ workspace, onClose, onSaved }: WorkspaceFormProps) {
+  const [name, setName] = useState(workspace?.name ?? "");
+  const [description, setDescription] = useState(workspace?.description ?? "");
+  const [explained, setExplained] = useState(workspace ? isExplained(workspace) : true);
+  const queries = useQueryClient();
+  const save = useMutation({
+    mutationFn: () => {
+      const config = { harness: { enabled: explained } };
+      const given = { name, description: description.trim() || null, config };
+      return workspace ? patchWorkspace(workspace.workspaceId, given) : createWorkspace(given);
+    },
+    meta: { quiet: true },
+    onSuccess: (saved) => {
+      void queries.invalidateQueries({ queryKey: ["workspaces"] });
+      toast(workspace ? "The workspace is changed." : "The workspace is there.");
+      onClose();
+      onSaved?.(saved);
+    },
+  });
+  return (
+    <FormDialog
+      title={workspace ? "Change the workspace" : "New workspace"}
+      action={workspace ? "Save" : "Create"}
+      busy={save.isPending}
+      error={save.error}
+      onSubmit={() => save.mutate()}
+      onClose={onClose}
+    >
+      <Field label="Name">
+        <input
+          className="input"
+          required
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+        />
+      </Field>
+      <Field label="Description" hint="Agents read it in their prompt.">
+        <textarea
+          className="input"
+          value={description}
+          onChange={(event) => setDescription(event.target.value)}
+        />
+      </Field>
+      <label className="check">
+        <input
+          type="checkbox"
+          checked={explained}
+          onChange={(event) => setExplained(event.target.checked)}
+        />
+        <span>
+          Prompts tell agents how to use it{" "}
+          <span className="faint">MEMORY.md of it is in their prompts all the same</span>
+        </span>
+      </label>
+    </FormDialog>
+  );
+}
