@@ -1,8 +1,8 @@
-// What an agent's config says of its prompt and its dreams, where it says so.
+// Prompt and dreaming settings in an agent's config, with their defaults.
 
 import type { Agent } from "./agents";
 
-export interface Gates {
+export interface PromotionCriteria {
   minScore: number;
   minRecallCount: number;
   minUniqueQueries: number;
@@ -12,7 +12,7 @@ export interface Gates {
   enabled: boolean;
 }
 
-const GATES: Gates = {
+const DEFAULT_CRITERIA: PromotionCriteria = {
   minScore: 0.35,
   minRecallCount: 3,
   minUniqueQueries: 2,
@@ -22,14 +22,14 @@ const GATES: Gates = {
   enabled: false,
 };
 
-type Config = { dreaming?: Partial<Gates>; promptChars?: number };
+type Config = { dreaming?: Partial<PromotionCriteria>; promptChars?: number };
 const configOf = (agent: Agent) => agent.config as Config;
 
-/** What a memory must pass to be promoted by this agent's dreams. */
-export const gatesOf = (agent: Agent): Gates => ({
-  ...GATES,
+/** Criteria a memory must meet to be promoted to MEMORY.md. */
+export const promotionCriteriaOf = (agent: Agent): PromotionCriteria => ({
+  ...DEFAULT_CRITERIA,
   ...configOf(agent).dreaming,
 });
 
-/** How many characters this agent's prompt may have. */
-export const promptCharsOf = (agent: Agent): number => configOf(agent).promptChars ?? 60_000;
+/** Maximum characters of this agent's prompt. */
+export const promptCharLimitOf = (agent: Agent): number => configOf(agent).promptChars ?? 60_000;

@@ -1,5 +1,5 @@
 import { queryOptions } from "@tanstack/react-query";
-import { api, type RequestBody, type ResponseBody, take } from "./client";
+import { api, type RequestBody, type ResponseBody, unwrap } from "./client";
 
 export type Agent = Omit<ResponseBody<"/v1/agents/{id}">, "config"> & {
   config: Record<string, unknown>;
@@ -14,14 +14,15 @@ export type AgentPatch = Omit<PatchBody, "config"> & {
 export const agentQuery = (id: string) =>
   queryOptions({
     queryKey: ["agent", id],
-    queryFn: () => take(api.GET("/v1/agents/{id}", { params: { path: { id } } })) as Promise<Agent>,
+    queryFn: () =>
+      unwrap(api.GET("/v1/agents/{id}", { params: { path: { id } } })) as Promise<Agent>,
   });
 
 export const createAgent = (body: NewAgent) =>
-  take(api.POST("/v1/agents", { body })) as Promise<Agent>;
+  unwrap(api.POST("/v1/agents", { body })) as Promise<Agent>;
 
 export const patchAgent = (id: string, patch: AgentPatch) =>
-  take(
+  unwrap(
     api.PATCH("/v1/agents/{id}", {
       params: { path: { id } },
       body: patch as PatchBody,
@@ -29,4 +30,4 @@ export const patchAgent = (id: string, patch: AgentPatch) =>
   ) as Promise<Agent>;
 
 export const deleteAgent = (id: string) =>
-  take(api.DELETE("/v1/agents/{id}", { params: { path: { id } } }));
+  unwrap(api.DELETE("/v1/agents/{id}", { params: { path: { id } } }));

@@ -1,58 +1,59 @@
-// Where files stand, and what one does with them: the same for agents, templates, the defaults and
-// shared workspaces, since the server speaks of all of them in the same way.
+// Files of agents, templates, the defaults and shared workspaces, behind one interface.
 
 import { queryOptions } from "@tanstack/react-query";
-import { api, type ResponseBody, take, taken } from "./client";
+import { api, type ResponseBody, unwrap, unwrapWithResponse } from "./client";
 
-export type Place =
+export type FileScope =
   | { kind: "agent"; id: string }
   | { kind: "template"; id: string }
   | { kind: "defaults"; id: "" }
   | { kind: "workspace"; id: string };
 
-export const DEFAULTS: Place = { kind: "defaults", id: "" };
+export const DEFAULTS: FileScope = { kind: "defaults", id: "" };
 
 export type File = ResponseBody<"/v1/agents/{id}/files/{path}">;
 export type FileRow = ResponseBody<"/v1/agents/{id}/files">["files"][number];
 export type Version = ResponseBody<"/v1/agents/{id}/files/{path}/history">["items"][number];
-export type Explained = ResponseBody<"/v1/agents/{id}/files/{path}/explain">;
+export type FileExplanation = ResponseBody<"/v1/agents/{id}/files/{path}/explain">;
 
-const ROOTS = {
+const ROOT_PATHS = {
   agent: "/v1/agents/{id}/files",
   template: "/v1/templates/{id}/files",
   workspace: "/v1/workspaces/{id}/files",
   defaults: "/v1/defaults/files",
 } as const;
 
-// The four families have the same methods and shapes; the agents' stands for all in the types.
-const rootOf = (place: Place) => ROOTS[place.kind] as (typeof ROOTS)["agent"];
-const fileOf = (place: Place) => `${rootOf(place)}/{path}` as const;
-const at = (place: Place, path: string) => ({ id: place.id, path });
+// The four path families have the same methods and types; the types name the agents' paths.
+const rootPath = (scope: FileScope) => ROOT_PATHS[scope.kind] as (typeof ROOT_PATHS)["agent"];
+const filePath = (scope: FileScope) => `${rootPath(scope)}/{path}` as const;
+const pathParams = (scope: FileScope, path: string) => ({ id: scope.id, path });
 
-export const filesQuery = (place: Place) =>
+export const filesQuery = (scope: FileScope) =>
   queryOptions({
-    queryKey: ["files", place.kind, place.id, "list"],
+    queryKey: ["files", scope.kind, scope.id, "list"],
     queryFn: async () =>
-      (await take(api.GET(rootOf(place), { params: { path: { id: place.id } } }))).files,
+      (await unwrap(api.GET(rootPath(scope), { params: { path: { id: scope.id } } }))).files,
   });
 
-/** The text as it is stored, its placeholders unfilled, with the etag to save it by. */
-export const fileQuery = (place: Place, path: string) =>
+/** The stored text with unfilled placeholders, and the etag for saving. */
+export const fileQuery = (scope: FileScope, path: string) =>
   queryOptions({
-    queryKey: ["files", place.kind, place.id, "file", path],
-    queryFn: () => readFile(place, path),
+    queryKey: ["files", scope.kind, scope.id, "file", path],
+    queryFn: () => readFile(scope, path),
   });
 
-export const readFile = (place: Place, path: string, version?: number) =>
-  take(
-    api.GET(fileOf(place), { params: { path: at(place, path), query: { raw: true, version } } }),
+export const readFile = (scope: FileScope, path: string, version?: number) =>
+  unwrap(
+    api.GET(filePath(scope), {
+      params: { path: pathParams(scope, path), query: { raw: true, version } },
+    }),
   ) as Promise<File>;
 
-/** UTF-8 as a header carries it: browsers take a character for a byte there. */
-export const header8 = (text: string) =>
+/** Encodes text as UTF-8 for a header, in which browsers allow one byte per character. */
+export const encodeHeader = (text: string) =>
   String.fromCharCode(...new TextEncoder().encode(text.replace(/\s+/g, " ").trim()));
 
-export interface Writing {
+export interface FileWrite {
   content: string;
   reason?: string;
   ifMatch?: string;
@@ -60,80 +61,82 @@ export interface Writing {
   acceptTemplateUpdate?: boolean;
 }
 
-/** Saves a file; `warning` names secrets that were seen in it. */
-export async function putFile(place: Place, path: string, writing: Writing) {
-  const { content, reason, ifMatch, ifNoneMatch, acceptTemplateUpdate } = writing;
+/** Saves a file; `warning` names secrets found in it. */
+export async function putFile(scope: FileScope, path: string, write: FileWrite) {
+  const { content, reason, ifMatch, ifNoneMatch, acceptTemplateUpdate } = write;
   const header = {
-    ...(reason && { "Carrel-Reason": header8(reason) }),
+    ...(reason && { "Carrel-Reason": encodeHeader(reason) }),
     ...(ifMatch && { "If-Match": ifMatch }),
     ...(ifNoneMatch && { "If-None-Match": ifNoneMatch }),
   };
-  const { data, response } = await taken(
-    api.PUT(fileOf(place), {
-      params: { path: at(place, path), header },
+  const { data, response } = await unwrapWithResponse(
+    api.PUT(filePath(scope), {
+      params: { path: pathParams(scope, path), header },
       body: { content, ...(acceptTemplateUpdate && { acceptTemplateUpdate }) },
     }),
   );
   return { file: data as File, warning: response.headers.get("Carrel-Warning") };
 }
 
-export const deleteFile = (place: Place, path: string, ifMatch?: string, reason?: string) =>
-  take(
-    api.DELETE(fileOf(place), {
+export const deleteFile = (scope: FileScope, path: string, ifMatch?: string, reason?: string) =>
+  unwrap(
+    api.DELETE(filePath(scope), {
       params: {
-        path: at(place, path),
+        path: pathParams(scope, path),
         header: {
           ...(ifMatch && { "If-Match": ifMatch }),
-          ...(reason && { "Carrel-Reason": header8(reason) }),
+          ...(reason && { "Carrel-Reason": encodeHeader(reason) }),
         },
       },
     }),
   );
 
-export const historyQuery = (place: Place, path: string) =>
+export const historyQuery = (scope: FileScope, path: string) =>
   queryOptions({
-    queryKey: ["files", place.kind, place.id, "history", path],
-    queryFn: () => take(api.GET(`${fileOf(place)}/history`, { params: { path: at(place, path) } })),
+    queryKey: ["files", scope.kind, scope.id, "history", path],
+    queryFn: () =>
+      unwrap(api.GET(`${filePath(scope)}/history`, { params: { path: pathParams(scope, path) } })),
   });
 
-export const diffQuery = (place: Place, path: string, from: number, to: number) =>
+export const diffQuery = (scope: FileScope, path: string, from: number, to: number) =>
   queryOptions({
-    queryKey: ["files", place.kind, place.id, "diff", path, from, to],
+    queryKey: ["files", scope.kind, scope.id, "diff", path, from, to],
     queryFn: () =>
-      take(
-        api.GET(`${fileOf(place)}/diff`, {
-          params: { path: at(place, path), query: { from, to } },
+      unwrap(
+        api.GET(`${filePath(scope)}/diff`, {
+          params: { path: pathParams(scope, path), query: { from, to } },
           parseAs: "text",
         }),
       ),
   });
 
-export const explainQuery = (place: Place, path: string) =>
+export const explainQuery = (scope: FileScope, path: string) =>
   queryOptions({
-    queryKey: ["files", place.kind, place.id, "explain", path],
-    queryFn: () => take(api.GET(`${fileOf(place)}/explain`, { params: { path: at(place, path) } })),
+    queryKey: ["files", scope.kind, scope.id, "explain", path],
+    queryFn: () =>
+      unwrap(api.GET(`${filePath(scope)}/explain`, { params: { path: pathParams(scope, path) } })),
   });
 
 export const restoreFile = (
-  place: Place,
+  scope: FileScope,
   path: string,
   version: number,
   acceptTemplateUpdate = false,
 ) =>
-  take(
-    api.POST(`${fileOf(place)}/restore`, {
-      params: { path: at(place, path) },
+  unwrap(
+    api.POST(`${filePath(scope)}/restore`, {
+      params: { path: pathParams(scope, path) },
       body: { version, ...(acceptTemplateUpdate && { acceptTemplateUpdate }) },
     }),
   );
 
-/** Where the desk shows a file of a place. */
-export function addressOf(place: Place, path?: string): string {
-  const root = {
-    agent: `/agents/${encodeURIComponent(place.id)}/workspace`,
-    template: `/agent-templates/${encodeURIComponent(place.id)}`,
+/** Console URL of a scope's files, or of one file. */
+export function fileUrl(scope: FileScope, path?: string): string {
+  const rootUrl = {
+    agent: `/agents/${encodeURIComponent(scope.id)}/workspace`,
+    template: `/agent-templates/${encodeURIComponent(scope.id)}`,
     defaults: "/agent-templates/defaults",
-    workspace: `/workspaces/${encodeURIComponent(place.id)}`,
-  }[place.kind];
-  return path ? `${root}?file=${encodeURIComponent(path)}` : root;
+    workspace: `/workspaces/${encodeURIComponent(scope.id)}`,
+  }[scope.kind];
+  return path ? `${rootUrl}?file=${encodeURIComponent(path)}` : rootUrl;
 }

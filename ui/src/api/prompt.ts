@@ -1,7 +1,7 @@
-// The system prompt of an agent as it is now, and what is wrong with it.
+// The current system prompt of an agent, and its lint findings.
 
 import { queryOptions } from "@tanstack/react-query";
-import { api, type ResponseBody, take } from "./client";
+import { api, type ResponseBody, unwrap } from "./client";
 
 export type Prompt = ResponseBody<"/v1/agents/{id}/prompt">;
 export type Block = Prompt["blocks"][number];
@@ -12,12 +12,12 @@ export const promptQuery = (id: string, scope: Scope) =>
   queryOptions({
     queryKey: ["prompt", id, scope],
     queryFn: () =>
-      take(api.GET("/v1/agents/{id}/prompt", { params: { path: { id }, query: { scope } } })),
+      unwrap(api.GET("/v1/agents/{id}/prompt", { params: { path: { id }, query: { scope } } })),
   });
 
 export const flawsQuery = (id: string) =>
   queryOptions({
     queryKey: ["prompt", id, "flaws"],
     queryFn: async () =>
-      (await take(api.GET("/v1/agents/{id}/prompt/lint", { params: { path: { id } } }))).flaws,
+      (await unwrap(api.GET("/v1/agents/{id}/prompt/lint", { params: { path: { id } } }))).flaws,
   });

@@ -1,31 +1,31 @@
-// A file as it is served: what is stored with its placeholders filled in, or a draft likewise.
+// Files and drafts with their placeholders filled in, as an agent is served them.
 
 import { queryOptions } from "@tanstack/react-query";
-import { api, take } from "./client";
+import { api, unwrap } from "./client";
 
-const FILE = "/v1/agents/{id}/files/{path}";
+const FILE_PATH = "/v1/agents/{id}/files/{path}";
 
-export const servedQuery = (agentId: string, path: string, etag: string) =>
+export const servedFileQuery = (agentId: string, path: string, etag: string) =>
   queryOptions({
     queryKey: ["files", "agent", agentId, "served", path, etag],
     queryFn: async () =>
-      (await take(api.GET(FILE, { params: { path: { id: agentId, path } } }))).content ?? "",
+      (await unwrap(api.GET(FILE_PATH, { params: { path: { id: agentId, path } } }))).content ?? "",
   });
 
 export interface DraftText {
   text: string;
-  /** Another with every other text: long ones make poor keys. */
-  stamp: number;
+  /** Increases with every change; used as query key instead of the text. */
+  revision: number;
 }
 
-export const renderedQuery = (agentId: string, path: string, draft: DraftText) =>
+export const renderedDraftQuery = (agentId: string, path: string, draft: DraftText) =>
   queryOptions({
-    queryKey: ["files", "agent", agentId, "draft", path, draft.stamp],
+    queryKey: ["files", "agent", agentId, "draft", path, draft.revision],
     gcTime: 0,
     queryFn: async ({ signal }) =>
       (
-        await take(
-          api.POST(`${FILE}/render`, {
+        await unwrap(
+          api.POST(`${FILE_PATH}/render`, {
             params: { path: { id: agentId, path } },
             body: { content: draft.text },
             signal,

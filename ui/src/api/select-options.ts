@@ -1,30 +1,32 @@
-// What one chooses from in forms: templates, people, sandboxes and shared workspaces, by name.
+// Options of select fields: templates, people, sandboxes and shared workspaces.
 
 import { queryOptions } from "@tanstack/react-query";
-import { all, api, take } from "./client";
+import { api, fetchAllPages, unwrap } from "./client";
 
-const page = (cursor: string | undefined) => ({
+const pageOptions = (cursor: string | undefined) => ({
   params: { query: { limit: 500, ...(cursor && { cursor }) } },
 });
 
-export const templateChoices = queryOptions({
+export const templateOptionsQuery = queryOptions({
   queryKey: ["templates", "choices"],
-  queryFn: () => all((cursor) => take(api.GET("/v1/templates", page(cursor))), 2_000),
+  queryFn: () =>
+    fetchAllPages((cursor) => unwrap(api.GET("/v1/templates", pageOptions(cursor))), 2_000),
   staleTime: 60_000,
 });
 
-export const peopleChoices = queryOptions({
+export const peopleOptionsQuery = queryOptions({
   queryKey: ["people", "choices"],
-  queryFn: () => all((cursor) => take(api.GET("/v1/people", page(cursor))), 5_000),
+  queryFn: () =>
+    fetchAllPages((cursor) => unwrap(api.GET("/v1/people", pageOptions(cursor))), 5_000),
   staleTime: 60_000,
 });
 
-export const sandboxChoices = queryOptions({
+export const sandboxOptionsQuery = queryOptions({
   queryKey: ["sandboxes", "choices"],
-  queryFn: async () => (await take(api.GET("/accounts/me/sandboxes"))).sandboxes,
+  queryFn: async () => (await unwrap(api.GET("/accounts/me/sandboxes"))).sandboxes,
 });
 
-export const workspaceChoices = queryOptions({
+export const workspaceOptionsQuery = queryOptions({
   queryKey: ["workspaces", "choices"],
-  queryFn: async () => (await take(api.GET("/accounts/me/workspaces"))).workspaces,
+  queryFn: async () => (await unwrap(api.GET("/accounts/me/workspaces"))).workspaces,
 });

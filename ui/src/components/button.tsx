@@ -2,18 +2,18 @@ import type { LucideIcon } from "lucide-react";
 import type { ButtonHTMLAttributes } from "react";
 import { Link, type LinkProps } from "react-router";
 
-interface Look {
+interface ButtonStyle {
   kind?: "primary" | "danger" | "plain";
   small?: boolean;
   icon?: LucideIcon;
 }
 
-const classes = ({ kind, small }: Look, bare: boolean, extra?: string) =>
-  ["button", kind, small && "small", bare && "icon", extra].filter(Boolean).join(" ");
+const classNames = ({ kind, small }: ButtonStyle, isIconOnly: boolean, extra?: string) =>
+  ["button", kind, small && "small", isIconOnly && "icon", extra].filter(Boolean).join(" ");
 
-type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & Look & { busy?: boolean };
+type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & ButtonStyle & { busy?: boolean };
 
-/** A button; one that shows only an icon has an `aria-label`, which is also its tooltip. */
+/** A button. An icon-only button needs an `aria-label`, which is also its tooltip. */
 export function Button({
   kind,
   small,
@@ -30,7 +30,7 @@ export function Button({
       {...rest}
       disabled={rest.disabled || busy}
       aria-busy={busy || undefined}
-      className={classes({ kind, small }, !children, className)}
+      className={classNames({ kind, small }, !children, className)}
     >
       {busy ? <span className="spinner" /> : Icon && <Icon size={small ? 14 : 16} aria-hidden />}
       {children}
@@ -46,9 +46,9 @@ export function ButtonLink({
   children,
   className,
   ...rest
-}: LinkProps & Look) {
+}: LinkProps & ButtonStyle) {
   return (
-    <Link {...rest} className={classes({ kind, small }, !children, className)}>
+    <Link {...rest} className={classNames({ kind, small }, !children, className)}>
       {Icon && <Icon size={small ? 14 : 16} aria-hidden />}
       {children}
     </Link>

@@ -1,23 +1,23 @@
-// Several of a few, each with what it means.
+// A group of checkboxes, each with a description.
 
-interface ChoicesProps<Name extends string> {
+interface CheckboxGroupProps<Name extends string> {
   legend: string;
-  of: Record<Name, string>;
-  chosen: readonly Name[];
-  onChange: (chosen: Name[]) => void;
+  options: Record<Name, string>;
+  selected: readonly Name[];
+  onChange: (selected: Name[]) => void;
   disabled?: (name: Name) => boolean;
 }
 
-export function Choices<Name extends string>({
+export function CheckboxGroup<Name extends string>({
   legend,
-  of,
-  chosen,
+  options,
+  selected,
   onChange,
   disabled,
-}: ChoicesProps<Name>) {
-  const names = Object.keys(of) as Name[];
-  const toggle = (name: Name, on: boolean) =>
-    onChange(names.filter((each) => (each === name ? on : chosen.includes(each))));
+}: CheckboxGroupProps<Name>) {
+  const names = Object.keys(options) as Name[];
+  const toggle = (name: Name, isOn: boolean) =>
+    onChange(names.filter((other) => (other === name ? isOn : selected.includes(other))));
   return (
     <fieldset className="choices">
       <legend className="label">{legend}</legend>
@@ -25,12 +25,12 @@ export function Choices<Name extends string>({
         <label key={name} className="check">
           <input
             type="checkbox"
-            checked={chosen.includes(name)}
+            checked={selected.includes(name)}
             disabled={disabled?.(name)}
             onChange={(event) => toggle(name, event.target.checked)}
           />
           <span>
-            <code>{name}</code> <span className="faint">{of[name]}</span>
+            <code>{name}</code> <span className="faint">{options[name]}</span>
           </span>
         </label>
       ))}

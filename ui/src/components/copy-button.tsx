@@ -4,12 +4,12 @@ import { Button } from "./button";
 import { toastProblem } from "./toast";
 
 export function CopyButton({ text, label = "Copy" }: { text: string; label?: string }) {
-  const [done, setDone] = useState(false);
+  const [copied, setCopied] = useState(false);
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(text);
-      setDone(true);
-      setTimeout(() => setDone(false), 1500);
+      setCopied(true);
+      setTimeout(() => setCopied(false), 1500);
     } catch (error) {
       toastProblem(error);
     }
@@ -18,7 +18,7 @@ export function CopyButton({ text, label = "Copy" }: { text: string; label?: str
     <Button
       small
       kind="plain"
-      icon={done ? Check : Copy}
+      icon={copied ? Check : Copy}
       aria-label={label}
       onClick={() => void copy()}
     />

@@ -6,39 +6,39 @@ interface DialogProps {
   title: ReactNode;
   onClose: () => void;
   children: ReactNode;
-  foot?: ReactNode;
+  footer?: ReactNode;
   wide?: boolean;
-  /** Makes it a form: Enter in a field submits. */
+  /** Renders the content as a form that Enter submits. */
   onSubmit?: () => void;
 }
 
-/** Opens a dialog element as a modal for as long as it is there, and gives the focus back. */
+/** Opens a dialog element as modal while mounted; restores the focus afterwards. */
 export function useModal() {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
-    const shown = dialog.current;
-    const before = document.activeElement;
-    if (shown && !shown.open) shown.showModal();
+    const element = dialog.current;
+    const previousFocus = document.activeElement;
+    if (element && !element.open) element.showModal();
     return () => {
-      shown?.close();
-      if (before instanceof HTMLElement && before.isConnected) before.focus();
+      element?.close();
+      if (previousFocus instanceof HTMLElement && previousFocus.isConnected) previousFocus.focus();
     };
   }, []);
   return dialog;
 }
 
-/** The browser's own modal dialog: it keeps the focus and closes by Escape. */
-export function Dialog({ title, onClose, children, foot, wide, onSubmit }: DialogProps) {
+/** The native modal dialog, which traps the focus and closes with Escape. */
+export function Dialog({ title, onClose, children, footer, wide, onSubmit }: DialogProps) {
   const dialog = useModal();
-  const name = useId();
-  const inside = (
+  const titleId = useId();
+  const content = (
     <>
       <div className="dialog-head">
-        <h2 id={name}>{title}</h2>
+        <h2 id={titleId}>{title}</h2>
         <Button kind="plain" icon={X} aria-label="Close" onClick={onClose} />
       </div>
       <div className="dialog-inside">{children}</div>
-      {foot && <div className="dialog-foot">{foot}</div>}
+      {footer && <div className="dialog-foot">{footer}</div>}
     </>
   );
   const submit = (event: FormEvent) => {
@@ -49,16 +49,16 @@ export function Dialog({ title, onClose, children, foot, wide, onSubmit }: Dialo
     <dialog
       ref={dialog}
       className={wide ? "dialog wide" : "dialog"}
-      aria-labelledby={name}
+      aria-labelledby={titleId}
       onCancel={(event) => {
         event.preventDefault();
         onClose();
       }}
     >
       {onSubmit ? (
-        <form onSubmit={submit}>{inside}</form>
+        <form onSubmit={submit}>{content}</form>
       ) : (
-        <div className="dialog-body">{inside}</div>
+        <div className="dialog-body">{content}</div>
       )}
     </dialog>
   );
@@ -83,7 +83,7 @@ export function Confirm({
   onConfirm,
   onClose,
 }: ConfirmProps) {
-  const foot = (
+  const footer = (
     <>
       <Button onClick={onClose}>Cancel</Button>
       <Button kind={danger ? "danger" : "primary"} busy={busy} type="submit">
@@ -92,7 +92,7 @@ export function Confirm({
     </>
   );
   return (
-    <Dialog title={title} onClose={onClose} onSubmit={onConfirm} foot={foot}>
+    <Dialog title={title} onClose={onClose} onSubmit={onConfirm} footer={footer}>
       {children}
     </Dialog>
   );

@@ -10,25 +10,29 @@ import {
 interface FieldProps {
   label: string;
   hint?: ReactNode;
-  wrong?: string | null;
+  error?: string | null;
   children: ReactElement<{ id?: string; "aria-describedby"?: string; "aria-invalid"?: boolean }>;
 }
 
-/** A label, what is filled in, and what is said of it, tied together for all who read it. */
-export function Field({ label, hint, wrong, children }: FieldProps) {
+/** A form field: label, input, and hint or error, linked for screen readers. */
+export function Field({ label, hint, error, children }: FieldProps) {
   const id = useId();
-  const said = hint || wrong ? `${id}-said` : undefined;
+  const descriptionId = hint || error ? `${id}-description` : undefined;
   return (
     <div className="field">
       <label htmlFor={id}>{label}</label>
       {cloneElement(children, {
         id,
-        "aria-describedby": said,
-        "aria-invalid": Boolean(wrong) || undefined,
+        "aria-describedby": descriptionId,
+        "aria-invalid": Boolean(error) || undefined,
       })}
-      {(hint || wrong) && (
-        <span id={said} className={wrong ? "wrong" : "hint"} role={wrong ? "alert" : undefined}>
-          {wrong || hint}
+      {(hint || error) && (
+        <span
+          id={descriptionId}
+          className={error ? "wrong" : "hint"}
+          role={error ? "alert" : undefined}
+        >
+          {error || hint}
         </span>
       )}
     </div>

@@ -1,6 +1,6 @@
 import { AlertTriangle } from "lucide-react";
 import type { ReactNode } from "react";
-import { sentence } from "../api/problem";
+import { toSentence } from "../api/problem";
 import { Button } from "./button";
 import { Dialog } from "./dialog";
 
@@ -10,7 +10,7 @@ interface FormDialogProps {
   danger?: boolean;
   wide?: boolean;
   busy: boolean;
-  /** What the server said of what was filled in. */
+  /** Error of the last submit. */
   error: unknown;
   disabled?: boolean;
   onSubmit: () => void;
@@ -18,7 +18,7 @@ interface FormDialogProps {
   children: ReactNode;
 }
 
-/** A form in a dialog, which says itself what the server did not take. */
+/** A form in a dialog that shows the server's error. */
 export function FormDialog({
   title,
   action,
@@ -31,7 +31,7 @@ export function FormDialog({
   onClose,
   children,
 }: FormDialogProps) {
-  const foot = (
+  const footer = (
     <>
       <Button onClick={onClose}>Cancel</Button>
       <Button kind={danger ? "danger" : "primary"} type="submit" busy={busy} disabled={disabled}>
@@ -40,20 +40,19 @@ export function FormDialog({
     </>
   );
   return (
-    <Dialog title={title} onClose={onClose} onSubmit={onSubmit} foot={foot} wide={wide}>
+    <Dialog title={title} onClose={onClose} onSubmit={onSubmit} footer={footer} wide={wide}>
       {children}
-      <Wrong error={error} />
+      <FormError error={error} />
     </Dialog>
   );
 }
 
-/** What went wrong, in the words of the server. */
-export function Wrong({ error }: { error: unknown }) {
+export function FormError({ error }: { error: unknown }) {
   if (!error) return null;
   return (
     <p className="notice bad" role="alert">
       <AlertTriangle size={16} aria-hidden />
-      <span className="grow bidi">{sentence(error)}</span>
+      <span className="grow bidi">{toSentence(error)}</span>
     </p>
   );
 }

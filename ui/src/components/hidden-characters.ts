@@ -1,10 +1,10 @@
-// Splits a text into what is read and what hides in it, so that both can be seen.
+// Splits a text into visible segments and hidden characters.
 
-// Controls, formats, ignorable ones, and every space but the common one.
+// Control, format and ignorable characters, and every space except U+0020.
 const HIDDEN = /(?! )[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\p{Z}]/gu;
-const KNOWN: Record<string, string> = { "\t": "→", "\r": "␍" };
+const SYMBOLS: Record<string, string> = { "\t": "→", "\r": "␍" };
 
-export interface Piece {
+export interface TextSegment {
   text: string;
   hidden: boolean;
 }
@@ -12,15 +12,16 @@ export interface Piece {
 const codeOf = (character: string) =>
   `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
 
-/** The same text in pieces: a hidden one tells the code of what stands there. */
-export function piecesOf(text: string): Piece[] {
-  const pieces: Piece[] = [];
-  let at = 0;
-  for (const found of text.matchAll(HIDDEN)) {
-    if (found.index > at) pieces.push({ text: text.slice(at, found.index), hidden: false });
-    pieces.push({ text: KNOWN[found[0]] ?? codeOf(found[0]), hidden: true });
-    at = found.index + found[0].length;
+/** Segments of a text; a hidden one contains a symbol or the code point. */
+export function splitHiddenCharacters(text: string): TextSegment[] {
+  const segments: TextSegment[] = [];
+  let position = 0;
+  for (const match of text.matchAll(HIDDEN)) {
+    if (match.index > position)
+      segments.push({ text: text.slice(position, match.index), hidden: false });
+    segments.push({ text: SYMBOLS[match[0]] ?? codeOf(match[0]), hidden: true });
+    position = match.index + match[0].length;
   }
-  if (at < text.length) pieces.push({ text: text.slice(at), hidden: false });
-  return pieces;
+  if (position < text.length) segments.push({ text: text.slice(position), hidden: false });
+  return segments;
 }

@@ -1,35 +1,41 @@
-import { type Piece, piecesOf } from "./hidden-characters";
+import { splitHiddenCharacters, type TextSegment } from "./hidden-characters";
 
-const MOST = 20_000;
+const MAX_CHARS = 20_000;
 
-/** A text of others to the letter: ends of lines and invisible characters can be seen. */
-export function InertText({ text, label }: { text: string; label: string }) {
-  const shown = text.slice(0, MOST);
-  const lines = shown.split("\n");
+/** Untrusted text, literally: line breaks and invisible characters are visible. */
+export function LiteralText({ text, label }: { text: string; label: string }) {
+  const visible = text.slice(0, MAX_CHARS);
+  const lines = visible.split("\n");
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable
     <pre className="text inert" role="region" aria-label={label} tabIndex={0}>
-      {lines.map((line, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: the lines of one text never move
-        <Line key={at} pieces={piecesOf(line)} ends={at < lines.length - 1} />
+      {lines.map((line, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: lines are never reordered
+        <Line
+          key={index}
+          segments={splitHiddenCharacters(line)}
+          hasLineBreak={index < lines.length - 1}
+        />
       ))}
-      {text.length > MOST && (
-        <span className="mark">… {(text.length - MOST).toLocaleString("en")} more characters</span>
+      {text.length > MAX_CHARS && (
+        <span className="mark">
+          … {(text.length - MAX_CHARS).toLocaleString("en")} more characters
+        </span>
       )}
     </pre>
   );
 }
 
-function Line({ pieces, ends }: { pieces: Piece[]; ends: boolean }) {
+function Line({ segments, hasLineBreak }: { segments: TextSegment[]; hasLineBreak: boolean }) {
   return (
     <>
-      {pieces.map(({ text, hidden }, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: the pieces of one line never move
-        <span key={at} className={hidden ? "mark" : "bidi"}>
+      {segments.map(({ text, hidden }, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: segments are never reordered
+        <span key={index} className={hidden ? "mark" : "bidi"}>
           {text}
         </span>
       ))}
-      {ends && <span className="mark end-of-line">↵{"\n"}</span>}
+      {hasLineBreak && <span className="mark end-of-line">↵{"\n"}</span>}
     </>
   );
 }

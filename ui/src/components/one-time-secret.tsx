@@ -2,28 +2,28 @@ import { Button } from "./button";
 import { CopyButton } from "./copy-button";
 import { Dialog } from "./dialog";
 
-interface ShownOnceProps {
+interface OneTimeSecretProps {
   title: string;
-  what: string;
+  label: string;
   text: string;
   onClose: () => void;
 }
 
-/** Something that is told this once and never again. */
-export function ShownOnce({ title, what, text, onClose }: ShownOnceProps) {
-  const foot = (
+/** Shows a secret that cannot be read again. */
+export function OneTimeSecretDialog({ title, label, text, onClose }: OneTimeSecretProps) {
+  const footer = (
     <Button kind="primary" onClick={onClose}>
-      I have kept it
+      Done
     </Button>
   );
   return (
-    <Dialog title={title} onClose={onClose} foot={foot}>
-      <p>{what} is shown this once. Nobody can read it again, you neither.</p>
+    <Dialog title={title} onClose={onClose} footer={footer}>
+      <p>Copy it now. You will not see it again.</p>
       <div className="shown-once">
-        <output aria-label={what} className="mono">
+        <output aria-label={label} className="mono">
           {text}
         </output>
-        <CopyButton text={text} label={`Copy ${what.toLowerCase()}`} />
+        <CopyButton text={text} label={`Copy ${label}`} />
       </div>
     </Dialog>
   );

@@ -1,13 +1,13 @@
 import type { ReactNode } from "react";
 
-/** What is known of one thing: names and what they are. */
-export function Facts({ of }: { of: [name: string, what: ReactNode][] }) {
+/** A list of names and values. */
+export function PropertyList({ items }: { items: [name: string, value: ReactNode][] }) {
   return (
     <dl className="facts">
-      {of.map(([name, what]) => (
+      {items.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>
-          <dd>{what}</dd>
+          <dd>{value}</dd>
         </div>
       ))}
     </dl>

@@ -1,28 +1,28 @@
-// What stands where the thing itself cannot: not yet, nothing, or not possible.
+// Loading, empty and error states of queries.
 
 import type { UseQueryResult } from "@tanstack/react-query";
 import { AlertTriangle, type LucideIcon } from "lucide-react";
 import type { ReactNode } from "react";
-import { Problem, sentence } from "../api/problem";
+import { Problem, toSentence } from "../api/problem";
 import { Button } from "./button";
 
-export function Loading({ what = "Loading" }: { what?: string }) {
+export function Loading({ label = "Loading" }: { label?: string }) {
   return (
     <div className="loading" role="status">
       <span className="spinner" />
-      <span className="visually-hidden">{what}</span>
+      <span className="visually-hidden">{label}</span>
     </div>
   );
 }
 
-interface EmptyProps {
+interface EmptyStateProps {
   icon: LucideIcon;
   title: string;
   children?: ReactNode;
 }
 
-/** Nothing is here: says what would be, and how it comes to be. */
-export function Empty({ icon: Icon, title, children }: EmptyProps) {
+/** Explains what a list without entries will contain. */
+export function EmptyState({ icon: Icon, title, children }: EmptyStateProps) {
   return (
     <div className="empty">
       <Icon size={32} strokeWidth={1.4} aria-hidden />
@@ -32,33 +32,34 @@ export function Empty({ icon: Icon, title, children }: EmptyProps) {
   );
 }
 
-export function Refused({ error, again }: { error: unknown; again?: () => void }) {
-  const known = error instanceof Problem ? error : null;
+export function ErrorNotice({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+  const problem = error instanceof Problem ? error : null;
   return (
     <div className="notice bad" role="alert">
       <AlertTriangle size={16} aria-hidden />
       <div className="grow">
-        <strong>{known?.status === 404 ? "There is nothing here." : "That did not work."}</strong>
-        <div>{sentence(error)}</div>
+        <strong>{problem?.status === 404 ? "Not found" : "Request failed"}</strong>
+        <div>{toSentence(error)}</div>
       </div>
-      {again && (
-        <Button small onClick={again}>
-          Try again
+      {onRetry && (
+        <Button small onClick={onRetry}>
+          Retry
         </Button>
       )}
     </div>
   );
 }
 
-interface ShownProps<Data> {
+interface QueryResultProps<Data> {
   query: UseQueryResult<Data>;
   children: (data: Data) => ReactNode;
-  what?: string;
+  label?: string;
 }
 
-/** What a query found, or that it is under way, or why it was refused. */
-export function Shown<Data>({ query, children, what }: ShownProps<Data>) {
+/** The data of a query, its loading state, or its error. */
+export function QueryResult<Data>({ query, children, label }: QueryResultProps<Data>) {
   if (query.data !== undefined) return <>{children(query.data)}</>;
-  if (query.isError) return <Refused error={query.error} again={() => void query.refetch()} />;
-  return <Loading what={what} />;
+  if (query.isError)
+    return <ErrorNotice error={query.error} onRetry={() => void query.refetch()} />;
+  return <Loading label={label} />;
 }

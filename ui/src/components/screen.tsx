@@ -3,22 +3,22 @@ import { NavLink } from "react-router";
 
 interface ScreenProps {
   title: string;
-  /** What stands in the heading where it is more than the title. */
+  /** Heading, if it differs from the title. */
   heading?: ReactNode;
-  under?: ReactNode;
+  subtitle?: ReactNode;
   actions?: ReactNode;
   children: ReactNode;
 }
 
-/** A whole page: its title in the tab of the browser and at the top, what can be done, the rest. */
-export function Screen({ title, heading, under, actions, children }: ScreenProps) {
+/** A page with document title, heading, actions and content. */
+export function Screen({ title, heading, subtitle, actions, children }: ScreenProps) {
   useTitle(title);
   return (
     <div className="screen">
       <header className="screen-head">
         <div className="titles">
           <h1 className="bidi">{heading ?? title}</h1>
-          {under && <div className="under">{under}</div>}
+          {subtitle && <div className="under">{subtitle}</div>}
         </div>
         {actions && <div className="row wrap">{actions}</div>}
       </header>
@@ -33,7 +33,7 @@ export function useTitle(title: string) {
   }, [title]);
 }
 
-/** Tabs that are addresses. */
+/** Tabs that link to routes. */
 export function Tabs({
   label,
   tabs,

@@ -1,13 +1,13 @@
-import { folded } from "./text-match";
+import { foldText } from "./text-match";
 
-const LONGEST = 63;
+const MAX_CHARS = 63;
 
-/** A name as it could stand in an address: letters, digits and dashes. */
+/** Slug of a name: lower-case letters, digits and hyphens. */
 export const slugOf = (name: string): string =>
-  folded(name)
+  foldText(name)
     .replace(/ß/g, "ss")
     .replace(/[^a-z0-9]+/g, "-")
-    .slice(0, LONGEST)
+    .slice(0, MAX_CHARS)
     .replace(/^-+|-+$/g, "");
 
 export const isSlug = (text: string): boolean =>

@@ -1,6 +1,6 @@
 const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const EXACT = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium" });
-const STEPS: [Intl.RelativeTimeFormatUnit, number][] = [
+const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
   ["year", 31_536_000],
   ["month", 2_592_000],
   ["day", 86_400],
@@ -8,19 +8,19 @@ const STEPS: [Intl.RelativeTimeFormatUnit, number][] = [
   ["minute", 60],
 ];
 
-/** How long ago in words, such as "3 hours ago". */
-export function ago(at: string, now = Date.now()): string {
+/** Relative time such as "3 hours ago". */
+export function formatAgo(at: string, now = Date.now()): string {
   const seconds = Math.round((new Date(at).getTime() - now) / 1000);
-  const step = STEPS.find(([, size]) => Math.abs(seconds) >= size);
-  if (!step) return Math.abs(seconds) < 10 ? "just now" : RELATIVE.format(seconds, "second");
-  return RELATIVE.format(Math.round(seconds / step[1]), step[0]);
+  const unit = UNITS.find(([, size]) => Math.abs(seconds) >= size);
+  if (!unit) return Math.abs(seconds) < 10 ? "just now" : RELATIVE.format(seconds, "second");
+  return RELATIVE.format(Math.round(seconds / unit[1]), unit[0]);
 }
 
 export function Time({ at }: { at: string | null | undefined }) {
   if (!at) return <span className="faint">—</span>;
   return (
     <time dateTime={at} title={EXACT.format(new Date(at))}>
-      {ago(at)}
+      {formatAgo(at)}
     </time>
   );
 }

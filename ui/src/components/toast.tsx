@@ -1,49 +1,55 @@
 import { AlertTriangle, Check, X } from "lucide-react";
 import { useSyncExternalStore } from "react";
-import { sentence } from "../api/problem";
+import { toSentence } from "../api/problem";
 import { Button } from "./button";
 
 interface Toast {
   id: number;
   text: string;
-  bad: boolean;
+  isError: boolean;
 }
 
 let toasts: readonly Toast[] = [];
 let count = 0;
 const watchers = new Set<() => void>();
 
-function set(next: readonly Toast[]) {
+function setToasts(next: readonly Toast[]) {
   toasts = next;
-  for (const told of watchers) told();
+  for (const watcher of watchers) watcher();
 }
 
-const drop = (id: number) => set(toasts.filter((toast) => toast.id !== id));
+const removeToast = (id: number) => setToasts(toasts.filter((toast) => toast.id !== id));
 
-/** Says in a corner what was done. What went wrong stays until it is put away. */
-export function toast(text: string, bad = false): void {
+/** Shows a message for 4.5 seconds; an error stays until dismissed. */
+export function toast(text: string, isError = false): void {
   count += 1;
   const id = count;
-  set([...toasts.slice(-3), { id, text, bad }]);
-  if (!bad) setTimeout(() => drop(id), 4500);
+  setToasts([...toasts.slice(-3), { id, text, isError }]);
+  if (!isError) setTimeout(() => removeToast(id), 4500);
 }
 
-export const toastProblem = (error: unknown): void => toast(sentence(error), true);
+export const toastProblem = (error: unknown): void => toast(toSentence(error), true);
 
-const subscribe = (told: () => void) => {
-  watchers.add(told);
-  return () => watchers.delete(told);
+const subscribe = (watcher: () => void) => {
+  watchers.add(watcher);
+  return () => watchers.delete(watcher);
 };
 
 export function Toasts() {
-  const shown = useSyncExternalStore(subscribe, () => toasts);
+  const current = useSyncExternalStore(subscribe, () => toasts);
   return (
     <div className="toasts" role="status" aria-live="polite">
-      {shown.map(({ id, text, bad }) => (
-        <div key={id} className={bad ? "toast bad" : "toast"}>
-          {bad ? <AlertTriangle size={16} aria-hidden /> : <Check size={16} aria-hidden />}
+      {current.map(({ id, text, isError }) => (
+        <div key={id} className={isError ? "toast bad" : "toast"}>
+          {isError ? <AlertTriangle size={16} aria-hidden /> : <Check size={16} aria-hidden />}
           <span className="grow">{text}</span>
-          <Button kind="plain" small icon={X} aria-label="Put away" onClick={() => drop(id)} />
+          <Button
+            kind="plain"
+            small
+            icon={X}
+            aria-label="Dismiss"
+            onClick={() => removeToast(id)}
+          />
         </div>
       ))}
     </div>

@@ -1,13 +1,13 @@
-/** A unified diff as the server made it, line by line. */
+/** A unified diff from the server. */
 export function UnifiedDiff({ text }: { text: string }) {
-  if (!text.trim()) return <p className="faint">Nothing differs.</p>;
+  if (!text.trim()) return <p className="faint">No changes.</p>;
   const lines = text.replace(/\n$/, "").split("\n");
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
-    <div className="diff" role="region" aria-label="Difference" tabIndex={0}>
-      {lines.map((line, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: the lines of one text never move
-        <div key={at} className={kind(line)}>
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable
+    <div className="diff" role="region" aria-label="Diff" tabIndex={0}>
+      {lines.map((line, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: lines are never reordered
+        <div key={index} className={lineClass(line)}>
           {line || " "}
         </div>
       ))}
@@ -15,7 +15,7 @@ export function UnifiedDiff({ text }: { text: string }) {
   );
 }
 
-function kind(line: string): string | undefined {
+function lineClass(line: string): string | undefined {
   if (line.startsWith("+++") || line.startsWith("---") || line.startsWith("@@")) return "where";
   if (line.startsWith("+")) return "added";
   return line.startsWith("-") ? "removed" : undefined;

@@ -1,40 +1,40 @@
-// Nobody loses what they wrote by a click beside: asks before a draft is left behind.
+// Asks before navigation discards unsaved changes.
 
 import { useEffect } from "react";
 import { useBlocker } from "react-router";
 import { Confirm } from "./dialog";
-import { plain } from "./escape-text";
-import { holdDraft } from "./unsaved-drafts";
+import { escapeText } from "./escape-text";
+import { registerDraft } from "./unsaved-drafts";
 
-const fileOf = (search: string) => new URLSearchParams(search).get("file");
+const fileParam = (search: string) => new URLSearchParams(search).get("file");
 
-export function LeaveGuard({ when, path }: { when: boolean; path: string }) {
+export function UnsavedChangesGuard({ isDirty, name }: { isDirty: boolean; name: string }) {
   const blocker = useBlocker(
-    ({ currentLocation: here, nextLocation: there }) =>
-      when && (here.pathname !== there.pathname || fileOf(here.search) !== fileOf(there.search)),
+    ({ currentLocation: current, nextLocation: next }) =>
+      isDirty &&
+      (current.pathname !== next.pathname || fileParam(current.search) !== fileParam(next.search)),
   );
   useEffect(() => {
-    if (!when) return;
-    const ask = (event: BeforeUnloadEvent) => event.preventDefault();
-    const letGo = holdDraft();
-    addEventListener("beforeunload", ask);
+    if (!isDirty) return;
+    const preventUnload = (event: BeforeUnloadEvent) => event.preventDefault();
+    const unregister = registerDraft();
+    addEventListener("beforeunload", preventUnload);
     return () => {
-      letGo();
-      removeEventListener("beforeunload", ask);
+      unregister();
+      removeEventListener("beforeunload", preventUnload);
     };
-  }, [when]);
+  }, [isDirty]);
   if (blocker.state !== "blocked") return null;
   return (
     <Confirm
-      title="Leave without saving?"
-      action="Discard and leave"
+      title="Discard unsaved changes?"
+      action="Discard"
       danger
       onConfirm={() => blocker.proceed()}
       onClose={() => blocker.reset()}
     >
       <p>
-        What you wrote in <span className="mono bidi">{plain(path, 80)}</span> is not saved. If you
-        leave now, it is lost.
+        Your changes to <span className="mono bidi">{escapeText(name, 80)}</span> are not saved.
       </p>
     </Confirm>
   );

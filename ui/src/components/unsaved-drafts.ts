@@ -1,11 +1,11 @@
-// How many texts are under a pen and not saved, for whoever would take the page from under them.
+// Counts unsaved drafts, so that the page stays open while there are any.
 
 let count = 0;
 
 export const hasDrafts = () => count > 0;
 
-/** Counts one until the answer is called. */
-export function holdDraft(): () => void {
+/** Registers a draft. Returns a function that unregisters it. */
+export function registerDraft(): () => void {
   count += 1;
   return () => {
     count -= 1;

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 
-/** The time, told anew every so many seconds. */
+/** The current time in milliseconds, updated every `seconds` seconds. */
 export function useNow(seconds: number): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {

@@ -1,10 +1,10 @@
-// Which agents refer to a record, on its page and before it is deleted.
+// Agents that use a record, on its page and in its delete dialog.
 
 import { Link } from "react-router";
-import type { Use } from "../api/agent-records";
-import { plain } from "./escape-text";
+import type { AgentUse } from "../api/agent-records";
+import { escapeText } from "./escape-text";
 
-export function UsedBy({ uses, teach }: { uses: Use[] | undefined; teach: string }) {
+export function UsedBy({ uses, emptyText }: { uses: AgentUse[] | undefined; emptyText: string }) {
   return (
     <section className="card" aria-labelledby="used-by">
       <header>
@@ -12,14 +12,14 @@ export function UsedBy({ uses, teach }: { uses: Use[] | undefined; teach: string
         {uses && <span className="badge">{uses.length}</span>}
       </header>
       <div className="inside">
-        {uses?.length === 0 && <p className="soft">{teach}</p>}
+        {uses?.length === 0 && <p className="soft">{emptyText}</p>}
         <ul className="lines scrolled">
-          {uses?.slice(0, 200).map(({ agent, how }) => (
+          {uses?.slice(0, 200).map(({ agent, detail: how }) => (
             <li key={agent.id + how}>
               <Link className="bidi" to={`/agents/${agent.id}/settings`}>
-                {plain(agent.name, 60)}
+                {escapeText(agent.name, 60)}
               </Link>{" "}
-              <span className="faint">{plain(how, 120)}</span>
+              <span className="faint">{escapeText(how, 120)}</span>
             </li>
           ))}
           {uses && uses.length > 200 && <li className="faint">and {uses.length - 200} more</li>}
@@ -29,19 +29,17 @@ export function UsedBy({ uses, teach }: { uses: Use[] | undefined; teach: string
   );
 }
 
-/** Who would miss it: the end of the sentence that asks whether to delete. */
-export function Missed({ uses, what }: { uses: Use[]; what: string }) {
-  const names = [...new Set(uses.map(({ agent }) => plain(agent.name, 40)))];
-  if (!names.length) return <p className="soft">No agent refers to {what}.</p>;
+/** Warns which agents use a record that is about to be deleted. */
+export function DeleteWarning({ uses }: { uses: AgentUse[] }) {
+  const names = [...new Set(uses.map(({ agent }) => escapeText(agent.name, 40)))];
+  if (!names.length) return <p className="soft">No agent uses it.</p>;
   return (
     <div className="notice update">
       <div className="grow bidi">
-        <strong>
-          {names.length === 1 ? "1 agent refers" : `${names.length} agents refer`} to {what}:
-        </strong>{" "}
+        <strong>Used by {names.length === 1 ? "1 agent" : `${names.length} agents`}:</strong>{" "}
         {names.slice(0, 12).join(", ")}
-        {names.length > 12 && ` and ${names.length - 12} more`}. Their tools and prompts will say
-        that it is gone.
+        {names.length > 12 && ` and ${names.length - 12} more`}. Their tools will report it as
+        missing.
       </div>
     </div>
   );

@@ -1,4 +1,4 @@
-// How CodeMirror looks at the desk, by the same tokens as all else.
+// CodeMirror theme, built from the console's style tokens.
 
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import type { Extension } from "@codemirror/state";
@@ -53,7 +53,7 @@ const highlight = HighlightStyle.define([
   { tag: [tags.processingInstruction, tags.meta], color: "var(--ink-faint)" },
 ]);
 
-export const TOKENS = [
+export const PLACEHOLDERS = [
   "AGENT_NAME",
   "TENANT_NAME",
   "HUMAN_NAME",
@@ -63,28 +63,28 @@ export const TOKENS = [
   "HUMAN_PRONOUNS",
 ];
 
-const known = Decoration.mark({ class: "cm-placeholder-token" });
-const unknown = Decoration.mark({
+const knownMark = Decoration.mark({ class: "cm-placeholder-token" });
+const unknownMark = Decoration.mark({
   class: "cm-placeholder-token cm-placeholder-unknown",
-  attributes: { title: "Not a placeholder that Carrel fills in: it stays as it is." },
+  attributes: { title: "Unknown placeholder; it is not replaced." },
 });
-const tokens = new MatchDecorator({
+const placeholderMatcher = new MatchDecorator({
   regexp: /\{\{([A-Z][A-Z0-9_]*)\}\}/g,
-  decoration: (match) => (TOKENS.includes(match[1] ?? "") ? known : unknown),
+  decoration: (match) => (PLACEHOLDERS.includes(match[1] ?? "") ? knownMark : unknownMark),
 });
 
-/** Marks the placeholders that Carrel fills in, and those that it does not know. */
+/** Highlights placeholders; unknown ones are underlined. */
 const placeholders = ViewPlugin.define(
   (view) => ({
-    marks: tokens.createDeco(view),
+    marks: placeholderMatcher.createDeco(view),
     update(update: ViewUpdate) {
-      this.marks = tokens.updateDeco(update, this.marks);
+      this.marks = placeholderMatcher.updateDeco(update, this.marks);
     },
   }),
   { decorations: (plugin) => plugin.marks },
 );
 
-export const looks: Extension = [
+export const editorTheme: Extension = [
   theme,
   syntaxHighlighting(highlight),
   placeholders,

@@ -1,15 +1,15 @@
-// The editor knows one way to end a line; what is saved keeps the way that the file had.
+// The editor uses \n only; saving restores the file's own line endings.
 
-/** How most lines of a text end. */
-export function endingOf(text: string): "\n" | "\r\n" | "\r" {
-  const both = text.split("\r\n").length - 1;
-  const feeds = text.split("\n").length - 1 - both;
-  const returns = text.split("\r").length - 1 - both;
-  if (both > feeds && both >= returns) return "\r\n";
-  return returns > feeds ? "\r" : "\n";
+/** The most frequent line ending of a text. */
+export function detectLineEnding(text: string): "\n" | "\r\n" | "\r" {
+  const crlf = text.split("\r\n").length - 1;
+  const lf = text.split("\n").length - 1 - crlf;
+  const cr = text.split("\r").length - 1 - crlf;
+  if (crlf > lf && crlf >= cr) return "\r\n";
+  return cr > lf ? "\r" : "\n";
 }
 
-export const forEditing = (text: string) => text.replace(/\r\n?/g, "\n");
+export const normalizeLineEndings = (text: string) => text.replace(/\r\n?/g, "\n");
 
-export const asStored = (text: string, ending: string) =>
+export const restoreLineEndings = (text: string, ending: string) =>
   ending === "\n" ? text : text.replaceAll("\n", ending);

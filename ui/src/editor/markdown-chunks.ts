@@ -1,108 +1,111 @@
-// A long Markdown text in pieces that can be rendered one by one, so that no single one holds up
-// the pen: cut where a block begins anew, never inside a fence. What an edit leaves as it was stays
-// the same pieces.
+// Splits long Markdown into chunks that render independently, so that typing stays fast. Chunks
+// start at block boundaries, never inside a fence, and keep their identity across edits.
 
-export interface Piece {
+export interface MarkdownChunk {
   id: number;
   text: string;
 }
 
-const FULL = 1_500;
-const OVERFULL = 12_000;
+const TARGET_CHARS = 1_500;
+const MAX_CHARS = 12_000;
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 const HEADING = /^#{1,6}(\s|$)/;
-const FRESH = /^(?![\s>*+|-]|\d+[.)])./;
+const NEW_BLOCK = /^(?![\s>*+|-]|\d+[.)])./;
 const DEFINITION = /^ {0,3}\[[^\]\n]+\]:\s*\S+.*$/gm;
 
 let count = 0;
-const named = (text: string): Piece => {
+const createChunk = (text: string): MarkdownChunk => {
   count += 1;
   return { id: count, text };
 };
 
-/** New pieces, but for those that were there before. */
-const renamed = (texts: string[], spare: readonly Piece[]): Piece[] => {
-  const left = [...spare];
+/** Chunks for `texts`, reusing those of `reusable` with the same text. */
+const reuseChunks = (texts: string[], reusable: readonly MarkdownChunk[]): MarkdownChunk[] => {
+  const remaining = [...reusable];
   return texts.map((text) => {
-    const at = left.findIndex((piece) => piece.text === text);
-    return at < 0 ? named(text) : (left.splice(at, 1)[0] as Piece);
+    const index = remaining.findIndex((chunk) => chunk.text === text);
+    return index < 0 ? createChunk(text) : (remaining.splice(index, 1)[0] as MarkdownChunk);
   });
 };
 
-/** The pieces in order; joined by line breaks they are the text again. */
-export function pieces(text: string, before: readonly Piece[] = []): Piece[] {
-  const { start, end, head, tail } = untouched(text, before);
+/** Chunks in order; joined with line breaks they equal the text. */
+export function splitMarkdown(
+  text: string,
+  previous: readonly MarkdownChunk[] = [],
+): MarkdownChunk[] {
+  const { start, end, head, tail } = findUnchanged(text, previous);
   const middle = split(text.slice(start, end));
-  const kept = middle.closed ? tail : [];
-  const { texts } = kept === tail ? middle : split(text.slice(start));
-  const spare = before.slice(head.length, before.length - kept.length);
-  return [...head, ...renamed(texts, spare), ...kept];
+  const keptTail = middle.closed ? tail : [];
+  const { texts } = keptTail === tail ? middle : split(text.slice(start));
+  const reusable = previous.slice(head.length, previous.length - keptTail.length);
+  return [...head, ...reuseChunks(texts, reusable), ...keptTail];
 }
 
 /**
- * Which pieces the text still begins and ends with, and where what lies between begins and ends.
- * The neighbours of an edit lie between too: it may have joined them to what it changed.
+ * Unchanged chunks at the start and the end of the text, and the range between them.
+ * The range includes the chunks next to an edit, since the edit may have merged them.
  */
-function untouched(text: string, before: readonly Piece[]) {
+function findUnchanged(text: string, previous: readonly MarkdownChunk[]) {
   let start = 0;
   let first = 0;
-  for (; first < before.length; first += 1) {
-    const whole = `${before[first]?.text}\n`;
-    if (!text.startsWith(whole, start)) break;
-    start += whole.length;
+  for (; first < previous.length; first += 1) {
+    const expected = `${previous[first]?.text}\n`;
+    if (!text.startsWith(expected, start)) break;
+    start += expected.length;
   }
   let end = text.length;
-  let last = before.length;
+  let last = previous.length;
   for (; last > first; last -= 1) {
-    const whole = `\n${before[last - 1]?.text}`;
-    const at = end - whole.length;
-    if (at < start || !text.startsWith(whole, at)) break;
-    end = at;
+    const expected = `\n${previous[last - 1]?.text}`;
+    const index = end - expected.length;
+    if (index < start || !text.startsWith(expected, index)) break;
+    end = index;
   }
   if (first > 0) {
     first -= 1;
-    start -= (before[first]?.text.length ?? 0) + 1;
+    start -= (previous[first]?.text.length ?? 0) + 1;
   }
-  if (last < before.length) {
-    end += (before[last]?.text.length ?? 0) + 1;
+  if (last < previous.length) {
+    end += (previous[last]?.text.length ?? 0) + 1;
     last += 1;
   }
-  return { start, end, head: before.slice(0, first), tail: before.slice(last) };
+  return { start, end, head: previous.slice(0, first), tail: previous.slice(last) };
 }
 
 function split(text: string): { texts: string[]; closed: boolean } {
   const texts: string[] = [];
-  let held: string[] = [];
+  let lines: string[] = [];
   let size = 0;
   let fence: string | null = null;
   let afterBlank = true;
   for (const line of text.split("\n")) {
-    const cut = fence === null && (HEADING.test(line) || (afterBlank && FRESH.test(line)));
-    if ((cut && size > FULL) || size > OVERFULL) {
-      texts.push(held.join("\n"));
-      held = [];
+    const isBoundary =
+      fence === null && (HEADING.test(line) || (afterBlank && NEW_BLOCK.test(line)));
+    if ((isBoundary && size > TARGET_CHARS) || size > MAX_CHARS) {
+      texts.push(lines.join("\n"));
+      lines = [];
       size = 0;
     }
-    held.push(line);
+    lines.push(line);
     size += line.length + 1;
     fence = fenceAfter(fence, line);
     afterBlank = line.trim() === "";
   }
-  texts.push(held.join("\n"));
+  texts.push(lines.join("\n"));
   return { texts, closed: fence === null };
 }
 
 function fenceAfter(open: string | null, line: string): string | null {
-  const mark = FENCE.exec(line)?.[1];
-  if (!mark) return open;
-  if (open === null) return mark;
-  const closes = mark.startsWith(open) && line.trim() === mark;
+  const marker = FENCE.exec(line)?.[1];
+  if (!marker) return open;
+  if (open === null) return marker;
+  const closes = marker.startsWith(open) && line.trim() === marker;
   return closes ? null : open;
 }
 
-/** Links that are defined anywhere in the text, which every piece of it may name. */
-export const definitions = (text: string): string =>
+/** Link definitions of the whole text, at most 200, which any chunk may use. */
+export const linkDefinitions = (text: string): string =>
   (text.match(DEFINITION) ?? []).slice(0, 200).join("\n");
 
-/** Too long to be made into elements in one go: shown as it stands. */
-export const isOverfull = (piece: string) => piece.length > 2 * OVERFULL;
+/** Whether a chunk is too long to render as Markdown; it is then shown as plain text. */
+export const isTooLong = (chunk: string) => chunk.length > 2 * MAX_CHARS;

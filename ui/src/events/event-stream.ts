@@ -1,9 +1,9 @@
-// What others change, as it happens. One tab of a browser holds the stream, under a lock, and tells
-// the others: browsers allow only a few connections to one server.
+// Events of the tenant, pushed by the server. One tab per browser reads the stream under a lock and
+// relays it to the other tabs, since browsers limit the connections to one server.
 
 import type { QueryClient, QueryKey } from "@tanstack/react-query";
 
-export interface Happened {
+export interface ServerEvent {
   eventId: string;
   type: string;
   payload: Record<string, unknown>;
@@ -12,33 +12,43 @@ export interface Happened {
   runId: string | null;
 }
 
-type Listener = (happened: Happened) => void;
-export type Standing = "connecting" | "live" | "lost";
+type Listener = (event: ServerEvent) => void;
+export type ConnectionState = "connecting" | "live" | "lost";
+
+/** What tabs send each other. */
+interface TabMessage {
+  event?: ServerEvent;
+  state?: ConnectionState;
+  /** Events were lost: every query is stale. */
+  missed?: boolean;
+  /** A new tab asks the leader for the connection state. */
+  stateRequested?: boolean;
+}
 
 const listeners = new Set<Listener>();
 const watchers = new Set<() => void>();
-let standing: Standing = "connecting";
+let connectionState: ConnectionState = "connecting";
 
-export const liveStanding = {
-  subscribe: (told: () => void) => {
-    watchers.add(told);
-    return () => watchers.delete(told);
+export const connectionStore = {
+  subscribe: (watcher: () => void) => {
+    watchers.add(watcher);
+    return () => watchers.delete(watcher);
   },
-  now: () => standing,
+  now: () => connectionState,
 };
 
-function stand(now: Standing) {
-  standing = now;
-  for (const told of watchers) told();
+function setConnectionState(state: ConnectionState) {
+  connectionState = state;
+  for (const watcher of watchers) watcher();
 }
 
-/** Called with every event of the tenant until the answer is called. */
-export function follow(listener: Listener): () => void {
+/** Calls `listener` with every event of the tenant. Returns a function that unsubscribes. */
+export function subscribeToEvents(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
 
-const TYPES = [
+const EVENT_TYPES = [
   "workspace.updated",
   "run.started",
   "run.completed",
@@ -50,81 +60,82 @@ const TYPES = [
   "record.changed",
 ];
 
-/** Follows the tenant until the answer is called, and lets what is shown be asked for again. */
-export function goLive(queries: QueryClient): () => void {
+/** Receives events and invalidates the queries they make stale. Returns a function that stops it. */
+export function startEventStream(queries: QueryClient): () => void {
   const channel = new BroadcastChannel("carrel-live");
-  const ended = new AbortController();
-  const wake = waker(queries);
-  const hear = (happened: Happened) => {
-    for (const listener of listeners) listener(happened);
-    wake(keysOf(happened));
+  const abort = new AbortController();
+  const invalidate = debouncedInvalidate(queries);
+  const send = (message: TabMessage) => channel.postMessage(message);
+  const handleEvent = (event: ServerEvent) => {
+    for (const listener of listeners) listener(event);
+    invalidate(staleQueryKeys(event));
   };
-  channel.onmessage = ({ data }) => {
-    if (data.happened) hear(data.happened);
-    if (data.standing) stand(data.standing);
-    if (data.missed) wake([[]]);
-    if (data.asked && holding) channel.postMessage({ standing });
+  let isLeader = false;
+  channel.onmessage = ({ data }: MessageEvent<TabMessage>) => {
+    if (data.event) handleEvent(data.event);
+    if (data.state) setConnectionState(data.state);
+    if (data.missed) invalidate([[]]);
+    if (data.stateRequested && isLeader) send({ state: connectionState });
   };
-  let holding = false;
-  const hold = () => {
-    holding = true;
-    return pour(ended.signal, {
-      happened: (happened) => {
-        hear(happened);
-        channel.postMessage({ happened });
+  const lead = () => {
+    isLeader = true;
+    return readStream(abort.signal, {
+      onEvent: (event) => {
+        handleEvent(event);
+        send({ event });
       },
-      standing: (now, missed) => {
-        stand(now);
-        if (missed) wake([[]]);
-        channel.postMessage({ standing: now, missed });
+      onState: (state, missed) => {
+        setConnectionState(state);
+        if (missed) invalidate([[]]);
+        send({ state, missed });
       },
     });
   };
-  navigator.locks.request("carrel-live", { signal: ended.signal }, hold).catch(() => undefined);
-  channel.postMessage({ asked: true });
+  navigator.locks.request("carrel-live", { signal: abort.signal }, lead).catch(() => undefined);
+  send({ stateRequested: true });
   return () => {
-    ended.abort();
+    abort.abort();
     channel.close();
   };
 }
 
-interface Told {
-  happened: (happened: Happened) => void;
-  standing: (now: Standing, missed: boolean) => void;
+interface StreamHandlers {
+  onEvent: (event: ServerEvent) => void;
+  onState: (state: ConnectionState, missed: boolean) => void;
 }
 
-/** Reads the stream until it is called off; the browser resumes it where it broke off. */
-function pour(until: AbortSignal, told: Told): Promise<void> {
-  return new Promise((done) => {
+/** Reads the stream until `signal` aborts. After a disconnect the browser resumes it. */
+function readStream(signal: AbortSignal, { onEvent, onState }: StreamHandlers): Promise<void> {
+  return new Promise((resolve) => {
     let source: EventSource | null = null;
-    let again: ReturnType<typeof setTimeout> | undefined;
+    let retryTimer: ReturnType<typeof setTimeout> | undefined;
     let wasOpen = false;
     const open = () => {
       source = new EventSource("/v1/events");
       source.onopen = () => {
-        told.standing("live", wasOpen);
+        onState("live", wasOpen);
         wasOpen = true;
       };
       source.onerror = () => {
-        told.standing("lost", false);
+        onState("lost", false);
         if (source?.readyState !== EventSource.CLOSED) return;
-        again = setTimeout(open, 3000);
-        // Refused rather than cut off: perhaps the session has ended.
+        retryTimer = setTimeout(open, 3000);
+        // The server refused the connection: the session may have ended.
         dispatchEvent(new Event("carrel:signed-out"));
       };
-      const hear = (event: MessageEvent<string>) => told.happened(JSON.parse(event.data));
-      for (const type of TYPES) source.addEventListener(type, hear);
+      const onMessage = (message: MessageEvent<string>) => onEvent(JSON.parse(message.data));
+      for (const type of EVENT_TYPES) source.addEventListener(type, onMessage);
     };
-    until.addEventListener("abort", () => {
-      clearTimeout(again);
+    signal.addEventListener("abort", () => {
+      clearTimeout(retryTimer);
       source?.close();
-      done();
+      resolve();
     });
     open();
   });
 }
 
-const AGENTS: QueryKey[] = [
+const AGENT_KEYS: QueryKey[] = [
   ["agents"],
   ["agent"],
   ["agent-records"],
@@ -133,12 +144,12 @@ const AGENTS: QueryKey[] = [
   ["pins"],
   ["inbox"],
 ];
-const RECORDS: Record<string, QueryKey[]> = {
-  agent: [...AGENTS, ["templates"]],
-  template: [...AGENTS, ["templates"]],
-  person: [...AGENTS, ["people"], ["session"]],
-  tenant: [...AGENTS, ["session"]],
-  policy: [...AGENTS, ["policy"]],
+const RECORD_KEYS: Record<string, QueryKey[]> = {
+  agent: [...AGENT_KEYS, ["templates"]],
+  template: [...AGENT_KEYS, ["templates"]],
+  person: [...AGENT_KEYS, ["people"], ["session"]],
+  tenant: [...AGENT_KEYS, ["session"]],
+  policy: [...AGENT_KEYS, ["policy"]],
   defaults: [["files"], ["defaults"]],
   sandbox: [["sandboxes"]],
   workspace: [["workspaces"]],
@@ -146,36 +157,41 @@ const RECORDS: Record<string, QueryKey[]> = {
   dream: [["dreams"], ["memories"], ["inbox"]],
 };
 
-/** Which answers an event makes old, by the first words of their keys. */
-export function keysOf({ type, payload, workspace, runId }: Happened): QueryKey[] {
+/** Query keys that an event makes stale, as prefixes. */
+export function staleQueryKeys({ type, payload, workspace, runId }: ServerEvent): QueryKey[] {
   if (type.startsWith("approval.")) return [["approvals"], ["inbox"]];
   if (type.startsWith("run.")) return [["runs"], ["run", payload["runId"] ?? runId], ["agents"]];
-  if (type === "record.changed") return RECORDS[String(payload["noun"])] ?? [];
+  if (type === "record.changed") return RECORD_KEYS[String(payload["noun"])] ?? [];
   if (type !== "workspace.updated" || !workspace) return [];
   const { kind, name } = workspace;
   if (kind === "workspace") return [["files", "workspace", name]];
   if (kind === "items") return [["items"]];
   if (kind === "agent") {
-    const own: QueryKey = ["files", "agent", name];
-    return [own, ["pins"], ["prompt"], ["memories"], ["dreams"], ["inbox"], ["agents"]];
+    const agentFiles: QueryKey = ["files", "agent", name];
+    return [agentFiles, ["pins"], ["prompt"], ["memories"], ["dreams"], ["inbox"], ["agents"]];
   }
   return [["files"], ["pins"], ["prompt"], ["inbox"], ["agents"], ["templates"], ["impact"]];
 }
 
-/** Milliseconds between two answers that look at all agents, however much happens. */
-const CALM: Record<string, number> = { inbox: 5_000, "agent-records": 10_000, templates: 3_000 };
+const BATCH_MS = 120;
+/** Minimum milliseconds between two refetches of queries that read all agents. */
+const MIN_INTERVAL_MS: Record<string, number> = {
+  inbox: 5_000,
+  "agent-records": 10_000,
+  templates: 3_000,
+};
 
-/** Gathers what is to be asked again for a moment, so that a burst is asked for once. */
-export function waker(queries: Pick<QueryClient, "invalidateQueries">) {
+/** Returns a function that invalidates query keys, once per burst of events (120 ms). */
+export function debouncedInvalidate(queries: Pick<QueryClient, "invalidateQueries">) {
   const due = new Map<string, { key: QueryKey; at: number }>();
-  const last = new Map<string, number>();
+  const lastRunAt = new Map<string, number>();
   let timer: ReturnType<typeof setTimeout> | undefined;
   const run = () => {
     const now = Date.now();
     for (const [name, { key, at }] of due) {
       if (at > now) continue;
       due.delete(name);
-      last.set(name, now);
+      lastRunAt.set(name, now);
       void queries.invalidateQueries({ queryKey: key });
     }
     const next = Math.min(...[...due.values()].map(({ at }) => at));
@@ -185,8 +201,8 @@ export function waker(queries: Pick<QueryClient, "invalidateQueries">) {
     const now = Date.now();
     for (const key of keys) {
       const name = JSON.stringify(key);
-      const rest = (last.get(name) ?? 0) + (CALM[String(key[0])] ?? 0);
-      if (!due.has(name)) due.set(name, { key, at: Math.max(now + 120, rest) });
+      const earliest = (lastRunAt.get(name) ?? 0) + (MIN_INTERVAL_MS[String(key[0])] ?? 0);
+      if (!due.has(name)) due.set(name, { key, at: Math.max(now + BATCH_MS, earliest) });
     }
     if (timer !== undefined) clearTimeout(timer);
     const soonest = Math.min(...[...due.values()].map(({ at }) => at));

@@ -1,4 +1,4 @@
-// The frame around every screen: where one is, where one can go, who one is.
+// Layout of every screen: top bar, navigation and content.
 
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import {
@@ -21,68 +21,70 @@ import { inboxQuery } from "../api/inbox";
 import { Problem } from "../api/problem";
 import { type Session, sessionQuery } from "../api/session";
 import { Button } from "../components/button";
-import { plain } from "../components/escape-text";
-import { Loading, Refused } from "../components/query-states";
+import { escapeText } from "../components/escape-text";
+import { ErrorNotice, Loading } from "../components/query-states";
 import { Toasts } from "../components/toast";
 import { hasDrafts } from "../components/unsaved-drafts";
-import { goLive, liveStanding } from "../events/event-stream";
+import { connectionStore, startEventStream } from "../events/event-stream";
 import { Palette, usePalette } from "./palette";
 import { SessionContext } from "./session-context";
-import { SignInAgain } from "./session-expired-dialog";
-import { PersonMenu } from "./user-menu";
+import { SessionExpiredDialog } from "./session-expired-dialog";
+import { UserMenu } from "./user-menu";
 
-const PLACES: { to: string; name: string; icon: LucideIcon; count?: "waiting" | "approvals" }[] = [
-  { to: "/inbox", name: "Inbox", icon: Inbox, count: "waiting" },
-  { to: "/agents", name: "Agents", icon: Bot },
-  { to: "/agent-templates", name: "Templates", icon: LayoutTemplate },
-  { to: "/runs", name: "Runs", icon: Play },
-  { to: "/approvals", name: "Approvals", icon: ShieldCheck, count: "approvals" },
-  { to: "/workspaces", name: "Workspaces", icon: FolderOpen },
-  { to: "/sandboxes", name: "Sandboxes", icon: Box },
-  { to: "/items", name: "Items", icon: Package },
-  { to: "/settings", name: "Settings", icon: Settings },
-];
+const NAV_ITEMS: { to: string; name: string; icon: LucideIcon; count?: "waiting" | "approvals" }[] =
+  [
+    { to: "/inbox", name: "Inbox", icon: Inbox, count: "waiting" },
+    { to: "/agents", name: "Agents", icon: Bot },
+    { to: "/agent-templates", name: "Templates", icon: LayoutTemplate },
+    { to: "/runs", name: "Runs", icon: Play },
+    { to: "/approvals", name: "Approvals", icon: ShieldCheck, count: "approvals" },
+    { to: "/workspaces", name: "Workspaces", icon: FolderOpen },
+    { to: "/sandboxes", name: "Sandboxes", icon: Box },
+    { to: "/items", name: "Items", icon: Package },
+    { to: "/settings", name: "Settings", icon: Settings },
+  ];
 
-/** Asks who is there first; whoever is nobody is shown the door with the way back on it. */
-export function Frame() {
+/** Loads the session first; redirects to sign-in if there is none. */
+export function ConsoleLayout() {
   const session = useQuery(sessionQuery);
   const { pathname, search } = useLocation();
-  const isOut = session.error instanceof Problem && session.error.status === 401;
-  // A draft outlives its session: whoever has one signs in over it, and goes on.
-  if (isOut && !(session.data && hasDrafts())) {
+  const isSignedOut = session.error instanceof Problem && session.error.status === 401;
+  // With unsaved drafts the page stays, and a dialog asks to sign in again.
+  if (isSignedOut && !(session.data && hasDrafts())) {
     return <Navigate to={`/sign-in?return=${encodeURIComponent(pathname + search)}`} replace />;
   }
   if (session.data) {
     return (
       <>
-        <Desk session={session.data} />
-        {isOut && <SignInAgain times={session.errorUpdateCount} />}
+        <SignedInLayout session={session.data} />
+        {isSignedOut && <SessionExpiredDialog refusalCount={session.errorUpdateCount} />}
       </>
     );
   }
   if (session.isError)
-    return <Refused error={session.error} again={() => void session.refetch()} />;
+    return <ErrorNotice error={session.error} onRetry={() => void session.refetch()} />;
   return <Loading />;
 }
 
-function Desk({ session }: { session: Session }) {
+function SignedInLayout({ session }: { session: Session }) {
   const queries = useQueryClient();
   const palette = usePalette();
   const { pathname } = useLocation();
   const [open, setOpen] = useState(false);
-  useEffect(() => goLive(queries), [queries]);
+  useEffect(() => startEventStream(queries), [queries]);
   useEffect(() => {
-    const out = () => void queries.invalidateQueries({ queryKey: sessionQuery.queryKey });
-    addEventListener("carrel:signed-out", out);
-    return () => removeEventListener("carrel:signed-out", out);
+    const refetchSession = () =>
+      void queries.invalidateQueries({ queryKey: sessionQuery.queryKey });
+    addEventListener("carrel:signed-out", refetchSession);
+    return () => removeEventListener("carrel:signed-out", refetchSession);
   }, [queries]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another address closes the drawer
+  // biome-ignore lint/correctness/useExhaustiveDependencies: navigation closes the menu
   useEffect(() => setOpen(false), [pathname]);
   return (
     <SessionContext value={session}>
       <div className="frame">
         <a className="visually-hidden" href="#main">
-          To the content
+          Skip to content
         </a>
         <header className="frame-bar">
           <Button
@@ -97,21 +99,21 @@ function Desk({ session }: { session: Session }) {
             <img src="/icon.svg" alt="" />
             Carrel
           </NavLink>
-          <span className="soft cut bidi only-large">{plain(session.tenant.name, 60)}</span>
+          <span className="soft cut bidi only-large">{escapeText(session.tenant.name, 60)}</span>
           <span className="grow" />
           <Button
             className="palette-open"
             icon={Search}
-            aria-label="Find anything ⌘K"
+            aria-label="Search ⌘K"
             onClick={palette.show}
           >
-            <span className="only-large grow">Find anything</span>
+            <span className="only-large grow">Search</span>
             <kbd className="only-large">⌘K</kbd>
           </Button>
-          <Live />
-          <PersonMenu />
+          <ConnectionIndicator />
+          <UserMenu />
         </header>
-        <Side open={open} />
+        <SideNav open={open} />
         <main id="main" className="frame-main" tabIndex={-1}>
           <Suspense fallback={<Loading />}>
             <Outlet />
@@ -124,15 +126,15 @@ function Desk({ session }: { session: Session }) {
   );
 }
 
-function Side({ open }: { open: boolean }) {
+function SideNav({ open }: { open: boolean }) {
   const { data } = useQuery(inboxQuery(false));
   const counts = {
     waiting: data ? data.counts.pins + data.counts.dreams + data.counts.approvals : 0,
     approvals: data?.counts.approvals ?? 0,
   };
   return (
-    <nav className={open ? "frame-side open" : "frame-side"} aria-label="Screens">
-      {PLACES.map(({ to, name, icon: Icon, count }) => (
+    <nav className={open ? "frame-side open" : "frame-side"} aria-label="Main">
+      {NAV_ITEMS.map(({ to, name, icon: Icon, count }) => (
         <NavLink key={to} to={to} className={({ isActive }) => (isActive ? "on" : "")}>
           <Icon size={16} aria-hidden />
           {name}
@@ -145,20 +147,20 @@ function Side({ open }: { open: boolean }) {
   );
 }
 
-const SAID = {
+const CONNECTION_LABELS = {
   connecting: "Connecting",
-  live: "Live: changes appear by themselves",
-  lost: "Not connected; trying again",
+  live: "Connected",
+  lost: "Disconnected, reconnecting",
 };
 
-function Live() {
-  const standing = useSyncExternalStore(liveStanding.subscribe, liveStanding.now);
+function ConnectionIndicator() {
+  const state = useSyncExternalStore(connectionStore.subscribe, connectionStore.now);
   return (
     <span
-      className={`live-dot ${standing}`}
+      className={`live-dot ${state}`}
       role="img"
-      aria-label={SAID[standing]}
-      title={SAID[standing]}
+      aria-label={CONNECTION_LABELS[state]}
+      title={CONNECTION_LABELS[state]}
     />
   );
 }

@@ -1,26 +1,26 @@
 import { Compass } from "lucide-react";
 import { isRouteErrorResponse, useRouteError } from "react-router";
-import { sentence } from "../api/problem";
+import { toSentence } from "../api/problem";
 import { Button, ButtonLink } from "../components/button";
-import { Empty } from "../components/query-states";
+import { EmptyState } from "../components/query-states";
 
-/** What is shown where an address leads nowhere, or where a screen broke. */
-export function Missing() {
+/** Page for unknown URLs and for screens that crashed. */
+export function ErrorPage() {
   const error = useRouteError();
-  const broke = error !== undefined && !isRouteErrorResponse(error);
+  const isCrash = error !== undefined && !isRouteErrorResponse(error);
   return (
-    <Empty icon={Compass} title={broke ? "This screen broke" : "There is no such page"}>
-      <p>{broke ? sentence(error) : "The address leads nowhere on this desk."}</p>
+    <EmptyState icon={Compass} title={isCrash ? "Something went wrong" : "Page not found"}>
+      <p>{isCrash ? toSentence(error) : "This page does not exist."}</p>
       <div className="row wrap">
-        {broke && (
+        {isCrash && (
           <Button kind="primary" onClick={() => location.reload()}>
-            Try again
+            Reload
           </Button>
         )}
-        <ButtonLink to="/agents" reloadDocument={broke}>
-          To the agents
+        <ButtonLink to="/agents" reloadDocument={isCrash}>
+          Go to agents
         </ButtonLink>
       </div>
-    </Empty>
+    </EmptyState>
   );
 }

@@ -1,32 +1,32 @@
-// What the palette offers: where one was, agents, files, templates, screens, things to do, and what
-// a search finds.
+// Entries of the command palette: recent entries, agents, files, templates, screens, actions and
+// search results.
 
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { matchPath, useLocation } from "react-router";
 import { graphql } from "../api/client";
-import { addressOf, filesQuery } from "../api/files";
-import { AgentsNamed } from "../api/graphql.generated";
-import { placeOf, searchQuery } from "../api/search";
-import { templateChoices } from "../api/select-options";
-import { plain } from "../components/escape-text";
-import { folded, hasAll, wordsOf } from "../components/text-match";
-import { knownAgents } from "../screens/agents/agent-list";
-import { recent } from "./palette-recent";
+import { filesQuery, fileUrl } from "../api/files";
+import { FindAgents } from "../api/graphql.generated";
+import { hitUrl, searchQuery } from "../api/search";
+import { templateOptionsQuery } from "../api/select-options";
+import { escapeText } from "../components/escape-text";
+import { foldText, includesAllWords, splitWords } from "../components/text-match";
+import { cachedAgents } from "../screens/agents/agent-list";
+import { loadRecent } from "./palette-recent";
 import { applyTheme, type Theme } from "./theme";
 
-export interface Entry {
+export interface PaletteEntry {
   id: string;
   label: string;
   hint?: string | undefined;
   to?: string;
-  /** Handed on to the screen. */
+  /** Navigation state for the screen. */
   state?: object;
-  act?: () => void;
+  run?: () => void;
 }
-export interface Group {
+export interface PaletteGroup {
   name: string;
-  entries: Entry[];
+  entries: PaletteEntry[];
 }
 
 const SCREENS: [string, string][] = [
@@ -40,85 +40,96 @@ const SCREENS: [string, string][] = [
   ["Sandboxes", "/sandboxes"],
   ["Items", "/items"],
   ["People", "/settings/people"],
-  ["Keys", "/settings/keys"],
+  ["API keys", "/settings/keys"],
   ["Policy", "/settings/policy"],
   ["Secrets", "/settings/secrets"],
   ["Webhooks", "/settings/webhooks"],
-  ["Audit", "/settings/audit"],
+  ["Audit log", "/settings/audit"],
   ["Search", "/search"],
 ];
 const TABS = ["Workspace", "Prompt", "Runs", "Sessions", "Memory", "Items", "Settings"];
-const FEW = 6;
+const MAX_PER_GROUP = 6;
 
-const screens: Entry[] = SCREENS.map(([label, to]) => ({ id: `screen ${to}`, label, to }));
-const themed = (theme: Theme): Entry => ({
+const screens: PaletteEntry[] = SCREENS.map(([label, to]) => ({ id: `screen ${to}`, label, to }));
+const themeEntry = (theme: Theme): PaletteEntry => ({
   id: `theme ${theme}`,
-  label: `Use the ${theme} theme`,
-  act: () => applyTheme(theme),
+  label: `Use ${theme} theme`,
+  run: () => applyTheme(theme),
 });
-const actions: Entry[] = [
+const actions: PaletteEntry[] = [
   { id: "new agent", label: "New agent", to: "/agents", state: { creating: true } },
-  themed("light"),
-  themed("dark"),
-  themed("system"),
+  themeEntry("light"),
+  themeEntry("dark"),
+  themeEntry("system"),
 ];
 
-const fitting = (entries: Entry[], words: string[], most = FEW): Entry[] =>
+const filterEntries = (
+  entries: PaletteEntry[],
+  words: string[],
+  limit = MAX_PER_GROUP,
+): PaletteEntry[] =>
   entries
-    .filter(({ label, hint }) => hasAll(folded(`${label} ${hint ?? ""}`), words))
-    .sort((a, b) => Number(starts(b, words)) - Number(starts(a, words)))
-    .slice(0, most);
+    .filter(({ label, hint }) => includesAllWords(foldText(`${label} ${hint ?? ""}`), words))
+    .sort((a, b) => Number(startsWithWord(b, words)) - Number(startsWithWord(a, words)))
+    .slice(0, limit);
 
-const starts = ({ label }: Entry, words: string[]) => folded(label).startsWith(words[0] ?? "");
+const startsWithWord = ({ label }: PaletteEntry, words: string[]) =>
+  foldText(label).startsWith(words[0] ?? "");
 
-/** Groups in the order in which they are shown; none of them is empty. */
-export function useEntries(text: string): Group[] {
-  const words = useMemo(() => wordsOf(text), [text]);
+/** Non-empty groups, in display order. */
+export function usePaletteEntries(text: string): PaletteGroup[] {
+  const words = useMemo(() => splitWords(text), [text]);
   const agents = useAgentEntries(text, words);
-  const here = useHere();
-  const { data: templates = [] } = useQuery(templateChoices);
-  const hits = useHits(text);
-  const followed = templates.map(({ id, name, slug }) => ({
+  const agentEntries = useCurrentAgentEntries();
+  const { data: templates = [] } = useQuery(templateOptionsQuery);
+  const hits = useSearchEntries(text);
+  const templateEntries = templates.map(({ id, name, slug }) => ({
     id: `template ${id}`,
-    label: plain(name, 80),
+    label: escapeText(name, 80),
     hint: slug,
-    to: addressOf({ kind: "template", id }),
+    to: fileUrl({ kind: "template", id }),
   }));
-  const were: Entry[] = recent().map((kept) => ({ ...kept, id: `recent ${kept.to}` }));
-  const typed = words.length > 0;
+  const recentEntries: PaletteEntry[] = loadRecent().map((entry) => ({
+    ...entry,
+    id: `recent ${entry.to}`,
+  }));
+  const hasQuery = words.length > 0;
   return [
-    { name: "Recent", entries: fitting(were, words) },
-    { name: "Agents", entries: typed ? agents : [] },
-    { name: "This agent", entries: fitting(here, words, typed ? FEW : TABS.length) },
-    { name: "Templates", entries: typed ? fitting(followed, words) : [] },
-    { name: "Screens", entries: fitting(screens, words, typed ? FEW : 9) },
-    { name: "Actions", entries: fitting(actions, words) },
-    { name: "Found in texts", entries: typed ? hits : [] },
+    { name: "Recent", entries: filterEntries(recentEntries, words) },
+    { name: "Agents", entries: hasQuery ? agents : [] },
+    {
+      name: "This agent",
+      entries: filterEntries(agentEntries, words, hasQuery ? MAX_PER_GROUP : TABS.length),
+    },
+    { name: "Templates", entries: hasQuery ? filterEntries(templateEntries, words) : [] },
+    { name: "Screens", entries: filterEntries(screens, words, hasQuery ? MAX_PER_GROUP : 9) },
+    { name: "Actions", entries: filterEntries(actions, words) },
+    { name: "Search results", entries: hasQuery ? hits : [] },
   ].filter(({ entries }) => entries.length > 0);
 }
 
-/** Agents that are known already, and those that the server knows by how their name begins. */
-function useAgentEntries(text: string, words: string[]): Entry[] {
+/** Cached agents, and agents whose name starts with the query. */
+function useAgentEntries(text: string, words: string[]): PaletteEntry[] {
   const startsWith = text.trim();
   const { data } = useQuery({
     queryKey: ["agents", "named", startsWith],
-    queryFn: ({ signal }) => graphql(AgentsNamed, { startsWith }, signal),
+    queryFn: ({ signal }) => graphql(FindAgents, { startsWith }, signal),
     enabled: startsWith !== "",
   });
   return useMemo(() => {
-    const found = new Map<string, Entry>();
-    for (const { id, name, slug } of [...(data?.agents?.items ?? []), ...knownAgents()]) {
-      if (found.size >= FEW) break;
-      if (!hasAll(folded(`${name} ${slug}`), words)) continue;
-      const to = addressOf({ kind: "agent", id });
-      found.set(id, { id: `agent ${id}`, label: plain(name, 80), hint: slug, to });
+    const entries = new Map<string, PaletteEntry>();
+    for (const { id, name, slug } of [...(data?.agents?.items ?? []), ...cachedAgents()]) {
+      if (entries.size >= MAX_PER_GROUP) break;
+      if (!includesAllWords(foldText(`${name} ${slug}`), words)) continue;
+      const to = fileUrl({ kind: "agent", id });
+      entries.set(id, { id: `agent ${id}`, label: escapeText(name, 80), hint: slug, to });
     }
-    return [...found.values()];
+    return [...entries.values()];
   }, [data, words]);
 }
 
-/** The screens and files of the agent that one is looking at. */
-function useHere(): Entry[] {
+/** Tabs and files of the current agent. */
+function useCurrentAgentEntries(): PaletteEntry[] {
   const { pathname } = useLocation();
   const id = matchPath("/agents/:id/*", pathname)?.params.id ?? "";
   const { data: files = [] } = useQuery({
@@ -128,25 +139,25 @@ function useHere(): Entry[] {
   if (!id) return [];
   const tabs = TABS.map((name) => {
     const to = `/agents/${id}/${name.toLowerCase()}`;
-    return { id: `here ${to}`, label: name, hint: "of this agent", to };
+    return { id: `here ${to}`, label: name, hint: "this agent", to };
   });
-  const own = files.map(({ path }) => {
-    const to = addressOf({ kind: "agent", id }, path);
-    return { id: `file ${path}`, label: plain(path, 120), hint: "file", to };
+  const fileEntries = files.map(({ path }) => {
+    const to = fileUrl({ kind: "agent", id }, path);
+    return { id: `file ${path}`, label: escapeText(path, 120), hint: "file", to };
   });
-  return [...tabs, ...own];
+  return [...tabs, ...fileEntries];
 }
 
-function useHits(text: string): Entry[] {
-  const { data } = useQuery(searchQuery(text, FEW));
-  const asked = text.trim();
-  if (asked.length < 2) return [];
-  const hits = (data?.items ?? []).map((hit, at) => ({
-    id: `hit ${at}`,
-    label: plain(hit.title, 80),
-    hint: plain(hit.snippet, 120),
-    to: placeOf(hit),
+function useSearchEntries(text: string): PaletteEntry[] {
+  const { data } = useQuery(searchQuery(text, MAX_PER_GROUP));
+  const query = text.trim();
+  if (query.length < 2) return [];
+  const hits = (data?.items ?? []).map((hit, index) => ({
+    id: `hit ${index}`,
+    label: escapeText(hit.title, 80),
+    hint: escapeText(hit.snippet, 120),
+    to: hitUrl(hit),
   }));
-  const all = { id: "search", label: `Search all texts for “${plain(asked, 60)}”` };
-  return [...hits, { ...all, to: `/search?q=${encodeURIComponent(asked)}` }];
+  const allResults = { id: "search", label: `Search for “${escapeText(query, 60)}”` };
+  return [...hits, { ...allResults, to: `/search?q=${encodeURIComponent(query)}` }];
 }

@@ -1,22 +1,25 @@
-// Where one went by the palette, newest first, for as long as the tab is open.
+// Recently opened palette entries, newest first, kept per browser tab.
 
-import type { Entry } from "./palette-entries";
+import type { PaletteEntry } from "./palette-entries";
 
 const KEY = "carrel-recent";
-const MOST = 6;
-type Kept = Pick<Entry, "label" | "to" | "hint">;
+const MAX_RECENT = 6;
+type RecentEntry = Pick<PaletteEntry, "label" | "to" | "hint">;
 
-export function recent(): Kept[] {
+export function loadRecent(): RecentEntry[] {
   try {
-    const kept: unknown = JSON.parse(sessionStorage.getItem(KEY) ?? "[]");
-    return Array.isArray(kept) ? kept : [];
+    const stored: unknown = JSON.parse(sessionStorage.getItem(KEY) ?? "[]");
+    return Array.isArray(stored) ? stored : [];
   } catch {
     return [];
   }
 }
 
-export function remember({ label, to, hint }: Entry): void {
+export function addRecent({ label, to, hint }: PaletteEntry): void {
   if (!to) return;
-  const others = recent().filter((each) => each.to !== to);
-  sessionStorage.setItem(KEY, JSON.stringify([{ label, to, hint }, ...others].slice(0, MOST)));
+  const others = loadRecent().filter((entry) => entry.to !== to);
+  sessionStorage.setItem(
+    KEY,
+    JSON.stringify([{ label, to, hint }, ...others].slice(0, MAX_RECENT)),
+  );
 }

@@ -1,24 +1,24 @@
-// The palette: everything is a few letters away. A combobox over a listbox, for all who read it.
+// Command palette: a combobox with a listbox.
 
 import { Search } from "lucide-react";
 import { type KeyboardEvent, useCallback, useDeferredValue, useEffect, useState } from "react";
 import { useNavigate } from "react-router";
 import { useModal } from "../components/dialog";
-import { type Entry, type Group, useEntries } from "./palette-entries";
-import { remember } from "./palette-recent";
+import { type PaletteEntry, type PaletteGroup, usePaletteEntries } from "./palette-entries";
+import { addRecent } from "./palette-recent";
 
-/** Opens by ⌘K or Ctrl-K, wherever one is. */
+/** Opens with ⌘K or Ctrl-K on any screen. */
 export function usePalette() {
   const [open, setOpen] = useState(false);
   useEffect(() => {
-    const press = (event: globalThis.KeyboardEvent) => {
+    const onKeyDown = (event: globalThis.KeyboardEvent) => {
       if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
         setOpen(true);
       }
     };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
+    addEventListener("keydown", onKeyDown);
+    return () => removeEventListener("keydown", onKeyDown);
   }, []);
   return {
     open,
@@ -30,87 +30,92 @@ export function usePalette() {
 export function Palette({ onClose }: { onClose: () => void }) {
   const dialog = useModal();
   const [text, setText] = useState("");
-  const groups = useEntries(useDeferredValue(text));
+  const groups = usePaletteEntries(useDeferredValue(text));
   const entries = groups.flatMap((group) => group.entries);
-  const [wanted, setWanted] = useState(0);
-  const at = Math.min(wanted, Math.max(entries.length - 1, 0));
-  const choose = useChoice(onClose);
-  const press = (event: KeyboardEvent) => {
+  const [selectedIndex, setSelectedIndex] = useState(0);
+  const activeIndex = Math.min(selectedIndex, Math.max(entries.length - 1, 0));
+  const selectEntry = useSelectEntry(onClose);
+  const onKeyDown = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) {
       event.preventDefault();
-      setWanted((at + step + entries.length) % Math.max(entries.length, 1));
+      setSelectedIndex((activeIndex + step + entries.length) % Math.max(entries.length, 1));
     }
-    const entry = entries[at];
+    const entry = entries[activeIndex];
     if (event.key === "Enter" && entry && !event.nativeEvent.isComposing) {
       event.preventDefault();
-      choose(entry);
+      selectEntry(entry);
     }
   };
   return (
     <dialog
       ref={dialog}
       className="dialog palette"
-      aria-label="Find anything"
+      aria-label="Search"
       onCancel={(event) => {
         event.preventDefault();
         onClose();
       }}
       onClick={(event) => event.target === event.currentTarget && onClose()}
-      onKeyDown={press}
+      onKeyDown={onKeyDown}
     >
       <div className="palette-input">
         <Search size={17} aria-hidden />
         <input
           role="combobox"
-          aria-label="Find agents, files, screens and texts"
+          aria-label="Search agents, files and screens"
           aria-expanded={entries.length > 0}
           aria-controls="palette-list"
           aria-autocomplete="list"
-          aria-activedescendant={entries[at] ? `palette-${at}` : undefined}
+          aria-activedescendant={entries[activeIndex] ? `palette-${activeIndex}` : undefined}
           autoComplete="off"
           spellCheck={false}
           maxLength={200}
-          placeholder="Agents, files, screens, texts…"
+          placeholder="Search agents, files, screens…"
           value={text}
           onChange={(event) => {
             setText(event.target.value);
-            setWanted(0);
+            setSelectedIndex(0);
           }}
         />
         <kbd>Esc</kbd>
       </div>
-      <Options groups={groups} at={at} onPoint={setWanted} onChoose={choose} />
-      {entries.length === 0 && <p className="palette-none">Nothing is called so.</p>}
+      <Options
+        groups={groups}
+        activeIndex={activeIndex}
+        onHover={setSelectedIndex}
+        onSelect={selectEntry}
+      />
+      {entries.length === 0 && <p className="palette-none">No results</p>}
     </dialog>
   );
 }
 
-function useChoice(onClose: () => void) {
-  const go = useNavigate();
-  return (entry: Entry) => {
+function useSelectEntry(onClose: () => void) {
+  const navigate = useNavigate();
+  return (entry: PaletteEntry) => {
     onClose();
-    entry.act?.();
+    entry.run?.();
     if (!entry.to) return;
-    remember(entry);
-    void go(entry.to, { state: entry.state });
+    addRecent(entry);
+    void navigate(entry.to, { state: entry.state });
   };
 }
 
 interface OptionsProps {
-  groups: Group[];
-  at: number;
-  onPoint: (at: number) => void;
-  onChoose: (entry: Entry) => void;
+  groups: PaletteGroup[];
+  activeIndex: number;
+  onHover: (activeIndex: number) => void;
+  onSelect: (entry: PaletteEntry) => void;
 }
 
-function Options({ groups, at, onPoint, onChoose }: OptionsProps) {
+function Options({ groups, activeIndex, onHover, onSelect }: OptionsProps) {
   useEffect(() => {
-    document.getElementById(`palette-${at}`)?.scrollIntoView({ block: "nearest" });
-  }, [at]);
+    document.getElementById(`palette-${activeIndex}`)?.scrollIntoView({ block: "nearest" });
+  }, [activeIndex]);
   let index = -1;
   return (
-    <div id="palette-list" className="palette-list" role="listbox" aria-label="Found">
+    <div id="palette-list" className="palette-list" role="listbox" aria-label="Results">
       {groups.map(({ name, entries }) => (
         <div key={name} role="group" aria-label={name}>
           <div className="palette-group" aria-hidden>
@@ -118,18 +123,18 @@ function Options({ groups, at, onPoint, onChoose }: OptionsProps) {
           </div>
           {entries.map((entry) => {
             index += 1;
-            const mine = index;
+            const optionIndex = index;
             return (
-              // biome-ignore lint/a11y/useKeyWithClickEvents: the combobox above has the keys
+              // biome-ignore lint/a11y/useKeyWithClickEvents: the combobox handles the keys
               <div
                 key={entry.id}
-                id={`palette-${mine}`}
+                id={`palette-${optionIndex}`}
                 role="option"
                 tabIndex={-1}
-                aria-selected={mine === at}
+                aria-selected={optionIndex === activeIndex}
                 className="palette-option"
-                onPointerMove={() => mine !== at && onPoint(mine)}
-                onClick={() => onChoose(entry)}
+                onPointerMove={() => optionIndex !== activeIndex && onHover(optionIndex)}
+                onClick={() => onSelect(entry)}
               >
                 <span className="cut bidi">{entry.label}</span>
                 {entry.hint && <span className="faint cut bidi">{entry.hint}</span>}

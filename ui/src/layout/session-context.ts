@@ -3,9 +3,9 @@ import type { Session } from "../api/session";
 
 export const SessionContext = createContext<Session | null>(null);
 
-/** Who is at the desk; only screens inside the frame ask. */
+/** The signed-in session; only available inside ConsoleLayout. */
 export function useSession(): Session {
   const session = useContext(SessionContext);
-  if (!session) throw new Error("nobody is signed in here");
+  if (!session) throw new Error("useSession needs a signed-in session");
   return session;
 }

@@ -1,52 +1,57 @@
-// The session ended while a text was being written: one signs in over it, and nothing is lost.
+// Asks to sign in again when the session ends while there are unsaved drafts.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { sessionQuery, signIn, waysQuery } from "../api/session";
+import { sessionQuery, signIn, signInMethodsQuery } from "../api/session";
 import { Field } from "../components/field";
 import { FormDialog } from "../components/form-dialog";
 
-export function SignInAgain({ times }: { times: number }) {
+export function SessionExpiredDialog({ refusalCount }: { refusalCount: number }) {
   const queries = useQueryClient();
-  const ways = useQuery(waysQuery);
+  const signInMethods = useQuery(signInMethodsQuery);
   const [isOpen, setOpen] = useState(true);
   const [token, setToken] = useState("");
-  const enter = useMutation({
+  const signInMutation = useMutation({
     mutationFn: signIn,
-    meta: { quiet: true },
+    meta: { skipErrorToast: true },
     onSuccess: async (session) => {
-      // A look at the session from before would be refused after this, and ask once more.
+      // A session request from before would fail after this and reopen the dialog.
       await queries.cancelQueries({ queryKey: sessionQuery.queryKey });
       queries.setQueryData(sessionQuery.queryKey, session);
       void queries.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== "session" });
     },
   });
-  // Whoever closed it is asked again at the next refusal; whoever is typing goes on typing.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the refusals are what is waited for
-  useEffect(() => setOpen(true), [times]);
-  // Whoever signed in by another tab comes back to this one.
+  // Reopens a closed dialog at the next refusal; an open one keeps its input.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each refusal reopens the dialog
+  useEffect(() => setOpen(true), [refusalCount]);
+  // Detects a sign-in in another tab.
   useEffect(() => {
-    const look = () => void queries.invalidateQueries({ queryKey: sessionQuery.queryKey });
-    addEventListener("focus", look);
-    return () => removeEventListener("focus", look);
+    const refetchSession = () =>
+      void queries.invalidateQueries({ queryKey: sessionQuery.queryKey });
+    addEventListener("focus", refetchSession);
+    return () => removeEventListener("focus", refetchSession);
   }, [queries]);
   if (!isOpen) return null;
   return (
     <FormDialog
-      title="You are signed out"
+      title="Session expired"
       action="Sign in"
-      busy={enter.isPending}
-      error={enter.error}
-      onSubmit={() => enter.mutate({ token: token.trim() })}
+      busy={signInMutation.isPending}
+      error={signInMutation.error}
+      onSubmit={() => signInMutation.mutate({ token: token.trim() })}
       onClose={() => setOpen(false)}
     >
-      <p>Your session has ended. What you wrote is still here: sign in again, then save it.</p>
-      {ways.data?.oidc && (
+      <p>Your unsaved changes are still here. Sign in again to save them.</p>
+      {signInMethods.data?.oidc && (
         <p>
-          <a href={`${ways.data.oidc.start}?return=%2Fagents`} target="_blank" rel="noreferrer">
-            Sign in with {ways.data.oidc.name} in another tab
+          <a
+            href={`${signInMethods.data.oidc.start}?return=%2Fagents`}
+            target="_blank"
+            rel="noreferrer"
+          >
+            Sign in with {signInMethods.data.oidc.name} in another tab
           </a>
-          , and come back to this one.
+          , then return to this one.
         </p>
       )}
       <Field label="Token">

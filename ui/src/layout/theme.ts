@@ -1,15 +1,15 @@
-// Light, dark, or as the system has it. It is no secret, so it may lie in local storage.
+// Color theme, stored in localStorage.
 
 export type Theme = "light" | "dark" | "system";
 const KEY = "carrel-theme";
 
-export const theme = (): Theme => {
-  const kept = localStorage.getItem(KEY);
-  return kept === "light" || kept === "dark" ? kept : "system";
+export const loadTheme = (): Theme => {
+  const stored = localStorage.getItem(KEY);
+  return stored === "light" || stored === "dark" ? stored : "system";
 };
 
-export function applyTheme(wanted: Theme = theme()): void {
-  localStorage.setItem(KEY, wanted);
-  if (wanted === "system") delete document.documentElement.dataset["theme"];
-  else document.documentElement.dataset["theme"] = wanted;
+export function applyTheme(theme: Theme = loadTheme()): void {
+  localStorage.setItem(KEY, theme);
+  if (theme === "system") delete document.documentElement.dataset["theme"];
+  else document.documentElement.dataset["theme"] = theme;
 }

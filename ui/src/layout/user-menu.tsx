@@ -3,9 +3,9 @@ import { LogOut, Monitor, Moon, Sun, UserRound } from "lucide-react";
 import { useId, useState } from "react";
 import { signOut } from "../api/session";
 import { Button } from "../components/button";
-import { plain } from "../components/escape-text";
+import { escapeText } from "../components/escape-text";
 import { useSession } from "./session-context";
-import { applyTheme, type Theme, theme } from "./theme";
+import { applyTheme, loadTheme, type Theme } from "./theme";
 
 const THEMES: { value: Theme; name: string; icon: typeof Sun }[] = [
   { value: "light", name: "Light", icon: Sun },
@@ -13,13 +13,13 @@ const THEMES: { value: Theme; name: string; icon: typeof Sun }[] = [
   { value: "system", name: "System", icon: Monitor },
 ];
 
-/** Who one is, how the desk looks, and the way out. */
-export function PersonMenu() {
+/** Menu with the user's name, the theme and sign-out. */
+export function UserMenu() {
   const session = useSession();
   const id = useId();
-  const [chosen, setChosen] = useState(theme);
+  const [selected, setSelected] = useState(loadTheme);
   const queries = useQueryClient();
-  const leave = useMutation({
+  const signOutMutation = useMutation({
     mutationFn: signOut,
     onSettled: () => {
       queries.clear();
@@ -28,10 +28,10 @@ export function PersonMenu() {
   });
   return (
     <>
-      <Button kind="plain" icon={UserRound} aria-label="You and your settings" popoverTarget={id} />
+      <Button kind="plain" icon={UserRound} aria-label="User menu" popoverTarget={id} />
       <div id={id} popover="auto" className="menu">
         <div className="menu-head">
-          <strong className="bidi">{plain(session.person?.name ?? "Service", 60)}</strong>
+          <strong className="bidi">{escapeText(session.person?.name ?? "Service", 60)}</strong>
           <span className="faint">{session.role ?? session.kind}</span>
         </div>
         <fieldset className="row" aria-label="Theme">
@@ -40,20 +40,25 @@ export function PersonMenu() {
               key={value}
               small
               icon={icon}
-              kind={chosen === value ? "primary" : "plain"}
-              aria-pressed={chosen === value}
+              kind={selected === value ? "primary" : "plain"}
+              aria-pressed={selected === value}
               aria-label={name}
               onClick={() => {
                 applyTheme(value);
-                setChosen(value);
+                setSelected(value);
               }}
             />
           ))}
         </fieldset>
         <a className="button plain" href="/docs">
-          API description
+          API docs
         </a>
-        <Button icon={LogOut} kind="plain" busy={leave.isPending} onClick={() => leave.mutate()}>
+        <Button
+          icon={LogOut}
+          kind="plain"
+          busy={signOutMutation.isPending}
+          onClick={() => signOutMutation.mutate()}
+        >
           Sign out
         </Button>
       </div>

@@ -7,12 +7,17 @@ import { type Agent, deleteAgent } from "../../api/agents";
 import { isAdmin } from "../../api/session";
 import { Button } from "../../components/button";
 import { Dialog } from "../../components/dialog";
-import { plain } from "../../components/escape-text";
+import { escapeText } from "../../components/escape-text";
 import { Field } from "../../components/field";
 import { toast } from "../../components/toast";
 import { useSession } from "../../layout/session-context";
 import { useAgent } from "./agent-context";
-import { HabitSettings, HandSettings, RestSettings, RuntimeSettings } from "./config-settings";
+import {
+  DreamingSettings,
+  OtherConfigSettings,
+  RuntimeSettings,
+  SandboxSettings,
+} from "./config-settings";
 import {
   HumanSettings,
   NameSettings,
@@ -33,21 +38,21 @@ export default function AgentSettings() {
       <TemplateSettings agent={agent} />
       <SharingSettings agent={agent} />
       <RuntimeSettings agent={agent} />
-      <HandSettings agent={agent} />
-      <HabitSettings agent={agent} />
-      <RestSettings agent={agent} />
-      {admin && <Removal agent={agent} />}
+      <SandboxSettings agent={agent} />
+      <DreamingSettings agent={agent} />
+      <OtherConfigSettings agent={agent} />
+      {admin && <DeleteAgentCard agent={agent} />}
     </section>
   );
 }
 
-function Removal({ agent }: { agent: Agent }) {
-  const [asking, setAsking] = useState(false);
+function DeleteAgentCard({ agent }: { agent: Agent }) {
+  const [isConfirming, setConfirming] = useState(false);
   return (
     <section className="card">
       <header>
         <h2 className="grow">Delete the agent</h2>
-        <Button kind="danger" onClick={() => setAsking(true)}>
+        <Button kind="danger" onClick={() => setConfirming(true)}>
           Delete…
         </Button>
       </header>
@@ -55,14 +60,14 @@ function Removal({ agent }: { agent: Agent }) {
         It is gone for those who ask for it, and the keys that are bound to it stop working. Runs
         that were kept can still be replayed.
       </p>
-      {asking && <DeleteAgent agent={agent} onClose={() => setAsking(false)} />}
+      {isConfirming && <DeleteAgentDialog agent={agent} onClose={() => setConfirming(false)} />}
     </section>
   );
 }
 
-function DeleteAgent({ agent, onClose }: { agent: Agent; onClose: () => void }) {
+function DeleteAgentDialog({ agent, onClose }: { agent: Agent; onClose: () => void }) {
   const [typed, setTyped] = useState("");
-  const go = useNavigate();
+  const navigate = useNavigate();
   const queries = useQueryClient();
   const remove = useMutation({
     mutationFn: () => deleteAgent(agent.id),
@@ -73,25 +78,25 @@ function DeleteAgent({ agent, onClose }: { agent: Agent; onClose: () => void }) 
     },
   });
   // Whoever is gone cannot be looked at: leave first.
-  const leave = async () => {
-    await go("/agents", { flushSync: true });
+  const leaveAndDelete = async () => {
+    await navigate("/agents", { flushSync: true });
     remove.mutate();
   };
-  const same = typed === agent.slug;
-  const foot = (
+  const matches = typed === agent.slug;
+  const footer = (
     <>
       <Button onClick={onClose}>Cancel</Button>
-      <Button kind="danger" type="submit" disabled={!same}>
+      <Button kind="danger" type="submit" disabled={!matches}>
         Delete for good
       </Button>
     </>
   );
   return (
     <Dialog
-      title={`Delete ${plain(agent.name, 60)}?`}
+      title={`Delete ${escapeText(agent.name, 60)}?`}
       onClose={onClose}
-      onSubmit={() => same && void leave()}
-      foot={foot}
+      onSubmit={() => matches && void leaveAndDelete()}
+      footer={footer}
     >
       <p>Its files, memories and items are no longer served to anybody.</p>
       <Field label={`Type ${agent.slug} to confirm`}>

@@ -1,7 +1,7 @@
 import { AlertTriangle } from "lucide-react";
 import { memo } from "react";
 import { Link } from "react-router";
-import { plain } from "../../components/escape-text";
+import { escapeText } from "../../components/escape-text";
 import { Time } from "../../components/time";
 import type { AgentRow } from "./agent-list";
 
@@ -18,27 +18,27 @@ export const AgentTableRow = memo(function AgentTableRow({
     <tr aria-rowindex={index}>
       <td className="name">
         <Link className="row-link cut bidi" to={`/agents/${row.id}/workspace`}>
-          {plain(row.name, 120)}
+          {escapeText(row.name, 120)}
         </Link>
         <span className="second">
           <span className="mono cut">{row.slug}</span>
           {row.isShared && <span className="badge">shared</span>}
-          {template && <span className="only-small cut bidi">{plain(template.name, 40)}</span>}
+          {template && <span className="only-small cut bidi">{escapeText(template.name, 40)}</span>}
         </span>
       </td>
       <td className="only-large">
         {template ? (
           <Link className="cut bidi" to={`/agent-templates/${template.id}`}>
-            {plain(template.name, 80)}
+            {escapeText(template.name, 80)}
           </Link>
         ) : (
-          <Nothing />
+          <NoValue />
         )}
       </td>
       <td className="only-large">
-        {human ? <span className="cut bidi">{plain(human.name, 80)}</span> : <Nothing />}
+        {human ? <span className="cut bidi">{escapeText(human.name, 80)}</span> : <NoValue />}
       </td>
-      <td className="number only-large">{row.overrideCount || <Nothing />}</td>
+      <td className="number only-large">{row.overrideCount || <NoValue />}</td>
       <td className="number updates">
         <Updates count={row.updatesAvailable ?? 0} />
       </td>
@@ -49,10 +49,10 @@ export const AgentTableRow = memo(function AgentTableRow({
   );
 });
 
-const Nothing = () => <span className="faint">—</span>;
+const NoValue = () => <span className="faint">—</span>;
 
 function Updates({ count }: { count: number }) {
-  if (count === 0) return <Nothing />;
+  if (count === 0) return <NoValue />;
   return (
     <span className="badge update" title={`${count} to be reviewed`}>
       <AlertTriangle size={12} aria-hidden />
@@ -61,13 +61,13 @@ function Updates({ count }: { count: number }) {
   );
 }
 
-const LOOKS = { running: "accent", completed: "good", failed: "bad", cancelled: "" };
+const STATUS_STYLES = { running: "accent", completed: "good", failed: "bad", cancelled: "" };
 
 function LastRun({ run }: { run: AgentRow["lastRun"] }) {
-  if (!run) return <Nothing />;
+  if (!run) return <NoValue />;
   return (
     <Link className="last-run" to={`/runs/${run.id}`}>
-      <span className={`badge ${LOOKS[run.status]}`}>{run.status}</span>
+      <span className={`badge ${STATUS_STYLES[run.status]}`}>{run.status}</span>
       <Time at={run.startedAt} />
     </Link>
   );

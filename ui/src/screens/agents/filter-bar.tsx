@@ -1,45 +1,45 @@
 import { useMemo } from "react";
-import { plain } from "../../components/escape-text";
+import { escapeText } from "../../components/escape-text";
 import { SearchField } from "../../components/field";
-import { templatesOf, type Wanted } from "./agent-filters";
+import { type AgentFilters, countByTemplate } from "./agent-filters";
 import type { AgentRow } from "./agent-list";
 
-interface FiltersProps {
+interface FilterBarProps {
   rows: readonly AgentRow[];
-  wanted: Wanted;
-  want: (some: Partial<Wanted>) => void;
-  shown: number;
+  filters: AgentFilters;
+  setFilters: (some: Partial<AgentFilters>) => void;
+  visibleCount: number;
 }
 
 /** What one looks for; the answer is beneath as one types. */
-export function Filters({ rows, wanted, want, shown }: FiltersProps) {
-  const templates = useMemo(() => templatesOf(rows), [rows]);
+export function FilterBar({ rows, filters, setFilters, visibleCount }: FilterBarProps) {
+  const templates = useMemo(() => countByTemplate(rows), [rows]);
   return (
     <search className="agents-filters">
       <SearchField
         label="Find an agent by name, slug, template or human"
         placeholder="Name, slug, template or human"
-        value={wanted.text}
-        onChange={(text) => want({ text })}
+        value={filters.text}
+        onChange={(text) => setFilters({ text })}
       />
       <select
         className="input"
         aria-label="Template"
-        value={wanted.template}
-        onChange={(event) => want({ template: event.target.value })}
+        value={filters.template}
+        onChange={(event) => setFilters({ template: event.target.value })}
       >
         <option value="">All templates</option>
-        {templates.map(({ id, name, n }) => (
+        {templates.map(({ id, name, count }) => (
           <option key={id} value={id}>
-            {plain(name, 60)} ({n.toLocaleString("en")})
+            {escapeText(name, 60)} ({count.toLocaleString("en")})
           </option>
         ))}
       </select>
       <select
         className="input"
         aria-label="Shared or private"
-        value={wanted.kind}
-        onChange={(event) => want({ kind: event.target.value as Wanted["kind"] })}
+        value={filters.kind}
+        onChange={(event) => setFilters({ kind: event.target.value as AgentFilters["kind"] })}
       >
         <option value="">Shared and private</option>
         <option value="shared">Shared</option>
@@ -48,13 +48,13 @@ export function Filters({ rows, wanted, want, shown }: FiltersProps) {
       <label className="check">
         <input
           type="checkbox"
-          checked={wanted.updates}
-          onChange={(event) => want({ updates: event.target.checked })}
+          checked={filters.updates}
+          onChange={(event) => setFilters({ updates: event.target.checked })}
         />
         Updates waiting
       </label>
       <span className="faint end" role="status">
-        {shown === rows.length ? "" : `${shown.toLocaleString("en")} shown`}
+        {visibleCount === rows.length ? "" : `${visibleCount.toLocaleString("en")} shown`}
       </span>
     </search>
   );

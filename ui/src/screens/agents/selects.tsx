@@ -1,18 +1,18 @@
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
-import { peopleChoices, templateChoices } from "../../api/select-options";
-import { plain } from "../../components/escape-text";
+import { peopleOptionsQuery, templateOptionsQuery } from "../../api/select-options";
+import { escapeText } from "../../components/escape-text";
 import { Field } from "../../components/field";
 
-interface ChoiceProps {
+interface SelectProps {
   value: string;
   onChange: (id: string) => void;
   hint?: ReactNode;
   disabled?: boolean;
 }
 
-export function TemplateChoice({ value, onChange, hint, disabled }: ChoiceProps) {
-  const { data = [] } = useQuery(templateChoices);
+export function TemplateSelect({ value, onChange, hint, disabled }: SelectProps) {
+  const { data = [] } = useQuery(templateOptionsQuery);
   return (
     <Field label="Template" hint={hint}>
       <select
@@ -24,7 +24,7 @@ export function TemplateChoice({ value, onChange, hint, disabled }: ChoiceProps)
         <option value="">None: only the defaults</option>
         {data.map(({ id, name, slug }) => (
           <option key={id} value={id}>
-            {plain(name, 60)} ({slug})
+            {escapeText(name, 60)} ({slug})
           </option>
         ))}
       </select>
@@ -32,15 +32,15 @@ export function TemplateChoice({ value, onChange, hint, disabled }: ChoiceProps)
   );
 }
 
-export function PersonChoice({
+export function PersonSelect({
   label,
-  nobody,
+  emptyLabel,
   value,
   onChange,
   hint,
   disabled,
-}: ChoiceProps & { label: string; nobody: string }) {
-  const { data = [] } = useQuery(peopleChoices);
+}: SelectProps & { label: string; emptyLabel: string }) {
+  const { data = [] } = useQuery(peopleOptionsQuery);
   return (
     <Field label={label} hint={hint}>
       <select
@@ -49,10 +49,10 @@ export function PersonChoice({
         disabled={disabled}
         onChange={(event) => onChange(event.target.value)}
       >
-        <option value="">{nobody}</option>
+        <option value="">{emptyLabel}</option>
         {data.map(({ id, name, email }) => (
           <option key={id} value={id}>
-            {plain(name, 60)} ({plain(email, 80)})
+            {escapeText(name, 60)} ({escapeText(email, 80)})
           </option>
         ))}
       </select>

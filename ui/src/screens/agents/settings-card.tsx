@@ -1,12 +1,12 @@
 import type { FormEvent, ReactNode } from "react";
-import { sentence } from "../../api/problem";
+import { toSentence } from "../../api/problem";
 import { isAdmin } from "../../api/session";
 import { Button } from "../../components/button";
 import { useSession } from "../../layout/session-context";
 
 interface SettingsCardProps {
   title: string;
-  under?: ReactNode;
+  description?: ReactNode;
   children: ReactNode;
   dirty: boolean;
   busy: boolean;
@@ -17,7 +17,7 @@ interface SettingsCardProps {
 
 /** Some settings that are saved together. Members see them and cannot change them. */
 export function SettingsCard(props: SettingsCardProps) {
-  const { title, under, children, dirty, busy, error, onSave, onReset } = props;
+  const { title, description, children, dirty, busy, error, onSave, onReset } = props;
   const admin = isAdmin(useSession());
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -29,11 +29,11 @@ export function SettingsCard(props: SettingsCardProps) {
         <h2>{title}</h2>
       </header>
       <fieldset className="inside stack" disabled={!admin}>
-        {under && <div className="soft">{under}</div>}
+        {description && <div className="soft">{description}</div>}
         {children}
         {Boolean(error) && (
           <div className="notice bad" role="alert">
-            {sentence(error)}
+            {toSentence(error)}
           </div>
         )}
       </fieldset>

@@ -2,11 +2,11 @@
 
 import { useEffect, useRef, useState } from "react";
 import { useNavigation, useSearchParams } from "react-router";
-import { COLUMNS, type Column, type Wanted } from "./agent-filters";
+import { type AgentFilters, COLUMNS, type Column } from "./agent-filters";
 
-const PAUSE = 300;
+const URL_DELAY_MS = 300;
 
-function read(params: URLSearchParams): Wanted {
+function filtersFromParams(params: URLSearchParams): AgentFilters {
   const sort = params.get("sort") as Column;
   const kind = params.get("kind");
   return {
@@ -15,12 +15,19 @@ function read(params: URLSearchParams): Wanted {
     kind: kind === "shared" || kind === "private" ? kind : "",
     updates: params.has("updates"),
     sort: COLUMNS.includes(sort) ? sort : "name",
-    down: params.has("down"),
+    descending: params.has("down"),
   };
 }
 
-function written({ text, template, kind, updates, sort, down }: Wanted): URLSearchParams {
-  const said = {
+function filtersToParams({
+  text,
+  template,
+  kind,
+  updates,
+  sort,
+  descending: down,
+}: AgentFilters): URLSearchParams {
+  const entries = {
     q: text,
     template,
     kind,
@@ -28,32 +35,32 @@ function written({ text, template, kind, updates, sort, down }: Wanted): URLSear
     sort: sort === "name" ? "" : sort,
     down: down ? "1" : "",
   };
-  return new URLSearchParams(Object.entries(said).filter(([, value]) => value));
+  return new URLSearchParams(Object.entries(entries).filter(([, value]) => value));
 }
 
 /** The address follows what is typed after a moment; what is typed waits for nothing. */
-export function useWanted(): [Wanted, (some: Partial<Wanted>) => void] {
+export function useAgentFilters(): [AgentFilters, (patch: Partial<AgentFilters>) => void] {
   const [params, setParams] = useSearchParams();
-  const [wanted, setWanted] = useState(() => read(params));
-  const address = params.toString();
-  const ours = useRef(address);
-  const leaving = useNavigation().state !== "idle";
-  const say = useRef({ setParams, leaving });
-  say.current = { setParams, leaving };
+  const [filters, setFilters] = useState(() => filtersFromParams(params));
+  const currentQuery = params.toString();
+  const lastWritten = useRef(currentQuery);
+  const isNavigating = useNavigation().state !== "idle";
+  const latest = useRef({ setParams, leaving: isNavigating });
+  latest.current = { setParams, leaving: isNavigating };
   useEffect(() => {
-    const said = written(wanted).toString();
-    if (said === ours.current) return;
+    const query = filtersToParams(filters).toString();
+    if (query === lastWritten.current) return;
     const timer = setTimeout(() => {
-      if (say.current.leaving) return;
-      ours.current = said;
-      say.current.setParams(new URLSearchParams(said), { replace: true });
-    }, PAUSE);
+      if (latest.current.leaving) return;
+      lastWritten.current = query;
+      latest.current.setParams(new URLSearchParams(query), { replace: true });
+    }, URL_DELAY_MS);
     return () => clearTimeout(timer);
-  }, [wanted]);
+  }, [filters]);
   useEffect(() => {
-    if (address === ours.current) return;
-    ours.current = address;
-    setWanted(read(new URLSearchParams(address)));
-  }, [address]);
-  return [wanted, (some) => setWanted((before) => ({ ...before, ...some }))];
+    if (currentQuery === lastWritten.current) return;
+    lastWritten.current = currentQuery;
+    setFilters(filtersFromParams(new URLSearchParams(currentQuery)));
+  }, [currentQuery]);
+  return [filters, (patch) => setFilters((current) => ({ ...current, ...patch }))];
 }

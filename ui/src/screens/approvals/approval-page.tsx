@@ -5,15 +5,15 @@ import { Link } from "react-router";
 import { agentRecordQuery } from "../../api/agent-records";
 import type { Approval } from "../../api/approvals";
 import { isAdmin } from "../../api/session";
-import { plain } from "../../components/escape-text";
-import { InertText } from "../../components/literal-text";
-import { AgentName, Who } from "../../components/principal-name";
-import { Facts } from "../../components/property-list";
+import { escapeText } from "../../components/escape-text";
+import { LiteralText } from "../../components/literal-text";
+import { AgentName, PrincipalName } from "../../components/principal-name";
+import { PropertyList } from "../../components/property-list";
 import { Time } from "../../components/time";
 import { useSession } from "../../layout/session-context";
-import { outcomeOf, Standing } from "./approval-status";
-import { Answering } from "./decision-form";
-import { Remaining } from "./time-remaining";
+import { ApprovalStatus, resultText } from "./approval-status";
+import { DecisionForm } from "./decision-form";
+import { TimeRemaining } from "./time-remaining";
 
 export function ApprovalPage({ approval }: { approval: Approval }) {
   const open = approval.status === "requested";
@@ -21,20 +21,21 @@ export function ApprovalPage({ approval }: { approval: Approval }) {
     <article className="stack" aria-label="The call">
       <header className="row wrap">
         <h2>
-          <AgentName id={approval.agentId} /> asks to use <code>{plain(approval.tool, 60)}</code>
+          <AgentName id={approval.agentId} /> asks to use{" "}
+          <code>{escapeText(approval.tool, 60)}</code>
         </h2>
         <span className="end">
-          <Standing status={approval.status} />
+          <ApprovalStatus status={approval.status} />
         </span>
       </header>
       {open && (
         <p className="soft">
-          Asked <Time at={approval.requestedAt} />, <Remaining until={approval.expiresAt} />.
+          Asked <Time at={approval.requestedAt} />, <TimeRemaining until={approval.expiresAt} />.
         </p>
       )}
       <Input input={approval.input} />
-      {open ? <MayAnswer approval={approval} /> : <Outcome approval={approval} />}
-      <Circumstances approval={approval} />
+      {open ? <Decision approval={approval} /> : <Result approval={approval} />}
+      <Details approval={approval} />
     </article>
   );
 }
@@ -45,10 +46,10 @@ function Input({ input }: { input: Record<string, unknown> }) {
     <section className="stack tight" aria-label="What it would do">
       {Object.entries(input).map(([name, value]) => (
         <div key={name} className="stack tight">
-          <h3 className="mono bidi">{plain(name, 80)}</h3>
-          <InertText
+          <h3 className="mono bidi">{escapeText(name, 80)}</h3>
+          <LiteralText
             text={typeof value === "string" ? value : JSON.stringify(value, null, 2)}
-            label={plain(name, 80)}
+            label={escapeText(name, 80)}
           />
         </div>
       ))}
@@ -58,12 +59,12 @@ function Input({ input }: { input: Record<string, unknown> }) {
 }
 
 /** Owners and admins may answer, and the person whom the agent works for or belongs to. */
-function MayAnswer({ approval }: { approval: Approval }) {
+function Decision({ approval }: { approval: Approval }) {
   const session = useSession();
   const agent = useQuery(agentRecordQuery(approval.agentId));
   const me = session.person?.id;
-  const mine = me && (agent.data?.humanPairId === me || agent.data?.ownerId === me);
-  if (isAdmin(session) || mine) return <Answering approval={approval} />;
+  const isMine = me && (agent.data?.humanPairId === me || agent.data?.ownerId === me);
+  if (isAdmin(session) || isMine) return <DecisionForm approval={approval} />;
   return (
     <p className="notice">
       Owners, admins and the person whom the agent works for may answer this.
@@ -71,49 +72,49 @@ function MayAnswer({ approval }: { approval: Approval }) {
   );
 }
 
-function Outcome({ approval }: { approval: Approval }) {
+function Result({ approval }: { approval: Approval }) {
   const { answeredBy, answeredAt, reason, result, status } = approval;
   return (
     <section className="stack" aria-label="What became of it">
       <p>
-        <strong>{outcomeOf(approval)}</strong>
+        <strong>{resultText(approval)}</strong>
       </p>
       {answeredBy && (
         <p className="soft">
-          <Who id={answeredBy} /> answered <Time at={answeredAt} />
+          <PrincipalName id={answeredBy} /> answered <Time at={answeredAt} />
           {reason && status !== "cancelled" ? ":" : ", without a reason."}
         </p>
       )}
       {answeredBy && reason && status !== "cancelled" && (
-        <blockquote className="said bidi">{plain(reason, 2000)}</blockquote>
+        <blockquote className="said bidi">{escapeText(reason, 2000)}</blockquote>
       )}
       {result && (
         <div className="stack tight">
           <h3>What the model was told</h3>
-          <InertText text={result.content} label="What the model was told" />
+          <LiteralText text={result.content} label="What the model was told" />
         </div>
       )}
     </section>
   );
 }
 
-function Circumstances({ approval }: { approval: Approval }) {
+function Details({ approval }: { approval: Approval }) {
   const { agentId, workspaceId, sandboxId, sessionId, runId, requestedBy, inputHash } = approval;
-  const linked = (to: string, id: string) => (
+  const idLink = (to: string, id: string) => (
     <Link className="mono" to={to}>
-      {plain(id, 60)}
+      {escapeText(id, 60)}
     </Link>
   );
   const agent = `/agents/${encodeURIComponent(agentId)}`;
   return (
-    <Facts
-      of={[
-        ["Asked by", <Who key="by" id={requestedBy} />],
+    <PropertyList
+      items={[
+        ["Asked by", <PrincipalName key="by" id={requestedBy} />],
         ["Asked", <Time key="at" at={approval.requestedAt} />],
-        ["Workspace", workspaceId ? linked(`/workspaces/${workspaceId}`, workspaceId) : "none"],
-        ["Sandbox", sandboxId ? linked(`/sandboxes/${sandboxId}`, sandboxId) : "none"],
-        ["Session", sessionId ? linked(`${agent}/sessions/${sessionId}`, sessionId) : "none"],
-        ["Run", runId ? linked(`/runs/${runId}`, runId) : "none"],
+        ["Workspace", workspaceId ? idLink(`/workspaces/${workspaceId}`, workspaceId) : "none"],
+        ["Sandbox", sandboxId ? idLink(`/sandboxes/${sandboxId}`, sandboxId) : "none"],
+        ["Session", sessionId ? idLink(`${agent}/sessions/${sessionId}`, sessionId) : "none"],
+        ["Run", runId ? idLink(`/runs/${runId}`, runId) : "none"],
         ["Listening", approval.scope === "main" ? "one person" : "several people"],
         ["Digest", <code key="hash">{inputHash.slice(0, 16)}</code>],
       ]}

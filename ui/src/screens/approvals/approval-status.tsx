@@ -3,7 +3,7 @@
 import { Ban, Check, Clock, Hourglass, type LucideIcon, Play, X } from "lucide-react";
 import type { Approval } from "../../api/approvals";
 
-const STANDS: Record<Approval["status"], [says: string, look: string, icon: LucideIcon]> = {
+const STATUSES: Record<Approval["status"], [label: string, className: string, icon: LucideIcon]> = {
   requested: ["Waiting", "update", Hourglass],
   approved: ["Approved", "good", Check],
   running: ["Running", "good", Play],
@@ -13,17 +13,17 @@ const STANDS: Record<Approval["status"], [says: string, look: string, icon: Luci
   cancelled: ["Cancelled", "", Ban],
 };
 
-export function Standing({ status }: { status: Approval["status"] }) {
-  const [says, look, Icon] = STANDS[status];
+export function ApprovalStatus({ status }: { status: Approval["status"] }) {
+  const [label, className, Icon] = STATUSES[status];
   return (
-    <span className={`badge ${look}`}>
-      <Icon size={12} aria-hidden /> {says}
+    <span className={`badge ${className}`}>
+      <Icon size={12} aria-hidden /> {label}
     </span>
   );
 }
 
 /** What became of it, in a sentence; empty while that is open. */
-export function outcomeOf({ status, result, reason }: Approval): string {
+export function resultText({ status, result, reason }: Approval): string {
   switch (status) {
     case "requested":
       return "";

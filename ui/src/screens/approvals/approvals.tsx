@@ -3,69 +3,82 @@
 import { useQuery } from "@tanstack/react-query";
 import { ArrowLeft, ShieldCheck } from "lucide-react";
 import { Link, useParams, useSearchParams } from "react-router";
-import { type Approval, answeredQuery, approvalQuery, waitingQuery } from "../../api/approvals";
-import { Empty, Shown } from "../../components/query-states";
+import {
+  type Approval,
+  approvalQuery,
+  pastApprovalsQuery,
+  pendingApprovalsQuery,
+} from "../../api/approvals";
+import { EmptyState, QueryResult } from "../../components/query-states";
 import { Screen } from "../../components/screen";
 import { ApprovalList } from "./approval-list";
 import { ApprovalPage } from "./approval-page";
 
 export default function Approvals() {
   const { id } = useParams();
-  const [given] = useSearchParams();
-  const past = given.get("show") === "answered";
-  const waiting = useQuery(waitingQuery);
-  const answered = useQuery({ ...answeredQuery, enabled: past });
-  const search = past ? "?show=answered" : "";
+  const [params] = useSearchParams();
+  const showsPast = params.get("show") === "answered";
+  const pending = useQuery(pendingApprovalsQuery);
+  const past = useQuery({ ...pastApprovalsQuery, enabled: showsPast });
+  const search = showsPast ? "?show=answered" : "";
   return (
     <Screen
       title="Approvals"
-      under="Calls of agents that wait for a person’s yes. What is approved runs once, as it is shown."
+      subtitle="Calls of agents that wait for a person’s yes. What is approved runs once, as it is shown."
     >
       <nav className="tabs" aria-label="Which approvals">
-        <Link to="/approvals" className={past ? "" : "on"} aria-current={past ? undefined : "page"}>
-          Waiting {waiting.data && <span className="badge">{waiting.data.length}</span>}
+        <Link
+          to="/approvals"
+          className={showsPast ? "" : "on"}
+          aria-current={showsPast ? undefined : "page"}
+        >
+          Waiting {pending.data && <span className="badge">{pending.data.length}</span>}
         </Link>
         <Link
           to="/approvals?show=answered"
-          className={past ? "on" : ""}
-          aria-current={past ? "page" : undefined}
+          className={showsPast ? "on" : ""}
+          aria-current={showsPast ? "page" : undefined}
         >
           Answered
         </Link>
       </nav>
       <div className={id ? "two-panes framed chosen" : "two-panes framed"}>
-        <Shown query={past ? answered : waiting}>
-          {(found) => <Listed approvals={found} past={past} search={search} />}
-        </Shown>
-        <div className="pane">{id ? <One id={id} search={search} key={id} /> : <Hint />}</div>
+        <QueryResult query={showsPast ? past : pending}>
+          {(approvals) => (
+            <ApprovalPane approvals={approvals} showsPast={showsPast} search={search} />
+          )}
+        </QueryResult>
+        <div className="pane">
+          {id ? <SelectedApproval id={id} search={search} key={id} /> : <Hint />}
+        </div>
       </div>
     </Screen>
   );
 }
 
-interface ListedProps {
+interface ApprovalPaneProps {
   approvals: Approval[];
-  past: boolean;
+  showsPast: boolean;
   search: string;
 }
 
-function Listed({ approvals, past, search }: ListedProps) {
+function ApprovalPane({ approvals, showsPast, search }: ApprovalPaneProps) {
   if (approvals.length) return <ApprovalList approvals={approvals} search={search} />;
-  if (past) {
+  if (showsPast) {
     return (
-      <Empty icon={ShieldCheck} title="Nothing answered yet">
+      <EmptyState icon={ShieldCheck} title="Nothing answered yet">
         <p>Who said yes or no, when and why, and what came of it will be here.</p>
-      </Empty>
+      </EmptyState>
     );
   }
   return (
-    <Empty icon={ShieldCheck} title="Nothing waits">
+    <EmptyState icon={ShieldCheck} title="Nothing waits">
       <p>
         An agent asks here before it writes or runs commands, where its sandbox says{" "}
         <code>ask</code> or <code>edit</code>. At a terminal, <code>carrel approvals</code> shows
         the same.
       </p>
-    </Empty>
+    </EmptyState>
   );
 }
 
@@ -75,15 +88,15 @@ const Hint = () => (
   </p>
 );
 
-function One({ id, search }: { id: string; search: string }) {
+function SelectedApproval({ id, search }: { id: string; search: string }) {
   return (
     <>
       <Link className="only-small row" to={{ pathname: "/approvals", search }}>
         <ArrowLeft size={15} aria-hidden /> All approvals
       </Link>
-      <Shown query={useQuery(approvalQuery(id))}>
+      <QueryResult query={useQuery(approvalQuery(id))}>
         {(approval) => <ApprovalPage approval={approval} />}
-      </Shown>
+      </QueryResult>
     </>
   );
 }

@@ -4,26 +4,26 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { Check, X } from "lucide-react";
 import { useState } from "react";
 import { type Approval, answerApproval } from "../../api/approvals";
-import { Problem, sentence } from "../../api/problem";
+import { Problem, toSentence } from "../../api/problem";
 import { Button } from "../../components/button";
 import { Field } from "../../components/field";
 import { toast } from "../../components/toast";
 
-export function Answering({ approval }: { approval: Approval }) {
+export function DecisionForm({ approval }: { approval: Approval }) {
   const [reason, setReason] = useState("");
   const queries = useQueryClient();
-  const answer = useMutation({
+  const decide = useMutation({
     mutationFn: (approved: boolean) => answerApproval(approval.id, approved, reason.trim()),
-    meta: { quiet: true },
+    meta: { skipErrorToast: true },
     onSuccess: (_, approved) =>
       toast(approved ? "Approved: it runs now." : "Denied: the model is told so."),
-    onError: (error) => toast(whyNot(error), true),
+    onError: (error) => toast(decisionError(error), true),
     onSettled: () => {
       void queries.invalidateQueries({ queryKey: ["approvals"] });
       void queries.invalidateQueries({ queryKey: ["inbox"] });
     },
   });
-  const saying = (approved: boolean) => answer.isPending && answer.variables === approved;
+  const isDeciding = (approved: boolean) => decide.isPending && decide.variables === approved;
   return (
     <form className="answering" onSubmit={(event) => event.preventDefault()}>
       <Field label="Reason" hint="Optional. The model sees it where you deny.">
@@ -38,18 +38,18 @@ export function Answering({ approval }: { approval: Approval }) {
         <Button
           kind="primary"
           icon={Check}
-          busy={saying(true)}
-          disabled={answer.isPending}
-          onClick={() => answer.mutate(true)}
+          busy={isDeciding(true)}
+          disabled={decide.isPending}
+          onClick={() => decide.mutate(true)}
         >
           Approve
         </Button>
         <Button
           kind="danger"
           icon={X}
-          busy={saying(false)}
-          disabled={answer.isPending}
-          onClick={() => answer.mutate(false)}
+          busy={isDeciding(false)}
+          disabled={decide.isPending}
+          onClick={() => decide.mutate(false)}
         >
           Deny
         </Button>
@@ -59,9 +59,9 @@ export function Answering({ approval }: { approval: Approval }) {
 }
 
 /** Why an answer was not taken. */
-export function whyNot(error: unknown): string {
-  if (!(error instanceof Problem)) return sentence(error);
+export function decisionError(error: unknown): string {
+  if (!(error instanceof Problem)) return toSentence(error);
   if (error.status === 409) return `Somebody was quicker: ${error.message}.`;
   if (error.status === 410) return "Too late: nobody answered in time, and it is not run.";
-  return sentence(error);
+  return toSentence(error);
 }

@@ -8,19 +8,19 @@ const UNITS: [size: number, name: string][] = [
 ];
 
 /** How long is left, such as "2 hours"; empty when it is over. */
-export function left(until: string, now: number): string {
+export function formatRemaining(until: string, now: number): string {
   const seconds = Math.floor((new Date(until).getTime() - now) / 1000);
   if (seconds <= 0) return "";
-  const [size, name] = UNITS.find(([each]) => seconds >= each) ?? [1, "second"];
+  const [size, name] = UNITS.find(([unitSeconds]) => seconds >= unitSeconds) ?? [1, "second"];
   const count = Math.floor(seconds / size);
   return `${count} ${name}${count === 1 ? "" : "s"}`;
 }
 
-export function Remaining({ until }: { until: string }) {
-  const rest = left(until, useNow(10));
+export function TimeRemaining({ until }: { until: string }) {
+  const remaining = formatRemaining(until, useNow(10));
   return (
     <time dateTime={until} title={new Date(until).toLocaleString("en")}>
-      {rest ? `expires in ${rest}` : "time is up"}
+      {remaining ? `expires in ${remaining}` : "time is up"}
     </time>
   );
 }

@@ -2,13 +2,13 @@
 
 import { useMemo } from "react";
 import { useParams } from "react-router";
-import type { Place } from "../../api/files";
+import type { FileScope } from "../../api/files";
 import { useTitle } from "../../components/screen";
-import { Workspace } from "./file-browser";
+import { FileBrowser } from "./file-browser";
 
-export default function AgentWorkspace() {
+export default function AgentFiles() {
   const { id = "" } = useParams();
   useTitle("Workspace");
-  const place = useMemo<Place>(() => ({ kind: "agent", id }), [id]);
-  return <Workspace place={place} humanAddress={`/agents/${encodeURIComponent(id)}/settings`} />;
+  const scope = useMemo<FileScope>(() => ({ kind: "agent", id }), [id]);
+  return <FileBrowser scope={scope} pairingUrl={`/agents/${encodeURIComponent(id)}/settings`} />;
 }

@@ -1,22 +1,22 @@
 // One place that two people changed: as it was, mine, theirs, and which it shall be.
 
 import { useId } from "react";
-import type { Choice, Part } from "./merge";
+import type { MergeChoice, MergeRegion } from "./merge";
 
 interface ConflictHunkProps {
   number: number;
-  part: Extract<Part, { agreed: false }>;
-  choice: Choice | undefined;
-  onChoose: (choice: Choice) => void;
+  part: Extract<MergeRegion, { isMerged: false }>;
+  choice: MergeChoice | undefined;
+  onSelect: (choice: MergeChoice) => void;
 }
 
-export function ConflictHunk({ number, part, choice, onChoose }: ConflictHunkProps) {
+export function ConflictHunk({ number, part, choice, onSelect }: ConflictHunkProps) {
   const name = useId();
-  const byHand = typeof choice === "object" ? choice.byHand : null;
-  const startByHand = [...part.mine, ...part.theirs].join("\n");
-  const option = (value: Choice, label: string, isOn: boolean) => (
+  const manualText = typeof choice === "object" ? choice.manualText : null;
+  const initialManualText = [...part.mine, ...part.theirs].join("\n");
+  const option = (value: MergeChoice, label: string, isSelected: boolean) => (
     <label className="check">
-      <input type="radio" name={name} checked={isOn} onChange={() => onChoose(value)} />
+      <input type="radio" name={name} checked={isSelected} onChange={() => onSelect(value)} />
       {label}
     </label>
   );
@@ -25,35 +25,43 @@ export function ConflictHunk({ number, part, choice, onChoose }: ConflictHunkPro
       <legend>Conflict {number}</legend>
       <div className="hunk-sides">
         <Side title="Before" lines={part.base} />
-        <Side title="Mine" lines={part.mine} isChosen={choice === "mine" || choice === "both"} />
+        <Side title="Mine" lines={part.mine} isSelected={choice === "mine" || choice === "both"} />
         <Side
           title="Theirs"
           lines={part.theirs}
-          isChosen={choice === "theirs" || choice === "both"}
+          isSelected={choice === "theirs" || choice === "both"}
         />
       </div>
       <div className="row wrap hunk-choices">
         {option("mine", "Mine", choice === "mine")}
         {option("theirs", "Theirs", choice === "theirs")}
         {option("both", "Both, mine first", choice === "both")}
-        {option({ byHand: byHand ?? startByHand }, "By hand", byHand !== null)}
+        {option({ manualText: manualText ?? initialManualText }, "By hand", manualText !== null)}
       </div>
-      {byHand !== null && (
+      {manualText !== null && (
         <textarea
           className="input mono"
           aria-label={`Conflict ${number} by hand`}
-          rows={Math.min(12, byHand.split("\n").length + 1)}
-          value={byHand}
-          onChange={(event) => onChoose({ byHand: event.target.value })}
+          rows={Math.min(12, manualText.split("\n").length + 1)}
+          value={manualText}
+          onChange={(event) => onSelect({ manualText: event.target.value })}
         />
       )}
     </fieldset>
   );
 }
 
-function Side({ title, lines, isChosen }: { title: string; lines: string[]; isChosen?: boolean }) {
+function Side({
+  title,
+  lines,
+  isSelected,
+}: {
+  title: string;
+  lines: string[];
+  isSelected?: boolean;
+}) {
   return (
-    <div className={isChosen ? "hunk-side chosen" : "hunk-side"}>
+    <div className={isSelected ? "hunk-side chosen" : "hunk-side"}>
       <h3>{title}</h3>
       <pre className="text">
         {lines.length ? lines.join("\n") : <span className="faint">(nothing)</span>}

@@ -3,13 +3,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { Check } from "lucide-react";
 import { Link } from "react-router";
-import { addressOf, type Explained, explainQuery, type Place } from "../../api/files";
-import { sentence } from "../../api/problem";
-import { Shown } from "../../components/query-states";
+import { explainQuery, type FileExplanation, type FileScope, fileUrl } from "../../api/files";
+import { toSentence } from "../../api/problem";
+import { QueryResult } from "../../components/query-states";
 
-type Said = Explained["layers"][number];
+type ExplainedLayer = FileExplanation["layers"][number];
 
-const NAMES: Record<string, string> = {
+const LAYER_NAMES: Record<string, string> = {
   agent: "This agent",
   pins: "The pins it was made with",
   template: "The template",
@@ -17,51 +17,59 @@ const NAMES: Record<string, string> = {
   workspace: "This workspace",
 };
 
-const WINNERS: Record<string, string[]> = {
+const WINNING_LAYERS: Record<string, string[]> = {
   "agent-override": ["agent"],
   "agent-override-pinned": ["agent"],
   "template-pinned": ["agent", "pins"],
 };
 
 /** The first layer that speaks among those that the source names. */
-function winnerOf({ source, layers }: Explained): Said | undefined {
-  const kinds = source ? (WINNERS[source] ?? [source]) : [];
+function findWinner({ source, layers }: FileExplanation): ExplainedLayer | undefined {
+  const kinds = source ? (WINNING_LAYERS[source] ?? [source]) : [];
   return layers.find(({ kind, sha256 }) => kinds.includes(kind) && sha256);
 }
 
-export function ExplainPanel({ place, path }: { place: Place; path: string }) {
-  const query = useQuery(explainQuery(place, path));
+export function ExplainPanel({ scope, path }: { scope: FileScope; path: string }) {
+  const query = useQuery(explainQuery(scope, path));
   return (
-    <Shown query={query} what="Asking every layer">
-      {(explained) => (
+    <QueryResult query={query} label="Asking every layer">
+      {(explanation) => (
         <div className="stack">
-          <p>{sentence(explained.why)}</p>
+          <p>{toSentence(explanation.why)}</p>
           <ol className="layers">
-            {explained.layers.map((said) => (
-              <Layer
-                key={said.kind + said.name}
-                said={said}
+            {explanation.layers.map((layer) => (
+              <LayerItem
+                key={layer.kind + layer.name}
+                layer={layer}
                 path={path}
-                isWinner={said === winnerOf(explained)}
+                isWinner={layer === findWinner(explanation)}
               />
             ))}
           </ol>
         </div>
       )}
-    </Shown>
+    </QueryResult>
   );
 }
 
-function Layer({ said, path, isWinner }: { said: Said; path: string; isWinner: boolean }) {
-  const { kind, name, version, sha256, baseSha256 } = said;
-  const beneath = kind === "template" || kind === "defaults";
-  const title = NAMES[kind] ?? kind;
+function LayerItem({
+  layer,
+  path,
+  isWinner,
+}: {
+  layer: ExplainedLayer;
+  path: string;
+  isWinner: boolean;
+}) {
+  const { kind, name, version, sha256, baseSha256 } = layer;
+  const isLinkable = kind === "template" || kind === "defaults";
+  const title = LAYER_NAMES[kind] ?? kind;
   return (
     <li className={isWinner ? "layer on" : "layer"}>
       <div className="row">
         <strong>
-          {beneath && sha256 ? (
-            <Link to={addressOf({ kind, id: name } as Place, path)}>{title}</Link>
+          {isLinkable && sha256 ? (
+            <Link to={fileUrl({ kind, id: name } as FileScope, path)}>{title}</Link>
           ) : (
             title
           )}
@@ -72,7 +80,7 @@ function Layer({ said, path, isWinner }: { said: Said; path: string; isWinner: b
           </span>
         )}
       </div>
-      <div className="faint">{words(version, sha256)}</div>
+      <div className="faint">{versionLabel(version, sha256)}</div>
       {sha256 && <Digest name="sha256" hex={sha256} />}
       {baseSha256 && (
         <Digest name={baseSha256 === sha256 ? "reviewed as it is" : "based on"} hex={baseSha256} />
@@ -81,7 +89,7 @@ function Layer({ said, path, isWinner }: { said: Said; path: string; isWinner: b
   );
 }
 
-function words(version: number | null, sha256: string | null): string {
+function versionLabel(version: number | null, sha256: string | null): string {
   if (version === null) return "says nothing of it";
   return sha256 ? `version ${version}` : `took it away in version ${version}`;
 }

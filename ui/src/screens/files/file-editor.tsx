@@ -2,29 +2,29 @@
 
 import { useEffect, useRef, useState } from "react";
 import type { File } from "../../api/files";
-import { plain } from "../../components/escape-text";
-import { LeaveGuard } from "../../components/unsaved-changes-guard";
+import { escapeText } from "../../components/escape-text";
+import { UnsavedChangesGuard } from "../../components/unsaved-changes-guard";
 import { TextEditor } from "../../editor";
-import { FileHead } from "./file-header";
-import { Notices } from "./file-notices";
-import type { FoundProps } from "./file-pane";
-import { Panel } from "./file-panel";
-import { ThreeWay } from "./merge-dialog";
-import { QuestionDialog } from "./override-dialog";
+import { FileHeader } from "./file-header";
+import { FileNotices } from "./file-notices";
+import type { OpenFileProps } from "./file-pane";
+import { FilePanel } from "./file-panel";
+import { MergeDialog } from "./merge-dialog";
+import { OverrideDialog } from "./override-dialog";
 import { Preview } from "./preview";
 import { SaveBar } from "./save-bar";
 import { useDraft } from "./use-draft";
-import { useSaving } from "./use-save-file";
+import { useSaveFile } from "./use-save-file";
 
-const KEY = "carrel-preview";
+const PREVIEW_KEY = "carrel-preview";
 
 /** Beside the text stands its preview, or a panel where one is asked for. */
-function usePreview({ panel, show }: FoundProps["opened"]) {
-  const [isWanted, want] = useState(() => localStorage.getItem(KEY) !== "off");
-  const isOpen = isWanted && !panel;
+function usePreview({ panel, showPanel: show }: OpenFileProps["fileUrl"]) {
+  const [isEnabled, setEnabled] = useState(() => localStorage.getItem(PREVIEW_KEY) !== "off");
+  const isOpen = isEnabled && !panel;
   const toggle = () => {
-    localStorage.setItem(KEY, isOpen ? "off" : "on");
-    want(!isOpen);
+    localStorage.setItem(PREVIEW_KEY, isOpen ? "off" : "on");
+    setEnabled(!isOpen);
     if (panel) show(null);
   };
   return { isOpen, toggle };
@@ -32,66 +32,71 @@ function usePreview({ panel, show }: FoundProps["opened"]) {
 
 /** ⌘S saves from wherever the focus is: the browser would save the page instead. */
 function useSaveKey(save: () => void) {
-  const told = useRef(save);
-  told.current = save;
+  const latestSave = useRef(save);
+  latestSave.current = save;
   useEffect(() => {
-    const heard = (event: KeyboardEvent) => {
+    const onKeyDown = (event: KeyboardEvent) => {
       if (event.key.toLowerCase() !== "s" || !(event.metaKey || event.ctrlKey)) return;
       if (event.shiftKey || event.altKey || event.defaultPrevented) return;
       event.preventDefault();
-      if (!document.querySelector("dialog[open]")) told.current();
+      if (!document.querySelector("dialog[open]")) latestSave.current();
     };
-    addEventListener("keydown", heard);
-    return () => removeEventListener("keydown", heard);
+    addEventListener("keydown", onKeyDown);
+    return () => removeEventListener("keydown", onKeyDown);
   }, []);
 }
 
-export function OpenFile({ file, ...props }: FoundProps & { file: File }) {
-  const { place, row, path, gone, canWrite, opened } = props;
+export function FileEditor({ file, ...props }: OpenFileProps & { file: File }) {
+  const { scope, row, path, isDeleted, canWrite, fileUrl } = props;
   const draft = useDraft(file);
-  const saving = useSaving(place, row, draft, gone);
-  const preview = usePreview(opened);
-  const managed = place.kind === "agent" && row.managed;
-  const readOnly = !canWrite || managed;
-  useSaveKey(() => readOnly || saving.request());
+  const saving = useSaveFile(scope, row, draft, isDeleted);
+  const preview = usePreview(fileUrl);
+  const isManaged = scope.kind === "agent" && row.managed;
+  const readOnly = !canWrite || isManaged;
+  useSaveKey(() => readOnly || saving.requestSave());
   return (
     <div className="file">
-      <FileHead {...props} base={draft.base} preview={preview} />
-      <Notices {...props} {...{ draft, saving, managed }} />
+      <FileHeader {...props} base={draft.base} preview={preview} />
+      <FileNotices {...props} {...{ draft, saving, isManaged }} />
       <div className="file-body">
         <div className="file-text">
           <TextEditor
-            text={draft.start.text}
-            stamp={draft.start.stamp}
-            label={`Text of ${plain(path, 80)}`}
+            text={draft.initial.text}
+            revision={draft.initial.revision}
+            label={`Text of ${escapeText(path, 80)}`}
             readOnly={readOnly}
             onEdit={draft.onEdit}
-            onSave={saving.request}
+            onSave={saving.requestSave}
           />
         </div>
-        {preview.isOpen && <Preview {...{ place, path, draft }} />}
-        <Panel {...props} name={opened.panel} file={file} onClose={() => opened.show(null)} />
+        {preview.isOpen && <Preview {...{ scope, path, draft }} />}
+        <FilePanel
+          {...props}
+          name={fileUrl.panel}
+          file={file}
+          onClose={() => fileUrl.showPanel(null)}
+        />
       </div>
-      {!readOnly && <SaveBar {...{ place, path, draft, saving, gone }} />}
-      {saving.question && (
-        <QuestionDialog
-          question={saving.question}
-          place={place}
+      {!readOnly && <SaveBar {...{ scope, path, draft, saving, isDeleted }} />}
+      {saving.confirmation && (
+        <OverrideDialog
+          kind={saving.confirmation}
+          scope={scope}
           path={path}
-          onYes={() => {
-            saving.ask(null);
-            saving.attempt();
+          onConfirm={() => {
+            saving.setConfirmation(null);
+            saving.saveNow();
           }}
-          onClose={() => saving.ask(null)}
+          onClose={() => saving.setConfirmation(null)}
         />
       )}
       {saving.conflict && (
-        <ThreeWay
+        <MergeDialog
           conflict={saving.conflict}
-          place={place}
+          scope={scope}
           path={path}
           busy={saving.isSaving}
-          onSave={saving.attempt}
+          onSave={saving.saveNow}
           onEdit={(text, on) => {
             draft.replace(on ?? draft.base, text);
             saving.setConflict(null);
@@ -99,7 +104,7 @@ export function OpenFile({ file, ...props }: FoundProps & { file: File }) {
           onClose={() => saving.setConflict(null)}
         />
       )}
-      <LeaveGuard when={draft.isDirty} path={path} />
+      <UnsavedChangesGuard isDirty={draft.isDirty} name={path} />
     </div>
   );
 }

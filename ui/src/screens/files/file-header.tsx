@@ -5,27 +5,27 @@ import { useState } from "react";
 import type { FileRow } from "../../api/files";
 import { Button } from "../../components/button";
 import { CopyButton } from "../../components/copy-button";
-import { plain } from "../../components/escape-text";
+import { escapeText } from "../../components/escape-text";
 import { Time } from "../../components/time";
-import type { FoundProps } from "./file-pane";
-import { Sign, wordsOf } from "./file-status";
-import { nameOf } from "./paths";
+import type { OpenFileProps } from "./file-pane";
+import { StatusIcon, statusLabel } from "./file-status";
+import { fileName } from "./paths";
 import { RemoveDialog, removalOf } from "./remove-dialog";
 
-interface FileHeadProps extends FoundProps {
+interface FileHeaderProps extends OpenFileProps {
   base: FileRow;
   preview?: { isOpen: boolean; toggle: () => void };
 }
 
-const MEANS = {
+const CLASS_HINTS = {
   live: "An edit beneath is seen by the very next read.",
   pinned: "An edit beneath reaches an agent only after a review.",
   managed: "Written from the profile of the paired person.",
 };
 
-export function FileHead({ base, preview, ...props }: FileHeadProps) {
-  const { row, opened, place } = props;
-  const folder = row.path.slice(0, -nameOf(row.path).length);
+export function FileHeader({ base, preview, ...props }: FileHeaderProps) {
+  const { row, fileUrl, scope } = props;
+  const folder = row.path.slice(0, -fileName(row.path).length);
   return (
     <header className="file-head">
       <Button
@@ -33,25 +33,25 @@ export function FileHead({ base, preview, ...props }: FileHeadProps) {
         className="only-small"
         icon={ArrowLeft}
         aria-label="All files"
-        onClick={() => opened.open(null)}
+        onClick={() => fileUrl.openFile(null)}
       />
       <div className="file-title">
         <div className="row">
-          <h2 className="cut bidi" title={plain(row.path, 400)}>
-            {folder && <span className="folder">{plain(folder, 120)}</span>}
-            {plain(nameOf(row.path), 120)}
+          <h2 className="cut bidi" title={escapeText(row.path, 400)}>
+            {folder && <span className="folder">{escapeText(folder, 120)}</span>}
+            {escapeText(fileName(row.path), 120)}
           </h2>
           <CopyButton text={row.path} label="Copy the path" />
         </div>
         <div className="row wrap faint">
-          {place.kind !== "workspace" && (
+          {scope.kind !== "workspace" && (
             <span className="row tight">
-              <Sign standing={row.standing} />
-              {wordsOf({ ...row, pinned: false, managed: false })}
+              <StatusIcon status={row.status} />
+              {statusLabel({ ...row, pinned: false, managed: false })}
             </span>
           )}
-          {place.kind !== "workspace" && (
-            <span className="badge" title={MEANS[base.class]}>
+          {scope.kind !== "workspace" && (
+            <span className="badge" title={CLASS_HINTS[base.class]}>
               {base.class}
             </span>
           )}
@@ -65,10 +65,10 @@ export function FileHead({ base, preview, ...props }: FileHeadProps) {
   );
 }
 
-function Actions({ preview, ...props }: Omit<FileHeadProps, "base">) {
-  const { row, place, opened, canWrite } = props;
+function Actions({ preview, ...props }: Omit<FileHeaderProps, "base">) {
+  const { row, scope, fileUrl, canWrite } = props;
   const [isRemoving, setRemoving] = useState(false);
-  const removal = canWrite ? removalOf(place, row) : null;
+  const removal = canWrite ? removalOf(scope, row) : null;
   return (
     <div className="row file-actions">
       {preview && (
@@ -80,8 +80,8 @@ function Actions({ preview, ...props }: Omit<FileHeadProps, "base">) {
           onClick={preview.toggle}
         />
       )}
-      <PanelButton {...{ opened }} name="history" icon={History} label="History" />
-      <PanelButton {...{ opened }} name="explain" icon={Layers2} label="Explain" />
+      <PanelButton {...{ fileUrl }} name="history" icon={History} label="History" />
+      <PanelButton {...{ fileUrl }} name="explain" icon={Layers2} label="Explain" />
       {removal && (
         <Button
           kind="plain"
@@ -98,23 +98,23 @@ function Actions({ preview, ...props }: Omit<FileHeadProps, "base">) {
 }
 
 function PanelButton({
-  opened,
+  fileUrl,
   name,
   icon,
   label,
-}: Pick<FoundProps, "opened"> & {
+}: Pick<OpenFileProps, "fileUrl"> & {
   name: "history" | "explain";
   icon: typeof History;
   label: string;
 }) {
-  const isOpen = opened.panel === name;
+  const isOpen = fileUrl.panel === name;
   return (
     <Button
       kind="plain"
       icon={icon}
       aria-label={label}
       aria-expanded={isOpen}
-      onClick={() => opened.show(isOpen ? null : name)}
+      onClick={() => fileUrl.showPanel(isOpen ? null : name)}
     />
   );
 }

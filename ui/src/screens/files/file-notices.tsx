@@ -4,58 +4,58 @@ import { useQuery } from "@tanstack/react-query";
 import { AlertTriangle, GitMerge, Info, KeyRound, Lock, TriangleAlert } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { Link } from "react-router";
-import { useAuthors } from "../../api/authors";
-import { historyQuery, type Place } from "../../api/files";
-import { sentence } from "../../api/problem";
+import { useAuthorNames } from "../../api/authors";
+import { type FileScope, historyQuery } from "../../api/files";
+import { toSentence } from "../../api/problem";
 import { Button } from "../../components/button";
 import { ReviewDialog } from "../review/review-dialog";
-import type { FoundProps } from "./file-pane";
+import type { OpenFileProps } from "./file-pane";
 import type { Draft } from "./use-draft";
-import type { useSaving } from "./use-save-file";
+import type { useSaveFile } from "./use-save-file";
 
-interface NoticesProps extends FoundProps {
+interface FileNoticesProps extends OpenFileProps {
   draft: Draft;
-  saving: ReturnType<typeof useSaving>;
-  managed: boolean;
+  saving: ReturnType<typeof useSaveFile>;
+  isManaged: boolean;
 }
 
-export function Notices(props: NoticesProps) {
-  const { place, row, gone, canWrite, draft, saving, managed, humanAddress } = props;
+export function FileNotices(props: FileNoticesProps) {
+  const { scope, row, isDeleted, canWrite, draft, saving, isManaged, pairingUrl } = props;
   return (
     <div className="file-notices">
       {row.file.error && (
         <Notice kind="bad" icon={AlertTriangle}>
-          {sentence(row.file.error)}
+          {toSentence(row.file.error)}
         </Notice>
       )}
-      {place.kind === "agent" && row.file.updateAvailable && <Waiting {...props} />}
-      {managed && <Managed address={humanAddress} />}
-      {!canWrite && !managed && (
+      {scope.kind === "agent" && row.file.updateAvailable && <UpdateNotice {...props} />}
+      {isManaged && <ManagedNotice url={pairingUrl} />}
+      {!canWrite && !isManaged && (
         <Notice icon={Lock}>You can read this file. Owners and admins change it.</Notice>
       )}
-      {draft.meanwhile && (
-        <Meanwhile
-          place={place}
+      {draft.newer && (
+        <NewerVersionNotice
+          scope={scope}
           path={row.path}
           onCompare={() =>
             saving.setConflict({
               base: draft.base.content ?? "",
               mine: draft.text(),
-              theirs: draft.meanwhile,
+              theirs: draft.newer,
             })
           }
         />
       )}
-      {gone && (
+      {isDeleted && (
         <Notice kind="update" icon={TriangleAlert}>
           This file was deleted meanwhile. {canWrite && "Its text is still here: "}
           {canWrite && "saving makes the file anew."}
         </Notice>
       )}
-      {saving.warning && <Secrets warning={saving.warning} />}
+      {saving.warning && <SecretsNotice warning={saving.warning} />}
       {saving.problem && (
-        <Notice kind="bad" icon={AlertTriangle} alert>
-          <strong>Not saved.</strong> {sentence(saving.problem)}
+        <Notice kind="bad" icon={AlertTriangle} isAlert>
+          <strong>Not saved.</strong> {toSentence(saving.problem)}
         </Notice>
       )}
     </div>
@@ -65,14 +65,14 @@ export function Notices(props: NoticesProps) {
 interface NoticeProps {
   kind?: "bad" | "update";
   icon: typeof Info;
-  alert?: boolean;
+  isAlert?: boolean;
   action?: ReactNode;
   children: ReactNode;
 }
 
-function Notice({ kind, icon: Icon, alert, action, children }: NoticeProps) {
+function Notice({ kind, icon: Icon, isAlert, action, children }: NoticeProps) {
   return (
-    <div className={`notice ${kind ?? ""}`} role={alert ? "alert" : "status"}>
+    <div className={`notice ${kind ?? ""}`} role={isAlert ? "alert" : "status"}>
       <Icon size={16} aria-hidden />
       <div className="grow">{children}</div>
       {action}
@@ -81,7 +81,7 @@ function Notice({ kind, icon: Icon, alert, action, children }: NoticeProps) {
 }
 
 /** The layers beneath offer something newer than was reviewed. */
-function Waiting({ place, row, canWrite }: NoticesProps) {
+function UpdateNotice({ scope, row, canWrite }: FileNoticesProps) {
   const [isOpen, setOpen] = useState(false);
   return (
     <>
@@ -97,35 +97,35 @@ function Waiting({ place, row, canWrite }: NoticesProps) {
         <strong>Update available.</strong> What lies beneath has changed since this was reviewed.
         {!canWrite && " Owners and admins accept it."}
       </Notice>
-      {isOpen && <ReviewDialog agentId={place.id} path={row.path} onClose={() => setOpen(false)} />}
+      {isOpen && <ReviewDialog agentId={scope.id} path={row.path} onClose={() => setOpen(false)} />}
     </>
   );
 }
 
-const Managed = ({ address }: { address?: string }) => (
+const ManagedNotice = ({ url }: { url?: string }) => (
   <Notice icon={Info}>
     Carrel writes this file from the profile of the paired person, and writes it anew when the
     profile or the pairing changes. It is changed there, not here:{" "}
-    {address && (
+    {url && (
       <>
-        <Link to={address}>the pairing</Link>,{" "}
+        <Link to={url}>the pairing</Link>,{" "}
       </>
     )}
     <Link to="/settings/people">the person’s profile</Link>.
   </Notice>
 );
 
-function Meanwhile({
-  place,
+function NewerVersionNotice({
+  scope,
   path,
   onCompare,
 }: {
-  place: Place;
+  scope: FileScope;
   path: string;
   onCompare: () => void;
 }) {
-  const author = useAuthors();
-  const { data } = useQuery(historyQuery(place, path));
+  const authorName = useAuthorNames();
+  const { data } = useQuery(historyQuery(scope, path));
   const newest = data?.items[0];
   return (
     <Notice
@@ -137,15 +137,15 @@ function Meanwhile({
         </Button>
       }
     >
-      <strong>Changed {newest ? `by ${author(newest.author)} ` : ""}meanwhile.</strong> Your text is
-      untouched. Saving shows both, and you choose.
+      <strong>Changed {newest ? `by ${authorName(newest.author)} ` : ""}meanwhile.</strong> Your
+      text is untouched. Saving shows both, and you choose.
     </Notice>
   );
 }
 
-function Secrets({ warning }: { warning: string }) {
+function SecretsNotice({ warning }: { warning: string }) {
   return (
-    <Notice kind="update" icon={KeyRound} alert>
+    <Notice kind="update" icon={KeyRound} isAlert>
       {warning === "redacted" ? (
         <>
           <strong>A secret was taken out.</strong> What is stored says <code>[REDACTED:…]</code> in

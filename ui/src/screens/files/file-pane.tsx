@@ -3,66 +3,71 @@
 import { useQuery } from "@tanstack/react-query";
 import { FileQuestion } from "lucide-react";
 import { useRef } from "react";
-import { fileQuery, type Place } from "../../api/files";
+import { type FileScope, fileQuery } from "../../api/files";
 import { Button } from "../../components/button";
-import { plain } from "../../components/escape-text";
-import { Empty, Loading, Refused } from "../../components/query-states";
-import { OpenFile } from "./file-editor";
-import { FileHead } from "./file-header";
-import { Panel } from "./file-panel";
-import type { Row } from "./file-rows";
-import type { useOpened } from "./use-file-url";
-import { readingPlace } from "./use-save-file";
+import { escapeText } from "../../components/escape-text";
+import { EmptyState, ErrorNotice, Loading } from "../../components/query-states";
+import { FileEditor } from "./file-editor";
+import { FileHeader } from "./file-header";
+import { FilePanel } from "./file-panel";
+import type { TreeRow } from "./file-rows";
+import type { useFileUrl } from "./use-file-url";
+import { sourceScope } from "./use-save-file";
 
 export interface FilePaneProps {
-  place: Place;
+  scope: FileScope;
   path: string;
   /** Null where there never was such a file while one looked. */
-  row: Row | null;
+  row: TreeRow | null;
   /** It was there, and is there no more. */
-  gone: boolean;
+  isDeleted: boolean;
   canWrite: boolean;
-  humanAddress?: string;
-  opened: ReturnType<typeof useOpened>;
+  pairingUrl?: string;
+  fileUrl: ReturnType<typeof useFileUrl>;
   onNew: () => void;
 }
 
 export function FilePane(props: FilePaneProps) {
-  const { row, path, canWrite, opened, onNew } = props;
-  if (row) return <FoundFile {...props} row={row} />;
+  const { row, path, canWrite, fileUrl, onNew } = props;
+  if (row) return <ExistingFile {...props} row={row} />;
   return (
     <>
-      <Empty icon={FileQuestion} title="There is no such file">
+      <EmptyState icon={FileQuestion} title="There is no such file">
         <p>
-          Nothing is at <span className="mono bidi">{plain(path, 120)}</span>. It may have been
+          Nothing is at <span className="mono bidi">{escapeText(path, 120)}</span>. It may have been
           deleted; its history may still be there.
         </p>
         <div className="row wrap">
-          <Button onClick={() => opened.open(null)}>To the list</Button>
-          <Button onClick={() => opened.show("history")}>History</Button>
+          <Button onClick={() => fileUrl.openFile(null)}>To the list</Button>
+          <Button onClick={() => fileUrl.showPanel("history")}>History</Button>
           {canWrite && <Button onClick={onNew}>Make it</Button>}
         </div>
-      </Empty>
-      <Panel {...props} onClose={() => opened.show(null)} name={opened.panel} file={null} />
+      </EmptyState>
+      <FilePanel
+        {...props}
+        onClose={() => fileUrl.showPanel(null)}
+        name={fileUrl.panel}
+        file={null}
+      />
     </>
   );
 }
 
-export type FoundProps = FilePaneProps & { row: Row };
+export type OpenFileProps = FilePaneProps & { row: TreeRow };
 
-function FoundFile(props: FoundProps) {
-  const { place, row, path } = props;
-  const file = useQuery(fileQuery(readingPlace(place, row), path));
+function ExistingFile(props: OpenFileProps) {
+  const { scope, row, path } = props;
+  const file = useQuery(fileQuery(sourceScope(scope, row), path));
   // Once open it stays open, whatever becomes of it elsewhere: there may be a draft in it.
-  const held = useRef(file.data);
-  if (file.data) held.current = file.data;
-  if (held.current) return <OpenFile {...props} file={held.current} />;
-  if (!file.isError) return <Loading what="Loading the file" />;
+  const lastFile = useRef(file.data);
+  if (file.data) lastFile.current = file.data;
+  if (lastFile.current) return <FileEditor {...props} file={lastFile.current} />;
+  if (!file.isError) return <Loading label="Loading the file" />;
   return (
     <div className="file">
-      <FileHead {...props} base={row.file} />
+      <FileHeader {...props} base={row.file} />
       <div className="file-notices">
-        <Refused error={file.error} again={() => void file.refetch()} />
+        <ErrorNotice error={file.error} onRetry={() => void file.refetch()} />
       </div>
     </div>
   );

@@ -1,15 +1,15 @@
 // Beside the text: its history, or why it is this text and no other.
 
 import { X } from "lucide-react";
-import type { File, Place } from "../../api/files";
+import type { File, FileScope } from "../../api/files";
 import { Button } from "../../components/button";
 import { ExplainPanel } from "./explain-panel";
 import { HistoryPanel } from "./history-panel";
 import type { PanelName } from "./use-file-url";
 
-interface PanelProps {
+interface FilePanelProps {
   name: PanelName | null;
-  place: Place;
+  scope: FileScope;
   path: string;
   /** What is stored now; null where there is no such file. */
   file: File | null;
@@ -19,7 +19,7 @@ interface PanelProps {
 
 const TITLES = { history: "History", explain: "Where it comes from" };
 
-export function Panel({ name, onClose, ...props }: PanelProps) {
+export function FilePanel({ name, onClose, ...props }: FilePanelProps) {
   if (!name) return null;
   return (
     <aside className="file-panel" aria-label={TITLES[name]}>

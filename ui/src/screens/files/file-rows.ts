@@ -1,12 +1,12 @@
 // The files of a place as the tree shows them: each with where it comes from.
 
-import type { FileRow, Place } from "../../api/files";
+import type { FileRow, FileScope } from "../../api/files";
 
-export type Standing = "update" | "override" | "template" | "defaults" | "own";
+export type FileStatus = "update" | "override" | "template" | "defaults" | "own";
 
-export interface Row {
+export interface TreeRow {
   path: string;
-  standing: Standing;
+  status: FileStatus;
   pinned: boolean;
   managed: boolean;
   /** It is shown here, and said elsewhere: on a template, what the defaults say. */
@@ -14,17 +14,17 @@ export interface Row {
   file: FileRow;
 }
 
-function standingOf(place: Place, file: FileRow): Standing {
-  if (place.kind === "workspace") return "own";
-  if (place.kind !== "agent") return place.kind;
+function fileStatusOf(scope: FileScope, file: FileRow): FileStatus {
+  if (scope.kind === "workspace") return "own";
+  if (scope.kind !== "agent") return scope.kind;
   if (file.updateAvailable) return "update";
   if (file.source.startsWith("agent-override")) return "override";
   return file.source === "defaults" ? "defaults" : "template";
 }
 
-const rowOf = (file: FileRow, standing: Standing, inherited: boolean): Row => ({
+const toTreeRow = (file: FileRow, status: FileStatus, inherited: boolean): TreeRow => ({
   path: file.path,
-  standing,
+  status,
   pinned: file.class === "pinned",
   managed: file.class === "managed",
   inherited,
@@ -32,15 +32,15 @@ const rowOf = (file: FileRow, standing: Standing, inherited: boolean): Row => ({
 });
 
 /** Own files, and of those beneath what no own file hides. */
-export function rowsOf(place: Place, own: FileRow[], beneath: FileRow[] = []): Row[] {
-  const said = new Set(own.map(({ path }) => path));
+export function treeRows(scope: FileScope, own: FileRow[], defaults: FileRow[] = []): TreeRow[] {
+  const ownPaths = new Set(own.map(({ path }) => path));
   return [
-    ...own.map((file) => rowOf(file, standingOf(place, file), isInherited(place, file))),
-    ...beneath
-      .filter(({ path }) => !said.has(path))
-      .map((file) => rowOf(file, "defaults" as const, true)),
+    ...own.map((file) => toTreeRow(file, fileStatusOf(scope, file), isInherited(scope, file))),
+    ...defaults
+      .filter(({ path }) => !ownPaths.has(path))
+      .map((file) => toTreeRow(file, "defaults" as const, true)),
   ];
 }
 
-const isInherited = (place: Place, file: FileRow) =>
-  place.kind === "agent" && !file.source.startsWith("agent-override");
+const isInherited = (scope: FileScope, file: FileRow) =>
+  scope.kind === "agent" && !file.source.startsWith("agent-override");

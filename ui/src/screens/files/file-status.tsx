@@ -1,10 +1,10 @@
 // The four signs of where a file comes from, and what they mean.
 
 import { Circle, FileText, Layers, LayoutTemplate, TriangleAlert } from "lucide-react";
-import type { Place } from "../../api/files";
-import type { Row, Standing } from "./file-rows";
+import type { FileScope } from "../../api/files";
+import type { FileStatus, TreeRow } from "./file-rows";
 
-const SIGNS = {
+const STATUSES = {
   update: { icon: TriangleAlert, word: "Update available" },
   override: { icon: Circle, word: "Overridden" },
   template: { icon: LayoutTemplate, word: "From the template" },
@@ -13,44 +13,44 @@ const SIGNS = {
 } as const;
 
 /** What a row's sign says, in words. */
-export function wordsOf({ standing, pinned, managed, inherited, file }: Row): string {
-  const also = pinned ? ", pinned" : managed ? ", managed" : "";
-  if (standing !== "update") {
-    const word = standing === "template" && !inherited ? "This template’s own" : null;
-    return `${word ?? SIGNS[standing].word}${also}`;
+export function statusLabel({ status, pinned, managed, inherited, file }: TreeRow): string {
+  const suffix = pinned ? ", pinned" : managed ? ", managed" : "";
+  if (status !== "update") {
+    const label = status === "template" && !inherited ? "This template’s own" : null;
+    return `${label ?? STATUSES[status].word}${suffix}`;
   }
-  const over = file.source.startsWith("agent-override") ? ", overridden" : "";
-  return `${SIGNS.update.word}${over}${also}`;
+  const override = file.source.startsWith("agent-override") ? ", overridden" : "";
+  return `${STATUSES.update.word}${override}${suffix}`;
 }
 
 /** Says nothing by itself: the words stand beside it. */
-export function Sign({ standing }: { standing: Standing }) {
-  const Icon = SIGNS[standing].icon;
-  const isDot = standing === "override";
+export function StatusIcon({ status }: { status: FileStatus }) {
+  const Icon = STATUSES[status].icon;
+  const isDot = status === "override";
   return (
-    <span className={`sign ${standing}`} aria-hidden>
+    <span className={`sign ${status}`} aria-hidden>
       <Icon size={isDot ? 10 : 14} fill={isDot ? "currentColor" : "none"} />
     </span>
   );
 }
 
-const LEGENDS: Record<Place["kind"], Standing[]> = {
+const LEGEND_ENTRIES: Record<FileScope["kind"], FileStatus[]> = {
   agent: ["update", "override", "template", "defaults"],
   template: ["template", "defaults"],
   defaults: [],
   workspace: [],
 };
 
-const OWN = "This template’s own";
+const OWN_FILE = "This template’s own";
 
-export function Legend({ kind }: { kind: Place["kind"] }) {
-  if (!LEGENDS[kind].length) return null;
+export function Legend({ kind }: { kind: FileScope["kind"] }) {
+  if (!LEGEND_ENTRIES[kind].length) return null;
   return (
     <ul className="legend" aria-label="What the signs mean">
-      {LEGENDS[kind].map((standing) => (
-        <li key={standing}>
-          <Sign standing={standing} />
-          {kind === "template" && standing === "template" ? OWN : SIGNS[standing].word}
+      {LEGEND_ENTRIES[kind].map((status) => (
+        <li key={status}>
+          <StatusIcon status={status} />
+          {kind === "template" && status === "template" ? OWN_FILE : STATUSES[status].word}
         </li>
       ))}
     </ul>

@@ -3,109 +3,124 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ChevronDown, ChevronRight, Folder } from "lucide-react";
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
-import { plain } from "../../components/escape-text";
-import type { Row } from "./file-rows";
-import { Sign, wordsOf } from "./file-status";
-import { found, type Line, linesOf, step } from "./tree-model";
+import { escapeText } from "../../components/escape-text";
+import type { TreeRow } from "./file-rows";
+import { StatusIcon, statusLabel } from "./file-status";
+import { findByPrefix, nextLine, type TreeLine, treeLines } from "./tree-model";
 
-const MANY = 500;
-const HIGH = 30;
+const VIRTUALIZE_ABOVE = 500;
+const ROW_HEIGHT_PX = 30;
 
-interface TreeProps {
+interface FileTreeProps {
   label: string;
-  rows: Row[];
+  rows: TreeRow[];
   selected: string | null;
   onOpen: (path: string) => void;
   /** What comes from the defaults says so in words. */
-  badged?: boolean;
+  showDefaultsBadge?: boolean;
   /** Nothing is folded away, since what is shown was searched for. */
-  unfolded?: boolean;
+  expandAll?: boolean;
 }
 
-const NONE: ReadonlySet<string> = new Set();
+const NONE_COLLAPSED: ReadonlySet<string> = new Set();
 
-export function Tree({ label, rows, selected, onOpen, badged, unfolded }: TreeProps) {
-  const [folded, setFolded] = useState(NONE);
+export function FileTree({
+  label,
+  rows,
+  selected,
+  onOpen,
+  showDefaultsBadge,
+  expandAll,
+}: FileTreeProps) {
+  const [collapsed, setCollapsed] = useState(NONE_COLLAPSED);
   const [focused, setFocused] = useState<string | null>(null);
-  const room = useRef<HTMLDivElement>(null);
-  const lines = useMemo(() => linesOf(rows, unfolded ? NONE : folded), [rows, folded, unfolded]);
-  const fold = (key: string, away: boolean) => {
-    const next = new Set(folded);
-    if (away) next.add(key);
+  const scroller = useRef<HTMLDivElement>(null);
+  const lines = useMemo(
+    () => treeLines(rows, expandAll ? NONE_COLLAPSED : collapsed),
+    [rows, collapsed, expandAll],
+  );
+  const setFolder = (key: string, isCollapsed: boolean) => {
+    const next = new Set(collapsed);
+    if (isCollapsed) next.add(key);
     else next.delete(key);
-    setFolded(next);
+    setCollapsed(next);
   };
   const current = Math.max(
     0,
     lines.findIndex(({ key }) => key === (focused ?? selected)),
   );
-  const press = (line: Line) => (line.row ? onOpen(line.key) : fold(line.key, line.open));
-  const lettered = useLetters();
+  const activate = (line: TreeLine) =>
+    line.row ? onOpen(line.key) : setFolder(line.key, line.open);
+  const typeAhead = useTypeAhead();
   const move = (at: number) => {
     setFocused(lines[at]?.key ?? null);
-    reach.current = true;
+    moveFocus.current = true;
   };
-  const reach = useRef(false);
-  const keyed = (event: KeyboardEvent) => {
+  const moveFocus = useRef(false);
+  const onKeyDown = (event: KeyboardEvent) => {
     const line = lines[current];
     if (!line || event.ctrlKey || event.metaKey || event.altKey) return;
-    const led = step(lines, current, event.key);
-    if (event.key === "Enter" || event.key === " ") press(line);
-    else if (typeof led === "number") move(led);
-    else if (led) fold(line.key, led === "fold");
+    const target = nextLine(lines, current, event.key);
+    if (event.key === "Enter" || event.key === " ") activate(line);
+    else if (typeof target === "number") move(target);
+    else if (target) setFolder(line.key, target === "fold");
     else if (event.key.length === 1) {
-      const at = found(lines, current, lettered(event.key));
+      const at = findByPrefix(lines, current, typeAhead(event.key));
       if (at === null) return;
       move(at);
     } else return;
     event.preventDefault();
   };
-  const many = lines.length > MANY;
-  const window = useVirtualizer({
+  const isVirtual = lines.length > VIRTUALIZE_ABOVE;
+  const virtualizer = useVirtualizer({
     count: lines.length,
-    getScrollElement: () => room.current,
-    estimateSize: () => HIGH,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW_HEIGHT_PX,
     overscan: 12,
-    enabled: many,
+    enabled: isVirtual,
   });
   // biome-ignore lint/correctness/useExhaustiveDependencies: only a step of the keyboard moves the focus
   useEffect(() => {
-    if (!reach.current) return;
-    reach.current = false;
-    if (many) window.scrollToIndex(current);
-    const focus = () => room.current?.querySelector<HTMLElement>('[tabindex="0"]')?.focus();
-    if (many) requestAnimationFrame(focus);
+    if (!moveFocus.current) return;
+    moveFocus.current = false;
+    if (isVirtual) virtualizer.scrollToIndex(current);
+    const focus = () => scroller.current?.querySelector<HTMLElement>('[tabindex="0"]')?.focus();
+    if (isVirtual) requestAnimationFrame(focus);
     else focus();
   }, [focused]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: where the selected file stands, once it is known
   useEffect(() => {
     const at = lines.findIndex(({ key }) => key === selected);
-    if (at >= 0 && many) window.scrollToIndex(at);
+    if (at >= 0 && isVirtual) virtualizer.scrollToIndex(at);
     else
-      room.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
+      scroller.current
+        ?.querySelector('[aria-selected="true"]')
+        ?.scrollIntoView({ block: "nearest" });
   }, [selected, lines.length > 0]);
-  const shown = many ? window.getVirtualItems() : lines.map((_, index) => ({ index, start: null }));
+  const items = isVirtual
+    ? virtualizer.getVirtualItems()
+    : lines.map((_, index) => ({ index, start: null }));
   return (
-    <div className="tree" ref={room}>
+    <div className="tree" ref={scroller}>
       <div
         role="tree"
         aria-label={label}
-        onKeyDown={keyed}
-        style={many ? { height: window.getTotalSize() } : undefined}
+        onKeyDown={onKeyDown}
+        style={isVirtual ? { height: virtualizer.getTotalSize() } : undefined}
       >
-        {shown.map(({ index, start }) => {
-          const line = lines[index] as Line;
+        {items.map(({ index, start }) => {
+          const line = lines[index] as TreeLine;
           return (
-            <TreeLine
+            <TreeItem
               key={line.key}
               line={line}
-              badged={badged ?? false}
+              showDefaultsBadge={showDefaultsBadge ?? false}
               start={start}
               isSelected={line.key === selected}
               isCurrent={index === current}
-              onPress={() => {
+              onActivate={() => {
                 setFocused(line.key);
-                press(line);
+                activate(line);
               }}
             />
           );
@@ -115,21 +130,28 @@ export function Tree({ label, rows, selected, onOpen, badged, unfolded }: TreePr
   );
 }
 
-interface TreeLineProps {
-  line: Line;
-  badged: boolean;
+interface TreeItemProps {
+  line: TreeLine;
+  showDefaultsBadge: boolean;
   start: number | null;
   isSelected: boolean;
   isCurrent: boolean;
-  onPress: () => void;
+  onActivate: () => void;
 }
 
-function TreeLine({ line, badged, start, isSelected, isCurrent, onPress }: TreeLineProps) {
-  const { row, level, at, of, open } = line;
-  const muted = row?.inherited ? "muted" : "";
+function TreeItem({
+  line,
+  showDefaultsBadge,
+  start,
+  isSelected,
+  isCurrent,
+  onActivate,
+}: TreeItemProps) {
+  const { row, level, position: at, siblingCount: of, open } = line;
+  const mutedClass = row?.inherited ? "muted" : "";
   const indent = { "--level": level - 1, ...(start !== null && { top: start }) };
-  const words = row ? wordsOf(row) : undefined;
-  const borrowed = row?.inherited && row.file.source === "defaults" && badged;
+  const label = row ? statusLabel(row) : undefined;
+  const isFromDefaults = row?.inherited && row.file.source === "defaults" && showDefaultsBadge;
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the tree hears the keys for all of its items
     <div
@@ -139,32 +161,39 @@ function TreeLine({ line, badged, start, isSelected, isCurrent, onPress }: TreeL
       aria-setsize={of}
       aria-expanded={row ? undefined : open}
       aria-selected={isSelected}
-      aria-label={row ? `${plain(line.name, 120)}, ${words}` : plain(line.name, 120)}
+      aria-label={row ? `${escapeText(line.name, 120)}, ${label}` : escapeText(line.name, 120)}
       tabIndex={isCurrent ? 0 : -1}
-      className={`tree-line ${muted} ${borrowed ? "borrowed" : ""} ${start === null ? "" : "placed"}`}
+      className={`tree-line ${mutedClass} ${isFromDefaults ? "borrowed" : ""} ${start === null ? "" : "placed"}`}
       style={indent as React.CSSProperties}
-      title={row ? `${plain(row.path, 300)}\n${words}` : plain(line.key, 300)}
-      onClick={onPress}
+      title={row ? `${escapeText(row.path, 300)}\n${label}` : escapeText(line.key, 300)}
+      onClick={onActivate}
     >
-      {row ? <span className="fold" /> : <Fold open={open} />}
-      {row ? <Sign standing={row.standing} /> : <Folder size={14} aria-hidden className="faint" />}
-      <span className="cut bidi">{plain(line.name, 120)}</span>
+      {row ? <span className="fold" /> : <FoldIcon open={open} />}
+      {row ? (
+        <StatusIcon status={row.status} />
+      ) : (
+        <Folder size={14} aria-hidden className="faint" />
+      )}
+      <span className="cut bidi">{escapeText(line.name, 120)}</span>
     </div>
   );
 }
 
-const Fold = ({ open }: { open: boolean }) => (
+const FoldIcon = ({ open }: { open: boolean }) => (
   <span className="fold">
     {open ? <ChevronDown size={14} aria-hidden /> : <ChevronRight size={14} aria-hidden />}
   </span>
 );
 
 /** Letters that are typed one soon after another make a word. */
-function useLetters() {
-  const typed = useRef({ word: "", at: 0 });
+function useTypeAhead() {
+  const buffer = useRef({ word: "", at: 0 });
   return (letter: string) => {
-    const soon = performance.now() - typed.current.at < 600;
-    typed.current = { word: soon ? typed.current.word + letter : letter, at: performance.now() };
-    return typed.current.word;
+    const continues = performance.now() - buffer.current.at < 600;
+    buffer.current = {
+      word: continues ? buffer.current.word + letter : letter,
+      at: performance.now(),
+    };
+    return buffer.current.word;
   };
 }

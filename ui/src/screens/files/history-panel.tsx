@@ -3,58 +3,59 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "react-router";
-import { useAuthors } from "../../api/authors";
+import { useAuthorNames } from "../../api/authors";
 import {
   DEFAULTS,
   diffQuery,
-  type Explained,
   explainQuery,
   type File,
+  type FileExplanation,
+  type FileScope,
   historyQuery,
-  type Place,
   restoreFile,
   type Version,
 } from "../../api/files";
 import { Problem } from "../../api/problem";
 import { Button } from "../../components/button";
 import { Confirm } from "../../components/dialog";
-import { plain } from "../../components/escape-text";
-import { Loading, Refused, Shown } from "../../components/query-states";
+import { escapeText } from "../../components/escape-text";
+import { ErrorNotice, Loading, QueryResult } from "../../components/query-states";
 import { Time } from "../../components/time";
 import { toast } from "../../components/toast";
 import { UnifiedDiff } from "../../components/unified-diff";
-import { refresh } from "./use-save-file";
+import { refreshFiles } from "./use-save-file";
 
 interface HistoryProps {
-  place: Place;
+  scope: FileScope;
   path: string;
   file: File | null;
   canWrite: boolean;
 }
 
-const LAYERS = { agent: "This agent", template: "Template", defaults: "Defaults" } as const;
+const LAYER_NAMES = { agent: "This agent", template: "Template", defaults: "Defaults" } as const;
 
 /** The layers that ever said something of a file, each with a history of its own. */
-function layersOf(place: Place, explained: Explained | undefined): Place[] {
-  if (place.kind !== "agent") return [place];
-  const spoke = (explained?.layers ?? []).filter(({ version }) => version !== null);
-  const kinds = new Map<string, Place>();
-  for (const { kind, name } of spoke) {
-    if (kind === "agent" || kind === "pins") kinds.set("agent", place);
-    if (kind === "template") kinds.set(kind, { kind, id: name });
-    if (kind === "defaults") kinds.set(kind, DEFAULTS);
+function listLayers(scope: FileScope, explanation: FileExplanation | undefined): FileScope[] {
+  if (scope.kind !== "agent") return [scope];
+  const withVersions = (explanation?.layers ?? []).filter(({ version }) => version !== null);
+  const byKind = new Map<string, FileScope>();
+  for (const { kind, name } of withVersions) {
+    if (kind === "agent" || kind === "pins") byKind.set("agent", scope);
+    if (kind === "template") byKind.set(kind, { kind, id: name });
+    if (kind === "defaults") byKind.set(kind, DEFAULTS);
   }
-  return [...kinds.values()];
+  return [...byKind.values()];
 }
 
 export function HistoryPanel(props: HistoryProps) {
-  const { place, path } = props;
-  const explained = useQuery({ ...explainQuery(place, path), enabled: place.kind === "agent" });
-  const [chosen, choose] = useState<Place["kind"] | null>(null);
-  const borrowed = place.kind === "template" && props.file?.source === "defaults";
-  const layers = borrowed ? [DEFAULTS] : layersOf(place, explained.data);
-  const shown = layers.find(({ kind }) => kind === chosen) ?? layers[0];
-  if (!shown) return explained.isError ? <Refused error={explained.error} /> : <Loading />;
+  const { scope, path } = props;
+  const explanation = useQuery({ ...explainQuery(scope, path), enabled: scope.kind === "agent" });
+  const [selectedKind, setSelectedKind] = useState<FileScope["kind"] | null>(null);
+  const isFromDefaults = scope.kind === "template" && props.file?.source === "defaults";
+  const layers = isFromDefaults ? [DEFAULTS] : listLayers(scope, explanation.data);
+  const selected = layers.find(({ kind }) => kind === selectedKind) ?? layers[0];
+  if (!selected)
+    return explanation.isError ? <ErrorNotice error={explanation.error} /> : <Loading />;
   return (
     <div className="stack">
       {layers.length > 1 && (
@@ -63,40 +64,40 @@ export function HistoryPanel(props: HistoryProps) {
             <button
               key={kind}
               type="button"
-              aria-pressed={kind === shown.kind}
-              className={kind === shown.kind ? "on" : ""}
-              onClick={() => choose(kind)}
+              aria-pressed={kind === selected.kind}
+              className={kind === selected.kind ? "on" : ""}
+              onClick={() => setSelectedKind(kind)}
             >
-              {LAYERS[kind as keyof typeof LAYERS]}
+              {LAYER_NAMES[kind as keyof typeof LAYER_NAMES]}
             </button>
           ))}
         </div>
       )}
-      {layers.every(({ kind }) => kind !== place.kind) && (
+      {layers.every(({ kind }) => kind !== scope.kind) && (
         <p className="faint">
-          Nothing was changed here yet. This is the history in the {shown.kind}.
+          Nothing was changed here yet. This is the history in the {selected.kind}.
         </p>
       )}
-      <Versions key={shown.kind} {...props} of={shown} />
+      <Versions key={selected.kind} {...props} layer={selected} />
     </div>
   );
 }
 
-function Versions({ of, ...props }: HistoryProps & { of: Place }) {
-  const query = useQuery(historyQuery(of, props.path));
-  const [marked, mark] = useState<number[]>([]);
-  const [isOpen, open] = useState<number | null>(null);
-  const pair = marked.length === 2 ? marked.toSorted((one, other) => one - other) : null;
+function Versions({ layer, ...props }: HistoryProps & { layer: FileScope }) {
+  const query = useQuery(historyQuery(layer, props.path));
+  const [compared, setCompared] = useState<number[]>([]);
+  const [openVersion, setOpenVersion] = useState<number | null>(null);
+  const pair = compared.length === 2 ? compared.toSorted((a, b) => a - b) : null;
   const toggle = (version: number) =>
-    mark(
-      marked.includes(version)
-        ? marked.filter((each) => each !== version)
-        : [...marked.slice(-1), version],
+    setCompared(
+      compared.includes(version)
+        ? compared.filter((item) => item !== version)
+        : [...compared.slice(-1), version],
     );
   if (query.error instanceof Problem && query.error.status === 404)
     return <p className="faint">Nothing was ever written here.</p>;
   return (
-    <Shown query={query} what="Loading the history">
+    <QueryResult query={query} label="Loading the history">
       {({ items, next }) => (
         <>
           {pair && (
@@ -105,59 +106,62 @@ function Versions({ of, ...props }: HistoryProps & { of: Place }) {
                 <strong className="grow">
                   Version {pair[0]} to {pair[1]}
                 </strong>
-                <Button small kind="plain" onClick={() => mark([])}>
+                <Button small kind="plain" onClick={() => setCompared([])}>
                   Done
                 </Button>
               </div>
-              <Difference of={of} path={props.path} from={pair[0] ?? 0} to={pair[1] ?? 0} />
+              <VersionDiff layer={layer} path={props.path} from={pair[0] ?? 0} to={pair[1] ?? 0} />
             </section>
           )}
           {!pair && items.length > 1 && <p className="faint">Mark two versions to compare them.</p>}
           <ol className="versions">
-            {items.map((version, at) => (
+            {items.map((version, index) => (
               <VersionItem
                 key={version.version}
                 {...props}
-                of={of}
+                layer={layer}
                 version={version}
-                isNewest={at === 0}
-                isMarked={marked.includes(version.version)}
-                onMark={() => toggle(version.version)}
-                isOpen={isOpen === version.version}
-                onOpen={() => open(isOpen === version.version ? null : version.version)}
+                isNewest={index === 0}
+                isCompared={compared.includes(version.version)}
+                onCompare={() => toggle(version.version)}
+                isOpen={openVersion === version.version}
+                onOpen={() =>
+                  setOpenVersion(openVersion === version.version ? null : version.version)
+                }
               />
             ))}
           </ol>
           {next && <p className="faint">Older versions are told by the API.</p>}
         </>
       )}
-    </Shown>
+    </QueryResult>
   );
 }
 
 interface VersionItemProps extends HistoryProps {
-  of: Place;
+  layer: FileScope;
   version: Version;
   isNewest: boolean;
-  isMarked: boolean;
-  onMark: () => void;
+  isCompared: boolean;
+  onCompare: () => void;
   isOpen: boolean;
   onOpen: () => void;
 }
 
 function VersionItem(props: VersionItemProps) {
-  const { of, version, isNewest, isMarked, onMark, isOpen, onOpen, place, path, canWrite } = props;
-  const author = useAuthors();
+  const { layer, version, isNewest, isCompared, onCompare, isOpen, onOpen, scope, path, canWrite } =
+    props;
+  const authorName = useAuthorNames();
   const number = version.version;
-  const mine = of.kind === place.kind && of.id === place.id;
+  const isOwnLayer = layer.kind === scope.kind && layer.id === scope.id;
   return (
     <li className="version">
       <div className="row">
         <label className="check">
           <input
             type="checkbox"
-            checked={isMarked}
-            onChange={onMark}
+            checked={isCompared}
+            onChange={onCompare}
             aria-label={`Compare version ${number}`}
           />
           <strong>Version {number}</strong>
@@ -168,70 +172,82 @@ function VersionItem(props: VersionItemProps) {
           <Time at={version.updatedAt} />
         </span>
       </div>
-      <div className="bidi">{plain(version.reason, 500)}</div>
+      <div className="bidi">{escapeText(version.reason, 500)}</div>
       <div className="row wrap faint">
-        <span className="bidi">{author(version.author)}</span>
+        <span className="bidi">{authorName(version.author)}</span>
         {version.runId && <Link to={`/runs/${encodeURIComponent(version.runId)}`}>by a run</Link>}
         <span className="grow" />
         <Button small kind="plain" aria-expanded={isOpen} onClick={onOpen}>
           What changed
         </Button>
-        {mine && canWrite && !isNewest && !version.deleted && (
-          <Restore {...{ place, path, version: number, pinned: props.file?.class === "pinned" }} />
+        {isOwnLayer && canWrite && !isNewest && !version.deleted && (
+          <RestoreButton
+            {...{ scope, path, version: number, pinned: props.file?.class === "pinned" }}
+          />
         )}
       </div>
-      {isOpen && <Difference of={of} path={path} from={number - 1} to={number} />}
+      {isOpen && <VersionDiff layer={layer} path={path} from={number - 1} to={number} />}
     </li>
   );
 }
 
-function Difference({ of, path, from, to }: { of: Place; path: string; from: number; to: number }) {
-  const query = useQuery({ ...diffQuery(of, path, from, to), retry: false });
+function VersionDiff({
+  layer,
+  path,
+  from,
+  to,
+}: {
+  layer: FileScope;
+  path: string;
+  from: number;
+  to: number;
+}) {
+  const query = useQuery({ ...diffQuery(layer, path, from, to), retry: false });
   if (query.error instanceof Problem && query.error.status === 404)
     return (
       <p className="faint">
         There is nothing to compare it with: it was set with the agent, or the older one was pruned.
       </p>
     );
-  return <Shown query={query}>{(text) => <UnifiedDiff text={text} />}</Shown>;
+  return <QueryResult query={query}>{(text) => <UnifiedDiff text={text} />}</QueryResult>;
 }
 
 interface RestoreProps {
-  place: Place;
+  scope: FileScope;
   path: string;
   version: number;
   pinned: boolean;
 }
 
-function Restore({ place, path, version, pinned }: RestoreProps) {
+function RestoreButton({ scope, path, version, pinned }: RestoreProps) {
   const queries = useQueryClient();
-  const [isAsking, ask] = useState(false);
-  const override = pinned && place.kind === "agent";
+  const [isConfirming, setConfirming] = useState(false);
+  const override = pinned && scope.kind === "agent";
   const restore = useMutation({
-    mutationFn: () => restoreFile(place, path, version, override),
+    mutationFn: () => restoreFile(scope, path, version, override),
     onSuccess: () => {
       toast(`Version ${version} is the newest again.`);
-      refresh(queries, place);
+      refreshFiles(queries, scope);
     },
-    onSettled: () => ask(false),
+    onSettled: () => setConfirming(false),
   });
   return (
     <>
-      <Button small kind="plain" onClick={() => ask(true)}>
+      <Button small kind="plain" onClick={() => setConfirming(true)}>
         Restore
       </Button>
-      {isAsking && (
+      {isConfirming && (
         <Confirm
           title={`Restore version ${version}?`}
           action="Restore"
           busy={restore.isPending}
           onConfirm={() => restore.mutate()}
-          onClose={() => ask(false)}
+          onClose={() => setConfirming(false)}
         >
           <p>
             Its text becomes the newest version of{" "}
-            <span className="mono bidi">{plain(path, 80)}</span>. What is there now stays in the
-            history.
+            <span className="mono bidi">{escapeText(path, 80)}</span>. What is there now stays in
+            the history.
           </p>
           {override && (
             <p>The file is pinned: it will override what was reviewed, for this agent.</p>

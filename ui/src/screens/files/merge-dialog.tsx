@@ -2,52 +2,76 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { useAuthors } from "../../api/authors";
-import { type File, historyQuery, type Place } from "../../api/files";
+import { useAuthorNames } from "../../api/authors";
+import { type File, type FileScope, historyQuery } from "../../api/files";
 import { Button } from "../../components/button";
 import { Dialog } from "../../components/dialog";
-import { plain } from "../../components/escape-text";
-import { asStored, endingOf, forEditing } from "../../editor/line-endings";
+import { escapeText } from "../../components/escape-text";
+import {
+  detectLineEnding,
+  normalizeLineEndings,
+  restoreLineEndings,
+} from "../../editor/line-endings";
 import { ConflictHunk } from "./conflict-hunk";
-import { type Choice, chosenText, merged } from "./merge";
+import { type MergeChoice, mergeTexts, resolveMerge } from "./merge";
 import type { Conflict } from "./use-save-file";
 
-interface ThreeWayProps {
+interface MergeDialogProps {
   conflict: Conflict;
-  place: Place;
+  scope: FileScope;
   path: string;
   busy: boolean;
   /** Saves the text over what others stored. */
-  onSave: (text: string, on: File | null) => void;
+  onSave: (text: string, base: File | null) => void;
   /** Puts the text into the editor instead, to go on with. */
-  onEdit: (text: string, on: File | null) => void;
+  onEdit: (text: string, base: File | null) => void;
   onClose: () => void;
 }
 
-export function ThreeWay({ conflict, place, path, busy, onSave, onEdit, onClose }: ThreeWayProps) {
+export function MergeDialog({
+  conflict,
+  scope,
+  path,
+  busy,
+  onSave,
+  onEdit,
+  onClose,
+}: MergeDialogProps) {
   const { base, mine, theirs } = conflict;
   const stored = theirs?.content ?? "";
-  const parts = useMemo(
-    () => merged(forEditing(base), forEditing(mine), forEditing(stored)),
+  const regions = useMemo(
+    () =>
+      mergeTexts(
+        normalizeLineEndings(base),
+        normalizeLineEndings(mine),
+        normalizeLineEndings(stored),
+      ),
     [base, mine, stored],
   );
-  const count = parts.filter((part) => !part.agreed).length;
-  const [choices, setChoices] = useState<(Choice | undefined)[]>([]);
-  const chosen = chosenText(parts, choices);
-  const text = chosen === null ? null : asStored(chosen, endingOf(theirs ? stored : mine));
-  const open = count - choices.filter(Boolean).length;
-  const choose = (at: number, choice: Choice) =>
-    setChoices(Array.from({ length: count }, (_, n) => (n === at ? choice : choices[n])));
-  let at = -1;
+  const count = regions.filter((region) => !region.isMerged).length;
+  const [choices, setChoices] = useState<(MergeChoice | undefined)[]>([]);
+  const resolved = resolveMerge(regions, choices);
+  const text =
+    resolved === null
+      ? null
+      : restoreLineEndings(resolved, detectLineEnding(theirs ? stored : mine));
+  const remaining = count - choices.filter(Boolean).length;
+  const setChoice = (conflictIndex: number, choice: MergeChoice) =>
+    setChoices(
+      Array.from({ length: count }, (_, n) => (n === conflictIndex ? choice : choices[n])),
+    );
+  let conflictIndex = -1;
   return (
     <Dialog
       wide
-      title={`Two texts of ${plain(path, 80)}`}
+      title={`Two texts of ${escapeText(path, 80)}`}
       onClose={onClose}
-      foot={
+      footer={
         <>
           <span className="soft grow" role="status">
-            {open ? `${open} of ${count} still to be chosen` : "Nothing is in conflict any more."}
+            {remaining
+              ? `${remaining} of ${count} still to be chosen`
+              : "Nothing is in conflict any more."}
           </span>
           <Button onClick={onClose}>Back to my text</Button>
           <Button disabled={text === null} onClick={() => text !== null && onEdit(text, theirs)}>
@@ -64,23 +88,23 @@ export function ThreeWay({ conflict, place, path, busy, onSave, onEdit, onClose 
         </>
       }
     >
-      <Told place={place} path={path} theirs={theirs} count={count} />
+      <ConflictSummary scope={scope} path={path} theirs={theirs} count={count} />
       <div className="merge">
-        {parts.map((part, n) => {
-          if (part.agreed) {
+        {regions.map((region, n) => {
+          if (region.isMerged) {
             // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one merge never move
-            return <Agreed key={n} lines={part.lines} />;
+            return <MergedLines key={n} lines={region.lines} />;
           }
-          at += 1;
-          const number = at;
+          conflictIndex += 1;
+          const number = conflictIndex;
           return (
             <ConflictHunk
               // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one merge never move
               key={n}
               number={number + 1}
-              part={part}
+              part={region}
               choice={choices[number]}
-              onChoose={(choice) => choose(number, choice)}
+              onSelect={(choice) => setChoice(number, choice)}
             />
           );
         })}
@@ -89,21 +113,21 @@ export function ThreeWay({ conflict, place, path, busy, onSave, onEdit, onClose 
   );
 }
 
-function Told({
-  place,
+function ConflictSummary({
+  scope,
   path,
   theirs,
   count,
-}: Pick<ThreeWayProps, "place" | "path"> & { theirs: File | null; count: number }) {
-  const author = useAuthors();
-  const { data } = useQuery(historyQuery(place, path));
+}: Pick<MergeDialogProps, "scope" | "path"> & { theirs: File | null; count: number }) {
+  const nameOf = useAuthorNames();
+  const { data } = useQuery(historyQuery(scope, path));
   const newest = data?.items[0];
-  const who = newest ? author(newest.author) : "Somebody";
+  const authorName = newest ? nameOf(newest.author) : "Somebody";
   return (
     <p>
       {theirs
-        ? `${who} saved version ${theirs.version} while you were writing.`
-        : `${who} deleted the file while you were writing.`}{" "}
+        ? `${authorName} saved version ${theirs.version} while you were writing.`
+        : `${authorName} deleted the file while you were writing.`}{" "}
       {count
         ? "Where you changed different lines, both stand below. Where you changed the same ones, choose."
         : "You changed different lines, so both fit together. Look it over, and save."}
@@ -111,19 +135,19 @@ function Told({
   );
 }
 
-const EDGE = 3;
+const CONTEXT_LINES = 3;
 
 /** Lines that need no choice; the middle of many is left out until it is asked for. */
-function Agreed({ lines }: { lines: string[] }) {
-  const [isWhole, setWhole] = useState(lines.length <= 2 * EDGE + 2);
-  if (isWhole) return <pre className="text agreed">{lines.join("\n")}</pre>;
+function MergedLines({ lines }: { lines: string[] }) {
+  const [isExpanded, setExpanded] = useState(lines.length <= 2 * CONTEXT_LINES + 2);
+  if (isExpanded) return <pre className="text agreed">{lines.join("\n")}</pre>;
   return (
     <>
-      <pre className="text agreed">{lines.slice(0, EDGE).join("\n")}</pre>
-      <Button small kind="plain" onClick={() => setWhole(true)}>
-        {lines.length - 2 * EDGE} more lines
+      <pre className="text agreed">{lines.slice(0, CONTEXT_LINES).join("\n")}</pre>
+      <Button small kind="plain" onClick={() => setExpanded(true)}>
+        {lines.length - 2 * CONTEXT_LINES} more lines
       </Button>
-      <pre className="text agreed">{lines.slice(-EDGE).join("\n")}</pre>
+      <pre className="text agreed">{lines.slice(-CONTEXT_LINES).join("\n")}</pre>
     </>
   );
 }

@@ -2,68 +2,68 @@
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { fileQuery, type Place, putFile } from "../../api/files";
-import { sentence } from "../../api/problem";
+import { type FileScope, fileQuery, putFile } from "../../api/files";
+import { toSentence } from "../../api/problem";
 import { Button } from "../../components/button";
 import { Dialog } from "../../components/dialog";
 import { Field } from "../../components/field";
-import type { Row } from "./file-rows";
-import { wrongWithPath } from "./paths";
-import { refresh } from "./use-save-file";
+import type { TreeRow } from "./file-rows";
+import { validatePath } from "./paths";
+import { refreshFiles } from "./use-save-file";
 
 interface NewFileProps {
-  place: Place;
-  rows: Row[];
+  scope: FileScope;
+  rows: TreeRow[];
   suggestion: string;
-  onMade: (path: string) => void;
+  onCreated: (path: string) => void;
   onClose: () => void;
 }
 
 /** Why a file cannot be made at a path here; null where it can. */
-export function wrongWithNew(given: string, rows: Row[]): string | null {
-  const path = given.normalize("NFC");
-  const wrong = wrongWithPath(path);
-  if (wrong) return wrong;
-  const clash = rows.find((row) => row.path.toLowerCase() === path.toLowerCase());
-  if (clash?.path === path) return "There is a file of that name already.";
-  if (clash && (clash.pinned || clash.managed))
-    return `It differs from ${clash.path} only in letter case.`;
+export function validateNewPath(input: string, rows: TreeRow[]): string | null {
+  const path = input.normalize("NFC");
+  const pathError = validatePath(path);
+  if (pathError) return pathError;
+  const existing = rows.find((row) => row.path.toLowerCase() === path.toLowerCase());
+  if (existing?.path === path) return "There is a file of that name already.";
+  if (existing && (existing.pinned || existing.managed))
+    return `It differs from ${existing.path} only in letter case.`;
   return null;
 }
 
-export function NewFileDialog({ place, rows, suggestion, onMade, onClose }: NewFileProps) {
+export function NewFileDialog({ scope, rows, suggestion, onCreated, onClose }: NewFileProps) {
   const queries = useQueryClient();
   const [path, setPath] = useState(suggestion);
-  const [isTried, setTried] = useState(false);
-  const wrong = wrongWithNew(path, rows);
-  const make = useMutation({
-    meta: { quiet: true },
+  const [isSubmitted, setSubmitted] = useState(false);
+  const pathError = validateNewPath(path, rows);
+  const create = useMutation({
+    meta: { skipErrorToast: true },
     mutationFn: () =>
-      putFile(place, path.normalize("NFC"), {
+      putFile(scope, path.normalize("NFC"), {
         content: "",
         ifNoneMatch: "*",
-        acceptTemplateUpdate: place.kind === "agent",
+        acceptTemplateUpdate: scope.kind === "agent",
       }),
     onSuccess: async ({ file }) => {
-      queries.setQueryData(fileQuery(place, file.path).queryKey, file);
-      refresh(queries, place);
+      queries.setQueryData(fileQuery(scope, file.path).queryKey, file);
+      refreshFiles(queries, scope);
       onClose();
-      onMade(file.path);
+      onCreated(file.path);
     },
   });
-  const said = make.isError ? sentence(make.error) : isTried || path ? wrong : null;
+  const error = create.isError ? toSentence(create.error) : isSubmitted || path ? pathError : null;
   return (
     <Dialog
       title="New file"
       onClose={onClose}
       onSubmit={() => {
-        setTried(true);
-        if (!wrong) make.mutate();
+        setSubmitted(true);
+        if (!pathError) create.mutate();
       }}
-      foot={
+      footer={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" busy={make.isPending}>
+          <Button kind="primary" type="submit" busy={create.isPending}>
             Make the file
           </Button>
         </>
@@ -71,7 +71,7 @@ export function NewFileDialog({ place, rows, suggestion, onMade, onClose }: NewF
     >
       <Field
         label="Path"
-        wrong={said}
+        error={error}
         hint="Folders come with it: notes/house-rules.md makes notes."
       >
         <input
@@ -81,7 +81,7 @@ export function NewFileDialog({ place, rows, suggestion, onMade, onClose }: NewF
           value={path}
           onChange={(event) => {
             setPath(event.target.value);
-            make.reset();
+            create.reset();
           }}
         />
       </Field>

@@ -1,28 +1,28 @@
 // Asked before an inherited file becomes an agent's own.
 
 import { useState } from "react";
-import type { Place } from "../../api/files";
+import type { FileScope } from "../../api/files";
 import { Confirm } from "../../components/dialog";
-import { plain } from "../../components/escape-text";
-import { type Question, wontAskAgain } from "./use-save-file";
+import { escapeText } from "../../components/escape-text";
+import { type OverrideKind, skipOverrideConfirmation } from "./use-save-file";
 
-interface QuestionDialogProps {
-  question: Question;
-  place: Place;
+interface OverrideDialogProps {
+  kind: OverrideKind;
+  scope: FileScope;
   path: string;
-  onYes: () => void;
+  onConfirm: () => void;
   onClose: () => void;
 }
 
-export function QuestionDialog({ question, place, path, onYes, onClose }: QuestionDialogProps) {
-  const [isLast, setLast] = useState(false);
-  const name = plain(path, 80);
-  if (question === "pinned") {
+export function OverrideDialog({ kind, scope, path, onConfirm, onClose }: OverrideDialogProps) {
+  const [skipNextTime, setSkipNextTime] = useState(false);
+  const name = escapeText(path, 80);
+  if (kind === "pinned") {
     return (
       <Confirm
         title={`Override the pinned ${name}?`}
         action="Override and save"
-        onConfirm={onYes}
+        onConfirm={onConfirm}
         onClose={onClose}
       >
         <p>
@@ -40,8 +40,8 @@ export function QuestionDialog({ question, place, path, onYes, onClose }: Questi
       title={`Make ${name} this agent’s own?`}
       action="Override and save"
       onConfirm={() => {
-        if (isLast) wontAskAgain(place);
-        onYes();
+        if (skipNextTime) skipOverrideConfirmation(scope);
+        onConfirm();
       }}
       onClose={onClose}
     >
@@ -53,8 +53,8 @@ export function QuestionDialog({ question, place, path, onYes, onClose }: Questi
       <label className="check">
         <input
           type="checkbox"
-          checked={isLast}
-          onChange={(event) => setLast(event.target.checked)}
+          checked={skipNextTime}
+          onChange={(event) => setSkipNextTime(event.target.checked)}
         />
         Don’t ask again for this agent
       </label>

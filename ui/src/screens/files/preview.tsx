@@ -2,51 +2,51 @@
 
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useDeferredValue } from "react";
-import type { Place } from "../../api/files";
-import { renderedQuery, servedQuery } from "../../api/rendered-files";
-import { Refused } from "../../components/query-states";
+import type { FileScope } from "../../api/files";
+import { renderedDraftQuery, servedFileQuery } from "../../api/rendered-files";
+import { ErrorNotice } from "../../components/query-states";
 import { Markdown } from "../../editor";
 import type { Draft } from "./use-draft";
 
 interface PreviewProps {
-  place: Place;
+  scope: FileScope;
   path: string;
   draft: Draft;
 }
 
 const isMarkdown = (path: string) => /\.(md|markdown|txt)$/i.test(path) || !/\.\w+$/.test(path);
 
-export function Preview({ place, path, draft }: PreviewProps) {
+export function Preview({ scope, path, draft }: PreviewProps) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so takes the focus for the arrows
     <section className="file-preview" aria-label="Preview" tabIndex={0}>
-      {place.kind === "agent" ? (
-        <Served agentId={place.id} path={path} draft={draft} />
+      {scope.kind === "agent" ? (
+        <AgentPreview agentId={scope.id} path={path} draft={draft} />
       ) : (
-        <Rendered path={path} text={draft.calm.text} />
+        <PreviewContent path={path} text={draft.settled.text} />
       )}
     </section>
   );
 }
 
-function Served({ agentId, path, draft }: { agentId: string; path: string; draft: Draft }) {
-  const { isDirty, base, calm } = draft;
+function AgentPreview({ agentId, path, draft }: { agentId: string; path: string; draft: Draft }) {
+  const { isDirty, base, settled: calm } = draft;
   const stored = useQuery({
-    ...servedQuery(agentId, path, base.etag),
+    ...servedFileQuery(agentId, path, base.etag),
     enabled: !isDirty,
     placeholderData: keepPreviousData,
   });
   const drafted = useQuery({
-    ...renderedQuery(agentId, path, calm),
+    ...renderedDraftQuery(agentId, path, calm),
     enabled: isDirty,
     placeholderData: keepPreviousData,
   });
   const { data, error } = isDirty ? drafted : stored;
-  if (error) return <Refused error={error} />;
-  return <Rendered path={path} text={data ?? stored.data ?? calm.text} />;
+  if (error) return <ErrorNotice error={error} />;
+  return <PreviewContent path={path} text={data ?? stored.data ?? calm.text} />;
 }
 
-function Rendered({ path, text }: { path: string; text: string }) {
+function PreviewContent({ path, text }: { path: string; text: string }) {
   const deferred = useDeferredValue(text);
   if (!deferred.trim()) return <p className="preview-none faint">An empty file.</p>;
   if (!isMarkdown(path)) return <pre className="text preview-plain">{deferred}</pre>;

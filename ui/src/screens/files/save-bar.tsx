@@ -3,32 +3,32 @@
 import { useQuery } from "@tanstack/react-query";
 import { Save } from "lucide-react";
 import { Link } from "react-router";
-import type { Place } from "../../api/files";
+import type { FileScope } from "../../api/files";
 import { type Impact, impactQuery } from "../../api/templates";
 import { Button } from "../../components/button";
 import type { Draft } from "./use-draft";
-import type { useSaving } from "./use-save-file";
+import type { useSaveFile } from "./use-save-file";
 
 interface SaveBarProps {
-  place: Place;
+  scope: FileScope;
   path: string;
   draft: Draft;
-  saving: ReturnType<typeof useSaving>;
-  gone: boolean;
+  saving: ReturnType<typeof useSaveFile>;
+  isDeleted: boolean;
 }
 
-export function SaveBar({ place, path, draft, saving, gone }: SaveBarProps) {
-  const canSave = draft.isDirty || gone;
+export function SaveBar({ scope, path, draft, saving, isDeleted }: SaveBarProps) {
+  const canSave = draft.isDirty || isDeleted;
   return (
     <form
       className="save-bar"
       aria-label="Save"
       onSubmit={(event) => {
         event.preventDefault();
-        saving.request();
+        saving.requestSave();
       }}
     >
-      <Told place={place} path={path} isDirty={draft.isDirty} />
+      <SaveStatus scope={scope} path={path} isDirty={draft.isDirty} />
       <input
         className="input reason"
         aria-label="Reason (optional)"
@@ -39,12 +39,9 @@ export function SaveBar({ place, path, draft, saving, gone }: SaveBarProps) {
       />
       <Button
         kind="plain"
-        disabled={!draft.isDirty || gone}
+        disabled={!draft.isDirty || isDeleted}
         onClick={() =>
-          draft.replace(
-            draft.meanwhile ?? draft.base,
-            (draft.meanwhile ?? draft.base).content ?? "",
-          )
+          draft.replace(draft.newer ?? draft.base, (draft.newer ?? draft.base).content ?? "")
         }
       >
         Discard
@@ -63,51 +60,59 @@ export function SaveBar({ place, path, draft, saving, gone }: SaveBarProps) {
   );
 }
 
-function Told({ place, path, isDirty }: { place: Place; path: string; isDirty: boolean }) {
-  const { data } = useQuery(impactQuery(place, path));
+function SaveStatus({
+  scope,
+  path,
+  isDirty,
+}: {
+  scope: FileScope;
+  path: string;
+  isDirty: boolean;
+}) {
+  const { data } = useQuery(impactQuery(scope, path));
   const state = isDirty ? "Unsaved changes" : "Saved";
   return (
     <div className="save-told" role="status">
       <span className={isDirty ? "badge accent" : "faint"}>{state}</span>
-      {data && <ImpactWords place={place} impact={data} />}
+      {data && <ImpactSummary scope={scope} impact={data} />}
     </div>
   );
 }
 
-const agents = (count: number) =>
+const agentCount = (count: number) =>
   count === 1 ? "1 agent" : `${count.toLocaleString("en")} agents`;
 
-function keeping(place: Place, count: number): string {
-  if (place.kind === "defaults") return `${count === 1 ? "has" : "have"} a nearer text of it`;
+function overrideText(scope: FileScope, count: number): string {
+  if (scope.kind === "defaults") return `${count === 1 ? "has" : "have"} a nearer text of it`;
   return count === 1 ? "overrides it and keeps its own" : "override it and keep theirs";
 }
 
 /** What an edit of a shared file does to those that follow it. */
-export function ImpactWords({ place, impact }: { place: Place; impact: Impact }) {
-  const { changes, asked, shadowed, followers } = impact;
+export function ImpactSummary({ scope, impact }: { scope: FileScope; impact: Impact }) {
+  const { changes, asked: pendingReview, shadowed, followers } = impact;
   if (!followers) return <span className="faint">No agent follows this yet.</span>;
-  const review = place.kind === "template" && asked > 0;
+  const canReview = scope.kind === "template" && pendingReview > 0;
   return (
     <span className="impact">
       {changes > 0 && (
         <span>
-          {agents(changes)} {changes === 1 ? "changes" : "change"} at once
+          {agentCount(changes)} {changes === 1 ? "changes" : "change"} at once
         </span>
       )}
-      {asked > 0 && (
+      {pendingReview > 0 && (
         <span>
-          {agents(asked)} will be asked
-          {review && (
+          {agentCount(pendingReview)} will be asked
+          {canReview && (
             <>
               {" "}
-              (<Link to={`/agent-templates/${encodeURIComponent(place.id)}/review`}>review</Link>)
+              (<Link to={`/agent-templates/${encodeURIComponent(scope.id)}/review`}>review</Link>)
             </>
           )}
         </span>
       )}
       {shadowed > 0 && (
         <span className="soft">
-          {agents(shadowed)} {keeping(place, shadowed)}
+          {agentCount(shadowed)} {overrideText(scope, shadowed)}
         </span>
       )}
     </span>

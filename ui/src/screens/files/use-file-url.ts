@@ -5,30 +5,31 @@ import { useSearchParams } from "react-router";
 
 export type PanelName = "history" | "explain";
 
-export function useOpened() {
-  const [asked, ask] = useSearchParams();
-  const given = asked.get("panel");
-  const open = useCallback(
+export function useFileUrl() {
+  const [params, setParams] = useSearchParams();
+  const panelParam = params.get("panel");
+  const openFile = useCallback(
     (path: string | null) =>
-      ask((now) => {
-        const next = new URLSearchParams(now);
+      setParams((current) => {
+        const next = new URLSearchParams(current);
         if (path === null) next.delete("file");
         else next.set("file", path);
         next.delete("panel");
         return next;
       }),
-    [ask],
+    [setParams],
   );
-  const show = useCallback(
+  const showPanel = useCallback(
     (panel: PanelName | null) =>
-      ask((now) => {
-        const next = new URLSearchParams(now);
+      setParams((current) => {
+        const next = new URLSearchParams(current);
         if (panel) next.set("panel", panel);
         else next.delete("panel");
         return next;
       }),
-    [ask],
+    [setParams],
   );
-  const panel: PanelName | null = given === "history" || given === "explain" ? given : null;
-  return { path: asked.get("file"), panel, open, show };
+  const panel: PanelName | null =
+    panelParam === "history" || panelParam === "explain" ? panelParam : null;
+  return { path: params.get("file"), panel, openFile, showPanel };
 }

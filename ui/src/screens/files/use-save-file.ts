@@ -3,14 +3,14 @@
 
 import { type QueryClient, useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { DEFAULTS, type File, fileQuery, type Place, putFile, readFile } from "../../api/files";
+import { DEFAULTS, type File, type FileScope, fileQuery, putFile, readFile } from "../../api/files";
 import { Problem } from "../../api/problem";
 import { toast } from "../../components/toast";
-import type { Row } from "./file-rows";
+import type { TreeRow } from "./file-rows";
 import type { Draft } from "./use-draft";
 
 /** What is asked before a save: that an inherited file becomes the agent's own, or a pinned one. */
-export type Question = "override" | "pinned";
+export type OverrideKind = "override" | "pinned";
 
 export interface Conflict {
   base: string;
@@ -19,31 +19,34 @@ export interface Conflict {
   theirs: File | null;
 }
 
-const askedKey = (place: Place) => `carrel-override-asked:${place.id}`;
-export const wontAskAgain = (place: Place) => localStorage.setItem(askedKey(place), "1");
+const confirmedKey = (scope: FileScope) => `carrel-override-asked:${scope.id}`;
+export const skipOverrideConfirmation = (scope: FileScope) =>
+  localStorage.setItem(confirmedKey(scope), "1");
 
 /** Which question a save has to answer first. */
-export function questionOf(place: Place, file: File): Question | null {
-  if (place.kind !== "agent" || file.source.startsWith("agent-override")) return null;
+export function requiredConfirmation(scope: FileScope, file: File): OverrideKind | null {
+  if (scope.kind !== "agent" || file.source.startsWith("agent-override")) return null;
   if (file.class === "pinned") return "pinned";
-  return localStorage.getItem(askedKey(place)) ? null : "override";
+  return localStorage.getItem(confirmedKey(scope)) ? null : "override";
 }
 
 /** A template shows what the defaults say of a file of which it says nothing itself. */
-const isBorrowed = (place: Place, file: File) =>
-  place.kind === "template" && file.source === "defaults";
+const isFromDefaults = (scope: FileScope, file: File) =>
+  scope.kind === "template" && file.source === "defaults";
 
-interface Attempt {
+interface SaveRequest {
   text: string;
   /** The file that it grew from; null makes a new one. */
-  on: File | null;
+  base: File | null;
   reason: string;
 }
 
 /** What is shown elsewhere of a place whose files changed is asked for again. */
-export function refresh(queries: QueryClient, place: Place) {
-  const own = place.kind === "agent" || place.kind === "workspace";
-  const keys = own ? [["files", place.kind, place.id]] : [["files"], ["impact"], ["templates"]];
+export function refreshFiles(queries: QueryClient, scope: FileScope) {
+  const isSingle = scope.kind === "agent" || scope.kind === "workspace";
+  const keys = isSingle
+    ? [["files", scope.kind, scope.id]]
+    : [["files"], ["impact"], ["templates"]];
   for (const queryKey of [...keys, ["agents"], ["inbox"], ["prompt"], ["pins"]])
     void queries.invalidateQueries({ queryKey });
 }
@@ -51,51 +54,51 @@ export function refresh(queries: QueryClient, place: Place) {
 const isConflict = (error: unknown) =>
   error instanceof Problem && error.status === 409 && error.code === "workspace_conflict";
 
-const orNothing = (error: unknown) => {
+const nullIfNotFound = (error: unknown) => {
   if (error instanceof Problem && error.status === 404) return null;
   throw error;
 };
 
-export function useSaving(place: Place, row: Row, draft: Draft, gone: boolean) {
+export function useSaveFile(scope: FileScope, row: TreeRow, draft: Draft, isDeleted: boolean) {
   const queries = useQueryClient();
   const { path } = row;
-  const [question, ask] = useState<Question | null>(null);
+  const [confirmation, setConfirmation] = useState<OverrideKind | null>(null);
   const [conflict, setConflict] = useState<Conflict | null>(null);
   const [warning, setWarning] = useState<string | null>(null);
   const [reason, setReason] = useState("");
-  const key = fileQuery(place, path).queryKey;
+  const key = fileQuery(scope, path).queryKey;
   const save = useMutation({
-    meta: { quiet: true },
+    meta: { skipErrorToast: true },
     onMutate: () => queries.cancelQueries({ queryKey: key }),
-    mutationFn: ({ text, on, reason }: Attempt) =>
-      putFile(place, path, {
+    mutationFn: ({ text, base, reason }: SaveRequest) =>
+      putFile(scope, path, {
         content: text,
         reason,
-        ...(on && !isBorrowed(place, on) ? { ifMatch: on.etag } : { ifNoneMatch: "*" }),
-        ...(row.pinned && place.kind === "agent" && { acceptTemplateUpdate: true }),
+        ...(base && !isFromDefaults(scope, base) ? { ifMatch: base.etag } : { ifNoneMatch: "*" }),
+        ...(row.pinned && scope.kind === "agent" && { acceptTemplateUpdate: true }),
       }),
-    onSuccess: ({ file, warning: warned }, { text }) => {
+    onSuccess: ({ file, warning: newWarning }, { text }) => {
       queries.setQueryData(key, file);
       draft.onSaved(file, text);
       setConflict(null);
       setReason("");
-      setWarning(warned ?? (file.content === text ? null : "redacted"));
+      setWarning(newWarning ?? (file.content === text ? null : "redacted"));
       toast(`Saved ${file.path}, version ${file.version}.`);
-      refresh(queries, place);
+      refreshFiles(queries, scope);
     },
-    onError: async (error, { text, on, reason }) => {
+    onError: async (error, { text, base, reason }) => {
       if (!isConflict(error)) return;
-      const theirs = await readFile(place, path).catch(orNothing);
-      const base = on?.content ?? "";
-      if (theirs && theirs.content === base) save.mutate({ text, on: theirs, reason });
-      else setConflict({ base, mine: text, theirs });
+      const theirs = await readFile(scope, path).catch(nullIfNotFound);
+      const baseText = base?.content ?? "";
+      if (theirs && theirs.content === baseText) save.mutate({ text, base: theirs, reason });
+      else setConflict({ base: baseText, mine: text, theirs });
     },
   });
-  const attempt = (text = draft.text(), on: File | null = gone ? null : draft.base) =>
-    save.mutate({ text, on, reason });
+  const saveNow = (text = draft.text(), base: File | null = isDeleted ? null : draft.base) =>
+    save.mutate({ text, base, reason });
   return {
-    question,
-    ask,
+    confirmation,
+    setConfirmation,
     conflict,
     setConflict,
     warning,
@@ -103,17 +106,17 @@ export function useSaving(place: Place, row: Row, draft: Draft, gone: boolean) {
     setReason,
     isSaving: save.isPending,
     problem: save.isError && !isConflict(save.error) ? save.error : null,
-    attempt,
+    saveNow,
     /** What ⌘S and the button do. */
-    request: () => {
-      if ((!draft.isDirty && !gone) || save.isPending) return;
-      const asked = gone ? null : questionOf(place, draft.base);
-      if (asked) ask(asked);
-      else attempt();
+    requestSave: () => {
+      if ((!draft.isDirty && !isDeleted) || save.isPending) return;
+      const required = isDeleted ? null : requiredConfirmation(scope, draft.base);
+      if (required) setConfirmation(required);
+      else saveNow();
     },
   };
 }
 
 /** Where a row's text is read: what the defaults say is theirs, though a template shows it. */
-export const readingPlace = (place: Place, row: Row): Place =>
-  place.kind === "template" && row.inherited ? DEFAULTS : place;
+export const sourceScope = (scope: FileScope, row: TreeRow): FileScope =>
+  scope.kind === "template" && row.inherited ? DEFAULTS : scope;

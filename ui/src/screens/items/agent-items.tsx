@@ -2,17 +2,17 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { useParams } from "react-router";
-import { agentRecordQuery, personOf } from "../../api/agent-records";
-import { Who } from "../../components/principal-name";
-import { Shown } from "../../components/query-states";
+import { agentRecordQuery, itemOwnerOf } from "../../api/agent-records";
+import { PrincipalName } from "../../components/principal-name";
+import { QueryResult } from "../../components/query-states";
 import { useTitle } from "../../components/screen";
-import { ItemsOf } from "./item-browser";
+import { ItemBrowser } from "./item-browser";
 
 export default function AgentItems() {
   const { id = "" } = useParams();
   useTitle("Items");
   return (
-    <Shown query={useQuery(agentRecordQuery(id))}>
+    <QueryResult query={useQuery(agentRecordQuery(id))}>
       {(agent) => (
         <section className="stack" aria-label="Items">
           <p className="soft">
@@ -20,17 +20,17 @@ export default function AgentItems() {
               "These items are this shared agent’s own. Private agents reach them only by publishing."
             ) : (
               <>
-                All private agents of <Whose person={personOf(agent)} /> share these items: what one
-                writes, the others read.
+                All private agents of <OwnerName person={itemOwnerOf(agent)} /> share these items:
+                what one writes, the others read.
               </>
             )}
           </p>
-          <ItemsOf agentId={agent.id} />
+          <ItemBrowser agentId={agent.id} />
         </section>
       )}
-    </Shown>
+    </QueryResult>
   );
 }
 
-const Whose = ({ person }: { person: string | null }) =>
-  person ? <Who id={person} /> : <>whoever asks, here you</>;
+const OwnerName = ({ person }: { person: string | null }) =>
+  person ? <PrincipalName id={person} /> : <>whoever asks, here you</>;

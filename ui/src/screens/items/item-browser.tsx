@@ -6,38 +6,38 @@ import { useState } from "react";
 import { useSearchParams } from "react-router";
 import { type ItemRow, itemsQuery } from "../../api/items";
 import { Button } from "../../components/button";
-import { plain } from "../../components/escape-text";
+import { escapeText } from "../../components/escape-text";
 import { SearchField } from "../../components/field";
-import { Empty, Shown } from "../../components/query-states";
+import { EmptyState, QueryResult } from "../../components/query-states";
 import { Time } from "../../components/time";
 import { ItemPage } from "./item-page";
 import { NewItem } from "./new-item";
 
 /** Which item is open stands in the address. */
 export function useOpenItem(): [string | null, (key: string | null) => void] {
-  const [given, setGiven] = useSearchParams();
+  const [params, setParams] = useSearchParams();
   const open = (key: string | null) =>
-    setGiven((was) => {
-      const next = new URLSearchParams(was);
+    setParams((previous) => {
+      const next = new URLSearchParams(previous);
       if (key === null) next.delete("key");
       else next.set("key", key);
       return next;
     });
-  return [given.get("key"), open];
+  return [params.get("key"), open];
 }
 
-export function ItemsOf({ agentId }: { agentId: string }) {
+export function ItemBrowser({ agentId }: { agentId: string }) {
   const [key, open] = useOpenItem();
-  const [making, setMaking] = useState(false);
+  const [isCreating, setCreating] = useState(false);
   const items = useQuery(itemsQuery(agentId));
   return (
     <>
       <div className={key === null ? "two-panes framed" : "two-panes framed chosen"}>
-        <Shown query={items}>
-          {(found) => (
-            <Listed rows={found} open={open} chosen={key} onNew={() => setMaking(true)} />
+        <QueryResult query={items}>
+          {(rows) => (
+            <ItemList rows={rows} open={open} selected={key} onNew={() => setCreating(true)} />
           )}
-        </Shown>
+        </QueryResult>
         <div className="pane">
           {key === null ? (
             <p className="faint">Choose an item to read or change it.</p>
@@ -52,53 +52,57 @@ export function ItemsOf({ agentId }: { agentId: string }) {
               >
                 All items
               </Button>
-              <ItemPage agentId={agentId} itemKey={key} key={key} onGone={() => open(null)} />
+              <ItemPage agentId={agentId} itemKey={key} key={key} onDeleted={() => open(null)} />
             </>
           )}
         </div>
       </div>
-      {making && (
-        <NewItem agentId={agentId} onClose={() => setMaking(false)} onMade={(made) => open(made)} />
+      {isCreating && (
+        <NewItem
+          agentId={agentId}
+          onClose={() => setCreating(false)}
+          onCreated={(createdKey) => open(createdKey)}
+        />
       )}
     </>
   );
 }
 
-interface ListedProps {
+interface ItemListProps {
   rows: ItemRow[];
-  chosen: string | null;
+  selected: string | null;
   open: (key: string) => void;
   onNew: () => void;
 }
 
-function Listed({ rows, chosen, open, onNew }: ListedProps) {
-  const [sought, setSought] = useState("");
-  const found = rows.filter(({ key }) => key.toLowerCase().includes(sought.toLowerCase()));
+function ItemList({ rows, selected, open, onNew }: ItemListProps) {
+  const [filter, setFilter] = useState("");
+  const matches = rows.filter(({ key }) => key.toLowerCase().includes(filter.toLowerCase()));
   return (
     <div className="stack pane-list">
       <div className="row">
         <div className="grow">
-          <SearchField label="Find a key" value={sought} onChange={setSought} />
+          <SearchField label="Find a key" value={filter} onChange={setFilter} />
         </div>
         <Button icon={Plus} onClick={onNew}>
           New item
         </Button>
       </div>
       {rows.length === 0 && (
-        <Empty icon={Package} title="No items yet">
+        <EmptyState icon={Package} title="No items yet">
           <p>
             Agents write them with <code>workspace_write</code>: a list, a decision, a bit of JSON.
             You can write one too.
           </p>
-        </Empty>
+        </EmptyState>
       )}
       <ul className="rows tall" aria-label="Items">
-        {found.slice(0, 500).map((row) => (
+        {matches.slice(0, 500).map((row) => (
           <li key={row.key}>
             <button
               type="button"
-              className={row.key === chosen ? "on" : ""}
-              aria-current={row.key === chosen || undefined}
+              className={row.key === selected ? "on" : ""}
+              aria-current={row.key === selected || undefined}
               onClick={() => open(row.key)}
             >
               <Row row={row} />
@@ -106,10 +110,10 @@ function Listed({ rows, chosen, open, onNew }: ListedProps) {
           </li>
         ))}
       </ul>
-      {found.length > 500 && (
-        <p className="faint">and {found.length - 500} more: search for them</p>
+      {matches.length > 500 && (
+        <p className="faint">and {matches.length - 500} more: search for them</p>
       )}
-      {rows.length > 0 && found.length === 0 && <p className="faint">No key has that in it.</p>}
+      {rows.length > 0 && matches.length === 0 && <p className="faint">No key has that in it.</p>}
     </div>
   );
 }
@@ -118,13 +122,13 @@ function Row({ row }: { row: ItemRow }) {
   return (
     <span className="stack tight grow">
       <span className="row">
-        <strong className="cut bidi">{plain(row.key)}</strong>
+        <strong className="cut bidi">{escapeText(row.key)}</strong>
         <span className="faint end">
           <Time at={row.updatedAt} />
         </span>
       </span>
       <span className="cut faint bidi">
-        {plain(row.preview.replace(/\s+/g, " "), 120) || "(empty)"}
+        {escapeText(row.preview.replace(/\s+/g, " "), 120) || "(empty)"}
       </span>
     </span>
   );

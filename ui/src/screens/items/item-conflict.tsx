@@ -1,21 +1,27 @@
 import type { Item } from "../../api/items";
 import { Button } from "../../components/button";
-import { plain } from "../../components/escape-text";
+import { escapeText } from "../../components/escape-text";
 import { SideBySide } from "../../editor";
 
 interface ItemConflictProps {
   theirs: Item;
   mine: string;
   busy: boolean;
-  onKeepMine: () => void;
-  onTakeTheirs: () => void;
+  onOverwrite: () => void;
+  onDiscardMine: () => void;
 }
 
 /** Two wrote at once: both texts are here until somebody has chosen. */
-export function ItemConflict({ theirs, mine, busy, onKeepMine, onTakeTheirs }: ItemConflictProps) {
+export function ItemConflict({
+  theirs,
+  mine,
+  busy,
+  onOverwrite,
+  onDiscardMine,
+}: ItemConflictProps) {
   return (
     <section className="stack" aria-label="Conflict">
-      <h2 className="bidi">{plain(theirs.key, 256)}</h2>
+      <h2 className="bidi">{escapeText(theirs.key, 256)}</h2>
       <div className="notice update" role="alert">
         <div className="grow">
           <strong>Somebody else wrote version {theirs.version} while you were writing.</strong>
@@ -30,10 +36,10 @@ export function ItemConflict({ theirs, mine, busy, onKeepMine, onTakeTheirs }: I
         right={{ label: "Yours", text: mine }}
       />
       <div className="row wrap">
-        <Button kind="primary" busy={busy} onClick={onKeepMine}>
+        <Button kind="primary" busy={busy} onClick={onOverwrite}>
           Write mine over theirs
         </Button>
-        <Button onClick={onTakeTheirs}>Take theirs</Button>
+        <Button onClick={onDiscardMine}>Take theirs</Button>
       </div>
     </section>
   );

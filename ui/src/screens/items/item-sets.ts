@@ -1,9 +1,9 @@
 // Whose items there are to look at: one set for each person, one for each shared agent.
 
-import { type AgentRecord, personOf } from "../../api/agent-records";
+import { type AgentRecord, itemOwnerOf } from "../../api/agent-records";
 import type { Person } from "../../api/people";
 
-export interface ItemShelf {
+export interface ItemSet {
   id: string;
   name: string;
   kind: "person" | "shared";
@@ -13,29 +13,29 @@ export interface ItemShelf {
 }
 
 /** The sets of items that somebody may see; members see their own and those of shared agents. */
-export function shelvesOf(
+export function itemSetsFor(
   agents: AgentRecord[],
   people: Person[],
   me: string | undefined,
   seesAll: boolean,
-): ItemShelf[] {
-  const shared = agents.filter((agent) => agent.isShared).map(sharedShelf);
+): ItemSet[] {
+  const shared = agents.filter((agent) => agent.isShared).map(sharedItemSet);
   const byPerson = new Map<string, AgentRecord[]>();
   for (const agent of agents) {
-    const person = personOf(agent) ?? me;
+    const person = itemOwnerOf(agent) ?? me;
     if (agent.isShared || !person || !(seesAll || person === me)) continue;
     byPerson.set(person, [...(byPerson.get(person) ?? []), agent]);
   }
   const names = new Map(people.map(({ id, name }) => [id, name]));
-  const persons = [...byPerson].map(([person, theirs]) =>
-    personShelf(person, names.get(person) ?? person, theirs),
+  const personSets = [...byPerson].map(([person, agentsOfPerson]) =>
+    personItemSet(person, names.get(person) ?? person, agentsOfPerson),
   );
-  const order = (one: ItemShelf, other: ItemShelf) =>
-    Number(other.id === me) - Number(one.id === me) || one.name.localeCompare(other.name);
-  return [...persons.sort(order), ...shared.sort(order)];
+  const compare = (a: ItemSet, b: ItemSet) =>
+    Number(b.id === me) - Number(a.id === me) || a.name.localeCompare(b.name);
+  return [...personSets.sort(compare), ...shared.sort(compare)];
 }
 
-const sharedShelf = ({ id, name }: AgentRecord): ItemShelf => ({
+const sharedItemSet = ({ id, name }: AgentRecord): ItemSet => ({
   id,
   name,
   kind: "shared",
@@ -43,7 +43,7 @@ const sharedShelf = ({ id, name }: AgentRecord): ItemShelf => ({
   agents: 1,
 });
 
-const personShelf = (id: string, name: string, agents: AgentRecord[]): ItemShelf => ({
+const personItemSet = (id: string, name: string, agents: AgentRecord[]): ItemSet => ({
   id,
   name,
   kind: "person",

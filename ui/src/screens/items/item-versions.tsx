@@ -6,17 +6,17 @@ import { useState } from "react";
 import { type Item, itemQuery } from "../../api/items";
 import { Problem } from "../../api/problem";
 import { Button } from "../../components/button";
-import { InertText } from "../../components/literal-text";
-import { Loading, Refused } from "../../components/query-states";
+import { LiteralText } from "../../components/literal-text";
+import { ErrorNotice, Loading } from "../../components/query-states";
 import { Time } from "../../components/time";
 
 interface ItemVersionsProps {
   agentId: string;
   item: Item;
-  onTake: (value: string) => void;
+  onRestore: (value: string) => void;
 }
 
-export function ItemVersions({ agentId, item, onTake }: ItemVersionsProps) {
+export function ItemVersions({ agentId, item, onRestore }: ItemVersionsProps) {
   const [version, setVersion] = useState<number | null>(null);
   if (item.version === 1) return null;
   if (version === null) {
@@ -50,19 +50,19 @@ export function ItemVersions({ agentId, item, onTake }: ItemVersionsProps) {
           Close
         </Button>
       </div>
-      <Then agentId={agentId} itemKey={item.key} version={version} onTake={onTake} />
+      <VersionValue agentId={agentId} itemKey={item.key} version={version} onRestore={onRestore} />
     </section>
   );
 }
 
-interface ThenProps {
+interface VersionValueProps {
   agentId: string;
   itemKey: string;
   version: number;
-  onTake: (value: string) => void;
+  onRestore: (value: string) => void;
 }
 
-function Then({ agentId, itemKey, version, onTake }: ThenProps) {
+function VersionValue({ agentId, itemKey, version, onRestore }: VersionValueProps) {
   const { data, error } = useQuery({
     ...itemQuery(agentId, itemKey, version),
     staleTime: Number.POSITIVE_INFINITY,
@@ -70,16 +70,16 @@ function Then({ agentId, itemKey, version, onTake }: ThenProps) {
   if (error instanceof Problem && error.status === 404) {
     return <p className="faint">It was deleted at this version, or is kept no longer.</p>;
   }
-  if (error) return <Refused error={error} />;
+  if (error) return <ErrorNotice error={error} />;
   if (!data) return <Loading />;
   return (
     <>
-      <InertText text={data.value} label={`Value at version ${version}`} />
+      <LiteralText text={data.value} label={`Value at version ${version}`} />
       <div className="row">
         <span className="faint">
           written <Time at={data.updatedAt} />
         </span>
-        <Button small icon={RotateCcw} className="end" onClick={() => onTake(data.value)}>
+        <Button small icon={RotateCcw} className="end" onClick={() => onRestore(data.value)}>
           Take it up again
         </Button>
       </div>

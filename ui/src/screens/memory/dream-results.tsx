@@ -1,19 +1,19 @@
 // What a dream decided of each memory that came up.
 
-import type { Gates } from "../../api/agent-config";
+import type { PromotionCriteria } from "../../api/agent-config";
 import type { Promoted, Rejected } from "../../api/dreams";
-import { plain } from "../../components/escape-text";
-import { REASONS } from "./rejection-reasons";
+import { escapeText } from "../../components/escape-text";
+import { REJECTION_REASONS } from "./rejection-reasons";
 import { ScoreBar } from "./score-bar";
 
-const FORGOTTEN = "forgotten since";
+const DELETED = "forgotten since";
 
 interface PromotedListProps {
   promoted: readonly Promoted[];
-  gates: Gates;
+  criteria: PromotionCriteria;
 }
 
-export function PromotedList({ promoted, gates }: PromotedListProps) {
+export function PromotedList({ promoted, criteria }: PromotedListProps) {
   return (
     <>
       <h3>Promoted ({promoted.length})</h3>
@@ -22,9 +22,9 @@ export function PromotedList({ promoted, gates }: PromotedListProps) {
         <ul className="card memory-list" aria-label="Promoted">
           {promoted.map(({ memoryId, content, score, hits, days }) => (
             <li key={memoryId}>
-              <ScoreBar score={score} gate={gates.minScore} />
+              <ScoreBar score={score} threshold={criteria.minScore} />
               <div className="grow">
-                <div className="bidi">{content === null ? FORGOTTEN : plain(content, 400)}</div>
+                <div className="bidi">{content === null ? DELETED : escapeText(content, 400)}</div>
                 <div className="faint">
                   {hits} recalls on {days} {days === 1 ? "day" : "days"}
                 </div>
@@ -40,24 +40,24 @@ export function PromotedList({ promoted, gates }: PromotedListProps) {
 interface RejectedListProps {
   rejected: readonly Rejected[];
   reasons: Record<string, number>;
-  gates: Gates;
+  criteria: PromotionCriteria;
 }
 
-export function RejectedList({ rejected, reasons, gates }: RejectedListProps) {
-  const all = Object.values(reasons).reduce((sum, count) => sum + count, 0);
+export function RejectedList({ rejected, reasons, criteria }: RejectedListProps) {
+  const total = Object.values(reasons).reduce((sum, count) => sum + count, 0);
   return (
     <>
-      <h3>Not promoted ({all})</h3>
-      {all === 0 && <p className="soft">No other candidate came up.</p>}
+      <h3>Not promoted ({total})</h3>
+      {total === 0 && <p className="soft">No other candidate came up.</p>}
       {rejected.length > 0 && (
         <ul className="card memory-list" aria-label="Not promoted">
           {rejected.map(({ memoryId, content, score, reason, message }) => (
             <li key={memoryId}>
-              <ScoreBar score={score} gate={gates.minScore} isRejected />
+              <ScoreBar score={score} threshold={criteria.minScore} isRejected />
               <div className="grow">
-                <div className="bidi">{content === null ? FORGOTTEN : plain(content, 400)}</div>
+                <div className="bidi">{content === null ? DELETED : escapeText(content, 400)}</div>
                 <div className="row wrap faint">
-                  <span className="badge" title={REASONS[reason] ?? reason}>
+                  <span className="badge" title={REJECTION_REASONS[reason] ?? reason}>
                     {reason}
                   </span>
                   <span>{message}</span>
@@ -67,7 +67,7 @@ export function RejectedList({ rejected, reasons, gates }: RejectedListProps) {
           ))}
         </ul>
       )}
-      {all > rejected.length && (
+      {total > rejected.length && (
         <p className="faint">The {rejected.length} that scored best are kept with the dream.</p>
       )}
     </>

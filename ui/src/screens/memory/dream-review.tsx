@@ -18,21 +18,21 @@ interface DreamReviewProps {
 export function DreamReview({ agentId, dream, onClose }: DreamReviewProps) {
   const [reason, setReason] = useState("");
   const queries = useQueryClient();
-  const mayAnswer = isAdmin(useSession());
+  const canReview = isAdmin(useSession());
   const refresh = () => {
     for (const key of ["dreams", "memories", "inbox", "prompt", "files"])
       void queries.invalidateQueries({ queryKey: [key] });
   };
-  const answer = useMutation({
-    mutationFn: (isYes: boolean) =>
-      isYes ? approveDream(agentId, dream) : rejectDream(agentId, dream, reason.trim()),
-    onSuccess: (_found, isYes) => {
-      toast(isYes ? "The dream has landed in MEMORY.md." : "Nothing of the dream lands.");
+  const decide = useMutation({
+    mutationFn: (approved: boolean) =>
+      approved ? approveDream(agentId, dream) : rejectDream(agentId, dream, reason.trim()),
+    onSuccess: (_dream, approved) => {
+      toast(approved ? "The dream has landed in MEMORY.md." : "Nothing of the dream lands.");
       onClose();
     },
     onSettled: refresh,
   });
-  if (!mayAnswer) return <p className="faint grow">Only owners and admins answer a dream.</p>;
+  if (!canReview) return <p className="faint grow">Only owners and admins answer a dream.</p>;
   return (
     <>
       <input
@@ -46,18 +46,18 @@ export function DreamReview({ agentId, dream, onClose }: DreamReviewProps) {
       <Button
         kind="danger"
         icon={X}
-        busy={answer.isPending && answer.variables === false}
-        disabled={answer.isPending}
-        onClick={() => answer.mutate(false)}
+        busy={decide.isPending && decide.variables === false}
+        disabled={decide.isPending}
+        onClick={() => decide.mutate(false)}
       >
         Reject
       </Button>
       <Button
         kind="primary"
         icon={Check}
-        busy={answer.isPending && answer.variables === true}
-        disabled={answer.isPending}
-        onClick={() => answer.mutate(true)}
+        busy={decide.isPending && decide.variables === true}
+        disabled={decide.isPending}
+        onClick={() => decide.mutate(true)}
       >
         Approve
       </Button>

@@ -3,9 +3,9 @@
 import type { DreamRow } from "../../api/dreams";
 import { Button } from "../../components/button";
 import { Time } from "../../components/time";
-import { REASONS } from "./rejection-reasons";
+import { REJECTION_REASONS } from "./rejection-reasons";
 
-const LOOKS: Record<DreamRow["status"], string> = {
+const STATUS_STYLES: Record<DreamRow["status"], string> = {
   done: "badge good",
   proposed: "badge update",
   rejected: "badge bad",
@@ -13,15 +13,15 @@ const LOOKS: Record<DreamRow["status"], string> = {
 };
 
 export const DreamStatus = ({ status }: { status: DreamRow["status"] }) => (
-  <span className={LOOKS[status]}>{status}</span>
+  <span className={STATUS_STYLES[status]}>{status}</span>
 );
 
 interface DreamTableProps {
   dreams: readonly DreamRow[];
-  onChoose: (dream: string) => void;
+  onSelect: (dream: string) => void;
 }
 
-export function DreamTable({ dreams, onChoose }: DreamTableProps) {
+export function DreamTable({ dreams, onSelect }: DreamTableProps) {
   return (
     <div className="table-wrap">
       <table className="table dream-table" aria-label="Dreams">
@@ -50,9 +50,9 @@ export function DreamTable({ dreams, onChoose }: DreamTableProps) {
                 <DreamStatus status={dream.status} />
               </td>
               <td className="number">{dream.promotedCount}</td>
-              <td className="only-large soft">{whyNot(dream)}</td>
+              <td className="only-large soft">{rejectionSummary(dream)}</td>
               <td className="number">
-                <Button small onClick={() => onChoose(dream.id)}>
+                <Button small onClick={() => onSelect(dream.id)}>
                   Look
                 </Button>
               </td>
@@ -64,8 +64,10 @@ export function DreamTable({ dreams, onChoose }: DreamTableProps) {
   );
 }
 
-function whyNot({ reasons, candidates }: DreamRow): string {
-  const told = Object.entries(reasons).map(([why, count]) => `${count} ${REASONS[why] ?? why}`);
-  if (told.length > 0) return told.join(", ");
+function rejectionSummary({ reasons, candidates }: DreamRow): string {
+  const parts = Object.entries(reasons).map(
+    ([reason, count]) => `${count} ${REJECTION_REASONS[reason] ?? reason}`,
+  );
+  if (parts.length > 0) return parts.join(", ");
   return candidates === 0 ? "nothing had been recalled" : "—";
 }

@@ -3,7 +3,7 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { forget, type Memory } from "../../api/memories";
 import { Confirm } from "../../components/dialog";
-import { plain } from "../../components/escape-text";
+import { escapeText } from "../../components/escape-text";
 import { toast } from "../../components/toast";
 
 interface ForgetProps {
@@ -12,9 +12,9 @@ interface ForgetProps {
   onClose: () => void;
 }
 
-export function Forget({ agentId, memory, onClose }: ForgetProps) {
+export function ForgetDialog({ agentId, memory, onClose }: ForgetProps) {
   const queries = useQueryClient();
-  const go = useMutation({
+  const remove = useMutation({
     mutationFn: () => forget(agentId, memory.id),
     onSuccess: () => {
       void queries.invalidateQueries({ queryKey: ["memories"] });
@@ -27,11 +27,11 @@ export function Forget({ agentId, memory, onClose }: ForgetProps) {
       title="Forget this memory?"
       action="Forget"
       danger
-      busy={go.isPending}
-      onConfirm={() => go.mutate()}
+      busy={remove.isPending}
+      onConfirm={() => remove.mutate()}
       onClose={onClose}
     >
-      <blockquote className="quoted bidi">{plain(memory.content, 2000)}</blockquote>
+      <blockquote className="quoted bidi">{escapeText(memory.content, 2000)}</blockquote>
       <p>
         That it was ever recalled is forgotten too
         {memory.promotedAt && ", and the line that a dream made of it in MEMORY.md is removed"}.

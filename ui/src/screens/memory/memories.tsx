@@ -7,16 +7,16 @@ import type { Memory } from "../../api/memories";
 import { memoriesQuery } from "../../api/memories";
 import { Button } from "../../components/button";
 import { SearchField } from "../../components/field";
-import { Empty, Loading, Refused } from "../../components/query-states";
-import { Forget } from "./forget-dialog";
+import { EmptyState, ErrorNotice, Loading } from "../../components/query-states";
+import { ForgetDialog } from "./forget-dialog";
 import { MemoryRow } from "./memory-row";
-import { Remember } from "./remember-dialog";
-import { useOnlyAdmins } from "./use-disabled-reason";
+import { RememberDialog } from "./remember-dialog";
+import { useDisabledReason } from "./use-disabled-reason";
 
 export function Memories({ agentId }: { agentId: string }) {
   const [adding, setAdding] = useState(false);
   const [q, setQ] = useState("");
-  const forbidden = useOnlyAdmins();
+  const disabledReason = useDisabledReason();
   return (
     <section className="stack" aria-labelledby="memories-heading">
       <div className="row wrap">
@@ -25,8 +25,8 @@ export function Memories({ agentId }: { agentId: string }) {
         </h2>
         <Button
           icon={Plus}
-          disabled={Boolean(forbidden)}
-          title={forbidden}
+          disabled={Boolean(disabledReason)}
+          title={disabledReason}
           onClick={() => setAdding(true)}
         >
           Remember
@@ -42,23 +42,24 @@ export function Memories({ agentId }: { agentId: string }) {
         )}
       </div>
       <MemoryList agentId={agentId} q={useDeferredValue(q.trim())} />
-      {adding && <Remember agentId={agentId} onClose={() => setAdding(false)} />}
+      {adding && <RememberDialog agentId={agentId} onClose={() => setAdding(false)} />}
     </section>
   );
 }
 
 function MemoryList({ agentId, q }: { agentId: string; q: string }) {
   const query = useInfiniteQuery(memoriesQuery(agentId, q));
-  const [going, setGoing] = useState<Memory | null>(null);
-  const found = query.data?.pages.flatMap((page) => page.items) ?? [];
-  if (query.isPending) return <Loading what="Loading memories" />;
-  if (query.isError) return <Refused error={query.error} again={() => void query.refetch()} />;
-  if (found.length === 0) return <NoMemories isSought={q !== ""} />;
+  const [deleting, setDeleting] = useState<Memory | null>(null);
+  const memories = query.data?.pages.flatMap((page) => page.items) ?? [];
+  if (query.isPending) return <Loading label="Loading memories" />;
+  if (query.isError)
+    return <ErrorNotice error={query.error} onRetry={() => void query.refetch()} />;
+  if (memories.length === 0) return <NoMemories isFiltered={q !== ""} />;
   return (
     <>
       <ul className="card memory-list" aria-label={q ? "Recalled" : "Memories"}>
-        {found.map((memory) => (
-          <MemoryRow key={memory.id} memory={memory} onForget={() => setGoing(memory)} />
+        {memories.map((memory) => (
+          <MemoryRow key={memory.id} memory={memory} onForget={() => setDeleting(memory)} />
         ))}
       </ul>
       {query.hasNextPage && (
@@ -68,22 +69,24 @@ function MemoryList({ agentId, q }: { agentId: string; q: string }) {
           </Button>
         </div>
       )}
-      {going && <Forget agentId={agentId} memory={going} onClose={() => setGoing(null)} />}
+      {deleting && (
+        <ForgetDialog agentId={agentId} memory={deleting} onClose={() => setDeleting(null)} />
+      )}
     </>
   );
 }
 
-function NoMemories({ isSought }: { isSought: boolean }) {
-  return isSought ? (
-    <Empty icon={Brain} title="Nothing comes up">
+function NoMemories({ isFiltered }: { isFiltered: boolean }) {
+  return isFiltered ? (
+    <EmptyState icon={Brain} title="Nothing comes up">
       <p>Words are found by their beginnings; letter case and accents make no difference.</p>
-    </Empty>
+    </EmptyState>
   ) : (
-    <Empty icon={Brain} title="It remembers nothing yet">
+    <EmptyState icon={Brain} title="It remembers nothing yet">
       <p>
         An agent is told to remember one line at a time, by its tool <code>remember</code> or by the
         button above. What it recalls often is promoted by a dream.
       </p>
-    </Empty>
+    </EmptyState>
   );
 }

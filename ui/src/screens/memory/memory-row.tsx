@@ -3,19 +3,19 @@
 import { Trash2 } from "lucide-react";
 import type { Memory } from "../../api/memories";
 import { Button } from "../../components/button";
-import { plain } from "../../components/escape-text";
+import { escapeText } from "../../components/escape-text";
 import { Time } from "../../components/time";
 import { ScoreBar } from "./score-bar";
-import { useOnlyAdmins } from "./use-disabled-reason";
+import { useDisabledReason } from "./use-disabled-reason";
 
 export function MemoryRow({ memory, onForget }: { memory: Memory; onForget: () => void }) {
   const { content, tags, conceptTags, kind, scope, createdAt, promotedAt, score } = memory;
-  const forbidden = useOnlyAdmins();
+  const disabledReason = useDisabledReason();
   return (
     <li>
       {score !== undefined && <ScoreBar score={score} label="Score of the recall" />}
       <div className="grow stack tight">
-        <div className="bidi">{plain(content, 2000)}</div>
+        <div className="bidi">{escapeText(content, 2000)}</div>
         <div className="row wrap faint">
           <span>
             told <Time at={createdAt} />
@@ -33,11 +33,11 @@ export function MemoryRow({ memory, onForget }: { memory: Memory; onForget: () =
           {kind && <span className="badge accent">{kind}</span>}
           {tags.map((tag) => (
             <span key={tag} className="badge bidi">
-              {plain(tag, 40)}
+              {escapeText(tag, 40)}
             </span>
           ))}
           <span className="cut bidi" title="Words that it is filed under">
-            {plain(conceptTags.join(" · "), 120)}
+            {escapeText(conceptTags.join(" · "), 120)}
           </span>
         </div>
       </div>
@@ -45,9 +45,9 @@ export function MemoryRow({ memory, onForget }: { memory: Memory; onForget: () =
         kind="plain"
         small
         icon={Trash2}
-        aria-label={`Forget: ${plain(content, 60)}`}
-        title={forbidden ?? "Forget"}
-        disabled={Boolean(forbidden)}
+        aria-label={`Forget: ${escapeText(content, 60)}`}
+        title={disabledReason ?? "Forget"}
+        disabled={Boolean(disabledReason)}
         onClick={onForget}
       />
     </li>

@@ -1,7 +1,7 @@
 // What an agent remembers, what it would recall, and what it dreamed of it.
 
 import { BookOpen } from "lucide-react";
-import { addressOf } from "../../api/files";
+import { fileUrl } from "../../api/files";
 import { ButtonLink } from "../../components/button";
 import { useTitle } from "../../components/screen";
 import { useAgent } from "../agents/agent-context";
@@ -10,7 +10,7 @@ import { Memories } from "./memories";
 
 export default function MemoryScreen() {
   const { id } = useAgent();
-  const place = { kind: "agent", id } as const;
+  const scope = { kind: "agent", id } as const;
   useTitle("Memory");
   return (
     <div className="stack memory-screen">
@@ -19,10 +19,10 @@ export default function MemoryScreen() {
           One line each, in the store. What comes up again and again is taken into MEMORY.md, and so
           into the prompt, while the agent dreams.
         </p>
-        <ButtonLink small icon={BookOpen} to={addressOf(place, "MEMORY.md")}>
+        <ButtonLink small icon={BookOpen} to={fileUrl(scope, "MEMORY.md")}>
           MEMORY.md
         </ButtonLink>
-        <ButtonLink small icon={BookOpen} to={addressOf(place, "DREAMS.md")}>
+        <ButtonLink small icon={BookOpen} to={fileUrl(scope, "DREAMS.md")}>
           DREAMS.md
         </ButtonLink>
       </div>

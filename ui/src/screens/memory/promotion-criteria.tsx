@@ -1,20 +1,20 @@
 // What a memory must have to be promoted, as this agent's config has it.
 
-import type { Gates } from "../../api/agent-config";
+import type { PromotionCriteria } from "../../api/agent-config";
 
-export function GateList({ gates }: { gates: Gates }) {
-  const said = [
-    `${gates.minRecallCount} recalls`,
-    `${gates.minUniqueQueries} different questions`,
-    `${gates.minUniqueDays} ${gates.minUniqueDays === 1 ? "day" : "days"}`,
-    `a score of ${gates.minScore}`,
+export function CriteriaText({ criteria }: { criteria: PromotionCriteria }) {
+  const conditions = [
+    `${criteria.minRecallCount} recalls`,
+    `${criteria.minUniqueQueries} different questions`,
+    `${criteria.minUniqueDays} ${criteria.minUniqueDays === 1 ? "day" : "days"}`,
+    `a score of ${criteria.minScore}`,
   ];
   return (
     <p className="soft gates">
-      Promoted is what has at least {said.slice(0, -1).join(", ")} and {said.at(-1)}, at most{" "}
-      {gates.maxPromotionsPerSweep} at a time.{" "}
-      {gates.enabled ? "It dreams by itself." : "It dreams only when told to."}{" "}
-      {gates.review && "Somebody looks at every dream before it lands."}
+      Promoted is what has at least {conditions.slice(0, -1).join(", ")} and {conditions.at(-1)}, at
+      most {criteria.maxPromotionsPerSweep} at a time.{" "}
+      {criteria.enabled ? "It dreams by itself." : "It dreams only when told to."}{" "}
+      {criteria.review && "Somebody looks at every dream before it lands."}
     </p>
   );
 }

@@ -1,6 +1,6 @@
 // Why a memory is not promoted, in a few words.
 
-export const REASONS: Record<string, string> = {
+export const REJECTION_REASONS: Record<string, string> = {
   hits: "came up too seldom",
   queries: "for too few different questions",
   days: "on too few days",

@@ -3,54 +3,54 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { type NewMemory, remember } from "../../api/memories";
-import { sentence } from "../../api/problem";
+import { toSentence } from "../../api/problem";
 import { Button } from "../../components/button";
 import { Dialog } from "../../components/dialog";
 import { Field } from "../../components/field";
 import { toast } from "../../components/toast";
 
 const KINDS = ["feedback", "project", "reference", "user"] as const;
-const tagsOf = (text: string) =>
+const parseTags = (text: string) =>
   text
     .split(",")
     .map((tag) => tag.trim())
     .filter(Boolean);
 
-export function Remember({ agentId, onClose }: { agentId: string; onClose: () => void }) {
+export function RememberDialog({ agentId, onClose }: { agentId: string; onClose: () => void }) {
   const [content, setContent] = useState("");
   const [tags, setTags] = useState("");
   const [kind, setKind] = useState("");
   const [scope, setScope] = useState("main");
   const queries = useQueryClient();
-  const keep = useMutation({
+  const save = useMutation({
     mutationFn: () =>
       remember(agentId, {
         content,
-        tags: tagsOf(tags),
+        tags: parseTags(tags),
         kind: (kind || null) as NewMemory["kind"],
         scope,
       }),
-    meta: { quiet: true },
+    meta: { skipErrorToast: true },
     onSuccess: ({ isNew }) => {
       void queries.invalidateQueries({ queryKey: ["memories"] });
       toast(isNew ? "It will be remembered." : "That was remembered already.");
       onClose();
     },
   });
-  const foot = (
+  const footer = (
     <>
       <Button onClick={onClose}>Cancel</Button>
-      <Button kind="primary" type="submit" busy={keep.isPending} disabled={!content.trim()}>
+      <Button kind="primary" type="submit" busy={save.isPending} disabled={!content.trim()}>
         Remember
       </Button>
     </>
   );
   return (
-    <Dialog title="Remember" onClose={onClose} onSubmit={() => keep.mutate()} foot={foot}>
+    <Dialog title="Remember" onClose={onClose} onSubmit={() => save.mutate()} footer={footer}>
       <Field
         label="What is to be remembered"
         hint="It is kept as one line, secrets redacted; at most 2,000 characters."
-        wrong={keep.error && sentence(keep.error)}
+        error={save.error && toSentence(save.error)}
       >
         <textarea
           className="input"
@@ -66,8 +66,8 @@ export function Remember({ agentId, onClose }: { agentId: string; onClose: () =>
         <Field label="Kind">
           <select className="input" value={kind} onChange={(event) => setKind(event.target.value)}>
             <option value="">none</option>
-            {KINDS.map((each) => (
-              <option key={each}>{each}</option>
+            {KINDS.map((option) => (
+              <option key={option}>{option}</option>
             ))}
           </select>
         </Field>

@@ -2,18 +2,18 @@
 
 import { Link } from "react-router";
 import type { Block } from "../../api/prompt";
-import { plain } from "../../components/escape-text";
-import { keyOf } from "./block-texts";
+import { escapeText } from "../../components/escape-text";
+import { blockKey } from "./block-texts";
 import { layerOf } from "./layer";
 
 interface BlockTableProps {
   blocks: readonly Block[];
   label: string;
   /** Where the desk shows the file of a block. */
-  to: (block: Block) => string | null;
+  urlOf: (block: Block) => string | null;
 }
 
-export function BlockTable({ blocks, label, to }: BlockTableProps) {
+export function BlockTable({ blocks, label, urlOf }: BlockTableProps) {
   return (
     <table className="table block-table" aria-label={label}>
       <thead>
@@ -27,30 +27,30 @@ export function BlockTable({ blocks, label, to }: BlockTableProps) {
       </thead>
       <tbody>
         {blocks.map((block) => (
-          <Row key={keyOf(block)} block={block} to={to(block)} />
+          <Row key={blockKey(block)} block={block} urlOf={urlOf(block)} />
         ))}
       </tbody>
     </table>
   );
 }
 
-const KEPT = { kept: null, cut: "badge update", "left out": "badge" } as const;
+const FATE_STYLES = { kept: null, cut: "badge update", "left out": "badge" } as const;
 
-function Row({ block, to }: { block: Block; to: string | null }) {
+function Row({ block, urlOf }: { block: Block; urlOf: string | null }) {
   const { name, path, source, version, tokens, chars, kept, reason } = block;
   const layer = layerOf(source);
-  const look = KEPT[kept];
+  const className = FATE_STYLES[kept];
   return (
     <tr className={kept === "left out" ? "left-out" : undefined}>
       <td>
         <div className="row wrap">
-          <strong className="bidi">{plain(name, 80)}</strong>
-          {look && <span className={look}>{kept}</span>}
+          <strong className="bidi">{escapeText(name, 80)}</strong>
+          {className && <span className={className}>{kept}</span>}
         </div>
         <div className="faint bidi">
-          {to ? <Link to={to}>{plain(path, 120)}</Link> : plain(path, 120)}
+          {urlOf ? <Link to={urlOf}>{escapeText(path, 120)}</Link> : escapeText(path, 120)}
         </div>
-        {reason && <div className="why">{plain(reason, 400)}</div>}
+        {reason && <div className="why">{escapeText(reason, 400)}</div>}
       </td>
       <td>
         {source || kept === "kept" ? (

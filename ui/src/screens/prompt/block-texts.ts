@@ -2,25 +2,25 @@
 
 import type { Block } from "../../api/prompt";
 
-export interface Piece {
+export interface BlockText {
   block: Block;
   text: string;
 }
 
-const GAP = 2;
+const SEPARATOR_CHARS = 2;
 
 /** The blocks that stand in the text, each with its part of it. Lengths count characters, not UTF-16. */
-export function piecesOf(text: string, blocks: readonly Block[]): Piece[] {
+export function splitPrompt(text: string, blocks: readonly Block[]): BlockText[] {
   const characters = Array.from(text);
-  const pieces: Piece[] = [];
-  let at = 0;
+  const texts: BlockText[] = [];
+  let position = 0;
   for (const block of blocks) {
     if (block.kept === "left out" || block.chars === 0) continue;
-    pieces.push({ block, text: characters.slice(at, at + block.chars).join("") });
-    at += block.chars + GAP;
+    texts.push({ block, text: characters.slice(position, position + block.chars).join("") });
+    position += block.chars + SEPARATOR_CHARS;
   }
-  return pieces;
+  return texts;
 }
 
 /** One block is told from another by where it stands: a name may come twice. */
-export const keyOf = ({ name, path }: Block) => `${name}\n${path}`;
+export const blockKey = ({ name, path }: Block) => `${name}\n${path}`;

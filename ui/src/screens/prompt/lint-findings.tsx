@@ -3,17 +3,17 @@
 import { useQuery } from "@tanstack/react-query";
 import { AlertTriangle, CheckCircle2 } from "lucide-react";
 import { Link } from "react-router";
-import { addressOf } from "../../api/files";
+import { fileUrl } from "../../api/files";
 import { type Flaw, flawsQuery } from "../../api/prompt";
-import { plain } from "../../components/escape-text";
-import { Shown } from "../../components/query-states";
+import { escapeText } from "../../components/escape-text";
+import { QueryResult } from "../../components/query-states";
 
-export function Flaws({ agentId }: { agentId: string }) {
-  const flaws = useQuery(flawsQuery(agentId));
+export function LintFindings({ agentId }: { agentId: string }) {
+  const lint = useQuery(flawsQuery(agentId));
   return (
-    <Shown query={flaws} what="Looking for flaws">
-      {(found) =>
-        found.length === 0 ? (
+    <QueryResult query={lint} label="Looking for flaws">
+      {(findings) =>
+        findings.length === 0 ? (
           <p className="notice good">
             <CheckCircle2 size={16} aria-hidden />
             Nothing is wrong with this prompt: nothing is cut, dead, secret or unstable.
@@ -22,10 +22,10 @@ export function Flaws({ agentId }: { agentId: string }) {
           <div className="notice update">
             <AlertTriangle size={16} aria-hidden />
             <ul className="grow stack tight" aria-label="Flaws of the prompt">
-              {found.map((flaw) => (
-                <FlawLine
-                  key={`${flaw.fault} ${flaw.path} ${flaw.text}`}
-                  flaw={flaw}
+              {findings.map((finding) => (
+                <LintFinding
+                  key={`${finding.fault} ${finding.path} ${finding.text}`}
+                  finding={finding}
                   agentId={agentId}
                 />
               ))}
@@ -33,20 +33,20 @@ export function Flaws({ agentId }: { agentId: string }) {
           </div>
         )
       }
-    </Shown>
+    </QueryResult>
   );
 }
 
-function FlawLine({ flaw, agentId }: { flaw: Flaw; agentId: string }) {
+function LintFinding({ finding, agentId }: { finding: Flaw; agentId: string }) {
   return (
     <li>
-      <span className="badge update">{flaw.fault}</span>{" "}
-      {flaw.path && (
-        <Link className="bidi" to={addressOf({ kind: "agent", id: agentId }, flaw.path)}>
-          {plain(flaw.path, 120)}
+      <span className="badge update">{finding.fault}</span>{" "}
+      {finding.path && (
+        <Link className="bidi" to={fileUrl({ kind: "agent", id: agentId }, finding.path)}>
+          {escapeText(finding.path, 120)}
         </Link>
       )}{" "}
-      <span className="soft bidi">{plain(flaw.text, 400)}</span>
+      <span className="soft bidi">{escapeText(finding.text, 400)}</span>
     </li>
   );
 }

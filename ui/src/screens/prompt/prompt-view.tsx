@@ -11,34 +11,34 @@ interface PromptViewProps {
   prompt: Prompt;
   name: string;
   /** How many characters there is room for, where that is known. */
-  most?: number;
-  to: (block: Block) => string | null;
+  charLimit?: number;
+  urlOf: (block: Block) => string | null;
 }
 
-const number = (count: number) => count.toLocaleString("en");
+const format = (count: number) => count.toLocaleString("en");
 
-export function PromptView({ prompt, name, most, to }: PromptViewProps) {
-  const [chosen, setChosen] = useState<string | null>(null);
-  const choose = (key: string) => setChosen(key === chosen ? null : key);
+export function PromptView({ prompt, name, charLimit, urlOf }: PromptViewProps) {
+  const [selected, setSelected] = useState<string | null>(null);
+  const toggle = (key: string) => setSelected(key === selected ? null : key);
   const { blocks, etag, text } = prompt;
   return (
     <div className="stack">
-      <Budget prompt={prompt} name={name} most={most} />
+      <Budget prompt={prompt} name={name} charLimit={charLimit} />
       <ContextBar
         blocks={blocks}
         label={`Blocks of the ${name} prompt by tokens`}
-        chosen={chosen}
-        onChoose={choose}
+        selected={selected}
+        onSelect={toggle}
       />
       <div className="table-wrap">
-        <BlockTable blocks={blocks} label={`Blocks of the ${name} prompt`} to={to} />
+        <BlockTable blocks={blocks} label={`Blocks of the ${name} prompt`} urlOf={urlOf} />
       </div>
       <div className="row">
         <h4 className="grow">What the model is told</h4>
         <CopyButton text={text} label={`Copy the ${name} prompt`} />
       </div>
       {text ? (
-        <PromptText prompt={prompt} label={`Text of the ${name} prompt`} chosen={chosen} />
+        <PromptText prompt={prompt} label={`Text of the ${name} prompt`} selected={selected} />
       ) : (
         <p className="soft">Nothing: there is no file that it is made of.</p>
       )}
@@ -49,25 +49,30 @@ export function PromptView({ prompt, name, most, to }: PromptViewProps) {
   );
 }
 
-function Budget({ prompt, name, most }: Pick<PromptViewProps, "prompt" | "name" | "most">) {
+function Budget({
+  prompt,
+  name,
+  charLimit,
+}: Pick<PromptViewProps, "prompt" | "name" | "charLimit">) {
   const { chars, tokens, tokenizer } = prompt;
-  const counted = tokenizer === "estimate" ? "estimated" : tokenizer;
+  const method = tokenizer === "estimate" ? "estimated" : tokenizer;
   return (
     <div className="stack tight">
       <p className="budget">
-        <strong>{number(tokens)}</strong> tokens <span className="faint">({counted})</span>
+        <strong>{format(tokens)}</strong> tokens <span className="faint">({method})</span>
         <span className="end">
-          {number(chars)}
-          {most !== undefined && <span className="soft"> of {number(most)}</span>} characters
+          {format(chars)}
+          {charLimit !== undefined && <span className="soft"> of {format(charLimit)}</span>}{" "}
+          characters
         </span>
       </p>
-      {most !== undefined && (
+      {charLimit !== undefined && (
         <meter
           className="room"
           aria-label={`Characters of the ${name} prompt`}
           min={0}
-          max={most}
-          high={most * 0.9}
+          max={charLimit}
+          high={charLimit * 0.9}
           value={chars}
         />
       )}

@@ -1,94 +1,116 @@
 import { useMemo, useState } from "react";
 import { Link } from "react-router";
-import { addressOf } from "../../api/files";
+import { fileUrl } from "../../api/files";
 import { Button } from "../../components/button";
-import { plain } from "../../components/escape-text";
-import type { Group, Waiting } from "./followers";
+import { escapeText } from "../../components/escape-text";
+import type { FollowerGroup, PendingFollower } from "./followers";
 
-const MOST = 200;
+const MAX_LISTED = 200;
 
-interface FollowerChoiceProps {
-  groups: Group[];
+interface FollowerSelectionProps {
+  groups: FollowerGroup[];
   /** Why nothing can be accepted now. */
-  locked: string | null;
+  disabledReason: string | null;
   busy: boolean;
-  onAccept: (chosen: Waiting[]) => void;
+  onAccept: (selected: PendingFollower[]) => void;
 }
 
 /** Those who wait, all of them chosen until somebody takes one out. */
-export function FollowerChoice({ groups, locked, busy, onAccept }: FollowerChoiceProps) {
-  const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
-  const all = useMemo(() => groups.flatMap(({ agents }) => agents), [groups]);
-  const chosen = all.filter(({ id }) => !left.has(id));
-  const drops = chosen.filter(({ overridden }) => overridden).length;
-  const turn = (id: string) => {
-    const next = new Set(left);
+export function FollowerSelection({
+  groups,
+  disabledReason,
+  busy,
+  onAccept,
+}: FollowerSelectionProps) {
+  const [excluded, setExcluded] = useState<ReadonlySet<string>>(new Set());
+  const allAgents = useMemo(() => groups.flatMap(({ agents }) => agents), [groups]);
+  const selected = allAgents.filter(({ id }) => !excluded.has(id));
+  const overriddenCount = selected.filter(({ overridden }) => overridden).length;
+  const toggle = (id: string) => {
+    const next = new Set(excluded);
     if (!next.delete(id)) next.add(id);
-    setLeft(next);
+    setExcluded(next);
   };
   return (
     <section className="card followers">
       <header>
-        <h2 className="grow">{many(all.length)} wait</h2>
-        {locked && <span className="faint">{locked}</span>}
+        <h2 className="grow">{agentCount(allAgents.length)} wait</h2>
+        {disabledReason && <span className="faint">{disabledReason}</span>}
         <Button
           kind="primary"
           busy={busy}
-          disabled={locked !== null || chosen.length === 0}
-          onClick={() => onAccept(chosen)}
+          disabled={disabledReason !== null || selected.length === 0}
+          onClick={() => onAccept(selected)}
         >
-          {chosen.length === all.length
-            ? `Accept for all ${many(all.length)}`
-            : `Accept for ${many(chosen.length)}`}
+          {selected.length === allAgents.length
+            ? `Accept for all ${agentCount(allAgents.length)}`
+            : `Accept for ${agentCount(selected.length)}`}
         </Button>
       </header>
-      {drops > 0 && (
+      {overriddenCount > 0 && (
         <p className="inside soft">
-          {drops === 1 ? "One of them has a text" : `${drops} of them have a text`} of their own,
-          which accepting drops.
+          {overriddenCount === 1
+            ? "One of them has a text"
+            : `${overriddenCount} of them have a text`}{" "}
+          of their own, which accepting drops.
         </p>
       )}
       <label className="check follower-all">
         <input
           type="checkbox"
-          checked={chosen.length === all.length}
+          checked={selected.length === allAgents.length}
           disabled={busy}
-          onChange={() => setLeft(left.size > 0 ? new Set() : new Set(all.map(({ id }) => id)))}
+          onChange={() =>
+            setExcluded(excluded.size > 0 ? new Set() : new Set(allAgents.map(({ id }) => id)))
+          }
         />
         All
       </label>
       <ul className="follower-list">
-        {all.slice(0, MOST).map((agent) => (
-          <Choice key={agent.id} agent={agent} on={!left.has(agent.id)} busy={busy} turn={turn} />
+        {allAgents.slice(0, MAX_LISTED).map((agent) => (
+          <FollowerRow
+            key={agent.id}
+            agent={agent}
+            isSelected={!excluded.has(agent.id)}
+            busy={busy}
+            toggle={toggle}
+          />
         ))}
       </ul>
-      {all.length > MOST && (
-        <p className="inside faint">and {many(all.length - MOST)} more, chosen as "All" says.</p>
+      {allAgents.length > MAX_LISTED && (
+        <p className="inside faint">
+          and {agentCount(allAgents.length - MAX_LISTED)} more, chosen as "All" says.
+        </p>
       )}
     </section>
   );
 }
 
-const many = (n: number) => (n === 1 ? "1 agent" : `${n.toLocaleString("en")} agents`);
+const agentCount = (n: number) => (n === 1 ? "1 agent" : `${n.toLocaleString("en")} agents`);
 
-interface ChoiceProps {
-  agent: Waiting;
-  on: boolean;
+interface FollowerRowProps {
+  agent: PendingFollower;
+  isSelected: boolean;
   busy: boolean;
-  turn: (id: string) => void;
+  toggle: (id: string) => void;
 }
 
-function Choice({ agent, on, busy, turn }: ChoiceProps) {
-  const name = plain(agent.name, 80);
+function FollowerRow({ agent, isSelected, busy, toggle }: FollowerRowProps) {
+  const name = escapeText(agent.name, 80);
   return (
     <li className="row">
       <label className="check grow">
-        <input type="checkbox" checked={on} disabled={busy} onChange={() => turn(agent.id)} />
+        <input
+          type="checkbox"
+          checked={isSelected}
+          disabled={busy}
+          onChange={() => toggle(agent.id)}
+        />
         <span className="cut bidi">{name}</span>
         <span className="faint mono cut">{agent.slug}</span>
       </label>
       {agent.overridden && <span className="badge override">overridden</span>}
-      <Link to={addressOf({ kind: "agent", id: agent.id })} aria-label={`Open ${name}`}>
+      <Link to={fileUrl({ kind: "agent", id: agent.id })} aria-label={`Open ${name}`}>
         Open
       </Link>
     </li>

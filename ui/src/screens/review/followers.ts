@@ -9,57 +9,57 @@ type Template = NonNullable<TemplateReviewQuery["template"]>;
 export type Follower = NonNullable<Template["followers"]>["items"][number];
 
 /** Every follower, page by page. While work goes on nothing is asked again. */
-export function useFollowers(templateId: string, working: boolean) {
+export function useFollowers(templateId: string, isPaused: boolean) {
   const query = useInfiniteQuery({
     queryKey: ["pins", "template", templateId],
     queryFn: ({ pageParam, signal }) =>
       graphql(TemplateReview, { id: templateId, after: pageParam }, signal),
     initialPageParam: "",
     getNextPageParam: (page) => page.template?.followers?.next,
-    enabled: !working,
+    enabled: !isPaused,
   });
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = query;
   useEffect(() => {
-    if (hasNextPage && !isFetchingNextPage && !working) void fetchNextPage();
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage, working]);
+    if (hasNextPage && !isFetchingNextPage && !isPaused) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage, isPaused]);
   const followers = useMemo(
     () => query.data?.pages.flatMap((page) => page.template?.followers?.items ?? []) ?? [],
     [query.data],
   );
-  return { query, followers, template: query.data?.pages[0]?.template, reading: hasNextPage };
+  return { query, followers, template: query.data?.pages[0]?.template, isLoading: hasNextPage };
 }
 
-export interface Group {
+export interface FollowerGroup {
   pinned: string | null;
-  agents: Waiting[];
+  agents: PendingFollower[];
 }
-export interface Waiting {
+export interface PendingFollower {
   id: string;
   name: string;
   slug: string;
   overridden: boolean;
 }
-export interface FileWaiting {
+export interface PendingFile {
   path: string;
   latest: string;
   count: number;
-  groups: Group[];
+  groups: FollowerGroup[];
 }
 
 /** The files that wait, by path, and for each those who stand with the same text together. */
-export function filesWaiting(followers: readonly Follower[]): FileWaiting[] {
-  const files = new Map<string, FileWaiting>();
+export function groupPendingFiles(followers: readonly Follower[]): PendingFile[] {
+  const files = new Map<string, PendingFile>();
   for (const { pins, ...agent } of followers) {
     for (const pin of pins ?? []) {
       if (!pin.latestSha || !(pin.updateAvailable || pin.newlyOffered)) continue;
-      const blank = { path: pin.path, latest: pin.latestSha, count: 0, groups: [] };
-      const file = files.get(pin.path) ?? blank;
+      const newFile = { path: pin.path, latest: pin.latestSha, count: 0, groups: [] };
+      const file = files.get(pin.path) ?? newFile;
       files.set(pin.path, file);
       file.count += 1;
-      const standing = pin.pinnedSha ?? null;
-      let group = file.groups.find(({ pinned }) => pinned === standing);
+      const pinnedSha = pin.pinnedSha ?? null;
+      let group = file.groups.find(({ pinned }) => pinned === pinnedSha);
       if (!group) {
-        group = { pinned: standing, agents: [] };
+        group = { pinned: pinnedSha, agents: [] };
         file.groups.push(group);
       }
       group.agents.push({ ...agent, overridden: pin.overridden });

@@ -1,12 +1,12 @@
 import { AlertTriangle, Check } from "lucide-react";
 import { Button } from "../../components/button";
-import { plain } from "../../components/escape-text";
-import type { Outcome } from "./use-bulk-accept";
+import { escapeText } from "../../components/escape-text";
+import type { AcceptOutcome } from "./use-bulk-accept";
 
-const MOST = 500;
+const MAX_LISTED = 500;
 
 interface OutcomesProps {
-  outcomes: Outcome[];
+  outcomes: AcceptOutcome[];
   busy: boolean;
   /** Tries those that failed again; absent where there is nothing to try. */
   retry: (() => void) | undefined;
@@ -31,14 +31,14 @@ export function Outcomes({ outcomes, busy, retry }: OutcomesProps) {
         )}
       </header>
       <ul className="follower-list">
-        {[...failed, ...accepted].slice(0, MOST).map(({ agent, error }) => (
+        {[...failed, ...accepted].slice(0, MAX_LISTED).map(({ agent, error }) => (
           <li key={agent.id} className="row">
             {error ? (
               <AlertTriangle size={15} className="bad-ink" aria-label="failed" />
             ) : (
               <Check size={15} className="good-ink" aria-label="accepted" />
             )}
-            <span className="cut bidi">{plain(agent.name, 80)}</span>
+            <span className="cut bidi">{escapeText(agent.name, 80)}</span>
             <span className="faint grow">{error ?? "accepted"}</span>
           </li>
         ))}

@@ -1,11 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
 import { AlertTriangle } from "lucide-react";
 import { fileQuery } from "../../api/files";
-import { Shown } from "../../components/query-states";
+import { QueryResult } from "../../components/query-states";
 
 /** Says that accepting drops the agent's own text, and lets it be read first. */
 export function OverrideWarning({ agentId, path }: { agentId: string; path: string }) {
-  const own = useQuery(fileQuery({ kind: "agent", id: agentId }, path));
+  const override = useQuery(fileQuery({ kind: "agent", id: agentId }, path));
   return (
     <div className="notice update">
       <AlertTriangle size={16} aria-hidden />
@@ -16,7 +16,7 @@ export function OverrideWarning({ agentId, path }: { agentId: string; path: stri
         </div>
         <details>
           <summary>Show the agent's own text</summary>
-          <Shown query={own}>
+          <QueryResult query={override}>
             {(file) => (
               <div
                 className="own-text"
@@ -28,7 +28,7 @@ export function OverrideWarning({ agentId, path }: { agentId: string; path: stri
                 <pre className="text">{file.content || "(an empty file)"}</pre>
               </div>
             )}
-          </Shown>
+          </QueryResult>
         </details>
       </div>
     </div>

@@ -1,26 +1,26 @@
-import type { Group } from "./followers";
+import type { FollowerGroup } from "./followers";
 
-interface StandingsProps {
-  groups: Group[];
-  chosen: number;
-  onChoose: (at: number) => void;
+interface PinnedVersionsProps {
+  groups: FollowerGroup[];
+  selected: number;
+  onSelect: (index: number) => void;
 }
 
 /** Where followers stand with different texts, which of them the difference is shown to. */
-export function Standings({ groups, chosen, onChoose }: StandingsProps) {
+export function PinnedVersions({ groups, selected, onSelect }: PinnedVersionsProps) {
   if (groups.length < 2) return null;
   return (
     <fieldset className="standings">
       <legend>
         The agents stand with {groups.length} different texts. The difference is shown to:
       </legend>
-      {groups.map(({ pinned, agents }, at) => (
+      {groups.map(({ pinned, agents }, index) => (
         <label key={pinned ?? "nothing"} className="check">
           <input
             type="radio"
             name="standing"
-            checked={at === chosen}
-            onChange={() => onChoose(at)}
+            checked={index === selected}
+            onChange={() => onSelect(index)}
           />
           <span>
             {pinned ? <code>{pinned.replace(/^sha256:/, "").slice(0, 12)}</code> : "nothing yet"}{" "}

@@ -8,12 +8,12 @@ import type { Pin } from "../../api/pins";
 import { isAdmin } from "../../api/session";
 import { Button } from "../../components/button";
 import { Dialog } from "../../components/dialog";
-import { plain } from "../../components/escape-text";
-import { Loading, Refused } from "../../components/query-states";
+import { escapeText } from "../../components/escape-text";
+import { ErrorNotice, Loading } from "../../components/query-states";
 import { useSession } from "../../layout/session-context";
 import { Comparison } from "./comparison";
 import { OverrideWarning } from "./override-warning";
-import { Offer } from "./update-details";
+import { UpdateDetails } from "./update-details";
 import { useReview } from "./use-review";
 
 interface ReviewDialogProps {
@@ -25,29 +25,31 @@ interface ReviewDialogProps {
 export function ReviewDialog({ agentId, path, onClose }: ReviewDialogProps) {
   const review = useReview(agentId, path, onClose);
   const agent = useQuery(agentQuery(agentId));
-  const { pins, shown } = review;
-  const whose = agent.data ? ` for ${plain(agent.data.name, 60)}` : "";
+  const { pins, pin } = review;
+  const suffix = agent.data ? ` for ${escapeText(agent.data.name, 60)}` : "";
   return (
     <Dialog
       wide
-      title={<span className="bidi">{`Review ${plain(path, 120)}${whose}`}</span>}
+      title={<span className="bidi">{`Review ${escapeText(path, 120)}${suffix}`}</span>}
       onClose={onClose}
-      foot={shown && <Decision review={review} pin={shown} onClose={onClose} />}
+      footer={pin && <ReviewActions review={review} pin={pin} onClose={onClose} />}
     >
-      {shown && <Reviewed review={review} pin={shown} agentId={agentId} />}
-      {!shown && pins.isError && <Refused error={pins.error} again={() => void pins.refetch()} />}
-      {!shown && pins.isPending && <Loading />}
-      {!shown && pins.data && <p>There is no pinned file of this name.</p>}
+      {pin && <ReviewContent review={review} pin={pin} agentId={agentId} />}
+      {!pin && pins.isError && (
+        <ErrorNotice error={pins.error} onRetry={() => void pins.refetch()} />
+      )}
+      {!pin && pins.isPending && <Loading />}
+      {!pin && pins.data && <p>There is no pinned file of this name.</p>}
     </Dialog>
   );
 }
 
 type Review = ReturnType<typeof useReview>;
 
-function Reviewed({ review, pin, agentId }: { review: Review; pin: Pin; agentId: string }) {
+function ReviewContent({ review, pin, agentId }: { review: Review; pin: Pin; agentId: string }) {
   return (
     <>
-      {review.superseded && (
+      {review.isSuperseded && (
         <div className="notice update" role="alert">
           <RefreshCw size={16} aria-hidden />
           <div className="grow">
@@ -70,7 +72,7 @@ function Reviewed({ review, pin, agentId }: { review: Review; pin: Pin; agentId:
           {pin.error}
         </div>
       )}
-      {pin.updateAvailable ? <Offer pin={pin} /> : <p className="soft">{NOTHING}</p>}
+      {pin.updateAvailable ? <UpdateDetails pin={pin} /> : <p className="soft">{UP_TO_DATE}</p>}
       {pin.overridden && pin.updateAvailable && (
         <OverrideWarning agentId={agentId} path={pin.path} />
       )}
@@ -79,46 +81,54 @@ function Reviewed({ review, pin, agentId }: { review: Review; pin: Pin; agentId:
   );
 }
 
-const NOTHING = "Nothing waits for a review: the agent is at what is offered.";
-const MEMBERS = "Only an owner or an admin accepts: you may read.";
+const UP_TO_DATE = "Nothing waits for a review: the agent is at what is offered.";
+const READ_ONLY = "Only an owner or an admin accepts: you may read.";
 
-function Decision({ review, pin, onClose }: { review: Review; pin: Pin; onClose: () => void }) {
+function ReviewActions({
+  review,
+  pin,
+  onClose,
+}: {
+  review: Review;
+  pin: Pin;
+  onClose: () => void;
+}) {
   const session = useSession();
-  const [goingBack, setGoingBack] = useState(false);
-  const { accept, rollBack, mayGoBack } = review;
+  const [isRollingBack, setRollingBack] = useState(false);
+  const { accept, rollBack, canRollBack } = review;
   if (!isAdmin(session)) {
     return (
       <>
-        <span className="faint grow">{MEMBERS}</span>
+        <span className="faint grow">{READ_ONLY}</span>
         <Button onClick={onClose}>Close</Button>
       </>
     );
   }
-  if (goingBack) {
+  if (isRollingBack) {
     return (
       <>
         <span className="grow">Go back to what was reviewed before? An override is dropped.</span>
-        <Button onClick={() => setGoingBack(false)}>Keep it</Button>
+        <Button onClick={() => setRollingBack(false)}>Keep it</Button>
         <Button kind="danger" busy={rollBack.isPending} onClick={() => rollBack.mutate()}>
           Yes, roll back
         </Button>
       </>
     );
   }
-  const reviewed = pin.updateAvailable ? pin.latestSha256 : null;
+  const reviewedSha = pin.updateAvailable ? pin.latestSha256 : null;
   return (
     <>
-      {mayGoBack && (
-        <Button kind="plain" onClick={() => setGoingBack(true)}>
+      {canRollBack && (
+        <Button kind="plain" onClick={() => setRollingBack(true)}>
           Roll back
         </Button>
       )}
       <span className="grow faint mono cut only-large">
-        {reviewed ? `sha256:${reviewed.slice(0, 12)}…` : null}
+        {reviewedSha ? `sha256:${reviewedSha.slice(0, 12)}…` : null}
       </span>
-      <Button onClick={onClose}>{reviewed ? "Not now" : "Close"}</Button>
-      {reviewed && (
-        <Button kind="primary" busy={accept.isPending} onClick={() => accept.mutate(reviewed)}>
+      <Button onClick={onClose}>{reviewedSha ? "Not now" : "Close"}</Button>
+      {reviewedSha && (
+        <Button kind="primary" busy={accept.isPending} onClick={() => accept.mutate(reviewedSha)}>
           {pin.overridden ? "Accept and drop the override" : "Accept"}
         </Button>
       )}

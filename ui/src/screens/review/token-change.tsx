@@ -1,18 +1,18 @@
 /** How much longer a prompt becomes, in the tokens that a model counts. */
-export function TokenEffect({ before, after }: { before: number | null; after: number | null }) {
+export function TokenChange({ before, after }: { before: number | null; after: number | null }) {
   if (after === null) return <span className="faint">not known</span>;
-  const was = before ?? 0;
-  const more = after - was;
-  const sign = more > 0 ? "+" : more < 0 ? "−" : "±";
-  const look = more > 0 ? "badge update" : more < 0 ? "badge good" : "badge";
+  const previous = before ?? 0;
+  const difference = after - previous;
+  const sign = difference > 0 ? "+" : difference < 0 ? "−" : "±";
+  const className = difference > 0 ? "badge update" : difference < 0 ? "badge good" : "badge";
   return (
     <span className="row wrap token-effect">
       <span>
-        {was.toLocaleString("en")} → {after.toLocaleString("en")} tokens
+        {previous.toLocaleString("en")} → {after.toLocaleString("en")} tokens
       </span>
-      <span className={look}>
+      <span className={className}>
         {sign}
-        {Math.abs(more).toLocaleString("en")}
+        {Math.abs(difference).toLocaleString("en")}
       </span>
     </span>
   );

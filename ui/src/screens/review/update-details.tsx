@@ -1,12 +1,12 @@
-import { useAuthors } from "../../api/authors";
+import { useAuthorNames } from "../../api/authors";
 import type { Pin } from "../../api/pins";
-import { plain } from "../../components/escape-text";
+import { escapeText } from "../../components/escape-text";
 import { Time } from "../../components/time";
-import { TokenEffect } from "./token-change";
+import { TokenChange } from "./token-change";
 
 /** Who offers what is to be reviewed, when and why, and what it does to the prompt. */
-export function Offer({ pin }: { pin: Pin }) {
-  const authorOf = useAuthors();
+export function UpdateDetails({ pin }: { pin: Pin }) {
+  const authorOf = useAuthorNames();
   return (
     <dl className="offer-facts">
       <div>
@@ -21,19 +21,19 @@ export function Offer({ pin }: { pin: Pin }) {
       </div>
       <div>
         <dt>Where</dt>
-        <dd>{whereFrom(pin)}</dd>
+        <dd>{sourceLabel(pin)}</dd>
       </div>
       <div>
         <dt>Effect on the prompt</dt>
         <dd>
-          <TokenEffect before={pin.pinnedTokens} after={pin.latestTokens} />
+          <TokenChange before={pin.pinnedTokens} after={pin.latestTokens} />
         </dd>
       </div>
       <div className="whole">
         <dt>Why</dt>
         <dd className="bidi">
           {pin.latestReason ? (
-            plain(pin.latestReason, 500)
+            escapeText(pin.latestReason, 500)
           ) : (
             <span className="faint">No reason was given.</span>
           )}
@@ -43,7 +43,7 @@ export function Offer({ pin }: { pin: Pin }) {
   );
 }
 
-function whereFrom({ latestSource, latestVersion }: Pin): string {
+function sourceLabel({ latestSource, latestVersion }: Pin): string {
   if (!latestSource) return "—";
   const layer = latestSource === "template" ? "Template" : "Defaults";
   return latestVersion ? `${layer}, version ${latestVersion}` : layer;

@@ -2,7 +2,7 @@
 
 import { Play } from "lucide-react";
 import { useState } from "react";
-import { may } from "../../api/session";
+import { hasPermission } from "../../api/session";
 import { Button } from "../../components/button";
 import { useTitle } from "../../components/screen";
 import { useSession } from "../../layout/session-context";
@@ -12,7 +12,7 @@ import { StartRun } from "./start-run";
 
 export default function AgentRunsScreen() {
   const { id } = useAgent();
-  const [starting, setStarting] = useState(false);
+  const [isStarting, setStarting] = useState(false);
   const session = useSession();
   useTitle("Runs");
   return (
@@ -21,14 +21,14 @@ export default function AgentRunsScreen() {
         <h2 id="runs-heading" className="grow">
           Runs
         </h2>
-        {may(session, "runs:write") && (
+        {hasPermission(session, "runs:write") && (
           <Button icon={Play} onClick={() => setStarting(true)}>
             Start a run
           </Button>
         )}
       </div>
-      <RunList agentId={id} withAgent={false} />
-      {starting && <StartRun agentId={id} onClose={() => setStarting(false)} />}
+      <RunList agentId={id} showAgent={false} />
+      {isStarting && <StartRun agentId={id} onClose={() => setStarting(false)} />}
     </section>
   );
 }

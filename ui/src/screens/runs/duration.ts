@@ -1,6 +1,10 @@
 // How long something took, in words as short as they can be.
 
-export function lasted(from: string, to: string | null | undefined, now = Date.now()): string {
+export function formatDuration(
+  from: string,
+  to: string | null | undefined,
+  now = Date.now(),
+): string {
   const end = to ? new Date(to).getTime() : now;
   const seconds = Math.max(0, (end - new Date(from).getTime()) / 1000);
   if (seconds < 10) return `${seconds.toFixed(1)} s`;

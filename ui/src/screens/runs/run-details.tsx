@@ -3,46 +3,48 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Link } from "react-router";
-import { addressOf } from "../../api/files";
+import { fileUrl } from "../../api/files";
 import { type Run, runsQuery } from "../../api/runs";
-import { plain } from "../../components/escape-text";
-import { Who } from "../../components/principal-name";
+import { escapeText } from "../../components/escape-text";
+import { PrincipalName } from "../../components/principal-name";
 import { Time } from "../../components/time";
-import { lasted } from "./duration";
+import { formatDuration } from "./duration";
 
-export function RunFacts({ run, agentName }: { run: Run; agentName: string | undefined }) {
+export function RunDetails({ run, agentName }: { run: Run; agentName: string | undefined }) {
   return (
     <dl className="card run-facts" aria-label="Facts of the run">
-      <Fact name="Of">
-        <Whose run={run} agentName={agentName} />
-      </Fact>
-      <Fact name="Scope">{run.scope}</Fact>
-      <Fact name="Started">
+      <Property name="Of">
+        <RunOwner run={run} agentName={agentName} />
+      </Property>
+      <Property name="Scope">{run.scope}</Property>
+      <Property name="Started">
         <Time at={run.startedAt} />
-      </Fact>
-      <Fact name={run.endedAt ? "Ended" : "Goes on for"}>
-        {run.endedAt ? <Time at={run.endedAt} /> : lasted(run.startedAt, null)}
-      </Fact>
-      {run.endedAt && <Fact name="Lasted">{lasted(run.startedAt, run.endedAt)}</Fact>}
-      <Fact name="Started by">
-        <Who id={run.owner["principal"]} />
-      </Fact>
+      </Property>
+      <Property name={run.endedAt ? "Ended" : "Goes on for"}>
+        {run.endedAt ? <Time at={run.endedAt} /> : formatDuration(run.startedAt, null)}
+      </Property>
+      {run.endedAt && (
+        <Property name="Lasted">{formatDuration(run.startedAt, run.endedAt)}</Property>
+      )}
+      <Property name="Started by">
+        <PrincipalName id={run.owner["principal"]} />
+      </Property>
       {run.parentRunId && (
-        <Fact name="Child of">
+        <Property name="Child of">
           <RunLink id={run.parentRunId} />
-        </Fact>
+        </Property>
       )}
       {run.replayOf && (
-        <Fact name="Replay of">
+        <Property name="Replay of">
           <RunLink id={run.replayOf} />
-        </Fact>
+        </Property>
       )}
-      <Relations run={run} />
+      <RelatedRuns run={run} />
     </dl>
   );
 }
 
-function Fact({ name, children }: { name: string; children: ReactNode }) {
+function Property({ name, children }: { name: string; children: ReactNode }) {
   return (
     <div>
       <dt>{name}</dt>
@@ -57,47 +59,47 @@ const RunLink = ({ id }: { id: string }) => (
   </Link>
 );
 
-function Whose({ run, agentName }: { run: Run; agentName: string | undefined }) {
+function RunOwner({ run, agentName }: { run: Run; agentName: string | undefined }) {
   if (run.agentId)
     return (
       <Link className="bidi" to={`/agents/${encodeURIComponent(run.agentId)}/runs`}>
-        {plain(agentName ?? run.agentId, 60)}
+        {escapeText(agentName ?? run.agentId, 60)}
       </Link>
     );
   const name = run.owner["workspace"];
   if (!name) return <>—</>;
   return (
-    <Link className="bidi" to={addressOf({ kind: "workspace", id: name })}>
-      workspace {plain(name, 60)}
+    <Link className="bidi" to={fileUrl({ kind: "workspace", id: name })}>
+      workspace {escapeText(name, 60)}
     </Link>
   );
 }
 
 /** Its children and replays, as far as they are among the latest runs of the same agent. */
-function Relations({ run }: { run: Run }) {
+function RelatedRuns({ run }: { run: Run }) {
   const { data } = useInfiniteQuery(runsQuery(run.agentId ?? undefined));
   const latest = data?.pages.flatMap((page) => page.items) ?? [];
-  const children = latest.filter((each) => each.parentRunId === run.runId);
-  const replays = latest.filter((each) => each.replayOf === run.runId);
+  const children = latest.filter((candidate) => candidate.parentRunId === run.runId);
+  const replays = latest.filter((candidate) => candidate.replayOf === run.runId);
   return (
     <>
       {children.length > 0 && (
-        <Fact name="Latest children">
+        <Property name="Latest children">
           {children.map(({ id }) => (
             <div key={id}>
               <RunLink id={id} />
             </div>
           ))}
-        </Fact>
+        </Property>
       )}
       {replays.length > 0 && (
-        <Fact name="Latest replays">
+        <Property name="Latest replays">
           {replays.map(({ id }) => (
             <div key={id}>
               <RunLink id={id} />
             </div>
           ))}
-        </Fact>
+        </Property>
       )}
     </>
   );

@@ -2,10 +2,10 @@
 
 import { Radio } from "lucide-react";
 import { Link } from "react-router";
-import { addressOf } from "../../api/files";
+import { fileUrl } from "../../api/files";
 import type { Run, RunEvent } from "../../api/runs";
-import { plain } from "../../components/escape-text";
-import { Empty } from "../../components/query-states";
+import { escapeText } from "../../components/escape-text";
+import { EmptyState } from "../../components/query-states";
 import { Time } from "../../components/time";
 import { useRunEvents } from "./use-run-events";
 
@@ -13,11 +13,11 @@ export function RunEvents({ run }: { run: Run }) {
   const { events, isLive } = useRunEvents(run.runId);
   if (events.length === 0)
     return (
-      <Empty icon={Radio} title="Nothing has happened yet">
+      <EmptyState icon={Radio} title="Nothing has happened yet">
         <p>
           What is written with the header <code>Carrel-Run: {run.runId}</code> appears here at once.
         </p>
-      </Empty>
+      </EmptyState>
     );
   return (
     <div className="stack">
@@ -26,27 +26,31 @@ export function RunEvents({ run }: { run: Run }) {
       </p>
       <ol className="card event-list" aria-label="Events of the run">
         {events.map((event) => (
-          <EventLine key={event.eventId} event={event} run={run} />
+          <EventRow key={event.eventId} event={event} run={run} />
         ))}
       </ol>
     </div>
   );
 }
 
-function EventLine({ event, run }: { event: RunEvent; run: Run }) {
-  const said = event.payload as Record<string, unknown>;
-  const path = typeof said["path"] === "string" ? said["path"] : null;
+function EventRow({ event, run }: { event: RunEvent; run: Run }) {
+  const payload = event.payload as Record<string, unknown>;
+  const path = typeof payload["path"] === "string" ? payload["path"] : null;
   return (
     <li>
       <span className="faint number">{event.sequence}</span>
       <code>{event.type}</code>
       <span className="grow cut bidi">
         {path && run.agentId ? (
-          <Link to={addressOf({ kind: "agent", id: run.agentId }, path)}>{plain(path, 120)}</Link>
+          <Link to={fileUrl({ kind: "agent", id: run.agentId }, path)}>
+            {escapeText(path, 120)}
+          </Link>
         ) : (
-          plain(path ?? "", 120)
+          escapeText(path ?? "", 120)
         )}
-        {typeof said["version"] === "number" && <span className="faint"> v{said["version"]}</span>}
+        {typeof payload["version"] === "number" && (
+          <span className="faint"> v{payload["version"]}</span>
+        )}
       </span>
       <span className="faint">
         <Time at={event.timestamp} />

@@ -4,16 +4,16 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearchParams } from "react-router";
 import { agentQuery } from "../../api/agents";
 import { type Run, runQuery } from "../../api/runs";
-import { plain } from "../../components/escape-text";
-import { Shown } from "../../components/query-states";
+import { escapeText } from "../../components/escape-text";
+import { QueryResult } from "../../components/query-states";
 import { Screen } from "../../components/screen";
 import { RunActions } from "./run-actions";
 import { RunChanges } from "./run-changes";
-import { RunFacts } from "./run-details";
+import { RunDetails } from "./run-details";
 import { RunEvents } from "./run-events";
-import { RunStatus } from "./run-status";
-import { FrozenFiles } from "./snapshot-files";
-import { FrozenPrompt } from "./snapshot-prompt";
+import { RunStatusBadge } from "./run-status";
+import { SnapshotFiles } from "./snapshot-files";
+import { SnapshotPrompt } from "./snapshot-prompt";
 
 const VIEWS = {
   files: "Files then",
@@ -26,28 +26,28 @@ type View = keyof typeof VIEWS;
 export default function RunScreen() {
   const id = useParams()["id"] ?? "";
   const run = useQuery(runQuery(id));
-  return <Shown query={run}>{(found) => <RunPage run={found} />}</Shown>;
+  return <QueryResult query={run}>{(data) => <RunPage run={data} />}</QueryResult>;
 }
 
 function RunPage({ run }: { run: Run }) {
   const agent = useQuery({ ...agentQuery(run.agentId ?? ""), enabled: run.agentId !== null });
-  const name = plain(run.workflowId || "Run", 120);
+  const name = escapeText(run.workflowId || "Run", 120);
   return (
     <Screen
       title={name}
       heading={
         <span className="row wrap">
-          {name} <RunStatus status={run.status} />
+          {name} <RunStatusBadge status={run.status} />
         </span>
       }
-      under={
+      subtitle={
         <code className="bidi" title="The run's id">
           {run.runId}
         </code>
       }
       actions={<RunActions run={run} />}
     >
-      <RunFacts run={run} agentName={agent.data?.name} />
+      <RunDetails run={run} agentName={agent.data?.name} />
       <Views run={run} />
     </Screen>
   );
@@ -55,8 +55,8 @@ function RunPage({ run }: { run: Run }) {
 
 function Views({ run }: { run: Run }) {
   const [params] = useSearchParams();
-  const asked = params.get("view") as View | null;
-  const view: View = asked && asked in VIEWS ? asked : "files";
+  const requested = params.get("view") as View | null;
+  const view: View = requested && requested in VIEWS ? requested : "files";
   return (
     <div className="stack">
       <nav className="tabs" aria-label="Views of the run">
@@ -72,13 +72,13 @@ function Views({ run }: { run: Run }) {
         ))}
       </nav>
       <section aria-label={VIEWS[view]}>
-        <ViewOf run={run} view={view} />
+        <ViewContent run={run} view={view} />
       </section>
     </div>
   );
 }
 
-function ViewOf({ run, view }: { run: Run; view: View }) {
+function ViewContent({ run, view }: { run: Run; view: View }) {
   if (view === "events") return <RunEvents run={run} />;
   if (!run.kept)
     return (
@@ -87,6 +87,6 @@ function ViewOf({ run, view }: { run: Run; view: View }) {
         stay.
       </p>
     );
-  if (view === "prompt") return <FrozenPrompt run={run} />;
-  return view === "changes" ? <RunChanges run={run} /> : <FrozenFiles run={run} />;
+  if (view === "prompt") return <SnapshotPrompt run={run} />;
+  return view === "changes" ? <RunChanges run={run} /> : <SnapshotFiles run={run} />;
 }

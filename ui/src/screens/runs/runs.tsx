@@ -8,8 +8,8 @@ import { RunList } from "./run-list";
 export default function RunsScreen() {
   const [params] = useSearchParams();
   return (
-    <Screen title="Runs" under="Each is one piece of an agent's work, over files frozen for it.">
-      <RunList agentId={params.get("agent") ?? undefined} withAgent>
+    <Screen title="Runs" subtitle="Each is one piece of an agent's work, over files frozen for it.">
+      <RunList agentId={params.get("agent") ?? undefined} showAgent>
         <AgentFilter />
       </RunList>
     </Screen>

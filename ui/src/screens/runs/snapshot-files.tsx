@@ -5,57 +5,57 @@ import { FileText } from "lucide-react";
 import { Link, useSearchParams } from "react-router";
 import { type Run, runFileQuery, runFilesQuery } from "../../api/runs";
 import { CopyButton } from "../../components/copy-button";
-import { plain } from "../../components/escape-text";
-import { Empty, Shown } from "../../components/query-states";
+import { escapeText } from "../../components/escape-text";
+import { EmptyState, QueryResult } from "../../components/query-states";
 import { layerOf } from "../prompt/layer";
 
-export function FrozenFiles({ run }: { run: Run }) {
+export function SnapshotFiles({ run }: { run: Run }) {
   const files = useQuery(runFilesQuery(run.runId));
   const [params] = useSearchParams();
   return (
-    <Shown query={files}>
-      {(found) => {
-        const path = params.get("file") ?? found[0]?.path;
+    <QueryResult query={files}>
+      {(snapshot) => {
+        const path = params.get("file") ?? snapshot[0]?.path;
         if (!path)
           return (
-            <Empty icon={FileText} title="It saw no files">
+            <EmptyState icon={FileText} title="It saw no files">
               <p>The workspace was empty when this run began.</p>
-            </Empty>
+            </EmptyState>
           );
         return (
           <div className="list-and-one">
             <nav className="card path-list" aria-label="Files then">
-              {found.map(({ path: each, version, source }) => (
+              {snapshot.map(({ path: filePath, version, source }) => (
                 <Link
-                  key={each}
-                  to={{ search: `?view=files&file=${encodeURIComponent(each)}` }}
-                  className={each === path ? "on" : ""}
-                  aria-current={each === path ? "true" : undefined}
+                  key={filePath}
+                  to={{ search: `?view=files&file=${encodeURIComponent(filePath)}` }}
+                  className={filePath === path ? "on" : ""}
+                  aria-current={filePath === path ? "true" : undefined}
                   title={`version ${version}, from ${layerOf(source).name}`}
                 >
                   <span className={`swatch layer-${layerOf(source).kind}`} aria-hidden />
-                  <span className="cut bidi grow">{plain(each, 120)}</span>
+                  <span className="cut bidi grow">{escapeText(filePath, 120)}</span>
                   <span className="faint">v{version}</span>
                 </Link>
               ))}
             </nav>
-            <FrozenFile run={run} path={path} />
+            <SnapshotFile run={run} path={path} />
           </div>
         );
       }}
-    </Shown>
+    </QueryResult>
   );
 }
 
-function FrozenFile({ run, path }: { run: Run; path: string }) {
+function SnapshotFile({ run, path }: { run: Run; path: string }) {
   const file = useQuery(runFileQuery(run.runId, path));
   return (
-    <article className="card" aria-label={plain(path, 120)}>
-      <Shown query={file}>
+    <article className="card" aria-label={escapeText(path, 120)}>
+      <QueryResult query={file}>
         {({ content, version, source, error }) => (
           <>
             <header>
-              <h2 className="cut bidi">{plain(path, 120)}</h2>
+              <h2 className="cut bidi">{escapeText(path, 120)}</h2>
               <span className="faint grow">
                 v{version}, {layerOf(source).name}
               </span>
@@ -63,14 +63,14 @@ function FrozenFile({ run, path }: { run: Run; path: string }) {
             </header>
             <div className="inside">
               {content === undefined ? (
-                <p className="soft">{plain(error ?? "It is not text.", 300)}</p>
+                <p className="soft">{escapeText(error ?? "It is not text.", 300)}</p>
               ) : (
                 <pre className="text">{content || "It is empty."}</pre>
               )}
             </div>
           </>
         )}
-      </Shown>
+      </QueryResult>
     </article>
   );
 }

@@ -3,31 +3,31 @@
 import { useQuery } from "@tanstack/react-query";
 import type { Block } from "../../api/prompt";
 import { type Run, runPromptQuery } from "../../api/runs";
-import { Shown } from "../../components/query-states";
+import { QueryResult } from "../../components/query-states";
 import { LayerLegend } from "../prompt/context-bar";
 import { layerOf } from "../prompt/layer";
 import { PromptView } from "../prompt/prompt-view";
 
-export function FrozenPrompt({ run }: { run: Run }) {
+export function SnapshotPrompt({ run }: { run: Run }) {
   const prompt = useQuery(runPromptQuery(run.runId));
   return (
-    <Shown query={prompt}>
-      {(found) => (
+    <QueryResult query={prompt}>
+      {(data) => (
         <div className="card">
           <header>
             <h2 className="grow">Prompt then</h2>
             <LayerLegend />
           </header>
           <div className="inside">
-            <PromptView prompt={found} name={run.scope} to={frozenFile} />
+            <PromptView prompt={data} name={run.scope} urlOf={snapshotFileUrl} />
           </div>
         </div>
       )}
-    </Shown>
+    </QueryResult>
   );
 }
 
-const frozenFile = ({ version, source, path }: Block) =>
+const snapshotFileUrl = ({ version, source, path }: Block) =>
   version === null || layerOf(source).kind === "workspace"
     ? null
     : `?view=files&file=${encodeURIComponent(path)}`;

@@ -3,7 +3,7 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useNavigate } from "react-router";
-import { sentence } from "../../api/problem";
+import { toSentence } from "../../api/problem";
 import { startRun } from "../../api/runs";
 import { Button } from "../../components/button";
 import { Dialog } from "../../components/dialog";
@@ -16,7 +16,7 @@ export function StartRun({ agentId, onClose }: { agentId: string; onClose: () =>
   const navigate = useNavigate();
   const start = useMutation({
     mutationFn: () => startRun({ agentId, workflowId: workflowId.trim(), scope }),
-    meta: { quiet: true },
+    meta: { skipErrorToast: true },
     onSuccess: ({ runId }) => {
       void queries.invalidateQueries({ queryKey: ["runs"] });
       navigate(`/runs/${encodeURIComponent(runId)}`);
@@ -31,7 +31,7 @@ export function StartRun({ agentId, onClose }: { agentId: string; onClose: () =>
     </>
   );
   return (
-    <Dialog title="Start a run" onClose={onClose} onSubmit={() => start.mutate()} foot={foot}>
+    <Dialog title="Start a run" onClose={onClose} onSubmit={() => start.mutate()} footer={foot}>
       <p className="soft">
         The workspace is frozen at this moment. Carrel runs nothing by itself: your runtime, or you,
         say when the run has ended.
@@ -47,7 +47,7 @@ export function StartRun({ agentId, onClose }: { agentId: string; onClose: () =>
       <Field
         label="Scope"
         hint="A shared run sees only what may be told to several."
-        wrong={start.error && sentence(start.error)}
+        error={start.error && toSentence(start.error)}
       >
         <select className="input" value={scope} onChange={(event) => setScope(event.target.value)}>
           <option value="main">main: one person is listening</option>

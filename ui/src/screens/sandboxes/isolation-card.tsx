@@ -1,13 +1,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { ShieldAlert, ShieldCheck } from "lucide-react";
-import { type Sandbox, tierQuery } from "../../api/sandboxes";
-import { Facts } from "../../components/property-list";
-import { Shown } from "../../components/query-states";
-import { tierOf } from "./isolation-tier";
+import { isolationTierQuery, type Sandbox } from "../../api/sandboxes";
+import { PropertyList } from "../../components/property-list";
+import { QueryResult } from "../../components/query-states";
+import { isolationTierOf } from "./isolation-tier";
 
 /** What keeps this sandbox's commands apart: on this server, or on another's machines. */
-export function TierCard({ sandbox }: { sandbox: Sandbox }) {
-  const tier = useQuery(tierQuery);
+export function IsolationCard({ sandbox }: { sandbox: Sandbox }) {
+  const tier = useQuery(isolationTierQuery);
   const { provider } = sandbox.config;
   return (
     <section className="card" aria-labelledby="tier">
@@ -16,7 +16,7 @@ export function TierCard({ sandbox }: { sandbox: Sandbox }) {
       </header>
       <div className="inside stack">
         {provider === "local" ? (
-          <Shown query={tier}>{(found) => <Here tier={found} />}</Shown>
+          <QueryResult query={tier}>{(name) => <IsolationDetails tier={name} />}</QueryResult>
         ) : (
           <p className="soft">
             Each command gets a machine of the provider <code>{provider}</code>, which is gone
@@ -29,8 +29,8 @@ export function TierCard({ sandbox }: { sandbox: Sandbox }) {
   );
 }
 
-function Here({ tier }: { tier: string }) {
-  const { name, says, strong, enforces } = tierOf(tier);
+function IsolationDetails({ tier }: { tier: string }) {
+  const { name, summary: says, isIsolated: strong, limits: enforces } = isolationTierOf(tier);
   const Icon = strong ? ShieldCheck : ShieldAlert;
   return (
     <>
@@ -40,7 +40,7 @@ function Here({ tier }: { tier: string }) {
         </span>
         <p className="soft">{says}</p>
       </div>
-      <Facts of={enforces} />
+      <PropertyList items={enforces} />
     </>
   );
 }

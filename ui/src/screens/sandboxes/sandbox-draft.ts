@@ -1,9 +1,9 @@
 // What a form holds of a sandbox, and the merge-patch that follows from it.
 
 import {
+  hasNetworkAccess,
   MASK,
-  type Merge,
-  reachesNetwork,
+  type MergePatch,
   type Sandbox,
   type SandboxConfig,
   type SandboxPatch,
@@ -14,7 +14,7 @@ export interface Variable {
   name: string;
   value: string;
   /** A value is stored, which nobody can see; it stays unless another is typed. */
-  kept: boolean;
+  isStored: boolean;
 }
 
 export interface SandboxDraft {
@@ -34,86 +34,87 @@ export interface SandboxDraft {
   options: string;
 }
 
-const said = (number: number | undefined) => (number === undefined ? "" : String(number));
+const numberText = (number: number | undefined) => (number === undefined ? "" : String(number));
 
-export function draftOf(sandbox?: Sandbox): SandboxDraft {
+export function draftFromSandbox(sandbox?: Sandbox): SandboxDraft {
   const config: Partial<SandboxConfig> = sandbox?.config ?? {};
   return {
     name: sandbox?.name ?? "",
     description: sandbox?.description ?? "",
     provider: config.provider ?? "local",
     permissionMode: config.permissionMode ?? "ask",
-    network: sandbox ? reachesNetwork(sandbox.config) : false,
-    timeout: said(config.timeout),
-    memoryLimit: said(config.memoryLimit),
-    outputLimitBytes: said(config.outputLimitBytes),
+    network: sandbox ? hasNetworkAccess(sandbox.config) : false,
+    timeout: numberText(config.timeout),
+    memoryLimit: numberText(config.memoryLimit),
+    outputLimitBytes: numberText(config.outputLimitBytes),
     runtimes: config.runtimes ?? [],
     persistent: config.persistent ?? false,
-    idleTimeoutSeconds: said(config.lifecycle?.idleTimeoutSeconds),
-    maxLifetimeSeconds: said(config.lifecycle?.maxLifetimeSeconds),
+    idleTimeoutSeconds: numberText(config.lifecycle?.idleTimeoutSeconds),
+    maxLifetimeSeconds: numberText(config.lifecycle?.maxLifetimeSeconds),
     variables: Object.keys(config.envVars ?? {}).map((name, id) => ({
       id,
       name,
       value: "",
-      kept: true,
+      isStored: true,
     })),
     options: config.options ? JSON.stringify(config.options, null, 2) : "",
   };
 }
 
-const whole = (text: string) => (text.trim() ? Number(text) : null);
+const parseNumber = (text: string) => (text.trim() ? Number(text) : null);
 
 /** All that the form says; what is left empty is null, which takes it away. Throws for bad JSON. */
-export function patchOf(draft: SandboxDraft, before?: Sandbox): SandboxPatch {
-  const config: Merge<SandboxConfig> = {
+export function patchFromDraft(draft: SandboxDraft, stored?: Sandbox): SandboxPatch {
+  const config: MergePatch<SandboxConfig> = {
     provider: draft.provider,
     permissionMode: draft.permissionMode,
     internet: draft.network || null,
     network: null,
-    timeout: whole(draft.timeout),
-    memoryLimit: whole(draft.memoryLimit),
-    outputLimitBytes: whole(draft.outputLimitBytes),
+    timeout: parseNumber(draft.timeout),
+    memoryLimit: parseNumber(draft.memoryLimit),
+    outputLimitBytes: parseNumber(draft.outputLimitBytes),
     runtimes: draft.runtimes.length ? draft.runtimes : null,
     persistent: draft.persistent || null,
-    lifecycle: lifecycleOf(draft),
-    envVars: variablesOf(draft, before?.config.envVars ?? {}),
-    options: optionsOf(draft.options, before?.config.options),
+    lifecycle: lifecyclePatch(draft),
+    envVars: variablesPatch(draft, stored?.config.envVars ?? {}),
+    options: optionsPatch(draft.options, stored?.config.options),
   };
   return {
     name: draft.name,
     description: draft.description.trim() || null,
-    config: before ? config : (withoutNulls(config) as Merge<SandboxConfig>),
+    config: stored ? config : (withoutNulls(config) as MergePatch<SandboxConfig>),
   };
 }
 
-function lifecycleOf(draft: SandboxDraft) {
+function lifecyclePatch(draft: SandboxDraft) {
   const { idleTimeoutSeconds, maxLifetimeSeconds, persistent } = draft;
   if (!persistent || !(idleTimeoutSeconds || maxLifetimeSeconds)) return null;
   return {
-    idleTimeoutSeconds: whole(idleTimeoutSeconds),
-    maxLifetimeSeconds: whole(maxLifetimeSeconds),
+    idleTimeoutSeconds: parseNumber(idleTimeoutSeconds),
+    maxLifetimeSeconds: parseNumber(maxLifetimeSeconds),
   };
 }
 
-function variablesOf({ variables }: SandboxDraft, before: Record<string, string>) {
-  const given: Record<string, string | null> = {};
-  for (const name of Object.keys(before)) given[name] = null;
-  for (const { name, value, kept } of variables) given[name] = kept && !value ? MASK : value;
-  return Object.keys(given).length ? given : null;
+function variablesPatch({ variables }: SandboxDraft, stored: Record<string, string>) {
+  const patch: Record<string, string | null> = {};
+  for (const name of Object.keys(stored)) patch[name] = null;
+  for (const { name, value, isStored } of variables)
+    patch[name] = isStored && !value ? MASK : value;
+  return Object.keys(patch).length ? patch : null;
 }
 
-function optionsOf(text: string, before: Record<string, unknown> = {}) {
+function optionsPatch(text: string, stored: Record<string, unknown> = {}) {
   if (!text.trim()) return null;
-  const given: unknown = JSON.parse(text);
-  if (typeof given !== "object" || !given || Array.isArray(given)) {
+  const options: unknown = JSON.parse(text);
+  if (typeof options !== "object" || !options || Array.isArray(options)) {
     throw new Error("Options must be a JSON object.");
   }
-  const gone = Object.keys(before).filter((name) => !(name in given));
-  return { ...given, ...Object.fromEntries(gone.map((name) => [name, null])) };
+  const removed = Object.keys(stored).filter((name) => !(name in options));
+  return { ...options, ...Object.fromEntries(removed.map((name) => [name, null])) };
 }
 
 function withoutNulls(value: unknown): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  const said = Object.entries(value).filter(([, inner]) => inner !== null);
-  return Object.fromEntries(said.map(([name, inner]) => [name, withoutNulls(inner)]));
+  const entries = Object.entries(value).filter(([, inner]) => inner !== null);
+  return Object.fromEntries(entries.map(([name, inner]) => [name, withoutNulls(inner)]));
 }

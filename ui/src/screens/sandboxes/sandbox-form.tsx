@@ -12,17 +12,17 @@ import {
 import { Field } from "../../components/field";
 import { FormDialog } from "../../components/form-dialog";
 import { toast } from "../../components/toast";
-import { Variables } from "./env-variables";
-import { draftOf, patchOf, type SandboxDraft } from "./sandbox-draft";
+import { EnvVariables } from "./env-variables";
+import { draftFromSandbox, patchFromDraft, type SandboxDraft } from "./sandbox-draft";
 import { SandboxLimits } from "./sandbox-limits";
 
-export const MODES = {
+export const PERMISSION_MODES = {
   ask: "Before writing and commands",
   edit: "Before commands",
   bypass: "Nobody is asked",
 } as const;
 
-export type Fill = (change: Partial<SandboxDraft>) => void;
+export type UpdateDraft = (change: Partial<SandboxDraft>) => void;
 
 interface SandboxFormProps {
   sandbox?: Sandbox;
@@ -31,14 +31,14 @@ interface SandboxFormProps {
 }
 
 export function SandboxForm({ sandbox, onClose, onSaved }: SandboxFormProps) {
-  const [draft, setDraft] = useState(() => draftOf(sandbox));
+  const [draft, setDraft] = useState(() => draftFromSandbox(sandbox));
   const queries = useQueryClient();
   const save = useMutation({
     mutationFn: async () => {
-      const patch = patchOf(draft, sandbox);
+      const patch = patchFromDraft(draft, sandbox);
       return sandbox ? patchSandbox(sandbox.sandboxId, patch) : createSandbox(patch);
     },
-    meta: { quiet: true },
+    meta: { skipErrorToast: true },
     onSuccess: (saved) => {
       void queries.invalidateQueries({ queryKey: ["sandboxes"] });
       toast(sandbox ? "The sandbox is changed." : "The sandbox is there.");
@@ -46,7 +46,7 @@ export function SandboxForm({ sandbox, onClose, onSaved }: SandboxFormProps) {
       onSaved?.(saved);
     },
   });
-  const fill: Fill = (change) => setDraft((was) => ({ ...was, ...change }));
+  const update: UpdateDraft = (change) => setDraft((current) => ({ ...current, ...change }));
   return (
     <FormDialog
       title={sandbox ? "Change the sandbox" : "New sandbox"}
@@ -56,22 +56,22 @@ export function SandboxForm({ sandbox, onClose, onSaved }: SandboxFormProps) {
       onSubmit={() => save.mutate()}
       onClose={onClose}
     >
-      <Naming draft={draft} fill={fill} />
-      <Running draft={draft} fill={fill} />
-      <SandboxLimits draft={draft} fill={fill} />
-      <Variables variables={draft.variables} onChange={(variables) => fill({ variables })} />
+      <NameFields draft={draft} update={update} />
+      <RuntimeFields draft={draft} update={update} />
+      <SandboxLimits draft={draft} update={update} />
+      <EnvVariables variables={draft.variables} onChange={(variables) => update({ variables })} />
       <Field label="Options" hint="JSON that only this provider understands.">
         <textarea
           className="input mono"
           value={draft.options}
-          onChange={(event) => fill({ options: event.target.value })}
+          onChange={(event) => update({ options: event.target.value })}
         />
       </Field>
     </FormDialog>
   );
 }
 
-function Naming({ draft, fill }: { draft: SandboxDraft; fill: Fill }) {
+function NameFields({ draft, update }: { draft: SandboxDraft; update: UpdateDraft }) {
   return (
     <>
       <Field label="Name">
@@ -79,24 +79,26 @@ function Naming({ draft, fill }: { draft: SandboxDraft; fill: Fill }) {
           className="input"
           required
           value={draft.name}
-          onChange={(event) => fill({ name: event.target.value })}
+          onChange={(event) => update({ name: event.target.value })}
         />
       </Field>
       <Field label="Description">
         <input
           className="input"
           value={draft.description}
-          onChange={(event) => fill({ description: event.target.value })}
+          onChange={(event) => update({ description: event.target.value })}
         />
       </Field>
     </>
   );
 }
 
-function Running({ draft, fill }: { draft: SandboxDraft; fill: Fill }) {
+function RuntimeFields({ draft, update }: { draft: SandboxDraft; update: UpdateDraft }) {
   const toggle = (name: string, on: boolean) =>
-    fill({
-      runtimes: RUNTIMES.filter((one) => (one === name ? on : draft.runtimes.includes(one))),
+    update({
+      runtimes: RUNTIMES.filter((runtime) =>
+        runtime === name ? on : draft.runtimes.includes(runtime),
+      ),
     });
   return (
     <>
@@ -105,7 +107,9 @@ function Running({ draft, fill }: { draft: SandboxDraft; fill: Fill }) {
           <select
             className="input"
             value={draft.provider}
-            onChange={(event) => fill({ provider: event.target.value as SandboxDraft["provider"] })}
+            onChange={(event) =>
+              update({ provider: event.target.value as SandboxDraft["provider"] })
+            }
           >
             {PROVIDERS.map((name) => (
               <option key={name}>{name}</option>
@@ -117,12 +121,12 @@ function Running({ draft, fill }: { draft: SandboxDraft; fill: Fill }) {
             className="input"
             value={draft.permissionMode}
             onChange={(event) =>
-              fill({ permissionMode: event.target.value as SandboxDraft["permissionMode"] })
+              update({ permissionMode: event.target.value as SandboxDraft["permissionMode"] })
             }
           >
-            {Object.entries(MODES).map(([mode, says]) => (
+            {Object.entries(PERMISSION_MODES).map(([mode, description]) => (
               <option key={mode} value={mode}>
-                {says} ({mode})
+                {description} ({mode})
               </option>
             ))}
           </select>
@@ -132,7 +136,7 @@ function Running({ draft, fill }: { draft: SandboxDraft; fill: Fill }) {
         <input
           type="checkbox"
           checked={draft.network}
-          onChange={(event) => fill({ network: event.target.checked })}
+          onChange={(event) => update({ network: event.target.checked })}
         />
         <span>Commands reach the network</span>
       </label>

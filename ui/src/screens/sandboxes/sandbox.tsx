@@ -4,55 +4,59 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Pencil, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
-import { agentRecordsQuery, type Use, usersOfSandbox } from "../../api/agent-records";
-import { deleteSandbox, reachesNetwork, type Sandbox, sandboxQuery } from "../../api/sandboxes";
+import { type AgentUse, agentRecordsQuery, sandboxUses } from "../../api/agent-records";
+import { deleteSandbox, hasNetworkAccess, type Sandbox, sandboxQuery } from "../../api/sandboxes";
 import { isAdmin } from "../../api/session";
 import { Button } from "../../components/button";
 import { CopyButton } from "../../components/copy-button";
 import { Confirm } from "../../components/dialog";
-import { plain } from "../../components/escape-text";
-import { Facts } from "../../components/property-list";
-import { Shown } from "../../components/query-states";
+import { escapeText } from "../../components/escape-text";
+import { PropertyList } from "../../components/property-list";
+import { QueryResult } from "../../components/query-states";
 import { Screen } from "../../components/screen";
 import { Time } from "../../components/time";
 import { toast } from "../../components/toast";
-import { Missed, UsedBy } from "../../components/used-by";
+import { DeleteWarning, UsedBy } from "../../components/used-by";
 import { useSession } from "../../layout/session-context";
-import { TierCard } from "./isolation-card";
-import { MODES, SandboxForm } from "./sandbox-form";
+import { IsolationCard } from "./isolation-card";
+import { PERMISSION_MODES, SandboxForm } from "./sandbox-form";
 
 export default function SandboxPage() {
   const { id = "" } = useParams();
-  const [isGoing, setGoing] = useState(false);
-  const found = useQuery({ ...sandboxQuery(id), enabled: !isGoing });
-  return <Shown query={found}>{(data) => <Page sandbox={data} onGoing={setGoing} />}</Shown>;
+  const [isDeleting, setDeleting] = useState(false);
+  const query = useQuery({ ...sandboxQuery(id), enabled: !isDeleting });
+  return (
+    <QueryResult query={query}>
+      {(data) => <SandboxDetails sandbox={data} onDeleting={setDeleting} />}
+    </QueryResult>
+  );
 }
 
-interface PageProps {
+interface SandboxDetailsProps {
   sandbox: Sandbox;
   /** It is being deleted: nothing more is asked about it. */
-  onGoing: (isGoing: boolean) => void;
+  onDeleting: (isDeleting: boolean) => void;
 }
 
-function Page({ sandbox, onGoing }: PageProps) {
+function SandboxDetails({ sandbox, onDeleting }: SandboxDetailsProps) {
   const agents = useQuery(agentRecordsQuery);
-  const able = isAdmin(useSession());
+  const admin = isAdmin(useSession());
   const [open, setOpen] = useState<"edit" | "delete" | null>(null);
-  const uses = agents.data && usersOfSandbox(agents.data, sandbox.sandboxId);
+  const uses = agents.data && sandboxUses(agents.data, sandbox.sandboxId);
   const close = () => setOpen(null);
   return (
     <Screen
-      title={plain(sandbox.name, 120)}
-      under={
+      title={escapeText(sandbox.name, 120)}
+      subtitle={
         <>
           <Link to="/sandboxes">Sandboxes</Link>
           {sandbox.description && (
-            <span className="bidi"> · {plain(sandbox.description, 300)}</span>
+            <span className="bidi"> · {escapeText(sandbox.description, 300)}</span>
           )}
         </>
       }
       actions={
-        able && (
+        admin && (
           <>
             <Button icon={Pencil} onClick={() => setOpen("edit")}>
               Change
@@ -65,28 +69,28 @@ function Page({ sandbox, onGoing }: PageProps) {
       }
     >
       <div className="cards">
-        <Described sandbox={sandbox} />
+        <ConfigCard sandbox={sandbox} />
         <div className="stack">
-          <TierCard sandbox={sandbox} />
+          <IsolationCard sandbox={sandbox} />
           <UsedBy
             uses={uses}
-            teach="No agent runs commands here yet. Name it in an agent’s settings, for all of its workspaces or for one."
+            emptyText="No agent runs commands here yet. Name it in an agent’s settings, for all of its workspaces or for one."
           />
         </div>
       </div>
       {open === "edit" && <SandboxForm sandbox={sandbox} onClose={close} />}
       {open === "delete" && (
-        <Deleting sandbox={sandbox} uses={uses ?? []} onClose={close} onGoing={onGoing} />
+        <DeleteDialog sandbox={sandbox} uses={uses ?? []} onClose={close} onDeleting={onDeleting} />
       )}
     </Screen>
   );
 }
 
-function Described({ sandbox }: { sandbox: Sandbox }) {
+function ConfigCard({ sandbox }: { sandbox: Sandbox }) {
   const { config, sandboxId, createdAt, updatedAt } = sandbox;
-  const usual = (number: number | undefined, unit: string, otherwise: string) =>
+  const limitText = (number: number | undefined, unit: string, defaultText: string) =>
     number === undefined ? (
-      <span className="soft">{otherwise} (usual)</span>
+      <span className="soft">{defaultText} (usual)</span>
     ) : (
       `${number.toLocaleString("en")} ${unit}`
     );
@@ -96,19 +100,22 @@ function Described({ sandbox }: { sandbox: Sandbox }) {
         <h2 id="described">What it is</h2>
       </header>
       <div className="inside">
-        <Facts
-          of={[
-            ["Id", <Id key="id" id={sandboxId} />],
+        <PropertyList
+          items={[
+            ["Id", <CopyableId key="id" id={sandboxId} />],
             ["Provider", <code key="provider">{config.provider}</code>],
-            ["A person is asked", `${MODES[config.permissionMode]} (${config.permissionMode})`],
-            ["Network", reachesNetwork(config) ? "Commands reach it" : "None"],
-            ["Time", usual(config.timeout, "seconds", "30 seconds")],
-            ["Memory", usual(config.memoryLimit, "MB", "1,024 MB")],
-            ["Output", usual(config.outputLimitBytes, "bytes", "65,536 bytes")],
+            [
+              "A person is asked",
+              `${PERMISSION_MODES[config.permissionMode]} (${config.permissionMode})`,
+            ],
+            ["Network", hasNetworkAccess(config) ? "Commands reach it" : "None"],
+            ["Time", limitText(config.timeout, "seconds", "30 seconds")],
+            ["Memory", limitText(config.memoryLimit, "MB", "1,024 MB")],
+            ["Output", limitText(config.outputLimitBytes, "bytes", "65,536 bytes")],
             ["Runtimes", config.runtimes?.join(", ") ?? "all"],
-            ["Kept between commands", <Kept key="kept" config={config} />],
-            ["Variables", <Names key="names" of={config.envVars} />],
-            ["Options", <Names key="options" of={config.options} />],
+            ["Kept between commands", <Persistence key="kept" config={config} />],
+            ["Variables", <NameList key="names" values={config.envVars} />],
+            ["Options", <NameList key="options" values={config.options} />],
             ["Created", <Time key="created" at={createdAt} />],
             ["Changed", <Time key="changed" at={updatedAt} />],
           ]}
@@ -118,7 +125,7 @@ function Described({ sandbox }: { sandbox: Sandbox }) {
   );
 }
 
-export function Id({ id }: { id: string }) {
+export function CopyableId({ id }: { id: string }) {
   return (
     <span className="row">
       <code className="cut">{id}</code>
@@ -127,48 +134,48 @@ export function Id({ id }: { id: string }) {
   );
 }
 
-function Kept({ config: { persistent, lifecycle } }: { config: Sandbox["config"] }) {
+function Persistence({ config: { persistent, lifecycle } }: { config: Sandbox["config"] }) {
   if (!persistent) return <>No; every command starts afresh, and none runs in the background</>;
-  const idle = lifecycle?.idleTimeoutSeconds ?? 900;
-  const most = lifecycle?.maxLifetimeSeconds;
+  const idleSeconds = lifecycle?.idleTimeoutSeconds ?? 900;
+  const maxSeconds = lifecycle?.maxLifetimeSeconds;
   return (
     <>
-      Yes, with background jobs, until idle for {idle.toLocaleString("en")} seconds
-      {most && ` or ${most.toLocaleString("en")} seconds old`}
+      Yes, with background jobs, until idle for {idleSeconds.toLocaleString("en")} seconds
+      {maxSeconds && ` or ${maxSeconds.toLocaleString("en")} seconds old`}
     </>
   );
 }
 
-function Names({ of }: { of: Record<string, unknown> | undefined }) {
-  const names = Object.keys(of ?? {});
+function NameList({ values }: { values: Record<string, unknown> | undefined }) {
+  const names = Object.keys(values ?? {});
   if (!names.length) return <span className="soft">none</span>;
   return (
     <span className="row wrap">
       {names.map((name) => (
         <code key={name} className="badge">
-          {plain(name, 60)}
+          {escapeText(name, 60)}
         </code>
       ))}
     </span>
   );
 }
 
-interface DeletingProps {
+interface DeleteDialogProps {
   sandbox: Sandbox;
-  uses: Use[];
+  uses: AgentUse[];
   onClose: () => void;
-  onGoing: (isGoing: boolean) => void;
+  onDeleting: (isDeleting: boolean) => void;
 }
 
-function Deleting({ sandbox, uses, onClose, onGoing }: DeletingProps) {
+function DeleteDialog({ sandbox, uses, onClose, onDeleting }: DeleteDialogProps) {
   const queries = useQueryClient();
-  const go = useNavigate();
-  const gone = useMutation({
+  const navigate = useNavigate();
+  const remove = useMutation({
     mutationFn: () => deleteSandbox(sandbox.sandboxId),
-    onMutate: () => onGoing(true),
-    onError: () => onGoing(false),
+    onMutate: () => onDeleting(true),
+    onError: () => onDeleting(false),
     onSuccess: async () => {
-      await go("/sandboxes");
+      await navigate("/sandboxes");
       void queries.invalidateQueries({ queryKey: ["sandboxes"], exact: true });
       toast("The sandbox is deleted.");
     },
@@ -178,14 +185,14 @@ function Deleting({ sandbox, uses, onClose, onGoing }: DeletingProps) {
       title="Delete the sandbox?"
       action="Delete"
       danger
-      busy={gone.isPending}
-      onConfirm={() => gone.mutate()}
+      busy={remove.isPending}
+      onConfirm={() => remove.mutate()}
       onClose={onClose}
     >
       <p className="bidi">
-        <strong>{plain(sandbox.name, 80)}</strong> and what it keeps running will be gone.
+        <strong>{escapeText(sandbox.name, 80)}</strong> and what it keeps running will be gone.
       </p>
-      <Missed uses={uses} what="it" />
+      <DeleteWarning uses={uses} />
     </Confirm>
   );
 }

@@ -4,60 +4,60 @@ import { useQuery } from "@tanstack/react-query";
 import { Box, Plus } from "lucide-react";
 import { useState } from "react";
 import { Link, useNavigate } from "react-router";
-import { agentRecordsQuery, usersOfSandbox } from "../../api/agent-records";
-import { reachesNetwork, type Sandbox, sandboxesQuery } from "../../api/sandboxes";
+import { agentRecordsQuery, sandboxUses } from "../../api/agent-records";
+import { hasNetworkAccess, type Sandbox, sandboxesQuery } from "../../api/sandboxes";
 import { isAdmin } from "../../api/session";
 import { Button } from "../../components/button";
-import { plain } from "../../components/escape-text";
-import { Empty, Shown } from "../../components/query-states";
+import { escapeText } from "../../components/escape-text";
+import { EmptyState, QueryResult } from "../../components/query-states";
 import { Screen } from "../../components/screen";
 import { Time } from "../../components/time";
 import { useSession } from "../../layout/session-context";
-import { MODES, SandboxForm } from "./sandbox-form";
+import { PERMISSION_MODES, SandboxForm } from "./sandbox-form";
 
 export default function Sandboxes() {
   const sandboxes = useQuery(sandboxesQuery);
-  const [making, setMaking] = useState(false);
-  const go = useNavigate();
-  const able = isAdmin(useSession());
+  const [isCreating, setCreating] = useState(false);
+  const navigate = useNavigate();
+  const admin = isAdmin(useSession());
   return (
     <Screen
       title="Sandboxes"
-      under="Where commands of agents run, what bounds them, and before what a person is asked."
+      subtitle="Where commands of agents run, what bounds them, and before what a person is asked."
       actions={
         <Button
           kind="primary"
           icon={Plus}
-          disabled={!able}
-          title={able ? undefined : "Only owners and admins describe sandboxes."}
-          onClick={() => setMaking(true)}
+          disabled={!admin}
+          title={admin ? undefined : "Only owners and admins describe sandboxes."}
+          onClick={() => setCreating(true)}
         >
           New sandbox
         </Button>
       }
     >
-      <Shown query={sandboxes}>
-        {(found) => (found.length ? <Table sandboxes={found} /> : <None able={able} />)}
-      </Shown>
-      {making && (
+      <QueryResult query={sandboxes}>
+        {(rows) => (rows.length ? <Table sandboxes={rows} /> : <NoSandboxes admin={admin} />)}
+      </QueryResult>
+      {isCreating && (
         <SandboxForm
-          onClose={() => setMaking(false)}
-          onSaved={({ sandboxId }) => void go(`/sandboxes/${sandboxId}`)}
+          onClose={() => setCreating(false)}
+          onSaved={({ sandboxId }) => void navigate(`/sandboxes/${sandboxId}`)}
         />
       )}
     </Screen>
   );
 }
 
-function None({ able }: { able: boolean }) {
+function NoSandboxes({ admin }: { admin: boolean }) {
   return (
-    <Empty icon={Box} title="No sandbox yet">
+    <EmptyState icon={Box} title="No sandbox yet">
       <p>
         A sandbox says where an agent’s <code>bash</code> runs, with how much memory and time, and
-        who is asked before it does. {able ? "Describe one here" : "An admin describes one here"},
+        who is asked before it does. {admin ? "Describe one here" : "An admin describes one here"},
         or with <code>carrel sandboxes add</code>, and name it in an agent’s settings.
       </p>
-    </Empty>
+    </EmptyState>
   );
 }
 
@@ -81,19 +81,19 @@ function Table({ sandboxes }: { sandboxes: Sandbox[] }) {
             <tr key={sandbox.sandboxId}>
               <td className="named">
                 <Link className="bidi cut" to={`/sandboxes/${sandbox.sandboxId}`}>
-                  {plain(sandbox.name, 80)}
+                  {escapeText(sandbox.name, 80)}
                 </Link>
                 {sandbox.description && (
-                  <div className="faint bidi cut">{plain(sandbox.description, 120)}</div>
+                  <div className="faint bidi cut">{escapeText(sandbox.description, 120)}</div>
                 )}
               </td>
               <td className="only-large">
                 <code>{sandbox.config.provider}</code>
               </td>
-              <td>{MODES[sandbox.config.permissionMode]}</td>
-              <td className="only-large">{reachesNetwork(sandbox.config) ? "Yes" : "None"}</td>
+              <td>{PERMISSION_MODES[sandbox.config.permissionMode]}</td>
+              <td className="only-large">{hasNetworkAccess(sandbox.config) ? "Yes" : "None"}</td>
               <td className="number">
-                {agents.data ? usersOfSandbox(agents.data, sandbox.sandboxId).length : "…"}
+                {agents.data ? sandboxUses(agents.data, sandbox.sandboxId).length : "…"}
               </td>
               <td className="only-large">
                 <Time at={sandbox.updatedAt} />

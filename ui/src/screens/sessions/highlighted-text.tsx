@@ -1,9 +1,9 @@
-import { partsOf } from "./highlight";
+import { highlightParts } from "./highlight";
 
 /** A text in which the words of a question are marked. */
-export function Marked({ text, words }: { text: string; words: string }) {
-  return partsOf(text, words).map(({ text: part, isHit }, at) =>
+export function HighlightedText({ text, query }: { text: string; query: string }) {
+  return highlightParts(text, query).map(({ text: part, isHit }, index) =>
     // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one text never move
-    isHit ? <mark key={at}>{part}</mark> : part,
+    isHit ? <mark key={index}>{part}</mark> : part,
   );
 }

@@ -12,64 +12,69 @@ import {
 import { useEffect, useRef, useState } from "react";
 import type { Entry } from "../../api/transcripts";
 import { Button } from "../../components/button";
-import { plain } from "../../components/escape-text";
+import { escapeText } from "../../components/escape-text";
 import { Time } from "../../components/time";
-import { foldedAt } from "./collapse";
-import { Marked } from "./highlighted-text";
-import type { Unanswered } from "./unanswered-turns";
+import { collapseIndex } from "./collapse";
+import { HighlightedText } from "./highlighted-text";
+import type { TurnState } from "./unanswered-turns";
 
-const ROLES: Record<Entry["role"], LucideIcon> = {
+const ROLE_ICONS: Record<Entry["role"], LucideIcon> = {
   user: UserRound,
   assistant: Bot,
   tool: Wrench,
   system: Settings2,
 };
 
-interface UtteranceProps {
+interface TranscriptEntryProps {
   entry: Entry;
-  words: string;
-  isWanted: boolean;
-  unanswered: Unanswered | undefined;
+  query: string;
+  isTarget: boolean;
+  unanswered: TurnState | undefined;
 }
 
-export function Utterance({ entry, words, isWanted, unanswered }: UtteranceProps) {
-  const place = useRef<HTMLLIElement>(null);
-  const Icon = ROLES[entry.role];
+export function TranscriptEntry({ entry, query, isTarget, unanswered }: TranscriptEntryProps) {
+  const element = useRef<HTMLLIElement>(null);
+  const Icon = ROLE_ICONS[entry.role];
   useEffect(() => {
-    if (isWanted) place.current?.scrollIntoView({ block: "center" });
-  }, [isWanted]);
+    if (isTarget) element.current?.scrollIntoView({ block: "center" });
+  }, [isTarget]);
   return (
     <li
-      ref={place}
-      className={`utterance ${entry.role}${isWanted ? " wanted" : ""}`}
+      ref={element}
+      className={`utterance ${entry.role}${isTarget ? " wanted" : ""}`}
       aria-label={`${entry.role}, entry ${entry.number}`}
     >
       <div className="row wrap said-by">
         <Icon size={14} aria-hidden />
         <strong>{entry.role}</strong>
-        {entry.senderId && <span className="bidi">{plain(entry.senderId, 60)}</span>}
-        {entry.sourcePlugin && <span className="bidi">by {plain(entry.sourcePlugin, 40)}</span>}
+        {entry.senderId && <span className="bidi">{escapeText(entry.senderId, 60)}</span>}
+        {entry.sourcePlugin && (
+          <span className="bidi">by {escapeText(entry.sourcePlugin, 40)}</span>
+        )}
         <span className="end">
           {entry.number} · <Time at={entry.timestamp} />
         </span>
       </div>
-      <Content text={entry.content} words={words} isShort={entry.role === "tool"} />
-      {unanswered && <NoAnswer why={unanswered} />}
+      <EntryText text={entry.content} query={query} isShort={entry.role === "tool"} />
+      {unanswered && <UnansweredNotice state={unanswered} />}
     </li>
   );
 }
 
 /** Long ones are folded; a word that is looked for unfolds them. */
-function Content({ text, words, isShort }: { text: string; words: string; isShort: boolean }) {
+function EntryText({ text, query, isShort }: { text: string; query: string; isShort: boolean }) {
   const [open, setOpen] = useState(false);
-  const cut = foldedAt(text, isShort ? 6 : 24);
-  const isFolded = cut !== null && !open && !words;
+  const collapseAt = collapseIndex(text, isShort ? 6 : 24);
+  const isCollapsed = collapseAt !== null && !open && !query;
   return (
     <>
       <div className="utterance-text bidi">
-        <Marked text={isFolded ? `${text.slice(0, cut)}…` : text} words={words} />
+        <HighlightedText
+          text={isCollapsed ? `${text.slice(0, collapseAt)}…` : text}
+          query={query}
+        />
       </div>
-      {cut !== null && !words && (
+      {collapseAt !== null && !query && (
         <Button small kind="plain" aria-expanded={open} onClick={() => setOpen(!open)}>
           {open ? "Show less" : `Show all ${text.length.toLocaleString("en")} characters`}
         </Button>
@@ -78,12 +83,12 @@ function Content({ text, words, isShort }: { text: string; words: string; isShor
   );
 }
 
-function NoAnswer({ why }: { why: Unanswered }) {
-  const Icon = why === "failed" ? AlertTriangle : Clock;
+function UnansweredNotice({ state }: { state: TurnState }) {
+  const Icon = state === "failed" ? AlertTriangle : Clock;
   return (
-    <p className={why === "failed" ? "no-answer bad" : "no-answer"}>
+    <p className={state === "failed" ? "no-answer bad" : "no-answer"}>
       <Icon size={14} aria-hidden />
-      {why === "failed" ? "The turn failed: no answer was kept." : "No answer yet."}
+      {state === "failed" ? "The turn failed: no answer was kept." : "No answer yet."}
     </p>
   );
 }

@@ -2,28 +2,31 @@
 
 import type { Entry } from "../../api/transcripts";
 
-export type Unanswered = "failed" | "waiting";
+export type TurnState = "failed" | "waiting";
 
-interface Talk {
+interface SessionState {
   /** Whether nothing more can be said. */
-  isOver: boolean;
+  isClosed: boolean;
   /** Whether several speak: then one after another does not mean that the first had no answer. */
   isShared: boolean;
 }
 
 /** By the number of the last thing that was said in the turn: whether it failed, or still waits. */
-export function unansweredOf(entries: readonly Entry[], talk: Talk): Map<number, Unanswered> {
-  const found = new Map<number, Unanswered>();
-  let asked = false;
-  entries.forEach((entry, at) => {
-    if (entry.role === "user") asked = true;
-    if (entry.role === "assistant") asked = false;
-    const next = entries[at + 1];
-    const speaksOn = talk.isShared && entry.role === "user";
-    const ends = next === undefined || (next.role === "user" && !speaksOn);
-    if (!asked || !ends) return;
-    found.set(entry.number, next || talk.isOver ? "failed" : "waiting");
-    asked = false;
+export function findUnansweredTurns(
+  entries: readonly Entry[],
+  session: SessionState,
+): Map<number, TurnState> {
+  const turns = new Map<number, TurnState>();
+  let isOpen = false;
+  entries.forEach((entry, index) => {
+    if (entry.role === "user") isOpen = true;
+    if (entry.role === "assistant") isOpen = false;
+    const next = entries[index + 1];
+    const mayContinue = session.isShared && entry.role === "user";
+    const isTurnEnd = next === undefined || (next.role === "user" && !mayContinue);
+    if (!isOpen || !isTurnEnd) return;
+    turns.set(entry.number, next || session.isClosed ? "failed" : "waiting");
+    isOpen = false;
   });
-  return found;
+  return turns;
 }

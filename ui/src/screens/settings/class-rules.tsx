@@ -2,7 +2,7 @@
 
 import { ArrowDown, ArrowUp, Lock, Plus, Trash2 } from "lucide-react";
 import { useRef } from "react";
-import { type FileClass, FLOOR, type Rule } from "../../api/policy";
+import { FIXED_RULES, type FileClass, type Rule } from "../../api/policy";
 import { Button } from "../../components/button";
 
 const CLASSES: Record<FileClass, string> = {
@@ -18,12 +18,12 @@ interface ClassRulesProps {
 
 export function ClassRules({ rules, onChange }: ClassRulesProps) {
   const list = useRef<HTMLOListElement>(null);
-  const change = (at: number, to: Partial<Rule>) =>
-    onChange(rules.map((rule, each) => (each === at ? { ...rule, ...to } : rule)));
-  const move = (at: number, by: number) => {
-    onChange(moved(rules, at, by));
+  const changeRule = (index: number, to: Partial<Rule>) =>
+    onChange(rules.map((rule, other) => (other === index ? { ...rule, ...to } : rule)));
+  const move = (index: number, offset: number) => {
+    onChange(moveItem(rules, index, offset));
     requestAnimationFrame(() =>
-      list.current?.querySelector<HTMLInputElement>(`[data-at="${at + by}"] input`)?.focus(),
+      list.current?.querySelector<HTMLInputElement>(`[data-at="${index + offset}"] input`)?.focus(),
     );
   };
   return (
@@ -37,7 +37,7 @@ export function ClassRules({ rules, onChange }: ClassRulesProps) {
           does not. What no rule fits is live. <kbd>Alt</kbd> with an arrow moves a rule.
         </p>
         <ol className="rules" aria-label="Fixed rules">
-          {FLOOR.map(({ pattern, class: kind }) => (
+          {FIXED_RULES.map(({ pattern, class: kind }) => (
             <li key={pattern} className="row">
               <Lock size={14} aria-label="fixed" />
               <code className="grow">{pattern}</code>
@@ -46,16 +46,16 @@ export function ClassRules({ rules, onChange }: ClassRulesProps) {
           ))}
         </ol>
         <ol className="rules" aria-label="Rules" ref={list}>
-          {rules.map((rule, at) => (
-            <Row
+          {rules.map((rule, index) => (
+            <RuleRow
               // biome-ignore lint/suspicious/noArrayIndexKey: a rule is known by its place
-              key={at}
+              key={index}
               rule={rule}
-              at={at}
-              last={at === rules.length - 1}
-              onChange={(to) => change(at, to)}
-              onMove={(by) => move(at, by)}
-              onRemove={() => onChange(rules.filter((_, each) => each !== at))}
+              index={index}
+              isLast={index === rules.length - 1}
+              onChange={(to) => changeRule(index, to)}
+              onMove={(offset) => move(index, offset)}
+              onRemove={() => onChange(rules.filter((_, other) => other !== index))}
             />
           ))}
         </ol>
@@ -68,10 +68,10 @@ export function ClassRules({ rules, onChange }: ClassRulesProps) {
           </Button>
         </div>
         <dl className="meanings">
-          {Object.entries(CLASSES).map(([name, says]) => (
+          {Object.entries(CLASSES).map(([name, description]) => (
             <div key={name}>
               <dt>{name}</dt>
-              <dd>{says}</dd>
+              <dd>{description}</dd>
             </div>
           ))}
         </dl>
@@ -81,34 +81,34 @@ export function ClassRules({ rules, onChange }: ClassRulesProps) {
 }
 
 /** The same rules with one of them so many places further; the ends hold it. */
-export function moved<Each>(list: Each[], at: number, by: number): Each[] {
-  const to = at + by;
+export function moveItem<Item>(list: Item[], index: number, offset: number): Item[] {
+  const to = index + offset;
   if (to < 0 || to >= list.length) return list;
-  const next = [...list];
-  next.splice(to, 0, ...next.splice(at, 1));
-  return next;
+  const result = [...list];
+  result.splice(to, 0, ...result.splice(index, 1));
+  return result;
 }
 
-interface RowProps {
+interface RuleRowProps {
   rule: Rule;
-  at: number;
-  last: boolean;
+  index: number;
+  isLast: boolean;
   onChange: (to: Partial<Rule>) => void;
-  onMove: (by: number) => void;
+  onMove: (offset: number) => void;
   onRemove: () => void;
 }
 
-function Row({ rule, at, last, onChange, onMove, onRemove }: RowProps) {
-  const name = `rule ${at + 1}`;
+function RuleRow({ rule, index, isLast, onChange, onMove, onRemove }: RuleRowProps) {
+  const name = `rule ${index + 1}`;
   return (
     <li
       className="row"
-      data-at={at}
+      data-at={index}
       onKeyDown={(event) => {
-        const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-        if (!by || !event.altKey || (by < 0 ? at === 0 : last)) return;
+        const offset = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+        if (!offset || !event.altKey || (offset < 0 ? index === 0 : isLast)) return;
         event.preventDefault();
-        onMove(by);
+        onMove(offset);
       }}
     >
       <input
@@ -126,8 +126,8 @@ function Row({ rule, at, last, onChange, onMove, onRemove }: RowProps) {
         value={rule.class}
         onChange={(event) => onChange({ class: event.target.value as FileClass })}
       >
-        {Object.keys(CLASSES).map((each) => (
-          <option key={each}>{each}</option>
+        {Object.keys(CLASSES).map((option) => (
+          <option key={option}>{option}</option>
         ))}
       </select>
       <span className="row rule-buttons">
@@ -136,7 +136,7 @@ function Row({ rule, at, last, onChange, onMove, onRemove }: RowProps) {
           small
           icon={ArrowUp}
           aria-label={`Move ${name} up`}
-          disabled={at === 0}
+          disabled={index === 0}
           onClick={() => onMove(-1)}
         />
         <Button
@@ -144,7 +144,7 @@ function Row({ rule, at, last, onChange, onMove, onRemove }: RowProps) {
           small
           icon={ArrowDown}
           aria-label={`Move ${name} down`}
-          disabled={last}
+          disabled={isLast}
           onClick={() => onMove(1)}
         />
         <Button kind="plain" small icon={Trash2} aria-label={`Remove ${name}`} onClick={onRemove} />

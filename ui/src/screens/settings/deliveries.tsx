@@ -4,22 +4,22 @@ import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-q
 import { RotateCcw, Send } from "lucide-react";
 import { type Delivery, deliveriesQuery, replayDelivery } from "../../api/webhooks";
 import { Button } from "../../components/button";
-import { plain } from "../../components/escape-text";
-import { InertText } from "../../components/literal-text";
-import { Empty, Loading, Refused } from "../../components/query-states";
+import { escapeText } from "../../components/escape-text";
+import { LiteralText } from "../../components/literal-text";
+import { EmptyState, ErrorNotice, Loading } from "../../components/query-states";
 import { Time } from "../../components/time";
 import { toast } from "../../components/toast";
 
 export function Deliveries({ id }: { id: string }) {
   const log = useInfiniteQuery(deliveriesQuery(id));
-  if (log.isError && !log.data) return <Refused error={log.error} />;
+  if (log.isError && !log.data) return <ErrorNotice error={log.error} />;
   if (!log.data) return <Loading />;
   const deliveries = log.data.pages.flatMap(({ items }) => items);
   if (!deliveries.length) {
     return (
-      <Empty icon={Send} title="Nothing posted yet">
+      <EmptyState icon={Send} title="Nothing posted yet">
         <p>The next event that it is told of appears here, with every attempt to deliver it.</p>
-      </Empty>
+      </EmptyState>
     );
   }
   return (
@@ -27,7 +27,7 @@ export function Deliveries({ id }: { id: string }) {
       <ul className="stack" aria-label="Deliveries">
         {deliveries.map((delivery) => (
           <li key={delivery.id} className="card">
-            <One delivery={delivery} webhook={id} />
+            <DeliveryCard delivery={delivery} webhook={id} />
           </li>
         ))}
       </ul>
@@ -42,11 +42,11 @@ export function Deliveries({ id }: { id: string }) {
   );
 }
 
-const LOOKS = { delivered: "badge good", failed: "badge bad", pending: "badge update" };
+const STATE_STYLES = { delivered: "badge good", failed: "badge bad", pending: "badge update" };
 
-function One({ delivery, webhook }: { delivery: Delivery; webhook: string }) {
+function DeliveryCard({ delivery, webhook }: { delivery: Delivery; webhook: string }) {
   const queries = useQueryClient();
-  const again = useMutation({
+  const replay = useMutation({
     mutationFn: () => replayDelivery(webhook, delivery.id),
     onSuccess: () => toast("It is posted once more."),
     onSettled: () => queries.invalidateQueries({ queryKey: ["webhooks", webhook] }),
@@ -54,8 +54,8 @@ function One({ delivery, webhook }: { delivery: Delivery; webhook: string }) {
   return (
     <>
       <header className="row wrap">
-        <span className={LOOKS[delivery.state]}>{delivery.state}</span>
-        <h3 className="mono">{plain(delivery.type, 60)}</h3>
+        <span className={STATE_STYLES[delivery.state]}>{delivery.state}</span>
+        <h3 className="mono">{escapeText(delivery.type, 60)}</h3>
         <span className="faint">
           <Time at={delivery.createdAt} />
           {delivery.state === "pending" && (
@@ -68,8 +68,8 @@ function One({ delivery, webhook }: { delivery: Delivery; webhook: string }) {
           small
           className="end"
           icon={RotateCcw}
-          busy={again.isPending}
-          onClick={() => again.mutate()}
+          busy={replay.isPending}
+          onClick={() => replay.mutate()}
         >
           Replay
         </Button>
@@ -78,7 +78,7 @@ function One({ delivery, webhook }: { delivery: Delivery; webhook: string }) {
         <Attempts delivery={delivery} />
         <details>
           <summary>What is posted</summary>
-          <InertText text={JSON.stringify(delivery.payload, null, 2)} label="What is posted" />
+          <LiteralText text={JSON.stringify(delivery.payload, null, 2)} label="What is posted" />
         </details>
       </div>
     </>
@@ -93,7 +93,7 @@ function Attempts({ delivery: { attempts, tries } }: { delivery: Delivery }) {
         <li key={at} className="row wrap">
           <Time at={at} />
           <strong>{status ?? "no answer"}</strong>
-          {problem && <span className="soft">{plain(problem, 200)}</span>}
+          {problem && <span className="soft">{escapeText(problem, 200)}</span>}
           <span className="faint">{milliseconds.toLocaleString("en")} ms</span>
         </li>
       ))}

@@ -7,66 +7,66 @@ import { type CreatedKey, type Key, keysQuery, revokeKey } from "../../api/keys"
 import { isAdmin } from "../../api/session";
 import { Button } from "../../components/button";
 import { Confirm } from "../../components/dialog";
-import { plain } from "../../components/escape-text";
-import { ShownOnce } from "../../components/one-time-secret";
-import { Who } from "../../components/principal-name";
-import { Empty, Shown } from "../../components/query-states";
+import { escapeText } from "../../components/escape-text";
+import { OneTimeSecretDialog } from "../../components/one-time-secret";
+import { PrincipalName } from "../../components/principal-name";
+import { EmptyState, QueryResult } from "../../components/query-states";
 import { Time } from "../../components/time";
 import { toast } from "../../components/toast";
 import { useSession } from "../../layout/session-context";
 import { KeyForm } from "./key-form";
-import { Part } from "./settings-section";
+import { SettingsSection } from "./settings-section";
 
 export default function Keys() {
   const keys = useQuery(keysQuery);
-  const [making, setMaking] = useState(false);
-  const [made, setMade] = useState<CreatedKey | null>(null);
-  const [ending, setEnding] = useState<Key | null>(null);
-  const able = isAdmin(useSession());
+  const [isCreating, setCreating] = useState(false);
+  const [created, setCreated] = useState<CreatedKey | null>(null);
+  const [revoking, setRevoking] = useState<Key | null>(null);
+  const admin = isAdmin(useSession());
   return (
-    <Part
+    <SettingsSection
       title="Keys"
-      under={
-        able
+      description={
+        admin
           ? "What people, services and agents show to be let in. Only their hashes are kept."
           : "Your own keys. Those of services and agents are made by owners and admins."
       }
       action={
-        <Button kind="primary" icon={Plus} onClick={() => setMaking(true)}>
+        <Button kind="primary" icon={Plus} onClick={() => setCreating(true)}>
           Make a key
         </Button>
       }
     >
-      <Shown query={keys}>
-        {(found) =>
-          found.length ? (
-            <Table keys={found} onEnd={setEnding} />
+      <QueryResult query={keys}>
+        {(rows) =>
+          rows.length ? (
+            <Table keys={rows} onRevoke={setRevoking} />
           ) : (
-            <Empty icon={KeyRound} title="No keys yet">
+            <EmptyState icon={KeyRound} title="No keys yet">
               <p>
                 A program shows a key to be let in. Make one for each, and revoke it with the
                 program.
               </p>
-            </Empty>
+            </EmptyState>
           )
         }
-      </Shown>
-      {making && <KeyForm onClose={() => setMaking(false)} onMade={setMade} />}
-      {made && (
-        <ShownOnce
-          title={`The key “${plain(made.name, 60)}” is made`}
-          what="The key"
-          text={made.key}
-          onClose={() => setMade(null)}
+      </QueryResult>
+      {isCreating && <KeyForm onClose={() => setCreating(false)} onCreated={setCreated} />}
+      {created && (
+        <OneTimeSecretDialog
+          title={`The key “${escapeText(created.name, 60)}” is made`}
+          label="The key"
+          text={created.key}
+          onClose={() => setCreated(null)}
         />
       )}
-      {ending && <Revoking held={ending} onClose={() => setEnding(null)} />}
-    </Part>
+      {revoking && <RevokeDialog apiKey={revoking} onClose={() => setRevoking(null)} />}
+    </SettingsSection>
   );
 }
 
-function Table({ keys, onEnd }: { keys: Key[]; onEnd: (key: Key) => void }) {
-  const latest = [...keys].sort((one, other) => other.createdAt.localeCompare(one.createdAt));
+function Table({ keys, onRevoke }: { keys: Key[]; onRevoke: (key: Key) => void }) {
+  const latest = [...keys].sort((a, b) => b.createdAt.localeCompare(a.createdAt));
   return (
     <div className="table-wrap">
       <table className="table">
@@ -84,7 +84,7 @@ function Table({ keys, onEnd }: { keys: Key[]; onEnd: (key: Key) => void }) {
         </thead>
         <tbody>
           {latest.slice(0, 500).map((key) => (
-            <Row key={key.id} held={key} onEnd={() => onEnd(key)} />
+            <Row key={key.id} apiKey={key} onRevoke={() => onRevoke(key)} />
           ))}
         </tbody>
       </table>
@@ -92,28 +92,28 @@ function Table({ keys, onEnd }: { keys: Key[]; onEnd: (key: Key) => void }) {
   );
 }
 
-function Row({ held, onEnd }: { held: Key; onEnd: () => void }) {
-  const { name, prefix, kind, personId, agentId, workspace, scopes } = held;
+function Row({ apiKey, onRevoke }: { apiKey: Key; onRevoke: () => void }) {
+  const { name, prefix, kind, personId, agentId, workspace, scopes } = apiKey;
   return (
     <tr>
       <td className="named">
-        <span className="bidi">{plain(name, 60)}</span>
-        <div className="faint mono">{plain(prefix, 20)}…</div>
+        <span className="bidi">{escapeText(name, 60)}</span>
+        <div className="faint mono">{escapeText(prefix, 20)}…</div>
       </td>
       <td>
         <span className="badge">{kind}</span>{" "}
-        {(personId || agentId) && <Who id={personId ?? agentId} />}
-        {workspace && <div className="faint mono">in {plain(workspace, 40)}</div>}
+        {(personId || agentId) && <PrincipalName id={personId ?? agentId} />}
+        {workspace && <div className="faint mono">in {escapeText(workspace, 40)}</div>}
       </td>
       <td className="faint only-large">{scopes?.join(", ") ?? "all that its holder may"}</td>
       <td>
-        {held.lastUsedAt ? <Time at={held.lastUsedAt} /> : <span className="faint">never</span>}
+        {apiKey.lastUsedAt ? <Time at={apiKey.lastUsedAt} /> : <span className="faint">never</span>}
       </td>
       <td className="only-large">
-        <Time at={held.createdAt} />
-        {held.expiresAt && (
+        <Time at={apiKey.createdAt} />
+        {apiKey.expiresAt && (
           <div className="faint">
-            expires <Time at={held.expiresAt} />
+            expires <Time at={apiKey.expiresAt} />
           </div>
         )}
       </td>
@@ -122,18 +122,18 @@ function Row({ held, onEnd }: { held: Key; onEnd: () => void }) {
           small
           kind="plain"
           icon={Trash2}
-          aria-label={`Revoke ${plain(name, 60)}`}
-          onClick={onEnd}
+          aria-label={`Revoke ${escapeText(name, 60)}`}
+          onClick={onRevoke}
         />
       </td>
     </tr>
   );
 }
 
-function Revoking({ held, onClose }: { held: Key; onClose: () => void }) {
+function RevokeDialog({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
   const queries = useQueryClient();
   const revoke = useMutation({
-    mutationFn: () => revokeKey(held.id),
+    mutationFn: () => revokeKey(apiKey.id),
     onSuccess: () => {
       void queries.invalidateQueries({ queryKey: ["keys"] });
       toast("The key is revoked.");
@@ -150,8 +150,9 @@ function Revoking({ held, onClose }: { held: Key; onClose: () => void }) {
       onClose={onClose}
     >
       <p className="bidi">
-        Whoever uses <strong>{plain(held.name, 80)}</strong> (<code>{plain(held.prefix, 20)}…</code>
-        ) is let in no more, from now on. If it is this browser’s own, you are signed out.
+        Whoever uses <strong>{escapeText(apiKey.name, 80)}</strong> (
+        <code>{escapeText(apiKey.prefix, 20)}…</code>) is let in no more, from now on. If it is this
+        browser’s own, you are signed out.
       </p>
     </Confirm>
   );

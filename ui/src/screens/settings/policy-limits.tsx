@@ -2,20 +2,20 @@
 
 import type { Limits, Policy } from "../../api/policy";
 import { Field } from "../../components/field";
-import type { Fill } from "./policy";
+import type { UpdatePolicy } from "./policy";
 
-const SHAPES: Record<Policy["redaction"], string> = {
+const REDACTION_MODES: Record<Policy["redaction"], string> = {
   redact: "are replaced by what they look like",
   warn: "are left, and whoever writes is warned",
   off: "are left",
 };
 
-interface PolicyPartProps {
+interface PolicySectionProps {
   policy: Policy;
-  fill: Fill;
+  update: UpdatePolicy;
 }
 
-export function Redaction({ policy, fill }: PolicyPartProps) {
+export function RedactionSection({ policy, update }: PolicySectionProps) {
   return (
     <section className="card" aria-labelledby="redaction">
       <header>
@@ -26,11 +26,11 @@ export function Redaction({ policy, fill }: PolicyPartProps) {
           <select
             className="input"
             value={policy.redaction}
-            onChange={(event) => fill({ redaction: event.target.value as Policy["redaction"] })}
+            onChange={(event) => update({ redaction: event.target.value as Policy["redaction"] })}
           >
-            {Object.entries(SHAPES).map(([mode, says]) => (
+            {Object.entries(REDACTION_MODES).map(([mode, description]) => (
               <option key={mode} value={mode}>
-                {says} ({mode})
+                {description} ({mode})
               </option>
             ))}
           </select>
@@ -43,7 +43,7 @@ export function Redaction({ policy, fill }: PolicyPartProps) {
             max={36500}
             value={policy.runRetentionDays ?? ""}
             onChange={(event) =>
-              fill({ runRetentionDays: event.target.value ? Number(event.target.value) : null })
+              update({ runRetentionDays: event.target.value ? Number(event.target.value) : null })
             }
           />
         </Field>
@@ -52,7 +52,7 @@ export function Redaction({ policy, fill }: PolicyPartProps) {
   );
 }
 
-export function Bounds({ policy, fill }: PolicyPartProps) {
+export function LimitsSection({ policy, update }: PolicySectionProps) {
   return (
     <section className="card" aria-labelledby="limits">
       <header>
@@ -62,19 +62,19 @@ export function Bounds({ policy, fill }: PolicyPartProps) {
         <LimitFields
           legend="Files of agents, templates and the defaults"
           limits={policy.limits}
-          onChange={(limits) => fill({ limits })}
+          onChange={(limits) => update({ limits })}
         />
         <LimitFields
           legend="Shared workspaces"
           limits={policy.sharedLimits as Limits}
-          onChange={(sharedLimits) => fill({ sharedLimits })}
+          onChange={(sharedLimits) => update({ sharedLimits })}
         />
       </div>
     </section>
   );
 }
 
-const NUMBERS: [keyof Limits, string][] = [
+const LIMIT_FIELDS: [keyof Limits, string][] = [
   ["maxFileBytes", "Bytes of a file"],
   ["maxFiles", "Files"],
   ["maxVersions", "Versions of a file"],
@@ -92,7 +92,7 @@ function LimitFields({ legend, limits, onChange }: LimitFieldsProps) {
     <fieldset className="choices">
       <legend className="label">{legend}</legend>
       <div className="columns four">
-        {NUMBERS.map(([name, label]) => (
+        {LIMIT_FIELDS.map(([name, label]) => (
           <Field key={name} label={label}>
             <input
               className="input"

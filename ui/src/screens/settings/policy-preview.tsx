@@ -3,8 +3,8 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { ArrowRight } from "lucide-react";
 import { useState } from "react";
-import { type Policy, type Preview, previewPolicy, savePolicy } from "../../api/policy";
-import { plain } from "../../components/escape-text";
+import { type Policy, type PolicyPreview, previewPolicy, savePolicy } from "../../api/policy";
+import { escapeText } from "../../components/escape-text";
 import { Field } from "../../components/field";
 import { FormDialog } from "../../components/form-dialog";
 import { Loading } from "../../components/query-states";
@@ -16,7 +16,7 @@ interface PolicyPreviewProps {
   onSaved: (policy: Policy) => void;
 }
 
-export function PolicyPreview({ draft, onClose, onSaved }: PolicyPreviewProps) {
+export function PolicyPreviewDialog({ draft, onClose, onSaved }: PolicyPreviewProps) {
   const [reason, setReason] = useState("");
   const queries = useQueryClient();
   const preview = useQuery({
@@ -27,7 +27,7 @@ export function PolicyPreview({ draft, onClose, onSaved }: PolicyPreviewProps) {
   });
   const save = useMutation({
     mutationFn: () => savePolicy(draft, reason),
-    meta: { quiet: true },
+    meta: { skipErrorToast: true },
     onSuccess: (saved) => {
       queries.setQueryData(["policy"], saved);
       void queries.invalidateQueries();
@@ -47,7 +47,7 @@ export function PolicyPreview({ draft, onClose, onSaved }: PolicyPreviewProps) {
       onSubmit={() => save.mutate()}
       onClose={onClose}
     >
-      {preview.isPending && <Loading what="Looking at every file" />}
+      {preview.isPending && <Loading label="Looking at every file" />}
       {preview.data && <Changes preview={preview.data} />}
       <Field
         label={loosens ? "Reason (needed)" : "Reason"}
@@ -66,7 +66,7 @@ export function PolicyPreview({ draft, onClose, onSaved }: PolicyPreviewProps) {
   );
 }
 
-function Changes({ preview: { changes, count, loosens } }: { preview: Preview }) {
+function Changes({ preview: { changes, count, loosens } }: { preview: PolicyPreview }) {
   if (!changes.length) return <p className="soft">No file changes its class.</p>;
   return (
     <>
@@ -89,7 +89,7 @@ function Changes({ preview: { changes, count, loosens } }: { preview: Preview })
           <tbody>
             {changes.slice(0, 500).map(({ path, from, to, agents }) => (
               <tr key={path}>
-                <td className="mono bidi">{plain(path)}</td>
+                <td className="mono bidi">{escapeText(path)}</td>
                 <td className="unbroken">
                   {from} <ArrowRight size={12} aria-label="becomes" /> <strong>{to}</strong>
                 </td>

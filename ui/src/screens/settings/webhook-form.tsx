@@ -1,7 +1,7 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { changeWebhook, createWebhook, EVENTS, type Webhook } from "../../api/webhooks";
-import { Choices } from "../../components/checkbox-group";
+import { CheckboxGroup } from "../../components/checkbox-group";
 import { Field } from "../../components/field";
 import { FormDialog } from "../../components/form-dialog";
 
@@ -14,14 +14,14 @@ interface WebhookFormProps {
 /** Telling an address of some events, or of all. */
 export function WebhookForm({ webhook, onClose, onSaved }: WebhookFormProps) {
   const [url, setUrl] = useState(webhook?.url ?? "");
-  const [every, setEvery] = useState(webhook ? webhook.events.includes("*") : true);
-  const [chosen, setChosen] = useState(webhook?.events.filter((one) => one !== "*") ?? []);
+  const [allEvents, setAllEvents] = useState(webhook ? webhook.events.includes("*") : true);
+  const [selected, setSelected] = useState(webhook?.events.filter((event) => event !== "*") ?? []);
   const queries = useQueryClient();
-  const events = every ? ["*"] : chosen;
+  const events = allEvents ? ["*"] : selected;
   const save = useMutation({
     mutationFn: () =>
       webhook ? changeWebhook(webhook.id, { url, events }) : createWebhook(url, events),
-    meta: { quiet: true },
+    meta: { skipErrorToast: true },
     onSuccess: (saved) => {
       void queries.invalidateQueries({ queryKey: ["webhooks"] });
       onClose();
@@ -50,12 +50,19 @@ export function WebhookForm({ webhook, onClose, onSaved }: WebhookFormProps) {
       <label className="check">
         <input
           type="checkbox"
-          checked={every}
-          onChange={(event) => setEvery(event.target.checked)}
+          checked={allEvents}
+          onChange={(event) => setAllEvents(event.target.checked)}
         />
         <span>Everything, what comes to be told later included</span>
       </label>
-      {!every && <Choices legend="Events" of={EVENTS} chosen={chosen} onChange={setChosen} />}
+      {!allEvents && (
+        <CheckboxGroup
+          legend="Events"
+          options={EVENTS}
+          selected={selected}
+          onChange={setSelected}
+        />
+      )}
     </FormDialog>
   );
 }

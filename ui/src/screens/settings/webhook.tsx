@@ -4,55 +4,57 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { ArrowLeft, Pencil, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
-import { may } from "../../api/session";
+import { hasPermission } from "../../api/session";
 import { deleteWebhook, type Webhook, webhookQuery } from "../../api/webhooks";
-import { OnlyAdmins } from "../../components/admin-notice";
+import { AdminNotice } from "../../components/admin-notice";
 import { Button } from "../../components/button";
 import { Confirm } from "../../components/dialog";
-import { plain } from "../../components/escape-text";
-import { Shown } from "../../components/query-states";
+import { escapeText } from "../../components/escape-text";
+import { QueryResult } from "../../components/query-states";
 import { toast } from "../../components/toast";
 import { useSession } from "../../layout/session-context";
 import { Deliveries } from "./deliveries";
-import { Part } from "./settings-section";
+import { SettingsSection } from "./settings-section";
 import { WebhookForm } from "./webhook-form";
-import { eventsOf, PauseButton, WebhookStanding } from "./webhooks";
+import { eventsLabel, PauseButton, WebhookStatus } from "./webhooks";
 
 export default function WebhookPage() {
-  const able = may(useSession(), "tenant:admin");
-  return able ? <Found /> : <OnlyAdmins what="Telling other addresses" />;
+  const admin = hasPermission(useSession(), "tenant:admin");
+  return admin ? <WebhookLoader /> : <AdminNotice feature="Telling other addresses" />;
 }
 
-function Found() {
+function WebhookLoader() {
   const { id = "" } = useParams();
-  const [isGoing, setGoing] = useState(false);
-  const found = useQuery({ ...webhookQuery(id), enabled: !isGoing });
+  const [isDeleting, setDeleting] = useState(false);
+  const query = useQuery({ ...webhookQuery(id), enabled: !isDeleting });
   return (
-    <Shown query={found}>
-      {(webhook) => <One webhook={webhook} isGoing={isGoing} onGoing={setGoing} />}
-    </Shown>
+    <QueryResult query={query}>
+      {(webhook) => (
+        <WebhookDetails webhook={webhook} isDeleting={isDeleting} onDeleting={setDeleting} />
+      )}
+    </QueryResult>
   );
 }
 
-interface OneProps {
+interface WebhookDetailsProps {
   webhook: Webhook;
   /** It is being deleted: nothing more is asked about it. */
-  isGoing: boolean;
-  onGoing: (isGoing: boolean) => void;
+  isDeleting: boolean;
+  onDeleting: (isDeleting: boolean) => void;
 }
 
-function One({ webhook, isGoing, onGoing }: OneProps) {
+function WebhookDetails({ webhook, isDeleting, onDeleting }: WebhookDetailsProps) {
   const [open, setOpen] = useState<"edit" | "delete" | null>(null);
   return (
     <>
       <Link className="row" to="/settings/webhooks">
         <ArrowLeft size={15} aria-hidden /> All webhooks
       </Link>
-      <Part
-        title={plain(webhook.url, 200)}
-        under={
+      <SettingsSection
+        title={escapeText(webhook.url, 200)}
+        description={
           <>
-            <WebhookStanding active={webhook.active} /> told of {eventsOf(webhook)}
+            <WebhookStatus active={webhook.active} /> told of {eventsLabel(webhook)}
           </>
         }
         action={
@@ -67,8 +69,8 @@ function One({ webhook, isGoing, onGoing }: OneProps) {
           </div>
         }
       >
-        {!isGoing && <Deliveries id={webhook.id} />}
-      </Part>
+        {!isDeleting && <Deliveries id={webhook.id} />}
+      </SettingsSection>
       {open === "edit" && (
         <WebhookForm
           webhook={webhook}
@@ -77,27 +79,27 @@ function One({ webhook, isGoing, onGoing }: OneProps) {
         />
       )}
       {open === "delete" && (
-        <Deleting webhook={webhook} onClose={() => setOpen(null)} onGoing={onGoing} />
+        <DeleteDialog webhook={webhook} onClose={() => setOpen(null)} onDeleting={onDeleting} />
       )}
     </>
   );
 }
 
-interface DeletingProps {
+interface DeleteDialogProps {
   webhook: Webhook;
   onClose: () => void;
-  onGoing: (isGoing: boolean) => void;
+  onDeleting: (isDeleting: boolean) => void;
 }
 
-function Deleting({ webhook, onClose, onGoing }: DeletingProps) {
+function DeleteDialog({ webhook, onClose, onDeleting }: DeleteDialogProps) {
   const queries = useQueryClient();
-  const go = useNavigate();
-  const gone = useMutation({
+  const navigate = useNavigate();
+  const remove = useMutation({
     mutationFn: () => deleteWebhook(webhook.id),
-    onMutate: () => onGoing(true),
-    onError: () => onGoing(false),
+    onMutate: () => onDeleting(true),
+    onError: () => onDeleting(false),
     onSuccess: async () => {
-      await go("/settings/webhooks");
+      await navigate("/settings/webhooks");
       void queries.invalidateQueries({ queryKey: ["webhooks"], exact: true });
       toast("The webhook is deleted.");
     },
@@ -107,12 +109,12 @@ function Deleting({ webhook, onClose, onGoing }: DeletingProps) {
       title="Delete the webhook?"
       action="Delete"
       danger
-      busy={gone.isPending}
-      onConfirm={() => gone.mutate()}
+      busy={remove.isPending}
+      onConfirm={() => remove.mutate()}
       onClose={onClose}
     >
       <p className="bidi">
-        <strong>{plain(webhook.url, 120)}</strong> is told nothing more, and the log of its
+        <strong>{escapeText(webhook.url, 120)}</strong> is told nothing more, and the log of its
         deliveries is gone.
       </p>
     </Confirm>

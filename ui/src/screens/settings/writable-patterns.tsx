@@ -1,13 +1,13 @@
 import { Plus, X } from "lucide-react";
 import { Button } from "../../components/button";
 
-interface PatternsProps {
+interface WritablePatternsProps {
   patterns: string[];
   onChange: (patterns: string[]) => void;
 }
 
 /** The paths that an agent may write with a key of its own. */
-export function Patterns({ patterns, onChange }: PatternsProps) {
+export function WritablePatterns({ patterns, onChange }: WritablePatternsProps) {
   return (
     <section className="card" aria-labelledby="writable">
       <header>
@@ -16,25 +16,29 @@ export function Patterns({ patterns, onChange }: PatternsProps) {
       <div className="inside stack">
         <p className="soft">With keys of their own they may write these paths, and no others.</p>
         <ul className="rules" aria-label="Patterns that agents write">
-          {patterns.map((pattern, at) => (
+          {patterns.map((pattern, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: a pattern is known by its place
-            <li key={at} className="row">
+            <li key={index} className="row">
               <input
                 className="input mono grow"
-                aria-label={`Pattern ${at + 1} that agents write`}
+                aria-label={`Pattern ${index + 1} that agents write`}
                 required
                 maxLength={256}
                 value={pattern}
                 onChange={(event) =>
-                  onChange(patterns.map((each, one) => (one === at ? event.target.value : each)))
+                  onChange(
+                    patterns.map((other, position) =>
+                      position === index ? event.target.value : other,
+                    ),
+                  )
                 }
               />
               <Button
                 kind="plain"
                 small
                 icon={X}
-                aria-label={`Remove pattern ${at + 1}`}
-                onClick={() => onChange(patterns.filter((_, one) => one !== at))}
+                aria-label={`Remove pattern ${index + 1}`}
+                onClick={() => onChange(patterns.filter((_, position) => position !== index))}
               />
             </li>
           ))}

@@ -6,7 +6,7 @@ import { Link } from "react-router";
 import { DEFAULTS } from "../../api/files";
 import { defaultsQuery } from "../../api/templates";
 import { Screen } from "../../components/screen";
-import { Workspace } from "../files/file-browser";
+import { FileBrowser } from "../files/file-browser";
 import { PackagedDefaults } from "./packaged-defaults";
 
 export default function Defaults() {
@@ -14,14 +14,14 @@ export default function Defaults() {
   return (
     <Screen
       title="Defaults"
-      under={
+      subtitle={
         <span className="crumbs">
           <Link to="/agent-templates">Templates</Link> / beneath every template and every agent
         </span>
       }
     >
       {data && <PackagedDefaults status={data} />}
-      <Workspace place={DEFAULTS} />
+      <FileBrowser scope={DEFAULTS} />
     </Screen>
   );
 }

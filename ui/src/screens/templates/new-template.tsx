@@ -3,7 +3,7 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useNavigate } from "react-router";
-import { sentence } from "../../api/problem";
+import { toSentence } from "../../api/problem";
 import { createTemplate } from "../../api/templates";
 import { Button } from "../../components/button";
 import { Dialog } from "../../components/dialog";
@@ -12,27 +12,27 @@ import { slugOf } from "../../components/slug";
 
 export function NewTemplateDialog({ onClose }: { onClose: () => void }) {
   const [name, setName] = useState("");
-  const [given, setGiven] = useState<string | null>(null);
-  const slug = given ?? slugOf(name);
+  const [typedSlug, setTypedSlug] = useState<string | null>(null);
+  const slug = typedSlug ?? slugOf(name);
   const queries = useQueryClient();
-  const go = useNavigate();
-  const make = useMutation({
-    meta: { quiet: true },
+  const navigate = useNavigate();
+  const create = useMutation({
+    meta: { skipErrorToast: true },
     mutationFn: () => createTemplate({ name: name.trim(), slug }),
     onSuccess: ({ id }) => {
       void queries.invalidateQueries({ queryKey: ["templates"] });
-      void go(`/agent-templates/${encodeURIComponent(id)}`);
+      void navigate(`/agent-templates/${encodeURIComponent(id)}`);
     },
   });
   return (
     <Dialog
       title="New template"
       onClose={onClose}
-      onSubmit={() => make.mutate()}
-      foot={
+      onSubmit={() => create.mutate()}
+      footer={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" busy={make.isPending}>
+          <Button kind="primary" type="submit" busy={create.isPending}>
             Create
           </Button>
         </>
@@ -51,13 +51,13 @@ export function NewTemplateDialog({ onClose }: { onClose: () => void }) {
       <Field
         label="Slug"
         hint="Small letters, digits and hyphens, for addresses and commands."
-        wrong={make.isError ? sentence(make.error) : null}
+        error={create.isError ? toSentence(create.error) : null}
       >
         <input
           className="input mono"
           required
           value={slug}
-          onChange={(event) => setGiven(event.target.value)}
+          onChange={(event) => setTypedSlug(event.target.value)}
         />
       </Field>
     </Dialog>

@@ -4,27 +4,27 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { PackageCheck, PackageOpen } from "lucide-react";
 import { useState } from "react";
 import { Link } from "react-router";
-import { addressOf, DEFAULTS } from "../../api/files";
+import { DEFAULTS, fileUrl } from "../../api/files";
 import { isAdmin } from "../../api/session";
 import { type DefaultsStatus, updateDefaults } from "../../api/templates";
 import { Button } from "../../components/button";
 import { Confirm } from "../../components/dialog";
-import { plain } from "../../components/escape-text";
+import { escapeText } from "../../components/escape-text";
 import { toast } from "../../components/toast";
 import { useSession } from "../../layout/session-context";
 
 type Answer = "take" | "keep";
 
-const follows = ({ state }: DefaultsStatus["files"][number]) =>
+const updatesAutomatically = ({ state }: DefaultsStatus["files"][number]) =>
   state === "new" || state === "behind";
 
 export function PackagedDefaults({ status }: { status: DefaultsStatus }) {
   const [isOpen, setOpen] = useState(false);
   const admin = isAdmin(useSession());
   const offered = status.files.filter((file) => file.offered);
-  const following = status.files.filter(follows);
+  const automatic = status.files.filter(updatesAutomatically);
   const edited = status.files.filter(({ state }) => state === "edited" || state === "deleted");
-  if (!offered.length && !following.length)
+  if (!offered.length && !automatic.length)
     return (
       <p className="row faint">
         <PackageCheck size={15} aria-hidden />
@@ -38,7 +38,7 @@ export function PackagedDefaults({ status }: { status: DefaultsStatus }) {
       <PackageOpen size={16} aria-hidden />
       <div className="grow">
         <strong>Version {status.packaged} of the packaged defaults is here.</strong>{" "}
-        {following.length > 0 && `${following.length} that nobody edited will follow. `}
+        {automatic.length > 0 && `${automatic.length} that nobody edited will follow. `}
         {offered.length > 0 &&
           `${offered.length} that you edited are offered, and stay as they are until you take them.`}
       </div>
@@ -59,12 +59,12 @@ function UpdateDialog({ status, onClose }: { status: DefaultsStatus; onClose: ()
   const queries = useQueryClient();
   const [answers, setAnswers] = useState<Record<string, Answer>>({});
   const offered = status.files.filter((file) => file.offered);
-  const following = status.files.filter(follows);
+  const automatic = status.files.filter(updatesAutomatically);
   const update = useMutation({
     mutationFn: () => {
-      const of = (answer: Answer) =>
+      const pathsWith = (answer: Answer) =>
         offered.filter(({ path }) => answers[path] === answer).map(({ path }) => path);
-      return updateDefaults({ take: of("take"), keep: of("keep") });
+      return updateDefaults({ take: pathsWith("take"), keep: pathsWith("keep") });
     },
     onSuccess: () => {
       toast("The defaults are brought up.");
@@ -80,53 +80,53 @@ function UpdateDialog({ status, onClose }: { status: DefaultsStatus; onClose: ()
       onConfirm={() => update.mutate()}
       onClose={onClose}
     >
-      {following.length > 0 && (
+      {automatic.length > 0 && (
         <p>
           These follow, since nobody edited them:{" "}
-          {following.map(({ path }) => plain(path, 80)).join(", ")}. Pinned ones reach agents only
-          after a review.
+          {automatic.map(({ path }) => escapeText(path, 80)).join(", ")}. Pinned ones reach agents
+          only after a review.
         </p>
       )}
       {offered.map(({ path }) => (
         <fieldset key={path} className="offer">
           <legend>
-            <Link className="mono bidi" to={addressOf(DEFAULTS, path)} onClick={onClose}>
-              {plain(path, 120)}
+            <Link className="mono bidi" to={fileUrl(DEFAULTS, path)} onClick={onClose}>
+              {escapeText(path, 120)}
             </Link>
           </legend>
-          <Choice path={path} answers={answers} onAnswer={setAnswers} />
+          <UpdateOptions path={path} answers={answers} onAnswer={setAnswers} />
         </fieldset>
       ))}
     </Confirm>
   );
 }
 
-const CHOICES = [
+const OPTIONS = [
   [undefined, "Decide later"],
   ["take", "Take the new one in place of ours"],
   ["keep", "Keep ours, and ask no more"],
 ] as const;
 
-interface ChoiceProps {
+interface UpdateOptionsProps {
   path: string;
   answers: Record<string, Answer>;
   onAnswer: (answers: Record<string, Answer>) => void;
 }
 
-function Choice({ path, answers, onAnswer }: ChoiceProps) {
-  const choose = (answer: Answer | undefined) => {
+function UpdateOptions({ path, answers, onAnswer }: UpdateOptionsProps) {
+  const select = (answer: Answer | undefined) => {
     const { [path]: _, ...others } = answers;
     onAnswer(answer ? { ...others, [path]: answer } : others);
   };
   return (
     <div className="row wrap">
-      {CHOICES.map(([answer, label]) => (
+      {OPTIONS.map(([answer, label]) => (
         <label key={label} className="check">
           <input
             type="radio"
             name={path}
             checked={answers[path] === answer}
-            onChange={() => choose(answer)}
+            onChange={() => select(answer)}
           />
           {label}
         </label>

@@ -3,11 +3,11 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useNavigate } from "react-router";
-import { sentence } from "../../api/problem";
+import { toSentence } from "../../api/problem";
 import { deleteTemplate, renameTemplate, type Template } from "../../api/templates";
 import { Button } from "../../components/button";
 import { Confirm, Dialog } from "../../components/dialog";
-import { plain } from "../../components/escape-text";
+import { escapeText } from "../../components/escape-text";
 import { Field } from "../../components/field";
 import { toast } from "../../components/toast";
 
@@ -21,7 +21,7 @@ export function RenameTemplate({ template, onClose }: DialogProps) {
   const [slug, setSlug] = useState(template.slug);
   const queries = useQueryClient();
   const rename = useMutation({
-    meta: { quiet: true },
+    meta: { skipErrorToast: true },
     mutationFn: () => renameTemplate(template.id, { name: name.trim(), slug }),
     onSuccess: () => {
       for (const key of ["templates", "agents", "inbox"])
@@ -35,7 +35,7 @@ export function RenameTemplate({ template, onClose }: DialogProps) {
       title="Rename the template"
       onClose={onClose}
       onSubmit={() => rename.mutate()}
-      foot={
+      footer={
         <>
           <Button onClick={onClose}>Cancel</Button>
           <Button kind="primary" type="submit" busy={rename.isPending}>
@@ -54,7 +54,7 @@ export function RenameTemplate({ template, onClose }: DialogProps) {
           onChange={(event) => setName(event.target.value)}
         />
       </Field>
-      <Field label="Slug" wrong={rename.isError ? sentence(rename.error) : null}>
+      <Field label="Slug" error={rename.isError ? toSentence(rename.error) : null}>
         <input
           className="input mono"
           required
@@ -68,19 +68,19 @@ export function RenameTemplate({ template, onClose }: DialogProps) {
 
 export function DeleteTemplate({ template, onClose }: DialogProps) {
   const queries = useQueryClient();
-  const go = useNavigate();
+  const navigate = useNavigate();
   const remove = useMutation({
-    meta: { quiet: true },
+    meta: { skipErrorToast: true },
     mutationFn: () => deleteTemplate(template.id),
     onSuccess: () => {
-      toast(`Deleted ${plain(template.name, 80)}.`);
-      void go("/agent-templates", { replace: true });
+      toast(`Deleted ${escapeText(template.name, 80)}.`);
+      void navigate("/agent-templates", { replace: true });
       void queries.invalidateQueries({ queryKey: ["templates", "list"] });
     },
   });
   return (
     <Confirm
-      title={`Delete ${plain(template.name, 80)}?`}
+      title={`Delete ${escapeText(template.name, 80)}?`}
       action="Delete"
       danger
       busy={remove.isPending}
@@ -90,7 +90,7 @@ export function DeleteTemplate({ template, onClose }: DialogProps) {
       <p>Its files go with it. No agent follows it, so none changes.</p>
       {remove.isError && (
         <p className="notice bad" role="alert">
-          {sentence(remove.error)}
+          {toSentence(remove.error)}
         </p>
       )}
     </Confirm>

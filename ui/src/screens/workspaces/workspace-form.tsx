@@ -2,7 +2,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import {
   createWorkspace,
-  isExplained,
+  hasWorkspaceNotes,
   patchWorkspace,
   type WorkspaceRecord,
 } from "../../api/workspaces";
@@ -20,15 +20,15 @@ interface WorkspaceFormProps {
 export function WorkspaceForm({ workspace, onClose, onSaved }: WorkspaceFormProps) {
   const [name, setName] = useState(workspace?.name ?? "");
   const [description, setDescription] = useState(workspace?.description ?? "");
-  const [explained, setExplained] = useState(workspace ? isExplained(workspace) : true);
+  const [hasNotes, setHasNotes] = useState(workspace ? hasWorkspaceNotes(workspace) : true);
   const queries = useQueryClient();
   const save = useMutation({
     mutationFn: () => {
-      const config = { harness: { enabled: explained } };
-      const given = { name, description: description.trim() || null, config };
-      return workspace ? patchWorkspace(workspace.workspaceId, given) : createWorkspace(given);
+      const config = { harness: { enabled: hasNotes } };
+      const body = { name, description: description.trim() || null, config };
+      return workspace ? patchWorkspace(workspace.workspaceId, body) : createWorkspace(body);
     },
-    meta: { quiet: true },
+    meta: { skipErrorToast: true },
     onSuccess: (saved) => {
       void queries.invalidateQueries({ queryKey: ["workspaces"] });
       toast(workspace ? "The workspace is changed." : "The workspace is there.");
@@ -63,8 +63,8 @@ export function WorkspaceForm({ workspace, onClose, onSaved }: WorkspaceFormProp
       <label className="check">
         <input
           type="checkbox"
-          checked={explained}
-          onChange={(event) => setExplained(event.target.checked)}
+          checked={hasNotes}
+          onChange={(event) => setHasNotes(event.target.checked)}
         />
         <span>
           Prompts tell agents how to use it{" "}

@@ -4,70 +4,72 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Pencil, Trash2 } from "lucide-react";
 import { useMemo, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
-import { agentRecordsQuery, type Use, usersOfWorkspace } from "../../api/agent-records";
-import type { Place } from "../../api/files";
+import { type AgentUse, agentRecordsQuery, workspaceUses } from "../../api/agent-records";
+import type { FileScope } from "../../api/files";
 import { isAdmin } from "../../api/session";
 import {
   deleteWorkspace,
-  isExplained,
+  hasWorkspaceNotes,
   type WorkspaceRecord,
   workspaceQuery,
 } from "../../api/workspaces";
 import { Button } from "../../components/button";
 import { Confirm } from "../../components/dialog";
-import { plain } from "../../components/escape-text";
-import { Facts } from "../../components/property-list";
-import { Shown } from "../../components/query-states";
+import { escapeText } from "../../components/escape-text";
+import { PropertyList } from "../../components/property-list";
+import { QueryResult } from "../../components/query-states";
 import { Screen } from "../../components/screen";
 import { Time } from "../../components/time";
 import { toast } from "../../components/toast";
-import { Missed, UsedBy } from "../../components/used-by";
+import { DeleteWarning, UsedBy } from "../../components/used-by";
 import { useSession } from "../../layout/session-context";
-import { Workspace } from "../files/file-browser";
-import { Id } from "../sandboxes/sandbox";
+import { FileBrowser } from "../files/file-browser";
+import { CopyableId } from "../sandboxes/sandbox";
 import { WorkspaceForm } from "./workspace-form";
 
 export default function WorkspacePage() {
   const { id = "" } = useParams();
-  const [isGoing, setGoing] = useState(false);
-  const found = useQuery({ ...workspaceQuery(id), enabled: !isGoing });
+  const [isDeleting, setDeleting] = useState(false);
+  const query = useQuery({ ...workspaceQuery(id), enabled: !isDeleting });
   return (
-    <Shown query={found}>
-      {(data) => <Page workspace={data} isGoing={isGoing} onGoing={setGoing} />}
-    </Shown>
+    <QueryResult query={query}>
+      {(data) => (
+        <WorkspaceDetails workspace={data} isDeleting={isDeleting} onDeleting={setDeleting} />
+      )}
+    </QueryResult>
   );
 }
 
-interface PageProps {
+interface WorkspaceDetailsProps {
   workspace: WorkspaceRecord;
   /** It is being deleted: nothing more is asked about it. */
-  isGoing: boolean;
-  onGoing: (isGoing: boolean) => void;
+  isDeleting: boolean;
+  onDeleting: (isDeleting: boolean) => void;
 }
 
-function Page({ workspace, isGoing, onGoing }: PageProps) {
+function WorkspaceDetails({ workspace, isDeleting, onDeleting }: WorkspaceDetailsProps) {
   const agents = useQuery(agentRecordsQuery);
-  const able = isAdmin(useSession());
+  const admin = isAdmin(useSession());
   const [open, setOpen] = useState<"edit" | "delete" | null>(null);
-  const uses = agents.data && usersOfWorkspace(agents.data, workspace.workspaceId);
+  const uses = agents.data && workspaceUses(agents.data, workspace.workspaceId);
   const close = () => setOpen(null);
-  const place = useMemo<Place>(
+  const scope = useMemo<FileScope>(
     () => ({ kind: "workspace", id: workspace.workspaceId }),
     [workspace.workspaceId],
   );
   return (
     <Screen
-      title={plain(workspace.name, 120)}
-      under={
+      title={escapeText(workspace.name, 120)}
+      subtitle={
         <>
           <Link to="/workspaces">Workspaces</Link>
           {workspace.description && (
-            <span className="bidi"> · {plain(workspace.description, 300)}</span>
+            <span className="bidi"> · {escapeText(workspace.description, 300)}</span>
           )}
         </>
       }
       actions={
-        able && (
+        admin && (
           <>
             <Button icon={Pencil} onClick={() => setOpen("edit")}>
               Change
@@ -79,41 +81,46 @@ function Page({ workspace, isGoing, onGoing }: PageProps) {
         )
       }
     >
-      {!isGoing && (
-        <Workspace
-          place={place}
+      {!isDeleting && (
+        <FileBrowser
+          scope={scope}
           empty={<p>What agents write here appears by itself, and you can put files here too.</p>}
         />
       )}
       <div className="cards">
-        <Described workspace={workspace} />
+        <RecordCard workspace={workspace} />
         <UsedBy
           uses={uses}
-          teach="No agent has it attached yet. Name it in an agent’s settings; with no sandbox there it is read-only."
+          emptyText="No agent has it attached yet. Name it in an agent’s settings; with no sandbox there it is read-only."
         />
       </div>
       {open === "edit" && <WorkspaceForm workspace={workspace} onClose={close} />}
       {open === "delete" && (
-        <Deleting workspace={workspace} uses={uses ?? []} onClose={close} onGoing={onGoing} />
+        <DeleteDialog
+          workspace={workspace}
+          uses={uses ?? []}
+          onClose={close}
+          onDeleting={onDeleting}
+        />
       )}
     </Screen>
   );
 }
 
-function Described({ workspace }: { workspace: WorkspaceRecord }) {
+function RecordCard({ workspace }: { workspace: WorkspaceRecord }) {
   return (
     <section className="card" aria-labelledby="described">
       <header>
         <h2 id="described">What it is</h2>
       </header>
       <div className="inside">
-        <Facts
-          of={[
-            ["Id", <Id key="id" id={workspace.workspaceId} />],
+        <PropertyList
+          items={[
+            ["Id", <CopyableId key="id" id={workspace.workspaceId} />],
             ["Namespace", <code key="namespace">{workspace.namespace}</code>],
             [
               "In prompts",
-              isExplained(workspace)
+              hasWorkspaceNotes(workspace)
                 ? "MEMORY.md of it, and how to use it"
                 : "MEMORY.md of it, without how to use it",
             ],
@@ -126,22 +133,22 @@ function Described({ workspace }: { workspace: WorkspaceRecord }) {
   );
 }
 
-interface DeletingProps {
+interface DeleteDialogProps {
   workspace: WorkspaceRecord;
-  uses: Use[];
+  uses: AgentUse[];
   onClose: () => void;
-  onGoing: (isGoing: boolean) => void;
+  onDeleting: (isDeleting: boolean) => void;
 }
 
-function Deleting({ workspace, uses, onClose, onGoing }: DeletingProps) {
+function DeleteDialog({ workspace, uses, onClose, onDeleting }: DeleteDialogProps) {
   const queries = useQueryClient();
-  const go = useNavigate();
-  const gone = useMutation({
+  const navigate = useNavigate();
+  const remove = useMutation({
     mutationFn: () => deleteWorkspace(workspace.workspaceId),
-    onMutate: () => onGoing(true),
-    onError: () => onGoing(false),
+    onMutate: () => onDeleting(true),
+    onError: () => onDeleting(false),
     onSuccess: async () => {
-      await go("/workspaces");
+      await navigate("/workspaces");
       void queries.invalidateQueries({ queryKey: ["workspaces"], exact: true });
       toast("The workspace is deleted.");
     },
@@ -151,15 +158,15 @@ function Deleting({ workspace, uses, onClose, onGoing }: DeletingProps) {
       title="Delete the workspace and its files?"
       action="Delete"
       danger
-      busy={gone.isPending}
-      onConfirm={() => gone.mutate()}
+      busy={remove.isPending}
+      onConfirm={() => remove.mutate()}
       onClose={onClose}
     >
       <p className="bidi">
-        <strong>{plain(workspace.name, 80)}</strong> and all files in it will be gone. Runs that
-        froze them still show them.
+        <strong>{escapeText(workspace.name, 80)}</strong> and all files in it will be gone. Runs
+        that froze them still show them.
       </p>
-      <Missed uses={uses} what="it" />
+      <DeleteWarning uses={uses} />
     </Confirm>
   );
 }
