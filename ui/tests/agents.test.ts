@@ -27,34 +27,34 @@ const NO_FILTERS: AgentFilters = {
 };
 
 describe("agents", () => {
-  it("are found accents aside, by all words, in any field", () => {
+  it("match all words in any field, ignoring accents", () => {
     const rows = [row("Ada", { humanPair: { id: "p", name: "Zoë Ångström" } }), row("Bob")];
     expect(filterAgents(rows, { ...NO_FILTERS, text: "angstrom ADA" }).map(({ id }) => id)).toEqual(
       ["Ada"],
     );
   });
-  it("without a value stand last, whichever way they are sorted", () => {
+  it("without a value come last in both sort directions", () => {
     const rows = [row("none"), row("b", { template: { id: "1", name: "B" } })];
     expect(sortAgents(rows, "template", true).at(-1)?.id).toBe("none");
     expect(sortAgents(rows, "template", false).at(-1)?.id).toBe("none");
   });
-  it("have slugs that an address can carry", () => {
+  it("have slugs that are valid in URLs", () => {
     expect(slugOf("  Zoë & Müller! ")).toBe("zoe-muller");
     expect(isSlug(slugOf("x".repeat(200)))).toBe(true);
   });
 });
 
-describe("a config", () => {
-  it("keeps what is not said anew and drops what is emptied", () => {
+describe("agent config", () => {
+  it("keeps unchanged keys and drops emptied ones", () => {
     expect(mergeConfig({ a: 1, model: "m" }, { model: "" })).toEqual({ a: 1 });
   });
-  it("is refused where a key has a field of its own", () => {
-    expect(parseOtherConfig('{"model": 1}')).toHaveProperty("wrong");
-    expect(parseOtherConfig("[]")).toHaveProperty("wrong");
+  it("rejects keys that have a form field", () => {
+    expect(parseOtherConfig('{"model": 1}')).toHaveProperty("error");
+    expect(parseOtherConfig("[]")).toHaveProperty("error");
   });
 });
 
-it("those who wait are grouped by the text that they stand with", () => {
+it("pending agents are grouped by pinned version", () => {
   const pin = { path: "G", latestSha: "new", updateAvailable: true, newlyOffered: false };
   const agent = (id: string, pinnedSha: string) => ({
     id,

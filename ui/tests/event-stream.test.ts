@@ -1,4 +1,4 @@
-// What an event makes old, and how often it is asked for again.
+// Queries that events make stale, and how often they are refetched.
 
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { debouncedInvalidate, type ServerEvent, staleQueryKeys } from "../src/events/event-stream";
@@ -15,19 +15,19 @@ const createEvent = (fields: Partial<ServerEvent>): ServerEvent => ({
 
 const firstKeyParts = (event: ServerEvent) => staleQueryKeys(event).map((key) => key[0]);
 
-describe("what an event makes old", () => {
-  test("an agent's write is of that agent's files alone", () => {
+describe("stale query keys", () => {
+  test("a write to an agent makes only that agent's files stale", () => {
     const keys = staleQueryKeys(createEvent({ workspace: { kind: "agent", name: "agt_1" } }));
     expect(keys).toContainEqual(["files", "agent", "agt_1"]);
     expect(keys).not.toContainEqual(["files"]);
   });
 
-  test("a template's write is of everybody's files, and of what waits", () => {
+  test("a write to a template makes all files and pending reviews stale", () => {
     const keys = firstKeyParts(createEvent({ workspace: { kind: "template", name: "tpl_1" } }));
     expect(keys).toEqual(expect.arrayContaining(["files", "pins", "inbox", "prompt", "impact"]));
   });
 
-  test("a record that nobody shows makes nothing old", () => {
+  test("a record type without a screen makes nothing stale", () => {
     const unknownRecord = createEvent({
       type: "record.changed",
       payload: { noun: "vault", id: "x" },
@@ -38,7 +38,7 @@ describe("what an event makes old", () => {
   });
 });
 
-describe("how often it is asked again", () => {
+describe("debounced invalidation", () => {
   beforeEach(() => {
     vi.useFakeTimers();
   });
@@ -46,7 +46,7 @@ describe("how often it is asked again", () => {
     vi.useRealTimers();
   });
 
-  test("a burst is asked for once, and what looks at all agents not before it has rested", () => {
+  test("a burst invalidates once, and expensive queries at a limited rate", () => {
     const invalidated: string[] = [];
     const invalidateQueries = vi.fn(
       async ({ queryKey }: { queryKey?: readonly unknown[] } = {}) => {

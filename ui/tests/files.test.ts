@@ -1,4 +1,4 @@
-// The logic behind the workspace: trees, paths, merges, line ends, and pieces of Markdown.
+// Logic of the file editor: tree, paths, merges, line endings and Markdown chunks.
 
 import { describe, expect, test } from "vitest";
 import {
@@ -30,8 +30,8 @@ const row = (path: string): TreeRow =>
 const rows = ["SOUL.md", "notes/b.md", "notes/a.md", "notes/deep/x.md", "AGENTS.md"].map(row);
 const NONE = new Set<string>();
 
-describe("the tree", () => {
-  test("has folders first, each in order of name", () => {
+describe("file tree", () => {
+  test("lists folders first, sorted by name", () => {
     const keys = treeLines(rows, NONE).map(({ key }) => key);
     expect(keys).toEqual([
       "notes/",
@@ -44,7 +44,7 @@ describe("the tree", () => {
     ]);
   });
 
-  test("hides what is in a folded folder, and says who has how many siblings", () => {
+  test("hides collapsed folders and counts siblings", () => {
     const lines = treeLines(rows, new Set(["notes/"]));
     expect(lines.map(({ key, position: at, siblingCount: of }) => [key, at, of])).toEqual([
       ["notes/", 1, 3],
@@ -53,7 +53,7 @@ describe("the tree", () => {
     ]);
   });
 
-  test("is walked by arrows: right goes in, left goes out", () => {
+  test("arrow right enters a folder, arrow left leaves it", () => {
     const lines = treeLines(rows, NONE);
     expect(nextLine(lines, 0, "ArrowRight")).toBe(1);
     expect(nextLine(lines, 0, "ArrowLeft")).toBe("fold");
@@ -65,7 +65,7 @@ describe("the tree", () => {
     expect(nextLine(treeLines(rows, new Set(["notes/"])), 0, "ArrowRight")).toBe("open");
   });
 
-  test("jumps to the next name that begins so, round the end", () => {
+  test("type-ahead finds the next name and wraps around", () => {
     const lines = treeLines(rows, NONE);
     expect(findByPrefix(lines, 0, "a")).toBe(3);
     expect(findByPrefix(lines, 3, "a")).toBe(5);
@@ -73,38 +73,38 @@ describe("the tree", () => {
     expect(findByPrefix(lines, 0, "z")).toBeNull();
   });
 
-  test("is narrowed by words, letter case and accents aside", () => {
+  test("filters by words, ignoring case and accents", () => {
     expect(filterRows([row("Notes/Élan.md")], "elan notes")).toHaveLength(1);
     expect(filterRows([row("Notes/Élan.md")], "elan soul")).toHaveLength(0);
   });
 
-  test("holds names that objects have by themselves", () => {
+  test("supports names of object properties", () => {
     const keys = treeLines([row("__proto__/constructor"), row("toString")], NONE);
     expect(keys).toHaveLength(3);
   });
 });
 
-describe("a path", () => {
+describe("path validation", () => {
   test.each(["a.md", "notes/a b.md", "日本/メモ.md", "<script>.md", "a".repeat(255)])(
-    "may be %j",
+    "accepts %j",
     (path) => expect(validatePath(path)).toBeNull(),
   );
   const invalidPaths = ["", "/a", "a/", "a//b", "../a", "a/./b", "a\\b", "a\nb", "\ud800"];
-  test.each([...invalidPaths, "a".repeat(256), `${"b/".repeat(512)}c`])("may not be %j", (path) =>
+  test.each([...invalidPaths, "a".repeat(256), `${"b/".repeat(512)}c`])("rejects %j", (path) =>
     expect(validatePath(path)).not.toBeNull(),
   );
 });
 
-describe("two drafts", () => {
-  test("are one text where they changed different lines", () => {
+describe("merging two edits", () => {
+  test("merges edits of different lines", () => {
     expect(mergeWithoutConflict("a\nb\nc", "A\nb\nc", "a\nb\nC")).toBe("A\nb\nC");
   });
 
-  test("are one text where they changed the same in the same way", () => {
+  test("merges identical edits", () => {
     expect(mergeWithoutConflict("a\nb\nc", "a\nX\nc", "a\nX\nc")).toBe("a\nX\nc");
   });
 
-  test("wait for a choice where they did not, and lose nothing", () => {
+  test("conflicts need a choice and lose nothing", () => {
     const parts = mergeTexts("a\nb\nc", "a\nmine\nc", "a\ntheirs\nc");
     expect(resolveMerge(parts, [])).toBeNull();
     expect(resolveMerge(parts, ["mine"])).toBe("a\nmine\nc");
@@ -115,22 +115,22 @@ describe("two drafts", () => {
   });
 });
 
-describe("line ends", () => {
-  test.each(["a\r\nb\r\n", "a\nb", "a\rb", ""])("come back as they were: %j", (text) =>
+describe("line endings", () => {
+  test.each(["a\r\nb\r\n", "a\nb", "a\rb", ""])("are restored: %j", (text) =>
     expect(restoreLineEndings(normalizeLineEndings(text), detectLineEnding(text))).toBe(text),
   );
 });
 
-describe("Markdown in pieces", () => {
+describe("splitting Markdown", () => {
   const chunkTexts = (text: string) => splitMarkdown(text).map((chunk) => chunk.text);
   const paragraph = `${"word ".repeat(100)}\n\n`;
-  test("is the text again when it is joined", () => {
+  test("joined chunks equal the text", () => {
     const text = `# One\n\n${paragraph.repeat(40)}\n# Two\n\n${paragraph.repeat(40)}`;
     expect(chunkTexts(text).length).toBeGreaterThan(5);
     expect(chunkTexts(text).join("\n")).toBe(text);
   });
 
-  test("is not cut inside a fence or a list", () => {
+  test("does not split inside a fence or a list", () => {
     const withFence = `${paragraph.repeat(10)}\`\`\`\n# not a heading\n\nstill code\n\`\`\`\n`;
     const chunk = chunkTexts(withFence).find((chunk) => chunk.includes("# not a heading"));
     expect(chunk).toContain("still code");
@@ -138,12 +138,12 @@ describe("Markdown in pieces", () => {
     expect(chunkTexts(list)).toHaveLength(1);
   });
 
-  test("keeps every piece small, whatever it is given", () => {
+  test("keeps every chunk small for any input", () => {
     const nestedQuotes = `${"> deep\n".repeat(20_000)}`;
     for (const chunk of chunkTexts(nestedQuotes)) expect(chunk.length).toBeLessThan(20_000);
   });
 
-  test("is the same pieces where an edit left it as it was", () => {
+  test("reuses chunks that an edit did not change", () => {
     const text = `# One\n\n${paragraph.repeat(40)}`;
     const before = splitMarkdown(text);
     const after = splitMarkdown(text.replace("# One", "# Another one\n\nmore"), before);
@@ -155,7 +155,7 @@ describe("Markdown in pieces", () => {
     expect(after.at(-1)).toBe(before.at(-1));
   });
 
-  test("joins what an edit joins", () => {
+  test("merges chunks that an edit merges", () => {
     const before = splitMarkdown(
       Array.from({ length: 40 }, (_, n) => `${n} ${paragraph}`).join(""),
     );
@@ -167,7 +167,7 @@ describe("Markdown in pieces", () => {
     expect(splitMarkdown(editedText, before).map((chunk) => chunk.text)).not.toContain(second);
   });
 
-  test("reads all that follows anew where an edit opens a fence", () => {
+  test("splits the rest again when an edit opens a fence", () => {
     const text = paragraph.repeat(40);
     const before = splitMarkdown(text);
     const after = splitMarkdown(`\`\`\`\n${text}`, before);
@@ -176,7 +176,7 @@ describe("Markdown in pieces", () => {
     expect(after.some(({ id }) => previousIds.has(id))).toBe(false);
   });
 
-  test("knows the links that are defined elsewhere", () => {
+  test("collects link definitions", () => {
     expect(linkDefinitions("see [a]\n\n[a]: https://example.com\n")).toBe(
       "[a]: https://example.com",
     );

@@ -1,4 +1,4 @@
-// The pure logic behind prompts, runs and transcripts.
+// Logic of prompts, runs and transcripts.
 
 import { describe, expect, it } from "vitest";
 import type { Block } from "../src/api/prompt";
@@ -22,60 +22,60 @@ const hits = (text: string, words: string) =>
     .filter(({ isHit }) => isHit)
     .map(({ text }) => text);
 
-describe("a prompt in pieces", () => {
-  it("counts characters beyond the first plane as one", () => {
+describe("splitting a prompt", () => {
+  it("counts characters outside the BMP as one", () => {
     const blocks = [block("A", 2), block("B", 0, "left out"), block("C", 3)];
     expect(splitPrompt("🐙a\n\nb🐙c", blocks).map(({ text }) => text)).toEqual(["🐙a", "b🐙c"]);
   });
 });
 
-describe("words in a text", () => {
-  it("are found letter case and accents aside, and marked as they are written", () => {
+describe("highlighting", () => {
+  it("ignores case and accents and keeps the original spelling", () => {
     expect(hits("Señora LÓPEZ wants it", "lopez señ")).toEqual(["Señ", "LÓPEZ"]);
   });
-  it("leave the text whole", () => {
+  it("keeps the whole text", () => {
     const text = "I\u0307stanbul, ﬁne, e\u0301t\u00e9 🐙 ete";
     const parts = highlightParts(text, "ete st fi");
     expect(parts.map((part) => part.text).join("")).toBe(text);
   });
-  it("must all stand there", () => {
+  it("requires every word", () => {
     expect(matchesQuery("one two", "TWO one")).toBe(true);
     expect(matchesQuery("one two", "one three")).toBe(false);
   });
 });
 
-describe("a turn", () => {
+describe("unanswered turns", () => {
   const unansweredTurns = (roles: Entry["role"][], isOver = false, isShared = false) =>
     Object.fromEntries(
       findUnansweredTurns(entriesWithRoles(...roles), { isClosed: isOver, isShared }),
     );
-  it("that has an answer is none to speak of", () => {
+  it("a turn with an answer is not reported", () => {
     expect(unansweredTurns(["system", "user", "tool", "assistant", "tool"])).toEqual({});
   });
-  it("without one failed if somebody spoke again, or the session is closed", () => {
+  it("a turn without an answer failed if the user wrote again or the session is closed", () => {
     expect(unansweredTurns(["user", "user", "assistant"])).toEqual({ 1: "failed" });
     expect(unansweredTurns(["user", "tool", "user", "assistant"])).toEqual({ 2: "failed" });
     expect(unansweredTurns(["user"], true)).toEqual({ 1: "failed" });
   });
-  it("may still wait for it", () => {
+  it("the last turn of an open session is waiting", () => {
     expect(unansweredTurns(["user", "tool"])).toEqual({ 2: "waiting" });
   });
-  it("of several people is not failed because two of them speak", () => {
+  it("consecutive users in a shared session are not a failure", () => {
     expect(unansweredTurns(["user", "user", "assistant"], false, true)).toEqual({});
   });
 });
 
-describe("a long entry", () => {
-  it("is folded after so many lines, or as much text", () => {
+describe("collapsing a long entry", () => {
+  it("cuts after a number of lines or characters", () => {
     expect(collapseIndex("short", 6)).toBeNull();
     expect(collapseIndex("line\n".repeat(100), 6)).toBe(29);
     expect(collapseIndex("x".repeat(1000), 6)).toBe(480);
   });
 });
 
-describe("the log of a run", () => {
+describe("run log", () => {
   const event = (eventId: string, type: string) => ({ eventId, type }) as RunEvent;
-  it("tells nothing twice and ends when the run does", () => {
+  it("ignores duplicates and ends with the run", () => {
     const events = ["run.started", "run.started", "run.failed"].map((type) => event(type, type));
     const log = events.reduce(appendEvent, { runId: "r", events: [], isLive: true });
     expect(log.events).toHaveLength(2);
@@ -83,8 +83,8 @@ describe("the log of a run", () => {
   });
 });
 
-describe("how long it took", () => {
-  it("is said as short as can be", () => {
+describe("duration", () => {
+  it("uses the largest suitable unit", () => {
     const timestamp = (seconds: number) => new Date(seconds * 1000).toISOString();
     const formatted = [1.26, 42, 600, 7200, 864_000].map((seconds) =>
       formatDuration(timestamp(0), timestamp(seconds)),

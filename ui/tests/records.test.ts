@@ -17,15 +17,15 @@ const stored = {
   },
 } as unknown as Sandbox;
 
-describe("a sandbox's form", () => {
-  test("that nobody touched takes nothing away", () => {
+describe("sandbox form", () => {
+  test("an untouched form removes nothing", () => {
     const { config } = patchFromDraft(draftFromSandbox(stored), stored);
     expect(config?.timeout).toBe(60);
     expect(config?.envVars).toEqual({ TOKEN: "********", OLD: "********" });
     expect(config?.options).toEqual({ image: "slim", apiKey: "********" });
   });
 
-  test("replaces what is typed anew and takes away what is removed", () => {
+  test("replaces typed values and removes deleted ones", () => {
     const draft = draftFromSandbox(stored);
     draft.variables = [{ id: 0, name: "TOKEN", value: "fresh", isStored: true }];
     draft.timeout = "";
@@ -36,17 +36,17 @@ describe("a sandbox's form", () => {
     expect(config?.options).toEqual({ image: "slim", apiKey: null });
   });
 
-  test("says nothing of what is empty where it is new", () => {
+  test("a new sandbox omits empty fields", () => {
     const { config } = patchFromDraft({ ...draftFromSandbox(), name: "new" });
     expect(config).toEqual({ provider: "local", permissionMode: "ask" });
   });
 
-  test("takes only an object for its options", () => {
+  test("options must be a JSON object", () => {
     expect(() => patchFromDraft({ ...draftFromSandbox(), options: "[1]" })).toThrow("JSON object");
   });
 });
 
-test("what hides in a text is told by its code", () => {
+test("hidden characters are replaced by their code points", () => {
   expect(splitHiddenCharacters("a\u202eb\u200b c\u{e0041}")).toEqual([
     { text: "a", hidden: false },
     { text: "U+202E", hidden: true },
@@ -57,7 +57,7 @@ test("what hides in a text is told by its code", () => {
   ]);
 });
 
-test("how long is left is told in the largest unit that fits", () => {
+test("remaining time uses the largest unit that fits", () => {
   expect(formatRemaining("2026-01-01T02:30:00Z", Date.parse("2026-01-01T00:00:00Z"))).toBe(
     "2 hours",
   );
@@ -67,12 +67,12 @@ test("how long is left is told in the largest unit that fits", () => {
   expect(formatRemaining("2026-01-01T00:00:00Z", Date.parse("2026-01-01T00:00:00Z"))).toBe("");
 });
 
-test("a rule moves among the others and stays within", () => {
+test("a rule moves within the bounds of the list", () => {
   expect(moveItem(["a", "b", "c"], 2, -1)).toEqual(["a", "c", "b"]);
   expect(moveItem(["a", "b"], 0, -1)).toEqual(["a", "b"]);
 });
 
-test("subjects of the audit lead to their screens, where they have one", () => {
+test("audit subjects link to their screens, if any", () => {
   expect(subjectUrl("sandbox/sb_1")).toBe("/sandboxes/sb_1");
   expect(subjectUrl("policy/policy")).toBe("/settings/policy");
   expect(subjectUrl("code/cod_1")).toBeNull();

@@ -19,7 +19,7 @@ export function CheckboxGroup<Name extends string>({
   const toggle = (name: Name, isOn: boolean) =>
     onChange(names.filter((other) => (other === name ? isOn : selected.includes(other))));
   return (
-    <fieldset className="choices">
+    <fieldset className="checkbox-group">
       <legend className="label">{legend}</legend>
       {names.map((name) => (
         <label key={name} className="check">

@@ -33,12 +33,12 @@ export function Dialog({ title, onClose, children, footer, wide, onSubmit }: Dia
   const titleId = useId();
   const content = (
     <>
-      <div className="dialog-head">
+      <div className="dialog-header">
         <h2 id={titleId}>{title}</h2>
         <Button kind="plain" icon={X} aria-label="Close" onClick={onClose} />
       </div>
-      <div className="dialog-inside">{children}</div>
-      {footer && <div className="dialog-foot">{footer}</div>}
+      <div className="dialog-content">{children}</div>
+      {footer && <div className="dialog-footer">{footer}</div>}
     </>
   );
   const submit = (event: FormEvent) => {

@@ -29,7 +29,7 @@ export function Field({ label, hint, error, children }: FieldProps) {
       {(hint || error) && (
         <span
           id={descriptionId}
-          className={error ? "wrong" : "hint"}
+          className={error ? "field-error" : "hint"}
           role={error ? "alert" : undefined}
         >
           {error || hint}

@@ -8,10 +8,10 @@ export function LiteralText({ text, label }: { text: string; label: string }) {
   const lines = visible.split("\n");
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable
-    <pre className="text inert" role="region" aria-label={label} tabIndex={0}>
+    <pre className="text literal" role="region" aria-label={label} tabIndex={0}>
       {lines.map((line, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: lines are never reordered
         <Line
+          // biome-ignore lint/suspicious/noArrayIndexKey: lines are never reordered
           key={index}
           segments={splitHiddenCharacters(line)}
           hasLineBreak={index < lines.length - 1}

@@ -19,7 +19,7 @@ export function OneTimeSecretDialog({ title, label, text, onClose }: OneTimeSecr
   return (
     <Dialog title={title} onClose={onClose} footer={footer}>
       <p>Copy it now. You will not see it again.</p>
-      <div className="shown-once">
+      <div className="one-time-secret">
         <output aria-label={label} className="mono">
           {text}
         </output>

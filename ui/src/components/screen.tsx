@@ -15,10 +15,10 @@ export function Screen({ title, heading, subtitle, actions, children }: ScreenPr
   useTitle(title);
   return (
     <div className="screen">
-      <header className="screen-head">
-        <div className="titles">
+      <header className="screen-header">
+        <div className="title-block">
           <h1 className="bidi">{heading ?? title}</h1>
-          {subtitle && <div className="under">{subtitle}</div>}
+          {subtitle && <div className="subtitle">{subtitle}</div>}
         </div>
         {actions && <div className="row wrap">{actions}</div>}
       </header>
@@ -48,7 +48,7 @@ export function Tabs({
           key={to}
           to={to}
           end={end ?? false}
-          className={({ isActive }) => (isActive ? "on" : "")}
+          className={({ isActive }) => (isActive ? "active" : "")}
         >
           {name}
         </NavLink>

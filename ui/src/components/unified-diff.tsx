@@ -16,7 +16,8 @@ export function UnifiedDiff({ text }: { text: string }) {
 }
 
 function lineClass(line: string): string | undefined {
-  if (line.startsWith("+++") || line.startsWith("---") || line.startsWith("@@")) return "where";
+  if (line.startsWith("+++") || line.startsWith("---") || line.startsWith("@@"))
+    return "hunk-header";
   if (line.startsWith("+")) return "added";
   return line.startsWith("-") ? "removed" : undefined;
 }

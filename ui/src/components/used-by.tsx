@@ -11,15 +11,15 @@ export function UsedBy({ uses, emptyText }: { uses: AgentUse[] | undefined; empt
         <h2 id="used-by">Used by</h2>
         {uses && <span className="badge">{uses.length}</span>}
       </header>
-      <div className="inside">
+      <div className="card-body">
         {uses?.length === 0 && <p className="soft">{emptyText}</p>}
-        <ul className="lines scrolled">
-          {uses?.slice(0, 200).map(({ agent, detail: how }) => (
-            <li key={agent.id + how}>
+        <ul className="lines scrollable">
+          {uses?.slice(0, 200).map(({ agent, detail }) => (
+            <li key={agent.id + detail}>
               <Link className="bidi" to={`/agents/${agent.id}/settings`}>
                 {escapeText(agent.name, 60)}
               </Link>{" "}
-              <span className="faint">{escapeText(how, 120)}</span>
+              <span className="faint">{escapeText(detail, 120)}</span>
             </li>
           ))}
           {uses && uses.length > 200 && <li className="faint">and {uses.length - 200} more</li>}

@@ -14,14 +14,19 @@ import { tags } from "@lezer/highlight";
 const NONCE = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? "";
 
 const theme = EditorView.theme({
-  "&": { height: "100%", fontSize: "13px", backgroundColor: "var(--surface)", color: "var(--ink)" },
+  "&": {
+    height: "100%",
+    fontSize: "13px",
+    backgroundColor: "var(--surface)",
+    color: "var(--text)",
+  },
   "&.cm-focused": { outline: "none" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.6" },
   ".cm-content": { padding: "12px 0", caretColor: "var(--accent)" },
   ".cm-line": { padding: "0 16px" },
-  ".cm-gutters": { backgroundColor: "var(--surface)", color: "var(--ink-faint)", border: "none" },
+  ".cm-gutters": { backgroundColor: "var(--surface)", color: "var(--text-faint)", border: "none" },
   ".cm-activeLine": { backgroundColor: "color-mix(in srgb, var(--accent-soft) 35%, transparent)" },
-  ".cm-activeLineGutter": { backgroundColor: "transparent", color: "var(--ink)" },
+  ".cm-activeLineGutter": { backgroundColor: "transparent", color: "var(--text)" },
   "&.cm-focused .cm-selectionBackground, .cm-selectionBackground": {
     backgroundColor: "light-dark(#cfe5dc, #2f5045) !important",
   },
@@ -35,12 +40,12 @@ const theme = EditorView.theme({
   ".cm-placeholder-unknown": { textDecoration: "underline wavy var(--update)" },
   ".cm-panels": {
     backgroundColor: "var(--sunken)",
-    color: "var(--ink)",
+    color: "var(--text)",
     borderColor: "var(--line)",
   },
   ".cm-changedLine, &.cm-merge-b .cm-changedLine": { backgroundColor: "var(--added)" },
   "&.cm-merge-a .cm-changedLine": { backgroundColor: "var(--removed)" },
-  ".cm-collapsedLines": { background: "var(--sunken)", color: "var(--ink-soft)" },
+  ".cm-collapsedLines": { background: "var(--sunken)", color: "var(--text-soft)" },
 });
 
 const highlight = HighlightStyle.define([
@@ -49,8 +54,8 @@ const highlight = HighlightStyle.define([
   { tag: tags.emphasis, fontStyle: "italic" },
   { tag: [tags.link, tags.url], color: "var(--link)" },
   { tag: tags.monospace, color: "var(--template)" },
-  { tag: tags.quote, color: "var(--ink-soft)" },
-  { tag: [tags.processingInstruction, tags.meta], color: "var(--ink-faint)" },
+  { tag: tags.quote, color: "var(--text-soft)" },
+  { tag: [tags.processingInstruction, tags.meta], color: "var(--text-faint)" },
 ]);
 
 export const PLACEHOLDERS = [

@@ -26,7 +26,7 @@ export default function Markdown({ text }: { text: string }) {
 const Chunk = memo(({ text, links }: { text: string; links: string }) => {
   if (isTooLong(text)) return <pre className="text">{text}</pre>;
   return (
-    <div className="markdown-piece">
+    <div className="markdown-chunk">
       <ReactMarkdown remarkPlugins={plugins} components={{ img: ImagePlaceholder, a: Anchor }}>
         {links ? `${text}\n\n${links}` : text}
       </ReactMarkdown>

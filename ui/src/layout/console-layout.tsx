@@ -82,11 +82,11 @@ function SignedInLayout({ session }: { session: Session }) {
   useEffect(() => setOpen(false), [pathname]);
   return (
     <SessionContext value={session}>
-      <div className="frame">
+      <div className="layout">
         <a className="visually-hidden" href="#main">
           Skip to content
         </a>
-        <header className="frame-bar">
+        <header className="top-bar">
           <Button
             kind="plain"
             icon={Menu}
@@ -99,7 +99,9 @@ function SignedInLayout({ session }: { session: Session }) {
             <img src="/icon.svg" alt="" />
             Carrel
           </NavLink>
-          <span className="soft cut bidi only-large">{escapeText(session.tenant.name, 60)}</span>
+          <span className="soft truncate bidi only-large">
+            {escapeText(session.tenant.name, 60)}
+          </span>
           <span className="grow" />
           <Button
             className="palette-open"
@@ -114,7 +116,7 @@ function SignedInLayout({ session }: { session: Session }) {
           <UserMenu />
         </header>
         <SideNav open={open} />
-        <main id="main" className="frame-main" tabIndex={-1}>
+        <main id="main" className="layout-main" tabIndex={-1}>
           <Suspense fallback={<Loading />}>
             <Outlet />
           </Suspense>
@@ -133,9 +135,9 @@ function SideNav({ open }: { open: boolean }) {
     approvals: data?.counts.approvals ?? 0,
   };
   return (
-    <nav className={open ? "frame-side open" : "frame-side"} aria-label="Main">
+    <nav className={open ? "side-nav open" : "side-nav"} aria-label="Main">
       {NAV_ITEMS.map(({ to, name, icon: Icon, count }) => (
-        <NavLink key={to} to={to} className={({ isActive }) => (isActive ? "on" : "")}>
+        <NavLink key={to} to={to} className={({ isActive }) => (isActive ? "active" : "")}>
           <Icon size={16} aria-hidden />
           {name}
           {count && counts[count] > 0 && (

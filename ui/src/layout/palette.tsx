@@ -86,7 +86,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
         onHover={setSelectedIndex}
         onSelect={selectEntry}
       />
-      {entries.length === 0 && <p className="palette-none">No results</p>}
+      {entries.length === 0 && <p className="palette-empty">No results</p>}
     </dialog>
   );
 }
@@ -136,8 +136,8 @@ function Options({ groups, activeIndex, onHover, onSelect }: OptionsProps) {
                 onPointerMove={() => optionIndex !== activeIndex && onHover(optionIndex)}
                 onClick={() => onSelect(entry)}
               >
-                <span className="cut bidi">{entry.label}</span>
-                {entry.hint && <span className="faint cut bidi">{entry.hint}</span>}
+                <span className="truncate bidi">{entry.label}</span>
+                {entry.hint && <span className="faint truncate bidi">{entry.hint}</span>}
               </div>
             );
           })}

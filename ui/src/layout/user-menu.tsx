@@ -30,7 +30,7 @@ export function UserMenu() {
     <>
       <Button kind="plain" icon={UserRound} aria-label="User menu" popoverTarget={id} />
       <div id={id} popover="auto" className="menu">
-        <div className="menu-head">
+        <div className="menu-header">
           <strong className="bidi">{escapeText(session.person?.name ?? "Service", 60)}</strong>
           <span className="faint">{session.role ?? session.kind}</span>
         </div>

@@ -1,4 +1,4 @@
-// Which of the agents are shown, and in what order.
+// Filters and sorting of the agent list.
 
 import { foldText, includesAllWords, splitWords } from "../../components/text-match";
 import type { AgentRow } from "./agent-list";
@@ -17,7 +17,7 @@ export interface AgentFilters {
 
 const searchTexts = new WeakMap<AgentRow, string>();
 
-/** All that one can find an agent by. */
+/** Folded text that an agent is searched by, cached per row. */
 function searchText(row: AgentRow): string {
   let text = searchTexts.get(row);
   if (text === undefined) {
@@ -42,7 +42,7 @@ const TEXT_KEYS: Record<"name" | "template" | "human", (row: AgentRow) => string
   human: (row) => row.humanPair?.name,
 };
 
-/** Rows ordered by a column. What has no value stands last, whichever way. */
+/** Rows sorted by a column. Rows without a value come last in both directions. */
 export function sortAgents(
   rows: readonly AgentRow[],
   sort: Column,
@@ -74,7 +74,7 @@ export function filterAgents(rows: readonly AgentRow[], filters: AgentFilters): 
   );
 }
 
-/** The templates that are followed, by name, each with how many follow it. */
+/** Templates in use, by name, each with its number of agents. */
 export function countByTemplate(
   rows: readonly AgentRow[],
 ): { id: string; name: string; count: number }[] {

@@ -1,5 +1,5 @@
-// All agents of the tenant, page by page, and kept true by what happens: one row at a time where few
-// change, all of them again, not too often, where many do.
+// All agents of the tenant. Events refresh single rows; when many rows change, the whole list is
+// reloaded, at a limited rate.
 
 import { useEffect, useSyncExternalStore } from "react";
 import { graphql } from "../../api/client";
@@ -16,7 +16,7 @@ export type AgentRow = NonNullable<AgentsOverviewQuery["agents"]>["items"][numbe
 
 export interface AgentListState {
   rows: readonly AgentRow[];
-  /** Whether every page has come at least once. */
+  /** Whether every page was loaded at least once. */
   isComplete: boolean;
   error: unknown;
 }
@@ -44,7 +44,7 @@ export class AgentList {
     return () => this.#subscribers.delete(subscriber);
   };
 
-  /** Loads every page; the first time they are shown as they come. */
+  /** Loads every page; the first load publishes each page at once. */
   load = async () => {
     if (this.#isLoading) {
       this.#reloadAll = true;
@@ -78,7 +78,7 @@ export class AgentList {
     let after: string | null | undefined = "";
     while (after !== null && after !== undefined) {
       const page: AgentsOverviewQuery = await graphql(AgentsOverview, { after, first: PAGE_SIZE });
-      if (!page.agents) throw new Problem(200, { message: "The agents cannot be listed." });
+      if (!page.agents) throw new Problem(200, { message: "Cannot list the agents." });
       rows.push(...page.agents.items);
       after = page.agents.next;
       if (!this.#state.isComplete) this.#set({ rows: [...rows], error: null });
@@ -117,7 +117,7 @@ export class AgentList {
   }
 }
 
-/** Which agent's row an event makes old, or those of all. */
+/** Id of the agent whose row an event makes stale, ALL, or null. */
 function affectedAgent({ type, payload, workspace }: ServerEvent): string | typeof ALL | null {
   if (type === "record.changed") {
     if (payload["noun"] === "agent") return String(payload["id"]);
@@ -129,7 +129,7 @@ function affectedAgent({ type, payload, workspace }: ServerEvent): string | type
 
 let cached: { owner: string; list: AgentList } | null = null;
 
-/** One list for all screens; another person's is another list. */
+/** One list per signed-in user, shared by all screens. */
 function agentListFor(owner: string): AgentList {
   if (cached?.owner !== owner) cached = { owner, list: new AgentList() };
   return cached.list;
@@ -146,7 +146,7 @@ export function useAgentList(): AgentListState & { reload: () => void } {
   return { ...state, reload: () => void list.load() };
 }
 
-/** What is known of the agents already, without asking for more. */
+/** Agents that are loaded already; sends no request. */
 export function cachedAgents(): readonly AgentRow[] {
   return cached?.list.getState().rows ?? [];
 }

@@ -1,4 +1,4 @@
-// All that can be said of an agent itself: who it is, whom it works for, and how it is set up.
+// Settings of an agent: identity, owner, template and config.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -30,9 +30,7 @@ export default function AgentSettings() {
   const admin = isAdmin(useSession());
   return (
     <section className="agent-settings" aria-label="Settings" key={agent.id}>
-      {!admin && (
-        <div className="notice">Only an owner or an admin changes agents: you may read.</div>
-      )}
+      {!admin && <div className="notice">Read-only: only owners and admins can change agents.</div>}
       <NameSettings agent={agent} />
       <HumanSettings agent={agent} />
       <TemplateSettings agent={agent} />
@@ -51,14 +49,14 @@ function DeleteAgentCard({ agent }: { agent: Agent }) {
   return (
     <section className="card">
       <header>
-        <h2 className="grow">Delete the agent</h2>
+        <h2 className="grow">Delete agent</h2>
         <Button kind="danger" onClick={() => setConfirming(true)}>
           Delete…
         </Button>
       </header>
-      <p className="inside soft">
-        It is gone for those who ask for it, and the keys that are bound to it stop working. Runs
-        that were kept can still be replayed.
+      <p className="card-body soft">
+        Deletes its files, memories and items, and revokes its API keys. Existing runs can still be
+        replayed.
       </p>
       {isConfirming && <DeleteAgentDialog agent={agent} onClose={() => setConfirming(false)} />}
     </section>
@@ -74,10 +72,10 @@ function DeleteAgentDialog({ agent, onClose }: { agent: Agent; onClose: () => vo
     onSuccess: () => {
       queries.removeQueries({ queryKey: ["agent", agent.id] });
       void queries.invalidateQueries();
-      toast("The agent is deleted.");
+      toast("Agent deleted");
     },
   });
-  // Whoever is gone cannot be looked at: leave first.
+  // Leave the agent's pages first: their queries would fail after the delete.
   const leaveAndDelete = async () => {
     await navigate("/agents", { flushSync: true });
     remove.mutate();
@@ -87,7 +85,7 @@ function DeleteAgentDialog({ agent, onClose }: { agent: Agent; onClose: () => vo
     <>
       <Button onClick={onClose}>Cancel</Button>
       <Button kind="danger" type="submit" disabled={!matches}>
-        Delete for good
+        Delete agent
       </Button>
     </>
   );
@@ -98,7 +96,7 @@ function DeleteAgentDialog({ agent, onClose }: { agent: Agent; onClose: () => vo
       onSubmit={() => matches && void leaveAndDelete()}
       footer={footer}
     >
-      <p>Its files, memories and items are no longer served to anybody.</p>
+      <p>Its files, memories and items will no longer be available. This cannot be undone.</p>
       <Field label={`Type ${agent.slug} to confirm`}>
         <input
           className="input mono"

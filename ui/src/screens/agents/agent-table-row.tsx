@@ -5,7 +5,7 @@ import { escapeText } from "../../components/escape-text";
 import { Time } from "../../components/time";
 import type { AgentRow } from "./agent-list";
 
-/** One agent. The whole row leads to its workspace; what is named in it leads there. */
+/** One agent. The row links to its workspace; template and run have links of their own. */
 export const AgentTableRow = memo(function AgentTableRow({
   row,
   index,
@@ -17,18 +17,20 @@ export const AgentTableRow = memo(function AgentTableRow({
   return (
     <tr aria-rowindex={index}>
       <td className="name">
-        <Link className="row-link cut bidi" to={`/agents/${row.id}/workspace`}>
+        <Link className="row-link truncate bidi" to={`/agents/${row.id}/workspace`}>
           {escapeText(row.name, 120)}
         </Link>
-        <span className="second">
-          <span className="mono cut">{row.slug}</span>
+        <span className="secondary">
+          <span className="mono truncate">{row.slug}</span>
           {row.isShared && <span className="badge">shared</span>}
-          {template && <span className="only-small cut bidi">{escapeText(template.name, 40)}</span>}
+          {template && (
+            <span className="only-small truncate bidi">{escapeText(template.name, 40)}</span>
+          )}
         </span>
       </td>
       <td className="only-large">
         {template ? (
-          <Link className="cut bidi" to={`/agent-templates/${template.id}`}>
+          <Link className="truncate bidi" to={`/agent-templates/${template.id}`}>
             {escapeText(template.name, 80)}
           </Link>
         ) : (
@@ -36,7 +38,7 @@ export const AgentTableRow = memo(function AgentTableRow({
         )}
       </td>
       <td className="only-large">
-        {human ? <span className="cut bidi">{escapeText(human.name, 80)}</span> : <NoValue />}
+        {human ? <span className="truncate bidi">{escapeText(human.name, 80)}</span> : <NoValue />}
       </td>
       <td className="number only-large">{row.overrideCount || <NoValue />}</td>
       <td className="number updates">
@@ -54,7 +56,7 @@ const NoValue = () => <span className="faint">—</span>;
 function Updates({ count }: { count: number }) {
   if (count === 0) return <NoValue />;
   return (
-    <span className="badge update" title={`${count} to be reviewed`}>
+    <span className="badge update" title={`${count} to review`}>
       <AlertTriangle size={12} aria-hidden />
       {count}
     </span>

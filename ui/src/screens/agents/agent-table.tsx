@@ -1,5 +1,4 @@
-// A table of which only the rows in sight are made. Each row has the same height, so none is
-// measured.
+// Virtualized table with rows of fixed height.
 
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown, ArrowUp } from "lucide-react";
@@ -27,7 +26,7 @@ const COLUMN_HEADERS: {
 interface AgentTableProps {
   rows: readonly AgentRow[];
   filters: AgentFilters;
-  setFilters: (some: Partial<AgentFilters>) => void;
+  setFilters: (patch: Partial<AgentFilters>) => void;
 }
 
 export function AgentTable({ rows, filters, setFilters }: AgentTableProps) {
@@ -44,7 +43,7 @@ export function AgentTable({ rows, filters, setFilters }: AgentTableProps) {
   const above = items[0]?.start ?? 0;
   const below = virtual.getTotalSize() - (items.at(-1)?.end ?? 0);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable
     <div className="agents-scroll" ref={scroller} role="region" aria-label="Agents" tabIndex={0}>
       <table className="table agents-table" aria-rowcount={rows.length + 1} aria-label="Agents">
         <thead>
@@ -72,9 +71,9 @@ export function AgentTable({ rows, filters, setFilters }: AgentTableProps) {
   );
 }
 
-/** Who sorts or looks for something else begins at the top again. */
+/** Scrolls to the top when filters or sorting change. */
 function useScrollToTop(scroller: React.RefObject<HTMLDivElement | null>, filters: AgentFilters) {
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it is the change that counts
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs on every change of the filters
   useEffect(() => {
     scroller.current?.scrollTo({ top: 0 });
   }, [scroller, filters]);
@@ -82,7 +81,7 @@ function useScrollToTop(scroller: React.RefObject<HTMLDivElement | null>, filter
 
 const Spacer = ({ height }: { height: number }) =>
   height > 0 ? (
-    <tr aria-hidden className="gap">
+    <tr aria-hidden className="spacer">
       <td colSpan={COLUMN_HEADERS.length} style={{ height }} />
     </tr>
   ) : null;

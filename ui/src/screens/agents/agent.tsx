@@ -1,4 +1,4 @@
-// The frame around all screens of one agent: who it is, what it follows, and where one can go.
+// Layout of an agent's screens: header and tabs.
 
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, Navigate, Outlet, useLocation, useParams } from "react-router";
@@ -28,7 +28,7 @@ export default function AgentLayout() {
   );
 }
 
-/** Who comes by a slug goes on by the id, which no renaming takes away. */
+/** Redirects from the slug to the id, which does not change when the agent is renamed. */
 function RedirectToId({ agent }: { agent: Agent }) {
   const { pathname, search } = useLocation();
   useQueryClient().setQueryData(agentQuery(agent.id).queryKey, agent);
@@ -39,10 +39,10 @@ function RedirectToId({ agent }: { agent: Agent }) {
 function AgentPage({ agent }: { agent: Agent }) {
   useTitle(escapeText(agent.name, 60));
   return (
-    <div className="agent-frame">
-      <header className="agent-head">
+    <div className="agent-layout">
+      <header className="agent-header">
         <div className="row wrap">
-          <h1 className="bidi cut">{escapeText(agent.name, 120)}</h1>
+          <h1 className="bidi truncate">{escapeText(agent.name, 120)}</h1>
           <span className="badge">{agent.isShared ? "shared" : "private"}</span>
           <PendingUpdatesBadge agent={agent} />
         </div>
@@ -56,31 +56,31 @@ function AgentPage({ agent }: { agent: Agent }) {
   );
 }
 
-/** Its slug, the template that it follows, and the human whom it works for. */
+/** Slug, template and human of the agent. */
 function AgentSummary({ agent }: { agent: Agent }) {
   const { data: templates } = useQuery(templateOptionsQuery);
   const { data: people } = useQuery(peopleOptionsQuery);
   const template = templates?.find(({ id }) => id === agent.templateId);
   const human = people?.find(({ id }) => id === agent.humanPairId);
   return (
-    <div className="agent-facts">
-      <span className="mono cut">{escapeText(agent.slug, 80)}</span>
+    <div className="agent-summary">
+      <span className="mono truncate">{escapeText(agent.slug, 80)}</span>
       {agent.templateId ? (
-        <span className="cut">
-          follows{" "}
+        <span className="truncate">
+          Template:{" "}
           <Link className="bidi" to={`/agent-templates/${encodeURIComponent(agent.templateId)}`}>
             {escapeText(template?.name ?? agent.templateId, 60)}
           </Link>
         </span>
       ) : (
-        <span>follows the defaults</span>
+        <span>No template</span>
       )}
       {human ? (
-        <span className="cut">
-          works for <span className="bidi">{escapeText(human.name, 60)}</span>
+        <span className="truncate">
+          Human: <span className="bidi">{escapeText(human.name, 60)}</span>
         </span>
       ) : (
-        !agent.humanPairId && <span>works for nobody in particular</span>
+        !agent.humanPairId && <span>No human</span>
       )}
     </div>
   );
@@ -91,7 +91,7 @@ function PendingUpdatesBadge({ agent }: { agent: Agent }) {
   const pending = pins?.filter((pin) => pin.updateAvailable) ?? [];
   if (pending.length === 0) return null;
   const first = encodeURIComponent(pending[0]?.path ?? "");
-  const label = pending.length === 1 ? "1 update waits" : `${pending.length} updates wait`;
+  const label = pending.length === 1 ? "1 update available" : `${pending.length} updates available`;
   return (
     <Link className="badge update" to={`workspace?file=${first}`}>
       {label}

@@ -1,4 +1,4 @@
-// All agents: found as one types, sorted by any column, and quick with ten thousand.
+// List of all agents, with filters and sorting; fast with 10,000 agents.
 
 import { Bot, Plus } from "lucide-react";
 import { useDeferredValue, useEffect, useMemo, useState } from "react";
@@ -19,11 +19,11 @@ export default function AgentsScreen() {
   useTitle("Agents");
   const { reload, ...list } = useAgentList();
   const [isCreating, setCreating] = useCreateDialog();
-  const { rows, isComplete: whole, error } = list;
+  const { rows, isComplete, error } = list;
   return (
     <div className="agents-screen">
-      <header className="screen-head">
-        <div className="titles">
+      <header className="screen-header">
+        <div className="title-block">
           <h1>Agents</h1>
           <Counts {...list} />
         </div>
@@ -31,14 +31,14 @@ export default function AgentsScreen() {
       </header>
       {error !== null && <ErrorNotice error={error} onRetry={reload} />}
       {rows.length > 0 && <FilteredAgents {...list} />}
-      {rows.length === 0 && whole && <NoAgents />}
-      {rows.length === 0 && !whole && error === null && <Loading label="Loading the agents" />}
+      {rows.length === 0 && isComplete && <NoAgents />}
+      {rows.length === 0 && !isComplete && error === null && <Loading label="Loading agents" />}
       {isCreating && <CreateAgent onClose={() => setCreating(false)} />}
     </div>
   );
 }
 
-/** Whether the dialog is open; the palette asks for it by the state that it hands on. */
+/** Whether the create dialog is open; the palette opens it by navigation state. */
 function useCreateDialog() {
   const { state, search } = useLocation();
   const navigate = useNavigate();
@@ -58,7 +58,7 @@ function CreateButton({ onClick }: { onClick: () => void }) {
       kind="primary"
       icon={Plus}
       disabled={!admin}
-      title={admin ? undefined : "Only an owner or an admin creates agents"}
+      title={admin ? undefined : "Only owners and admins can create agents"}
       onClick={onClick}
     >
       New agent
@@ -66,15 +66,15 @@ function CreateButton({ onClick }: { onClick: () => void }) {
   );
 }
 
-function Counts({ rows, isComplete: whole }: AgentListState) {
+function Counts({ rows, isComplete }: AgentListState) {
   const shared = useMemo(() => rows.filter((row) => row.isShared).length, [rows]);
   const pending = useMemo(() => rows.filter((row) => row.updatesAvailable).length, [rows]);
   if (rows.length === 0) return null;
   const format = (n: number) => n.toLocaleString("en");
   return (
-    <div className="under" role="status">
+    <div className="subtitle" role="status">
       {format(rows.length)} {rows.length === 1 ? "agent" : "agents"}
-      {!whole && " so far"} · {format(shared)} shared · {format(pending)} with updates waiting
+      {!isComplete && " so far"} · {format(shared)} shared · {format(pending)} with updates
     </div>
   );
 }
@@ -98,10 +98,10 @@ function FilteredAgents({ rows }: AgentListState) {
       {visible.length > 0 ? (
         <AgentTable rows={visible} filters={filters} setFilters={setFilters} />
       ) : (
-        <EmptyState icon={Bot} title="No agent is like that">
-          <p>Agents are found by name, slug, template and human. Try fewer words or filters.</p>
+        <EmptyState icon={Bot} title="No matching agents">
+          <p>Agents match by name, slug, template and human. Try fewer words or filters.</p>
           <Button onClick={() => setFilters({ text: "", template: "", kind: "", updates: false })}>
-            Show all agents
+            Clear filters
           </Button>
         </EmptyState>
       )}
@@ -111,10 +111,10 @@ function FilteredAgents({ rows }: AgentListState) {
 
 function NoAgents() {
   return (
-    <EmptyState icon={Bot} title="There are no agents yet">
+    <EmptyState icon={Bot} title="No agents yet">
       <p>
-        An agent has a workspace: files of its own over those of its template and the defaults. Make
-        one with the button above, or from the terminal:
+        An agent has a workspace: its own files over those of its template and the defaults. Create
+        one here or in the terminal:
       </p>
       <code>carrel apply agents.yaml</code>
     </EmptyState>

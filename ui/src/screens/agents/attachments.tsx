@@ -10,7 +10,7 @@ interface SandboxSelectProps {
   label: string;
   value: string;
   none: string;
-  /** A choice before all sandboxes, with its value. */
+  /** Option before the sandboxes. */
   first?: { value: string; name: string };
   onChange: (id: string) => void;
 }
@@ -29,7 +29,7 @@ export function SandboxSelect({ label, value, none, first, onChange }: SandboxSe
           </option>
         ))}
         {!isListed && value !== first?.value && (
-          <option value={value}>{escapeText(value, 60)} (not there)</option>
+          <option value={value}>{escapeText(value, 60)} (deleted)</option>
         )}
       </select>
     </Field>
@@ -41,7 +41,7 @@ interface AttachmentsProps {
   onChange: (attached: Attachment[]) => void;
 }
 
-/** The workspaces that the agent reaches, the first of which is the usual one. */
+/** Shared workspaces attached to the agent; the first one is its default. */
 export function Attachments({ attached, onChange }: AttachmentsProps) {
   const { data = [] } = useQuery(workspaceOptionsQuery);
   const replace = (index: number, attachment: Attachment) =>
@@ -54,7 +54,7 @@ export function Attachments({ attached, onChange }: AttachmentsProps) {
     <div className="stack">
       {attached.map((attachment, index) => (
         <AttachmentRow
-          // biome-ignore lint/suspicious/noArrayIndexKey: a row is its place in the list
+          // biome-ignore lint/suspicious/noArrayIndexKey: a row is identified by its position
           key={index}
           index={index}
           attachment={attachment}
@@ -66,11 +66,11 @@ export function Attachments({ attached, onChange }: AttachmentsProps) {
       {first ? (
         <div>
           <Button small icon={Plus} onClick={add}>
-            Attach a workspace
+            Attach workspace
           </Button>
         </div>
       ) : (
-        <p className="faint">There are no shared workspaces yet; Workspaces makes them.</p>
+        <p className="faint">No shared workspaces yet. Create one under Workspaces.</p>
       )}
     </div>
   );
@@ -101,7 +101,7 @@ function AttachmentRow({ index, attachment, workspaces, onChange, onRemove }: At
   };
   return (
     <div className="attachment" role="group" aria-label={`Workspace ${index + 1}`}>
-      <Field label="Known as">
+      <Field label="Name">
         <input
           className="input mono"
           value={name}
@@ -115,7 +115,7 @@ function AttachmentRow({ index, attachment, workspaces, onChange, onRemove }: At
           onChange={(event) => onChange({ ...attachment, workspaceId: event.target.value })}
         >
           {!workspaces.some((workspace) => workspace.workspaceId === workspaceId) && (
-            <option value={workspaceId}>{escapeText(workspaceId, 60)} (not there)</option>
+            <option value={workspaceId}>{escapeText(workspaceId, 60)} (deleted)</option>
           )}
           {workspaces.map((workspace) => (
             <option key={workspace.workspaceId} value={workspace.workspaceId}>
@@ -125,10 +125,10 @@ function AttachmentRow({ index, attachment, workspaces, onChange, onRemove }: At
         </select>
       </Field>
       <SandboxSelect
-        label="Through"
+        label="Sandbox"
         value={sandbox === undefined ? AGENT_SANDBOX : (sandbox ?? "")}
         first={{ value: AGENT_SANDBOX, name: "The agent's sandbox" }}
-        none="None: read-only"
+        none="None (read-only)"
         onChange={setSandbox}
       />
       <Button icon={Trash2} aria-label={`Detach ${escapeText(name, 40)}`} onClick={onRemove} />

@@ -17,10 +17,10 @@ import { usePatchAgent } from "./use-patch";
 
 type Config = Record<string, unknown>;
 
-/** What was touched of a config, over what the agent says. */
+/** Unsaved config changes over the agent's config. */
 function useConfigDraft(agent: Agent) {
   const [draft, setDraft] = useState<Config>({});
-  const patch = usePatchAgent(agent, "The config is saved.", () => setDraft({}));
+  const patch = usePatchAgent(agent, "Config saved", () => setDraft({}));
   const card = {
     dirty: Object.keys(draft).length > 0,
     busy: patch.isPending,
@@ -39,7 +39,7 @@ export function RuntimeSettings({ agent }: { agent: Agent }) {
   return (
     <SettingsCard title="Runtime" {...card}>
       <div className="field-pair">
-        <Field label="Timezone" hint="The days of its notes are those of this place; else UTC.">
+        <Field label="Timezone" hint="Dates of its notes; UTC if empty.">
           <input
             className="input"
             list="zones"
@@ -48,7 +48,7 @@ export function RuntimeSettings({ agent }: { agent: Agent }) {
             onChange={(event) => set({ timezone: event.target.value })}
           />
         </Field>
-        <Field label="Model" hint="Handed on to the runtime; Carrel calls none.">
+        <Field label="Model" hint="Passed to the runtime. Carrel does not call models.">
           <input
             className="input"
             value={configText(values, "model")}
@@ -86,9 +86,9 @@ export function RuntimeSettings({ agent }: { agent: Agent }) {
   );
 }
 
-const TOOLS_HINT = "A name, or a beginning with a star, on each line. None allows all.";
-const DELEGATES_HINT = "Slugs of the agents that it may hand work to, one on each line.";
-const EXTRA_DOCS_HINT = "Paths of files that the prompt ends with, one on each line.";
+const TOOLS_HINT = "One name or prefix* per line. Empty allows all tools.";
+const DELEGATES_HINT = "Agent slugs, one per line.";
+const EXTRA_DOCS_HINT = "File paths to append to the prompt, one per line.";
 
 interface ConfigFieldProps {
   values: Config;
@@ -126,7 +126,7 @@ export function SandboxSettings({ agent }: { agent: Agent }) {
   return (
     <SettingsCard
       title="Sandbox and workspaces"
-      description="The shared workspaces that it reaches, each through a sandbox. Without one a workspace is read-only."
+      description="Shared workspaces and the sandbox used in each. Without a sandbox a workspace is read-only."
       {...card}
     >
       <SandboxSelect
@@ -155,13 +155,13 @@ export function DreamingSettings({ agent }: { agent: Agent }) {
         checked={dreaming["enabled"] === true}
         onChange={(enabled) => setDreaming({ enabled })}
       >
-        Dreams: what it recalls often is promoted to MEMORY.md
+        Dreaming: promote frequently recalled memories to MEMORY.md
       </Checkbox>
       <Checkbox
         checked={dreaming["review"] === true}
         onChange={(review) => setDreaming({ review })}
       >
-        A person looks at a dream before it lands
+        Require review before dreams are applied
       </Checkbox>
       <Field label="Hours between dreams">
         <input
@@ -179,7 +179,7 @@ export function DreamingSettings({ agent }: { agent: Agent }) {
         checked={git["enabled"] === true}
         onChange={(enabled) => set({ workspaceGit: { ...git, enabled } })}
       >
-        Git: its whole history is a repository that can be cloned
+        Git: serve the file history as a repository
       </Checkbox>
     </SettingsCard>
   );
@@ -201,7 +201,7 @@ const Checkbox = ({ checked, onChange, children }: CheckboxProps) => (
 export function OtherConfigSettings({ agent }: { agent: Agent }) {
   const saved = JSON.stringify(otherConfig(agent.config), null, 2);
   const [typed, setTyped] = useState<string | null>(null);
-  const patch = usePatchAgent(agent, "The config is saved.", () => setTyped(null));
+  const patch = usePatchAgent(agent, "Config saved", () => setTyped(null));
   const parsed = parseOtherConfig(typed ?? saved);
   const save = () => {
     if (!("config" in parsed)) return;
@@ -213,7 +213,7 @@ export function OtherConfigSettings({ agent }: { agent: Agent }) {
   return (
     <SettingsCard
       title="Other config"
-      description="Whatever else is kept with the agent, for Carrel (promptChars, fileChars) or for your runtime."
+      description="Other keys, used by Carrel (promptChars, fileChars) or by your runtime."
       dirty={typed !== null && typed !== saved && "config" in parsed}
       busy={patch.isPending}
       error={patch.error}

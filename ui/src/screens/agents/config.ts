@@ -1,4 +1,4 @@
-// What of an agent's config has fields of its own, read with care: anything may stand there.
+// Typed access to an agent's config, which may contain any JSON.
 
 type Config = Record<string, unknown>;
 
@@ -17,7 +17,7 @@ export const FORM_KEYS = [
 export interface Attachment {
   name: string;
   workspaceId: string;
-  /** Its own; null for none, which makes it read-only; absent for the agent's. */
+  /** Absent: the agent's sandbox. Null: no sandbox, read-only. */
   sandbox?: string | null;
 }
 
@@ -52,7 +52,7 @@ export const splitLines = (text: string): string[] =>
     .map((line) => line.trim())
     .filter(Boolean);
 
-/** A config with some keys said anew; what is empty goes. */
+/** Merges `patch` into a config and drops empty values. */
 export function mergeConfig(config: Config, patch: Config): Config {
   const isEmpty = (value: unknown) =>
     value === undefined ||
@@ -64,18 +64,18 @@ export function mergeConfig(config: Config, patch: Config): Config {
   );
 }
 
-/** What was typed as JSON, or why it is no object of other keys. */
+/** Parses the JSON field; an error if it is no object or has a key with a form field. */
 export function parseOtherConfig(text: string): { config: Config } | { error: string } {
   let value: unknown;
   try {
     value = JSON.parse(text || "{}");
   } catch (error) {
-    return { error: `This is not JSON: ${(error as Error).message}` };
+    return { error: `Invalid JSON: ${(error as Error).message}` };
   }
   if (value === null || typeof value !== "object" || Array.isArray(value)) {
-    return { error: "It has to be an object, in braces." };
+    return { error: "Must be a JSON object." };
   }
   const duplicate = FORM_KEYS.find((key) => key in value);
-  if (duplicate) return { error: `${duplicate} has its own field above.` };
+  if (duplicate) return { error: `${duplicate} has its own field above` };
   return { config: value as Config };
 }

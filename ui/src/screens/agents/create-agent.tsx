@@ -17,7 +17,8 @@ export function CreateAgent({ onClose }: { onClose: () => void }) {
   const set = (patch: Partial<typeof EMPTY_FORM>) => setForm({ ...form, ...patch });
   const create = useCreateAgent();
   const slug = form.slug || slugOf(form.name);
-  const slugError = slug && !isSlug(slug) ? "Small letters, digits and dashes, at most 63." : null;
+  const slugError =
+    slug && !isSlug(slug) ? "Use lower-case letters, digits and hyphens (max. 63)." : null;
   const submit = () =>
     create.mutate({
       name: form.name.trim(),
@@ -31,7 +32,7 @@ export function CreateAgent({ onClose }: { onClose: () => void }) {
     <>
       <Button onClick={onClose}>Cancel</Button>
       <Button kind="primary" type="submit" disabled={!isValid} busy={create.isPending}>
-        Create the agent
+        Create agent
       </Button>
     </>
   );
@@ -42,7 +43,7 @@ export function CreateAgent({ onClose }: { onClose: () => void }) {
       onSubmit={() => isValid && submit()}
       footer={footer}
     >
-      <Field label="Name" hint="What people call it. IDENTITY.md shows it.">
+      <Field label="Name" hint="Shown in IDENTITY.md.">
         <input
           className="input"
           value={form.name}
@@ -50,7 +51,7 @@ export function CreateAgent({ onClose }: { onClose: () => void }) {
           onChange={(event) => set({ name: event.target.value })}
         />
       </Field>
-      <Field label="Slug" hint="Its name in addresses." error={slugError}>
+      <Field label="Slug" hint="Used in URLs and commands." error={slugError}>
         <input
           className="input mono"
           value={slug}
@@ -61,14 +62,14 @@ export function CreateAgent({ onClose }: { onClose: () => void }) {
       </Field>
       <TemplateSelect
         value={form.templateId}
-        hint="Its files are inherited from there, and its pinned files stay as they are today."
+        hint="Files are inherited. Pinned files stay at their current version."
         onChange={(templateId) => set({ templateId })}
       />
       <PersonSelect
         label="Human"
-        emptyLabel="Nobody in particular"
+        emptyLabel="None"
         value={form.humanPairId}
-        hint="The person whom it works for: USER.md tells it about them."
+        hint="The person it works for, described in USER.md."
         onChange={(humanPairId) => set({ humanPairId })}
       />
       <label className="check">
@@ -77,7 +78,7 @@ export function CreateAgent({ onClose }: { onClose: () => void }) {
           checked={form.isShared}
           onChange={(event) => set({ isShared: event.target.checked })}
         />
-        Shared: it works for several people and has items of its own
+        Shared: works for several people, with its own items
       </label>
       {create.isError && (
         <div className="notice bad" role="alert">
@@ -96,7 +97,7 @@ function useCreateAgent() {
     meta: { skipErrorToast: true },
     onSuccess: (agent) => {
       void queries.invalidateQueries();
-      toast("The agent is there.");
+      toast("Agent created");
       void navigate(`/agents/${agent.id}/workspace`);
     },
   });

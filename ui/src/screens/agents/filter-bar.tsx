@@ -7,17 +7,16 @@ import type { AgentRow } from "./agent-list";
 interface FilterBarProps {
   rows: readonly AgentRow[];
   filters: AgentFilters;
-  setFilters: (some: Partial<AgentFilters>) => void;
+  setFilters: (patch: Partial<AgentFilters>) => void;
   visibleCount: number;
 }
 
-/** What one looks for; the answer is beneath as one types. */
 export function FilterBar({ rows, filters, setFilters, visibleCount }: FilterBarProps) {
   const templates = useMemo(() => countByTemplate(rows), [rows]);
   return (
     <search className="agents-filters">
       <SearchField
-        label="Find an agent by name, slug, template or human"
+        label="Filter agents by name, slug, template or human"
         placeholder="Name, slug, template or human"
         value={filters.text}
         onChange={(text) => setFilters({ text })}
@@ -51,7 +50,7 @@ export function FilterBar({ rows, filters, setFilters, visibleCount }: FilterBar
           checked={filters.updates}
           onChange={(event) => setFilters({ updates: event.target.checked })}
         />
-        Updates waiting
+        Updates available
       </label>
       <span className="faint end" role="status">
         {visibleCount === rows.length ? "" : `${visibleCount.toLocaleString("en")} shown`}

@@ -8,7 +8,7 @@ import { PersonSelect, TemplateSelect } from "./selects";
 import { SettingsCard } from "./settings-card";
 import { usePatchAgent } from "./use-patch";
 
-/** What was touched of some fields, over what the agent says. */
+/** Unsaved changes over the agent's fields. */
 function useDraft(agent: Agent, successText: string) {
   const [draft, setDraft] = useState<AgentPatch>({});
   const patch = usePatchAgent(agent, successText, () => setDraft({}));
@@ -31,14 +31,16 @@ const fileLink = (agent: Agent, path: string) => (
 );
 
 export function NameSettings({ agent }: { agent: Agent }) {
-  const { values, set, card } = useDraft(agent, "The name is saved.");
+  const { values, set, card } = useDraft(agent, "Name saved");
   const description = (
     <>
-      A new name also rewrites the Name line of {fileLink(agent, "IDENTITY.md")}, and nothing else
-      in it. Where the file is inherited and shows the name by its placeholder, it stays inherited.
+      A new name also updates the Name line of {fileLink(agent, "IDENTITY.md")}. An inherited file
+      that uses the name placeholder stays inherited.
     </>
   );
-  const slugError = isSlug(values.slug) ? null : "Small letters, digits and dashes, at most 63.";
+  const slugError = isSlug(values.slug)
+    ? null
+    : "Use lower-case letters, digits and hyphens (max. 63).";
   return (
     <SettingsCard title="Name" description={description} {...card} dirty={card.dirty && !slugError}>
       <Field label="Name">
@@ -50,7 +52,7 @@ export function NameSettings({ agent }: { agent: Agent }) {
       </Field>
       <Field
         label="Slug"
-        hint="Its name in addresses. Links that use the old one stop working."
+        hint="Used in URLs and commands. Links with the old slug stop working."
         error={slugError}
       >
         <input
@@ -65,11 +67,11 @@ export function NameSettings({ agent }: { agent: Agent }) {
 }
 
 export function TemplateSettings({ agent }: { agent: Agent }) {
-  const { values, set, card } = useDraft(agent, "The agent follows another template.");
+  const { values, set, card } = useDraft(agent, "Template changed");
   return (
     <SettingsCard
       title="Template"
-      description="Live files follow the new template at once. Pinned files stay as they were reviewed; those of the new template are offered for review."
+      description="Live files switch to the new template at once. Pinned files stay as reviewed; the new template's versions need review."
       {...card}
     >
       <TemplateSelect
@@ -81,19 +83,18 @@ export function TemplateSettings({ agent }: { agent: Agent }) {
 }
 
 export function HumanSettings({ agent }: { agent: Agent }) {
-  const { values, set, card } = useDraft(agent, "The agent works for somebody else, and knows it.");
+  const { values, set, card } = useDraft(agent, "Human changed");
   const description = (
     <>
-      Pairing it with another human rewrites {fileLink(agent, "USER.md")} in the same step, from the
-      template or the defaults: name, e-mail, title, timezone and pronouns of the new one. Nothing
-      of the old file is kept.
+      Changing the human rewrites {fileLink(agent, "USER.md")} with their name, email, title,
+      timezone and pronouns. The old content is replaced.
     </>
   );
   return (
     <SettingsCard title="Human" description={description} {...card}>
       <PersonSelect
         label="Works for"
-        emptyLabel="Nobody in particular"
+        emptyLabel="None"
         value={values.humanPairId ?? ""}
         onChange={(id) => set({ humanPairId: id || null })}
       />
@@ -102,11 +103,11 @@ export function HumanSettings({ agent }: { agent: Agent }) {
 }
 
 export function SharingSettings({ agent }: { agent: Agent }) {
-  const { values, set, card } = useDraft(agent, "Who it belongs to is saved.");
+  const { values, set, card } = useDraft(agent, "Sharing saved");
   return (
     <SettingsCard
       title="Sharing"
-      description="The private agents of a person share that person's items. A shared agent has items of its own."
+      description="A person's private agents share that person's items. A shared agent has its own items."
       {...card}
     >
       <label className="check">
@@ -115,12 +116,12 @@ export function SharingSettings({ agent }: { agent: Agent }) {
           checked={values.isShared}
           onChange={(event) => set({ isShared: event.target.checked })}
         />
-        Shared: it works for several people
+        Shared: works for several people
       </label>
       <PersonSelect
         label="Owner"
-        emptyLabel="Nobody"
-        hint="The person to whom it belongs. What waits for its review is in their inbox."
+        emptyLabel="None"
+        hint="Reviews of this agent appear in the owner's inbox."
         value={values.ownerId ?? ""}
         onChange={(id) => set({ ownerId: id || null })}
       />

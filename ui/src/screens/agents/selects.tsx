@@ -21,7 +21,7 @@ export function TemplateSelect({ value, onChange, hint, disabled }: SelectProps)
         disabled={disabled}
         onChange={(event) => onChange(event.target.value)}
       >
-        <option value="">None: only the defaults</option>
+        <option value="">None (defaults only)</option>
         {data.map(({ id, name, slug }) => (
           <option key={id} value={id}>
             {escapeText(name, 60)} ({slug})

@@ -15,7 +15,7 @@ interface SettingsCardProps {
   onReset: () => void;
 }
 
-/** Some settings that are saved together. Members see them and cannot change them. */
+/** Settings that are saved together; read-only for members. */
 export function SettingsCard(props: SettingsCardProps) {
   const { title, description, children, dirty, busy, error, onSave, onReset } = props;
   const admin = isAdmin(useSession());
@@ -28,7 +28,7 @@ export function SettingsCard(props: SettingsCardProps) {
       <header>
         <h2>{title}</h2>
       </header>
-      <fieldset className="inside stack" disabled={!admin}>
+      <fieldset className="card-body stack" disabled={!admin}>
         {description && <div className="soft">{description}</div>}
         {children}
         {Boolean(error) && (
@@ -39,8 +39,8 @@ export function SettingsCard(props: SettingsCardProps) {
       </fieldset>
       {admin && (
         <footer className="row">
-          <span className="grow faint">{dirty ? "Not saved yet" : ""}</span>
-          {dirty && <Button onClick={onReset}>Undo</Button>}
+          <span className="grow faint">{dirty ? "Unsaved changes" : ""}</span>
+          {dirty && <Button onClick={onReset}>Discard</Button>}
           <Button kind="primary" type="submit" disabled={!dirty} busy={busy}>
             Save
           </Button>

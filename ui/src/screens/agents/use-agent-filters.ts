@@ -1,4 +1,4 @@
-// What is looked for, as the address says it, so that it can be kept and handed on.
+// Filters of the agent list, kept in the URL.
 
 import { useEffect, useRef, useState } from "react";
 import { useNavigation, useSearchParams } from "react-router";
@@ -38,7 +38,7 @@ function filtersToParams({
   return new URLSearchParams(Object.entries(entries).filter(([, value]) => value));
 }
 
-/** The address follows what is typed after a moment; what is typed waits for nothing. */
+/** Filters that update at once; the URL follows after URL_DELAY_MS. */
 export function useAgentFilters(): [AgentFilters, (patch: Partial<AgentFilters>) => void] {
   const [params, setParams] = useSearchParams();
   const [filters, setFilters] = useState(() => filtersFromParams(params));

@@ -4,7 +4,7 @@ import { toast } from "../../components/toast";
 
 const AFFECTED_QUERIES = ["agent", "agents", "files", "pins", "prompt", "inbox", "templates"];
 
-/** Changes an agent and lets all that follows from it be asked for again. */
+/** Patches an agent and invalidates the affected queries. */
 export function usePatchAgent(agent: Agent, successText: string, onDone: () => void) {
   const queries = useQueryClient();
   return useMutation({

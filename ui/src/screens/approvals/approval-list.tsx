@@ -1,4 +1,4 @@
-// Approvals to choose from: j and k or the arrows move, Enter opens.
+// List of approvals: j and k or the arrow keys move, Enter opens.
 
 import { type KeyboardEvent, useEffect, useRef } from "react";
 import { NavLink } from "react-router";
@@ -14,7 +14,7 @@ const STEPS: Record<string, number> = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }
 const isTyping = (target: EventTarget | null) =>
   target instanceof HTMLElement && Boolean(target.closest("input, textarea, select, dialog"));
 
-/** Moves the focus among the links of a list; from elsewhere on the page it begins at the first. */
+/** Moves the focus between the links of a list; j and k work on the whole page. */
 export function useListNavigation() {
   const list = useRef<HTMLUListElement>(null);
   const step = (offset: number) => {
@@ -56,14 +56,14 @@ export function ApprovalList({ approvals, search }: { approvals: Approval[]; sea
         <li key={approval.id}>
           <NavLink
             to={{ pathname: `/approvals/${approval.id}`, search }}
-            className={({ isActive }) => (isActive ? "on" : "")}
+            className={({ isActive }) => (isActive ? "active" : "")}
           >
             <Row approval={approval} />
           </NavLink>
         </li>
       ))}
       {approvals.length > 500 && (
-        <li className="faint pane">and {approvals.length - 500} that are older</li>
+        <li className="faint pane">{approvals.length - 500} more not shown</li>
       )}
     </ul>
   );
@@ -74,7 +74,7 @@ function Row({ approval }: { approval: Approval }) {
   return (
     <span className="stack tight grow">
       <span className="row">
-        <strong className="cut">
+        <strong className="truncate">
           <AgentName id={agentId} isLink={false} />
         </strong>
         <code>{escapeText(tool, 40)}</code>
@@ -82,7 +82,7 @@ function Row({ approval }: { approval: Approval }) {
           <ApprovalStatus status={status} />
         </span>
       </span>
-      <span className="cut mono faint bidi">
+      <span className="truncate mono faint bidi">
         {escapeText(inputSummary(input).replace(/\n/g, " ↵ "), 160)}
       </span>
       <span className="faint">
@@ -96,7 +96,7 @@ function Row({ approval }: { approval: Approval }) {
   );
 }
 
-/** The one argument that tells most, in a line. */
+/** The most telling argument of a call. */
 export function inputSummary(input: Record<string, unknown>): string {
   const value = input["command"] ?? input["file_path"] ?? input["path"] ?? Object.values(input)[0];
   return typeof value === "string" ? value : JSON.stringify(value ?? {});

@@ -1,4 +1,4 @@
-// One approval: what would run, where, who asks; the answer, or what became of it.
+// One approval: the call, the decision form or the result, and details.
 
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
@@ -18,11 +18,10 @@ import { TimeRemaining } from "./time-remaining";
 export function ApprovalPage({ approval }: { approval: Approval }) {
   const open = approval.status === "requested";
   return (
-    <article className="stack" aria-label="The call">
+    <article className="stack" aria-label="Approval">
       <header className="row wrap">
         <h2>
-          <AgentName id={approval.agentId} /> asks to use{" "}
-          <code>{escapeText(approval.tool, 60)}</code>
+          <AgentName id={approval.agentId} /> requests <code>{escapeText(approval.tool, 60)}</code>
         </h2>
         <span className="end">
           <ApprovalStatus status={approval.status} />
@@ -30,7 +29,8 @@ export function ApprovalPage({ approval }: { approval: Approval }) {
       </header>
       {open && (
         <p className="soft">
-          Asked <Time at={approval.requestedAt} />, <TimeRemaining until={approval.expiresAt} />.
+          Requested <Time at={approval.requestedAt} />, <TimeRemaining until={approval.expiresAt} />
+          .
         </p>
       )}
       <Input input={approval.input} />
@@ -40,10 +40,10 @@ export function ApprovalPage({ approval }: { approval: Approval }) {
   );
 }
 
-/** What it was given, to the letter: nothing in it acts, and nothing in it hides. */
+/** The arguments of the call, literally. */
 function Input({ input }: { input: Record<string, unknown> }) {
   return (
-    <section className="stack tight" aria-label="What it would do">
+    <section className="stack tight" aria-label="Input">
       {Object.entries(input).map(([name, value]) => (
         <div key={name} className="stack tight">
           <h3 className="mono bidi">{escapeText(name, 80)}</h3>
@@ -53,45 +53,41 @@ function Input({ input }: { input: Record<string, unknown> }) {
           />
         </div>
       ))}
-      {Object.keys(input).length === 0 && <p className="faint">It was given no arguments.</p>}
+      {Object.keys(input).length === 0 && <p className="faint">No arguments</p>}
     </section>
   );
 }
 
-/** Owners and admins may answer, and the person whom the agent works for or belongs to. */
+/** Decision form for owners, admins, and the agent's human or owner. */
 function Decision({ approval }: { approval: Approval }) {
   const session = useSession();
   const agent = useQuery(agentRecordQuery(approval.agentId));
   const me = session.person?.id;
   const isMine = me && (agent.data?.humanPairId === me || agent.data?.ownerId === me);
   if (isAdmin(session) || isMine) return <DecisionForm approval={approval} />;
-  return (
-    <p className="notice">
-      Owners, admins and the person whom the agent works for may answer this.
-    </p>
-  );
+  return <p className="notice">Only owners, admins and the agent’s human or owner can decide.</p>;
 }
 
 function Result({ approval }: { approval: Approval }) {
   const { answeredBy, answeredAt, reason, result, status } = approval;
   return (
-    <section className="stack" aria-label="What became of it">
+    <section className="stack" aria-label="Result">
       <p>
         <strong>{resultText(approval)}</strong>
       </p>
       {answeredBy && (
         <p className="soft">
-          <PrincipalName id={answeredBy} /> answered <Time at={answeredAt} />
-          {reason && status !== "cancelled" ? ":" : ", without a reason."}
+          <PrincipalName id={answeredBy} /> decided <Time at={answeredAt} />
+          {reason && status !== "cancelled" ? ":" : "."}
         </p>
       )}
       {answeredBy && reason && status !== "cancelled" && (
-        <blockquote className="said bidi">{escapeText(reason, 2000)}</blockquote>
+        <blockquote className="quote bidi">{escapeText(reason, 2000)}</blockquote>
       )}
       {result && (
         <div className="stack tight">
-          <h3>What the model was told</h3>
-          <LiteralText text={result.content} label="What the model was told" />
+          <h3>Response to the model</h3>
+          <LiteralText text={result.content} label="Response to the model" />
         </div>
       )}
     </section>
@@ -109,14 +105,14 @@ function Details({ approval }: { approval: Approval }) {
   return (
     <PropertyList
       items={[
-        ["Asked by", <PrincipalName key="by" id={requestedBy} />],
-        ["Asked", <Time key="at" at={approval.requestedAt} />],
+        ["Requested by", <PrincipalName key="by" id={requestedBy} />],
+        ["Requested", <Time key="at" at={approval.requestedAt} />],
         ["Workspace", workspaceId ? idLink(`/workspaces/${workspaceId}`, workspaceId) : "none"],
         ["Sandbox", sandboxId ? idLink(`/sandboxes/${sandboxId}`, sandboxId) : "none"],
         ["Session", sessionId ? idLink(`${agent}/sessions/${sessionId}`, sessionId) : "none"],
         ["Run", runId ? idLink(`/runs/${runId}`, runId) : "none"],
-        ["Listening", approval.scope === "main" ? "one person" : "several people"],
-        ["Digest", <code key="hash">{inputHash.slice(0, 16)}</code>],
+        ["Scope", approval.scope],
+        ["Input hash", <code key="hash">{inputHash.slice(0, 16)}</code>],
       ]}
     />
   );

@@ -1,10 +1,10 @@
-// How an approval stands, in a word that colour only underlines.
+// Status badge and result text of an approval.
 
 import { Ban, Check, Clock, Hourglass, type LucideIcon, Play, X } from "lucide-react";
 import type { Approval } from "../../api/approvals";
 
 const STATUSES: Record<Approval["status"], [label: string, className: string, icon: LucideIcon]> = {
-  requested: ["Waiting", "update", Hourglass],
+  requested: ["Pending", "update", Hourglass],
   approved: ["Approved", "good", Check],
   running: ["Running", "good", Play],
   finished: ["Approved", "good", Check],
@@ -22,24 +22,22 @@ export function ApprovalStatus({ status }: { status: Approval["status"] }) {
   );
 }
 
-/** What became of it, in a sentence; empty while that is open. */
+/** Result as a sentence; empty while pending. */
 export function resultText({ status, result, reason }: Approval): string {
   switch (status) {
     case "requested":
       return "";
     case "approved":
-      return "It was approved and is about to run.";
+      return "Approved, about to run.";
     case "running":
-      return "It was approved and is running.";
+      return "Approved, running.";
     case "finished":
-      return result?.isError
-        ? "It was approved and ran, with an error."
-        : "It was approved and ran.";
+      return result?.isError ? "Approved and run, with an error." : "Approved and run.";
     case "denied":
-      return "It was denied and did not run.";
+      return "Denied, not run.";
     case "expired":
-      return "Nobody answered in time, and it did not run.";
+      return "Expired, not run.";
     case "cancelled":
-      return `It did not run: ${reason || "what it depended on is gone"}.`;
+      return `Cancelled, not run: ${reason || "a resource it needs was deleted"}.`;
   }
 }

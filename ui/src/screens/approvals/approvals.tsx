@@ -1,4 +1,4 @@
-// The inbox of calls that wait for a yes, live, and what became of those before.
+// Pending and past approvals.
 
 import { useQuery } from "@tanstack/react-query";
 import { ArrowLeft, ShieldCheck } from "lucide-react";
@@ -24,25 +24,25 @@ export default function Approvals() {
   return (
     <Screen
       title="Approvals"
-      subtitle="Calls of agents that wait for a person’s yes. What is approved runs once, as it is shown."
+      subtitle="Tool calls that need a person’s approval. An approved call runs once, exactly as shown."
     >
-      <nav className="tabs" aria-label="Which approvals">
+      <nav className="tabs" aria-label="Approvals">
         <Link
           to="/approvals"
-          className={showsPast ? "" : "on"}
+          className={showsPast ? "" : "active"}
           aria-current={showsPast ? undefined : "page"}
         >
-          Waiting {pending.data && <span className="badge">{pending.data.length}</span>}
+          Pending {pending.data && <span className="badge">{pending.data.length}</span>}
         </Link>
         <Link
           to="/approvals?show=answered"
-          className={showsPast ? "on" : ""}
+          className={showsPast ? "active" : ""}
           aria-current={showsPast ? "page" : undefined}
         >
-          Answered
+          Decided
         </Link>
       </nav>
-      <div className={id ? "two-panes framed chosen" : "two-panes framed"}>
+      <div className={id ? "two-panes framed selected" : "two-panes framed"}>
         <QueryResult query={showsPast ? past : pending}>
           {(approvals) => (
             <ApprovalPane approvals={approvals} showsPast={showsPast} search={search} />
@@ -66,17 +66,16 @@ function ApprovalPane({ approvals, showsPast, search }: ApprovalPaneProps) {
   if (approvals.length) return <ApprovalList approvals={approvals} search={search} />;
   if (showsPast) {
     return (
-      <EmptyState icon={ShieldCheck} title="Nothing answered yet">
-        <p>Who said yes or no, when and why, and what came of it will be here.</p>
+      <EmptyState icon={ShieldCheck} title="No decided approvals">
+        <p>Approved, denied and expired calls appear here.</p>
       </EmptyState>
     );
   }
   return (
-    <EmptyState icon={ShieldCheck} title="Nothing waits">
+    <EmptyState icon={ShieldCheck} title="No pending approvals">
       <p>
-        An agent asks here before it writes or runs commands, where its sandbox says{" "}
-        <code>ask</code> or <code>edit</code>. At a terminal, <code>carrel approvals</code> shows
-        the same.
+        Agents request approval before writes or commands if the sandbox’s permission mode is{" "}
+        <code>ask</code> or <code>edit</code>. See also <code>carrel approvals</code>.
       </p>
     </EmptyState>
   );
@@ -84,7 +83,7 @@ function ApprovalPane({ approvals, showsPast, search }: ApprovalPaneProps) {
 
 const Hint = () => (
   <p className="faint">
-    Choose one to see what it would do. <kbd>j</kbd> and <kbd>k</kbd> move, <kbd>Enter</kbd> opens.
+    Select an approval. <kbd>j</kbd> and <kbd>k</kbd> move, <kbd>Enter</kbd> opens.
   </p>
 );
 

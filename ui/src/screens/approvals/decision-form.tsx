@@ -1,4 +1,4 @@
-// Yes or no, and why. Somebody else may be quicker, or time may be up: both are said as they are.
+// Form that approves or denies a tool call.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { Check, X } from "lucide-react";
@@ -15,8 +15,7 @@ export function DecisionForm({ approval }: { approval: Approval }) {
   const decide = useMutation({
     mutationFn: (approved: boolean) => answerApproval(approval.id, approved, reason.trim()),
     meta: { skipErrorToast: true },
-    onSuccess: (_, approved) =>
-      toast(approved ? "Approved: it runs now." : "Denied: the model is told so."),
+    onSuccess: (_, approved) => toast(approved ? "Approved" : "Denied"),
     onError: (error) => toast(decisionError(error), true),
     onSettled: () => {
       void queries.invalidateQueries({ queryKey: ["approvals"] });
@@ -25,8 +24,8 @@ export function DecisionForm({ approval }: { approval: Approval }) {
   });
   const isDeciding = (approved: boolean) => decide.isPending && decide.variables === approved;
   return (
-    <form className="answering" onSubmit={(event) => event.preventDefault()}>
-      <Field label="Reason" hint="Optional. The model sees it where you deny.">
+    <form className="decision-form" onSubmit={(event) => event.preventDefault()}>
+      <Field label="Reason" hint="Optional. Shown to the model if you deny.">
         <textarea
           className="input"
           maxLength={2000}
@@ -58,10 +57,10 @@ export function DecisionForm({ approval }: { approval: Approval }) {
   );
 }
 
-/** Why an answer was not taken. */
+/** Message for a decision that the server refused. */
 export function decisionError(error: unknown): string {
   if (!(error instanceof Problem)) return toSentence(error);
-  if (error.status === 409) return `Somebody was quicker: ${error.message}.`;
-  if (error.status === 410) return "Too late: nobody answered in time, and it is not run.";
+  if (error.status === 409) return `Already decided: ${error.message}.`;
+  if (error.status === 410) return "This approval has expired. The call was not run.";
   return toSentence(error);
 }

@@ -7,7 +7,7 @@ const UNITS: [size: number, name: string][] = [
   [1, "second"],
 ];
 
-/** How long is left, such as "2 hours"; empty when it is over. */
+/** Time until `until`, such as "2 hours"; empty if it has passed. */
 export function formatRemaining(until: string, now: number): string {
   const seconds = Math.floor((new Date(until).getTime() - now) / 1000);
   if (seconds <= 0) return "";
@@ -20,7 +20,7 @@ export function TimeRemaining({ until }: { until: string }) {
   const remaining = formatRemaining(until, useNow(10));
   return (
     <time dateTime={until} title={new Date(until).toLocaleString("en")}>
-      {remaining ? `expires in ${remaining}` : "time is up"}
+      {remaining ? `expires in ${remaining}` : "expired"}
     </time>
   );
 }

@@ -1,4 +1,4 @@
-// An agent's workspace: its own files over its template's over the defaults.
+// Workspace tab of an agent: its files over those of its template and the defaults.
 
 import { useMemo } from "react";
 import { useParams } from "react-router";

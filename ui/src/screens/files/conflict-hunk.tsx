@@ -1,4 +1,4 @@
-// One place that two people changed: as it was, mine, theirs, and which it shall be.
+// One merge conflict: base, mine, theirs, and the choice.
 
 import { useId } from "react";
 import type { MergeChoice, MergeRegion } from "./merge";
@@ -24,7 +24,7 @@ export function ConflictHunk({ number, part, choice, onSelect }: ConflictHunkPro
     <fieldset className="hunk">
       <legend>Conflict {number}</legend>
       <div className="hunk-sides">
-        <Side title="Before" lines={part.base} />
+        <Side title="Base" lines={part.base} />
         <Side title="Mine" lines={part.mine} isSelected={choice === "mine" || choice === "both"} />
         <Side
           title="Theirs"
@@ -35,13 +35,13 @@ export function ConflictHunk({ number, part, choice, onSelect }: ConflictHunkPro
       <div className="row wrap hunk-choices">
         {option("mine", "Mine", choice === "mine")}
         {option("theirs", "Theirs", choice === "theirs")}
-        {option("both", "Both, mine first", choice === "both")}
-        {option({ manualText: manualText ?? initialManualText }, "By hand", manualText !== null)}
+        {option("both", "Both (mine first)", choice === "both")}
+        {option({ manualText: manualText ?? initialManualText }, "Edit", manualText !== null)}
       </div>
       {manualText !== null && (
         <textarea
           className="input mono"
-          aria-label={`Conflict ${number} by hand`}
+          aria-label={`Edit conflict ${number}`}
           rows={Math.min(12, manualText.split("\n").length + 1)}
           value={manualText}
           onChange={(event) => onSelect({ manualText: event.target.value })}
@@ -61,10 +61,10 @@ function Side({
   isSelected?: boolean;
 }) {
   return (
-    <div className={isSelected ? "hunk-side chosen" : "hunk-side"}>
+    <div className={isSelected ? "hunk-side selected" : "hunk-side"}>
       <h3>{title}</h3>
       <pre className="text">
-        {lines.length ? lines.join("\n") : <span className="faint">(nothing)</span>}
+        {lines.length ? lines.join("\n") : <span className="faint">(empty)</span>}
       </pre>
     </div>
   );

@@ -1,4 +1,4 @@
-// Every layer's say about a file, and why the one that is served won.
+// Layers of a file, and why one of them is served.
 
 import { useQuery } from "@tanstack/react-query";
 import { Check } from "lucide-react";
@@ -11,9 +11,9 @@ type ExplainedLayer = FileExplanation["layers"][number];
 
 const LAYER_NAMES: Record<string, string> = {
   agent: "This agent",
-  pins: "The pins it was made with",
-  template: "The template",
-  defaults: "The defaults",
+  pins: "Initial pin",
+  template: "Template",
+  defaults: "Defaults",
   workspace: "This workspace",
 };
 
@@ -23,7 +23,7 @@ const WINNING_LAYERS: Record<string, string[]> = {
   "template-pinned": ["agent", "pins"],
 };
 
-/** The first layer that speaks among those that the source names. */
+/** The layer that is served. */
 function findWinner({ source, layers }: FileExplanation): ExplainedLayer | undefined {
   const kinds = source ? (WINNING_LAYERS[source] ?? [source]) : [];
   return layers.find(({ kind, sha256 }) => kinds.includes(kind) && sha256);
@@ -32,7 +32,7 @@ function findWinner({ source, layers }: FileExplanation): ExplainedLayer | undef
 export function ExplainPanel({ scope, path }: { scope: FileScope; path: string }) {
   const query = useQuery(explainQuery(scope, path));
   return (
-    <QueryResult query={query} label="Asking every layer">
+    <QueryResult query={query} label="Loading layers">
       {(explanation) => (
         <div className="stack">
           <p>{toSentence(explanation.why)}</p>
@@ -65,7 +65,7 @@ function LayerItem({
   const isLinkable = kind === "template" || kind === "defaults";
   const title = LAYER_NAMES[kind] ?? kind;
   return (
-    <li className={isWinner ? "layer on" : "layer"}>
+    <li className={isWinner ? "layer active" : "layer"}>
       <div className="row">
         <strong>
           {isLinkable && sha256 ? (
@@ -83,15 +83,15 @@ function LayerItem({
       <div className="faint">{versionLabel(version, sha256)}</div>
       {sha256 && <Digest name="sha256" hex={sha256} />}
       {baseSha256 && (
-        <Digest name={baseSha256 === sha256 ? "reviewed as it is" : "based on"} hex={baseSha256} />
+        <Digest name={baseSha256 === sha256 ? "reviewed" : "based on"} hex={baseSha256} />
       )}
     </li>
   );
 }
 
 function versionLabel(version: number | null, sha256: string | null): string {
-  if (version === null) return "says nothing of it";
-  return sha256 ? `version ${version}` : `took it away in version ${version}`;
+  if (version === null) return "not present";
+  return sha256 ? `version ${version}` : `deleted in version ${version}`;
 }
 
 const Digest = ({ name, hex }: { name: string; hex: string }) => (

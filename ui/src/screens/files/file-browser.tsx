@@ -1,4 +1,4 @@
-// The files of a place: the tree on the left, what is open on the right.
+// Files of a scope: tree on the left, open file on the right.
 
 import { useQuery } from "@tanstack/react-query";
 import { FilePlus2, FileText } from "lucide-react";
@@ -20,11 +20,11 @@ import { useFileUrl } from "./use-file-url";
 
 interface FileBrowserProps {
   scope: FileScope;
-  /** What stands where there are no files at all. */
+  /** Shown if there are no files. */
   empty?: ReactNode;
-  /** Where USER.md comes from can be changed there. */
+  /** URL of the agent's human setting, which USER.md depends on. */
   pairingUrl?: string;
-  /** Nobody may write here, whatever their role. */
+  /** Read-only for every role. */
   readOnly?: boolean;
 }
 
@@ -40,8 +40,8 @@ export function FileBrowser({ scope, empty, pairingUrl, readOnly }: FileBrowserP
   const canWrite = useCanWrite(scope) && !readOnly;
   const path = fileUrl.path;
   return (
-    <div className={path === null ? "file-desk" : "file-desk reading"}>
-      <QueryResult query={files} label="Loading the files">
+    <div className={path === null ? "file-browser" : "file-browser file-open"}>
+      <QueryResult query={files} label="Loading files">
         {() => (
           <FileList
             scope={scope}
@@ -52,7 +52,7 @@ export function FileBrowser({ scope, empty, pairingUrl, readOnly }: FileBrowserP
           />
         )}
       </QueryResult>
-      <section className="workspace-main" aria-label="File">
+      <section className="file-main" aria-label="File">
         {path === null && files.data && <NoOpenFile isEmpty={!rows.length}>{empty}</NoOpenFile>}
         {path !== null && files.data && (scope.kind !== "template" || defaults.data) && (
           <KeepLastRow
@@ -81,7 +81,7 @@ export function FileBrowser({ scope, empty, pairingUrl, readOnly }: FileBrowserP
   );
 }
 
-/** Keeps a row that vanished, so that a draft of it does not vanish too. */
+/** Keeps the last row of a deleted file, so that its draft is not lost. */
 function KeepLastRow({
   row,
   children,
@@ -111,10 +111,10 @@ function FileList({ scope, rows, selected, onOpen, onNew }: FileListProps) {
   const [filter, setFilter] = useState("");
   const visible = useMemo(() => filterRows(rows, filter), [rows, filter]);
   return (
-    <section className="workspace-side" aria-label="Files">
-      <div className="workspace-tools">
+    <section className="file-sidebar" aria-label="Files">
+      <div className="file-tools">
         <SearchField
-          label="Filter the files"
+          label="Filter files"
           placeholder="Filter"
           value={filter}
           onChange={setFilter}
@@ -132,9 +132,9 @@ function FileList({ scope, rows, selected, onOpen, onNew }: FileListProps) {
         />
       )}
       {rows.length > 0 && visible.length === 0 && (
-        <p className="workspace-none faint">No path has “{escapeText(filter, 60)}” in it.</p>
+        <p className="no-matches faint">No files match “{escapeText(filter, 60)}”.</p>
       )}
-      <div className="workspace-foot">
+      <div className="file-footer">
         <span className="faint" role="status">
           {rows.length === 1 ? "1 file" : `${rows.length.toLocaleString("en")} files`}
           {visible.length !== rows.length && `, ${visible.length.toLocaleString("en")} shown`}
@@ -148,11 +148,9 @@ function FileList({ scope, rows, selected, onOpen, onNew }: FileListProps) {
 function NoOpenFile({ isEmpty, children }: { isEmpty: boolean; children: ReactNode }) {
   if (isEmpty && children) return <>{children}</>;
   return (
-    <EmptyState icon={FileText} title={isEmpty ? "No files yet" : "No file is open"}>
+    <EmptyState icon={FileText} title={isEmpty ? "No files yet" : "No file selected"}>
       <p>
-        {isEmpty
-          ? "The first file is made with the button over the list, or by a PUT of the API."
-          : "Choose one from the list. In the list, arrows move, Enter opens, and a letter jumps to the next name that begins with it."}
+        {isEmpty ? "Create one with the button above the list." : "Select a file from the list."}
       </p>
     </EmptyState>
   );

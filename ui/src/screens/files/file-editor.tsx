@@ -1,4 +1,4 @@
-// A file laid open: the editor, the preview beside it, and what is to be said of both.
+// Editor of a file with preview, panels and save bar.
 
 import { useEffect, useRef, useState } from "react";
 import type { File } from "../../api/files";
@@ -18,7 +18,7 @@ import { useSaveFile } from "./use-save-file";
 
 const PREVIEW_KEY = "carrel-preview";
 
-/** Beside the text stands its preview, or a panel where one is asked for. */
+/** Visibility of the preview; a panel takes its place. */
 function usePreview({ panel, showPanel: show }: OpenFileProps["fileUrl"]) {
   const [isEnabled, setEnabled] = useState(() => localStorage.getItem(PREVIEW_KEY) !== "off");
   const isOpen = isEnabled && !panel;
@@ -30,7 +30,7 @@ function usePreview({ panel, showPanel: show }: OpenFileProps["fileUrl"]) {
   return { isOpen, toggle };
 }
 
-/** ⌘S saves from wherever the focus is: the browser would save the page instead. */
+/** Saves with ⌘S wherever the focus is. */
 function useSaveKey(save: () => void) {
   const latestSave = useRef(save);
   latestSave.current = save;

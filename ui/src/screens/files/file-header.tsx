@@ -1,4 +1,4 @@
-// What a file is called, where it comes from, and what one may do with it as a whole.
+// Header of a file: path, source, version and actions.
 
 import { ArrowLeft, Eye, EyeOff, History, Layers2, Trash2 } from "lucide-react";
 import { useState } from "react";
@@ -18,16 +18,16 @@ interface FileHeaderProps extends OpenFileProps {
 }
 
 const CLASS_HINTS = {
-  live: "An edit beneath is seen by the very next read.",
-  pinned: "An edit beneath reaches an agent only after a review.",
-  managed: "Written from the profile of the paired person.",
+  live: "Changes in lower layers apply immediately.",
+  pinned: "Changes in lower layers apply after review.",
+  managed: "Generated from the profile of the agent’s human.",
 };
 
 export function FileHeader({ base, preview, ...props }: FileHeaderProps) {
   const { row, fileUrl, scope } = props;
   const folder = row.path.slice(0, -fileName(row.path).length);
   return (
-    <header className="file-head">
+    <header className="file-header">
       <Button
         kind="plain"
         className="only-small"
@@ -37,11 +37,11 @@ export function FileHeader({ base, preview, ...props }: FileHeaderProps) {
       />
       <div className="file-title">
         <div className="row">
-          <h2 className="cut bidi" title={escapeText(row.path, 400)}>
+          <h2 className="truncate bidi" title={escapeText(row.path, 400)}>
             {folder && <span className="folder">{escapeText(folder, 120)}</span>}
             {escapeText(fileName(row.path), 120)}
           </h2>
-          <CopyButton text={row.path} label="Copy the path" />
+          <CopyButton text={row.path} label="Copy path" />
         </div>
         <div className="row wrap faint">
           {scope.kind !== "workspace" && (
@@ -81,7 +81,7 @@ function Actions({ preview, ...props }: Omit<FileHeaderProps, "base">) {
         />
       )}
       <PanelButton {...{ fileUrl }} name="history" icon={History} label="History" />
-      <PanelButton {...{ fileUrl }} name="explain" icon={Layers2} label="Explain" />
+      <PanelButton {...{ fileUrl }} name="explain" icon={Layers2} label="Layers" />
       {removal && (
         <Button
           kind="plain"

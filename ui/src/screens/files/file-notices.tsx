@@ -1,4 +1,4 @@
-// What is to be known of a file before one goes on: what waits, what others did, what went wrong.
+// Notices about a file: updates, newer versions, warnings and errors.
 
 import { useQuery } from "@tanstack/react-query";
 import { AlertTriangle, GitMerge, Info, KeyRound, Lock, TriangleAlert } from "lucide-react";
@@ -31,7 +31,7 @@ export function FileNotices(props: FileNoticesProps) {
       {scope.kind === "agent" && row.file.updateAvailable && <UpdateNotice {...props} />}
       {isManaged && <ManagedNotice url={pairingUrl} />}
       {!canWrite && !isManaged && (
-        <Notice icon={Lock}>You can read this file. Owners and admins change it.</Notice>
+        <Notice icon={Lock}>Read-only: only owners and admins can change this file.</Notice>
       )}
       {draft.newer && (
         <NewerVersionNotice
@@ -48,8 +48,7 @@ export function FileNotices(props: FileNoticesProps) {
       )}
       {isDeleted && (
         <Notice kind="update" icon={TriangleAlert}>
-          This file was deleted meanwhile. {canWrite && "Its text is still here: "}
-          {canWrite && "saving makes the file anew."}
+          This file was deleted. {canWrite && "Saving creates it again."}
         </Notice>
       )}
       {saving.warning && <SecretsNotice warning={saving.warning} />}
@@ -80,7 +79,7 @@ function Notice({ kind, icon: Icon, isAlert, action, children }: NoticeProps) {
   );
 }
 
-/** The layers beneath offer something newer than was reviewed. */
+/** The template or the defaults have a newer version than was reviewed. */
 function UpdateNotice({ scope, row, canWrite }: FileNoticesProps) {
   const [isOpen, setOpen] = useState(false);
   return (
@@ -94,8 +93,8 @@ function UpdateNotice({ scope, row, canWrite }: FileNoticesProps) {
           </Button>
         }
       >
-        <strong>Update available.</strong> What lies beneath has changed since this was reviewed.
-        {!canWrite && " Owners and admins accept it."}
+        <strong>Update available.</strong> The template or the defaults have a newer version.
+        {!canWrite && " Only owners and admins can accept it."}
       </Notice>
       {isOpen && <ReviewDialog agentId={scope.id} path={row.path} onClose={() => setOpen(false)} />}
     </>
@@ -104,14 +103,13 @@ function UpdateNotice({ scope, row, canWrite }: FileNoticesProps) {
 
 const ManagedNotice = ({ url }: { url?: string }) => (
   <Notice icon={Info}>
-    Carrel writes this file from the profile of the paired person, and writes it anew when the
-    profile or the pairing changes. It is changed there, not here:{" "}
+    Generated from the profile of the agent’s human. To change it, edit{" "}
     {url && (
       <>
-        <Link to={url}>the pairing</Link>,{" "}
+        <Link to={url}>the pairing</Link> or{" "}
       </>
     )}
-    <Link to="/settings/people">the person’s profile</Link>.
+    <Link to="/settings/people">the profile</Link>.
   </Notice>
 );
 
@@ -137,8 +135,10 @@ function NewerVersionNotice({
         </Button>
       }
     >
-      <strong>Changed {newest ? `by ${authorName(newest.author)} ` : ""}meanwhile.</strong> Your
-      text is untouched. Saving shows both, and you choose.
+      <strong>
+        Changed{newest ? ` by ${authorName(newest.author)}` : ""} while you were editing.
+      </strong>{" "}
+      Saving lets you merge both versions.
     </Notice>
   );
 }
@@ -148,12 +148,11 @@ function SecretsNotice({ warning }: { warning: string }) {
     <Notice kind="update" icon={KeyRound} isAlert>
       {warning === "redacted" ? (
         <>
-          <strong>A secret was taken out.</strong> What is stored says <code>[REDACTED:…]</code> in
-          its place.
+          <strong>Secret redacted.</strong> It was replaced by <code>[REDACTED:…]</code>.
         </>
       ) : (
         <>
-          <strong>Saved, but look again:</strong> it {warning}.
+          <strong>Saved with a warning:</strong> {warning}.
         </>
       )}
     </Notice>

@@ -1,4 +1,4 @@
-// One file: read first, then laid open in the editor.
+// Loads a file and shows it in the editor.
 
 import { useQuery } from "@tanstack/react-query";
 import { FileQuestion } from "lucide-react";
@@ -17,9 +17,9 @@ import { sourceScope } from "./use-save-file";
 export interface FilePaneProps {
   scope: FileScope;
   path: string;
-  /** Null where there never was such a file while one looked. */
+  /** Null if the file has not existed since the page was opened. */
   row: TreeRow | null;
-  /** It was there, and is there no more. */
+  /** The file was deleted while it was open. */
   isDeleted: boolean;
   canWrite: boolean;
   pairingUrl?: string;
@@ -32,15 +32,14 @@ export function FilePane(props: FilePaneProps) {
   if (row) return <ExistingFile {...props} row={row} />;
   return (
     <>
-      <EmptyState icon={FileQuestion} title="There is no such file">
+      <EmptyState icon={FileQuestion} title="File not found">
         <p>
-          Nothing is at <span className="mono bidi">{escapeText(path, 120)}</span>. It may have been
-          deleted; its history may still be there.
+          <span className="mono bidi">{escapeText(path, 120)}</span> does not exist or was deleted.
         </p>
         <div className="row wrap">
-          <Button onClick={() => fileUrl.openFile(null)}>To the list</Button>
+          <Button onClick={() => fileUrl.openFile(null)}>All files</Button>
           <Button onClick={() => fileUrl.showPanel("history")}>History</Button>
-          {canWrite && <Button onClick={onNew}>Make it</Button>}
+          {canWrite && <Button onClick={onNew}>Create file</Button>}
         </div>
       </EmptyState>
       <FilePanel
@@ -58,11 +57,11 @@ export type OpenFileProps = FilePaneProps & { row: TreeRow };
 function ExistingFile(props: OpenFileProps) {
   const { scope, row, path } = props;
   const file = useQuery(fileQuery(sourceScope(scope, row), path));
-  // Once open it stays open, whatever becomes of it elsewhere: there may be a draft in it.
+  // An open file stays open even if it is deleted elsewhere: there may be a draft.
   const lastFile = useRef(file.data);
   if (file.data) lastFile.current = file.data;
   if (lastFile.current) return <FileEditor {...props} file={lastFile.current} />;
-  if (!file.isError) return <Loading label="Loading the file" />;
+  if (!file.isError) return <Loading label="Loading file" />;
   return (
     <div className="file">
       <FileHeader {...props} base={row.file} />

@@ -1,4 +1,4 @@
-// Beside the text: its history, or why it is this text and no other.
+// Panel beside the editor: history or layers.
 
 import { X } from "lucide-react";
 import type { File, FileScope } from "../../api/files";
@@ -11,13 +11,13 @@ interface FilePanelProps {
   name: PanelName | null;
   scope: FileScope;
   path: string;
-  /** What is stored now; null where there is no such file. */
+  /** The stored file; null if it does not exist. */
   file: File | null;
   canWrite: boolean;
   onClose: () => void;
 }
 
-const TITLES = { history: "History", explain: "Where it comes from" };
+const TITLES = { history: "History", explain: "Layers" };
 
 export function FilePanel({ name, onClose, ...props }: FilePanelProps) {
   if (!name) return null;
@@ -25,7 +25,7 @@ export function FilePanel({ name, onClose, ...props }: FilePanelProps) {
     <aside className="file-panel" aria-label={TITLES[name]}>
       <header className="row">
         <h3 className="grow">{TITLES[name]}</h3>
-        <Button small kind="plain" icon={X} aria-label="Close the panel" onClick={onClose} />
+        <Button small kind="plain" icon={X} aria-label="Close panel" onClick={onClose} />
       </header>
       {name === "history" ? <HistoryPanel {...props} /> : <ExplainPanel {...props} />}
     </aside>

@@ -1,4 +1,4 @@
-// The files of a place as the tree shows them: each with where it comes from.
+// Rows of the file tree, with the status of each file.
 
 import type { FileRow, FileScope } from "../../api/files";
 
@@ -9,7 +9,7 @@ export interface TreeRow {
   status: FileStatus;
   pinned: boolean;
   managed: boolean;
-  /** It is shown here, and said elsewhere: on a template, what the defaults say. */
+  /** The file comes from a lower layer. */
   inherited: boolean;
   file: FileRow;
 }
@@ -31,7 +31,7 @@ const toTreeRow = (file: FileRow, status: FileStatus, inherited: boolean): TreeR
   file,
 });
 
-/** Own files, and of those beneath what no own file hides. */
+/** Own files, and files of the defaults without an own file. */
 export function treeRows(scope: FileScope, own: FileRow[], defaults: FileRow[] = []): TreeRow[] {
   const ownPaths = new Set(own.map(({ path }) => path));
   return [

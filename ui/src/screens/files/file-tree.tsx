@@ -1,4 +1,4 @@
-// The tree of files, for the mouse and for the keyboard.
+// File tree with keyboard navigation; virtualized above 500 lines.
 
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ChevronDown, ChevronRight, Folder } from "lucide-react";
@@ -16,9 +16,9 @@ interface FileTreeProps {
   rows: TreeRow[];
   selected: string | null;
   onOpen: (path: string) => void;
-  /** What comes from the defaults says so in words. */
+  /** Shows a badge on files of the defaults. */
   showDefaultsBadge?: boolean;
-  /** Nothing is folded away, since what is shown was searched for. */
+  /** Expands all folders, for filtered trees. */
   expandAll?: boolean;
 }
 
@@ -52,8 +52,8 @@ export function FileTree({
   const activate = (line: TreeLine) =>
     line.row ? onOpen(line.key) : setFolder(line.key, line.open);
   const typeAhead = useTypeAhead();
-  const move = (at: number) => {
-    setFocused(lines[at]?.key ?? null);
+  const move = (position: number) => {
+    setFocused(lines[position]?.key ?? null);
     moveFocus.current = true;
   };
   const moveFocus = useRef(false);
@@ -65,9 +65,9 @@ export function FileTree({
     else if (typeof target === "number") move(target);
     else if (target) setFolder(line.key, target === "fold");
     else if (event.key.length === 1) {
-      const at = findByPrefix(lines, current, typeAhead(event.key));
-      if (at === null) return;
-      move(at);
+      const position = findByPrefix(lines, current, typeAhead(event.key));
+      if (position === null) return;
+      move(position);
     } else return;
     event.preventDefault();
   };
@@ -79,7 +79,7 @@ export function FileTree({
     overscan: 12,
     enabled: isVirtual,
   });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only a step of the keyboard moves the focus
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only keyboard navigation moves the focus
   useEffect(() => {
     if (!moveFocus.current) return;
     moveFocus.current = false;
@@ -88,10 +88,10 @@ export function FileTree({
     if (isVirtual) requestAnimationFrame(focus);
     else focus();
   }, [focused]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: where the selected file stands, once it is known
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls when the selection or the first lines arrive
   useEffect(() => {
-    const at = lines.findIndex(({ key }) => key === selected);
-    if (at >= 0 && isVirtual) virtualizer.scrollToIndex(at);
+    const position = lines.findIndex(({ key }) => key === selected);
+    if (position >= 0 && isVirtual) virtualizer.scrollToIndex(position);
     else
       scroller.current
         ?.querySelector('[aria-selected="true"]')
@@ -147,23 +147,23 @@ function TreeItem({
   isCurrent,
   onActivate,
 }: TreeItemProps) {
-  const { row, level, position: at, siblingCount: of, open } = line;
+  const { row, level, position, siblingCount, open } = line;
   const mutedClass = row?.inherited ? "muted" : "";
   const indent = { "--level": level - 1, ...(start !== null && { top: start }) };
   const label = row ? statusLabel(row) : undefined;
   const isFromDefaults = row?.inherited && row.file.source === "defaults" && showDefaultsBadge;
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: the tree hears the keys for all of its items
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the tree handles the keys of its items
     <div
       role="treeitem"
       aria-level={level}
-      aria-posinset={at}
-      aria-setsize={of}
+      aria-posinset={position}
+      aria-setsize={siblingCount}
       aria-expanded={row ? undefined : open}
       aria-selected={isSelected}
       aria-label={row ? `${escapeText(line.name, 120)}, ${label}` : escapeText(line.name, 120)}
       tabIndex={isCurrent ? 0 : -1}
-      className={`tree-line ${mutedClass} ${isFromDefaults ? "borrowed" : ""} ${start === null ? "" : "placed"}`}
+      className={`tree-line ${mutedClass} ${isFromDefaults ? "from-defaults" : ""} ${start === null ? "" : "positioned"}`}
       style={indent as React.CSSProperties}
       title={row ? `${escapeText(row.path, 300)}\n${label}` : escapeText(line.key, 300)}
       onClick={onActivate}
@@ -174,7 +174,7 @@ function TreeItem({
       ) : (
         <Folder size={14} aria-hidden className="faint" />
       )}
-      <span className="cut bidi">{escapeText(line.name, 120)}</span>
+      <span className="truncate bidi">{escapeText(line.name, 120)}</span>
     </div>
   );
 }
@@ -185,7 +185,7 @@ const FoldIcon = ({ open }: { open: boolean }) => (
   </span>
 );
 
-/** Letters that are typed one soon after another make a word. */
+/** Joins letters typed within 600 ms to a word. */
 function useTypeAhead() {
   const buffer = useRef({ word: "", at: 0 });
   return (letter: string) => {

@@ -1,4 +1,4 @@
-// What became of a file: who wrote which version and why, what it changed, and the way back.
+// History of a file: versions, diffs and restore.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -34,7 +34,7 @@ interface HistoryProps {
 
 const LAYER_NAMES = { agent: "This agent", template: "Template", defaults: "Defaults" } as const;
 
-/** The layers that ever said something of a file, each with a history of its own. */
+/** Layers that have a history of the file. */
 function listLayers(scope: FileScope, explanation: FileExplanation | undefined): FileScope[] {
   if (scope.kind !== "agent") return [scope];
   const withVersions = (explanation?.layers ?? []).filter(({ version }) => version !== null);
@@ -59,13 +59,13 @@ export function HistoryPanel(props: HistoryProps) {
   return (
     <div className="stack">
       {layers.length > 1 && (
-        <div className="tabs" role="group" aria-label="Whose history">
+        <div className="tabs" role="group" aria-label="Layer">
           {layers.map(({ kind }) => (
             <button
               key={kind}
               type="button"
               aria-pressed={kind === selected.kind}
-              className={kind === selected.kind ? "on" : ""}
+              className={kind === selected.kind ? "active" : ""}
               onClick={() => setSelectedKind(kind)}
             >
               {LAYER_NAMES[kind as keyof typeof LAYER_NAMES]}
@@ -74,9 +74,7 @@ export function HistoryPanel(props: HistoryProps) {
         </div>
       )}
       {layers.every(({ kind }) => kind !== scope.kind) && (
-        <p className="faint">
-          Nothing was changed here yet. This is the history in the {selected.kind}.
-        </p>
+        <p className="faint">Not changed here. Showing the history of the {selected.kind}.</p>
       )}
       <Versions key={selected.kind} {...props} layer={selected} />
     </div>
@@ -95,25 +93,25 @@ function Versions({ layer, ...props }: HistoryProps & { layer: FileScope }) {
         : [...compared.slice(-1), version],
     );
   if (query.error instanceof Problem && query.error.status === 404)
-    return <p className="faint">Nothing was ever written here.</p>;
+    return <p className="faint">No versions.</p>;
   return (
-    <QueryResult query={query} label="Loading the history">
+    <QueryResult query={query} label="Loading history">
       {({ items, next }) => (
         <>
           {pair && (
-            <section className="stack tight" aria-label="Two versions compared">
+            <section className="stack tight" aria-label="Comparison">
               <div className="row">
                 <strong className="grow">
                   Version {pair[0]} to {pair[1]}
                 </strong>
                 <Button small kind="plain" onClick={() => setCompared([])}>
-                  Done
+                  Close
                 </Button>
               </div>
               <VersionDiff layer={layer} path={props.path} from={pair[0] ?? 0} to={pair[1] ?? 0} />
             </section>
           )}
-          {!pair && items.length > 1 && <p className="faint">Mark two versions to compare them.</p>}
+          {!pair && items.length > 1 && <p className="faint">Select two versions to compare.</p>}
           <ol className="versions">
             {items.map((version, index) => (
               <VersionItem
@@ -131,7 +129,7 @@ function Versions({ layer, ...props }: HistoryProps & { layer: FileScope }) {
               />
             ))}
           </ol>
-          {next && <p className="faint">Older versions are told by the API.</p>}
+          {next && <p className="faint">Older versions are available through the API.</p>}
         </>
       )}
     </QueryResult>
@@ -166,7 +164,7 @@ function VersionItem(props: VersionItemProps) {
           />
           <strong>Version {number}</strong>
         </label>
-        {version.deleted && <span className="badge">taken away</span>}
+        {version.deleted && <span className="badge">deleted</span>}
         <span className="grow" />
         <span className="faint">
           <Time at={version.updatedAt} />
@@ -175,10 +173,10 @@ function VersionItem(props: VersionItemProps) {
       <div className="bidi">{escapeText(version.reason, 500)}</div>
       <div className="row wrap faint">
         <span className="bidi">{authorName(version.author)}</span>
-        {version.runId && <Link to={`/runs/${encodeURIComponent(version.runId)}`}>by a run</Link>}
+        {version.runId && <Link to={`/runs/${encodeURIComponent(version.runId)}`}>run</Link>}
         <span className="grow" />
         <Button small kind="plain" aria-expanded={isOpen} onClick={onOpen}>
-          What changed
+          Diff
         </Button>
         {isOwnLayer && canWrite && !isNewest && !version.deleted && (
           <RestoreButton
@@ -204,11 +202,7 @@ function VersionDiff({
 }) {
   const query = useQuery({ ...diffQuery(layer, path, from, to), retry: false });
   if (query.error instanceof Problem && query.error.status === 404)
-    return (
-      <p className="faint">
-        There is nothing to compare it with: it was set with the agent, or the older one was pruned.
-      </p>
-    );
+    return <p className="faint">No earlier version to compare with.</p>;
   return <QueryResult query={query}>{(text) => <UnifiedDiff text={text} />}</QueryResult>;
 }
 
@@ -226,7 +220,7 @@ function RestoreButton({ scope, path, version, pinned }: RestoreProps) {
   const restore = useMutation({
     mutationFn: () => restoreFile(scope, path, version, override),
     onSuccess: () => {
-      toast(`Version ${version} is the newest again.`);
+      toast(`Restored version ${version}`);
       refreshFiles(queries, scope);
     },
     onSettled: () => setConfirming(false),
@@ -234,7 +228,7 @@ function RestoreButton({ scope, path, version, pinned }: RestoreProps) {
   return (
     <>
       <Button small kind="plain" onClick={() => setConfirming(true)}>
-        Restore
+        Restore this version
       </Button>
       {isConfirming && (
         <Confirm
@@ -245,12 +239,11 @@ function RestoreButton({ scope, path, version, pinned }: RestoreProps) {
           onClose={() => setConfirming(false)}
         >
           <p>
-            Its text becomes the newest version of{" "}
-            <span className="mono bidi">{escapeText(path, 80)}</span>. What is there now stays in
-            the history.
+            Creates a new version of <span className="mono bidi">{escapeText(path, 80)}</span> with
+            this text.
           </p>
           {override && (
-            <p>The file is pinned: it will override what was reviewed, for this agent.</p>
+            <p>The file is pinned. Restoring overrides the reviewed version for this agent.</p>
           )}
         </Confirm>
       )}

@@ -1,4 +1,4 @@
-// Two people wrote at once: what both began from, what each made of it, and one text of both.
+// Three-way merge of a draft with a newer stored version.
 
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
@@ -21,9 +21,9 @@ interface MergeDialogProps {
   scope: FileScope;
   path: string;
   busy: boolean;
-  /** Saves the text over what others stored. */
+  /** Saves the merged text. */
   onSave: (text: string, base: File | null) => void;
-  /** Puts the text into the editor instead, to go on with. */
+  /** Puts the merged text into the editor. */
   onEdit: (text: string, base: File | null) => void;
   onClose: () => void;
 }
@@ -64,18 +64,16 @@ export function MergeDialog({
   return (
     <Dialog
       wide
-      title={`Two texts of ${escapeText(path, 80)}`}
+      title={`Merge ${escapeText(path, 80)}`}
       onClose={onClose}
       footer={
         <>
           <span className="soft grow" role="status">
-            {remaining
-              ? `${remaining} of ${count} still to be chosen`
-              : "Nothing is in conflict any more."}
+            {remaining ? `${remaining} of ${count} conflicts unresolved` : "No conflicts"}
           </span>
-          <Button onClick={onClose}>Back to my text</Button>
+          <Button onClick={onClose}>Cancel</Button>
           <Button disabled={text === null} onClick={() => text !== null && onEdit(text, theirs)}>
-            Go on editing
+            Edit result
           </Button>
           <Button
             kind="primary"
@@ -83,7 +81,7 @@ export function MergeDialog({
             disabled={text === null}
             onClick={() => text !== null && onSave(text, theirs)}
           >
-            Save both
+            Save merge
           </Button>
         </>
       }
@@ -92,14 +90,14 @@ export function MergeDialog({
       <div className="merge">
         {regions.map((region, n) => {
           if (region.isMerged) {
-            // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one merge never move
+            // biome-ignore lint/suspicious/noArrayIndexKey: regions are never reordered
             return <MergedLines key={n} lines={region.lines} />;
           }
           conflictIndex += 1;
           const number = conflictIndex;
           return (
             <ConflictHunk
-              // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one merge never move
+              // biome-ignore lint/suspicious/noArrayIndexKey: regions are never reordered
               key={n}
               number={number + 1}
               part={region}
@@ -122,32 +120,32 @@ function ConflictSummary({
   const nameOf = useAuthorNames();
   const { data } = useQuery(historyQuery(scope, path));
   const newest = data?.items[0];
-  const authorName = newest ? nameOf(newest.author) : "Somebody";
+  const authorName = newest ? nameOf(newest.author) : "Another user";
   return (
     <p>
       {theirs
-        ? `${authorName} saved version ${theirs.version} while you were writing.`
-        : `${authorName} deleted the file while you were writing.`}{" "}
+        ? `${authorName} saved version ${theirs.version} while you were editing.`
+        : `${authorName} deleted the file while you were editing.`}{" "}
       {count
-        ? "Where you changed different lines, both stand below. Where you changed the same ones, choose."
-        : "You changed different lines, so both fit together. Look it over, and save."}
+        ? "Different lines were merged. Choose a version for each conflict."
+        : "Both changes were merged. Check the result and save."}
     </p>
   );
 }
 
 const CONTEXT_LINES = 3;
 
-/** Lines that need no choice; the middle of many is left out until it is asked for. */
+/** Merged lines; the middle of a long region is collapsed. */
 function MergedLines({ lines }: { lines: string[] }) {
   const [isExpanded, setExpanded] = useState(lines.length <= 2 * CONTEXT_LINES + 2);
-  if (isExpanded) return <pre className="text agreed">{lines.join("\n")}</pre>;
+  if (isExpanded) return <pre className="text merged">{lines.join("\n")}</pre>;
   return (
     <>
-      <pre className="text agreed">{lines.slice(0, CONTEXT_LINES).join("\n")}</pre>
+      <pre className="text merged">{lines.slice(0, CONTEXT_LINES).join("\n")}</pre>
       <Button small kind="plain" onClick={() => setExpanded(true)}>
         {lines.length - 2 * CONTEXT_LINES} more lines
       </Button>
-      <pre className="text agreed">{lines.slice(-CONTEXT_LINES).join("\n")}</pre>
+      <pre className="text merged">{lines.slice(-CONTEXT_LINES).join("\n")}</pre>
     </>
   );
 }

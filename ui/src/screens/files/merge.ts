@@ -1,4 +1,4 @@
-// Two drafts of one text, joined where they changed different lines.
+// Three-way merge of two edits of one text.
 
 import { diff3Merge } from "node-diff3";
 
@@ -19,13 +19,13 @@ export function mergeTexts(base: string, mine: string, theirs: string): MergeReg
   );
 }
 
-/** The one text where nothing is in conflict, else null. */
+/** The merged text, or null if there are conflicts. */
 export function mergeWithoutConflict(base: string, mine: string, theirs: string): string | null {
   const regions = mergeTexts(base, mine, theirs);
   return regions.every((region) => region.isMerged) ? resolveMerge(regions, []) : null;
 }
 
-/** The text that the choices make, one for each conflict in order; null while one is missing. */
+/** The text after applying one choice per conflict, in order; null while one is missing. */
 export function resolveMerge(
   regions: MergeRegion[],
   choices: (MergeChoice | undefined)[],

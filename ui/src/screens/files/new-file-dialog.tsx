@@ -1,4 +1,4 @@
-// A file that was not there: its path is all that is asked for.
+// Creates an empty file.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -19,15 +19,15 @@ interface NewFileProps {
   onClose: () => void;
 }
 
-/** Why a file cannot be made at a path here; null where it can. */
+/** Why a file cannot be created at a path; null if it can. */
 export function validateNewPath(input: string, rows: TreeRow[]): string | null {
   const path = input.normalize("NFC");
   const pathError = validatePath(path);
   if (pathError) return pathError;
   const existing = rows.find((row) => row.path.toLowerCase() === path.toLowerCase());
-  if (existing?.path === path) return "There is a file of that name already.";
+  if (existing?.path === path) return "This file exists already.";
   if (existing && (existing.pinned || existing.managed))
-    return `It differs from ${existing.path} only in letter case.`;
+    return `Differs from ${existing.path} only in letter case.`;
   return null;
 }
 
@@ -64,7 +64,7 @@ export function NewFileDialog({ scope, rows, suggestion, onCreated, onClose }: N
         <>
           <Button onClick={onClose}>Cancel</Button>
           <Button kind="primary" type="submit" busy={create.isPending}>
-            Make the file
+            Create file
           </Button>
         </>
       }
@@ -72,7 +72,7 @@ export function NewFileDialog({ scope, rows, suggestion, onCreated, onClose }: N
       <Field
         label="Path"
         error={error}
-        hint="Folders come with it: notes/house-rules.md makes notes."
+        hint="For example notes/rules.md. Folders are created automatically."
       >
         <input
           className="input mono"

@@ -1,4 +1,4 @@
-// Asked before an inherited file becomes an agent's own.
+// Confirms that an agent overrides an inherited or pinned file.
 
 import { useState } from "react";
 import type { FileScope } from "../../api/files";
@@ -20,24 +20,19 @@ export function OverrideDialog({ kind, scope, path, onConfirm, onClose }: Overri
   if (kind === "pinned") {
     return (
       <Confirm
-        title={`Override the pinned ${name}?`}
+        title={`Override pinned ${name}?`}
         action="Override and save"
         onConfirm={onConfirm}
         onClose={onClose}
       >
-        <p>
-          This file is pinned: what the agent is served was reviewed. Your text takes its place for
-          this agent alone, without a review.
-        </p>
-        <p>
-          The pin stays beneath. Reverting goes back to it, and accepting an update drops your text.
-        </p>
+        <p>Your text replaces the reviewed version for this agent only, without review.</p>
+        <p>Reverting restores the pinned version. Accepting an update removes the override.</p>
       </Confirm>
     );
   }
   return (
     <Confirm
-      title={`Make ${name} this agent’s own?`}
+      title={`Override ${name}?`}
       action="Override and save"
       onConfirm={() => {
         if (skipNextTime) skipOverrideConfirmation(scope);
@@ -46,10 +41,10 @@ export function OverrideDialog({ kind, scope, path, onConfirm, onClose }: Overri
       onClose={onClose}
     >
       <p>
-        So far it is inherited. Your text will be this agent’s alone: its siblings keep inheriting,
-        and later edits beneath reach them but no longer this agent.
+        This file is inherited. Your text applies to this agent only, and later changes of the
+        template or the defaults no longer reach it.
       </p>
-      <p className="soft">Revert takes your text away again and goes back to what lies beneath.</p>
+      <p className="soft">Revert removes this override; the agent inherits the file again.</p>
       <label className="check">
         <input
           type="checkbox"

@@ -1,4 +1,4 @@
-// What the agent will read: the draft with its placeholders filled in, as Markdown.
+// Rendered preview of a draft with its placeholders filled in.
 
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useDeferredValue } from "react";
@@ -18,19 +18,19 @@ const isMarkdown = (path: string) => /\.(md|markdown|txt)$/i.test(path) || !/\.\
 
 export function Preview({ scope, path, draft }: PreviewProps) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so takes the focus for the arrows
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable
     <section className="file-preview" aria-label="Preview" tabIndex={0}>
       {scope.kind === "agent" ? (
         <AgentPreview agentId={scope.id} path={path} draft={draft} />
       ) : (
-        <PreviewContent path={path} text={draft.settled.text} />
+        <PreviewContent path={path} text={draft.debounced.text} />
       )}
     </section>
   );
 }
 
 function AgentPreview({ agentId, path, draft }: { agentId: string; path: string; draft: Draft }) {
-  const { isDirty, base, settled: calm } = draft;
+  const { isDirty, base, debounced: calm } = draft;
   const stored = useQuery({
     ...servedFileQuery(agentId, path, base.etag),
     enabled: !isDirty,
@@ -48,7 +48,7 @@ function AgentPreview({ agentId, path, draft }: { agentId: string; path: string;
 
 function PreviewContent({ path, text }: { path: string; text: string }) {
   const deferred = useDeferredValue(text);
-  if (!deferred.trim()) return <p className="preview-none faint">An empty file.</p>;
+  if (!deferred.trim()) return <p className="preview-empty faint">Empty file</p>;
   if (!isMarkdown(path)) return <pre className="text preview-plain">{deferred}</pre>;
   return <Markdown text={deferred} />;
 }

@@ -1,4 +1,4 @@
-// Taking away what a layer says of a file: what lies beneath shows again, or nothing does.
+// Reverts an override or deletes a file.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -20,25 +20,24 @@ export interface Removal {
 
 const REVERT_TO_PIN = {
   kind: "revert",
-  label: "Revert to the pin",
-  description:
-    "This agent’s own text is taken away, and what was last reviewed is served again. An update that waits for a review goes on waiting.",
+  label: "Revert to pinned version",
+  description: "Removes this agent’s override; the reviewed version is served again.",
 } as const;
 const REVERT_OVERRIDE = {
   kind: "revert",
   label: "Revert",
   description:
-    "This agent’s own text is taken away, and what lies beneath is served again, if there is something. Where there is nothing, the file is gone.",
+    "Removes this override; the agent inherits the file again. If it is not inherited, the file is deleted.",
 } as const;
 const REVERT_TO_DEFAULTS = {
   kind: "revert",
-  label: "Revert to the defaults",
+  label: "Revert to defaults",
   description:
-    "The template’s own text is taken away. If the defaults have this file, theirs shows again; if not, the file is gone.",
+    "Removes the template’s version; the file of the defaults is used again. If there is none, the file is deleted.",
 } as const;
-const DELETE = { kind: "delete", label: "Delete", description: "The file is taken away." } as const;
+const DELETE = { kind: "delete", label: "Delete", description: "Deletes the file." } as const;
 
-/** What taking this file away means here; null where there is nothing to take. */
+/** What removing a file means in a scope; null if it cannot be removed. */
 export function removalOf(scope: FileScope, row: TreeRow): Removal | null {
   if (row.inherited || (row.managed && scope.kind === "agent")) return null;
   if (scope.kind === "agent") return row.pinned ? REVERT_TO_PIN : REVERT_OVERRIDE;
@@ -57,7 +56,7 @@ export function RemoveDialog({ scope, row, removal, onClose }: RemoveDialogProps
     meta: { skipErrorToast: true },
     mutationFn: () => deleteFile(scope, row.path, row.file.etag, reason),
     onSuccess: () => {
-      toast(`${removal.kind === "revert" ? "Reverted" : "Deleted"} ${escapeText(row.path, 80)}.`);
+      toast(`${removal.kind === "revert" ? "Reverted" : "Deleted"} ${escapeText(row.path, 80)}`);
       refreshFiles(queries, scope);
       onClose();
     },
@@ -71,7 +70,7 @@ export function RemoveDialog({ scope, row, removal, onClose }: RemoveDialogProps
       onConfirm={() => remove.mutate()}
       onClose={onClose}
     >
-      <p>{removal.description} Its history stays, and from there it can be restored.</p>
+      <p>{removal.description} It can be restored from the history.</p>
       <Field label="Reason (optional)">
         <input
           className="input"

@@ -1,4 +1,4 @@
-// The foot of the editor: what a save will do, why it is done, and the button.
+// Save bar of the editor: status, impact, reason and buttons.
 
 import { useQuery } from "@tanstack/react-query";
 import { Save } from "lucide-react";
@@ -72,7 +72,7 @@ function SaveStatus({
   const { data } = useQuery(impactQuery(scope, path));
   const state = isDirty ? "Unsaved changes" : "Saved";
   return (
-    <div className="save-told" role="status">
+    <div className="save-status" role="status">
       <span className={isDirty ? "badge accent" : "faint"}>{state}</span>
       {data && <ImpactSummary scope={scope} impact={data} />}
     </div>
@@ -83,25 +83,25 @@ const agentCount = (count: number) =>
   count === 1 ? "1 agent" : `${count.toLocaleString("en")} agents`;
 
 function overrideText(scope: FileScope, count: number): string {
-  if (scope.kind === "defaults") return `${count === 1 ? "has" : "have"} a nearer text of it`;
-  return count === 1 ? "overrides it and keeps its own" : "override it and keep theirs";
+  if (scope.kind === "defaults") return `${count === 1 ? "has" : "have"} a closer version`;
+  return count === 1 ? "overrides this file" : "override this file";
 }
 
-/** What an edit of a shared file does to those that follow it. */
+/** Impact of an edit on the agents of a template. */
 export function ImpactSummary({ scope, impact }: { scope: FileScope; impact: Impact }) {
   const { changes, asked: pendingReview, shadowed, followers } = impact;
-  if (!followers) return <span className="faint">No agent follows this yet.</span>;
+  if (!followers) return <span className="faint">No agents affected</span>;
   const canReview = scope.kind === "template" && pendingReview > 0;
   return (
     <span className="impact">
       {changes > 0 && (
         <span>
-          {agentCount(changes)} {changes === 1 ? "changes" : "change"} at once
+          {agentCount(changes)} {changes === 1 ? "updates" : "update"} immediately
         </span>
       )}
       {pendingReview > 0 && (
         <span>
-          {agentCount(pendingReview)} will be asked
+          {agentCount(pendingReview)} {pendingReview === 1 ? "needs" : "need"} review
           {canReview && (
             <>
               {" "}

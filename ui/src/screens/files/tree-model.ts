@@ -1,14 +1,14 @@
-// Paths as a tree, and the tree as the lines that are to be seen of it.
+// File tree: builds the visible lines and handles keyboard navigation.
 
 import type { TreeRow } from "./file-rows";
 import { fileName } from "./paths";
 
 export interface TreeLine {
-  /** The path of a file, or of a folder with a / behind it. */
+  /** Path of a file, or path of a folder with a trailing /. */
   key: string;
   name: string;
   level: number;
-  /** Place among its siblings from 1, and how many they are. */
+  /** Position among its siblings, from 1. */
   position: number;
   siblingCount: number;
   row: TreeRow | null;
@@ -37,7 +37,7 @@ function buildFolders(rows: TreeRow[]): Folder {
   return root;
 }
 
-/** Every line that is to be seen, folders first, each in order of name. */
+/** Visible lines, folders first, sorted by name. */
 export function treeLines(rows: TreeRow[], collapsed: ReadonlySet<string>): TreeLine[] {
   const lines: TreeLine[] = [];
   const walk = (folder: Folder, parentKey: string, level: number) => {
@@ -71,14 +71,14 @@ export function treeLines(rows: TreeRow[], collapsed: ReadonlySet<string>): Tree
 
 const foldText = (text: string) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
 
-/** Those whose path has all the words, letter case and accents aside. */
+/** Rows whose path contains all words of a query, ignoring case and accents. */
 export function filterRows(rows: TreeRow[], query: string): TreeRow[] {
   const words = foldText(query).split(/\s+/).filter(Boolean);
   if (!words.length) return rows;
   return rows.filter(({ path }) => words.every((word) => foldText(path).includes(word)));
 }
 
-/** Where a key of the keyboard leads from a line; a word for what it does to the line itself. */
+/** Index of the line that a key moves to, or the action on the current folder. */
 export function nextLine(
   lines: TreeLine[],
   current: number,
@@ -97,7 +97,7 @@ export function nextLine(
   return parentKey < 0 ? null : parentKey;
 }
 
-/** The next line from here whose name begins so, round the end. */
+/** Index of the next line whose name starts with `typed`, wrapping around. */
 export function findByPrefix(lines: TreeLine[], from: number, typed: string): number | null {
   const prefix = foldText(typed);
   const start = typed.length > 1 ? from : from + 1;

@@ -1,4 +1,4 @@
-// The text under the pen: what it grew from, whether it differs, and what others did meanwhile.
+// Draft of a file: base version, dirty state, and newer versions saved by others.
 
 import type { Text } from "@codemirror/state";
 import { useEffect, useRef, useState } from "react";
@@ -13,21 +13,21 @@ import { mergeWithoutConflict } from "./merge";
 const SETTLE_MS = 250;
 
 export interface Draft {
-  /** The stored file that the draft grew from. */
+  /** The stored version that the draft is based on. */
   base: File;
-  /** What the editor is given; another stamp puts it in place of what is there. */
+  /** Text for the editor; a new revision replaces its content. */
   initial: RevisedText;
-  /** The text a moment after the last key, for all that need not follow every key. */
-  settled: RevisedText;
+  /** The text SETTLE_MS after the last edit, for previews. */
+  debounced: RevisedText;
   isDirty: boolean;
-  /** What others stored since, where it differs from what the draft grew from. */
+  /** A newer stored version with different content, or null. */
   newer: File | null;
   onEdit: (doc: Text) => void;
-  /** The text of this very moment, as it would be stored. */
+  /** The current text with the file's line endings. */
   text: () => string;
-  /** Takes over what was stored; what was typed since it was sent stays. */
+  /** Rebases the draft on the saved version; edits made since the request stay. */
   onSaved: (stored: File, sent: string) => void;
-  /** Puts a text into the editor that grew from a stored file. */
+  /** Replaces base and text. */
   replace: (base: File, text: string) => void;
 }
 
@@ -48,7 +48,7 @@ export function useDraft(file: File): Draft {
     text: normalizeLineEndings(contentOf(file)),
     revision: 0,
   });
-  const [settled, setSettled] = useState(initial);
+  const [debounced, setDebounced] = useState(initial);
   const [isDirty, setDirty] = useState(false);
   const [newer, setNewer] = useState<File | null>(null);
   const doc = useRef<Text | null>(null);
@@ -57,7 +57,7 @@ export function useDraft(file: File): Draft {
 
   const editorText = () => doc.current?.toString() ?? initial.text;
   const settle = (text: string, base: File) => {
-    setSettled((previous) => (previous.text === text ? previous : nextRevision(previous, text)));
+    setDebounced((previous) => (previous.text === text ? previous : nextRevision(previous, text)));
     setDirty(text !== normalizeLineEndings(contentOf(base)));
   };
   const onEdit = (editedDoc: Text) => {
@@ -90,13 +90,13 @@ export function useDraft(file: File): Draft {
     else if (contentOf(stored) === contentOf(base)) setBase(stored);
     else setNewer(stored);
   };
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only what is stored anew is heard of
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs when a new version is stored
   useEffect(() => onStored(file), [file]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: with nothing to lose, the newer is taken
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a clean draft takes the newer version
   useEffect(() => {
     if (newer && !isDirty) replace(newer, contentOf(newer));
   }, [newer, isDirty]);
 
   const text = () => restoreLineEndings(editorText(), detectLineEnding(contentOf(base)));
-  return { base, initial, settled, isDirty, newer, onEdit, text, onSaved, replace };
+  return { base, initial, debounced, isDirty, newer, onEdit, text, onSaved, replace };
 }

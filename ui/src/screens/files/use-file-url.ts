@@ -1,4 +1,4 @@
-// What is open stands in the address: the file, and the panel beside it.
+// Open file and panel, kept in the URL.
 
 import { useCallback } from "react";
 import { useSearchParams } from "react-router";

@@ -1,5 +1,4 @@
-// From the pen to the store: asks what has to be asked first, and what to do where others were
-// quicker.
+// Saves a draft: confirms overrides first and handles conflicts.
 
 import { type QueryClient, useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -9,13 +8,13 @@ import { toast } from "../../components/toast";
 import type { TreeRow } from "./file-rows";
 import type { Draft } from "./use-draft";
 
-/** What is asked before a save: that an inherited file becomes the agent's own, or a pinned one. */
+/** Confirmation that a save needs: overriding an inherited or a pinned file. */
 export type OverrideKind = "override" | "pinned";
 
 export interface Conflict {
   base: string;
   mine: string;
-  /** Null where the file was deleted meanwhile. */
+  /** Null if the file was deleted. */
   theirs: File | null;
 }
 
@@ -23,25 +22,25 @@ const confirmedKey = (scope: FileScope) => `carrel-override-asked:${scope.id}`;
 export const skipOverrideConfirmation = (scope: FileScope) =>
   localStorage.setItem(confirmedKey(scope), "1");
 
-/** Which question a save has to answer first. */
+/** Confirmation that must be given before a save; null if none. */
 export function requiredConfirmation(scope: FileScope, file: File): OverrideKind | null {
   if (scope.kind !== "agent" || file.source.startsWith("agent-override")) return null;
   if (file.class === "pinned") return "pinned";
   return localStorage.getItem(confirmedKey(scope)) ? null : "override";
 }
 
-/** A template shows what the defaults say of a file of which it says nothing itself. */
+/** Whether a template shows the file of the defaults. */
 const isFromDefaults = (scope: FileScope, file: File) =>
   scope.kind === "template" && file.source === "defaults";
 
 interface SaveRequest {
   text: string;
-  /** The file that it grew from; null makes a new one. */
+  /** Version that the text is based on; null creates the file. */
   base: File | null;
   reason: string;
 }
 
-/** What is shown elsewhere of a place whose files changed is asked for again. */
+/** Invalidates the queries that depend on a scope's files. */
 export function refreshFiles(queries: QueryClient, scope: FileScope) {
   const isSingle = scope.kind === "agent" || scope.kind === "workspace";
   const keys = isSingle
@@ -83,7 +82,7 @@ export function useSaveFile(scope: FileScope, row: TreeRow, draft: Draft, isDele
       setConflict(null);
       setReason("");
       setWarning(newWarning ?? (file.content === text ? null : "redacted"));
-      toast(`Saved ${file.path}, version ${file.version}.`);
+      toast(`Saved ${file.path}, version ${file.version}`);
       refreshFiles(queries, scope);
     },
     onError: async (error, { text, base, reason }) => {
@@ -107,7 +106,7 @@ export function useSaveFile(scope: FileScope, row: TreeRow, draft: Draft, isDele
     isSaving: save.isPending,
     problem: save.isError && !isConflict(save.error) ? save.error : null,
     saveNow,
-    /** What ⌘S and the button do. */
+    /** Saves, or asks for confirmation first. */
     requestSave: () => {
       if ((!draft.isDirty && !isDeleted) || save.isPending) return;
       const required = isDeleted ? null : requiredConfirmation(scope, draft.base);
@@ -117,6 +116,6 @@ export function useSaveFile(scope: FileScope, row: TreeRow, draft: Draft, isDele
   };
 }
 
-/** Where a row's text is read: what the defaults say is theirs, though a template shows it. */
+/** Scope that a row's text is read from: the defaults for inherited files of a template. */
 export const sourceScope = (scope: FileScope, row: TreeRow): FileScope =>
   scope.kind === "template" && row.inherited ? DEFAULTS : scope;

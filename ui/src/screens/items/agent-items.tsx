@@ -1,4 +1,4 @@
-// The items that an agent shares, and with whom.
+// Items tab of an agent.
 
 import { useQuery } from "@tanstack/react-query";
 import { useParams } from "react-router";
@@ -17,11 +17,10 @@ export default function AgentItems() {
         <section className="stack" aria-label="Items">
           <p className="soft">
             {agent.isShared ? (
-              "These items are this shared agent’s own. Private agents reach them only by publishing."
+              "This shared agent’s own items. Private agents can add to them only by publishing."
             ) : (
               <>
-                All private agents of <OwnerName person={itemOwnerOf(agent)} /> share these items:
-                what one writes, the others read.
+                Shared by all private agents of <OwnerName person={itemOwnerOf(agent)} />.
               </>
             )}
           </p>
@@ -33,4 +32,4 @@ export default function AgentItems() {
 }
 
 const OwnerName = ({ person }: { person: string | null }) =>
-  person ? <PrincipalName id={person} /> : <>whoever asks, here you</>;
+  person ? <PrincipalName id={person} /> : <>the caller (you)</>;

@@ -1,4 +1,4 @@
-// One set of items: the list with previews, and the one that is open.
+// One set of items: list and selected item.
 
 import { useQuery } from "@tanstack/react-query";
 import { ArrowLeft, Package, Plus } from "lucide-react";
@@ -13,7 +13,7 @@ import { Time } from "../../components/time";
 import { ItemPage } from "./item-page";
 import { NewItem } from "./new-item";
 
-/** Which item is open stands in the address. */
+/** Key of the open item, kept in the URL. */
 export function useOpenItem(): [string | null, (key: string | null) => void] {
   const [params, setParams] = useSearchParams();
   const open = (key: string | null) =>
@@ -32,7 +32,7 @@ export function ItemBrowser({ agentId }: { agentId: string }) {
   const items = useQuery(itemsQuery(agentId));
   return (
     <>
-      <div className={key === null ? "two-panes framed" : "two-panes framed chosen"}>
+      <div className={key === null ? "two-panes framed" : "two-panes framed selected"}>
         <QueryResult query={items}>
           {(rows) => (
             <ItemList rows={rows} open={open} selected={key} onNew={() => setCreating(true)} />
@@ -40,7 +40,7 @@ export function ItemBrowser({ agentId }: { agentId: string }) {
         </QueryResult>
         <div className="pane">
           {key === null ? (
-            <p className="faint">Choose an item to read or change it.</p>
+            <p className="faint">Select an item.</p>
           ) : (
             <>
               <Button
@@ -82,7 +82,7 @@ function ItemList({ rows, selected, open, onNew }: ItemListProps) {
     <div className="stack pane-list">
       <div className="row">
         <div className="grow">
-          <SearchField label="Find a key" value={filter} onChange={setFilter} />
+          <SearchField label="Filter by key" value={filter} onChange={setFilter} />
         </div>
         <Button icon={Plus} onClick={onNew}>
           New item
@@ -91,8 +91,7 @@ function ItemList({ rows, selected, open, onNew }: ItemListProps) {
       {rows.length === 0 && (
         <EmptyState icon={Package} title="No items yet">
           <p>
-            Agents write them with <code>workspace_write</code>: a list, a decision, a bit of JSON.
-            You can write one too.
+            Agents write items with <code>workspace_write</code>. You can also create one here.
           </p>
         </EmptyState>
       )}
@@ -101,7 +100,7 @@ function ItemList({ rows, selected, open, onNew }: ItemListProps) {
           <li key={row.key}>
             <button
               type="button"
-              className={row.key === selected ? "on" : ""}
+              className={row.key === selected ? "active" : ""}
               aria-current={row.key === selected || undefined}
               onClick={() => open(row.key)}
             >
@@ -111,9 +110,9 @@ function ItemList({ rows, selected, open, onNew }: ItemListProps) {
         ))}
       </ul>
       {matches.length > 500 && (
-        <p className="faint">and {matches.length - 500} more: search for them</p>
+        <p className="faint">{matches.length - 500} more not shown. Use the filter.</p>
       )}
-      {rows.length > 0 && matches.length === 0 && <p className="faint">No key has that in it.</p>}
+      {rows.length > 0 && matches.length === 0 && <p className="faint">No matching keys</p>}
     </div>
   );
 }
@@ -122,12 +121,12 @@ function Row({ row }: { row: ItemRow }) {
   return (
     <span className="stack tight grow">
       <span className="row">
-        <strong className="cut bidi">{escapeText(row.key)}</strong>
+        <strong className="truncate bidi">{escapeText(row.key)}</strong>
         <span className="faint end">
           <Time at={row.updatedAt} />
         </span>
       </span>
-      <span className="cut faint bidi">
+      <span className="truncate faint bidi">
         {escapeText(row.preview.replace(/\s+/g, " "), 120) || "(empty)"}
       </span>
     </span>

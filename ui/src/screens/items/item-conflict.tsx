@@ -11,7 +11,7 @@ interface ItemConflictProps {
   onDiscardMine: () => void;
 }
 
-/** Two wrote at once: both texts are here until somebody has chosen. */
+/** Conflict between the stored value and the draft, until one is chosen. */
 export function ItemConflict({
   theirs,
   mine,
@@ -24,10 +24,9 @@ export function ItemConflict({
       <h2 className="bidi">{escapeText(theirs.key, 256)}</h2>
       <div className="notice update" role="alert">
         <div className="grow">
-          <strong>Somebody else wrote version {theirs.version} while you were writing.</strong>
+          <strong>Version {theirs.version} was saved while you were editing.</strong>
           <div>
-            Theirs is on the left, yours on the right. Whichever you keep, theirs stays in the
-            history.
+            Their version is on the left, yours on the right. Their version stays in the history.
           </div>
         </div>
       </div>
@@ -37,9 +36,9 @@ export function ItemConflict({
       />
       <div className="row wrap">
         <Button kind="primary" busy={busy} onClick={onOverwrite}>
-          Write mine over theirs
+          Overwrite with my version
         </Button>
-        <Button onClick={onDiscardMine}>Take theirs</Button>
+        <Button onClick={onDiscardMine}>Use their version</Button>
       </div>
     </section>
   );

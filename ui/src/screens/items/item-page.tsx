@@ -1,4 +1,4 @@
-// One item: its text to read and to change, who made it, and what it was before.
+// One item: value, details and earlier versions.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Save, Trash2 } from "lucide-react";
@@ -34,14 +34,14 @@ export function ItemPage(props: ItemPageProps) {
 
 interface ItemEditorState {
   current: Item;
-  /** It is being deleted: nothing more is asked about it. */
+  /** Pauses queries for the item while it is being deleted. */
   onDeleting: (isDeleting: boolean) => void;
 }
 
 const isConflict = (error: unknown) =>
   error instanceof Problem && (error.code === "workspace_conflict" || error.status === 412);
 
-/** What is typed rests on the version it began from; what comes meanwhile is said, never lost. */
+/** Editor of an item. The draft keeps its base version; newer versions are reported. */
 function ItemEditor({
   agentId,
   itemKey,
@@ -65,7 +65,7 @@ function ItemEditor({
     onSuccess: ({ item, warning }) => {
       setBase(item);
       setDraft(item.value);
-      toast(warning ?? "The item is written.");
+      toast(warning ?? "Item saved");
     },
     onError: (error) => isConflict(error) || toast(toSentence(error), true),
     onSettled: refreshItems,
@@ -102,13 +102,13 @@ function ItemEditor({
         <Button
           kind="danger"
           icon={Trash2}
-          aria-label="Delete the item"
+          aria-label="Delete item"
           onClick={() => setConfirming(true)}
         />
       </header>
       {changed && current.version !== base.version && (
         <p className="notice update" role="status">
-          Somebody wrote version {current.version} meanwhile. Saving will show both texts.
+          Version {current.version} was saved meanwhile. Saving will show both versions.
         </p>
       )}
       <ValueField
@@ -165,12 +165,12 @@ const ItemDetails = ({ item }: { item: Item }) => (
   <PropertyList
     items={[
       [
-        "First written",
+        "Created",
         <span key="created">
           by <PrincipalName id={item.createdBy} />, <Time at={item.createdAt} />
         </span>,
       ],
-      ["Last written", <Time key="updated" at={item.updatedAt} />],
+      ["Updated", <Time key="updated" at={item.updatedAt} />],
       ["Version", item.version],
     ]}
   />
@@ -190,14 +190,14 @@ function DeleteItemDialog({ agentId, item, onClose, onDeleting, onDeleted }: Del
     onMutate: () => onDeleting(true),
     onError: () => onDeleting(false),
     onSuccess: () => {
-      toast("The item is deleted.");
+      toast("Item deleted");
       onDeleted();
     },
     onSettled: onClose,
   });
   return (
     <Confirm
-      title="Delete the item?"
+      title="Delete item?"
       action="Delete"
       danger
       busy={remove.isPending}
@@ -205,8 +205,7 @@ function DeleteItemDialog({ agentId, item, onClose, onDeleting, onDeleted }: Del
       onClose={onClose}
     >
       <p className="bidi">
-        <strong>{escapeText(item.key, 120)}</strong> will be gone for all who share it. Its versions
-        stay in the history.
+        <strong>{escapeText(item.key, 120)}</strong> will be deleted for all agents that share it.
       </p>
     </Confirm>
   );

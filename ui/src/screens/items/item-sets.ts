@@ -1,4 +1,4 @@
-// Whose items there are to look at: one set for each person, one for each shared agent.
+// Item sets: one per person and one per shared agent.
 
 import { type AgentRecord, itemOwnerOf } from "../../api/agent-records";
 import type { Person } from "../../api/people";
@@ -7,12 +7,12 @@ export interface ItemSet {
   id: string;
   name: string;
   kind: "person" | "shared";
-  /** Any agent by which these items can be reached. */
+  /** Any agent that gives access to these items. */
   agentId: string;
   agents: number;
 }
 
-/** The sets of items that somebody may see; members see their own and those of shared agents. */
+/** Item sets that a user may see; members see their own and those of shared agents. */
 export function itemSetsFor(
   agents: AgentRecord[],
   people: Person[],

@@ -1,4 +1,4 @@
-// What an item was at an earlier version, to read and to take up again.
+// Earlier versions of an item, with restore.
 
 import { useQuery } from "@tanstack/react-query";
 import { ChevronLeft, ChevronRight, RotateCcw } from "lucide-react";
@@ -34,7 +34,7 @@ export function ItemVersions({ agentId, item, onRestore }: ItemVersionsProps) {
         <Button
           small
           icon={ChevronLeft}
-          aria-label="Version before"
+          aria-label="Older"
           disabled={version <= 1}
           onClick={() => setVersion(version - 1)}
         />
@@ -42,7 +42,7 @@ export function ItemVersions({ agentId, item, onRestore }: ItemVersionsProps) {
         <Button
           small
           icon={ChevronRight}
-          aria-label="Version after"
+          aria-label="Newer"
           disabled={version >= item.version - 1}
           onClick={() => setVersion(version + 1)}
         />
@@ -68,7 +68,7 @@ function VersionValue({ agentId, itemKey, version, onRestore }: VersionValueProp
     staleTime: Number.POSITIVE_INFINITY,
   });
   if (error instanceof Problem && error.status === 404) {
-    return <p className="faint">It was deleted at this version, or is kept no longer.</p>;
+    return <p className="faint">Deleted at this version, or no longer stored.</p>;
   }
   if (error) return <ErrorNotice error={error} />;
   if (!data) return <Loading />;
@@ -77,10 +77,10 @@ function VersionValue({ agentId, itemKey, version, onRestore }: VersionValueProp
       <LiteralText text={data.value} label={`Value at version ${version}`} />
       <div className="row">
         <span className="faint">
-          written <Time at={data.updatedAt} />
+          Saved <Time at={data.updatedAt} />
         </span>
         <Button small icon={RotateCcw} className="end" onClick={() => onRestore(data.value)}>
-          Take it up again
+          Restore this version
         </Button>
       </div>
     </>

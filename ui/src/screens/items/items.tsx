@@ -1,4 +1,4 @@
-// Items of the whole account: first whose, then which.
+// Items of the account, by owner.
 
 import { useQuery } from "@tanstack/react-query";
 import { Package } from "lucide-react";
@@ -19,7 +19,7 @@ export default function Items() {
   const people = useQuery(peopleQuery);
   const agents = useQuery(agentRecordsQuery);
   return (
-    <Screen title="Items" subtitle="Texts under keys that agents share with one another.">
+    <Screen title="Items" subtitle="Keyed texts that agents share.">
       <QueryResult query={agents}>
         {(records) => (
           <ItemSets
@@ -38,8 +38,8 @@ function ItemSets({ sets }: { sets: ItemSet[] }) {
     return (
       <EmptyState icon={Package} title="No agents yet">
         <p>
-          Agents keep items with <code>workspace_write</code>. Private agents of a person share one
-          set; a shared agent has its own. Make an agent first.
+          Agents write items with <code>workspace_write</code>. A person’s private agents share one
+          set; a shared agent has its own.
         </p>
       </EmptyState>
     );
@@ -61,9 +61,9 @@ function ItemSets({ sets }: { sets: ItemSet[] }) {
 
 function describeSet({ kind, name, agents }: ItemSet): string {
   const owner = escapeText(name, 60);
-  if (kind === "shared") return `${owner} is shared and has these to itself.`;
-  const count = agents === 1 ? "One private agent uses" : `${agents} private agents share`;
-  return `${count} this one set: what one writes, every private agent of ${owner} reads.`;
+  if (kind === "shared") return `Items of the shared agent ${owner}.`;
+  const count = agents === 1 ? "1 private agent" : `${agents} private agents`;
+  return `Shared by ${count} of ${owner}.`;
 }
 
 interface ItemSetSelectProps {
@@ -89,9 +89,9 @@ function ItemSetSelect({ sets, selected, onSelect }: ItemSetSelectProps) {
     );
   };
   return (
-    <div className="row whose">
+    <div className="row owner-select">
       <label className="label" htmlFor={id}>
-        Whose
+        Owner
       </label>
       <select
         id={id}
@@ -99,7 +99,7 @@ function ItemSetSelect({ sets, selected, onSelect }: ItemSetSelectProps) {
         value={selected}
         onChange={(event) => onSelect(event.target.value)}
       >
-        {group("person", "Private agents of")}
+        {group("person", "People")}
         {group("shared", "Shared agents")}
       </select>
     </div>

@@ -20,7 +20,7 @@ export function NewItem({ agentId, onClose, onCreated }: NewItemProps) {
     meta: { skipErrorToast: true },
     onSuccess: ({ item, warning }) => {
       void queries.invalidateQueries({ queryKey: ["items"] });
-      toast(warning ?? "The item is written.");
+      toast(warning ?? "Item created");
       onClose();
       onCreated(item.key);
     },
@@ -28,13 +28,13 @@ export function NewItem({ agentId, onClose, onCreated }: NewItemProps) {
   return (
     <FormDialog
       title="New item"
-      action="Write"
+      action="Create"
       busy={create.isPending}
       error={create.error}
       onSubmit={() => create.mutate()}
       onClose={onClose}
     >
-      <Field label="Key" hint="1 to 256 characters, such as shopping/list.">
+      <Field label="Key" hint="1 to 256 characters, for example shopping/list.">
         <input
           className="input mono"
           required

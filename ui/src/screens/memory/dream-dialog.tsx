@@ -1,4 +1,4 @@
-// One dream, whole: what it changes, what it promotes, and of everything else why not.
+// Details of a dream: diff, promoted memories, and rejected ones with reasons.
 
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
@@ -34,7 +34,8 @@ export function DreamDialog({ dream, criteria, title, onClose, footer }: DreamDi
       {dream.diff && (
         <>
           <h3>
-            MEMORY.md {dream.dryRun || dream.status === "proposed" ? "would change" : "changed"}
+            {dream.dryRun || dream.status === "proposed" ? "Proposed changes" : "Changes"} to
+            MEMORY.md
           </h3>
           <UnifiedDiff text={dream.diff} />
         </>
@@ -43,8 +44,8 @@ export function DreamDialog({ dream, criteria, title, onClose, footer }: DreamDi
       <RejectedList rejected={dream.rejected} reasons={dream.reasons} criteria={criteria} />
       {dream.evicted.length > 0 && (
         <p className="soft">
-          {dream.evicted.length} older dreamed {dream.evicted.length === 1 ? "line" : "lines"} made
-          room in MEMORY.md.
+          {dream.evicted.length} older promoted {dream.evicted.length === 1 ? "line" : "lines"}{" "}
+          removed from MEMORY.md.
         </p>
       )}
     </Dialog>
@@ -55,8 +56,8 @@ function DreamSummary({ dream }: { dream: Dream }) {
   if (dream.dryRun)
     return (
       <p className="notice">
-        A dry run: nothing was changed. {dream.candidates} candidates were looked at, and{" "}
-        {dream.skipped} had been promoted before.
+        Dry run: nothing was changed. {dream.candidates} candidates, {dream.skipped} already
+        promoted.
       </p>
     );
   return (
@@ -64,11 +65,11 @@ function DreamSummary({ dream }: { dream: Dream }) {
       <DreamStatus status={dream.status} />
       <span>
         <Time at={dream.startedAt} />, by <code className="bidi">{escapeText(dream.by, 60)}</code>;{" "}
-        {dream.candidates} candidates, {dream.skipped} promoted before
+        {dream.candidates} candidates, {dream.skipped} already promoted
       </span>
       {dream.answeredAt && (
         <span>
-          answered <Time at={dream.answeredAt} />
+          reviewed <Time at={dream.answeredAt} />
           {dream.answer && <span className="bidi">: “{escapeText(dream.answer, 500)}”</span>}
         </span>
       )}
@@ -83,12 +84,12 @@ interface StoredDreamProps {
   onClose: () => void;
 }
 
-/** One that is kept, by its id; while it waits for a review, with the answer to give. */
+/** A stored dream by id, with review actions while it is proposed. */
 export function StoredDreamDialog({ agentId, dream, criteria, onClose }: StoredDreamProps) {
   const query = useQuery(dreamQuery(agentId, dream));
   if (!query.data)
     return (
-      <Dialog title="A dream" onClose={onClose}>
+      <Dialog title="Dream" onClose={onClose}>
         <QueryResult query={query}>{() => null}</QueryResult>
       </Dialog>
     );
@@ -97,7 +98,7 @@ export function StoredDreamDialog({ agentId, dream, criteria, onClose }: StoredD
     <DreamDialog
       dream={query.data}
       criteria={criteria}
-      title={needsReview ? "Review a dream" : "A dream"}
+      title={needsReview ? "Review dream" : "Dream"}
       onClose={onClose}
       footer={
         needsReview ? <DreamReview agentId={agentId} dream={dream} onClose={onClose} /> : undefined

@@ -1,4 +1,4 @@
-// What a dream decided of each memory that came up.
+// Memories that a dream promoted or rejected.
 
 import type { PromotionCriteria } from "../../api/agent-config";
 import type { Promoted, Rejected } from "../../api/dreams";
@@ -6,7 +6,7 @@ import { escapeText } from "../../components/escape-text";
 import { REJECTION_REASONS } from "./rejection-reasons";
 import { ScoreBar } from "./score-bar";
 
-const DELETED = "forgotten since";
+const DELETED = "(deleted memory)";
 
 interface PromotedListProps {
   promoted: readonly Promoted[];
@@ -17,7 +17,7 @@ export function PromotedList({ promoted, criteria }: PromotedListProps) {
   return (
     <>
       <h3>Promoted ({promoted.length})</h3>
-      {promoted.length === 0 && <p className="soft">Nothing passed every gate.</p>}
+      {promoted.length === 0 && <p className="soft">No memory met the promotion criteria.</p>}
       {promoted.length > 0 && (
         <ul className="card memory-list" aria-label="Promoted">
           {promoted.map(({ memoryId, content, score, hits, days }) => (
@@ -48,7 +48,7 @@ export function RejectedList({ rejected, reasons, criteria }: RejectedListProps)
   return (
     <>
       <h3>Not promoted ({total})</h3>
-      {total === 0 && <p className="soft">No other candidate came up.</p>}
+      {total === 0 && <p className="soft">No other candidates.</p>}
       {rejected.length > 0 && (
         <ul className="card memory-list" aria-label="Not promoted">
           {rejected.map(({ memoryId, content, score, reason, message }) => (
@@ -68,7 +68,7 @@ export function RejectedList({ rejected, reasons, criteria }: RejectedListProps)
         </ul>
       )}
       {total > rejected.length && (
-        <p className="faint">The {rejected.length} that scored best are kept with the dream.</p>
+        <p className="faint">Only the {rejected.length} with the highest score are listed.</p>
       )}
     </>
   );

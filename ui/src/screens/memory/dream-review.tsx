@@ -1,4 +1,4 @@
-// The answer to a dream that waits: let it land as it is shown, or let nothing of it land.
+// Actions that approve or reject a proposed dream.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { Check, X } from "lucide-react";
@@ -27,18 +27,18 @@ export function DreamReview({ agentId, dream, onClose }: DreamReviewProps) {
     mutationFn: (approved: boolean) =>
       approved ? approveDream(agentId, dream) : rejectDream(agentId, dream, reason.trim()),
     onSuccess: (_dream, approved) => {
-      toast(approved ? "The dream has landed in MEMORY.md." : "Nothing of the dream lands.");
+      toast(approved ? "Dream applied to MEMORY.md" : "Dream rejected");
       onClose();
     },
     onSettled: refresh,
   });
-  if (!canReview) return <p className="faint grow">Only owners and admins answer a dream.</p>;
+  if (!canReview) return <p className="faint grow">Only owners and admins can review dreams.</p>;
   return (
     <>
       <input
-        className="input answer-reason"
-        aria-label="Why it is rejected"
-        placeholder="Why it is rejected (it may stay empty)"
+        className="input rejection-reason"
+        aria-label="Rejection reason"
+        placeholder="Rejection reason (optional)"
         maxLength={500}
         value={reason}
         onChange={(event) => setReason(event.target.value)}

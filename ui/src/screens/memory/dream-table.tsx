@@ -1,4 +1,4 @@
-// The last dreams, newest first.
+// Recent dreams, newest first.
 
 import type { DreamRow } from "../../api/dreams";
 import { Button } from "../../components/button";
@@ -27,16 +27,16 @@ export function DreamTable({ dreams, onSelect }: DreamTableProps) {
       <table className="table dream-table" aria-label="Dreams">
         <thead>
           <tr>
-            <th scope="col">Dreamed</th>
+            <th scope="col">Started</th>
             <th scope="col">Status</th>
             <th scope="col" className="number">
               Promoted
             </th>
             <th scope="col" className="only-large">
-              Not promoted, and why
+              Not promoted
             </th>
             <th scope="col">
-              <span className="visually-hidden">Look</span>
+              <span className="visually-hidden">Actions</span>
             </th>
           </tr>
         </thead>
@@ -53,7 +53,7 @@ export function DreamTable({ dreams, onSelect }: DreamTableProps) {
               <td className="only-large soft">{rejectionSummary(dream)}</td>
               <td className="number">
                 <Button small onClick={() => onSelect(dream.id)}>
-                  Look
+                  Details
                 </Button>
               </td>
             </tr>
@@ -69,5 +69,5 @@ function rejectionSummary({ reasons, candidates }: DreamRow): string {
     ([reason, count]) => `${count} ${REJECTION_REASONS[reason] ?? reason}`,
   );
   if (parts.length > 0) return parts.join(", ");
-  return candidates === 0 ? "nothing had been recalled" : "—";
+  return candidates === 0 ? "nothing recalled" : "—";
 }

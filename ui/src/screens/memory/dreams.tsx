@@ -1,4 +1,4 @@
-// The dreams of an agent, the one that waits to be looked at first, and another at will.
+// Dreams of an agent, with review, dry run and start.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { FlaskConical, MoonStar } from "lucide-react";
@@ -57,9 +57,8 @@ function DreamList({ dreams, onSelect }: DreamListProps) {
     return (
       <EmptyState icon={MoonStar} title="No dreams yet">
         <p>
-          A dream looks at what the agent has recalled, promotes what came up often and for
-          different questions, and says of everything else why not. Try a dry run: it changes
-          nothing.
+          A dream promotes memories that the agent recalled often, on different days and for
+          different queries, to MEMORY.md. A dry run changes nothing.
         </p>
       </EmptyState>
     );
@@ -69,8 +68,8 @@ function DreamList({ dreams, onSelect }: DreamListProps) {
         <div className="notice update">
           <MoonStar size={16} aria-hidden />
           <div className="grow">
-            <strong>A dream waits for a review.</strong> It would promote {proposed.promotedCount}{" "}
-            {proposed.promotedCount === 1 ? "memory" : "memories"} into MEMORY.md.
+            <strong>Dream needs review.</strong> It would promote {proposed.promotedCount}{" "}
+            {proposed.promotedCount === 1 ? "memory" : "memories"} to MEMORY.md.
           </div>
           <Button small onClick={() => onSelect(proposed.id)}>
             Review
@@ -98,7 +97,7 @@ function DreamButtons({ agentId, criteria, onFinished }: DreamButtonsProps) {
       if (result.dryRun) return setDryRunResult(result);
       for (const key of ["dreams", "memories", "inbox"])
         void queries.invalidateQueries({ queryKey: [key] });
-      toast(result.status === "proposed" ? "The dream waits for a review." : "It has dreamed.");
+      toast(result.status === "proposed" ? "Dream needs review" : "Dream finished");
       onFinished(result.id);
     },
   });
@@ -123,13 +122,13 @@ function DreamButtons({ agentId, criteria, onFinished }: DreamButtonsProps) {
         busy={busy(false)}
         onClick={() => dream.mutate(false)}
       >
-        Dream now
+        Start dream
       </Button>
       {dryRunResult && (
         <DreamDialog
           dream={dryRunResult}
           criteria={criteria}
-          title="What a dream would do"
+          title="Dry run"
           onClose={() => setDryRunResult(null)}
         />
       )}

@@ -1,4 +1,4 @@
-// Asks before a memory is forgotten.
+// Confirms the deletion of a memory.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { forget, type Memory } from "../../api/memories";
@@ -18,24 +18,23 @@ export function ForgetDialog({ agentId, memory, onClose }: ForgetProps) {
     mutationFn: () => forget(agentId, memory.id),
     onSuccess: () => {
       void queries.invalidateQueries({ queryKey: ["memories"] });
-      toast("It is forgotten.");
+      toast("Memory deleted");
       onClose();
     },
   });
   return (
     <Confirm
-      title="Forget this memory?"
-      action="Forget"
+      title="Delete memory?"
+      action="Delete"
       danger
       busy={remove.isPending}
       onConfirm={() => remove.mutate()}
       onClose={onClose}
     >
-      <blockquote className="quoted bidi">{escapeText(memory.content, 2000)}</blockquote>
+      <blockquote className="memory-quote bidi">{escapeText(memory.content, 2000)}</blockquote>
       <p>
-        That it was ever recalled is forgotten too
-        {memory.promotedAt && ", and the line that a dream made of it in MEMORY.md is removed"}.
-        There is no way back.
+        Its recall statistics are deleted too
+        {memory.promotedAt && ", and its line is removed from MEMORY.md"}. This cannot be undone.
       </p>
     </Confirm>
   );

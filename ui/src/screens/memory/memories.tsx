@@ -1,4 +1,4 @@
-// The memories of an agent: all of them, or those that a question brings up.
+// Memories of an agent, with search.
 
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Brain, Plus } from "lucide-react";
@@ -29,17 +29,12 @@ export function Memories({ agentId }: { agentId: string }) {
           title={disabledReason}
           onClick={() => setAdding(true)}
         >
-          Remember
+          New memory
         </Button>
       </div>
       <div className="stack tight">
-        <SearchField label="Recall by a question or some words" value={q} onChange={setQ} />
-        {q && (
-          <p className="faint">
-            Best first. Looking here leaves no trace: for dreams only counts what the agent itself
-            recalls.
-          </p>
-        )}
+        <SearchField label="Search memories" value={q} onChange={setQ} />
+        {q && <p className="faint">Best match first. Searches here do not count as recalls.</p>}
       </div>
       <MemoryList agentId={agentId} q={useDeferredValue(q.trim())} />
       {adding && <RememberDialog agentId={agentId} onClose={() => setAdding(false)} />}
@@ -57,7 +52,7 @@ function MemoryList({ agentId, q }: { agentId: string; q: string }) {
   if (memories.length === 0) return <NoMemories isFiltered={q !== ""} />;
   return (
     <>
-      <ul className="card memory-list" aria-label={q ? "Recalled" : "Memories"}>
+      <ul className="card memory-list" aria-label={q ? "Results" : "Memories"}>
         {memories.map((memory) => (
           <MemoryRow key={memory.id} memory={memory} onForget={() => setDeleting(memory)} />
         ))}
@@ -65,7 +60,7 @@ function MemoryList({ agentId, q }: { agentId: string; q: string }) {
       {query.hasNextPage && (
         <div>
           <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            More memories
+            Load more
           </Button>
         </div>
       )}
@@ -78,14 +73,14 @@ function MemoryList({ agentId, q }: { agentId: string; q: string }) {
 
 function NoMemories({ isFiltered }: { isFiltered: boolean }) {
   return isFiltered ? (
-    <EmptyState icon={Brain} title="Nothing comes up">
-      <p>Words are found by their beginnings; letter case and accents make no difference.</p>
+    <EmptyState icon={Brain} title="No results">
+      <p>Matches word prefixes, ignoring case and accents.</p>
     </EmptyState>
   ) : (
-    <EmptyState icon={Brain} title="It remembers nothing yet">
+    <EmptyState icon={Brain} title="No memories yet">
       <p>
-        An agent is told to remember one line at a time, by its tool <code>remember</code> or by the
-        button above. What it recalls often is promoted by a dream.
+        Agents store memories with the tool <code>remember</code>. Frequently recalled memories are
+        promoted to MEMORY.md.
       </p>
     </EmptyState>
   );

@@ -1,4 +1,4 @@
-// One memory: what it says, what it is filed under, how well it answers.
+// One memory: content, tags and score.
 
 import { Trash2 } from "lucide-react";
 import type { Memory } from "../../api/memories";
@@ -13,20 +13,20 @@ export function MemoryRow({ memory, onForget }: { memory: Memory; onForget: () =
   const disabledReason = useDisabledReason();
   return (
     <li>
-      {score !== undefined && <ScoreBar score={score} label="Score of the recall" />}
+      {score !== undefined && <ScoreBar score={score} label="Match score" />}
       <div className="grow stack tight">
         <div className="bidi">{escapeText(content, 2000)}</div>
         <div className="row wrap faint">
           <span>
-            told <Time at={createdAt} />
+            Stored <Time at={createdAt} />
           </span>
           {promotedAt && (
-            <span className="badge good" title="A dream took it into MEMORY.md">
+            <span className="badge good" title="In MEMORY.md">
               promoted
             </span>
           )}
           {scope === "shared" && (
-            <span className="badge" title="It was told in a shared session, and is never promoted">
+            <span className="badge" title="From a shared session; never promoted">
               shared
             </span>
           )}
@@ -36,7 +36,7 @@ export function MemoryRow({ memory, onForget }: { memory: Memory; onForget: () =
               {escapeText(tag, 40)}
             </span>
           ))}
-          <span className="cut bidi" title="Words that it is filed under">
+          <span className="truncate bidi" title="Keywords">
             {escapeText(conceptTags.join(" · "), 120)}
           </span>
         </div>
@@ -45,8 +45,8 @@ export function MemoryRow({ memory, onForget }: { memory: Memory; onForget: () =
         kind="plain"
         small
         icon={Trash2}
-        aria-label={`Forget: ${escapeText(content, 60)}`}
-        title={disabledReason ?? "Forget"}
+        aria-label={`Delete: ${escapeText(content, 60)}`}
+        title={disabledReason ?? "Delete"}
         disabled={Boolean(disabledReason)}
         onClick={onForget}
       />

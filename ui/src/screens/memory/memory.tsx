@@ -1,4 +1,4 @@
-// What an agent remembers, what it would recall, and what it dreamed of it.
+// Memory tab of an agent: dreams and memories.
 
 import { BookOpen } from "lucide-react";
 import { fileUrl } from "../../api/files";
@@ -15,9 +15,9 @@ export default function MemoryScreen() {
   return (
     <div className="stack memory-screen">
       <div className="row wrap">
-        <p className="soft grow told">
-          One line each, in the store. What comes up again and again is taken into MEMORY.md, and so
-          into the prompt, while the agent dreams.
+        <p className="soft grow intro">
+          Memories are single lines. Dreams promote frequently recalled ones to MEMORY.md, which is
+          part of the prompt.
         </p>
         <ButtonLink small icon={BookOpen} to={fileUrl(scope, "MEMORY.md")}>
           MEMORY.md

@@ -1,12 +1,12 @@
-// Why a memory is not promoted, in a few words.
+// Texts for the reasons why a memory was not promoted.
 
 export const REJECTION_REASONS: Record<string, string> = {
-  hits: "came up too seldom",
-  queries: "for too few different questions",
+  hits: "with too few recalls",
+  queries: "with too few different queries",
   days: "on too few days",
-  score: "scored too low",
-  said: "said by MEMORY.md already",
-  limit: "behind others that score higher",
-  room: "without room in MEMORY.md",
-  shared: "told in a shared session",
+  score: "with a low score",
+  said: "already in MEMORY.md",
+  limit: "over the limit per dream",
+  room: "without space in MEMORY.md",
+  shared: "from a shared session",
 };

@@ -1,4 +1,4 @@
-// Lets an agent remember one thing.
+// Creates a memory.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -33,7 +33,7 @@ export function RememberDialog({ agentId, onClose }: { agentId: string; onClose:
     meta: { skipErrorToast: true },
     onSuccess: ({ isNew }) => {
       void queries.invalidateQueries({ queryKey: ["memories"] });
-      toast(isNew ? "It will be remembered." : "That was remembered already.");
+      toast(isNew ? "Memory saved" : "This memory exists already");
       onClose();
     },
   });
@@ -41,15 +41,15 @@ export function RememberDialog({ agentId, onClose }: { agentId: string; onClose:
     <>
       <Button onClick={onClose}>Cancel</Button>
       <Button kind="primary" type="submit" busy={save.isPending} disabled={!content.trim()}>
-        Remember
+        Save
       </Button>
     </>
   );
   return (
-    <Dialog title="Remember" onClose={onClose} onSubmit={() => save.mutate()} footer={footer}>
+    <Dialog title="New memory" onClose={onClose} onSubmit={() => save.mutate()} footer={footer}>
       <Field
-        label="What is to be remembered"
-        hint="It is kept as one line, secrets redacted; at most 2,000 characters."
+        label="Content"
+        hint="One line, at most 2,000 characters. Secrets are redacted."
         error={save.error && toSentence(save.error)}
       >
         <textarea
@@ -59,7 +59,7 @@ export function RememberDialog({ agentId, onClose }: { agentId: string; onClose:
           onChange={(event) => setContent(event.target.value)}
         />
       </Field>
-      <Field label="Tags" hint="With commas between them.">
+      <Field label="Tags" hint="Comma-separated.">
         <input className="input" value={tags} onChange={(event) => setTags(event.target.value)} />
       </Field>
       <div className="two-fields">
@@ -71,7 +71,7 @@ export function RememberDialog({ agentId, onClose }: { agentId: string; onClose:
             ))}
           </select>
         </Field>
-        <Field label="Scope" hint="What is shared is never promoted.">
+        <Field label="Scope" hint="Shared memories are never promoted.">
           <select
             className="input"
             value={scope}

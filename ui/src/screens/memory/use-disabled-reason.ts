@@ -1,7 +1,7 @@
 import { isAdmin } from "../../api/session";
 import { useSession } from "../../layout/session-context";
 
-/** Why somebody may not change what an agent remembers; undefined for whoever may. */
+/** Why the user may not change an agent's memory; undefined if allowed. */
 export function useDisabledReason(): string | undefined {
-  return isAdmin(useSession()) ? undefined : "Only owners and admins change what agents remember.";
+  return isAdmin(useSession()) ? undefined : "Only owners and admins can change memories.";
 }

@@ -1,4 +1,4 @@
-// What became of each file that could be in a prompt: where it comes from, how long, cut and why.
+// Blocks of a prompt: source layer, tokens, and why a block was cut or left out.
 
 import { Link } from "react-router";
 import type { Block } from "../../api/prompt";
@@ -9,7 +9,7 @@ import { layerOf } from "./layer";
 interface BlockTableProps {
   blocks: readonly Block[];
   label: string;
-  /** Where the desk shows the file of a block. */
+  /** Console URL of a block's file. */
   urlOf: (block: Block) => string | null;
 }
 
@@ -27,7 +27,7 @@ export function BlockTable({ blocks, label, urlOf }: BlockTableProps) {
       </thead>
       <tbody>
         {blocks.map((block) => (
-          <Row key={blockKey(block)} block={block} urlOf={urlOf(block)} />
+          <Row key={blockKey(block)} block={block} url={urlOf(block)} />
         ))}
       </tbody>
     </table>
@@ -36,24 +36,24 @@ export function BlockTable({ blocks, label, urlOf }: BlockTableProps) {
 
 const FATE_STYLES = { kept: null, cut: "badge update", "left out": "badge" } as const;
 
-function Row({ block, urlOf }: { block: Block; urlOf: string | null }) {
-  const { name, path, source, version, tokens, chars, kept, reason } = block;
+function Row({ block, url }: { block: Block; url: string | null }) {
+  const { name, path, source, version, tokens, chars, kept: fate, reason } = block;
   const layer = layerOf(source);
-  const className = FATE_STYLES[kept];
+  const className = FATE_STYLES[fate];
   return (
-    <tr className={kept === "left out" ? "left-out" : undefined}>
+    <tr className={fate === "left out" ? "omitted" : undefined}>
       <td>
         <div className="row wrap">
           <strong className="bidi">{escapeText(name, 80)}</strong>
-          {className && <span className={className}>{kept}</span>}
+          {className && <span className={className}>{fate}</span>}
         </div>
         <div className="faint bidi">
-          {urlOf ? <Link to={urlOf}>{escapeText(path, 120)}</Link> : escapeText(path, 120)}
+          {url ? <Link to={url}>{escapeText(path, 120)}</Link> : escapeText(path, 120)}
         </div>
-        {reason && <div className="why">{escapeText(reason, 400)}</div>}
+        {reason && <div className="reason">{escapeText(reason, 400)}</div>}
       </td>
       <td>
-        {source || kept === "kept" ? (
+        {source || fate === "kept" ? (
           <>
             <span className="row">
               <span className={`swatch layer-${layer.kind}`} aria-hidden />

@@ -1,4 +1,4 @@
-// A prompt taken apart again: which part of its text stands for which block.
+// Splits a prompt's text into its blocks.
 
 import type { Block } from "../../api/prompt";
 
@@ -9,7 +9,7 @@ export interface BlockText {
 
 const SEPARATOR_CHARS = 2;
 
-/** The blocks that stand in the text, each with its part of it. Lengths count characters, not UTF-16. */
+/** Blocks of the text, each with its part. Lengths are code points, not UTF-16 units. */
 export function splitPrompt(text: string, blocks: readonly Block[]): BlockText[] {
   const characters = Array.from(text);
   const texts: BlockText[] = [];
@@ -22,5 +22,5 @@ export function splitPrompt(text: string, blocks: readonly Block[]): BlockText[]
   return texts;
 }
 
-/** One block is told from another by where it stands: a name may come twice. */
+/** Key of a block; names are not unique. */
 export const blockKey = ({ name, path }: Block) => `${name}\n${path}`;

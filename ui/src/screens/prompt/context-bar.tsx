@@ -1,4 +1,4 @@
-// The context bar: every block of a prompt as wide as its share of the tokens, coloured by layer.
+// Bar of a prompt's blocks: width is the share of tokens, color the layer.
 
 import type { Block } from "../../api/prompt";
 import { escapeText } from "../../components/escape-text";
@@ -34,7 +34,9 @@ export function ContextBar({ blocks, label, selected, onSelect }: ContextBarProp
           aria-pressed={selected === blockKey(block)}
           onClick={() => onSelect(blockKey(block))}
         >
-          <span className="cut">{block.tokens * 9 > total ? escapeText(block.name, 40) : ""}</span>
+          <span className="truncate">
+            {block.tokens * 9 > total ? escapeText(block.name, 40) : ""}
+          </span>
         </button>
       ))}
     </div>

@@ -1,4 +1,4 @@
-// What is wrong with an agent's prompt, file by file.
+// Lint findings of an agent's prompt.
 
 import { useQuery } from "@tanstack/react-query";
 import { AlertTriangle, CheckCircle2 } from "lucide-react";
@@ -11,17 +11,17 @@ import { QueryResult } from "../../components/query-states";
 export function LintFindings({ agentId }: { agentId: string }) {
   const lint = useQuery(flawsQuery(agentId));
   return (
-    <QueryResult query={lint} label="Looking for flaws">
+    <QueryResult query={lint} label="Checking the prompt">
       {(findings) =>
         findings.length === 0 ? (
           <p className="notice good">
             <CheckCircle2 size={16} aria-hidden />
-            Nothing is wrong with this prompt: nothing is cut, dead, secret or unstable.
+            No problems found in this prompt.
           </p>
         ) : (
           <div className="notice update">
             <AlertTriangle size={16} aria-hidden />
-            <ul className="grow stack tight" aria-label="Flaws of the prompt">
+            <ul className="grow stack tight" aria-label="Prompt problems">
               {findings.map((finding) => (
                 <LintFinding
                   key={`${finding.fault} ${finding.path} ${finding.text}`}

@@ -1,4 +1,4 @@
-// The very text that a model is told, the block that was chosen marked in it.
+// Text of a prompt with the selected block highlighted.
 
 import { useEffect, useMemo, useRef } from "react";
 import type { Prompt } from "../../api/prompt";
@@ -19,7 +19,7 @@ export function PromptText({ prompt, label, selected }: PromptTextProps) {
     box.current.scrollTop = highlighted.offsetTop - 12;
   }, [selected]);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must get into it
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable
     <pre ref={box} className="text prompt-text" role="region" aria-label={label} tabIndex={0}>
       {texts.map(({ block, text }, index) => {
         const key = blockKey(block);

@@ -1,4 +1,4 @@
-// One prompt: how much of its room it takes, its blocks, its text.
+// One prompt: size, blocks and text.
 
 import { useState } from "react";
 import type { Block, Prompt } from "../../api/prompt";
@@ -10,7 +10,7 @@ import { PromptText } from "./prompt-text";
 interface PromptViewProps {
   prompt: Prompt;
   name: string;
-  /** How many characters there is room for, where that is known. */
+  /** Maximum characters, if known. */
   charLimit?: number;
   urlOf: (block: Block) => string | null;
 }
@@ -34,15 +34,15 @@ export function PromptView({ prompt, name, charLimit, urlOf }: PromptViewProps) 
         <BlockTable blocks={blocks} label={`Blocks of the ${name} prompt`} urlOf={urlOf} />
       </div>
       <div className="row">
-        <h4 className="grow">What the model is told</h4>
-        <CopyButton text={text} label={`Copy the ${name} prompt`} />
+        <h4 className="grow">Prompt text</h4>
+        <CopyButton text={text} label={`Copy ${name} prompt`} />
       </div>
       {text ? (
         <PromptText prompt={prompt} label={`Text of the ${name} prompt`} selected={selected} />
       ) : (
-        <p className="soft">Nothing: there is no file that it is made of.</p>
+        <p className="soft">Empty prompt: no files.</p>
       )}
-      <p className="faint cut" title={etag}>
+      <p className="faint truncate" title={etag}>
         etag <code>{etag}</code>
       </p>
     </div>
@@ -68,7 +68,7 @@ function Budget({
       </p>
       {charLimit !== undefined && (
         <meter
-          className="room"
+          className="usage-meter"
           aria-label={`Characters of the ${name} prompt`}
           min={0}
           max={charLimit}

@@ -1,4 +1,4 @@
-// An agent's prompt, as one person gets it and as several do, side by side.
+// Prompt tab of an agent: main and shared prompt side by side.
 
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
@@ -16,8 +16,8 @@ import { LintFindings } from "./lint-findings";
 import { PromptView } from "./prompt-view";
 
 const SCOPE_HINTS: Record<Scope, string> = {
-  main: "One person is listening",
-  shared: "Several are listening: nothing private is told",
+  main: "For sessions with one person",
+  shared: "For sessions with several people; without private files",
 };
 
 export default function PromptScreen() {
@@ -50,13 +50,13 @@ function ScopePane({ agentId, scope }: { agentId: string; scope: Scope }) {
         <h3 id={`prompt-${scope}`}>{scope === "main" ? "Main" : "Shared"}</h3>
         <span className="faint">{SCOPE_HINTS[scope]}</span>
       </header>
-      <div className="inside">
+      <div className="card-body">
         {prompt.isError ? (
           <NoPrompt agentId={agentId} error={prompt.error} onRetry={() => void prompt.refetch()} />
         ) : prompt.data ? (
           <PromptView prompt={prompt.data} name={scope} charLimit={charLimit} urlOf={urlOf} />
         ) : (
-          <Loading label={`Loading the ${scope} prompt`} />
+          <Loading label={`Loading ${scope} prompt`} />
         )}
       </div>
     </section>
@@ -69,7 +69,7 @@ interface NoPromptProps {
   onRetry: () => void;
 }
 
-/** Policy is never cut: while it does not fit there is no prompt, and the refusal names the file. */
+/** Error if a policy file does not fit: it is never cut, and the refusal names it. */
 function NoPrompt({ agentId, error, onRetry }: NoPromptProps) {
   const path = error instanceof Problem ? error.details["path"] : null;
   return (
@@ -77,18 +77,18 @@ function NoPrompt({ agentId, error, onRetry }: NoPromptProps) {
       <ErrorNotice error={error} onRetry={onRetry} />
       {typeof path === "string" && (
         <p>
-          There is no prompt while that is so. Open{" "}
+          Shorten{" "}
           <Link className="bidi" to={fileUrl({ kind: "agent", id: agentId }, path)}>
             {escapeText(path, 120)}
           </Link>{" "}
-          to make it shorter.
+          to build the prompt.
         </p>
       )}
     </div>
   );
 }
 
-/** Where the file of a block can be edited; null where it has none. */
+/** URL to edit a block's file; null if the block is no file. */
 export function blockFileUrl(agentId: string, block: Block): string | null {
   if (block.version === null) return null;
   if (layerOf(block.source).kind !== "workspace")

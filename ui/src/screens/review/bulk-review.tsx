@@ -1,4 +1,4 @@
-// A template's pinned file under review for all who follow it: one look, one decision.
+// Review of a template's pinned file for all of its agents.
 
 import { CheckCheck } from "lucide-react";
 import { useMemo, useState } from "react";
@@ -19,7 +19,7 @@ export default function BulkReview() {
   const name = escapeText(template?.name ?? templateId, 60);
   const subtitle = template && (
     <>
-      For the agents that follow{" "}
+      Agents of template{" "}
       <Link className="bidi" to={`/agent-templates/${encodeURIComponent(templateId)}`}>
         {name}
       </Link>
@@ -31,8 +31,8 @@ export default function BulkReview() {
       subtitle={subtitle}
     >
       {query.isError && <ErrorNotice error={query.error} onRetry={() => void query.refetch()} />}
-      {query.isPending && <Loading label="Reading where the agents stand" />}
-      {query.data && !template && <p>There is no such template.</p>}
+      {query.isPending && <Loading label="Loading agents" />}
+      {query.data && !template && <p>Template not found.</p>}
       {isLoading && (
         <LoadingProgress loaded={followers.length} total={template?.followerCount ?? 0} />
       )}
@@ -55,7 +55,7 @@ function LoadingProgress({ loaded, total }: { loaded: number; total: number }) {
   return (
     <label className="stack tight">
       <span className="faint">
-        Reading where {total.toLocaleString("en")} agents stand: {loaded.toLocaleString("en")}
+        Loading agents: {loaded.toLocaleString("en")} of {total.toLocaleString("en")}
       </span>
       <progress className="progress" value={loaded} max={Math.max(total, 1)} />
     </label>
@@ -64,12 +64,12 @@ function LoadingProgress({ loaded, total }: { loaded: number; total: number }) {
 
 function FileTabs({ files, path }: { files: PendingFile[]; path: string }) {
   return (
-    <nav className="tabs" aria-label="Files that wait">
+    <nav className="tabs" aria-label="Files to review">
       {files.map((file) => (
         <Link
           key={file.path}
           to={`?file=${encodeURIComponent(file.path)}`}
-          className={file.path === path ? "on" : ""}
+          className={file.path === path ? "active" : ""}
           aria-current={file.path === path ? "page" : undefined}
         >
           {escapeText(file.path, 80)} <span className="badge update">{file.count}</span>
@@ -81,13 +81,12 @@ function FileTabs({ files, path }: { files: PendingFile[]; path: string }) {
 
 function NothingPending({ followers }: { followers: number }) {
   return (
-    <EmptyState icon={CheckCheck} title="Nothing waits for a review here">
+    <EmptyState icon={CheckCheck} title="Nothing to review">
       <p>
         {followers === 0
-          ? "No agent follows this template yet."
-          : `All ${followers.toLocaleString("en")} agents are at what is offered.`}{" "}
-        When somebody edits a pinned file such as GUARDRAILS.md, it is offered here before any agent
-        has it.
+          ? "No agent uses this template yet."
+          : `All ${followers.toLocaleString("en")} agents are up to date.`}{" "}
+        Changes to pinned files such as GUARDRAILS.md need review here before agents receive them.
       </p>
     </EmptyState>
   );

@@ -22,7 +22,7 @@ interface FileReviewProps {
   onAcceptingChange: (isAccepting: boolean) => void;
 }
 
-/** One file: the difference once, those who wait, and what became of them. */
+/** Review of one file: diff, affected agents and results. */
 export function FileReview({
   templateId,
   path,
@@ -80,7 +80,9 @@ function PendingFileReview({
       {group && <Difference group={group} path={file.path} />}
       <FollowerSelection
         groups={file.groups}
-        disabledReason={!admin ? READ_ONLY : isSuperseded ? "Look at the newer text first." : null}
+        disabledReason={
+          !admin ? READ_ONLY : isSuperseded ? "Review the newer version first." : null
+        }
         busy={bulk.progress !== null}
         onAccept={accept}
       />
@@ -88,16 +90,16 @@ function PendingFileReview({
   );
 }
 
-const READ_ONLY = "Only an owner or an admin accepts: you may read.";
+const READ_ONLY = "Only owners and admins can accept updates.";
 
-/** Any agent of the group shows what all of it have. */
+/** Diff for a group; its agents all have the same pinned text. */
 function Difference({ group, path }: { group: FollowerGroup; path: string }) {
   const pins = useQuery(pinsQuery(group.agents[0]?.id ?? ""));
   return (
     <QueryResult query={pins}>
       {(items) => {
         const pin = items.find((item) => item.path === path);
-        if (!pin) return <p className="faint">It is no longer pinned.</p>;
+        if (!pin) return <p className="faint">No longer pinned.</p>;
         return (
           <div className="stack">
             <UpdateDetails pin={pin} />
@@ -114,10 +116,10 @@ function SupersededNotice({ onConfirm }: { onConfirm: () => void }) {
     <div className="notice update" role="alert">
       <RefreshCw size={16} aria-hidden />
       <div className="grow">
-        <strong>Upstream has moved on.</strong> What is shown is newer than what you began to read.
+        <strong>A newer version is available.</strong> The diff below shows it.
       </div>
       <Button small onClick={onConfirm}>
-        I review the newer one
+        Review newer version
       </Button>
     </div>
   );

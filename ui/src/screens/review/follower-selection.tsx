@@ -9,13 +9,13 @@ const MAX_LISTED = 200;
 
 interface FollowerSelectionProps {
   groups: FollowerGroup[];
-  /** Why nothing can be accepted now. */
+  /** Why accepting is disabled; null if enabled. */
   disabledReason: string | null;
   busy: boolean;
   onAccept: (selected: PendingFollower[]) => void;
 }
 
-/** Those who wait, all of them chosen until somebody takes one out. */
+/** Agents with a pending update, all selected initially. */
 export function FollowerSelection({
   groups,
   disabledReason,
@@ -34,7 +34,7 @@ export function FollowerSelection({
   return (
     <section className="card followers">
       <header>
-        <h2 className="grow">{agentCount(allAgents.length)} wait</h2>
+        <h2 className="grow">{agentCount(allAgents.length)} to update</h2>
         {disabledReason && <span className="faint">{disabledReason}</span>}
         <Button
           kind="primary"
@@ -48,11 +48,9 @@ export function FollowerSelection({
         </Button>
       </header>
       {overriddenCount > 0 && (
-        <p className="inside soft">
-          {overriddenCount === 1
-            ? "One of them has a text"
-            : `${overriddenCount} of them have a text`}{" "}
-          of their own, which accepting drops.
+        <p className="card-body soft">
+          {overriddenCount === 1 ? "1 agent overrides" : `${overriddenCount} agents override`} this
+          file. Accepting removes the override.
         </p>
       )}
       <label className="check follower-all">
@@ -78,8 +76,8 @@ export function FollowerSelection({
         ))}
       </ul>
       {allAgents.length > MAX_LISTED && (
-        <p className="inside faint">
-          and {agentCount(allAgents.length - MAX_LISTED)} more, chosen as "All" says.
+        <p className="card-body faint">
+          {agentCount(allAgents.length - MAX_LISTED)} more not shown.
         </p>
       )}
     </section>
@@ -106,8 +104,8 @@ function FollowerRow({ agent, isSelected, busy, toggle }: FollowerRowProps) {
           disabled={busy}
           onChange={() => toggle(agent.id)}
         />
-        <span className="cut bidi">{name}</span>
-        <span className="faint mono cut">{agent.slug}</span>
+        <span className="truncate bidi">{name}</span>
+        <span className="faint mono truncate">{agent.slug}</span>
       </label>
       {agent.overridden && <span className="badge override">overridden</span>}
       <Link to={fileUrl({ kind: "agent", id: agent.id })} aria-label={`Open ${name}`}>

@@ -1,4 +1,4 @@
-// Who waits for a review of a template's pinned files, and with what they stand until then.
+// Agents of a template with pending updates, grouped by their pinned version.
 
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
@@ -8,7 +8,7 @@ import { TemplateReview, type TemplateReviewQuery } from "../../api/graphql.gene
 type Template = NonNullable<TemplateReviewQuery["template"]>;
 export type Follower = NonNullable<Template["followers"]>["items"][number];
 
-/** Every follower, page by page. While work goes on nothing is asked again. */
+/** All agents of a template. Sends no requests while paused. */
 export function useFollowers(templateId: string, isPaused: boolean) {
   const query = useInfiniteQuery({
     queryKey: ["pins", "template", templateId],
@@ -46,7 +46,7 @@ export interface PendingFile {
   groups: FollowerGroup[];
 }
 
-/** The files that wait, by path, and for each those who stand with the same text together. */
+/** Files with pending updates by path, each with its agents grouped by pinned version. */
 export function groupPendingFiles(followers: readonly Follower[]): PendingFile[] {
   const files = new Map<string, PendingFile>();
   for (const { pins, ...agent } of followers) {

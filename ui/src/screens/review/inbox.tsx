@@ -1,4 +1,4 @@
-// What waits for somebody: updates to be reviewed, calls to be approved, dreams to be let land.
+// Inbox: pinned updates, approvals and dreams that need a decision.
 
 import { useQuery } from "@tanstack/react-query";
 import { CheckCheck } from "lucide-react";
@@ -21,10 +21,10 @@ export default function InboxScreen() {
   const query = showsAll ? all : mine;
   const [reviewing, setReviewing] = useState<{ agentId: string; path: string } | null>(null);
   return (
-    <Screen title="Inbox" subtitle="What waits for a decision">
-      <nav className="tabs" aria-label="Whose">
-        <InboxTab to="/inbox" isActive={!showsAll} name="For me" inbox={mine.data} />
-        <InboxTab to="/inbox?all" isActive={showsAll} name="For everybody" inbox={all.data} />
+    <Screen title="Inbox" subtitle="Updates, approvals and dreams that need a decision">
+      <nav className="tabs" aria-label="Inbox">
+        <InboxTab to="/inbox" isActive={!showsAll} name="Mine" inbox={mine.data} />
+        <InboxTab to="/inbox?all" isActive={showsAll} name="All" inbox={all.data} />
       </nav>
       <QueryResult query={query}>
         {(inbox) => (
@@ -52,22 +52,22 @@ interface InboxTabProps {
 }
 
 const InboxTab = ({ to, isActive, name, inbox }: InboxTabProps) => (
-  <Link to={to} className={isActive ? "on" : ""} aria-current={isActive ? "page" : undefined}>
+  <Link to={to} className={isActive ? "active" : ""} aria-current={isActive ? "page" : undefined}>
     {name} {inbox && <span className="badge">{countOf(inbox)}</span>}
   </Link>
 );
 
 function EmptyInbox({ showsAll }: { showsAll: boolean }) {
   return (
-    <EmptyState icon={CheckCheck} title={showsAll ? "Nothing waits" : "Nothing waits for you"}>
+    <EmptyState icon={CheckCheck} title={showsAll ? "Inbox is empty" : "Nothing for you to review"}>
       <p>
-        Here come edits of pinned files such as GUARDRAILS.md, which no agent has before somebody
-        has looked; calls of tools that need a yes; and dreams that want a review.
+        Updates of pinned files such as GUARDRAILS.md, tool calls that need approval and dreams that
+        need review appear here.
       </p>
       {!showsAll && (
         <p>
-          Yours are the agents that work for you or belong to you.{" "}
-          <Link to="/inbox?all">Look at everybody's</Link>
+          This shows agents that work for you or that you own.{" "}
+          <Link to="/inbox?all">Show all agents</Link>
         </p>
       )}
     </EmptyState>
@@ -86,12 +86,12 @@ function Approvals({ inbox: { approvals, counts } }: { inbox: Inbox }) {
       <ul className="inbox-list">
         {approvals.map(({ id, tool, requestedBy, requestedAt, expiresAt }) => (
           <li key={id} className="row">
-            <Link className="grow cut" to={`/approvals/${encodeURIComponent(id)}`}>
+            <Link className="grow truncate" to={`/approvals/${encodeURIComponent(id)}`}>
               <strong>{escapeText(tool, 60)}</strong>{" "}
-              <span className="soft bidi">asked by {authorOf(requestedBy)}</span>
+              <span className="soft bidi">requested by {authorOf(requestedBy)}</span>
             </Link>
             <span className="faint">
-              <Time at={requestedAt} />, ends <Time at={expiresAt} />
+              <Time at={requestedAt} />, expires <Time at={expiresAt} />
             </span>
           </li>
         ))}
@@ -111,7 +111,7 @@ function Dreams({ inbox: { dreams, counts } }: { inbox: Inbox }) {
       <ul className="inbox-list">
         {dreams.map(({ dreamId, agentId, agentName, promoted, at }) => (
           <li key={dreamId} className="row">
-            <Link className="grow cut" to={`/agents/${encodeURIComponent(agentId)}/memory`}>
+            <Link className="grow truncate" to={`/agents/${encodeURIComponent(agentId)}/memory`}>
               <strong className="bidi">{escapeText(agentName, 80)}</strong>{" "}
               <span className="soft">
                 would promote {promoted} {promoted === 1 ? "memory" : "memories"}

@@ -8,17 +8,17 @@ const MAX_LISTED = 500;
 interface OutcomesProps {
   outcomes: AcceptOutcome[];
   busy: boolean;
-  /** Tries those that failed again; absent where there is nothing to try. */
+  /** Retries the failed ones; undefined if none failed. */
   retry: (() => void) | undefined;
 }
 
-/** What became of each agent, those that failed first. */
+/** Result per agent, failures first. */
 export function Outcomes({ outcomes, busy, retry }: OutcomesProps) {
   if (outcomes.length === 0) return null;
   const failed = outcomes.filter(({ error }) => error !== null);
   const accepted = outcomes.filter(({ error }) => error === null);
   return (
-    <section className="card" aria-label="What became of them">
+    <section className="card" aria-label="Results">
       <header>
         <h2 className="grow" role="status">
           {accepted.length.toLocaleString("en")} accepted
@@ -26,7 +26,7 @@ export function Outcomes({ outcomes, busy, retry }: OutcomesProps) {
         </h2>
         {retry && (
           <Button small busy={busy} onClick={retry}>
-            Try the failed ones again
+            Retry failed
           </Button>
         )}
       </header>
@@ -34,11 +34,11 @@ export function Outcomes({ outcomes, busy, retry }: OutcomesProps) {
         {[...failed, ...accepted].slice(0, MAX_LISTED).map(({ agent, error }) => (
           <li key={agent.id} className="row">
             {error ? (
-              <AlertTriangle size={15} className="bad-ink" aria-label="failed" />
+              <AlertTriangle size={15} className="bad-text" aria-label="failed" />
             ) : (
-              <Check size={15} className="good-ink" aria-label="accepted" />
+              <Check size={15} className="good-text" aria-label="accepted" />
             )}
-            <span className="cut bidi">{escapeText(agent.name, 80)}</span>
+            <span className="truncate bidi">{escapeText(agent.name, 80)}</span>
             <span className="faint grow">{error ?? "accepted"}</span>
           </li>
         ))}

@@ -15,7 +15,7 @@ interface PendingUpdatesProps {
   onReview: (target: ReviewTarget) => void;
 }
 
-/** Updates to be reviewed, those of one template and file together. */
+/** Updates to review, grouped by template and file. */
 export function PendingUpdates({ inbox, onReview }: PendingUpdatesProps) {
   const groups = useMemo(() => groupPins(inbox.pins), [inbox.pins]);
   const { counts, pins } = inbox;
@@ -26,8 +26,7 @@ export function PendingUpdates({ inbox, onReview }: PendingUpdatesProps) {
       ))}
       {counts.pins > pins.length && (
         <p className="faint">
-          These are {pins.length.toLocaleString("en")} of {counts.pins.toLocaleString("en")} updates
-          that wait.
+          Showing {pins.length.toLocaleString("en")} of {counts.pins.toLocaleString("en")} updates.
         </p>
       )}
     </>
@@ -55,12 +54,12 @@ function UpdateGroup({
   return (
     <section className="card inbox-group">
       <header>
-        <h2 className="grow cut">
+        <h2 className="grow truncate">
           {escapeText(path, 80)}{" "}
-          <span className="soft bidi">{escapeText(templateName ?? "from the defaults", 60)}</span>
+          <span className="soft bidi">{escapeText(templateName ?? "Defaults", 60)}</span>
         </h2>
         <span className="badge update">
-          {pins.length === 1 ? "1 agent waits" : `${pins.length} agents wait`}
+          {pins.length === 1 ? "1 agent" : `${pins.length} agents`}
         </span>
         {templateId && (
           <ButtonLink small kind="primary" to={reviewUrl}>
@@ -74,8 +73,8 @@ function UpdateGroup({
         ))}
       </ul>
       {templateId && hiddenCount > 0 && (
-        <p className="inside">
-          <Link to={reviewUrl}>and {hiddenCount.toLocaleString("en")} more</Link>
+        <p className="card-body">
+          <Link to={reviewUrl}>{hiddenCount.toLocaleString("en")} more</Link>
         </p>
       )}
     </section>
@@ -92,7 +91,10 @@ function PendingUpdateRow({
   const name = escapeText(pin.agentName, 80);
   return (
     <li className="row">
-      <Link className="grow cut bidi" to={fileUrl({ kind: "agent", id: pin.agentId }, pin.path)}>
+      <Link
+        className="grow truncate bidi"
+        to={fileUrl({ kind: "agent", id: pin.agentId }, pin.path)}
+      >
         {name}
       </Link>
       {pin.mine && <span className="badge">mine</span>}

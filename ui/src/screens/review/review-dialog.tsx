@@ -1,4 +1,4 @@
-// One pinned file of one agent, under review: what it has, what is offered, and what to make of it.
+// Review of one pinned file of one agent.
 
 import { useQuery } from "@tanstack/react-query";
 import { RefreshCw } from "lucide-react";
@@ -39,7 +39,7 @@ export function ReviewDialog({ agentId, path, onClose }: ReviewDialogProps) {
         <ErrorNotice error={pins.error} onRetry={() => void pins.refetch()} />
       )}
       {!pin && pins.isPending && <Loading />}
-      {!pin && pins.data && <p>There is no pinned file of this name.</p>}
+      {!pin && pins.data && <p>Pinned file not found.</p>}
     </Dialog>
   );
 }
@@ -53,17 +53,17 @@ function ReviewContent({ review, pin, agentId }: { review: Review; pin: Pin; age
         <div className="notice update" role="alert">
           <RefreshCw size={16} aria-hidden />
           <div className="grow">
-            <strong>Upstream has moved on.</strong> What you read is no longer the latest, so
-            nothing was accepted. This is the newer text: please review it again.
+            <strong>A newer version is available.</strong> Nothing was accepted. Review the new diff
+            below.
           </div>
         </div>
       )}
       {review.newer && (
         <div className="notice update" role="status">
           <RefreshCw size={16} aria-hidden />
-          <div className="grow">Something newer was offered while you were reading.</div>
+          <div className="grow">A newer version is available.</div>
           <Button small onClick={review.showNewer}>
-            Show the newer one
+            Show newer version
           </Button>
         </div>
       )}
@@ -81,8 +81,8 @@ function ReviewContent({ review, pin, agentId }: { review: Review; pin: Pin; age
   );
 }
 
-const UP_TO_DATE = "Nothing waits for a review: the agent is at what is offered.";
-const READ_ONLY = "Only an owner or an admin accepts: you may read.";
+const UP_TO_DATE = "Up to date: nothing to review.";
+const READ_ONLY = "Only owners and admins can accept updates.";
 
 function ReviewActions({
   review,
@@ -107,10 +107,12 @@ function ReviewActions({
   if (isRollingBack) {
     return (
       <>
-        <span className="grow">Go back to what was reviewed before? An override is dropped.</span>
-        <Button onClick={() => setRollingBack(false)}>Keep it</Button>
+        <span className="grow">
+          Roll back to the previously reviewed version? An override is removed.
+        </span>
+        <Button onClick={() => setRollingBack(false)}>Cancel</Button>
         <Button kind="danger" busy={rollBack.isPending} onClick={() => rollBack.mutate()}>
-          Yes, roll back
+          Confirm rollback
         </Button>
       </>
     );
@@ -123,13 +125,13 @@ function ReviewActions({
           Roll back
         </Button>
       )}
-      <span className="grow faint mono cut only-large">
+      <span className="grow faint mono truncate only-large">
         {reviewedSha ? `sha256:${reviewedSha.slice(0, 12)}…` : null}
       </span>
       <Button onClick={onClose}>{reviewedSha ? "Not now" : "Close"}</Button>
       {reviewedSha && (
         <Button kind="primary" busy={accept.isPending} onClick={() => accept.mutate(reviewedSha)}>
-          {pin.overridden ? "Accept and drop the override" : "Accept"}
+          {pin.overridden ? "Accept and remove override" : "Accept"}
         </Button>
       )}
     </>

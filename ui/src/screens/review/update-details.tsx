@@ -4,38 +4,38 @@ import { escapeText } from "../../components/escape-text";
 import { Time } from "../../components/time";
 import { TokenChange } from "./token-change";
 
-/** Who offers what is to be reviewed, when and why, and what it does to the prompt. */
+/** Author, time, source, reason and prompt size of an update. */
 export function UpdateDetails({ pin }: { pin: Pin }) {
   const authorOf = useAuthorNames();
   return (
-    <dl className="offer-facts">
+    <dl className="update-details">
       <div>
         <dt>Changed by</dt>
         <dd className="bidi">{authorOf(pin.latestAuthor ?? "")}</dd>
       </div>
       <div>
-        <dt>When</dt>
+        <dt>Changed</dt>
         <dd>
           <Time at={pin.latestAt} />
         </dd>
       </div>
       <div>
-        <dt>Where</dt>
+        <dt>Source</dt>
         <dd>{sourceLabel(pin)}</dd>
       </div>
       <div>
-        <dt>Effect on the prompt</dt>
+        <dt>Prompt size</dt>
         <dd>
           <TokenChange before={pin.pinnedTokens} after={pin.latestTokens} />
         </dd>
       </div>
-      <div className="whole">
-        <dt>Why</dt>
+      <div className="full-width">
+        <dt>Reason</dt>
         <dd className="bidi">
           {pin.latestReason ? (
             escapeText(pin.latestReason, 500)
           ) : (
-            <span className="faint">No reason was given.</span>
+            <span className="faint">No reason given</span>
           )}
         </dd>
       </div>

@@ -1,5 +1,4 @@
-// Accepting one text for many: all followers at once, or some one after the other; what failed can
-// be tried again alone.
+// Accepts an update for all agents of a template in one request, or for selected ones one by one.
 
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -8,11 +7,11 @@ import { toSentence } from "../../api/problem";
 import type { PendingFollower } from "./followers";
 
 const CONCURRENCY = 4;
-const NOT_A_FOLLOWER = "It follows the template no longer.";
+const NOT_A_FOLLOWER = "No longer uses this template.";
 
 export interface AcceptOutcome {
   agent: PendingFollower;
-  /** Why not; null where it is accepted. */
+  /** Null if accepted. */
   error: string | null;
 }
 
@@ -26,7 +25,7 @@ export function useBulkAccept(templateId: string, path: string) {
   const [progress, setProgress] = useState<AcceptProgress | null>(null);
   const [outcomes, setOutcomes] = useState<AcceptOutcome[]>([]);
 
-  /** Keeps the newest outcome of each agent. */
+  /** Replaces earlier outcomes of the same agents. */
   const mergeOutcomes = (updated: AcceptOutcome[]) =>
     setOutcomes((current) => {
       const ids = new Set(updated.map(({ agent }) => agent.id));

@@ -1,5 +1,5 @@
-// A review as it goes on: what is shown stays until the reader asks for the newer one, and only what
-// is shown can be accepted.
+// State of a review. The shown version stays until the reader asks for a newer one, and only the
+// shown version can be accepted.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
@@ -26,7 +26,7 @@ export function useReview(agentId: string, path: string, onDone: () => void) {
   const accept = useMutation({
     mutationFn: (sha256: string) => acceptPin(agentId, path, sha256),
     meta: { skipErrorToast: true },
-    onSuccess: () => finish(`${path} is accepted.`),
+    onSuccess: () => finish(`Accepted ${path}`),
     onError: async (error) => {
       if (!(error instanceof Problem && error.status === 409)) return toastProblem(error);
       const { data } = await pins.refetch();
@@ -36,14 +36,14 @@ export function useReview(agentId: string, path: string, onDone: () => void) {
   });
   const rollBack = useMutation({
     mutationFn: () => rollBackPin(agentId, path),
-    onSuccess: () => finish(`${path} is back at what was reviewed before.`),
+    onSuccess: () => finish(`Rolled back ${path}`),
   });
 
   return {
     pins,
     pin,
     isSuperseded,
-    /** Something newer was offered while this was being read. */
+    /** A version newer than the shown one, or null. */
     newer: pin && latest && latest.latestSha256 !== pin.latestSha256 ? latest : null,
     showNewer: () => {
       setPin(latest);
@@ -55,7 +55,7 @@ export function useReview(agentId: string, path: string, onDone: () => void) {
   };
 }
 
-/** Whether the pin was ever moved: only then is there something to go back to. */
+/** Whether the pin was ever changed, so that a rollback is possible. */
 function useHasEarlierReview(agentId: string, path: string): boolean {
   const { data } = useQuery(historyQuery({ kind: "agent", id: agentId }, path));
   return data?.items.some(({ reason }) => /^(accept|roll) /.test(reason)) ?? false;

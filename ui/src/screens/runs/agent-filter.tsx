@@ -1,4 +1,4 @@
-// Picks an agent by the beginning of its name; what is picked stands in the address.
+// Filter by agent, kept in the URL.
 
 import { useQuery } from "@tanstack/react-query";
 import { X } from "lucide-react";
@@ -19,13 +19,13 @@ export function AgentFilter() {
     });
   if (!selected) return <AgentInput onSelect={select} />;
   return (
-    <span className="badge accent chosen-agent">
-      <span className="cut bidi">Agent: {escapeText(selected, 60)}</span>
+    <span className="badge accent selected-agent">
+      <span className="truncate bidi">Agent: {escapeText(selected, 60)}</span>
       <Button
         kind="plain"
         small
         icon={X}
-        aria-label="Runs of all agents"
+        aria-label="Clear agent filter"
         onClick={() => select(null)}
       />
     </span>

@@ -1,4 +1,4 @@
-// The runs of one agent, and the start of another.
+// Runs tab of an agent.
 
 import { Play } from "lucide-react";
 import { useState } from "react";
@@ -23,7 +23,7 @@ export default function AgentRunsScreen() {
         </h2>
         {hasPermission(session, "runs:write") && (
           <Button icon={Play} onClick={() => setStarting(true)}>
-            Start a run
+            Start run
           </Button>
         )}
       </div>

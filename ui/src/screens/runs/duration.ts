@@ -1,4 +1,4 @@
-// How long something took, in words as short as they can be.
+/** Short duration text, such as "42 s". */
 
 export function formatDuration(
   from: string,

@@ -1,4 +1,4 @@
-// What can be done with a run: do it again, end it, let go of what it holds.
+// Actions of a run: replay, end, delete snapshot.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { RotateCcw, Square, Trash2 } from "lucide-react";
@@ -13,7 +13,7 @@ import { toast } from "../../components/toast";
 import { useSession } from "../../layout/session-context";
 
 export function RunActions({ run }: { run: Run }) {
-  const [open, setOpen] = useState<"end" | "let go" | null>(null);
+  const [open, setOpen] = useState<"end" | "delete snapshot" | null>(null);
   const close = () => setOpen(null);
   const replay = useReplay(run.runId);
   if (!hasPermission(useSession(), "runs:write")) return null;
@@ -30,13 +30,13 @@ export function RunActions({ run }: { run: Run }) {
         </Button>
       ) : (
         run.kept && (
-          <Button kind="danger" icon={Trash2} onClick={() => setOpen("let go")}>
-            Let go
+          <Button kind="danger" icon={Trash2} onClick={() => setOpen("delete snapshot")}>
+            Delete snapshot
           </Button>
         )
       )}
       {open === "end" && <EndRunDialog run={run} onClose={close} />}
-      {open === "let go" && <DeleteSnapshotDialog run={run} onClose={close} />}
+      {open === "delete snapshot" && <DeleteSnapshotDialog run={run} onClose={close} />}
     </>
   );
 }
@@ -46,13 +46,13 @@ function useReplay(id: string) {
   return useMutation({
     mutationFn: () => startRun({ replayOf: id }),
     onSuccess: ({ runId }) => {
-      toast("A replay was started: it sees the very same files.");
+      toast("Replay started with the same snapshot");
       navigate(`/runs/${encodeURIComponent(runId)}`);
     },
   });
 }
 
-/** Changes the run, shows what became of it, and closes the dialog. */
+/** Changes the run, updates its query and closes the dialog. */
 function useRunMutation(change: () => Promise<Run>, successText: string, onClose: () => void) {
   const queries = useQueryClient();
   return useMutation({
@@ -70,17 +70,17 @@ const END_STATUSES: RunStatus[] = ["completed", "failed", "cancelled"];
 
 function EndRunDialog({ run, onClose }: { run: Run; onClose: () => void }) {
   const [status, setStatus] = useState<RunStatus>("completed");
-  const end = useRunMutation(() => endRun(run.runId, status), `The run is ${status}.`, onClose);
+  const end = useRunMutation(() => endRun(run.runId, status), `Run ${status}`, onClose);
   return (
     <Confirm
-      title="End this run"
+      title="End run"
       action="End run"
       busy={end.isPending}
       onConfirm={() => end.mutate()}
       onClose={onClose}
     >
-      <p>An ended run stays as it ended.</p>
-      <Field label="How did it end?">
+      <p>The status cannot be changed afterwards.</p>
+      <Field label="Status">
         <select
           className="input"
           value={status}
@@ -96,23 +96,19 @@ function EndRunDialog({ run, onClose }: { run: Run; onClose: () => void }) {
 }
 
 function DeleteSnapshotDialog({ run, onClose }: { run: Run; onClose: () => void }) {
-  const remove = useRunMutation(
-    () => deleteSnapshot(run.runId),
-    "The snapshot was let go.",
-    onClose,
-  );
+  const remove = useRunMutation(() => deleteSnapshot(run.runId), "Snapshot deleted", onClose);
   return (
     <Confirm
-      title="Let go of this snapshot?"
-      action="Let go"
+      title="Delete snapshot?"
+      action="Delete snapshot"
       danger
       busy={remove.isPending}
       onConfirm={() => remove.mutate()}
       onClose={onClose}
     >
       <p>
-        There is no way back: its files and its prompt cannot be looked at any more, and it cannot
-        be replayed. Replays that were started before keep what they hold.
+        Files and prompt of this run will no longer be available, and it cannot be replayed.
+        Existing replays keep their snapshot. This cannot be undone.
       </p>
     </Confirm>
   );

@@ -1,4 +1,4 @@
-// What shows something else now than the run saw, and how.
+// Changes of the workspace since a run's snapshot.
 
 import { useQuery } from "@tanstack/react-query";
 import { GitCompare } from "lucide-react";
@@ -19,12 +19,12 @@ export function RunChanges({ run }: { run: Run }) {
         const path = params.get("file") ?? items[0]?.path;
         if (!path)
           return (
-            <EmptyState icon={GitCompare} title="Nothing has changed since">
-              <p>Its workspace shows now what this run saw, to the byte.</p>
+            <EmptyState icon={GitCompare} title="No changes">
+              <p>The workspace is identical to this run’s snapshot.</p>
             </EmptyState>
           );
         return (
-          <div className="list-and-one">
+          <div className="list-detail">
             <nav className="card path-list" aria-label="Changed files">
               {items.map((item) => (
                 <ChangeLink key={item.path} change={item} isActive={item.path === path} />
@@ -42,10 +42,10 @@ function ChangeLink({ change, isActive }: { change: RunChange; isActive: boolean
   return (
     <Link
       to={{ search: `?view=changes&file=${encodeURIComponent(change.path)}` }}
-      className={isActive ? "on" : ""}
+      className={isActive ? "active" : ""}
       aria-current={isActive ? "true" : undefined}
     >
-      <span className="cut bidi grow">{escapeText(change.path, 120)}</span>
+      <span className="truncate bidi grow">{escapeText(change.path, 120)}</span>
       <span className={`badge ${CHANGE_STYLES[change.change] ?? ""}`}>{change.change}</span>
     </Link>
   );
@@ -59,10 +59,10 @@ function Difference({ run, path }: { run: Run; path: string }) {
         {(data) => (
           <>
             <header>
-              <h2 className="cut bidi">{escapeText(path, 120)}</h2>
-              <span className="faint">{data ? versionRange(data) : "the same as then"}</span>
+              <h2 className="truncate bidi">{escapeText(path, 120)}</h2>
+              <span className="faint">{data ? versionRange(data) : "unchanged"}</span>
             </header>
-            <div className="inside">
+            <div className="card-body">
               <UnifiedDiff text={data?.diff ?? ""} />
             </div>
           </>
@@ -73,6 +73,6 @@ function Difference({ run, path }: { run: Run; path: string }) {
 }
 
 const versionRange = ({ beforeVersion, afterVersion }: RunChange) =>
-  `${beforeVersion === null ? "not there" : `v${beforeVersion}`} then, ${
-    afterVersion === null ? "gone" : `v${afterVersion}`
-  } now`;
+  `${beforeVersion === null ? "absent" : `v${beforeVersion}`} → ${
+    afterVersion === null ? "deleted" : `v${afterVersion}`
+  }`;

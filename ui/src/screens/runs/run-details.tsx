@@ -1,4 +1,4 @@
-// What is known of a run, and the runs that it belongs to.
+// Details of a run, and related runs.
 
 import { useInfiniteQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
@@ -12,25 +12,25 @@ import { formatDuration } from "./duration";
 
 export function RunDetails({ run, agentName }: { run: Run; agentName: string | undefined }) {
   return (
-    <dl className="card run-facts" aria-label="Facts of the run">
-      <Property name="Of">
+    <dl className="card run-details" aria-label="Details">
+      <Property name={run.agentId ? "Agent" : "Workspace"}>
         <RunOwner run={run} agentName={agentName} />
       </Property>
       <Property name="Scope">{run.scope}</Property>
       <Property name="Started">
         <Time at={run.startedAt} />
       </Property>
-      <Property name={run.endedAt ? "Ended" : "Goes on for"}>
+      <Property name={run.endedAt ? "Ended" : "Running for"}>
         {run.endedAt ? <Time at={run.endedAt} /> : formatDuration(run.startedAt, null)}
       </Property>
       {run.endedAt && (
-        <Property name="Lasted">{formatDuration(run.startedAt, run.endedAt)}</Property>
+        <Property name="Duration">{formatDuration(run.startedAt, run.endedAt)}</Property>
       )}
       <Property name="Started by">
         <PrincipalName id={run.owner["principal"]} />
       </Property>
       {run.parentRunId && (
-        <Property name="Child of">
+        <Property name="Parent run">
           <RunLink id={run.parentRunId} />
         </Property>
       )}
@@ -70,12 +70,12 @@ function RunOwner({ run, agentName }: { run: Run; agentName: string | undefined 
   if (!name) return <>—</>;
   return (
     <Link className="bidi" to={fileUrl({ kind: "workspace", id: name })}>
-      workspace {escapeText(name, 60)}
+      {escapeText(name, 60)}
     </Link>
   );
 }
 
-/** Its children and replays, as far as they are among the latest runs of the same agent. */
+/** Children and replays among the latest runs of the same agent. */
 function RelatedRuns({ run }: { run: Run }) {
   const { data } = useInfiniteQuery(runsQuery(run.agentId ?? undefined));
   const latest = data?.pages.flatMap((page) => page.items) ?? [];
@@ -84,7 +84,7 @@ function RelatedRuns({ run }: { run: Run }) {
   return (
     <>
       {children.length > 0 && (
-        <Property name="Latest children">
+        <Property name="Recent child runs">
           {children.map(({ id }) => (
             <div key={id}>
               <RunLink id={id} />
@@ -93,7 +93,7 @@ function RelatedRuns({ run }: { run: Run }) {
         </Property>
       )}
       {replays.length > 0 && (
-        <Property name="Latest replays">
+        <Property name="Recent replays">
           {replays.map(({ id }) => (
             <div key={id}>
               <RunLink id={id} />

@@ -1,4 +1,4 @@
-// What a run did, as it does it.
+// Live event log of a run.
 
 import { Radio } from "lucide-react";
 import { Link } from "react-router";
@@ -13,18 +13,18 @@ export function RunEvents({ run }: { run: Run }) {
   const { events, isLive } = useRunEvents(run.runId);
   if (events.length === 0)
     return (
-      <EmptyState icon={Radio} title="Nothing has happened yet">
+      <EmptyState icon={Radio} title="No events yet">
         <p>
-          What is written with the header <code>Carrel-Run: {run.runId}</code> appears here at once.
+          Writes with the header <code>Carrel-Run: {run.runId}</code> appear here.
         </p>
       </EmptyState>
     );
   return (
     <div className="stack">
       <p className="faint" role="status">
-        {isLive ? "The run goes on: what it does appears here." : "The run has ended: this is all."}
+        {isLive ? "Run in progress. New events appear here." : "Run ended."}
       </p>
-      <ol className="card event-list" aria-label="Events of the run">
+      <ol className="card event-list" aria-label="Run events">
         {events.map((event) => (
           <EventRow key={event.eventId} event={event} run={run} />
         ))}
@@ -40,7 +40,7 @@ function EventRow({ event, run }: { event: RunEvent; run: Run }) {
     <li>
       <span className="faint number">{event.sequence}</span>
       <code>{event.type}</code>
-      <span className="grow cut bidi">
+      <span className="grow truncate bidi">
         {path && run.agentId ? (
           <Link to={fileUrl({ kind: "agent", id: run.agentId }, path)}>
             {escapeText(path, 120)}

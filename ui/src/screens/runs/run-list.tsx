@@ -1,4 +1,4 @@
-// A list of runs that can be narrowed by status, and goes on by "more".
+// Paged list of runs with a status filter.
 
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Play } from "lucide-react";
@@ -12,7 +12,7 @@ import { RunTable } from "./run-table";
 
 interface RunListProps {
   agentId?: string;
-  /** Whether the rows say whose they are. */
+  /** Whether rows show the agent. */
   showAgent: boolean;
   children?: ReactNode;
 }
@@ -35,13 +35,13 @@ export function RunList({ agentId, showAgent, children }: RunListProps) {
       {visible.length > 0 && <RunTable runs={visible} showAgent={showAgent} />}
       {runs.length > 0 && visible.length === 0 && (
         <p className="soft">
-          None of the latest {runs.length} {runs.length === 1 ? "run is" : "runs is"} {status}.
+          No {status} runs among the latest {runs.length}.
         </p>
       )}
       {query.hasNextPage && (
         <div>
           <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            More runs
+            Load more
           </Button>
         </div>
       )}
@@ -81,8 +81,8 @@ function NoRuns() {
   return (
     <EmptyState icon={Play} title="No runs yet">
       <p>
-        A run freezes the workspace when it starts: whatever is written later, you can look at what
-        it saw and do it again. Runtimes start runs with <code>POST /v1/runs</code>.
+        A run takes a snapshot of the workspace when it starts. You can inspect and replay it later.
+        Runtimes start runs with <code>POST /v1/runs</code>.
       </p>
     </EmptyState>
   );

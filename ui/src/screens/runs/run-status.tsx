@@ -1,4 +1,4 @@
-// What has become of a run, by a word, a sign and a colour.
+// Status badge of a run.
 
 import { CheckCircle2, CircleSlash, LoaderCircle, type LucideIcon, XCircle } from "lucide-react";
 import type { RunStatus } from "../../api/runs";

@@ -1,4 +1,4 @@
-// Runs as rows, newest first.
+// Table of runs, newest first.
 
 import { Link } from "react-router";
 import type { ListedRun } from "../../api/runs";
@@ -21,7 +21,7 @@ export function RunTable({ runs, showAgent }: { runs: readonly ListedRun[]; show
             </th>
             <th scope="col">Started</th>
             <th scope="col" className="number only-large">
-              Lasted
+              Duration
             </th>
           </tr>
         </thead>
@@ -46,7 +46,7 @@ function Row({ run, showAgent }: { run: ListedRun; showAgent: boolean }) {
           {run.workflowId && <code className="only-large">{run.id}</code>}
           {run.replayOf && <span className="badge">replay</span>}
           {run.parentRunId && <span className="badge">child</span>}
-          {!run.kept && <span className="badge">let go</span>}
+          {!run.kept && <span className="badge">no snapshot</span>}
         </div>
       </td>
       {showAgent && (
@@ -75,9 +75,12 @@ function Row({ run, showAgent }: { run: ListedRun; showAgent: boolean }) {
 function AgentCell({ run }: { run: ListedRun }) {
   if (run.agent)
     return (
-      <Link className="bidi cut run-agent" to={`/agents/${encodeURIComponent(run.agent.id)}/runs`}>
+      <Link
+        className="bidi truncate run-agent"
+        to={`/agents/${encodeURIComponent(run.agent.id)}/runs`}
+      >
         {escapeText(run.agent.name, 60)}
       </Link>
     );
-  return <span className="faint">{run.agentId ? "an agent that is gone" : "—"}</span>;
+  return <span className="faint">{run.agentId ? "deleted agent" : "—"}</span>;
 }

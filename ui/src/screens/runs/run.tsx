@@ -1,4 +1,4 @@
-// A run as a time machine: what it saw, what it was told, what has changed since, what it did.
+// One run: snapshot files, prompt, changes since, and events.
 
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearchParams } from "react-router";
@@ -16,9 +16,9 @@ import { SnapshotFiles } from "./snapshot-files";
 import { SnapshotPrompt } from "./snapshot-prompt";
 
 const VIEWS = {
-  files: "Files then",
-  prompt: "Prompt then",
-  changes: "Changed since",
+  files: "Files",
+  prompt: "Prompt",
+  changes: "Changes since",
   events: "Events",
 };
 type View = keyof typeof VIEWS;
@@ -41,7 +41,7 @@ function RunPage({ run }: { run: Run }) {
         </span>
       }
       subtitle={
-        <code className="bidi" title="The run's id">
+        <code className="bidi" title="Run id">
           {run.runId}
         </code>
       }
@@ -59,12 +59,12 @@ function Views({ run }: { run: Run }) {
   const view: View = requested && requested in VIEWS ? requested : "files";
   return (
     <div className="stack">
-      <nav className="tabs" aria-label="Views of the run">
+      <nav className="tabs" aria-label="Run">
         {(Object.keys(VIEWS) as View[]).map((key) => (
           <Link
             key={key}
             to={{ search: `?view=${key}` }}
-            className={key === view ? "on" : ""}
+            className={key === view ? "active" : ""}
             aria-current={key === view ? "page" : undefined}
           >
             {VIEWS[key]}
@@ -82,10 +82,7 @@ function ViewContent({ run, view }: { run: Run; view: View }) {
   if (view === "events") return <RunEvents run={run} />;
   if (!run.kept)
     return (
-      <p className="notice">
-        The snapshot was let go: what this run saw is no more to be had. Its facts and its events
-        stay.
-      </p>
+      <p className="notice">The snapshot was deleted. Only details and events are available.</p>
     );
   if (view === "prompt") return <SnapshotPrompt run={run} />;
   return view === "changes" ? <RunChanges run={run} /> : <SnapshotFiles run={run} />;

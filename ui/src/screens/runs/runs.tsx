@@ -1,4 +1,4 @@
-// All runs of the tenant.
+// Runs of the tenant.
 
 import { useSearchParams } from "react-router";
 import { Screen } from "../../components/screen";
@@ -8,7 +8,7 @@ import { RunList } from "./run-list";
 export default function RunsScreen() {
   const [params] = useSearchParams();
   return (
-    <Screen title="Runs" subtitle="Each is one piece of an agent's work, over files frozen for it.">
+    <Screen title="Runs" subtitle="Executions of agents, each with a snapshot of its files.">
       <RunList agentId={params.get("agent") ?? undefined} showAgent>
         <AgentFilter />
       </RunList>

@@ -1,4 +1,4 @@
-// The files that a run sees, and the text of one, the same for ever.
+// Files of a run's snapshot.
 
 import { useQuery } from "@tanstack/react-query";
 import { FileText } from "lucide-react";
@@ -18,23 +18,23 @@ export function SnapshotFiles({ run }: { run: Run }) {
         const path = params.get("file") ?? snapshot[0]?.path;
         if (!path)
           return (
-            <EmptyState icon={FileText} title="It saw no files">
-              <p>The workspace was empty when this run began.</p>
+            <EmptyState icon={FileText} title="No files">
+              <p>The workspace was empty when this run started.</p>
             </EmptyState>
           );
         return (
-          <div className="list-and-one">
-            <nav className="card path-list" aria-label="Files then">
+          <div className="list-detail">
+            <nav className="card path-list" aria-label="Snapshot files">
               {snapshot.map(({ path: filePath, version, source }) => (
                 <Link
                   key={filePath}
                   to={{ search: `?view=files&file=${encodeURIComponent(filePath)}` }}
-                  className={filePath === path ? "on" : ""}
+                  className={filePath === path ? "active" : ""}
                   aria-current={filePath === path ? "true" : undefined}
                   title={`version ${version}, from ${layerOf(source).name}`}
                 >
                   <span className={`swatch layer-${layerOf(source).kind}`} aria-hidden />
-                  <span className="cut bidi grow">{escapeText(filePath, 120)}</span>
+                  <span className="truncate bidi grow">{escapeText(filePath, 120)}</span>
                   <span className="faint">v{version}</span>
                 </Link>
               ))}
@@ -55,17 +55,17 @@ function SnapshotFile({ run, path }: { run: Run; path: string }) {
         {({ content, version, source, error }) => (
           <>
             <header>
-              <h2 className="cut bidi">{escapeText(path, 120)}</h2>
+              <h2 className="truncate bidi">{escapeText(path, 120)}</h2>
               <span className="faint grow">
                 v{version}, {layerOf(source).name}
               </span>
-              <CopyButton text={content ?? ""} label="Copy the text" />
+              <CopyButton text={content ?? ""} label="Copy text" />
             </header>
-            <div className="inside">
+            <div className="card-body">
               {content === undefined ? (
-                <p className="soft">{escapeText(error ?? "It is not text.", 300)}</p>
+                <p className="soft">{escapeText(error ?? "Not a text file.", 300)}</p>
               ) : (
-                <pre className="text">{content || "It is empty."}</pre>
+                <pre className="text">{content || "(empty file)"}</pre>
               )}
             </div>
           </>

@@ -1,4 +1,4 @@
-// What the model was told in a run, to the byte.
+// Prompt of a run's snapshot.
 
 import { useQuery } from "@tanstack/react-query";
 import type { Block } from "../../api/prompt";
@@ -15,10 +15,10 @@ export function SnapshotPrompt({ run }: { run: Run }) {
       {(data) => (
         <div className="card">
           <header>
-            <h2 className="grow">Prompt then</h2>
+            <h2 className="grow">Prompt</h2>
             <LayerLegend />
           </header>
-          <div className="inside">
+          <div className="card-body">
             <PromptView prompt={data} name={run.scope} urlOf={snapshotFileUrl} />
           </div>
         </div>

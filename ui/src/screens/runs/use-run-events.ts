@@ -1,4 +1,4 @@
-// Follows a run's own log from its beginning until it has ended.
+// Reads a run's event stream from its start until the run ends.
 
 import { useEffect, useReducer } from "react";
 import type { RunEvent } from "../../api/runs";
@@ -19,7 +19,7 @@ interface RunLog {
   isLive: boolean;
 }
 
-/** The log with one more event; one that was told before, as after a lost connection, is not added. */
+/** The log with an event added; duplicates after a reconnect are ignored. */
 export function appendEvent(log: RunLog, event: RunEvent): RunLog {
   if (log.events.some(({ eventId }) => eventId === event.eventId)) return log;
   return {

@@ -7,7 +7,7 @@ interface EnvVariablesProps {
   onChange: (variables: Variable[]) => void;
 }
 
-/** Variables that commands find. What is stored stays hidden, and stays unless typed anew. */
+/** Environment variables of commands. Stored values are hidden and stay unless replaced. */
 export function EnvVariables({ variables, onChange }: EnvVariablesProps) {
   const change = (id: number, to: Partial<Variable>) =>
     onChange(variables.map((variable) => (variable.id === id ? { ...variable, ...to } : variable)));
@@ -16,13 +16,13 @@ export function EnvVariables({ variables, onChange }: EnvVariablesProps) {
     onChange([...variables, { id, name: "", value: "", isStored: false }]);
   };
   return (
-    <fieldset className="choices">
-      <legend className="label">Variables</legend>
+    <fieldset className="checkbox-group">
+      <legend className="label">Environment variables</legend>
       {variables.map(({ id, name, value, isStored }) => (
         <div className="row" key={id}>
           <input
             className="input mono"
-            aria-label="Name of the variable"
+            aria-label="Variable name"
             placeholder="NAME"
             required
             readOnly={isStored}
@@ -33,22 +33,22 @@ export function EnvVariables({ variables, onChange }: EnvVariablesProps) {
             className="input mono"
             type="password"
             autoComplete="new-password"
-            aria-label={`Value of ${name || "the variable"}`}
-            placeholder={isStored ? "******** (kept)" : "value"}
+            aria-label={`Value of ${name || "variable"}`}
+            placeholder={isStored ? "******** (stored)" : "value"}
             value={value}
             onChange={(event) => change(id, { value: event.target.value })}
           />
           <Button
             kind="plain"
             icon={X}
-            aria-label={`Remove ${name || "the variable"}`}
+            aria-label={`Remove ${name || "variable"}`}
             onClick={() => onChange(variables.filter((variable) => variable.id !== id))}
           />
         </div>
       ))}
       <div>
         <Button small icon={Plus} onClick={add}>
-          Add a variable
+          Add variable
         </Button>
       </div>
     </fieldset>

@@ -5,23 +5,22 @@ import { PropertyList } from "../../components/property-list";
 import { QueryResult } from "../../components/query-states";
 import { isolationTierOf } from "./isolation-tier";
 
-/** What keeps this sandbox's commands apart: on this server, or on another's machines. */
+/** Isolation of a sandbox's commands. */
 export function IsolationCard({ sandbox }: { sandbox: Sandbox }) {
   const tier = useQuery(isolationTierQuery);
   const { provider } = sandbox.config;
   return (
     <section className="card" aria-labelledby="tier">
       <header>
-        <h2 id="tier">What keeps commands apart</h2>
+        <h2 id="tier">Isolation</h2>
       </header>
-      <div className="inside stack">
+      <div className="card-body stack">
         {provider === "local" ? (
           <QueryResult query={tier}>{(name) => <IsolationDetails tier={name} />}</QueryResult>
         ) : (
           <p className="soft">
-            Each command gets a machine of the provider <code>{provider}</code>, which is gone
-            before the result is told. Whoever runs this server has to have set it up; until then
-            commands are refused.
+            Each command runs on its own machine of the provider <code>{provider}</code>, which must
+            be configured on this server. Otherwise commands are refused.
           </p>
         )}
       </div>
@@ -30,17 +29,17 @@ export function IsolationCard({ sandbox }: { sandbox: Sandbox }) {
 }
 
 function IsolationDetails({ tier }: { tier: string }) {
-  const { name, summary: says, isIsolated: strong, limits: enforces } = isolationTierOf(tier);
-  const Icon = strong ? ShieldCheck : ShieldAlert;
+  const { name, summary, isIsolated, limits } = isolationTierOf(tier);
+  const Icon = isIsolated ? ShieldCheck : ShieldAlert;
   return (
     <>
       <div className="row top">
-        <span className={strong ? "badge good" : "badge update"}>
+        <span className={isIsolated ? "badge good" : "badge update"}>
           <Icon size={13} aria-hidden /> {name}
         </span>
-        <p className="soft">{says}</p>
+        <p className="soft">{summary}</p>
       </div>
-      <PropertyList items={enforces} />
+      <PropertyList items={limits} />
     </>
   );
 }

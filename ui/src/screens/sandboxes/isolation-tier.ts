@@ -1,59 +1,56 @@
-// What keeps commands of the provider `local` apart on this server, and what that can enforce.
+// Isolation tiers of the provider `local`, and what they enforce.
 
 export interface IsolationTier {
   name: string;
   summary: string;
   isIsolated: boolean;
-  /** What a sandbox may ask for here, and whether it gets it. */
-  limits: [what: string, how: string][];
+  /** Resources, and how the tier limits them. */
+  limits: [resource: string, limit: string][];
 }
 
 const RESOURCE_LIMITS: [string, string] = [
   "Time, memory, processes, output",
-  "Bounded for all of a command",
+  "Limited per command",
 ];
 
 const bubblewrap = (tier: string): IsolationTier => ({
   name: tier,
-  summary:
-    "A command sees the system’s programs, its workspace, a home and a /tmp of its own, and nothing else.",
+  summary: "Commands see only system programs, their workspace, and a private home and /tmp.",
   isIsolated: true,
   limits: [
-    ["Files of the machine", "Out of sight"],
+    ["Host files", "Hidden"],
     [
       "Network",
       tier.includes("network namespace")
-        ? "None: it can open no socket"
-        : "None, unless the sandbox asks for it and the server allows it",
+        ? "None"
+        : "None, unless enabled in the sandbox and allowed by the server",
     ],
     RESOURCE_LIMITS,
-    ["Kept between commands", "Yes, by one server process"],
+    ["Persistent sandboxes", "Supported, by one server process"],
   ],
 });
 
 const TIERS: Record<string, IsolationTier> = {
   landlock: {
     name: "landlock",
-    summary:
-      "A command can open no file of the machine and no socket, but can find out which paths exist.",
+    summary: "Commands cannot open host files or sockets, but can see which paths exist.",
     isIsolated: true,
     limits: [
-      ["Files of the machine", "Cannot be opened"],
-      ["Network", "None; a sandbox that asks for it is refused"],
+      ["Host files", "Not readable"],
+      ["Network", "None; sandboxes with network access are refused"],
       RESOURCE_LIMITS,
-      ["Kept between commands", "No; a sandbox that asks for it is refused"],
+      ["Persistent sandboxes", "Not supported"],
     ],
   },
   none: {
     name: "none",
-    summary:
-      "Nothing here keeps commands apart, so every command is refused. `carrel doctor` says what is missing.",
+    summary: "No isolation is available, so commands are refused. Run `carrel doctor` for details.",
     isIsolated: false,
     limits: [["Commands", "Refused"]],
   },
   untested: {
     name: "untested",
-    summary: "It is tried when the first command runs, or when a server has just started.",
+    summary: "Isolation is tested when the server starts or the first command runs.",
     isIsolated: false,
     limits: [],
   },

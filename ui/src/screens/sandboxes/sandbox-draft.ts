@@ -1,4 +1,4 @@
-// What a form holds of a sandbox, and the merge-patch that follows from it.
+// Form state of a sandbox, and the merge patch for it.
 
 import {
   hasNetworkAccess,
@@ -13,7 +13,7 @@ export interface Variable {
   id: number;
   name: string;
   value: string;
-  /** A value is stored, which nobody can see; it stays unless another is typed. */
+  /** A value is stored; it stays unless a new one is typed. */
   isStored: boolean;
 }
 
@@ -63,7 +63,7 @@ export function draftFromSandbox(sandbox?: Sandbox): SandboxDraft {
 
 const parseNumber = (text: string) => (text.trim() ? Number(text) : null);
 
-/** All that the form says; what is left empty is null, which takes it away. Throws for bad JSON. */
+/** Merge patch of the form; empty fields are null, which removes them. Throws on invalid JSON. */
 export function patchFromDraft(draft: SandboxDraft, stored?: Sandbox): SandboxPatch {
   const config: MergePatch<SandboxConfig> = {
     provider: draft.provider,

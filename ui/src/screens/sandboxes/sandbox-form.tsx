@@ -1,4 +1,4 @@
-// Describing a sandbox, or changing how it is described.
+// Creates or edits a sandbox.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -17,9 +17,9 @@ import { draftFromSandbox, patchFromDraft, type SandboxDraft } from "./sandbox-d
 import { SandboxLimits } from "./sandbox-limits";
 
 export const PERMISSION_MODES = {
-  ask: "Before writing and commands",
-  edit: "Before commands",
-  bypass: "Nobody is asked",
+  ask: "Writes and commands",
+  edit: "Commands",
+  bypass: "Never",
 } as const;
 
 export type UpdateDraft = (change: Partial<SandboxDraft>) => void;
@@ -41,7 +41,7 @@ export function SandboxForm({ sandbox, onClose, onSaved }: SandboxFormProps) {
     meta: { skipErrorToast: true },
     onSuccess: (saved) => {
       void queries.invalidateQueries({ queryKey: ["sandboxes"] });
-      toast(sandbox ? "The sandbox is changed." : "The sandbox is there.");
+      toast(sandbox ? "Sandbox saved" : "Sandbox created");
       onClose();
       onSaved?.(saved);
     },
@@ -49,7 +49,7 @@ export function SandboxForm({ sandbox, onClose, onSaved }: SandboxFormProps) {
   const update: UpdateDraft = (change) => setDraft((current) => ({ ...current, ...change }));
   return (
     <FormDialog
-      title={sandbox ? "Change the sandbox" : "New sandbox"}
+      title={sandbox ? "Edit sandbox" : "New sandbox"}
       action={sandbox ? "Save" : "Create"}
       busy={save.isPending}
       error={save.error}
@@ -60,7 +60,7 @@ export function SandboxForm({ sandbox, onClose, onSaved }: SandboxFormProps) {
       <RuntimeFields draft={draft} update={update} />
       <SandboxLimits draft={draft} update={update} />
       <EnvVariables variables={draft.variables} onChange={(variables) => update({ variables })} />
-      <Field label="Options" hint="JSON that only this provider understands.">
+      <Field label="Options" hint="Provider-specific JSON.">
         <textarea
           className="input mono"
           value={draft.options}
@@ -116,7 +116,7 @@ function RuntimeFields({ draft, update }: { draft: SandboxDraft; update: UpdateD
             ))}
           </select>
         </Field>
-        <Field label="A person is asked">
+        <Field label="Approval required for">
           <select
             className="input"
             value={draft.permissionMode}
@@ -138,10 +138,10 @@ function RuntimeFields({ draft, update }: { draft: SandboxDraft; update: UpdateD
           checked={draft.network}
           onChange={(event) => update({ network: event.target.checked })}
         />
-        <span>Commands reach the network</span>
+        <span>Allow network access</span>
       </label>
-      <fieldset className="choices">
-        <legend className="label">Runtimes (all, where none is chosen)</legend>
+      <fieldset className="checkbox-group">
+        <legend className="label">Runtimes (none selected: all)</legend>
         <div className="row wrap">
           {RUNTIMES.map((name) => (
             <label key={name} className="check">

@@ -3,19 +3,19 @@ import type { SandboxDraft } from "./sandbox-draft";
 import type { UpdateDraft } from "./sandbox-form";
 
 const COMMAND_LIMITS = [
-  ["timeout", "Seconds of a command", "30"],
-  ["memoryLimit", "Megabytes of memory", "1024"],
-  ["outputLimitBytes", "Bytes of output", "65536"],
+  ["timeout", "Timeout (seconds)", "30"],
+  ["memoryLimit", "Memory (MB)", "1024"],
+  ["outputLimitBytes", "Output (bytes)", "65536"],
 ] as const;
 
 const LIFETIME_LIMITS = [
-  ["idleTimeoutSeconds", "Seconds it may be idle", "900"],
-  ["maxLifetimeSeconds", "Seconds it may live", "no bound"],
+  ["idleTimeoutSeconds", "Idle timeout (seconds)", "900"],
+  ["maxLifetimeSeconds", "Max. lifetime (seconds)", "no limit"],
 ] as const;
 
 type LimitName = (typeof COMMAND_LIMITS | typeof LIFETIME_LIMITS)[number][0];
 
-/** What a command is bounded in, and whether anything is kept between two of them. */
+/** Limits of a command, and persistence between commands. */
 export function SandboxLimits({ draft, update }: { draft: SandboxDraft; update: UpdateDraft }) {
   const limitField = ([name, label, placeholder]: readonly [LimitName, string, string]) => (
     <Field key={name} label={label}>
@@ -39,8 +39,8 @@ export function SandboxLimits({ draft, update }: { draft: SandboxDraft; update: 
           onChange={(event) => update({ persistent: event.target.checked })}
         />
         <span>
-          Keep it between commands{" "}
-          <span className="faint">with its home and its background jobs</span>
+          Persistent{" "}
+          <span className="faint">keeps home directory and background jobs between commands</span>
         </span>
       </label>
       {draft.persistent && <div className="columns">{LIFETIME_LIMITS.map(limitField)}</div>}

@@ -1,4 +1,4 @@
-// One sandbox: how it is described, what this server can hold it to, and who runs commands in it.
+// One sandbox: config, isolation and the agents that use it.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Pencil, Trash2 } from "lucide-react";
@@ -34,7 +34,7 @@ export default function SandboxPage() {
 
 interface SandboxDetailsProps {
   sandbox: Sandbox;
-  /** It is being deleted: nothing more is asked about it. */
+  /** Pauses queries for the sandbox while it is being deleted. */
   onDeleting: (isDeleting: boolean) => void;
 }
 
@@ -59,7 +59,7 @@ function SandboxDetails({ sandbox, onDeleting }: SandboxDetailsProps) {
         admin && (
           <>
             <Button icon={Pencil} onClick={() => setOpen("edit")}>
-              Change
+              Edit
             </Button>
             <Button icon={Trash2} kind="danger" onClick={() => setOpen("delete")}>
               Delete
@@ -74,7 +74,7 @@ function SandboxDetails({ sandbox, onDeleting }: SandboxDetailsProps) {
           <IsolationCard sandbox={sandbox} />
           <UsedBy
             uses={uses}
-            emptyText="No agent runs commands here yet. Name it in an agent’s settings, for all of its workspaces or for one."
+            emptyText="No agent uses this sandbox. Select it in an agent’s settings."
           />
         </div>
       </div>
@@ -90,34 +90,34 @@ function ConfigCard({ sandbox }: { sandbox: Sandbox }) {
   const { config, sandboxId, createdAt, updatedAt } = sandbox;
   const limitText = (number: number | undefined, unit: string, defaultText: string) =>
     number === undefined ? (
-      <span className="soft">{defaultText} (usual)</span>
+      <span className="soft">{defaultText} (default)</span>
     ) : (
       `${number.toLocaleString("en")} ${unit}`
     );
   return (
     <section className="card" aria-labelledby="described">
       <header>
-        <h2 id="described">What it is</h2>
+        <h2 id="described">Configuration</h2>
       </header>
-      <div className="inside">
+      <div className="card-body">
         <PropertyList
           items={[
             ["Id", <CopyableId key="id" id={sandboxId} />],
             ["Provider", <code key="provider">{config.provider}</code>],
             [
-              "A person is asked",
+              "Approval required for",
               `${PERMISSION_MODES[config.permissionMode]} (${config.permissionMode})`,
             ],
-            ["Network", hasNetworkAccess(config) ? "Commands reach it" : "None"],
-            ["Time", limitText(config.timeout, "seconds", "30 seconds")],
+            ["Network", hasNetworkAccess(config) ? "Allowed" : "None"],
+            ["Timeout", limitText(config.timeout, "seconds", "30 seconds")],
             ["Memory", limitText(config.memoryLimit, "MB", "1,024 MB")],
             ["Output", limitText(config.outputLimitBytes, "bytes", "65,536 bytes")],
             ["Runtimes", config.runtimes?.join(", ") ?? "all"],
-            ["Kept between commands", <Persistence key="kept" config={config} />],
+            ["Persistent", <Persistence key="kept" config={config} />],
             ["Variables", <NameList key="names" values={config.envVars} />],
             ["Options", <NameList key="options" values={config.options} />],
             ["Created", <Time key="created" at={createdAt} />],
-            ["Changed", <Time key="changed" at={updatedAt} />],
+            ["Updated", <Time key="changed" at={updatedAt} />],
           ]}
         />
       </div>
@@ -128,19 +128,19 @@ function ConfigCard({ sandbox }: { sandbox: Sandbox }) {
 export function CopyableId({ id }: { id: string }) {
   return (
     <span className="row">
-      <code className="cut">{id}</code>
-      <CopyButton text={id} label="Copy the id" />
+      <code className="truncate">{id}</code>
+      <CopyButton text={id} label="Copy id" />
     </span>
   );
 }
 
 function Persistence({ config: { persistent, lifecycle } }: { config: Sandbox["config"] }) {
-  if (!persistent) return <>No; every command starts afresh, and none runs in the background</>;
+  if (!persistent) return <>No</>;
   const idleSeconds = lifecycle?.idleTimeoutSeconds ?? 900;
   const maxSeconds = lifecycle?.maxLifetimeSeconds;
   return (
     <>
-      Yes, with background jobs, until idle for {idleSeconds.toLocaleString("en")} seconds
+      Yes, until idle for {idleSeconds.toLocaleString("en")} seconds
       {maxSeconds && ` or ${maxSeconds.toLocaleString("en")} seconds old`}
     </>
   );
@@ -177,12 +177,12 @@ function DeleteDialog({ sandbox, uses, onClose, onDeleting }: DeleteDialogProps)
     onSuccess: async () => {
       await navigate("/sandboxes");
       void queries.invalidateQueries({ queryKey: ["sandboxes"], exact: true });
-      toast("The sandbox is deleted.");
+      toast("Sandbox deleted");
     },
   });
   return (
     <Confirm
-      title="Delete the sandbox?"
+      title="Delete sandbox?"
       action="Delete"
       danger
       busy={remove.isPending}
@@ -190,7 +190,7 @@ function DeleteDialog({ sandbox, uses, onClose, onDeleting }: DeleteDialogProps)
       onClose={onClose}
     >
       <p className="bidi">
-        <strong>{escapeText(sandbox.name, 80)}</strong> and what it keeps running will be gone.
+        <strong>{escapeText(sandbox.name, 80)}</strong> and its running instances will be deleted.
       </p>
       <DeleteWarning uses={uses} />
     </Confirm>

@@ -1,4 +1,4 @@
-// Where commands of agents run: every sandbox that the account has described.
+// List of sandboxes.
 
 import { useQuery } from "@tanstack/react-query";
 import { Box, Plus } from "lucide-react";
@@ -23,13 +23,13 @@ export default function Sandboxes() {
   return (
     <Screen
       title="Sandboxes"
-      subtitle="Where commands of agents run, what bounds them, and before what a person is asked."
+      subtitle="Where agents run commands: provider, limits and required approvals."
       actions={
         <Button
           kind="primary"
           icon={Plus}
           disabled={!admin}
-          title={admin ? undefined : "Only owners and admins describe sandboxes."}
+          title={admin ? undefined : "Only owners and admins can create sandboxes."}
           onClick={() => setCreating(true)}
         >
           New sandbox
@@ -51,11 +51,11 @@ export default function Sandboxes() {
 
 function NoSandboxes({ admin }: { admin: boolean }) {
   return (
-    <EmptyState icon={Box} title="No sandbox yet">
+    <EmptyState icon={Box} title="No sandboxes yet">
       <p>
-        A sandbox says where an agent’s <code>bash</code> runs, with how much memory and time, and
-        who is asked before it does. {admin ? "Describe one here" : "An admin describes one here"},
-        or with <code>carrel sandboxes add</code>, and name it in an agent’s settings.
+        A sandbox defines where an agent’s <code>bash</code> runs, its limits and required
+        approvals. {admin ? "Create one here" : "An admin can create one here"} or with{" "}
+        <code>carrel sandboxes add</code>, then select it in an agent’s settings.
       </p>
     </EmptyState>
   );
@@ -70,28 +70,30 @@ function Table({ sandboxes }: { sandboxes: Sandbox[] }) {
           <tr>
             <th>Name</th>
             <th className="only-large">Provider</th>
-            <th>A person is asked</th>
+            <th>Approval required for</th>
             <th className="only-large">Network</th>
             <th className="number">Agents</th>
-            <th className="only-large">Changed</th>
+            <th className="only-large">Updated</th>
           </tr>
         </thead>
         <tbody>
           {sandboxes.map((sandbox) => (
             <tr key={sandbox.sandboxId}>
-              <td className="named">
-                <Link className="bidi cut" to={`/sandboxes/${sandbox.sandboxId}`}>
+              <td className="name-cell">
+                <Link className="bidi truncate" to={`/sandboxes/${sandbox.sandboxId}`}>
                   {escapeText(sandbox.name, 80)}
                 </Link>
                 {sandbox.description && (
-                  <div className="faint bidi cut">{escapeText(sandbox.description, 120)}</div>
+                  <div className="faint bidi truncate">{escapeText(sandbox.description, 120)}</div>
                 )}
               </td>
               <td className="only-large">
                 <code>{sandbox.config.provider}</code>
               </td>
               <td>{PERMISSION_MODES[sandbox.config.permissionMode]}</td>
-              <td className="only-large">{hasNetworkAccess(sandbox.config) ? "Yes" : "None"}</td>
+              <td className="only-large">
+                {hasNetworkAccess(sandbox.config) ? "Allowed" : "None"}
+              </td>
               <td className="number">
                 {agents.data ? sandboxUses(agents.data, sandbox.sandboxId).length : "…"}
               </td>

@@ -1,4 +1,4 @@
-// Files, memories and what was said, found by words.
+// Full-text search in files, memories and sessions.
 
 import { useQuery } from "@tanstack/react-query";
 import { Brain, FileText, type LucideIcon, MessagesSquare, SearchX } from "lucide-react";
@@ -26,28 +26,28 @@ export default function SearchScreen() {
   return (
     <Screen title="Search">
       <SearchField
-        label="Words in files, memories and sessions"
+        label="Search files, memories and sessions"
         value={text}
         maxLength={200}
         onChange={setText}
       />
       {error && <ErrorNotice error={error} onRetry={() => void refetch()} />}
       <div role="status" className="visually-hidden">
-        {isFetching ? "Looking" : `${hits.length} found`}
+        {isFetching ? "Searching" : `${hits.length} results`}
       </div>
       {KINDS.map((kind) => (
         <HitList key={kind.kind} {...kind} hits={hits.filter((hit) => hit.kind === kind.kind)} />
       ))}
       {hits.length > 0 && data?.complete === false && (
-        <p className="faint">There is more than one question looks at: add a word.</p>
+        <p className="faint">Too many results. Refine your search.</p>
       )}
-      {hits.length === 0 && isFetching && <Loading label="Looking" />}
+      {hits.length === 0 && isFetching && <Loading label="Searching" />}
       {hits.length === 0 && !isFetching && !error && <NoResults query={query} />}
     </Screen>
   );
 }
 
-/** What is typed; the address follows after a moment. */
+/** The query; the URL follows after URL_DELAY_MS. */
 function useQueryParam(): [string, (text: string) => void] {
   const [params, setParams] = useSearchParams();
   const param = params.get("q") ?? "";
@@ -84,11 +84,11 @@ function HitList({ name, icon: Icon, hits }: (typeof KINDS)[number] & { hits: Hi
       </header>
       <ul className="search-hits">
         {hits.map((hit, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: the same place may be found twice
+          // biome-ignore lint/suspicious/noArrayIndexKey: hits are not unique
           <li key={`${hitUrl(hit)} ${index}`}>
             <Link to={hitUrl(hit)}>
               <span className="row">
-                <strong className="cut bidi">{escapeText(hit.title, 120)}</strong>
+                <strong className="truncate bidi">{escapeText(hit.title, 120)}</strong>
                 <span className="badge">{hit.scope}</span>
                 <span className="faint end">
                   <Time at={hit.at} />
@@ -106,17 +106,14 @@ function HitList({ name, icon: Icon, hits }: (typeof KINDS)[number] & { hits: Hi
 function NoResults({ query }: { query: string }) {
   if (query.length > 1) {
     return (
-      <EmptyState icon={SearchX} title="Nothing has these words">
-        <p>Every word has to be there, or begin so. Letter case and accents make no difference.</p>
+      <EmptyState icon={SearchX} title="No results">
+        <p>Every word must match a word prefix. Case and accents are ignored.</p>
       </EmptyState>
     );
   }
   return (
-    <EmptyState icon={FileText} title="Find anything that was written">
-      <p>
-        Files of agents, templates, the defaults and shared workspaces; what agents remember; what
-        was said in sessions. Type two letters or more.
-      </p>
+    <EmptyState icon={FileText} title="Search">
+      <p>Finds text in files, memories and sessions. Type at least 2 characters.</p>
     </EmptyState>
   );
 }

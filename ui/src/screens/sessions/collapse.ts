@@ -1,8 +1,8 @@
-// Where a long text is cut until somebody wants all of it.
+// Collapses long texts.
 
 const LINE_CHARS = 80;
 
-/** The place after so many lines, or so many times the usual width; null where it is short enough. */
+/** Index after `lines` lines of at most LINE_CHARS characters; null if the text is short. */
 export function collapseIndex(text: string, lines: number): number | null {
   const maxChars = lines * LINE_CHARS;
   let lineEnd = -1;

@@ -1,4 +1,4 @@
-// What was said, in order: who speaks is told by side, name and sign.
+// Entries of a session in order.
 
 import { MessageCircle } from "lucide-react";
 import { useMemo } from "react";
@@ -11,7 +11,7 @@ import { findUnansweredTurns } from "./unanswered-turns";
 interface ConversationProps {
   entries: readonly Entry[];
   session: Transcript;
-  /** Whether all that was said is here. */
+  /** Whether all entries are loaded. */
   isComplete: boolean;
   query: string;
   targetEntry: number | null;
@@ -33,16 +33,15 @@ export function Conversation({
   const visible = query ? entries.filter(({ content }) => matchesQuery(content, query)) : entries;
   if (entries.length === 0)
     return (
-      <EmptyState icon={MessageCircle} title="Nothing has been said yet">
-        <p>Each entry stands here as soon as the agent's runtime has kept it.</p>
+      <EmptyState icon={MessageCircle} title="No entries yet">
+        <p>Entries appear here when the agent's runtime stores them.</p>
       </EmptyState>
     );
   return (
     <>
       {query && (
         <p className="faint" role="status">
-          {visible.length} of {entries.length} entries say that
-          {isComplete ? "." : " so far: there are more entries."}
+          {visible.length} of {entries.length} {isComplete ? "entries" : "loaded entries"} match.
         </p>
       )}
       <ol className="transcript" aria-label="Transcript">

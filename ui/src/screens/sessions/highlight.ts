@@ -1,4 +1,4 @@
-// Where words stand in a text, letter case and accents aside.
+// Highlights query words in a text, ignoring case and accents.
 
 export interface TextPart {
   text: string;
@@ -8,7 +8,7 @@ export interface TextPart {
 const MARKS = /\p{M}/gu;
 const foldText = (text: string) => text.normalize("NFD").replace(MARKS, "").toLowerCase();
 
-/** The text folded, and for every unit of it the place of the character that it came from. */
+/** The folded text, and for each of its units the index of the original character. */
 function foldWithOrigins(text: string): { folded: string; origins: number[] } {
   let folded = "";
   const origins: number[] = [];
@@ -23,19 +23,19 @@ function foldWithOrigins(text: string): { folded: string; origins: number[] } {
   return { folded, origins };
 }
 
-/** The words of a question, longest first, so that the longest is marked where several fit. */
+/** Words of a query, longest first, so that the longest match is highlighted. */
 export function splitQuery(query: string): string[] {
   const words = foldText(query).split(/\s+/).filter(Boolean);
   return [...new Set(words)].sort((a, b) => b.length - a.length);
 }
 
-/** Whether every word of a question stands in a text. */
+/** Whether a text contains every word of a query. */
 export function matchesQuery(text: string, query: string): boolean {
   const folded = foldText(text);
   return splitQuery(query).every((word) => folded.includes(word));
 }
 
-/** The text in parts, those that a question names marked as hits. */
+/** Splits a text into parts; parts that match the query are hits. */
 export function highlightParts(text: string, query: string): TextPart[] {
   const words = splitQuery(query);
   if (words.length === 0) return [{ text, isHit: false }];

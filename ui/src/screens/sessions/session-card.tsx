@@ -1,4 +1,4 @@
-// One session in the list, with what was found in it.
+// One session in the list, with its matches.
 
 import { Link } from "react-router";
 import type { Match, SessionRow } from "../../api/transcripts";
@@ -18,22 +18,22 @@ export function SessionCard({ agentId, session, query }: SessionCardProps) {
   const search = query ? `?q=${encodeURIComponent(query)}` : "";
   return (
     <li className="card">
-      <div className="row wrap session-head">
+      <div className="row wrap session-header">
         <Link className="session-link bidi" to={url + search}>
-          {escapeText(sourcePlugin || "no source named", 60)}
+          {escapeText(sourcePlugin || "Session", 60)}
         </Link>
         <span className="badge">{scope}</span>
         {!endedAt && <span className="badge good">open</span>}
-        <span className="faint grow cut">
+        <span className="faint grow truncate">
           <code>{id}</code>
         </span>
         <span className="faint">
-          {entryCount.toLocaleString("en")} {entryCount === 1 ? "entry" : "entries"}, last said{" "}
+          {entryCount.toLocaleString("en")} {entryCount === 1 ? "entry" : "entries"}, last{" "}
           <Time at={entryCount ? lastAt : startedAt} />
         </span>
       </div>
       {matches && matches.length > 0 && (
-        <ul className="matches" aria-label="Found in this session">
+        <ul className="matches" aria-label="Matches">
           {matches.map((match) => (
             <MatchRow key={match.number} match={match} query={query} url={url} />
           ))}
@@ -51,7 +51,7 @@ function MatchRow({ match, query, url }: { match: Match; query: string; url: str
         <span className="faint">
           {number} {role}
         </span>
-        <span className="cut bidi grow">
+        <span className="truncate bidi grow">
           <HighlightedText text={escapeText(preview, 220)} query={query} />
           {truncated && "…"}
         </span>

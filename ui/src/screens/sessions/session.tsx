@@ -1,4 +1,4 @@
-// One session as the conversation that it was.
+// Transcript of one session.
 
 import {
   type InfiniteData,
@@ -69,7 +69,7 @@ function Session({ pages, query }: SessionProps) {
       {query.hasNextPage && (
         <div className="row">
           <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            More entries
+            Load more
           </Button>
           <span className="faint">
             {entries.length.toLocaleString("en")} of {session.entryCount.toLocaleString("en")}
@@ -80,7 +80,7 @@ function Session({ pages, query }: SessionProps) {
   );
 }
 
-/** Asks for page after page until what is wanted is among them. */
+/** Loads pages while `needsMore` is true. */
 function useLoadUntil(query: UseInfiniteQueryResult<Pages>, needsMore: boolean) {
   const { hasNextPage, isFetching, fetchNextPage } = query;
   useEffect(() => {

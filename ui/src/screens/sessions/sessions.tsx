@@ -1,4 +1,4 @@
-// The sessions of an agent, and the search in what was said.
+// Sessions tab of an agent, with full-text search.
 
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { MessagesSquare, RefreshCw } from "lucide-react";
@@ -47,11 +47,7 @@ export default function SessionsScreen() {
       </div>
       <div className="row wrap filters">
         <div className="grow">
-          <SearchField
-            label="Search what was said"
-            value={q}
-            onChange={(text) => setParam("q", text)}
-          />
+          <SearchField label="Search sessions" value={q} onChange={(text) => setParam("q", text)} />
         </div>
         <ScopeFilter scope={scope} onSelect={(value) => setParam("scope", value)} />
       </div>
@@ -62,7 +58,7 @@ export default function SessionsScreen() {
       {query.hasNextPage && (
         <div>
           <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            More sessions
+            Load more
           </Button>
         </div>
       )}
@@ -110,9 +106,9 @@ function SessionList({ agentId, sessions, query }: SessionListProps) {
 function NoSessions({ q, isFiltered }: { q: string; isFiltered: boolean }) {
   if (isFiltered)
     return (
-      <EmptyState icon={MessagesSquare} title="Nothing of that was said">
+      <EmptyState icon={MessagesSquare} title="No results">
         <p>
-          Words are found by their beginnings; letter case and accents make no difference.{" "}
+          Matches word prefixes, ignoring case and accents.{" "}
           {q && <Link to={`/search?q=${encodeURIComponent(q)}`}>Search all agents</Link>}
         </p>
       </EmptyState>
@@ -120,8 +116,8 @@ function NoSessions({ q, isFiltered }: { q: string; isFiltered: boolean }) {
   return (
     <EmptyState icon={MessagesSquare} title="No sessions yet">
       <p>
-        What is said with this agent is kept here as it was said. Its runtime starts a session with{" "}
-        <code>POST /v1/agents/…/sessions</code> and adds each entry as soon as it is said.
+        Transcripts of conversations with this agent. Its runtime starts a session with{" "}
+        <code>POST /v1/agents/…/sessions</code> and adds entries to it.
       </p>
     </EmptyState>
   );

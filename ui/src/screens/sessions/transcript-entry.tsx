@@ -1,4 +1,4 @@
-// One thing that was said.
+// One entry of a transcript.
 
 import {
   AlertTriangle,
@@ -41,10 +41,10 @@ export function TranscriptEntry({ entry, query, isTarget, unanswered }: Transcri
   return (
     <li
       ref={element}
-      className={`utterance ${entry.role}${isTarget ? " wanted" : ""}`}
+      className={`entry ${entry.role}${isTarget ? " target" : ""}`}
       aria-label={`${entry.role}, entry ${entry.number}`}
     >
-      <div className="row wrap said-by">
+      <div className="row wrap entry-meta">
         <Icon size={14} aria-hidden />
         <strong>{entry.role}</strong>
         {entry.senderId && <span className="bidi">{escapeText(entry.senderId, 60)}</span>}
@@ -61,14 +61,14 @@ export function TranscriptEntry({ entry, query, isTarget, unanswered }: Transcri
   );
 }
 
-/** Long ones are folded; a word that is looked for unfolds them. */
+/** Text of an entry; long texts are collapsed unless there is a query. */
 function EntryText({ text, query, isShort }: { text: string; query: string; isShort: boolean }) {
   const [open, setOpen] = useState(false);
   const collapseAt = collapseIndex(text, isShort ? 6 : 24);
   const isCollapsed = collapseAt !== null && !open && !query;
   return (
     <>
-      <div className="utterance-text bidi">
+      <div className="entry-text bidi">
         <HighlightedText
           text={isCollapsed ? `${text.slice(0, collapseAt)}…` : text}
           query={query}
@@ -88,7 +88,7 @@ function UnansweredNotice({ state }: { state: TurnState }) {
   return (
     <p className={state === "failed" ? "no-answer bad" : "no-answer"}>
       <Icon size={14} aria-hidden />
-      {state === "failed" ? "The turn failed: no answer was kept." : "No answer yet."}
+      {state === "failed" ? "Turn failed: no answer" : "Waiting for an answer"}
     </p>
   );
 }

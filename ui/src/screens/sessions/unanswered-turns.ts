@@ -1,17 +1,17 @@
-// Which turns came to nothing: somebody spoke, and no answer was kept.
+// Finds turns without an answer.
 
 import type { Entry } from "../../api/transcripts";
 
 export type TurnState = "failed" | "waiting";
 
 interface SessionState {
-  /** Whether nothing more can be said. */
+  /** Whether the session is closed. */
   isClosed: boolean;
-  /** Whether several speak: then one after another does not mean that the first had no answer. */
+  /** In a shared session, consecutive user entries may belong to one turn. */
   isShared: boolean;
 }
 
-/** By the number of the last thing that was said in the turn: whether it failed, or still waits. */
+/** State of unanswered turns, by the number of the turn's last entry. */
 export function findUnansweredTurns(
   entries: readonly Entry[],
   session: SessionState,

@@ -1,4 +1,4 @@
-// Who did what to the account's records, newest first.
+// Audit log, newest first.
 
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { ScrollText } from "lucide-react";
@@ -20,10 +20,10 @@ export default function Audit() {
   const canRead = hasPermission(useSession(), "tenant:admin");
   return (
     <SettingsSection
-      title="Audit"
-      description="Who changed which records, and why. It is only ever added to."
+      title="Audit log"
+      description="Who changed which records, and why. Entries are never changed."
     >
-      {canRead ? <AuditLog /> : <AdminNotice feature="The audit" />}
+      {canRead ? <AuditLog /> : <AdminNotice feature="view the audit log" />}
     </SettingsSection>
   );
 }
@@ -40,26 +40,22 @@ function AuditLog() {
   );
   return (
     <>
-      <SearchField label="Filter by text" value={filter} onChange={setFilter} />
+      <SearchField label="Filter" value={filter} onChange={setFilter} />
       {matches.length ? (
         <Table entries={matches} />
       ) : (
-        <EmptyState
-          icon={ScrollText}
-          title={filter ? "Nothing has that in it" : "Nothing was done yet"}
-        >
-          <p>{filter && `Of the ${entries.length} entries that are loaded.`}</p>
+        <EmptyState icon={ScrollText} title={filter ? "No matching entries" : "No entries yet"}>
+          <p>{filter && `Searched ${entries.length} loaded entries.`}</p>
         </EmptyState>
       )}
       <div className="row wrap">
         {log.hasNextPage && (
           <Button busy={log.isFetchingNextPage} onClick={() => void log.fetchNextPage()}>
-            Older entries
+            Load more
           </Button>
         )}
         <span className="faint" role="status">
-          {matches.length} of {entries.length} loaded
-          {log.hasNextPage ? "" : ", which is all there is"}
+          {matches.length} of {entries.length} loaded entries
         </span>
       </div>
     </>
@@ -69,19 +65,19 @@ function AuditLog() {
 function Table({ entries }: { entries: AuditEntry[] }) {
   return (
     <div className="table-wrap">
-      <table className="table roomy">
+      <table className="table wide-table">
         <thead>
           <tr>
-            <th>When</th>
-            <th>Who</th>
-            <th>What</th>
-            <th>Of</th>
+            <th>Time</th>
+            <th>Author</th>
+            <th>Action</th>
+            <th>Records</th>
           </tr>
         </thead>
         <tbody>
           {entries.map((entry) => (
             <tr key={entry.id}>
-              <td className="unbroken">
+              <td className="nowrap">
                 <Time at={entry.at} />
               </td>
               <td>
@@ -96,7 +92,7 @@ function Table({ entries }: { entries: AuditEntry[] }) {
                     </li>
                   ))}
                   {entry.subjects.length > 5 && (
-                    <li className="faint">and {entry.subjects.length - 5} more</li>
+                    <li className="faint">{entry.subjects.length - 5} more</li>
                   )}
                 </ul>
               </td>

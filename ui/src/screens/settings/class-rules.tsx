@@ -1,4 +1,4 @@
-// Rules that say which files are of which class: the first that fits decides, the floor before all.
+// File class rules: the first match applies, fixed rules first.
 
 import { ArrowDown, ArrowUp, Lock, Plus, Trash2 } from "lucide-react";
 import { useRef } from "react";
@@ -6,9 +6,9 @@ import { FIXED_RULES, type FileClass, type Rule } from "../../api/policy";
 import { Button } from "../../components/button";
 
 const CLASSES: Record<FileClass, string> = {
-  live: "follows its template and the defaults with every read",
-  pinned: "stays as it was reviewed until the next review",
-  managed: "is written by Carrel alone",
+  live: "follows the template and the defaults immediately",
+  pinned: "changes only after review",
+  managed: "written by Carrel only",
 };
 
 interface ClassRulesProps {
@@ -29,12 +29,12 @@ export function ClassRules({ rules, onChange }: ClassRulesProps) {
   return (
     <section className="card" aria-labelledby="classes">
       <header>
-        <h3 id="classes">Classes of files</h3>
+        <h3 id="classes">File classes</h3>
       </header>
-      <div className="inside stack">
+      <div className="card-body stack">
         <p className="soft">
-          The first rule that fits a path decides. <code>*</code> stops at a slash, <code>**</code>{" "}
-          does not. What no rule fits is live. <kbd>Alt</kbd> with an arrow moves a rule.
+          The first matching rule applies; other files are live. <code>*</code> matches within a
+          folder, <code>**</code> across folders. <kbd>Alt</kbd> + arrow moves a rule.
         </p>
         <ol className="rules" aria-label="Fixed rules">
           {FIXED_RULES.map(({ pattern, class: kind }) => (
@@ -48,7 +48,7 @@ export function ClassRules({ rules, onChange }: ClassRulesProps) {
         <ol className="rules" aria-label="Rules" ref={list}>
           {rules.map((rule, index) => (
             <RuleRow
-              // biome-ignore lint/suspicious/noArrayIndexKey: a rule is known by its place
+              // biome-ignore lint/suspicious/noArrayIndexKey: a rule is identified by its position
               key={index}
               rule={rule}
               index={index}
@@ -64,10 +64,10 @@ export function ClassRules({ rules, onChange }: ClassRulesProps) {
             icon={Plus}
             onClick={() => onChange([...rules, { pattern: "", class: "pinned" }])}
           >
-            Add a rule
+            Add rule
           </Button>
         </div>
-        <dl className="meanings">
+        <dl className="definitions">
           {Object.entries(CLASSES).map(([name, description]) => (
             <div key={name}>
               <dt>{name}</dt>
@@ -80,7 +80,7 @@ export function ClassRules({ rules, onChange }: ClassRulesProps) {
   );
 }
 
-/** The same rules with one of them so many places further; the ends hold it. */
+/** Moves an item by `offset`; returns the same list if that leaves its bounds. */
 export function moveItem<Item>(list: Item[], index: number, offset: number): Item[] {
   const to = index + offset;
   if (to < 0 || to >= list.length) return list;

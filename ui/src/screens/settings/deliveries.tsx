@@ -1,4 +1,4 @@
-// What was posted to an address, or will be: every attempt, and what came back.
+// Delivery log of a webhook, with every attempt.
 
 import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
 import { RotateCcw, Send } from "lucide-react";
@@ -17,8 +17,8 @@ export function Deliveries({ id }: { id: string }) {
   const deliveries = log.data.pages.flatMap(({ items }) => items);
   if (!deliveries.length) {
     return (
-      <EmptyState icon={Send} title="Nothing posted yet">
-        <p>The next event that it is told of appears here, with every attempt to deliver it.</p>
+      <EmptyState icon={Send} title="No deliveries yet">
+        <p>Deliveries appear here with every attempt.</p>
       </EmptyState>
     );
   }
@@ -34,7 +34,7 @@ export function Deliveries({ id }: { id: string }) {
       {log.hasNextPage && (
         <div>
           <Button busy={log.isFetchingNextPage} onClick={() => void log.fetchNextPage()}>
-            Older ones
+            Load more
           </Button>
         </div>
       )}
@@ -48,7 +48,7 @@ function DeliveryCard({ delivery, webhook }: { delivery: Delivery; webhook: stri
   const queries = useQueryClient();
   const replay = useMutation({
     mutationFn: () => replayDelivery(webhook, delivery.id),
-    onSuccess: () => toast("It is posted once more."),
+    onSuccess: () => toast("Delivery replayed"),
     onSettled: () => queries.invalidateQueries({ queryKey: ["webhooks", webhook] }),
   });
   return (
@@ -74,11 +74,11 @@ function DeliveryCard({ delivery, webhook }: { delivery: Delivery; webhook: stri
           Replay
         </Button>
       </header>
-      <div className="inside stack tight">
+      <div className="card-body stack tight">
         <Attempts delivery={delivery} />
         <details>
-          <summary>What is posted</summary>
-          <LiteralText text={JSON.stringify(delivery.payload, null, 2)} label="What is posted" />
+          <summary>Payload</summary>
+          <LiteralText text={JSON.stringify(delivery.payload, null, 2)} label="Payload" />
         </details>
       </div>
     </>
@@ -86,13 +86,13 @@ function DeliveryCard({ delivery, webhook }: { delivery: Delivery; webhook: stri
 }
 
 function Attempts({ delivery: { attempts, tries } }: { delivery: Delivery }) {
-  if (!attempts.length) return <p className="faint">Not tried yet.</p>;
+  if (!attempts.length) return <p className="faint">No attempts yet.</p>;
   return (
     <ol className="lines" aria-label={`${tries} attempts`}>
       {attempts.map(({ at, status, problem, milliseconds }) => (
         <li key={at} className="row wrap">
           <Time at={at} />
-          <strong>{status ?? "no answer"}</strong>
+          <strong>{status ?? "no response"}</strong>
           {problem && <span className="soft">{escapeText(problem, 200)}</span>}
           <span className="faint">{milliseconds.toLocaleString("en")} ms</span>
         </li>

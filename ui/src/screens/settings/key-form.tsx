@@ -1,4 +1,4 @@
-// Making a key: whose, for what, confined to what.
+// Creates an API key.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -80,14 +80,14 @@ export function KeyForm({ onClose, onCreated }: KeyFormProps) {
   const isBound = draft.kind === "agent" || draft.workspace !== "";
   return (
     <FormDialog
-      title="Make a key"
-      action="Make"
+      title="Create API key"
+      action="Create"
       busy={create.isPending}
       error={create.error}
       onSubmit={() => create.mutate()}
       onClose={onClose}
     >
-      <Field label="Name" hint="What it is for, to know it by later.">
+      <Field label="Name" hint="For example the program that uses it.">
         <input
           className="input"
           required
@@ -96,7 +96,7 @@ export function KeyForm({ onClose, onCreated }: KeyFormProps) {
         />
       </Field>
       {isAdmin(session) && <HolderFields draft={draft} update={update} />}
-      <Field label="Days it is good for" hint="Without an end where left empty.">
+      <Field label="Expires after (days)" hint="Empty: never.">
         <input
           className="input"
           type="number"
@@ -107,7 +107,7 @@ export function KeyForm({ onClose, onCreated }: KeyFormProps) {
         />
       </Field>
       <CheckboxGroup
-        legend="What it may do (all that its holder may, where none is chosen)"
+        legend="Permissions (none selected: all of the holder’s)"
         options={PERMISSIONS}
         selected={draft.scopes}
         disabled={(name) =>
@@ -165,7 +165,7 @@ function AgentField({ draft, update }: { draft: KeyDraft; update: UpdateDraft })
   const agents = useQuery(agentRecordsQuery);
   return (
     <div>
-      <Field label="Agent" hint="An id or a slug.">
+      <Field label="Agent" hint="Id or slug.">
         <input
           className="input"
           required
@@ -188,13 +188,13 @@ function AgentField({ draft, update }: { draft: KeyDraft; update: UpdateDraft })
 function WorkspaceField({ draft, update }: { draft: KeyDraft; update: UpdateDraft }) {
   const workspaces = useQuery(workspacesQuery);
   return (
-    <Field label="Confined to a workspace">
+    <Field label="Restrict to workspace">
       <select
         className="input"
         value={draft.workspace}
         onChange={(event) => update({ workspace: event.target.value, scopes: [] })}
       >
-        <option value="">none: it reaches all that its holder does</option>
+        <option value="">No restriction</option>
         {workspaces.data?.map(({ workspaceId, name }) => (
           <option key={workspaceId} value={workspaceId}>
             {escapeText(name, 60)}

@@ -1,4 +1,4 @@
-// Keys: who lets what in, when it was last used, and how to end it.
+// API keys, with create and revoke.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { KeyRound, Plus, Trash2 } from "lucide-react";
@@ -25,15 +25,15 @@ export default function Keys() {
   const admin = isAdmin(useSession());
   return (
     <SettingsSection
-      title="Keys"
+      title="API keys"
       description={
         admin
-          ? "What people, services and agents show to be let in. Only their hashes are kept."
-          : "Your own keys. Those of services and agents are made by owners and admins."
+          ? "Credentials of people, services and agents. Only hashes are stored."
+          : "Your own keys. Owners and admins manage the others."
       }
       action={
         <Button kind="primary" icon={Plus} onClick={() => setCreating(true)}>
-          Make a key
+          Create API key
         </Button>
       }
     >
@@ -42,11 +42,8 @@ export default function Keys() {
           rows.length ? (
             <Table keys={rows} onRevoke={setRevoking} />
           ) : (
-            <EmptyState icon={KeyRound} title="No keys yet">
-              <p>
-                A program shows a key to be let in. Make one for each, and revoke it with the
-                program.
-              </p>
+            <EmptyState icon={KeyRound} title="No API keys yet">
+              <p>Programs authenticate with an API key. Create one per program.</p>
             </EmptyState>
           )
         }
@@ -54,8 +51,8 @@ export default function Keys() {
       {isCreating && <KeyForm onClose={() => setCreating(false)} onCreated={setCreated} />}
       {created && (
         <OneTimeSecretDialog
-          title={`The key “${escapeText(created.name, 60)}” is made`}
-          label="The key"
+          title={`API key “${escapeText(created.name, 60)}” created`}
+          label="API key"
           text={created.key}
           onClose={() => setCreated(null)}
         />
@@ -73,10 +70,10 @@ function Table({ keys, onRevoke }: { keys: Key[]; onRevoke: (key: Key) => void }
         <thead>
           <tr>
             <th>Name</th>
-            <th>Of</th>
-            <th className="only-large">May</th>
+            <th>Holder</th>
+            <th className="only-large">Permissions</th>
             <th>Last used</th>
-            <th className="only-large">Made</th>
+            <th className="only-large">Created</th>
             <th>
               <span className="visually-hidden">Actions</span>
             </th>
@@ -96,7 +93,7 @@ function Row({ apiKey, onRevoke }: { apiKey: Key; onRevoke: () => void }) {
   const { name, prefix, kind, personId, agentId, workspace, scopes } = apiKey;
   return (
     <tr>
-      <td className="named">
+      <td className="name-cell">
         <span className="bidi">{escapeText(name, 60)}</span>
         <div className="faint mono">{escapeText(prefix, 20)}…</div>
       </td>
@@ -105,7 +102,7 @@ function Row({ apiKey, onRevoke }: { apiKey: Key; onRevoke: () => void }) {
         {(personId || agentId) && <PrincipalName id={personId ?? agentId} />}
         {workspace && <div className="faint mono">in {escapeText(workspace, 40)}</div>}
       </td>
-      <td className="faint only-large">{scopes?.join(", ") ?? "all that its holder may"}</td>
+      <td className="faint only-large">{scopes?.join(", ") ?? "all of the holder’s"}</td>
       <td>
         {apiKey.lastUsedAt ? <Time at={apiKey.lastUsedAt} /> : <span className="faint">never</span>}
       </td>
@@ -136,13 +133,13 @@ function RevokeDialog({ apiKey, onClose }: { apiKey: Key; onClose: () => void })
     mutationFn: () => revokeKey(apiKey.id),
     onSuccess: () => {
       void queries.invalidateQueries({ queryKey: ["keys"] });
-      toast("The key is revoked.");
+      toast("API key revoked");
     },
     onSettled: onClose,
   });
   return (
     <Confirm
-      title="Revoke the key?"
+      title="Revoke API key?"
       action="Revoke"
       danger
       busy={revoke.isPending}
@@ -150,9 +147,9 @@ function RevokeDialog({ apiKey, onClose }: { apiKey: Key; onClose: () => void })
       onClose={onClose}
     >
       <p className="bidi">
-        Whoever uses <strong>{escapeText(apiKey.name, 80)}</strong> (
-        <code>{escapeText(apiKey.prefix, 20)}…</code>) is let in no more, from now on. If it is this
-        browser’s own, you are signed out.
+        <strong>{escapeText(apiKey.name, 80)}</strong> (
+        <code>{escapeText(apiKey.prefix, 20)}…</code>) stops working immediately. If this browser
+        uses it, you are signed out.
       </p>
     </Confirm>
   );

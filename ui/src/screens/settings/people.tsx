@@ -1,4 +1,4 @@
-// The people of the account: who they are, what they may do.
+// People of the account and their roles.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Pencil, Plus, Trash2 } from "lucide-react";
@@ -32,17 +32,17 @@ export default function People() {
   return (
     <SettingsSection
       title="People"
-      description="Who may sign in, and what agents know of them."
+      description="Users of this account, and the profiles that their agents see."
       action={
         admin && (
           <Button kind="primary" icon={Plus} onClick={() => setOpen({ kind: "add" })}>
-            Add a person
+            Add person
           </Button>
         )
       }
     >
       <QueryResult query={people}>{(rows) => <Table people={rows} onOpen={setOpen} />}</QueryResult>
-      <dl className="meanings">
+      <dl className="definitions">
         {Object.entries(ROLES).map(([role, description]) => (
           <div key={role}>
             <dt>{role}</dt>
@@ -65,7 +65,7 @@ function Table({ people, onOpen }: { people: Person[]; onOpen: (open: OpenDialog
   return (
     <>
       {people.length > 8 && (
-        <SearchField label="Find a person" value={filter} onChange={setFilter} />
+        <SearchField label="Filter people" value={filter} onChange={setFilter} />
       )}
       <div className="table-wrap">
         <table className="table">
@@ -101,13 +101,13 @@ function Row({ person, people, onOpen }: RowProps) {
   const session = useSession();
   const isSelf = session.person?.id === person.id;
   const blockedReason = changeBlockedReason(session, person);
-  const lastOwnerReason = isLastOwner(people, person) ? "The last owner stays." : "";
+  const lastOwnerReason = isLastOwner(people, person) ? "The last owner cannot be removed." : "";
   const name = escapeText(person.name, 60);
   return (
     <tr>
-      <td className="named">
+      <td className="name-cell">
         <span className="bidi">{name}</span> {isSelf && <span className="badge accent">you</span>}
-        <div className="faint bidi cut">
+        <div className="faint bidi truncate">
           {escapeText(person.email, 100)}
           {person.pronouns && ` · ${escapeText(person.pronouns, 40)}`}
         </div>
@@ -120,12 +120,12 @@ function Row({ person, people, onOpen }: RowProps) {
       </td>
       <td className="only-large">{person.timezone ?? <span className="faint">—</span>}</td>
       <td>
-        <span className="row end-of-row">
+        <span className="row row-actions">
           <Button
             small
             kind="plain"
             icon={Pencil}
-            aria-label={`Change ${name}`}
+            aria-label={`Edit ${name}`}
             title={isSelf ? undefined : blockedReason || undefined}
             disabled={Boolean(blockedReason) && !isSelf}
             onClick={() => onOpen({ kind: "change", person })}
@@ -152,13 +152,13 @@ function RemoveDialog({ person, onClose }: { person: Person; onClose: () => void
     meta: { skipErrorToast: true },
     onSuccess: () => {
       void queries.invalidateQueries();
-      toast(`${escapeText(person.name, 60)} is removed.`);
+      toast(`${escapeText(person.name, 60)} removed`);
       onClose();
     },
   });
   return (
     <FormDialog
-      title="Remove the person?"
+      title="Remove person?"
       action="Remove"
       danger
       busy={remove.isPending}
@@ -167,8 +167,8 @@ function RemoveDialog({ person, onClose }: { person: Person; onClose: () => void
       onClose={onClose}
     >
       <p className="bidi">
-        <strong>{escapeText(person.name, 80)}</strong> can no longer sign in: all their keys are
-        revoked. Agents that work for them are unpaired, and their USER.md is written anew.
+        <strong>{escapeText(person.name, 80)}</strong> can no longer sign in, and their keys are
+        revoked. Their agents are unpaired, and USER.md is updated.
       </p>
     </FormDialog>
   );

@@ -1,4 +1,4 @@
-// Adding a person or changing one. Of themselves, members change their profile.
+// Adds or edits a person. Members can edit their own profile.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -52,7 +52,7 @@ export function PersonForm({ person, onClose }: { person?: Person; onClose: () =
     meta: { skipErrorToast: true },
     onSuccess: () => {
       void queries.invalidateQueries();
-      toast(person ? "Changed. USER.md of their agents follows." : "The person is added.");
+      toast(person ? "Person saved; USER.md of their agents is updated" : "Person added");
       onClose();
     },
   });
@@ -60,7 +60,7 @@ export function PersonForm({ person, onClose }: { person?: Person; onClose: () =
     setDraft((current) => ({ ...current, ...change }));
   return (
     <FormDialog
-      title={person ? "Change the person" : "Add a person"}
+      title={person ? "Edit person" : "Add person"}
       action={person ? "Save" : "Add"}
       busy={save.isPending}
       error={save.error}
@@ -96,7 +96,7 @@ function AccountFields({
         />
       </Field>
       <div className="columns">
-        <Field label="E-mail" hint={admin ? undefined : "Owners and admins change it."}>
+        <Field label="Email" hint={admin ? undefined : "Only owners and admins can change it."}>
           <input
             className="input"
             type="email"
@@ -106,7 +106,7 @@ function AccountFields({
             onChange={(event) => update({ email: event.target.value })}
           />
         </Field>
-        <Field label="Role" hint={owner ? undefined : "Only an owner makes owners."}>
+        <Field label="Role" hint={owner ? undefined : "Only owners can assign the owner role."}>
           <select
             className="input"
             disabled={!admin}
@@ -146,7 +146,7 @@ function ProfileFields({ draft, update }: FieldsProps) {
           />
         </Field>
       </div>
-      <Field label="Timezone" hint="Such as Europe/Paris.">
+      <Field label="Timezone" hint="For example Europe/Paris.">
         <input
           className="input"
           list="timezones"

@@ -5,9 +5,9 @@ import { Field } from "../../components/field";
 import type { UpdatePolicy } from "./policy";
 
 const REDACTION_MODES: Record<Policy["redaction"], string> = {
-  redact: "are replaced by what they look like",
-  warn: "are left, and whoever writes is warned",
-  off: "are left",
+  redact: "Redact",
+  warn: "Keep and warn",
+  off: "Keep",
 };
 
 interface PolicySectionProps {
@@ -21,8 +21,11 @@ export function RedactionSection({ policy, update }: PolicySectionProps) {
       <header>
         <h3 id="redaction">Redaction and retention</h3>
       </header>
-      <div className="inside columns">
-        <Field label="Texts that look like keys or tokens" hint="Kept secrets are always redacted.">
+      <div className="card-body columns">
+        <Field
+          label="Texts that look like keys or tokens"
+          hint="Stored secrets are always redacted."
+        >
           <select
             className="input"
             value={policy.redaction}
@@ -30,12 +33,12 @@ export function RedactionSection({ policy, update }: PolicySectionProps) {
           >
             {Object.entries(REDACTION_MODES).map(([mode, description]) => (
               <option key={mode} value={mode}>
-                {description} ({mode})
+                {description}
               </option>
             ))}
           </select>
         </Field>
-        <Field label="Days that runs are kept" hint="Empty keeps every run, and all that it saw.">
+        <Field label="Run retention (days)" hint="Empty: keep all runs.">
           <input
             className="input"
             type="number"
@@ -58,9 +61,9 @@ export function LimitsSection({ policy, update }: PolicySectionProps) {
       <header>
         <h3 id="limits">Limits</h3>
       </header>
-      <div className="inside stack">
+      <div className="card-body stack">
         <LimitFields
-          legend="Files of agents, templates and the defaults"
+          legend="Agents, templates and defaults"
           limits={policy.limits}
           onChange={(limits) => update({ limits })}
         />
@@ -75,10 +78,10 @@ export function LimitsSection({ policy, update }: PolicySectionProps) {
 }
 
 const LIMIT_FIELDS: [keyof Limits, string][] = [
-  ["maxFileBytes", "Bytes of a file"],
+  ["maxFileBytes", "Bytes per file"],
   ["maxFiles", "Files"],
-  ["maxVersions", "Versions of a file"],
-  ["maxBytes", "Bytes in all"],
+  ["maxVersions", "Versions per file"],
+  ["maxBytes", "Total bytes"],
 ];
 
 interface LimitFieldsProps {
@@ -89,7 +92,7 @@ interface LimitFieldsProps {
 
 function LimitFields({ legend, limits, onChange }: LimitFieldsProps) {
   return (
-    <fieldset className="choices">
+    <fieldset className="checkbox-group">
       <legend className="label">{legend}</legend>
       <div className="columns four">
         {LIMIT_FIELDS.map(([name, label]) => (

@@ -1,4 +1,4 @@
-// Before a policy is saved: which files change class, and why that is wanted where it loosens.
+// Confirms a policy: files that change class, and the reason (required if it becomes looser).
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { ArrowRight } from "lucide-react";
@@ -31,7 +31,7 @@ export function PolicyPreviewDialog({ draft, onClose, onSaved }: PolicyPreviewPr
     onSuccess: (saved) => {
       queries.setQueryData(["policy"], saved);
       void queries.invalidateQueries();
-      toast("The policy is saved.");
+      toast("Policy saved");
       onSaved(saved);
       onClose();
     },
@@ -39,21 +39,19 @@ export function PolicyPreviewDialog({ draft, onClose, onSaved }: PolicyPreviewPr
   const loosens = preview.data?.loosens ?? false;
   return (
     <FormDialog
-      title="What this will do"
-      action="Save the policy"
+      title="Save policy"
+      action="Save policy"
       busy={save.isPending}
       error={save.error ?? preview.error}
       disabled={!preview.data || (loosens && !reason.trim())}
       onSubmit={() => save.mutate()}
       onClose={onClose}
     >
-      {preview.isPending && <Loading label="Looking at every file" />}
+      {preview.isPending && <Loading label="Checking files" />}
       {preview.data && <Changes preview={preview.data} />}
       <Field
-        label={loosens ? "Reason (needed)" : "Reason"}
-        hint={
-          loosens ? "Files would no longer wait for a review." : "Optional; it is in the audit."
-        }
+        label={loosens ? "Reason (required)" : "Reason (optional)"}
+        hint={loosens ? "Some files would no longer need review." : "Recorded in the audit log."}
       >
         <input
           className="input"
@@ -67,17 +65,17 @@ export function PolicyPreviewDialog({ draft, onClose, onSaved }: PolicyPreviewPr
 }
 
 function Changes({ preview: { changes, count, loosens } }: { preview: PolicyPreview }) {
-  if (!changes.length) return <p className="soft">No file changes its class.</p>;
+  if (!changes.length) return <p className="soft">No file changes class.</p>;
   return (
     <>
       <p>
-        {count === 1 ? "One file changes" : `${count} files change`} class.
+        {count === 1 ? "1 file changes" : `${count} files change`} class.
         {loosens
-          ? " Some become looser: they would follow their template at once."
-          : " What becomes pinned stays for every agent as it is now."}
+          ? " Files that become live follow their template at once."
+          : " Files that become pinned stay at their current version."}
       </p>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
-      <div className="table-wrap scrolled" role="region" aria-label="Changes" tabIndex={0}>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable */}
+      <div className="table-wrap scrollable" role="region" aria-label="Changes" tabIndex={0}>
         <table className="table">
           <thead>
             <tr>
@@ -90,8 +88,8 @@ function Changes({ preview: { changes, count, loosens } }: { preview: PolicyPrev
             {changes.slice(0, 500).map(({ path, from, to, agents }) => (
               <tr key={path}>
                 <td className="mono bidi">{escapeText(path)}</td>
-                <td className="unbroken">
-                  {from} <ArrowRight size={12} aria-label="becomes" /> <strong>{to}</strong>
+                <td className="nowrap">
+                  {from} <ArrowRight size={12} aria-label="to" /> <strong>{to}</strong>
                 </td>
                 <td className="number">{agents}</td>
               </tr>

@@ -1,4 +1,4 @@
-// What the tenant has decided, as a draft until it is looked at and saved.
+// Policy form with preview before saving.
 
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -20,9 +20,9 @@ export default function PolicyPage() {
   return (
     <SettingsSection
       title="Policy"
-      description="Which files wait for a review, what is redacted, what fits and stays."
+      description="File classes, agent-writable files, redaction, retention and limits."
     >
-      {!canEdit && <AdminNotice feature="Changing the policy" />}
+      {!canEdit && <AdminNotice feature="change the policy" />}
       <QueryResult query={useQuery(policyQuery)}>
         {(policy) => <PolicyForm policy={policy} canEdit={canEdit} />}
       </QueryResult>
@@ -55,7 +55,7 @@ function PolicyForm({ policy, canEdit }: { policy: Policy; canEdit: boolean }) {
           setPreviewing(true);
         }}
       >
-        <fieldset className="bare stack" disabled={!canEdit}>
+        <fieldset className="plain-fieldset stack" disabled={!canEdit}>
           <ClassRules rules={draft.classes} onChange={(classes) => update({ classes })} />
           <WritablePatterns
             patterns={draft.agentWritable}
@@ -66,16 +66,14 @@ function PolicyForm({ policy, canEdit }: { policy: Policy; canEdit: boolean }) {
         </fieldset>
         {changed && !isEqual(policy, base) && (
           <p className="notice update" role="status">
-            Somebody changed the policy meanwhile. Saving puts yours in its place.
+            The policy was changed meanwhile. Saving overwrites that change.
           </p>
         )}
         {canEdit && (
           <div className="policy-bar">
-            <span className="soft grow">
-              {changed ? "Changed, not saved yet." : "Nothing is changed."}
-            </span>
+            <span className="soft grow">{changed ? "Unsaved changes" : "No unsaved changes"}</span>
             <Button disabled={!changed} onClick={() => setDraft(base)}>
-              Undo
+              Discard
             </Button>
             <Button kind="primary" type="submit" disabled={!changed}>
               Preview and save

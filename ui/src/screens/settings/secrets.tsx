@@ -1,4 +1,4 @@
-// The vault: what must never stand in a file. Values go in and never come out.
+// Secrets that are redacted from files. Values are write-only.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Lock, Plus, RefreshCw, Trash2 } from "lucide-react";
@@ -26,16 +26,16 @@ export default function Secrets() {
   return (
     <SettingsSection
       title="Secrets"
-      description="Wherever one of these values is written, its name is stored instead."
+      description="Values that are redacted from files, items and transcripts."
       action={
         admin && (
           <Button kind="primary" icon={Plus} onClick={() => setOpen({ kind: "keep", id: "" })}>
-            Keep a secret
+            New secret
           </Button>
         )
       }
     >
-      {admin ? <Table onOpen={setOpen} /> : <AdminNotice feature="The vault" />}
+      {admin ? <Table onOpen={setOpen} /> : <AdminNotice feature="manage secrets" />}
       {open?.kind === "keep" && <SecretForm id={open.id} onClose={close} />}
       {open?.kind === "forget" && <DeleteDialog id={open.id} onClose={close} />}
     </SettingsSection>
@@ -52,8 +52,8 @@ function Table({ onOpen }: { onOpen: (open: OpenDialog) => void }) {
               <thead>
                 <tr>
                   <th>Id</th>
-                  <th>Kept</th>
-                  <th>Replaced</th>
+                  <th>Created</th>
+                  <th>Updated</th>
                   <th>
                     <span className="visually-hidden">Actions</span>
                   </th>
@@ -72,7 +72,7 @@ function Table({ onOpen }: { onOpen: (open: OpenDialog) => void }) {
                       <Time at={updatedAt === createdAt ? null : updatedAt} />
                     </td>
                     <td>
-                      <span className="row end-of-row">
+                      <span className="row row-actions">
                         <Button
                           small
                           kind="plain"
@@ -84,7 +84,7 @@ function Table({ onOpen }: { onOpen: (open: OpenDialog) => void }) {
                           small
                           kind="plain"
                           icon={Trash2}
-                          aria-label={`Forget ${escapeText(id, 60)}`}
+                          aria-label={`Delete ${escapeText(id, 60)}`}
                           onClick={() => onOpen({ kind: "forget", id })}
                         />
                       </span>
@@ -97,8 +97,8 @@ function Table({ onOpen }: { onOpen: (open: OpenDialog) => void }) {
         ) : (
           <EmptyState icon={Lock} title="No secrets yet">
             <p>
-              Keep a password or an API key here, and whoever writes it into a file, an item or a
-              transcript leaves <code>[REDACTED:its-id]</code> there instead.
+              Store a password or API key here. Wherever it is written,{" "}
+              <code>[REDACTED:its-id]</code> is stored instead.
             </p>
           </EmptyState>
         )
@@ -116,20 +116,20 @@ function SecretForm({ id: existingId, onClose }: { id: string; onClose: () => vo
     meta: { skipErrorToast: true },
     onSuccess: () => {
       void queries.invalidateQueries({ queryKey: ["secrets"] });
-      toast("The secret is kept: its value is redacted from now on.");
+      toast("Secret saved");
       onClose();
     },
   });
   return (
     <FormDialog
-      title={existingId ? `Replace ${escapeText(existingId, 60)}` : "Keep a secret"}
-      action="Keep"
+      title={existingId ? `Replace ${escapeText(existingId, 60)}` : "New secret"}
+      action="Save"
       busy={save.isPending}
       error={save.error}
       onSubmit={() => save.mutate()}
       onClose={onClose}
     >
-      <Field label="Id" hint="What stands in place of it: [REDACTED:id].">
+      <Field label="Id" hint="Stored in place of the value: [REDACTED:id].">
         <input
           className="input mono"
           required
@@ -140,7 +140,7 @@ function SecretForm({ id: existingId, onClose }: { id: string; onClose: () => vo
           onChange={(event) => setId(event.target.value)}
         />
       </Field>
-      <Field label="Value" hint="At least 8 characters. Nobody can read it again.">
+      <Field label="Value" hint="At least 8 characters. Cannot be read again.">
         <input
           className="input mono"
           type="password"
@@ -161,22 +161,22 @@ function DeleteDialog({ id, onClose }: { id: string; onClose: () => void }) {
     mutationFn: () => deleteSecret(id),
     onSuccess: () => {
       void queries.invalidateQueries({ queryKey: ["secrets"] });
-      toast("The secret is forgotten.");
+      toast("Secret deleted");
     },
     onSettled: onClose,
   });
   return (
     <Confirm
-      title="Forget the secret?"
-      action="Forget"
+      title="Delete secret?"
+      action="Delete"
       danger
       busy={remove.isPending}
       onConfirm={() => remove.mutate()}
       onClose={onClose}
     >
       <p>
-        The value of <code>{escapeText(id, 80)}</code> will no longer be redacted from what is
-        written. What was redacted stays so.
+        New writes of <code>{escapeText(id, 80)}</code> are no longer redacted. Existing redactions
+        stay.
       </p>
     </Confirm>
   );

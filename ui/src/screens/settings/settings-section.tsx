@@ -8,13 +8,13 @@ interface SettingsSectionProps {
   children: ReactNode;
 }
 
-/** One tab of the settings: what it is about, what can be done, the rest. */
+/** One tab of the settings. */
 export function SettingsSection({ title, description, action, children }: SettingsSectionProps) {
   useTitle(title);
   return (
     <section className="stack" aria-labelledby="part">
       <header className="row wrap top">
-        <div className="grow part-title">
+        <div className="grow section-title">
           <h2 id="part">{title}</h2>
           <p className="soft">{description}</p>
         </div>

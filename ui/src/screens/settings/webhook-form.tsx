@@ -11,7 +11,7 @@ interface WebhookFormProps {
   onSaved: (webhook: Webhook) => void;
 }
 
-/** Telling an address of some events, or of all. */
+/** Creates or edits a webhook. */
 export function WebhookForm({ webhook, onClose, onSaved }: WebhookFormProps) {
   const [url, setUrl] = useState(webhook?.url ?? "");
   const [allEvents, setAllEvents] = useState(webhook ? webhook.events.includes("*") : true);
@@ -30,7 +30,7 @@ export function WebhookForm({ webhook, onClose, onSaved }: WebhookFormProps) {
   });
   return (
     <FormDialog
-      title={webhook ? "Change the webhook" : "New webhook"}
+      title={webhook ? "Edit webhook" : "New webhook"}
       action={webhook ? "Save" : "Create"}
       busy={save.isPending}
       error={save.error}
@@ -38,7 +38,7 @@ export function WebhookForm({ webhook, onClose, onSaved }: WebhookFormProps) {
       onSubmit={() => save.mutate()}
       onClose={onClose}
     >
-      <Field label="Address" hint="http or https, at a public address.">
+      <Field label="URL" hint="http or https, publicly reachable.">
         <input
           className="input mono"
           type="url"
@@ -53,7 +53,7 @@ export function WebhookForm({ webhook, onClose, onSaved }: WebhookFormProps) {
           checked={allEvents}
           onChange={(event) => setAllEvents(event.target.checked)}
         />
-        <span>Everything, what comes to be told later included</span>
+        <span>All events, including future ones</span>
       </label>
       {!allEvents && (
         <CheckboxGroup

@@ -1,4 +1,4 @@
-// One webhook, and the log of what was posted to it.
+// One webhook and its delivery log.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { ArrowLeft, Pencil, Trash2 } from "lucide-react";
@@ -20,7 +20,7 @@ import { eventsLabel, PauseButton, WebhookStatus } from "./webhooks";
 
 export default function WebhookPage() {
   const admin = hasPermission(useSession(), "tenant:admin");
-  return admin ? <WebhookLoader /> : <AdminNotice feature="Telling other addresses" />;
+  return admin ? <WebhookLoader /> : <AdminNotice feature="manage webhooks" />;
 }
 
 function WebhookLoader() {
@@ -38,7 +38,7 @@ function WebhookLoader() {
 
 interface WebhookDetailsProps {
   webhook: Webhook;
-  /** It is being deleted: nothing more is asked about it. */
+  /** Pauses queries for the webhook while it is being deleted. */
   isDeleting: boolean;
   onDeleting: (isDeleting: boolean) => void;
 }
@@ -54,14 +54,14 @@ function WebhookDetails({ webhook, isDeleting, onDeleting }: WebhookDetailsProps
         title={escapeText(webhook.url, 200)}
         description={
           <>
-            <WebhookStatus active={webhook.active} /> told of {eventsLabel(webhook)}
+            <WebhookStatus active={webhook.active} /> Events: {eventsLabel(webhook)}
           </>
         }
         action={
           <div className="row wrap">
             <PauseButton webhook={webhook} />
             <Button small icon={Pencil} onClick={() => setOpen("edit")}>
-              Change
+              Edit
             </Button>
             <Button small kind="danger" icon={Trash2} onClick={() => setOpen("delete")}>
               Delete
@@ -75,7 +75,7 @@ function WebhookDetails({ webhook, isDeleting, onDeleting }: WebhookDetailsProps
         <WebhookForm
           webhook={webhook}
           onClose={() => setOpen(null)}
-          onSaved={() => toast("The webhook is changed.")}
+          onSaved={() => toast("Webhook saved")}
         />
       )}
       {open === "delete" && (
@@ -101,12 +101,12 @@ function DeleteDialog({ webhook, onClose, onDeleting }: DeleteDialogProps) {
     onSuccess: async () => {
       await navigate("/settings/webhooks");
       void queries.invalidateQueries({ queryKey: ["webhooks"], exact: true });
-      toast("The webhook is deleted.");
+      toast("Webhook deleted");
     },
   });
   return (
     <Confirm
-      title="Delete the webhook?"
+      title="Delete webhook?"
       action="Delete"
       danger
       busy={remove.isPending}
@@ -114,8 +114,8 @@ function DeleteDialog({ webhook, onClose, onDeleting }: DeleteDialogProps) {
       onClose={onClose}
     >
       <p className="bidi">
-        <strong>{escapeText(webhook.url, 120)}</strong> is told nothing more, and the log of its
-        deliveries is gone.
+        <strong>{escapeText(webhook.url, 120)}</strong> receives no more events, and its delivery
+        log is deleted.
       </p>
     </Confirm>
   );

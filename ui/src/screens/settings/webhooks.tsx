@@ -1,4 +1,4 @@
-// Addresses that are told what happens.
+// List of webhooks.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Pause, Play, Plus, Webhook as WebhookIcon } from "lucide-react";
@@ -23,7 +23,7 @@ export default function Webhooks() {
   return (
     <SettingsSection
       title="Webhooks"
-      description="Addresses that are told what happens, signed, and tried again until they answer."
+      description="Signed event notifications to your servers, retried until delivered."
       action={
         admin && (
           <Button kind="primary" icon={Plus} onClick={() => setCreating(true)}>
@@ -32,7 +32,7 @@ export default function Webhooks() {
         )
       }
     >
-      {admin ? <Table /> : <AdminNotice feature="Telling other addresses" />}
+      {admin ? <Table /> : <AdminNotice feature="manage webhooks" />}
       {isCreating && (
         <WebhookForm
           onClose={() => setCreating(false)}
@@ -41,8 +41,8 @@ export default function Webhooks() {
       )}
       {secret && (
         <OneTimeSecretDialog
-          title="The webhook is there"
-          label="The secret"
+          title="Webhook created"
+          label="Signing secret"
           text={secret}
           onClose={() => setSecret(null)}
         />
@@ -60,10 +60,10 @@ function Table() {
             <table className="table">
               <thead>
                 <tr>
-                  <th>Address</th>
+                  <th>URL</th>
                   <th className="only-large">Events</th>
-                  <th>Standing</th>
-                  <th className="only-large">Changed</th>
+                  <th>Status</th>
+                  <th className="only-large">Updated</th>
                   <th>
                     <span className="visually-hidden">Actions</span>
                   </th>
@@ -79,8 +79,8 @@ function Table() {
         ) : (
           <EmptyState icon={WebhookIcon} title="No webhooks yet">
             <p>
-              A webhook posts events to your own server, after the Standard Webhooks convention.
-              Each delivery is logged here and can be replayed.
+              A webhook posts events to your server, following Standard Webhooks. Deliveries are
+              logged and can be replayed.
             </p>
           </EmptyState>
         )
@@ -92,8 +92,8 @@ function Table() {
 function Row({ webhook }: { webhook: Webhook }) {
   return (
     <tr>
-      <td className="named">
-        <Link className="bidi cut" to={`/settings/webhooks/${webhook.id}`}>
+      <td className="name-cell">
+        <Link className="bidi truncate" to={`/settings/webhooks/${webhook.id}`}>
           {escapeText(webhook.url, 120)}
         </Link>
       </td>
@@ -112,7 +112,7 @@ function Row({ webhook }: { webhook: Webhook }) {
 }
 
 export const eventsLabel = ({ events }: Webhook) =>
-  events.includes("*") ? "everything" : events.join(", ");
+  events.includes("*") ? "all" : events.join(", ");
 
 export const WebhookStatus = ({ active }: { active: boolean }) => (
   <span className={active ? "badge good" : "badge"}>{active ? "active" : "paused"}</span>

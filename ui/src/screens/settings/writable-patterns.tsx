@@ -6,22 +6,22 @@ interface WritablePatternsProps {
   onChange: (patterns: string[]) => void;
 }
 
-/** The paths that an agent may write with a key of its own. */
+/** Paths that agents may write with their own keys. */
 export function WritablePatterns({ patterns, onChange }: WritablePatternsProps) {
   return (
     <section className="card" aria-labelledby="writable">
       <header>
-        <h3 id="writable">What agents write themselves</h3>
+        <h3 id="writable">Agent-writable files</h3>
       </header>
-      <div className="inside stack">
-        <p className="soft">With keys of their own they may write these paths, and no others.</p>
-        <ul className="rules" aria-label="Patterns that agents write">
+      <div className="card-body stack">
+        <p className="soft">Agents may write only these paths with their own keys.</p>
+        <ul className="rules" aria-label="Agent-writable patterns">
           {patterns.map((pattern, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: a pattern is known by its place
+            // biome-ignore lint/suspicious/noArrayIndexKey: a pattern is identified by its position
             <li key={index} className="row">
               <input
                 className="input mono grow"
-                aria-label={`Pattern ${index + 1} that agents write`}
+                aria-label={`Agent-writable pattern ${index + 1}`}
                 required
                 maxLength={256}
                 value={pattern}
@@ -45,7 +45,7 @@ export function WritablePatterns({ patterns, onChange }: WritablePatternsProps) 
         </ul>
         <div>
           <Button icon={Plus} onClick={() => onChange([...patterns, ""])}>
-            Add a pattern
+            Add pattern
           </Button>
         </div>
       </div>

@@ -1,4 +1,4 @@
-// The door: by the one-time link of the terminal, by a token, or by the company's own sign-in.
+// Sign-in by one-time link, token or OpenID Connect.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { KeyRound, LogIn } from "lucide-react";
@@ -12,15 +12,15 @@ import { Loading } from "../../components/query-states";
 import { useTitle } from "../../components/screen";
 
 const ERRORS: Record<string, string> = {
-  unknown: "Nobody here has the address that you signed in with. Ask an admin to add you.",
-  denied: "The sign-in was called off.",
-  expired: "The sign-in took too long. Please try again.",
-  unavailable: "The company’s sign-in cannot be reached just now. Please try again.",
-  not_offered: "This server has no company sign-in. A token opens it.",
-  busy: "The server is busy. Please try again.",
+  unknown: "No account has this email address. Ask an admin to add you.",
+  denied: "Sign-in was cancelled.",
+  expired: "Sign-in timed out. Try again.",
+  unavailable: "The identity provider is not reachable. Try again.",
+  not_offered: "Single sign-on is not configured. Use a token.",
+  busy: "The server is busy. Try again.",
 };
 
-/** Only a path on this site: never an address that somebody else put there. */
+/** A return path on this site; never a foreign URL. */
 export function safeReturnPath(requested: string | null): string {
   return requested && /^\/(?![/\\])/.test(requested) ? requested : "/agents";
 }
@@ -36,7 +36,7 @@ export default function SignIn() {
     mutationFn: signIn,
     meta: { skipErrorToast: true },
     onSuccess: (session) => {
-      // Whoever was here before may have seen more than who comes now.
+      // Drop cached data of the previous user.
       queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== "ways" });
       queries.setQueryData(sessionQuery.queryKey, session);
       void navigate(safeReturnPath(params.get("return")), { replace: true });
@@ -53,17 +53,17 @@ export default function SignIn() {
   const errorCode = params.get("error");
   if (code && !signInMutation.isError) return <Loading label="Signing in" />;
   return (
-    <main className="door">
+    <main className="sign-in">
       <div className="card">
         <div className="stack tight">
           <h1 className="row">
             <img src="/icon.svg" alt="" width={28} height={28} /> Carrel
           </h1>
-          <p className="soft">The desk from which you look after your agents.</p>
+          <p className="soft">Admin console</p>
         </div>
         {errorCode && (
           <p className="notice bad" role="alert">
-            {ERRORS[errorCode] ?? "The sign-in did not work. Please try again."}
+            {ERRORS[errorCode] ?? "Sign-in failed. Try again."}
           </p>
         )}
         {signInMutation.isError && (
@@ -90,7 +90,7 @@ export default function SignIn() {
             label="Token"
             hint={
               <>
-                <code>carrel serve</code> prints a sign-in link and, the first time, the owner’s
+                <code>carrel serve</code> prints a sign-in link and, on first start, the owner’s
                 token.
               </>
             }

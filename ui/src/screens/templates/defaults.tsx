@@ -1,5 +1,4 @@
-// The defaults: the files beneath every template and agent, and how they stand to those that Carrel
-// comes with.
+// The defaults: base files of every template and agent, and updates of the packaged ones.
 
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
@@ -15,8 +14,8 @@ export default function Defaults() {
     <Screen
       title="Defaults"
       subtitle={
-        <span className="crumbs">
-          <Link to="/agent-templates">Templates</Link> / beneath every template and every agent
+        <span className="breadcrumb">
+          <Link to="/agent-templates">Templates</Link> / Base files of every template and agent
         </span>
       }
     >

@@ -1,4 +1,4 @@
-// A new template: a name, and the short one that addresses and commands use.
+// Creates a template.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -38,7 +38,7 @@ export function NewTemplateDialog({ onClose }: { onClose: () => void }) {
         </>
       }
     >
-      <p className="soft">It begins with nothing of its own: all of the defaults show through.</p>
+      <p className="soft">New templates are empty and inherit every default file.</p>
       <Field label="Name">
         <input
           className="input"
@@ -50,7 +50,7 @@ export function NewTemplateDialog({ onClose }: { onClose: () => void }) {
       </Field>
       <Field
         label="Slug"
-        hint="Small letters, digits and hyphens, for addresses and commands."
+        hint="Lower-case letters, digits and hyphens. Used in URLs and commands."
         error={create.isError ? toSentence(create.error) : null}
       >
         <input

@@ -1,4 +1,4 @@
-// How the defaults stand to those that Carrel comes with: what follows by itself, what is offered.
+// Updates of the defaults from the packaged version.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { PackageCheck, PackageOpen } from "lucide-react";
@@ -29,23 +29,21 @@ export function PackagedDefaults({ status }: { status: DefaultsStatus }) {
       <p className="row faint">
         <PackageCheck size={15} aria-hidden />
         Up to date with version {status.packaged} of the packaged defaults
-        {edited.length > 0 && `; ${edited.length} of ${status.files.length} changed here, and kept`}
-        .
+        {edited.length > 0 && `; ${edited.length} of ${status.files.length} files changed here`}.
       </p>
     );
   return (
     <div className="notice update" role="status">
       <PackageOpen size={16} aria-hidden />
       <div className="grow">
-        <strong>Version {status.packaged} of the packaged defaults is here.</strong>{" "}
-        {automatic.length > 0 && `${automatic.length} that nobody edited will follow. `}
-        {offered.length > 0 &&
-          `${offered.length} that you edited are offered, and stay as they are until you take them.`}
+        <strong>Version {status.packaged} of the packaged defaults is available.</strong>{" "}
+        {automatic.length > 0 && `${automatic.length} unedited files will be updated. `}
+        {offered.length > 0 && `${offered.length} edited files need a decision.`}
       </div>
       <Button
         small
         disabled={!admin}
-        title={admin ? undefined : "For owners and admins"}
+        title={admin ? undefined : "Only owners and admins can update"}
         onClick={() => setOpen(true)}
       >
         Update
@@ -67,14 +65,14 @@ function UpdateDialog({ status, onClose }: { status: DefaultsStatus; onClose: ()
       return updateDefaults({ take: pathsWith("take"), keep: pathsWith("keep") });
     },
     onSuccess: () => {
-      toast("The defaults are brought up.");
+      toast("Defaults updated");
       void queries.invalidateQueries();
       onClose();
     },
   });
   return (
     <Confirm
-      title={`Update the defaults to version ${status.packaged}`}
+      title={`Update defaults to version ${status.packaged}`}
       action="Update"
       busy={update.isPending}
       onConfirm={() => update.mutate()}
@@ -82,13 +80,13 @@ function UpdateDialog({ status, onClose }: { status: DefaultsStatus; onClose: ()
     >
       {automatic.length > 0 && (
         <p>
-          These follow, since nobody edited them:{" "}
-          {automatic.map(({ path }) => escapeText(path, 80)).join(", ")}. Pinned ones reach agents
-          only after a review.
+          Unedited files that will be updated:{" "}
+          {automatic.map(({ path }) => escapeText(path, 80)).join(", ")}. Pinned files reach agents
+          only after review.
         </p>
       )}
       {offered.map(({ path }) => (
-        <fieldset key={path} className="offer">
+        <fieldset key={path} className="update-option">
           <legend>
             <Link className="mono bidi" to={fileUrl(DEFAULTS, path)} onClick={onClose}>
               {escapeText(path, 120)}
@@ -103,8 +101,8 @@ function UpdateDialog({ status, onClose }: { status: DefaultsStatus; onClose: ()
 
 const OPTIONS = [
   [undefined, "Decide later"],
-  ["take", "Take the new one in place of ours"],
-  ["keep", "Keep ours, and ask no more"],
+  ["take", "Use the new version"],
+  ["keep", "Keep ours"],
 ] as const;
 
 interface UpdateOptionsProps {

@@ -1,4 +1,4 @@
-// Another name for a template, or none.
+// Renames or deletes a template.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -26,13 +26,13 @@ export function RenameTemplate({ template, onClose }: DialogProps) {
     onSuccess: () => {
       for (const key of ["templates", "agents", "inbox"])
         void queries.invalidateQueries({ queryKey: [key] });
-      toast("Renamed.");
+      toast("Template renamed");
       onClose();
     },
   });
   return (
     <Dialog
-      title="Rename the template"
+      title="Rename template"
       onClose={onClose}
       onSubmit={() => rename.mutate()}
       footer={
@@ -44,7 +44,7 @@ export function RenameTemplate({ template, onClose }: DialogProps) {
         </>
       }
     >
-      <p className="soft">Its files and those who follow it stay.</p>
+      <p className="soft">Files and agents of the template do not change.</p>
       <Field label="Name">
         <input
           className="input"
@@ -73,7 +73,7 @@ export function DeleteTemplate({ template, onClose }: DialogProps) {
     meta: { skipErrorToast: true },
     mutationFn: () => deleteTemplate(template.id),
     onSuccess: () => {
-      toast(`Deleted ${escapeText(template.name, 80)}.`);
+      toast(`Deleted ${escapeText(template.name, 80)}`);
       void navigate("/agent-templates", { replace: true });
       void queries.invalidateQueries({ queryKey: ["templates", "list"] });
     },
@@ -87,7 +87,7 @@ export function DeleteTemplate({ template, onClose }: DialogProps) {
       onConfirm={() => remove.mutate()}
       onClose={onClose}
     >
-      <p>Its files go with it. No agent follows it, so none changes.</p>
+      <p>Its files are deleted. No agent uses this template.</p>
       {remove.isError && (
         <p className="notice bad" role="alert">
           {toSentence(remove.error)}

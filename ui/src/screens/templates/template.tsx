@@ -1,4 +1,4 @@
-// One template: what it is called, who follows it, and its files over the defaults.
+// One template: its files over the defaults.
 
 import { useQuery } from "@tanstack/react-query";
 import { Pencil, Trash2, TriangleAlert, Users } from "lucide-react";
@@ -22,7 +22,7 @@ export default function TemplatePage() {
   if (!query.data)
     return (
       <Screen title="Template">
-        <QueryResult query={query} label="Loading the template">
+        <QueryResult query={query} label="Loading template">
           {() => null}
         </QueryResult>
       </Screen>
@@ -30,7 +30,7 @@ export default function TemplatePage() {
   return <TemplateDetails template={query.data} />;
 }
 
-/** How many follow it: the list says so where the template itself does not. */
+/** Number of agents of a template, from the list if the template has none. */
 function useFollowerCount(template: Template): number | undefined {
   const { data } = useQuery({ ...templatesQuery, enabled: template.agentCount === undefined });
   return template.agentCount ?? data?.find(({ id }) => id === template.id)?.agentCount;
@@ -43,7 +43,7 @@ function TemplateDetails({ template }: { template: Template }) {
     <Screen
       title={escapeText(template.name, 120)}
       subtitle={
-        <span className="crumbs">
+        <span className="breadcrumb">
           <Link to="/agent-templates">Templates</Link> /{" "}
           <code>{escapeText(template.slug, 80)}</code>
         </span>
@@ -78,8 +78,8 @@ function Actions({ template, followers }: { template: Template; followers: numbe
         <Button
           kind="plain"
           icon={Trash2}
-          aria-label="Delete the template"
-          title={followers ? "Agents follow it: it can be deleted when none do" : undefined}
+          aria-label="Delete template"
+          title={followers ? "Cannot be deleted while agents use it" : undefined}
           disabled={Boolean(followers)}
           onClick={() => setOpen("delete")}
         />

@@ -1,4 +1,4 @@
-// All templates: who follows them, what waits for a review, and the way to the defaults.
+// List of templates.
 
 import { useQuery } from "@tanstack/react-query";
 import { Layers, LayoutTemplate, Plus, TriangleAlert } from "lucide-react";
@@ -27,7 +27,7 @@ export default function Templates() {
   return (
     <Screen
       title="Templates"
-      subtitle="What agents of one kind have in common. An edit reaches all who follow; a pinned file waits for a review."
+      subtitle="Files shared by agents of one kind. Edits reach all agents; pinned files need review."
       actions={
         <>
           <ButtonLink to="/agent-templates/defaults" icon={Layers}>
@@ -37,18 +37,17 @@ export default function Templates() {
         </>
       }
     >
-      <QueryResult query={query} label="Loading the templates">
+      <QueryResult query={query} label="Loading templates">
         {(templates) =>
           templates.length ? (
             <TemplateTable templates={templates} />
           ) : (
             <EmptyState icon={LayoutTemplate} title="No templates yet">
               <p>
-                A template holds the files that agents of one kind share, over the defaults that all
-                agents share. Agents that follow it see every edit at once; a pinned file waits
-                until somebody has reviewed it.
+                A template contains files that agents of one kind share, over the defaults. Agents
+                receive edits at once; pinned files need review first.
               </p>
-              {admin ? add : <p className="faint">Owners and admins make templates.</p>}
+              {admin ? add : <p className="faint">Only owners and admins can create templates.</p>}
             </EmptyState>
           )
         }
@@ -58,7 +57,7 @@ export default function Templates() {
   );
 }
 
-/** How many pinned files wait for a review, by template. */
+/** Number of pinned updates that need review, by template. */
 export function usePendingCounts(): (templateId: string) => number {
   const { data } = useQuery(inboxQuery(false));
   const counts = useMemo(() => {
@@ -79,8 +78,8 @@ function TemplateTable({ templates }: { templates: Template[] }) {
           <tr>
             <th scope="col">Template</th>
             <th scope="col">Used by</th>
-            <th scope="col">Waits for review</th>
-            <th scope="col">Changed</th>
+            <th scope="col">Needs review</th>
+            <th scope="col">Updated</th>
           </tr>
         </thead>
         <tbody>
@@ -127,7 +126,7 @@ function TemplateRow({ template, pendingCount }: { template: Template; pendingCo
             <TriangleAlert size={12} aria-hidden /> {pendingCount}
           </Link>
         ) : (
-          <span className="faint">nothing</span>
+          <span className="faint">—</span>
         )}
       </td>
       <td>

@@ -16,7 +16,7 @@ interface WorkspaceFormProps {
   onSaved?: (workspace: WorkspaceRecord) => void;
 }
 
-/** Making a workspace that agents share, or changing what is said of it. */
+/** Creates or edits a shared workspace. */
 export function WorkspaceForm({ workspace, onClose, onSaved }: WorkspaceFormProps) {
   const [name, setName] = useState(workspace?.name ?? "");
   const [description, setDescription] = useState(workspace?.description ?? "");
@@ -31,14 +31,14 @@ export function WorkspaceForm({ workspace, onClose, onSaved }: WorkspaceFormProp
     meta: { skipErrorToast: true },
     onSuccess: (saved) => {
       void queries.invalidateQueries({ queryKey: ["workspaces"] });
-      toast(workspace ? "The workspace is changed." : "The workspace is there.");
+      toast(workspace ? "Workspace saved" : "Workspace created");
       onClose();
       onSaved?.(saved);
     },
   });
   return (
     <FormDialog
-      title={workspace ? "Change the workspace" : "New workspace"}
+      title={workspace ? "Edit workspace" : "New workspace"}
       action={workspace ? "Save" : "Create"}
       busy={save.isPending}
       error={save.error}
@@ -53,7 +53,7 @@ export function WorkspaceForm({ workspace, onClose, onSaved }: WorkspaceFormProp
           onChange={(event) => setName(event.target.value)}
         />
       </Field>
-      <Field label="Description" hint="Agents read it in their prompt.">
+      <Field label="Description" hint="Part of the agents’ prompts.">
         <textarea
           className="input"
           value={description}
@@ -67,8 +67,8 @@ export function WorkspaceForm({ workspace, onClose, onSaved }: WorkspaceFormProp
           onChange={(event) => setHasNotes(event.target.checked)}
         />
         <span>
-          Prompts tell agents how to use it{" "}
-          <span className="faint">MEMORY.md of it is in their prompts all the same</span>
+          Workspace notes in prompts{" "}
+          <span className="faint">Its MEMORY.md is part of the prompt in any case</span>
         </span>
       </label>
     </FormDialog>

@@ -1,4 +1,4 @@
-// One shared workspace: its record, who works in it, and its files.
+// One shared workspace: files, details and the agents that use it.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Pencil, Trash2 } from "lucide-react";
@@ -42,7 +42,7 @@ export default function WorkspacePage() {
 
 interface WorkspaceDetailsProps {
   workspace: WorkspaceRecord;
-  /** It is being deleted: nothing more is asked about it. */
+  /** Pauses queries for the workspace while it is being deleted. */
   isDeleting: boolean;
   onDeleting: (isDeleting: boolean) => void;
 }
@@ -72,7 +72,7 @@ function WorkspaceDetails({ workspace, isDeleting, onDeleting }: WorkspaceDetail
         admin && (
           <>
             <Button icon={Pencil} onClick={() => setOpen("edit")}>
-              Change
+              Edit
             </Button>
             <Button icon={Trash2} kind="danger" onClick={() => setOpen("delete")}>
               Delete
@@ -84,14 +84,14 @@ function WorkspaceDetails({ workspace, isDeleting, onDeleting }: WorkspaceDetail
       {!isDeleting && (
         <FileBrowser
           scope={scope}
-          empty={<p>What agents write here appears by itself, and you can put files here too.</p>}
+          empty={<p>No files yet. Agents and people can add files here.</p>}
         />
       )}
       <div className="cards">
         <RecordCard workspace={workspace} />
         <UsedBy
           uses={uses}
-          emptyText="No agent has it attached yet. Name it in an agent’s settings; with no sandbox there it is read-only."
+          emptyText="No agent uses this workspace. Attach it in an agent’s settings."
         />
       </div>
       {open === "edit" && <WorkspaceForm workspace={workspace} onClose={close} />}
@@ -111,21 +111,19 @@ function RecordCard({ workspace }: { workspace: WorkspaceRecord }) {
   return (
     <section className="card" aria-labelledby="described">
       <header>
-        <h2 id="described">What it is</h2>
+        <h2 id="described">Details</h2>
       </header>
-      <div className="inside">
+      <div className="card-body">
         <PropertyList
           items={[
             ["Id", <CopyableId key="id" id={workspace.workspaceId} />],
             ["Namespace", <code key="namespace">{workspace.namespace}</code>],
             [
               "In prompts",
-              hasWorkspaceNotes(workspace)
-                ? "MEMORY.md of it, and how to use it"
-                : "MEMORY.md of it, without how to use it",
+              hasWorkspaceNotes(workspace) ? "MEMORY.md and workspace notes" : "MEMORY.md only",
             ],
             ["Created", <Time key="created" at={workspace.createdAt} />],
-            ["Changed", <Time key="changed" at={workspace.updatedAt} />],
+            ["Updated", <Time key="changed" at={workspace.updatedAt} />],
           ]}
         />
       </div>
@@ -150,12 +148,12 @@ function DeleteDialog({ workspace, uses, onClose, onDeleting }: DeleteDialogProp
     onSuccess: async () => {
       await navigate("/workspaces");
       void queries.invalidateQueries({ queryKey: ["workspaces"], exact: true });
-      toast("The workspace is deleted.");
+      toast("Workspace deleted");
     },
   });
   return (
     <Confirm
-      title="Delete the workspace and its files?"
+      title="Delete workspace?"
       action="Delete"
       danger
       busy={remove.isPending}
@@ -163,8 +161,8 @@ function DeleteDialog({ workspace, uses, onClose, onDeleting }: DeleteDialogProp
       onClose={onClose}
     >
       <p className="bidi">
-        <strong>{escapeText(workspace.name, 80)}</strong> and all files in it will be gone. Runs
-        that froze them still show them.
+        <strong>{escapeText(workspace.name, 80)}</strong> and all of its files will be deleted.
+        Snapshots of runs stay.
       </p>
       <DeleteWarning uses={uses} />
     </Confirm>

@@ -1,4 +1,4 @@
-// Files that agents share: every workspace of the account.
+// List of shared workspaces.
 
 import { useQuery } from "@tanstack/react-query";
 import { FolderOpen, Plus } from "lucide-react";
@@ -23,13 +23,13 @@ export default function Workspaces() {
   return (
     <Screen
       title="Workspaces"
-      subtitle="Files that agents work on together, attached to each by its settings."
+      subtitle="Shared files of several agents, attached in the agents’ settings."
       actions={
         <Button
           kind="primary"
           icon={Plus}
           disabled={!admin}
-          title={admin ? undefined : "Only owners and admins make workspaces."}
+          title={admin ? undefined : "Only owners and admins can create workspaces."}
           onClick={() => setCreating(true)}
         >
           New workspace
@@ -51,12 +51,11 @@ export default function Workspaces() {
 
 function NoWorkspaces({ admin }: { admin: boolean }) {
   return (
-    <EmptyState icon={FolderOpen} title="No workspace yet">
+    <EmptyState icon={FolderOpen} title="No workspaces yet">
       <p>
-        An agent’s own files say who it is; what it works on with others is in a workspace.{" "}
-        {admin ? "Make one here" : "An admin makes one here"}, or with{" "}
-        <code>carrel workspaces add</code>, and attach it in an agent’s settings, with a sandbox or
-        read-only.
+        A workspace contains files that several agents work on.{" "}
+        {admin ? "Create one here" : "An admin can create one here"} or with{" "}
+        <code>carrel workspaces add</code>, then attach it in an agent’s settings.
       </p>
     </EmptyState>
   );
@@ -74,18 +73,18 @@ function Table({ workspaces }: { workspaces: WorkspaceRecord[] }) {
             <th>Name</th>
             <th className="only-large">Id</th>
             <th className="number">Agents</th>
-            <th>Changed</th>
+            <th>Updated</th>
           </tr>
         </thead>
         <tbody>
           {workspaces.map(({ workspaceId, name, description, updatedAt }) => (
             <tr key={workspaceId}>
-              <td className="named">
-                <Link className="bidi cut" to={`/workspaces/${workspaceId}`}>
+              <td className="name-cell">
+                <Link className="bidi truncate" to={`/workspaces/${workspaceId}`}>
                   {escapeText(name, 80)}
                 </Link>
                 {description && (
-                  <div className="faint bidi cut">{escapeText(description, 160)}</div>
+                  <div className="faint bidi truncate">{escapeText(description, 160)}</div>
                 )}
               </td>
               <td className="only-large">
